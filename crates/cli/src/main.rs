@@ -1,0 +1,3 @@
+//! The one binary `riverrun`: parse, match, run.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Placeholder replaced with the crate's first file.
