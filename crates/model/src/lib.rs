@@ -1,1 +1,27 @@
-//! Placeholder replaced with the crate's first file.
+//! The vocabulary that every crate shares: ids, error codes, and the primitive types of Kafka's
+//! encodings.
+//!
+//! ```text
+//!   bytes of a peer or a file ──> Reader ──> i32, &str, Uuid, varint …   (or a DecodeError)
+//!   i32, &str, Uuid, varint … ──> size_of_* / Writer ──> bytes
+//! ```
+//!
+//! Invariants:
+//! - Nothing here does I/O, reads a clock or draws a random number.
+//! - A `Reader` never allocates and never reads past its slice; a length is checked against the
+//!   bytes that are left before it is used.
+
+#![forbid(unsafe_code)]
+
+mod array;
+mod error_code;
+mod ids;
+pub mod primitives;
+mod uuid;
+pub mod varint;
+
+pub use array::Array;
+pub use error_code::{ErrorCode, Retriability};
+pub use ids::{BrokerId, TopicPartition};
+pub use primitives::{DecodeError, Element, Message, Reader, Version, Writer};
+pub use uuid::Uuid;

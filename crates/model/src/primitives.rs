@@ -1,0 +1,415 @@
+//! The primitive types of Kafka's encodings, and arrays of them.
+//!
+//! A message is read through a [`Reader`] that borrows from the frame and written in two passes:
+//! an exact size, then the bytes. [`Array`] is a view of the encoded elements when it was decoded,
+//! so a decoded message allocates nothing, whatever counts its peer claims.
+
+use crate::Uuid;
+use crate::varint::{self, VarintError};
+use std::fmt;
+
+/// Why bytes are not the message that they should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecodeError {
+    /// The bytes end within a field, or a length exceeds what is left.
+    Truncated,
+    /// A varint is longer than its type allows.
+    VarintTooLong,
+    /// A length is negative where null is not allowed, or beyond the type's bound.
+    InvalidLength,
+    /// A field that may not be null is null.
+    UnexpectedNull,
+    /// A string is not UTF-8.
+    InvalidUtf8,
+    /// Bytes are left after the message's end.
+    TrailingBytes,
+    /// The message has no such version.
+    UnsupportedVersion,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Truncated => "the bytes end within a field",
+            Self::VarintTooLong => "a variable-length integer is too long",
+            Self::InvalidLength => "a length is out of its bounds",
+            Self::UnexpectedNull => "a field that may not be null is null",
+            Self::InvalidUtf8 => "a string is not UTF-8",
+            Self::TrailingBytes => "bytes are left after the message",
+            Self::UnsupportedVersion => "the message has no such version",
+        })
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+impl From<VarintError> for DecodeError {
+    fn from(error: VarintError) -> Self {
+        match error {
+            VarintError::Truncated => Self::Truncated,
+            VarintError::TooLong => Self::VarintTooLong,
+        }
+    }
+}
+
+/// The version of a message, and whether its encoding is the flexible one (KIP-482).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version {
+    /// The version's number.
+    pub number: i16,
+    /// Compact lengths and tagged fields.
+    pub flexible: bool,
+}
+
+/// A message with versions: a request, a response, a header or a record on disk.
+pub trait Message<'a>: Element<'a> + Default {
+    /// The name of the message in Kafka's schemas.
+    const NAME: &'static str;
+    /// The lowest valid version.
+    const MIN_VERSION: i16;
+    /// The highest valid version.
+    const MAX_VERSION: i16;
+    /// The first flexible version; beyond `MAX_VERSION` when there is none.
+    const FLEXIBLE_FROM: i16;
+
+    /// The layout of version `number`.
+    fn layout(number: i16) -> Version {
+        Version {
+            number,
+            flexible: number >= Self::FLEXIBLE_FROM,
+        }
+    }
+
+    /// Reads a whole message: `bytes` must hold nothing else.
+    ///
+    /// # Errors
+    /// A [`DecodeError`] when the bytes are not a message of this version.
+    fn from_bytes(bytes: &'a [u8], version: i16) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let message = Self::read(&mut reader, version)?;
+        if reader.is_empty() {
+            Ok(message)
+        } else {
+            Err(DecodeError::TrailingBytes)
+        }
+    }
+
+    /// Reads a message at the reader's position.
+    ///
+    /// # Errors
+    /// A [`DecodeError`] when the bytes are not a message of this version.
+    fn read(reader: &mut Reader<'a>, version: i16) -> Result<Self, DecodeError> {
+        if !(Self::MIN_VERSION..=Self::MAX_VERSION).contains(&version) {
+            return Err(DecodeError::UnsupportedVersion);
+        }
+        Self::decode(reader, Self::layout(version))
+    }
+
+    /// Bytes that the message takes in `version`.
+    fn size(&self, version: i16) -> usize {
+        self.encoded_size(Self::layout(version))
+    }
+
+    /// Appends the message in `version`.
+    fn write(&self, version: i16, out: &mut Vec<u8>) {
+        let layout = Self::layout(version);
+        out.reserve(self.encoded_size(layout));
+        self.encode(layout, out);
+    }
+
+    /// The message in `version` as bytes.
+    fn to_bytes(&self, version: i16) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write(version, &mut out);
+        out
+    }
+}
+
+/// What an array can hold, and every message: a value with an encoding.
+pub trait Element<'a>: Clone {
+    /// Reads one value.
+    ///
+    /// # Errors
+    /// A [`DecodeError`] when the bytes are not such a value.
+    fn decode(reader: &mut Reader<'a>, version: Version) -> Result<Self, DecodeError>;
+    /// Bytes that the value takes.
+    fn encoded_size(&self, version: Version) -> usize;
+    /// Appends the value.
+    fn encode(&self, version: Version, out: &mut Vec<u8>);
+}
+
+/// Reads the primitives of the protocol from a slice, front to back.
+#[derive(Debug, Clone)]
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+macro_rules! read_integer {
+    ($($name:ident)*) => {$(
+        #[doc = concat!("A big-endian ", stringify!($name), ".")]
+        #[inline]
+        pub fn $name(&mut self) -> Result<$name, DecodeError> {
+            let (head, rest) = self.bytes.split_first_chunk().ok_or(DecodeError::Truncated)?;
+            self.bytes = rest;
+            Ok($name::from_be_bytes(*head))
+        }
+    )*};
+}
+
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "each fails as DecodeError says, and only so"
+)]
+impl<'a> Reader<'a> {
+    /// A reader of all of `bytes`.
+    #[inline]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    /// The bytes that are left.
+    #[inline]
+    pub const fn remaining(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Whether nothing is left.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    read_integer!(i8 i16 u16 i32 u32 i64 f64);
+
+    /// The next `length` bytes.
+    #[inline]
+    pub fn take(&mut self, length: usize) -> Result<&'a [u8], DecodeError> {
+        let (head, rest) = self
+            .bytes
+            .split_at_checked(length)
+            .ok_or(DecodeError::Truncated)?;
+        self.bytes = rest;
+        Ok(head)
+    }
+
+    /// A boolean: any byte but zero is true.
+    #[inline]
+    pub fn bool(&mut self) -> Result<bool, DecodeError> {
+        Ok(self.i8()? != 0)
+    }
+
+    /// A uuid of 16 bytes.
+    #[inline]
+    pub fn uuid(&mut self) -> Result<Uuid, DecodeError> {
+        let (head, rest) = self
+            .bytes
+            .split_first_chunk()
+            .ok_or(DecodeError::Truncated)?;
+        self.bytes = rest;
+        Ok(Uuid::from_bytes(*head))
+    }
+
+    /// An unsigned varint of 32 bits.
+    #[inline]
+    pub fn unsigned_varint(&mut self) -> Result<u32, DecodeError> {
+        let (value, length) = varint::read_unsigned_varint(self.bytes)?;
+        self.take(length)?;
+        Ok(value)
+    }
+
+    /// A zigzag varint of 32 bits.
+    #[inline]
+    pub fn varint(&mut self) -> Result<i32, DecodeError> {
+        let (value, length) = varint::read_varint(self.bytes)?;
+        self.take(length)?;
+        Ok(value)
+    }
+
+    /// A zigzag varint of 64 bits.
+    #[inline]
+    pub fn varlong(&mut self) -> Result<i64, DecodeError> {
+        let (value, length) = varint::read_varlong(self.bytes)?;
+        self.take(length)?;
+        Ok(value)
+    }
+
+    /// A length that stands before a string: i16, or compact. `None` for null.
+    #[inline]
+    fn string_length(&mut self, flexible: bool) -> Result<Option<usize>, DecodeError> {
+        let length = if flexible {
+            i64::from(self.unsigned_varint()?) - 1
+        } else {
+            i64::from(self.i16()?)
+        };
+        match length {
+            -1 => Ok(None),
+            0..=0x7fff => Ok(Some(length as usize)),
+            _ => Err(DecodeError::InvalidLength),
+        }
+    }
+
+    /// A length that stands before bytes or an array: i32, or compact. `None` for null.
+    #[inline]
+    pub fn length(&mut self, flexible: bool) -> Result<Option<usize>, DecodeError> {
+        let length = if flexible {
+            i64::from(self.unsigned_varint()?) - 1
+        } else {
+            i64::from(self.i32()?)
+        };
+        match length {
+            -1 => Ok(None),
+            0.. => Ok(Some(length as usize)),
+            _ => Err(DecodeError::InvalidLength),
+        }
+    }
+
+    /// A string that may be null.
+    #[inline]
+    pub fn nullable_string(&mut self, flexible: bool) -> Result<Option<&'a str>, DecodeError> {
+        let Some(length) = self.string_length(flexible)? else {
+            return Ok(None);
+        };
+        let bytes = self.take(length)?;
+        std::str::from_utf8(bytes)
+            .map(Some)
+            .map_err(|_| DecodeError::InvalidUtf8)
+    }
+
+    /// A string.
+    #[inline]
+    pub fn string(&mut self, flexible: bool) -> Result<&'a str, DecodeError> {
+        self.nullable_string(flexible)?
+            .ok_or(DecodeError::UnexpectedNull)
+    }
+
+    /// Bytes that may be null; records have the same form.
+    #[inline]
+    pub fn nullable_bytes(&mut self, flexible: bool) -> Result<Option<&'a [u8]>, DecodeError> {
+        match self.length(flexible)? {
+            Some(length) => self.take(length).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Bytes.
+    #[inline]
+    pub fn bytes(&mut self, flexible: bool) -> Result<&'a [u8], DecodeError> {
+        self.nullable_bytes(flexible)?
+            .ok_or(DecodeError::UnexpectedNull)
+    }
+
+    /// A struct that may be null: a byte below zero for null, then the struct.
+    #[inline]
+    pub fn nullable_struct<T: Element<'a>>(
+        &mut self,
+        version: Version,
+    ) -> Result<Option<T>, DecodeError> {
+        if self.i8()? < 0 {
+            Ok(None)
+        } else {
+            T::decode(self, version).map(Some)
+        }
+    }
+
+    /// The tagged fields at the end of a flexible struct: calls `field` with each tag and a reader
+    /// of its bytes. `field` leaves alone what it does not know.
+    #[inline]
+    pub fn tagged_fields(
+        &mut self,
+        mut field: impl FnMut(u32, &mut Self) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        for _ in 0..self.unsigned_varint()? {
+            let tag = self.unsigned_varint()?;
+            let length = self.unsigned_varint()? as usize;
+            field(tag, &mut Self::new(self.take(length)?))?;
+        }
+        Ok(())
+    }
+}
+
+/// Sizes of the primitives, and functions that append them to a buffer.
+#[derive(Debug, Clone, Copy)]
+pub struct Writer;
+
+impl Writer {
+    /// Bytes of a length of `count` before bytes or an array.
+    #[inline]
+    pub const fn length_size(count: usize, flexible: bool) -> usize {
+        if flexible {
+            varint::size_of_unsigned_varint(count as u32 + 1)
+        } else {
+            4
+        }
+    }
+
+    /// Appends the length of bytes or of an array; `None` is null.
+    #[inline]
+    pub fn length(count: Option<usize>, flexible: bool, out: &mut Vec<u8>) {
+        if flexible {
+            varint::write_unsigned_varint(count.map_or(0, |n| n as u32 + 1), out);
+        } else {
+            out.extend_from_slice(&count.map_or(-1, |n| n as i32).to_be_bytes());
+        }
+    }
+
+    /// Bytes of a string with its length; `None` is null.
+    #[inline]
+    pub const fn string_size(value: Option<&str>, flexible: bool) -> usize {
+        let length = match value {
+            Some(value) => value.len(),
+            None => return if flexible { 1 } else { 2 },
+        };
+        length
+            + if flexible {
+                varint::size_of_unsigned_varint(length as u32 + 1)
+            } else {
+                2
+            }
+    }
+
+    /// Appends a string; `None` is null. The protocol carries at most 32,767 bytes of it.
+    #[inline]
+    pub fn string(value: Option<&str>, flexible: bool, out: &mut Vec<u8>) {
+        let length = value.map(str::len);
+        debug_assert!(
+            length.is_none_or(|n| n <= 0x7fff),
+            "a string is at most 32,767 bytes"
+        );
+        if flexible {
+            varint::write_unsigned_varint(length.map_or(0, |n| n as u32 + 1), out);
+        } else {
+            out.extend_from_slice(&length.map_or(-1, |n| n as i16).to_be_bytes());
+        }
+        out.extend_from_slice(value.unwrap_or_default().as_bytes());
+    }
+
+    /// Bytes of a byte string with its length; `None` is null.
+    #[inline]
+    pub const fn bytes_size(value: Option<&[u8]>, flexible: bool) -> usize {
+        match value {
+            Some(value) => value.len() + Self::length_size(value.len(), flexible),
+            None if flexible => 1,
+            None => 4,
+        }
+    }
+
+    /// Appends a byte string; `None` is null.
+    #[inline]
+    pub fn bytes(value: Option<&[u8]>, flexible: bool, out: &mut Vec<u8>) {
+        Self::length(value.map(<[u8]>::len), flexible, out);
+        out.extend_from_slice(value.unwrap_or_default());
+    }
+
+    /// Bytes of a tagged field whose value takes `size` bytes.
+    #[inline]
+    pub const fn tagged_size(tag: u32, size: usize) -> usize {
+        varint::size_of_unsigned_varint(tag) + varint::size_of_unsigned_varint(size as u32) + size
+    }
+
+    /// Appends the tag and the size of a tagged field, whose value must follow.
+    #[inline]
+    pub fn tagged(tag: u32, size: usize, out: &mut Vec<u8>) {
+        varint::write_unsigned_varint(tag, out);
+        varint::write_unsigned_varint(size as u32, out);
+    }
+}
