@@ -1,1 +1,58 @@
-//! Placeholder replaced with the crate's first file.
+//! Kafka's message schemas as text, and the generator that turns them into codecs at build time.
+//!
+//! ```text
+//!   schema/*.txt ──parse──> Schema { messages: [Message { fields … }] } ──generate──> Rust source
+//! ```
+//!
+//! A schema file is one API (`api`, `listeners`, `request`, `response`) or a set of `message`s. A
+//! line inside is a field; indentation nests the fields of a struct under the field that introduces
+//! it, and `struct Name` introduces one that several fields share:
+//!
+//! ```text
+//! api 10 FindCoordinator
+//! listeners broker
+//!
+//! request 0-6 flexible 3+
+//!     Key: string, versions 0-3
+//!     KeyType: int8, versions 1+
+//!     CoordinatorKeys: []string, versions 4+
+//! ```
+//!
+//! Invariants:
+//! - Generated code names nothing but `::model` and `::std`, and is the same for the same text.
+//! - A wrong schema fails the build with the file and the line; it never yields a wrong codec.
+
+#![forbid(unsafe_code)]
+
+mod emit;
+mod parse;
+mod schema;
+
+pub use emit::{generate_api_keys, generate_messages};
+pub use parse::{ParseError, parse};
+pub use schema::{Api, Field, FieldType, Message, Schema, StructType, VersionRange};
+
+use std::path::Path;
+
+/// Parses all `*.txt` files of a folder, in the order of their names.
+///
+/// # Errors
+/// A message that names the file, and the line for text that is not a schema.
+pub fn parse_folder(folder: &Path) -> Result<Schema, String> {
+    let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut paths: Vec<_> = entries
+        .filter_map(|entry| entry.ok().map(|e| e.path()))
+        .collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    paths.sort();
+    let mut all = Schema::default();
+    for path in paths {
+        let text =
+            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let mut one = parse(&text).map_err(|e| format!("{}:{e}", path.display()))?;
+        all.apis.append(&mut one.apis);
+        all.messages.append(&mut one.messages);
+    }
+    all.apis.sort_by_key(|api| api.key);
+    Ok(all)
+}

@@ -1,1 +1,5 @@
-//! Placeholder replaced with the crate's first file.
+//! The group and transaction coordinators: pure replicated state machines over records.
+
+#![forbid(unsafe_code)]
+
+pub mod messages;

@@ -1,1 +1,5 @@
-//! Placeholder replaced with the crate's first file.
+//! Cluster metadata: its records, and the immutable image that they add up to.
+
+#![forbid(unsafe_code)]
+
+pub mod messages;

@@ -23,6 +23,11 @@ enum Content<'a, T> {
     Owned(Vec<T>),
 }
 
+impl<'a, T: 'a> Array<'a, T> {
+    /// An array of nothing.
+    pub const EMPTY: &'a Self = &Self(Content::Slice(&[]));
+}
+
 impl<'a, T: Element<'a>> Array<'a, T> {
     /// Decodes an array that may be null.
     ///

@@ -1,1 +1,21 @@
-//! Placeholder replaced with the crate's first file.
+//! Kafka's wire protocol: framing, headers, and the codecs of every request and response of 4.3,
+//! generated at build time from the text in `schema/`.
+//!
+//! ```text
+//!   socket ──> frame (4-byte size) ──> header ──> ProduceRequest<'frame> …     decoding borrows
+//!   socket <── frame buffer, reused <── header <── ProduceResponse …           encoding appends
+//! ```
+//!
+//! Invariants:
+//! - Decoding allocates nothing: strings, bytes and arrays are views of the frame.
+//! - `encoded_size` is exact, so a buffer grows at most once for a message.
+//! - A byte from a peer never panics; it yields a [`model::DecodeError`].
+
+#![forbid(unsafe_code)]
+
+mod api;
+mod header;
+pub mod messages;
+
+pub use api::{ApiFacts, ApiKey};
+pub use header::{RequestHeader, ResponseHeader, begin_frame, finish_frame};
