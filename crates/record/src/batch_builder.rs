@@ -1,0 +1,319 @@
+//! Builds one record batch in a buffer that is reused from batch to batch.
+//!
+//! The size of a record is computed before it is written, without branches on its varints, so a
+//! batch that must stay under a limit never has to be taken back.
+
+use model::varint::{size_of_varint, size_of_varlong, write_varint, write_varlong};
+
+use crate::attributes::{Attributes, TimestampType};
+use crate::batch::{
+    ATTRIBUTES_OFFSET, BASE_OFFSET_OFFSET, BASE_SEQUENCE_OFFSET, BASE_TIMESTAMP_OFFSET,
+    BATCH_LENGTH_OFFSET, CRC_OFFSET, HEADER_SIZE_BYTES, LAST_OFFSET_DELTA_OFFSET,
+    LOG_OVERHEAD_BYTES, MAGIC, MAGIC_OFFSET, MAX_TIMESTAMP_OFFSET, NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, PARTITION_LEADER_EPOCH_OFFSET,
+    PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET, RECORD_COUNT_OFFSET, RecordBatch,
+};
+use crate::compression::{Codec, Compression, Compressor};
+use crate::record::{Header, Record};
+
+/// What a batch's header says beyond what its records determine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchHeader {
+    /// Offset of the first record. Producers send 0.
+    pub base_offset: i64,
+    /// Offset of the last record where compaction has removed it; the last appended otherwise.
+    pub last_offset: Option<i64>,
+    /// Epoch of the leader that appends the batch.
+    pub partition_leader_epoch: i32,
+    /// Who decides the timestamps.
+    pub timestamp_type: TimestampType,
+    /// The time of append, for `LogAppendTime`, or the maximal timestamp of a batch whose records
+    /// compaction has removed; the greatest of the appended records otherwise.
+    pub max_timestamp: Option<i64>,
+    /// The time after which the cleaner may drop tombstones, set by the cleaner.
+    pub delete_horizon_ms: Option<i64>,
+    /// Id of an idempotent producer.
+    pub producer_id: i64,
+    /// Epoch of an idempotent producer.
+    pub producer_epoch: i16,
+    /// Sequence number of the first record of an idempotent producer.
+    pub base_sequence: i32,
+    /// Whether the batch belongs to a transaction.
+    pub is_transactional: bool,
+    /// Whether the records are control records.
+    pub is_control: bool,
+}
+
+impl Default for BatchHeader {
+    /// What a producer that is not idempotent sends.
+    fn default() -> Self {
+        Self {
+            base_offset: 0,
+            last_offset: None,
+            partition_leader_epoch: NO_PARTITION_LEADER_EPOCH,
+            timestamp_type: TimestampType::CreateTime,
+            max_timestamp: None,
+            delete_horizon_ms: None,
+            producer_id: NO_PRODUCER_ID,
+            producer_epoch: NO_PRODUCER_EPOCH,
+            base_sequence: NO_SEQUENCE,
+            is_transactional: false,
+            is_control: false,
+        }
+    }
+}
+
+impl BatchHeader {
+    /// The header of a batch whose records are about to be written again.
+    pub fn of(batch: &RecordBatch<'_>) -> Self {
+        let timestamp_type = batch.timestamp_type();
+        Self {
+            base_offset: batch.base_offset(),
+            last_offset: None,
+            partition_leader_epoch: batch.partition_leader_epoch(),
+            timestamp_type,
+            max_timestamp: (timestamp_type == TimestampType::LogAppendTime)
+                .then(|| batch.max_timestamp()),
+            delete_horizon_ms: batch.delete_horizon_ms(),
+            producer_id: batch.producer_id(),
+            producer_epoch: batch.producer_epoch(),
+            base_sequence: batch.base_sequence(),
+            is_transactional: batch.is_transactional(),
+            is_control: batch.is_control(),
+        }
+    }
+}
+
+/// A batch being built: append records, then build, then reset for the next one.
+#[derive(Clone, Debug)]
+pub struct BatchBuilder {
+    header: BatchHeader,
+    /// Room for the header, then the records.
+    buffer: Vec<u8>,
+    base_timestamp: Option<i64>,
+    max_timestamp: i64,
+    /// Offset of the last record appended, `base_offset - 1` before the first.
+    last_offset: i64,
+    record_count: i32,
+}
+
+impl BatchBuilder {
+    /// An empty batch.
+    pub fn new(header: BatchHeader) -> Self {
+        let mut builder = Self {
+            header,
+            buffer: Vec::new(),
+            base_timestamp: None,
+            max_timestamp: NO_TIMESTAMP,
+            last_offset: 0,
+            record_count: 0,
+        };
+        builder.reset(header);
+        builder
+    }
+
+    /// Starts another batch in the same buffer.
+    pub fn reset(&mut self, header: BatchHeader) {
+        self.header = header;
+        self.buffer.clear();
+        self.buffer.resize(HEADER_SIZE_BYTES, 0);
+        self.base_timestamp = header.delete_horizon_ms;
+        self.max_timestamp = NO_TIMESTAMP;
+        self.last_offset = header.base_offset - 1;
+        self.record_count = 0;
+    }
+
+    /// The header as it has been given.
+    pub const fn header(&self) -> &BatchHeader {
+        &self.header
+    }
+
+    /// Changes what does not depend on the records, such as the producer's sequence number.
+    pub const fn header_mut(&mut self) -> &mut BatchHeader {
+        &mut self.header
+    }
+
+    /// How many records have been appended.
+    pub const fn record_count(&self) -> i32 {
+        self.record_count
+    }
+
+    /// Whether no record has been appended.
+    pub const fn is_empty(&self) -> bool {
+        self.record_count == 0
+    }
+
+    /// Size of the batch so far, uncompressed.
+    pub const fn size_in_bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Size of the uncompressed batch if this record were appended to it.
+    pub fn size_with_record(
+        &self,
+        timestamp: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: &[Header<'_>],
+    ) -> usize {
+        let timestamp_delta = timestamp.wrapping_sub(self.base_timestamp.unwrap_or(timestamp));
+        let offset_delta = (self.last_offset + 1 - self.header.base_offset) as i32;
+        let body_bytes = 1
+            + size_of_varlong(timestamp_delta)
+            + size_of_varint(offset_delta)
+            + size_of_nullable(key)
+            + size_of_nullable(value)
+            + size_of_headers(headers);
+        self.buffer.len() + size_of_varint(body_bytes as i32) + body_bytes
+    }
+
+    /// Appends a record at the next offset, which is returned.
+    pub fn append(
+        &mut self,
+        timestamp: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: &[Header<'_>],
+    ) -> i64 {
+        let offset = self.last_offset + 1;
+        self.start_record(offset, timestamp, key, value, size_of_headers(headers));
+        write_varint(length(headers.len()), &mut self.buffer);
+        for header in headers {
+            write_nullable(Some(header.key), &mut self.buffer);
+            write_nullable(header.value, &mut self.buffer);
+        }
+        offset
+    }
+
+    /// Appends a record of another batch at an offset beyond those appended before.
+    pub fn append_record(&mut self, offset: i64, record: &Record<'_>) {
+        let headers = record.headers;
+        let header_count = length(headers.len());
+        let headers_bytes = size_of_varint(header_count) + headers.bytes().len();
+        self.start_record(
+            offset,
+            record.timestamp,
+            record.key,
+            record.value,
+            headers_bytes,
+        );
+        write_varint(header_count, &mut self.buffer);
+        self.buffer.extend_from_slice(headers.bytes());
+    }
+
+    /// Writes everything of a record that precedes its headers.
+    fn start_record(
+        &mut self,
+        offset: i64,
+        timestamp: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers_bytes: usize,
+    ) {
+        assert!(offset > self.last_offset, "offsets grow within a batch");
+        let offset_delta = i32::try_from(offset - self.header.base_offset)
+            .expect("the offsets of a batch span less than 2^31");
+        let base_timestamp = *self.base_timestamp.get_or_insert(timestamp);
+        let timestamp_delta = timestamp.wrapping_sub(base_timestamp);
+        let body_bytes = 1
+            + size_of_varlong(timestamp_delta)
+            + size_of_varint(offset_delta)
+            + size_of_nullable(key)
+            + size_of_nullable(value)
+            + headers_bytes;
+        self.buffer.reserve(size_of_varint(i32::MAX) + body_bytes);
+        write_varint(length(body_bytes), &mut self.buffer);
+        self.buffer.push(0);
+        write_varlong(timestamp_delta, &mut self.buffer);
+        write_varint(offset_delta, &mut self.buffer);
+        write_nullable(key, &mut self.buffer);
+        write_nullable(value, &mut self.buffer);
+        self.max_timestamp = self.max_timestamp.max(timestamp);
+        self.last_offset = offset;
+        self.record_count += 1;
+    }
+
+    /// Appends the batch to `output`, compressed. The builder stays as it is until `reset`.
+    pub fn build(&self, codec: Codec, compressor: &mut Compressor, output: &mut Vec<u8>) {
+        let batch_at = output.len();
+        output.extend_from_slice(&self.buffer[..HEADER_SIZE_BYTES]);
+        compressor.compress(codec, &self.buffer[HEADER_SIZE_BYTES..], output);
+        self.write_header(codec.compression, &mut output[batch_at..]);
+    }
+
+    /// The batch, uncompressed, in the builder's own buffer.
+    pub fn build_uncompressed(&mut self) -> &[u8] {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.write_header(Compression::None, &mut buffer);
+        self.buffer = buffer;
+        &self.buffer
+    }
+
+    /// The batch, uncompressed, in a buffer that the caller keeps.
+    pub fn into_uncompressed(mut self) -> Vec<u8> {
+        self.build_uncompressed();
+        self.buffer
+    }
+
+    fn write_header(&self, compression: Compression, batch: &mut [u8]) {
+        let header = &self.header;
+        let last_offset = header.last_offset.unwrap_or(self.last_offset);
+        let last_offset_delta = i32::try_from(last_offset - header.base_offset)
+            .expect("the offsets of a batch span less than 2^31");
+        let attributes = Attributes::default()
+            .with_compression(compression)
+            .with_timestamp_type(header.timestamp_type)
+            .with_transactional(header.is_transactional)
+            .with_control(header.is_control)
+            .with_delete_horizon(header.delete_horizon_ms.is_some());
+        let base_timestamp = self.base_timestamp.unwrap_or(NO_TIMESTAMP);
+        let max_timestamp = header.max_timestamp.unwrap_or(self.max_timestamp);
+        let batch_length = length(batch.len() - LOG_OVERHEAD_BYTES);
+        let mut put = |offset: usize, field: &[u8]| {
+            batch[offset..offset + field.len()].copy_from_slice(field);
+        };
+        put(BASE_OFFSET_OFFSET, &header.base_offset.to_be_bytes());
+        put(BATCH_LENGTH_OFFSET, &batch_length.to_be_bytes());
+        put(
+            PARTITION_LEADER_EPOCH_OFFSET,
+            &header.partition_leader_epoch.to_be_bytes(),
+        );
+        put(MAGIC_OFFSET, &MAGIC.to_be_bytes());
+        put(ATTRIBUTES_OFFSET, &attributes.0.to_be_bytes());
+        put(LAST_OFFSET_DELTA_OFFSET, &last_offset_delta.to_be_bytes());
+        put(BASE_TIMESTAMP_OFFSET, &base_timestamp.to_be_bytes());
+        put(MAX_TIMESTAMP_OFFSET, &max_timestamp.to_be_bytes());
+        put(PRODUCER_ID_OFFSET, &header.producer_id.to_be_bytes());
+        put(PRODUCER_EPOCH_OFFSET, &header.producer_epoch.to_be_bytes());
+        put(BASE_SEQUENCE_OFFSET, &header.base_sequence.to_be_bytes());
+        put(RECORD_COUNT_OFFSET, &self.record_count.to_be_bytes());
+        let crc = crc32c::crc32c(&batch[ATTRIBUTES_OFFSET..]);
+        batch[CRC_OFFSET..ATTRIBUTES_OFFSET].copy_from_slice(&crc.to_be_bytes());
+    }
+}
+
+fn length(size_bytes: usize) -> i32 {
+    i32::try_from(size_bytes).expect("a batch is smaller than 2 GiB")
+}
+
+fn size_of_nullable(bytes: Option<&[u8]>) -> usize {
+    let length = bytes.map_or(-1, |bytes| length(bytes.len()));
+    size_of_varint(length) + bytes.map_or(0, <[u8]>::len)
+}
+
+fn size_of_headers(headers: &[Header<'_>]) -> usize {
+    let sizes = headers
+        .iter()
+        .map(|header| size_of_nullable(Some(header.key)) + size_of_nullable(header.value));
+    size_of_varint(length(headers.len())) + sizes.sum::<usize>()
+}
+
+fn write_nullable(bytes: Option<&[u8]>, buffer: &mut Vec<u8>) {
+    match bytes {
+        Some(bytes) => {
+            write_varint(length(bytes.len()), buffer);
+            buffer.extend_from_slice(bytes);
+        }
+        None => write_varint(-1, buffer),
+    }
+}

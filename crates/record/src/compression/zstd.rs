@@ -1,0 +1,94 @@
+//! Zstandard frames. The writer declares the content size, which lets readers allocate once.
+//!
+//! A frame may ask its reader for a window of up to 128 MiB, which the highest levels do. A
+//! context that has grown beyond a limit is therefore not kept for the next batch.
+
+use zstd::zstd_safe::{
+    CCtx, CParameter, DCtx, InBuffer, OutBuffer, ResetDirective, compress_bound,
+    zstd_sys::ZSTD_EndDirective,
+};
+
+use super::{Corruption, PIECE_SIZE_BYTES};
+
+/// The greatest context that is kept: that of level 19 with its window of 8 MiB.
+const CONTEXT_KEPT_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+#[derive(Default)]
+pub(super) struct Encoder {
+    context: Option<CCtx<'static>>,
+}
+
+impl Encoder {
+    pub(super) fn encode(&mut self, level: i32, input: &[u8], output: &mut Vec<u8>) {
+        let context = self.context.get_or_insert_with(CCtx::create);
+        context
+            .reset(ResetDirective::SessionOnly)
+            .expect("a session can always be reset");
+        context
+            .set_parameter(CParameter::CompressionLevel(level))
+            .expect("levels are clamped to those that exist");
+        context
+            .set_pledged_src_size(Some(input.len() as u64))
+            .expect("the size can be declared before the first byte");
+        output.reserve(compress_bound(input.len()));
+        let position = output.len();
+        let mut source = InBuffer::around(input);
+        let mut target = OutBuffer::around_pos(output, position);
+        let left_bytes = context
+            .compress_stream2(&mut target, &mut source, ZSTD_EndDirective::ZSTD_e_end)
+            .expect("compression into memory cannot fail");
+        assert_eq!(left_bytes, 0, "the bound is enough for the whole frame");
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Context {
+    decoder: Option<DCtx<'static>>,
+}
+
+impl Context {
+    pub(super) fn start<'a>(&'a mut self, input: &'a [u8]) -> Stream<'a> {
+        self.decoder
+            .take_if(|decoder| decoder.sizeof() > CONTEXT_KEPT_MAX_BYTES);
+        let decoder = self.decoder.get_or_insert_with(DCtx::create);
+        decoder
+            .reset(ResetDirective::SessionOnly)
+            .expect("a session can always be reset");
+        Stream {
+            decoder,
+            rest: input,
+            is_in_frame: false,
+        }
+    }
+}
+
+pub(super) struct Stream<'a> {
+    decoder: &'a mut DCtx<'static>,
+    rest: &'a [u8],
+    is_in_frame: bool,
+}
+
+impl Stream<'_> {
+    pub(super) fn read(&mut self, output: &mut Vec<u8>) -> Result<bool, Corruption> {
+        let old_length = output.len();
+        while output.len() == old_length {
+            if self.rest.is_empty() && !self.is_in_frame {
+                return Ok(false);
+            }
+            output.reserve(PIECE_SIZE_BYTES);
+            let mut source = InBuffer::around(self.rest);
+            let mut target = OutBuffer::around_pos(output, old_length);
+            let hint = self
+                .decoder
+                .decompress_stream(&mut target, &mut source)
+                .map_err(|_| "bad zstd frame")?;
+            let consumed = source.pos();
+            self.rest = &self.rest[consumed..];
+            self.is_in_frame = hint != 0;
+            if self.is_in_frame && consumed == 0 && output.len() == old_length {
+                return Err("truncated zstd frame");
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,167 @@
+//! The one place that knows the bytes of a record, over bytes in memory or out of a codec.
+//!
+//! ```text
+//! varint length | i8 attributes | varlong timestamp delta | varint offset delta
+//! | varint key length, key | varint value length, value
+//! | varint header count | per header: varint key length, key, varint value length, value
+//! ```
+//!
+//! A negative length is null, where null is allowed. The fields must fill `length` exactly.
+
+use std::ops::Range;
+
+use model::varint::{VarintError, read_varint, read_varlong};
+
+use crate::record::InvalidRecord;
+
+/// Bytes read from front to back.
+pub(crate) trait Source {
+    /// Adds the source's own faults to those of the records.
+    type Error: From<InvalidRecord>;
+
+    /// The bytes that come next: at least as many as the longest varint takes, unless the input
+    /// ends before.
+    fn window(&mut self) -> Result<&[u8], Self::Error>;
+
+    /// Passes over bytes, of which there may be more than the window holds.
+    fn skip(&mut self, count: usize) -> Result<(), Self::Error>;
+
+    /// How many bytes have been passed over.
+    fn position(&self) -> usize;
+}
+
+/// Where the parts of a record are, as positions of its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecordLayout {
+    pub(crate) attributes: i8,
+    pub(crate) timestamp_delta: i64,
+    pub(crate) offset_delta: i32,
+    pub(crate) key: Option<Range<usize>>,
+    pub(crate) value: Option<Range<usize>>,
+    pub(crate) headers: Range<usize>,
+    pub(crate) header_count: usize,
+}
+
+/// Where key and value of a header are.
+pub(crate) type HeaderLayout = (Range<usize>, Option<Range<usize>>);
+
+impl From<VarintError> for InvalidRecord {
+    fn from(error: VarintError) -> Self {
+        match error {
+            VarintError::Truncated => Self::Truncated,
+            VarintError::TooLong => Self::BadVarint,
+        }
+    }
+}
+
+/// Reads one record.
+pub(crate) fn read_record<S: Source>(source: &mut S) -> Result<RecordLayout, S::Error> {
+    let length = read_i32(source)?;
+    let Ok(length) = usize::try_from(length) else {
+        return Err(InvalidRecord::LengthMismatch.into());
+    };
+    let end = source.position() + length;
+    let &[attributes, ..] = source.window()? else {
+        return Err(InvalidRecord::Truncated.into());
+    };
+    source.skip(1)?;
+    let (timestamp_delta, size) = read_varlong(source.window()?).map_err(InvalidRecord::from)?;
+    source.skip(size)?;
+    let offset_delta = read_i32(source)?;
+    let key = skip_nullable(source, end)?;
+    let value = skip_nullable(source, end)?;
+    let header_count = read_i32(source)?;
+    let Ok(header_count) = usize::try_from(header_count) else {
+        return Err(InvalidRecord::NegativeHeaderCount.into());
+    };
+    let headers_at = source.position();
+    for _ in 0..header_count {
+        skip_header(source, end)?;
+    }
+    if source.position() != end {
+        return Err(InvalidRecord::LengthMismatch.into());
+    }
+    let headers = headers_at..end;
+    let attributes = attributes as i8;
+    Ok(RecordLayout {
+        attributes,
+        timestamp_delta,
+        offset_delta,
+        key,
+        value,
+        headers,
+        header_count,
+    })
+}
+
+/// Reads one header: its key and its value.
+pub(crate) fn skip_header<S: Source>(source: &mut S, end: usize) -> Result<HeaderLayout, S::Error> {
+    let Some(key) = skip_nullable(source, end)? else {
+        return Err(InvalidRecord::NullHeaderKey.into());
+    };
+    Ok((key, skip_nullable(source, end)?))
+}
+
+fn read_i32<S: Source>(source: &mut S) -> Result<i32, S::Error> {
+    let (value, size) = read_varint(source.window()?).map_err(InvalidRecord::from)?;
+    source.skip(size)?;
+    Ok(value)
+}
+
+fn skip_nullable<S: Source>(source: &mut S, end: usize) -> Result<Option<Range<usize>>, S::Error> {
+    let Ok(length) = usize::try_from(read_i32(source)?) else {
+        return Ok(None);
+    };
+    let start = source.position();
+    if end.checked_sub(start).is_none_or(|left| left < length) {
+        return Err(InvalidRecord::LengthMismatch.into());
+    }
+    source.skip(length)?;
+    Ok(Some(start..start + length))
+}
+
+/// Bytes in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct SliceSource<'a> {
+    bytes: &'a [u8],
+    /// `position <= bytes.len()`.
+    position: usize,
+}
+
+impl<'a> SliceSource<'a> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, position: 0 }
+    }
+
+    /// The bytes of a range that has been passed over.
+    pub(crate) fn slice(&self, range: Range<usize>) -> &'a [u8] {
+        &self.bytes[range]
+    }
+
+    pub(crate) const fn is_at_end(&self) -> bool {
+        self.position == self.bytes.len()
+    }
+}
+
+impl Source for SliceSource<'_> {
+    type Error = InvalidRecord;
+
+    #[inline]
+    fn window(&mut self) -> Result<&[u8], InvalidRecord> {
+        Ok(&self.bytes[self.position..])
+    }
+
+    #[inline]
+    fn skip(&mut self, count: usize) -> Result<(), InvalidRecord> {
+        if self.bytes.len() - self.position < count {
+            return Err(InvalidRecord::Truncated);
+        }
+        self.position += count;
+        Ok(())
+    }
+
+    #[inline]
+    fn position(&self) -> usize {
+        self.position
+    }
+}
