@@ -1,5 +1,34 @@
-//! The project's automation: `cargo xtask tidy|interop|compat`.
+//! The project's automation: `cargo xtask COMMAND [ARGUMENT...]`, one module per command.
+#![expect(clippy::print_stdout, reason = "a command's result is what it prints")]
+#![expect(
+    clippy::print_stderr,
+    reason = "a command's failure goes to standard error"
+)]
 
-fn main() -> anyhow::Result<()> {
-    Ok(())
+mod interop;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "usage: cargo xtask interop [ARGUMENT...]";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next().unwrap_or_default();
+    let arguments: Vec<String> = arguments.collect();
+    match dispatch(&command, &arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(command: &str, arguments: &[String]) -> Result<()> {
+    match command {
+        "interop" => interop::run(arguments),
+        _ => bail!("{USAGE}"),
+    }
 }

@@ -1,0 +1,80 @@
+package riverrun.interop;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import org.apache.kafka.tools.DumpLogSegments;
+
+/**
+ * Has Kafka's DumpLogSegments read every file of a log directory whose server has stopped: each
+ * record one by one, each index against its log, and the records of internal topics decoded.
+ */
+public final class DiskCheck {
+    /** What the tool prints of a file it cannot read or finds at odds with another. */
+    private static final List<String> COMPLAINTS = List.of(
+            "Found timestamp mismatch", "Found out of order timestamp", "Mismatches in", "Non-consecutive offsets",
+            "isvalid: false", "isvalid: null", "Exception", "Couldn't", "WARNING", "is not a valid", "unknown",
+            "Unknown", "could not", "Could not", "corrupt");
+
+    private DiskCheck() {}
+
+    public static void main(String[] arguments) throws Exception {
+        Path dir = Path.of(arguments[0]);
+        List<String> plain = files(dir, "");
+        List<String> problems = new ArrayList<>();
+        check(problems, plain, "--deep-iteration", "--index-sanity-check");
+        check(problems, plain, "--deep-iteration");
+        check(problems, files(dir, "__consumer_offsets-"), "--offsets-decoder");
+        check(problems, files(dir, "__transaction_state-"), "--transaction-log-decoder");
+        check(problems, files(dir, "__cluster_metadata-"), "--cluster-metadata-decoder");
+        problems.forEach(System.out::println);
+        System.exit(problems.isEmpty() && !plain.isEmpty() ? 0 : 1);
+    }
+
+    /** The files of partitions whose folder starts so. */
+    private static List<String> files(Path dir, String folder) throws Exception {
+        try (Stream<Path> files = Files.walk(dir, 2)) {
+            return files.filter(file -> file.getParent().getFileName().toString().startsWith(folder))
+                    .filter(file -> !file.getParent().equals(dir))
+                    .map(Path::toString)
+                    .filter(file -> file.matches(".*\\.(log|index|timeindex|snapshot|txnindex|checkpoint)"))
+                    .sorted()
+                    .toList();
+        }
+    }
+
+    private static void check(List<String> problems, List<String> files, String... options) throws Exception {
+        List<String> chosen = options[0].endsWith("decoder")
+                ? files.stream().filter(file -> file.endsWith(".log") || file.endsWith(".checkpoint")).toList()
+                : files;
+        if (chosen.isEmpty()) {
+            return;
+        }
+        List<String> arguments = new ArrayList<>(List.of(options));
+        arguments.add("--files");
+        arguments.add(String.join(",", chosen));
+        ByteArrayOutputStream output = new ByteArrayOutputStream();
+        PrintStream stdout = System.out;
+        System.setOut(new PrintStream(output, true, UTF_8));
+        try {
+            DumpLogSegments.main(arguments.toArray(String[]::new));
+        } finally {
+            System.setOut(stdout);
+        }
+        String file = "";
+        for (String line : output.toString(UTF_8).split("\n")) {
+            if (line.startsWith("Dumping ")) {
+                file = line;
+            }
+            if (COMPLAINTS.stream().anyMatch(line::contains)) {
+                problems.add(file + ": " + line);
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+package riverrun.interop.java;
+
+import java.util.ArrayList;
+import java.util.List;
+import riverrun.interop.Scenario;
+
+/** Scenarios of Kafka's own Java clients. */
+public final class JavaSuite {
+    private JavaSuite() {}
+
+    public static List<Scenario> scenarios() {
+        List<Scenario> scenarios = new ArrayList<>();
+        scenarios.addAll(Produce.scenarios());
+        scenarios.addAll(Consume.scenarios());
+        scenarios.addAll(Groups.scenarios());
+        scenarios.addAll(AdminTopics.scenarios());
+        scenarios.addAll(AdminConfigs.scenarios());
+        scenarios.addAll(AdminCluster.scenarios());
+        scenarios.addAll(AdminGroups.scenarios());
+        return scenarios;
+    }
+}

@@ -1,0 +1,68 @@
+//! `cargo xtask interop`: other people's clients and tools against the server under test.
+//!
+//!     suite.rs ── which scenarios, in which order
+//!        │
+//!     run.rs ──── java.rs python.rs go.rs    install a language's programs
+//!        │   └─── server.rs                  riverrun or Apache Kafka, started and stopped
+//!     program.rs ─ process.rs                one program's scenarios, each within its limit
+//!        │
+//!     report.rs                              one line each, counts at the end
+//!
+//! Apache Kafka is the oracle: a scenario that fails with `--against kafka` is a wrong scenario.
+
+mod exceptions;
+mod java;
+mod options;
+mod process;
+mod program;
+mod report;
+mod run;
+mod server;
+mod suite;
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+
+use options::{Options, USAGE};
+use run::Run;
+use suite::SUITES;
+
+/// Runs the command; fails if a scenario has.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let options = Options::parse(arguments)?;
+    if options.help {
+        println!("{USAGE}");
+        return Ok(());
+    }
+    for name in &options.selection {
+        let suite = name.split('/').next().unwrap_or(name);
+        let known = SUITES.iter().any(|candidate| candidate.name == suite);
+        ensure!(known, "no suite `{suite}`\n{USAGE}");
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .context("xtask lies in the root")?;
+    let list = options.list;
+    let mut run = Run::new(options, root)?;
+    if list {
+        for suite in SUITES
+            .iter()
+            .filter(|suite| run.options.selects_suite(suite.name))
+            .collect::<Vec<_>>()
+        {
+            for scenario in suite.list(&mut run)? {
+                println!("{}/{scenario}", suite.name);
+            }
+        }
+        return Ok(());
+    }
+    suite::run_all(&mut run);
+    run.report.print_summary();
+    ensure!(
+        run.report.failed_count() == 0,
+        "{} scenarios failed",
+        run.report.failed_count()
+    );
+    Ok(())
+}

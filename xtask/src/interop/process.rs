@@ -1,0 +1,115 @@
+//! Child processes: run to the end with captured output, or watched line by line against a
+//! deadline.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+
+/// Runs a command to its end; its output shows only in the error of one that fails.
+pub(crate) fn run_quietly(command: &mut Command) -> Result<()> {
+    output_of(command).map(drop)
+}
+
+/// Runs a command to its end and returns what it wrote to standard output.
+pub(crate) fn output_of(command: &mut Command) -> Result<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot run {:?}", command.get_program()))?;
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(
+        output.status.success(),
+        "{:?} ended with {}\n{stdout}{}",
+        command.get_program(),
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(stdout)
+}
+
+/// What a watched process did next.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// It wrote a line to standard output.
+    Line(String),
+    /// It closed its standard output.
+    End,
+    /// The deadline passed first.
+    TimedOut,
+}
+
+/// A process whose standard output is read line by line; dropping it kills the process.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Watched {
+    /// Starts the command; its standard error is appended to the file `log`.
+    pub(crate) fn start(command: &mut Command, log: &Path) -> Result<Self> {
+        let log = File::options().create(true).append(true).open(log)?;
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("cannot run {:?}", command.get_program()))?;
+        let stdout = child.stdout.take().context("standard output is piped")?;
+        Ok(Self {
+            child,
+            lines: read_lines(stdout),
+        })
+    }
+
+    /// Waits for the next line until `deadline`.
+    pub(crate) fn next(&self, deadline: Instant) -> Step {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match self.lines.recv_timeout(left) {
+            Ok(line) => Step::Line(line),
+            Err(RecvTimeoutError::Disconnected) => Step::End,
+            Err(RecvTimeoutError::Timeout) => Step::TimedOut,
+        }
+    }
+
+    /// Waits for the process to end by itself until `deadline`, and kills it then.
+    pub(crate) fn finish(mut self, deadline: Instant) -> Result<Option<ExitStatus>> {
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(status));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // Both fail only when the process is gone already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read_lines(stdout: ChildStdout) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stdout).split(b'\n') {
+            let Ok(line) = line else { return };
+            if sender
+                .send(String::from_utf8_lossy(&line).into_owned())
+                .is_err()
+            {
+                return;
+            }
+        }
+    });
+    receiver
+}

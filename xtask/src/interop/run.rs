@@ -1,0 +1,155 @@
+//! One run of `cargo xtask interop`: the folders it works in, the languages it has installed so
+//! far and the report it writes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::exceptions::Exceptions;
+use super::java::Java;
+use super::options::Options;
+use super::process::run_quietly;
+use super::report::Report;
+use super::server::{Against, Programs, Server, ServerPlan};
+
+/// Keeps installed parts between checkouts when it names a folder.
+const CACHE_VARIABLE: &str = "RIVERRUN_INTEROP_CACHE";
+
+/// Lines of a server's log that are shown when it fails.
+const SHOWN_LOG_LINES: usize = 40;
+
+/// One run.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) options: Options,
+    pub(crate) report: Report,
+    exceptions: Exceptions,
+    root: PathBuf,
+    cache: PathBuf,
+    programs: Option<Programs>,
+}
+
+impl Run {
+    /// Prepares a run in the repository at `root`.
+    pub(crate) fn new(options: Options, root: &Path) -> Result<Self> {
+        let cache = match std::env::var_os(CACHE_VARIABLE) {
+            Some(folder) => PathBuf::from(folder),
+            None => root.join("target/interop/cache"),
+        };
+        fs::create_dir_all(&cache)?;
+        let exceptions = if options.against == Against::Kafka || options.no_exceptions {
+            Exceptions::default()
+        } else {
+            Exceptions::read(&root.join("interop/exceptions.txt"))?
+        };
+        Ok(Self {
+            options,
+            report: Report::default(),
+            exceptions,
+            root: root.to_owned(),
+            cache,
+            programs: None,
+        })
+    }
+
+    /// A folder of `interop/`.
+    pub(crate) fn source(&self, name: &str) -> PathBuf {
+        self.root.join("interop").join(name)
+    }
+
+    /// The folder of a suite's server and logs.
+    pub(crate) fn suite_dir(&self, suite: &str) -> PathBuf {
+        self.root.join("target/interop").join(suite)
+    }
+
+    /// The reason to leave a scenario out, if there is one.
+    pub(crate) fn exception(&self, suite: &str, scenario: &str) -> Option<String> {
+        self.exceptions.reason(suite, scenario).map(str::to_owned)
+    }
+
+    /// The servers' programs, built or resolved at the first call.
+    pub(crate) fn programs(&mut self) -> Result<Programs> {
+        if let Some(programs) = &self.programs {
+            return Ok(programs.clone());
+        }
+        let java = Java::install(&self.source("java"), &self.cache.join("java"))?;
+        let riverrun = match (&self.options.binary, self.options.against) {
+            (Some(binary), _) => {
+                fs::canonicalize(binary).with_context(|| format!("no {}", binary.display()))?
+            }
+            (None, Against::Kafka) => PathBuf::from("riverrun"),
+            (None, Against::Riverrun) if self.options.list => PathBuf::from("riverrun"),
+            (None, Against::Riverrun) => build_riverrun(&self.root)?,
+        };
+        let programs = Programs { riverrun, java };
+        self.programs = Some(programs.clone());
+        Ok(programs)
+    }
+
+    /// The Java programs.
+    pub(crate) fn java(&mut self) -> Result<Java> {
+        Ok(self.programs()?.java)
+    }
+
+    /// Starts the server under test in the suite's folder, which is cleared first.
+    pub(crate) fn start(&mut self, suite: &str, properties: &[(&str, &str)]) -> Result<Server> {
+        let plan = ServerPlan::new(self.options.against, &self.suite_dir(suite), properties)?;
+        self.start_planned(&plan)
+    }
+
+    /// Starts a server as planned; its log's end is in the error of one that does not start.
+    pub(crate) fn start_planned(&mut self, plan: &ServerPlan) -> Result<Server> {
+        let programs = self.programs()?;
+        plan.start(&programs)
+            .map_err(|error| error.context(tail(&plan.log_path())))
+    }
+
+    /// Stops the server as scenario `SUITE/stop`, then has Kafka's DumpLogSegments read every file
+    /// it leaves as scenario `SUITE/disk`.
+    pub(crate) fn stop_and_read(&mut self, suite: &str, server: Server) -> Result<()> {
+        let data_dir = server.plan().data_dir();
+        let log = server.plan().log_path();
+        let started = Instant::now();
+        let stopped = server.stop().map_err(|error| error.context(tail(&log)));
+        self.report
+            .outcome(&format!("{suite}/stop"), started.elapsed(), &stopped);
+        if let Some(reason) = self.exception(suite, "disk") {
+            self.report.excepted(&format!("{suite}/disk"), &reason);
+            return Ok(());
+        }
+        let started = Instant::now();
+        let mut command = self.java()?.command("riverrun.interop.DiskCheck");
+        let read = run_quietly(command.arg(&data_dir));
+        self.report
+            .outcome(&format!("{suite}/disk"), started.elapsed(), &read);
+        Ok(())
+    }
+}
+
+/// The last lines of a log, for people.
+pub(crate) fn tail(log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    let shown = &lines[lines.len().saturating_sub(SHOWN_LOG_LINES)..];
+    format!("the end of {}:\n{}\n", log.display(), shown.join("\n"))
+}
+
+/// Builds the release binary and returns its path.
+fn build_riverrun(root: &Path) -> Result<PathBuf> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo
+        .args(["build", "--release", "--quiet", "--package", "riverrun"])
+        .current_dir(root);
+    run_quietly(&mut cargo).context("cannot build riverrun")?;
+    let target = match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => root.join(folder),
+        None => root.join("target"),
+    };
+    let binary = target.join("release/riverrun");
+    ensure!(binary.exists(), "the build left no {}", binary.display());
+    Ok(binary)
+}

@@ -1,0 +1,143 @@
+//! The suites, in the order in which they run.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::program::{self, Outcome, Scenario};
+use super::run::{Run, tail};
+use super::server::Server;
+
+/// One suite: its name, what it covers and how it runs.
+#[derive(Debug)]
+pub(crate) struct Suite {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// One program of scenarios against one server with these properties.
+    Program {
+        command: fn(&mut Run) -> Result<Command>,
+        properties: &'static [(&'static str, &'static str)],
+    },
+}
+
+/// Every suite.
+pub(crate) const SUITES: &[Suite] = &[Suite {
+    name: "java",
+    about: "Kafka's Java producer, consumer and admin clients",
+    kind: Kind::Program {
+        command: |run| java_suite(run, "java"),
+        properties: &[],
+    },
+}];
+
+fn java_suite(run: &mut Run, name: &str) -> Result<Command> {
+    let mut command = run.java()?.command("riverrun.interop.Main");
+    command.arg(name);
+    Ok(command)
+}
+
+impl Suite {
+    /// The names of the suite's scenarios.
+    pub(crate) fn list(&self, run: &mut Run) -> Result<Vec<String>> {
+        match &self.kind {
+            Kind::Program { command, .. } => {
+                let scenarios = program::list(command(run)?)?;
+                let names = scenarios.into_iter().map(|scenario| scenario.name);
+                Ok(names
+                    .chain(["stop".to_owned(), "disk".to_owned()])
+                    .collect())
+            }
+        }
+    }
+
+    /// Runs what is asked for of the suite.
+    pub(crate) fn run(&self, run: &mut Run) -> Result<()> {
+        match &self.kind {
+            Kind::Program {
+                command,
+                properties,
+            } => run_program(run, self.name, *command, properties),
+        }
+    }
+}
+
+/// Runs a program's scenarios, starting server and program again when one of them has ended.
+fn run_program(
+    run: &mut Run,
+    suite: &str,
+    command: fn(&mut Run) -> Result<Command>,
+    properties: &[(&str, &str)],
+) -> Result<()> {
+    let mut pending: Vec<Scenario> = Vec::new();
+    for scenario in program::list(command(run)?)? {
+        if !run.options.selects(suite, &scenario.name) {
+            continue;
+        }
+        match run.exception(suite, &scenario.name) {
+            Some(reason) => run
+                .report
+                .excepted(&format!("{suite}/{}", scenario.name), &reason),
+            None => pending.push(scenario),
+        }
+    }
+    let mut server = run.start(suite, properties)?;
+    while !pending.is_empty() {
+        let command = command(run)?;
+        let dir = run.suite_dir(suite);
+        let report = &mut run.report;
+        let mut done = |outcome: Outcome| {
+            report.outcome(
+                &format!("{suite}/{}", outcome.name),
+                outcome.took,
+                &outcome.result,
+            );
+        };
+        let count = program::run(command, &server.bootstrap(), &dir, &pending, &mut done)?;
+        pending.drain(..count);
+        server = restarted_if_ended(run, suite, server)?;
+    }
+    run.stop_and_read(suite, server)
+}
+
+/// The same server, or a new one on its directory if it has ended, which is a failure.
+fn restarted_if_ended(run: &mut Run, suite: &str, mut server: Server) -> Result<Server> {
+    let Some(status) = server.exit_status()? else {
+        return Ok(server);
+    };
+    let plan = server.plan().clone();
+    let reason = format!(
+        "the server ended by itself: {status}\n{}",
+        tail(&plan.log_path())
+    );
+    run.report
+        .failed(&format!("{suite}/server"), Duration::ZERO, &reason);
+    run.start_planned(&plan)
+}
+
+/// Runs every suite that is asked for.
+pub(crate) fn run_all(run: &mut Run) {
+    for suite in SUITES {
+        if !run.options.selects_suite(suite.name) {
+            continue;
+        }
+        println!("\n{}: {}", suite.name, suite.about);
+        let started = Instant::now();
+        let failed_before = run.report.failed_count();
+        if let Err(error) = suite.run(run) {
+            run.report
+                .failed(suite.name, started.elapsed(), &format!("{error:#}"));
+        }
+        let dir = run.suite_dir(suite.name);
+        if run.report.failed_count() > failed_before {
+            println!("    logs: {}", dir.display());
+        } else if let Err(error) = std::fs::remove_dir_all(dir.join("data")) {
+            println!("    {error}");
+        }
+    }
+}
