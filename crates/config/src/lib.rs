@@ -1,0 +1,39 @@
+//! Kafka's configuration as data: every key, how its value is read, where values come from, and
+//! what they mean to a server and to a topic.
+//!
+//! ```text
+//!   properties file ┐
+//!   KAFKA_* pairs   ├─> sources ──> StaticConfig ──> ServerConfig (typed, cross-checked)
+//!   --set pairs     ┘                   │
+//!                                       ├─> describe      key, value, source, synonyms
+//!   overrides of topics, brokers,       ├─> alter         new overrides, or an error code
+//!   groups in the metadata  ────────────┴─> TopicSettings typed values of one topic
+//! ```
+//!
+//! Invariants:
+//! - No I/O, clock or environment: file contents and variables are arguments.
+//! - Every default satisfies its own constraint; every key has a sentence of documentation.
+//! - A value that `value::parse` accepts is printed in the form in which Kafka prints it.
+
+#![forbid(unsafe_code)]
+
+pub mod definition;
+pub mod table;
+
+pub mod broker;
+pub mod client_metrics;
+pub mod group;
+pub mod quota;
+pub mod topic;
+
+mod constraint;
+pub mod value;
+
+pub use broker::BROKER;
+pub use client_metrics::CLIENT_METRICS;
+pub use definition::{ConfigDefinition, ConfigType, UpdateMode};
+pub use group::GROUP;
+pub use quota::{BROKER_QUOTA, CLIENT_QUOTA, IP_QUOTA};
+pub use table::ConfigTable;
+pub use topic::TOPIC;
+pub use value::{Value, ValueError};
