@@ -1,5 +1,23 @@
 //! The group and transaction coordinators: pure replicated state machines over records.
+//!
+//! ```text
+//!                  request, now                       records, reply, released answers
+//!   API handlers ───────────────> shard of a partition ───────────────────────────────> shell
+//!                  expire(now)        ^                                                   │
+//!                                     └─────── replay(record) <── log of the partition <──┘
+//! ```
+//!
+//! Invariants:
+//! - Replicated state changes in `replay` alone, live as at load, so that a shard that loads its
+//!   log stands where the shard that wrote it stood.
+//! - What is not in the log (who joins, who waits, when sessions end) is soft: it may be lost, and
+//!   its members find back by themselves.
+//! - Every request that is parked is answered exactly once.
 
 #![forbid(unsafe_code)]
 
+mod decision;
+pub mod group;
 pub mod messages;
+
+pub use decision::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};

@@ -1,0 +1,382 @@
+//! What members and administrators ask of the coordinator, free of wire types.
+//!
+//! Requests borrow from the frame they came in. A field that an older version of an API lacks has
+//! the value that its doc gives; handlers fill it in.
+
+use model::{ErrorCode, Uuid};
+use std::sync::Arc;
+
+/// A member joins, or rejoins, a classic group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinGroup<'a> {
+    /// The group; the handler need not check that it is not empty.
+    pub group_id: &'a str,
+    /// Empty for a member that has no id yet.
+    pub member_id: &'a str,
+    /// Set by static members (`group.instance.id`).
+    pub group_instance_id: Option<&'a str>,
+    /// `client.id` of the request's header.
+    pub client_id: &'a str,
+    /// The peer's address as Kafka shows it, with a slash before: `/127.0.0.1`.
+    pub client_host: &'a str,
+    /// How long the member may stay silent.
+    pub session_timeout_ms: i32,
+    /// How long the member may take to rejoin; the session timeout in version 0.
+    pub rebalance_timeout_ms: i32,
+    /// Such as `consumer` or `connect`.
+    pub protocol_type: &'a str,
+    /// The assignors the member supports, best first, each with its subscription.
+    pub protocols: Vec<JoinProtocol<'a>>,
+    /// Versions from 4: a new dynamic member gets an id first and joins with it.
+    pub requires_known_member_id: bool,
+    /// Versions from 9: a static leader that comes back is told to keep the assignment.
+    pub supports_skipping_assignment: bool,
+    /// The text of a random version 4 uuid, for the id of a new member.
+    pub random_uuid: &'a str,
+}
+
+/// An assignor that a member supports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JoinProtocol<'a> {
+    /// The assignor's name.
+    pub name: &'a str,
+    /// What the leader's assignor gets to know of the member.
+    pub metadata: &'a [u8],
+}
+
+/// The answer to [`JoinGroup`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinGroupResponse {
+    /// `None` or why the member is not in the group.
+    pub error: ErrorCode,
+    /// The generation the member is in; -1 with an error.
+    pub generation_id: i32,
+    /// The group's protocol type; `None` with an error.
+    pub protocol_type: Option<String>,
+    /// The assignor chosen; empty with an error.
+    pub protocol_name: Option<String>,
+    /// The leader's member id; empty with an error.
+    pub leader: String,
+    /// Whether the leader is not to compute assignments.
+    pub skip_assignment: bool,
+    /// The id of the member that asked.
+    pub member_id: String,
+    /// All members, for the leader alone.
+    pub members: Vec<JoinedMember>,
+}
+
+/// A member as its leader gets to know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinedMember {
+    /// The member's id.
+    pub member_id: String,
+    /// Of static members.
+    pub group_instance_id: Option<String>,
+    /// Of the protocol chosen.
+    pub metadata: Arc<[u8]>,
+}
+
+/// A member asks for its assignment; the leader brings those of all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyncGroup<'a> {
+    /// The group.
+    pub group_id: &'a str,
+    /// The generation of the answer to JoinGroup.
+    pub generation_id: i32,
+    /// The member.
+    pub member_id: &'a str,
+    /// Of static members.
+    pub group_instance_id: Option<&'a str>,
+    /// Versions from 5; `None` before.
+    pub protocol_type: Option<&'a str>,
+    /// Versions from 5; `None` before.
+    pub protocol_name: Option<&'a str>,
+    /// From the leader: assignments of members.
+    pub assignments: Vec<SyncAssignment<'a>>,
+}
+
+/// What the leader assigns to a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SyncAssignment<'a> {
+    /// The member.
+    pub member_id: &'a str,
+    /// Opaque to the coordinator.
+    pub assignment: &'a [u8],
+}
+
+/// The answer to [`SyncGroup`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyncGroupResponse {
+    /// `None` or why there is no assignment.
+    pub error: ErrorCode,
+    /// The group's protocol type; `None` with an error.
+    pub protocol_type: Option<String>,
+    /// The assignor chosen; `None` with an error.
+    pub protocol_name: Option<String>,
+    /// The member's assignment.
+    pub assignment: Arc<[u8]>,
+}
+
+/// A member says that it lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heartbeat<'a> {
+    /// The group.
+    pub group_id: &'a str,
+    /// The member's generation.
+    pub generation_id: i32,
+    /// The member.
+    pub member_id: &'a str,
+    /// Of static members.
+    pub group_instance_id: Option<&'a str>,
+}
+
+/// Members leave: themselves, or removed by an administrator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaveGroup<'a> {
+    /// The group.
+    pub group_id: &'a str,
+    /// One in versions up to 2.
+    pub members: Vec<LeavingMember<'a>>,
+}
+
+/// Who leaves: by member id, by instance id with an empty member id, or by both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeavingMember<'a> {
+    /// Empty when only the instance is known.
+    pub member_id: &'a str,
+    /// Of static members.
+    pub group_instance_id: Option<&'a str>,
+}
+
+/// A member, a simple consumer or an administrator stores offsets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OffsetCommit<'a> {
+    /// The group; may be empty, for consumers of old.
+    pub group_id: &'a str,
+    /// The member's generation; negative for a consumer without one.
+    pub generation_id: i32,
+    /// Empty for a consumer without one.
+    pub member_id: &'a str,
+    /// Of static members.
+    pub group_instance_id: Option<&'a str>,
+    /// Versions 2 to 4: how long to keep the offsets; -1 for the broker's setting.
+    pub retention_time_ms: i64,
+    /// Versions from 9 are told when there is no such group, older ones that their generation is
+    /// not the group's.
+    pub reports_group_id_not_found: bool,
+    /// Of topics that exist; the handler answers for the others.
+    pub topics: Vec<OffsetCommitTopic<'a>>,
+}
+
+/// Offsets of a topic to store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OffsetCommitTopic<'a> {
+    /// The topic's name.
+    pub name: &'a str,
+    /// The topic's id, also for versions that name topics; zero when it is not known.
+    pub topic_id: Uuid,
+    /// One for each partition.
+    pub partitions: Vec<OffsetCommitPartition<'a>>,
+}
+
+/// An offset of a partition to store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OffsetCommitPartition<'a> {
+    /// The partition.
+    pub index: i32,
+    /// The next offset to consume.
+    pub offset: i64,
+    /// Of the last record consumed; -1 when it is not known.
+    pub leader_epoch: i32,
+    /// Whatever the consumer notes with it.
+    pub metadata: Option<&'a str>,
+}
+
+/// A producer stores offsets that count once its transaction commits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TxnOffsetCommit<'a> {
+    /// The group.
+    pub group_id: &'a str,
+    /// The member's generation; negative when the producer does not know (versions up to 2).
+    pub generation_id: i32,
+    /// Empty when the producer does not know.
+    pub member_id: &'a str,
+    /// Of static members.
+    pub group_instance_id: Option<&'a str>,
+    /// Of topics that exist.
+    pub topics: Vec<OffsetCommitTopic<'a>>,
+}
+
+/// For each topic of a request and each of its partitions, in their order.
+pub type PartitionErrors = Vec<Vec<ErrorCode>>;
+
+/// A consumer or an administrator reads offsets of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OffsetFetch<'a> {
+    /// The group; may be empty.
+    pub group_id: &'a str,
+    /// Versions from 9: the member of a consumer group; `None` otherwise.
+    pub member_id: Option<&'a str>,
+    /// Versions from 9: the member's epoch; -1 otherwise.
+    pub member_epoch: i32,
+    /// Whether an offset that an open transaction may replace is an error.
+    pub require_stable: bool,
+    /// `None` for all offsets of the group.
+    pub topics: Option<Vec<OffsetFetchTopic<'a>>>,
+}
+
+/// Partitions of a topic whose offsets are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OffsetFetchTopic<'a> {
+    /// The topic's name.
+    pub name: &'a str,
+    /// The topic's id; zero when it is not known.
+    pub topic_id: Uuid,
+    /// Partition indexes.
+    pub partitions: Vec<i32>,
+}
+
+/// Offsets of a topic, in the order of the request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchedTopic {
+    /// The topic's name.
+    pub name: String,
+    /// As asked for; with all offsets, as committed.
+    pub topic_id: Uuid,
+    /// One for each partition.
+    pub partitions: Vec<FetchedOffset>,
+}
+
+/// The offset of a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchedOffset {
+    /// The partition.
+    pub index: i32,
+    /// `None`, or `UnstableOffsetCommit`.
+    pub error: ErrorCode,
+    /// -1 when there is none.
+    pub offset: i64,
+    /// -1 when it is not known.
+    pub leader_epoch: i32,
+    /// Empty when there is none.
+    pub metadata: String,
+}
+
+/// An administrator deletes offsets of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OffsetDelete<'a> {
+    /// The group.
+    pub group_id: &'a str,
+    /// Of topics that exist; the handler answers for the others.
+    pub topics: Vec<OffsetDeleteTopic<'a>>,
+}
+
+/// Partitions of a topic whose offsets go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OffsetDeleteTopic<'a> {
+    /// The topic's name.
+    pub name: &'a str,
+    /// Partition indexes.
+    pub partitions: Vec<i32>,
+}
+
+/// A topic that the cluster deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeletedTopic<'a> {
+    /// The topic's name.
+    pub name: &'a str,
+    /// The topic's id. Offsets that carry the id of another topic of this name stay.
+    pub topic_id: Uuid,
+}
+
+/// Which groups to list; an empty filter lets all pass.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ListGroups<'a> {
+    /// Names of states, in any case.
+    pub states: Vec<&'a str>,
+    /// Names of types, in any case.
+    pub types: Vec<&'a str>,
+}
+
+/// A group as ListGroups shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedGroup {
+    /// The group.
+    pub group_id: String,
+    /// Empty for a group that has none.
+    pub protocol_type: String,
+    /// Such as `Stable`.
+    pub state: &'static str,
+    /// Such as `classic`.
+    pub group_type: &'static str,
+}
+
+/// A classic group as DescribeGroups shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DescribedGroup {
+    /// Such as `Stable`; `Dead` when there is no such group.
+    pub state: &'static str,
+    /// Empty for a group that has none.
+    pub protocol_type: String,
+    /// The assignor of a stable group; empty otherwise.
+    pub protocol: String,
+    /// The members.
+    pub members: Vec<DescribedMember>,
+}
+
+/// A member as DescribeGroups shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DescribedMember {
+    /// The member's id.
+    pub member_id: String,
+    /// Of static members.
+    pub group_instance_id: Option<String>,
+    /// As the member's requests carry it.
+    pub client_id: String,
+    /// As the member's requests came from.
+    pub client_host: String,
+    /// Of the group's protocol; empty unless the group is stable.
+    pub metadata: Arc<[u8]>,
+    /// Empty unless the group is stable.
+    pub assignment: Arc<[u8]>,
+}
+
+impl JoinGroupResponse {
+    /// Refuses the member.
+    pub fn error(member_id: &str, error: ErrorCode) -> Self {
+        Self {
+            error,
+            generation_id: -1,
+            protocol_type: None,
+            protocol_name: Some(String::new()),
+            leader: String::new(),
+            skip_assignment: false,
+            member_id: member_id.to_owned(),
+            members: Vec::new(),
+        }
+    }
+}
+
+impl SyncGroupResponse {
+    /// Refuses the member.
+    pub fn error(error: ErrorCode) -> Self {
+        Self {
+            error,
+            protocol_type: None,
+            protocol_name: None,
+            assignment: Arc::from([]),
+        }
+    }
+}
+
+impl DescribedGroup {
+    /// What versions of DescribeGroups before 6 show of a group that does not exist.
+    pub const fn dead() -> Self {
+        Self {
+            state: "Dead",
+            protocol_type: String::new(),
+            protocol: String::new(),
+            members: Vec::new(),
+        }
+    }
+}
