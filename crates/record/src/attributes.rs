@@ -12,6 +12,7 @@ const LOG_APPEND_TIME_BIT: i16 = 1 << 3;
 const TRANSACTIONAL_BIT: i16 = 1 << 4;
 const CONTROL_BIT: i16 = 1 << 5;
 const DELETE_HORIZON_BIT: i16 = 1 << 6;
+const KNOWN_BITS: i16 = 0b111_1111;
 
 /// Who decided the timestamps of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl TimestampType {
     }
 }
 
-/// The attributes of a batch. Unknown bits survive being read and changed.
+/// The attributes of a batch, unknown bits included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attributes(pub i16);
 
@@ -112,6 +113,12 @@ impl Attributes {
     #[must_use]
     pub const fn with_delete_horizon(self, delete_horizon: bool) -> Self {
         self.with_bit(DELETE_HORIZON_BIT, delete_horizon)
+    }
+
+    /// These attributes without the bits that have no meaning.
+    #[must_use]
+    pub const fn known(self) -> Self {
+        Self(self.0 & KNOWN_BITS)
     }
 
     const fn with_bit(self, bit: i16, set: bool) -> Self {

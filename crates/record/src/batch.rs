@@ -144,6 +144,11 @@ impl<'a> RecordBatch<'a> {
         self.bytes
     }
 
+    /// The header, which may be copied and changed while the records stay where they are.
+    pub const fn header(&self) -> &'a [u8; HEADER_SIZE_BYTES] {
+        self.header
+    }
+
     /// The records, compressed if the batch is.
     pub fn records_bytes(&self) -> &'a [u8] {
         &self.bytes[HEADER_SIZE_BYTES..]
@@ -370,3 +375,6 @@ pub fn fuzz_batches(bytes: &[u8]) {
     }
     assert_eq!(sum_bytes + batches.rest().len(), bytes.len());
 }
+
+#[cfg(test)]
+mod tests;

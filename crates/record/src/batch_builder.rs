@@ -123,6 +123,14 @@ impl BatchBuilder {
         self.record_count = 0;
     }
 
+    /// Gives back memory beyond a capacity, after a batch that was larger than usual.
+    pub fn shrink_to(&mut self, capacity_bytes: usize) {
+        if self.buffer.capacity() > capacity_bytes {
+            self.reset(self.header);
+            self.buffer.shrink_to(capacity_bytes);
+        }
+    }
+
     /// The header as it has been given.
     pub const fn header(&self) -> &BatchHeader {
         &self.header

@@ -1,36 +1,41 @@
-//! Changes to one record batch in the buffer that holds it.
+//! Changes to the header of a record batch, in place or on a copy of the header.
 //!
 //! Base offset and partition leader epoch lie before the crc's range: the leader stamps them on
 //! every batch for the price of two stores. Every other setter moves the crc along, in a time that
-//! does not depend on the size of the batch; a crc that was wrong stays wrong.
+//! does not depend on the size of the batch; a crc that was wrong stays wrong. A changed copy of
+//! the header and the untouched records can be written one after the other, so a batch in a shared
+//! buffer need not be copied.
 
-use crate::attributes::TimestampType;
+use crate::attributes::{Attributes, TimestampType};
 use crate::batch::{
-    ATTRIBUTES_OFFSET, BASE_OFFSET_OFFSET, BatchError, CRC_OFFSET, HEADER_SIZE_BYTES,
-    MAX_TIMESTAMP_OFFSET, PARTITION_LEADER_EPOCH_OFFSET, PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET,
-    RecordBatch,
+    ATTRIBUTES_OFFSET, BASE_OFFSET_OFFSET, BATCH_LENGTH_OFFSET, BatchError, CRC_OFFSET,
+    HEADER_SIZE_BYTES, LAST_OFFSET_DELTA_OFFSET, LOG_OVERHEAD_BYTES, MAX_TIMESTAMP_OFFSET,
+    PARTITION_LEADER_EPOCH_OFFSET, PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET, RecordBatch,
+    batch_size_bytes,
 };
 use crate::crc::crc_with_new_head;
 
-/// One whole batch that may be changed; the invariants of [`RecordBatch`] hold.
+/// The header of one batch. The batch length is that of a whole batch and never changes.
 #[derive(Debug)]
 pub struct RecordBatchMut<'a> {
-    bytes: &'a mut [u8],
+    header: &'a mut [u8; HEADER_SIZE_BYTES],
 }
 
 impl<'a> RecordBatchMut<'a> {
     /// Splits the first batch off a buffer, like [`RecordBatch::parse`].
     pub fn parse(bytes: &'a mut [u8]) -> Result<(Self, &'a mut [u8]), BatchError> {
         let size_bytes = RecordBatch::parse(bytes)?.0.size_in_bytes();
-        let (bytes, rest) = bytes.split_at_mut(size_bytes);
-        Ok((Self { bytes }, rest))
+        let (batch, rest) = bytes.split_at_mut(size_bytes);
+        let header = batch
+            .first_chunk_mut()
+            .expect("a batch of magic 2 is at least a header");
+        Ok((Self { header }, rest))
     }
 
-    /// The batch as it is.
-    pub fn view(&self) -> RecordBatch<'_> {
-        RecordBatch::parse(self.bytes)
-            .expect("lengths and magic never change")
-            .0
+    /// Takes a header alone, such as [`RecordBatch::header`] copied.
+    pub fn from_header(header: &'a mut [u8; HEADER_SIZE_BYTES]) -> Result<Self, BatchError> {
+        batch_size_bytes(header)?;
+        Ok(Self { header })
     }
 
     /// Sets the base offset; the offsets of all records follow.
@@ -40,8 +45,8 @@ impl<'a> RecordBatchMut<'a> {
 
     /// Sets the base offset so that the batch ends with `last_offset`.
     pub fn set_last_offset(&mut self, last_offset: i64) {
-        let delta = i64::from(self.view().last_offset_delta());
-        self.set_base_offset(last_offset.wrapping_sub(delta));
+        let delta = i32::from_be_bytes(self.field(LAST_OFFSET_DELTA_OFFSET));
+        self.set_base_offset(last_offset.wrapping_sub(i64::from(delta)));
     }
 
     /// Sets the epoch of the leader that appends the batch.
@@ -52,45 +57,57 @@ impl<'a> RecordBatchMut<'a> {
         );
     }
 
-    /// Sets timestamp type and maximal timestamp. Costs nothing when both are already so.
+    /// Sets timestamp type and maximal timestamp. Does nothing when both are already so; clears
+    /// the attributes without meaning otherwise, as Apache Kafka does.
     pub fn set_max_timestamp(&mut self, timestamp_type: TimestampType, max_timestamp: i64) {
-        let batch = self.view();
-        if batch.timestamp_type() == timestamp_type && batch.max_timestamp() == max_timestamp {
+        let attributes = Attributes(i16::from_be_bytes(self.field(ATTRIBUTES_OFFSET)));
+        let max_timestamp = max_timestamp.to_be_bytes();
+        if attributes.timestamp_type() == timestamp_type
+            && self.field(MAX_TIMESTAMP_OFFSET) == max_timestamp
+        {
             return;
         }
-        let attributes = batch.attributes().with_timestamp_type(timestamp_type);
-        self.change_header(|header| {
+        let attributes = attributes.known().with_timestamp_type(timestamp_type);
+        self.change(|header| {
             header.set_field(ATTRIBUTES_OFFSET, attributes.0.to_be_bytes());
-            header.set_field(MAX_TIMESTAMP_OFFSET, max_timestamp.to_be_bytes());
+            header.set_field(MAX_TIMESTAMP_OFFSET, max_timestamp);
         });
     }
 
     /// Sets the producer's id and epoch.
     pub fn set_producer(&mut self, producer_id: i64, producer_epoch: i16) {
-        self.change_header(|header| {
+        self.change(|header| {
             header.set_field(PRODUCER_ID_OFFSET, producer_id.to_be_bytes());
             header.set_field(PRODUCER_EPOCH_OFFSET, producer_epoch.to_be_bytes());
         });
     }
 
-    fn set_field<const N: usize>(&mut self, offset: usize, field: [u8; N]) {
-        self.bytes[offset..offset + N].copy_from_slice(&field);
+    fn field<const N: usize>(&self, offset: usize) -> [u8; N] {
+        let field = &self.header[offset..offset + N];
+        field.try_into().expect("the range has N bytes")
     }
 
-    /// Applies a change to header fields that the crc covers, and moves the crc along.
-    fn change_header(&mut self, change: impl FnOnce(&mut Self)) {
-        let old_header_crc = self.header_crc();
+    fn set_field<const N: usize>(&mut self, offset: usize, field: [u8; N]) {
+        self.header[offset..offset + N].copy_from_slice(&field);
+    }
+
+    /// Applies a change to fields that the crc covers, and moves the crc along.
+    fn change(&mut self, change: impl FnOnce(&mut Self)) {
+        let old_header_crc = self.covered_crc();
         change(self);
+        let batch_length = i32::from_be_bytes(self.field(BATCH_LENGTH_OFFSET));
+        let records_size_bytes = batch_length as usize + LOG_OVERHEAD_BYTES - HEADER_SIZE_BYTES;
         let crc = crc_with_new_head(
-            self.view().crc(),
+            u32::from_be_bytes(self.field(CRC_OFFSET)),
             old_header_crc,
-            self.header_crc(),
-            self.bytes.len() - HEADER_SIZE_BYTES,
+            self.covered_crc(),
+            records_size_bytes,
         );
         self.set_field(CRC_OFFSET, crc.to_be_bytes());
     }
 
-    fn header_crc(&self) -> u32 {
-        crc32c::crc32c(&self.bytes[ATTRIBUTES_OFFSET..HEADER_SIZE_BYTES])
+    /// The crc of that part of the header which the batch's crc covers.
+    fn covered_crc(&self) -> u32 {
+        crc32c::crc32c(&self.header[ATTRIBUTES_OFFSET..])
     }
 }

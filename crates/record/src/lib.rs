@@ -1,6 +1,9 @@
 //! Kafka's record batches (magic 2): read in place, built, compressed, and validated.
 //!
 //! ```text
+//!  producer's bytes ──> ProduceValidator ──> InPlace: the bytes as they came ──> log
+//!                              │             Rebuilt: other bytes            ──> log
+//!                              └──> InvalidRecords: error code, faulty records
 //!  log, fetch ──> Batches ──> RecordBatch ──> Records ──> Record { key, value, headers }
 //!  client, coordinator ──> BatchBuilder ──> one batch
 //! ```
@@ -11,22 +14,37 @@
 //! - A setter never turns a batch with a wrong crc into one with a right crc.
 //! - No I/O, no clock, no randomness.
 //!
-//! Reading order: `attributes`, `batch`, `batch_mut`, `compression`, `record`, `batch_builder`.
+//! Reading order: `attributes`, `batch`, `batch_mut`, `compression`, `record`, `batch_builder`,
+//! `control`, `validate`.
 
 #![forbid(unsafe_code)]
 
-pub mod attributes;
+mod attributes;
 pub mod batch;
-pub mod batch_builder;
+mod batch_builder;
 mod batch_mut;
-pub mod compression;
+mod compression;
+mod control;
 mod crc;
-pub mod record;
+mod record;
 mod record_layout;
+mod record_stream;
+mod validate;
 
 pub use attributes::{Attributes, TimestampType};
-pub use batch::{BatchError, Batches, RecordBatch};
+pub use batch::{BatchError, Batches, RecordBatch, fuzz_batches};
 pub use batch_builder::{BatchBuilder, BatchHeader};
 pub use batch_mut::RecordBatchMut;
-pub use compression::{Codec, Compression, Compressor, DecompressError, Decompressor};
-pub use record::{Header, Headers, InvalidRecord, ReadRecordsError, Record, Records};
+pub use compression::{
+    Codec, Compression, Compressor, DecompressError, Decompression, Decompressor, fuzz_lz4,
+    fuzz_snappy,
+};
+pub use control::{
+    ControlRecord, ControlRecordKind, EndTransactionMarker, InvalidControlRecord,
+    TransactionResult, fuzz_control_record,
+};
+pub use record::{Header, Headers, InvalidRecord, ReadRecordsError, Record, Records, fuzz_records};
+pub use validate::{
+    InvalidRecords, ProduceValidator, RecordError, RecordFault, TargetCompression, ValidatedBatch,
+    ValidatedBytes, ValidationRules, fuzz_validate_produce, parse_produce,
+};

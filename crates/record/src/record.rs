@@ -138,7 +138,7 @@ pub struct Records<'a> {
 
 impl<'a> Records<'a> {
     /// The records of `batch`, which are `bytes` after decompression.
-    fn new(batch: &RecordBatch<'_>, bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(batch: &RecordBatch<'_>, bytes: &'a [u8]) -> Self {
         let log_append_time = match batch.timestamp_type() {
             TimestampType::CreateTime => None,
             TimestampType::LogAppendTime => Some(batch.max_timestamp()),
@@ -242,3 +242,6 @@ pub fn fuzz_records(bytes: &[u8]) {
     }
     assert!(is_failed || count == batch.record_count());
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+use super::*;
+use crate::{BatchBuilder, BatchHeader, RecordBatchMut};
+use proptest::prelude::*;
+
+fn batch(base_offset: i64, value_size_bytes: usize) -> Vec<u8> {
+    let mut builder = BatchBuilder::new(BatchHeader {
+        base_offset,
+        ..BatchHeader::default()
+    });
+    builder.append(7, None, Some(&vec![b'v'; value_size_bytes]), &[]);
+    builder.into_uncompressed()
+}
+
+/// What `Batches` yields, as `base offset:size` and the error or the size of the tail.
+fn check(bytes: &[u8], expected: &str) {
+    let mut batches = Batches::new(bytes);
+    let mut words = Vec::new();
+    for batch in batches.by_ref() {
+        words.push(match batch {
+            Ok(batch) => format!("{}:{}", batch.base_offset(), batch.size_in_bytes()),
+            Err(error) => error.to_string(),
+        });
+    }
+    words.push(format!("rest {}", batches.rest().len()));
+    assert_eq!(words.join(" "), expected);
+}
+
+#[test]
+fn batches_end_with_the_buffer_or_in_a_truncated_batch() {
+    let (one, two) = (batch(5, 0), batch(6, 100));
+    check(b"", "rest 0");
+    check(&one, "5:68 rest 0");
+    let both = [&one[..], &two].concat();
+    check(&both, "5:68 6:170 rest 0");
+    for cut in one.len()..both.len() {
+        check(&both[..cut], &format!("5:68 rest {}", cut - one.len()));
+    }
+}
+
+#[test]
+fn what_is_not_a_batch_is_the_last_item() {
+    let mut bytes = [batch(5, 0), batch(6, 0)].concat();
+    let at = 68;
+    let mut change = |offset: usize, field: &[u8], expected: &str| {
+        let old = bytes.clone();
+        bytes[at + offset..at + offset + field.len()].copy_from_slice(field);
+        check(&bytes, &format!("5:68 {expected}"));
+        bytes = old;
+    };
+    let length = |length: i32| length.to_be_bytes();
+    change(
+        BATCH_LENGTH_OFFSET,
+        &length(-1),
+        "batch length -1 is impossible rest 68",
+    );
+    change(
+        BATCH_LENGTH_OFFSET,
+        &length(13),
+        "batch length 13 is impossible rest 68",
+    );
+    change(
+        BATCH_LENGTH_OFFSET,
+        &length(48),
+        "batch length 48 is impossible rest 68",
+    );
+    change(BATCH_LENGTH_OFFSET, &length(49), "6:61 rest 7");
+    change(BATCH_LENGTH_OFFSET, &length(i32::MAX), "rest 68");
+    change(
+        MAGIC_OFFSET,
+        &[0],
+        "message format 0 is not supported rest 68",
+    );
+    change(
+        MAGIC_OFFSET,
+        &[1],
+        "message format 1 is not supported rest 68",
+    );
+    change(MAGIC_OFFSET, &[3], "magic 3 is unknown rest 68");
+    change(MAGIC_OFFSET, &[0xff], "magic -1 is unknown rest 68");
+}
+
+#[test]
+fn sequences_wrap_to_zero() {
+    for (sequence, increment, expected) in [
+        (0, 0, 0),
+        (0, i32::MAX, i32::MAX),
+        (i32::MAX, 1, 0),
+        (i32::MAX, i32::MAX, i32::MAX - 1),
+        (i32::MAX - 1, 3, 1),
+    ] {
+        assert_eq!(increment_sequence(sequence, increment), expected);
+        assert_eq!(decrement_sequence(expected, increment), sequence);
+    }
+}
+
+#[test]
+fn offsets_and_leader_epoch_do_not_touch_the_crc() {
+    let mut bytes = batch(0, 10);
+    let crc = RecordBatch::parse(&bytes).unwrap().0.crc();
+    let (mut batch, rest) = RecordBatchMut::parse(&mut bytes).unwrap();
+    assert!(rest.is_empty());
+    batch.set_base_offset(77);
+    batch.set_partition_leader_epoch(8);
+    let view = RecordBatch::parse(&bytes).unwrap().0;
+    assert_eq!((view.base_offset(), view.partition_leader_epoch()), (77, 8));
+    assert!(view.crc() == crc && view.is_crc_valid());
+    RecordBatchMut::parse(&mut bytes)
+        .unwrap()
+        .0
+        .set_last_offset(99);
+    assert_eq!(RecordBatch::parse(&bytes).unwrap().0.last_offset(), 99);
+}
+
+#[test]
+fn setters_keep_a_right_crc_right_and_a_wrong_one_wrong() {
+    for size_bytes in [0, 10, 1000, 100_000] {
+        for is_damaged in [false, true] {
+            let mut bytes = batch(0, size_bytes);
+            if is_damaged {
+                bytes[HEADER_SIZE_BYTES] ^= 4;
+            }
+            let (mut batch, _) = RecordBatchMut::parse(&mut bytes).unwrap();
+            batch.set_max_timestamp(TimestampType::LogAppendTime, 123_456);
+            batch.set_producer(99, 4);
+            let (view, _) = RecordBatch::parse(&bytes).unwrap();
+            assert_eq!(view.timestamp_type(), TimestampType::LogAppendTime);
+            assert_eq!(view.max_timestamp(), 123_456);
+            assert_eq!((view.producer_id(), view.producer_epoch()), (99, 4));
+            assert_eq!(view.is_crc_valid(), !is_damaged);
+        }
+    }
+}
+
+#[test]
+fn a_copied_header_is_changed_apart_from_its_batch() {
+    let bytes = batch(0, 10);
+    let (batch, _) = RecordBatch::parse(&bytes).unwrap();
+    let mut header = *batch.header();
+    let mut copy = RecordBatchMut::from_header(&mut header).unwrap();
+    copy.set_base_offset(4);
+    copy.set_max_timestamp(TimestampType::LogAppendTime, 5);
+    let whole = [&header[..], batch.records_bytes()].concat();
+    let (changed, _) = RecordBatch::parse(&whole).unwrap();
+    assert_eq!((changed.base_offset(), changed.max_timestamp()), (4, 5));
+    assert!(changed.is_crc_valid());
+    header[MAGIC_OFFSET] = 1;
+    let refused = RecordBatchMut::from_header(&mut header).map(|_| ());
+    assert_eq!(refused, Err(BatchError::LegacyMagic(1)));
+}
+
+#[test]
+fn unchanged_timestamps_leave_every_byte() {
+    let mut bytes = batch(0, 10);
+    bytes[ATTRIBUTES_OFFSET] = 0x40;
+    let old = bytes.clone();
+    let (mut batch, _) = RecordBatchMut::parse(&mut bytes).unwrap();
+    batch.set_max_timestamp(TimestampType::CreateTime, 7);
+    assert_eq!(bytes, old);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_flipped_bit_behind_the_crc_is_detected(
+        size_bytes in 0usize..200,
+        index: prop::sample::Index,
+        bit in 0u8..8,
+    ) {
+        let mut bytes = batch(3, size_bytes);
+        let index = CRC_OFFSET + index.index(bytes.len() - CRC_OFFSET);
+        bytes[index] ^= 1 << bit;
+        prop_assert!(!RecordBatch::parse(&bytes).unwrap().0.is_crc_valid());
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_batches_or_errors(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+        length in 40i32..120,
+    ) {
+        fuzz_batches(&bytes);
+        let mut bytes = bytes;
+        if bytes.len() > MAGIC_OFFSET {
+            bytes[BATCH_LENGTH_OFFSET..LOG_OVERHEAD_BYTES].copy_from_slice(&length.to_be_bytes());
+            bytes[MAGIC_OFFSET] = 2;
+        }
+        fuzz_batches(&bytes);
+    }
+}

@@ -1,0 +1,357 @@
+//! What a leader demands of the records that a producer sends for one partition.
+//!
+//! ```text
+//! 1 one whole batch, magic 2           INVALID_RECORD (damaged sizes: CORRUPT_MESSAGE)
+//! 2 zstd only from Produce 7 on        UNSUPPORTED_COMPRESSION_TYPE
+//! 3 base offset 0                      INVALID_RECORD
+//! 4 at most max.message.bytes          MESSAGE_TOO_LARGE, again after a rebuild
+//! 5 crc                                CORRUPT_MESSAGE
+//! 6 counts, control bit, sequence      INVALID_RECORD
+//! 7 structure of every record          INVALID_RECORD
+//! 8 keys where compacted, timestamps   INVALID_RECORD, INVALID_TIMESTAMP, with record errors
+//! ```
+
+use model::ErrorCode;
+
+use crate::attributes::TimestampType;
+use crate::batch::{BatchError, Batches, RecordBatch};
+use crate::batch_builder::{BatchBuilder, BatchHeader};
+use crate::batch_mut::RecordBatchMut;
+use crate::compression::{Codec, Compression, Compressor, Decompressor};
+use crate::record::{InvalidRecord, ReadRecordsError, Records};
+use crate::record_stream::StreamSource;
+
+mod fault;
+mod records_check;
+#[cfg(test)]
+mod tests;
+
+pub use fault::{InvalidRecords, RecordError, RecordFault};
+use records_check::RecordsCheck;
+
+/// The first version of Produce that carries zstd.
+const ZSTD_PRODUCE_VERSION_MIN: i16 = 7;
+/// The greatest buffer that is kept from one batch to the next.
+const SCRATCH_KEPT_MAX_BYTES: usize = 1024 * 1024;
+
+/// What the leader compresses with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TargetCompression {
+    /// Whatever the producer has used: batches are kept as they are.
+    #[default]
+    Producer,
+    /// Always this codec; batches that use another one are rebuilt.
+    Codec(Codec),
+}
+
+/// The configuration of a topic, as far as it rules what may be appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValidationRules {
+    /// `max.message.bytes`: the greatest batch, before and after a rebuild.
+    pub max_message_bytes: usize,
+    /// `message.timestamp.type`.
+    pub timestamp_type: TimestampType,
+    /// `message.timestamp.before.max.ms`: how far a timestamp may lie in the past.
+    pub timestamp_before_max_ms: i64,
+    /// `message.timestamp.after.max.ms`: how far a timestamp may lie in the future.
+    pub timestamp_after_max_ms: i64,
+    /// Whether `cleanup.policy` contains `compact`, so that every record needs a key.
+    pub is_compacted: bool,
+    /// `compression.type` and the codec's level.
+    pub compression: TargetCompression,
+    /// The most bytes that a batch may expand to.
+    pub decompressed_max_bytes: usize,
+}
+
+/// Which bytes go into the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ValidatedBytes {
+    /// The batch that was received: the first `size_in_bytes` of the partition's records.
+    InPlace {
+        /// Its size.
+        size_in_bytes: usize,
+    },
+    /// A batch made of the received records with another codec or with right offsets.
+    Rebuilt(Vec<u8>),
+}
+
+/// A batch that may be appended once it has been stamped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValidatedBatch {
+    /// Which bytes go into the log.
+    pub bytes: ValidatedBytes,
+    /// How many records they hold: as many offsets are to be assigned.
+    pub record_count: i32,
+    /// The topic's timestamp type, which the batch takes.
+    pub timestamp_type: TimestampType,
+    /// The greatest timestamp of the records, or the time of append.
+    pub max_timestamp: i64,
+}
+
+impl ValidatedBatch {
+    /// Size of the batch to append.
+    pub const fn size_in_bytes(&self) -> usize {
+        match &self.bytes {
+            ValidatedBytes::InPlace { size_in_bytes } => *size_in_bytes,
+            ValidatedBytes::Rebuilt(bytes) => bytes.len(),
+        }
+    }
+
+    /// Writes what the leader decides into the header of the batch to append.
+    pub fn stamp(
+        &self,
+        batch: &mut RecordBatchMut<'_>,
+        base_offset: i64,
+        partition_leader_epoch: i32,
+    ) {
+        batch.set_base_offset(base_offset);
+        batch.set_partition_leader_epoch(partition_leader_epoch);
+        batch.set_max_timestamp(self.timestamp_type, self.max_timestamp);
+    }
+}
+
+/// Checks of a partition's records that precede every look at the partition: steps 1 and 2.
+///
+/// A truncated second batch is ignored, as Apache Kafka does.
+pub fn parse_produce(
+    records: &[u8],
+    produce_version: i16,
+) -> Result<RecordBatch<'_>, InvalidRecords> {
+    let mut batches = Batches::new(records);
+    let batch = match batches.next() {
+        Some(Ok(batch)) => batch,
+        Some(Err(error)) => return Err(error.into()),
+        None => {
+            return Err(InvalidRecords::invalid(
+                "partition has no whole record batch",
+            ));
+        }
+    };
+    if batch.compression() == Some(Compression::Zstd) && produce_version < ZSTD_PRODUCE_VERSION_MIN
+    {
+        let message = "zstd needs Produce 7 or later";
+        return Err(InvalidRecords::new(
+            ErrorCode::UnsupportedCompressionType,
+            message,
+        ));
+    }
+    match batches.next() {
+        None => Ok(batch),
+        Some(Ok(_) | Err(BatchError::LegacyMagic(_))) => Err(InvalidRecords::invalid(
+            "partition has more than one record batch",
+        )),
+        Some(Err(error)) => Err(error.into()),
+    }
+}
+
+/// Validates batches one after the other with the same buffers and codec contexts.
+#[derive(Debug)]
+pub struct ProduceValidator {
+    decompressor: Decompressor,
+    compressor: Compressor,
+    builder: BatchBuilder,
+    scratch: Vec<u8>,
+}
+
+impl Default for ProduceValidator {
+    fn default() -> Self {
+        Self {
+            decompressor: Decompressor::new(),
+            compressor: Compressor::new(),
+            builder: BatchBuilder::new(BatchHeader::default()),
+            scratch: Vec::new(),
+        }
+    }
+}
+
+impl ProduceValidator {
+    /// A validator without any buffer yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All steps at once, for the records of one partition of a Produce request.
+    pub fn validate_produce(
+        &mut self,
+        records: &[u8],
+        produce_version: i16,
+        rules: &ValidationRules,
+        now_ms: i64,
+    ) -> Result<ValidatedBatch, InvalidRecords> {
+        self.validate(&parse_produce(records, produce_version)?, rules, now_ms)
+    }
+
+    /// Steps 3 to 8, which need the topic's configuration.
+    pub fn validate(
+        &mut self,
+        batch: &RecordBatch<'_>,
+        rules: &ValidationRules,
+        now_ms: i64,
+    ) -> Result<ValidatedBatch, InvalidRecords> {
+        check_batch(batch, rules)?;
+        let unknown_codec = || ReadRecordsError::UnknownCodec(batch.attributes().compression_id());
+        let source = batch.compression().ok_or_else(unknown_codec)?;
+        let target = match rules.compression {
+            TargetCompression::Producer => Codec::from(source),
+            TargetCompression::Codec(codec) => codec,
+        };
+        let changes_codec = target.compression != source;
+        let mut check = RecordsCheck::new(batch, rules, now_ms);
+        if source == Compression::None {
+            check.check_slice(batch.records_bytes())?;
+        } else if changes_codec {
+            self.expand(batch, source, rules)?;
+            check.check_slice(&self.scratch)?;
+        } else {
+            let limit_bytes = rules.decompressed_max_bytes;
+            let stream = self
+                .decompressor
+                .start(source, batch.records_bytes(), limit_bytes);
+            check.check_stream(StreamSource::new(stream, &mut self.scratch))?;
+        }
+        let checked = check.finish()?;
+        let has_wrong_offsets = source != Compression::None && !checked.has_consecutive_offsets;
+        if has_wrong_offsets && !changes_codec {
+            self.expand(batch, source, rules)?;
+        }
+        let bytes = if has_wrong_offsets || changes_codec {
+            let rebuilt =
+                self.rebuild(batch, target, rules.timestamp_type, checked.max_timestamp)?;
+            check_size(rebuilt.len(), rules)?;
+            ValidatedBytes::Rebuilt(rebuilt)
+        } else {
+            ValidatedBytes::InPlace {
+                size_in_bytes: batch.size_in_bytes(),
+            }
+        };
+        self.scratch.clear();
+        self.scratch.shrink_to(SCRATCH_KEPT_MAX_BYTES);
+        Ok(ValidatedBatch {
+            bytes,
+            record_count: batch.record_count(),
+            timestamp_type: rules.timestamp_type,
+            max_timestamp: checked.max_timestamp,
+        })
+    }
+
+    /// Decompresses all records into `scratch`.
+    fn expand(
+        &mut self,
+        batch: &RecordBatch<'_>,
+        source: Compression,
+        rules: &ValidationRules,
+    ) -> Result<(), ReadRecordsError> {
+        self.scratch.clear();
+        let limit_bytes = rules.decompressed_max_bytes;
+        let records = batch.records_bytes();
+        Ok(self
+            .decompressor
+            .decompress(source, records, limit_bytes, &mut self.scratch)?)
+    }
+
+    /// Writes the records again: with the target's codec, at offsets without gaps. Those of a
+    /// compressed batch are in `scratch`.
+    fn rebuild(
+        &mut self,
+        batch: &RecordBatch<'_>,
+        target: Codec,
+        timestamp_type: TimestampType,
+        max_timestamp: i64,
+    ) -> Result<Vec<u8>, InvalidRecord> {
+        let records = match batch.compression() {
+            Some(Compression::None) => Records::new(batch, batch.records_bytes()),
+            _ => Records::new(batch, &self.scratch),
+        };
+        self.builder.reset(BatchHeader {
+            delete_horizon_ms: None,
+            timestamp_type,
+            max_timestamp: Some(max_timestamp),
+            ..BatchHeader::of(batch)
+        });
+        for (offset, record) in (batch.base_offset()..).zip(records) {
+            self.builder.append_record(offset, &record?);
+        }
+        let mut rebuilt = Vec::new();
+        self.builder
+            .build(target, &mut self.compressor, &mut rebuilt);
+        self.builder.shrink_to(SCRATCH_KEPT_MAX_BYTES);
+        Ok(rebuilt)
+    }
+}
+
+/// Steps 3 to 6: everything but the records.
+fn check_batch(batch: &RecordBatch<'_>, rules: &ValidationRules) -> Result<(), InvalidRecords> {
+    if batch.base_offset() != 0 {
+        return Err(InvalidRecords::invalid(
+            "base offset of a produced batch must be 0",
+        ));
+    }
+    check_size(batch.size_in_bytes(), rules)?;
+    if !batch.is_crc_valid() {
+        return Err(InvalidRecords::new(
+            ErrorCode::CorruptMessage,
+            "record batch has a wrong crc",
+        ));
+    }
+    let count = i64::from(batch.record_count());
+    if count <= 0 || i64::from(batch.last_offset_delta()) != count - 1 {
+        return Err(InvalidRecords::invalid(
+            "record count contradicts the last offset delta",
+        ));
+    }
+    if batch.is_control() {
+        return Err(InvalidRecords::invalid(
+            "clients must not write control records",
+        ));
+    }
+    if batch.has_producer_id() && batch.base_sequence() < 0 {
+        return Err(InvalidRecords::invalid(
+            "base sequence is negative though a producer id is set",
+        ));
+    }
+    Ok(())
+}
+
+fn check_size(size_in_bytes: usize, rules: &ValidationRules) -> Result<(), InvalidRecords> {
+    if size_in_bytes <= rules.max_message_bytes {
+        return Ok(());
+    }
+    let max_bytes = rules.max_message_bytes;
+    let message = format!("record batch of {size_in_bytes} bytes exceeds {max_bytes} bytes");
+    Err(InvalidRecords::new(ErrorCode::MessageTooLarge, message))
+}
+
+/// Validates arbitrary bytes; whatever passes must read back as what was declared.
+pub fn fuzz_validate_produce(bytes: &[u8]) {
+    let mut validator = ProduceValidator::new();
+    for compression in [
+        TargetCompression::Producer,
+        TargetCompression::Codec(Codec::from(Compression::None)),
+        TargetCompression::Codec(Codec::from(Compression::Lz4)),
+    ] {
+        let rules = ValidationRules {
+            max_message_bytes: 1 << 20,
+            timestamp_type: TimestampType::CreateTime,
+            timestamp_before_max_ms: i64::MAX,
+            timestamp_after_max_ms: i64::MAX,
+            is_compacted: false,
+            compression,
+            decompressed_max_bytes: 1 << 20,
+        };
+        let Ok(validated) = validator.validate_produce(bytes, i16::MAX, &rules, 0) else {
+            continue;
+        };
+        let batch = match &validated.bytes {
+            ValidatedBytes::InPlace { size_in_bytes } => &bytes[..*size_in_bytes],
+            ValidatedBytes::Rebuilt(bytes) => bytes,
+        };
+        let (batch, rest) = RecordBatch::parse(batch).expect("a valid batch is whole");
+        assert!(rest.is_empty() && batch.is_crc_valid());
+        let mut scratch = Vec::new();
+        let records = batch
+            .records(&mut Decompressor::new(), &mut scratch, 1 << 21)
+            .expect("a valid batch can be decompressed");
+        assert!(records.clone().all(|record| record.is_ok()));
+        assert_eq!(records.count(), validated.record_count as usize);
+    }
+}

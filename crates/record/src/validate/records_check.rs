@@ -1,0 +1,151 @@
+//! The checks that look at every record of a batch, without keeping any.
+
+use model::ErrorCode;
+
+use super::{InvalidRecords, RecordError, RecordFault, ValidationRules};
+use crate::attributes::TimestampType;
+use crate::batch::{NO_TIMESTAMP, RecordBatch};
+use crate::record::{InvalidRecord, ReadRecordsError};
+use crate::record_layout::{RecordLayout, SliceSource, Source, read_record};
+use crate::record_stream::StreamSource;
+
+/// What is known after the last record.
+pub(super) struct CheckedRecords {
+    /// The greatest timestamp, or the time of append.
+    pub(super) max_timestamp: i64,
+    /// Whether the offset deltas are 0, 1, 2 ...
+    pub(super) has_consecutive_offsets: bool,
+}
+
+/// The state of a walk over the records of one batch.
+pub(super) struct RecordsCheck<'a> {
+    rules: &'a ValidationRules,
+    now_ms: i64,
+    record_count: i32,
+    base_timestamp: i64,
+    /// The timestamp of every record, for a batch that claims to have been appended.
+    log_append_time: Option<i64>,
+    max_timestamp: i64,
+    has_consecutive_offsets: bool,
+    /// `INVALID_TIMESTAMP` wins over `INVALID_RECORD`.
+    error: Option<ErrorCode>,
+    errors_count: usize,
+    record_errors: Vec<RecordError>,
+}
+
+impl<'a> RecordsCheck<'a> {
+    pub(super) fn new(batch: &RecordBatch<'_>, rules: &'a ValidationRules, now_ms: i64) -> Self {
+        let is_log_append_time = batch.timestamp_type() == TimestampType::LogAppendTime;
+        Self {
+            rules,
+            now_ms,
+            record_count: batch.record_count(),
+            base_timestamp: batch.base_timestamp(),
+            log_append_time: is_log_append_time.then(|| batch.max_timestamp()),
+            max_timestamp: NO_TIMESTAMP,
+            has_consecutive_offsets: true,
+            error: None,
+            errors_count: 0,
+            record_errors: Vec::new(),
+        }
+    }
+
+    /// Walks over uncompressed records.
+    pub(super) fn check_slice(&mut self, records: &[u8]) -> Result<(), InvalidRecord> {
+        let mut source = SliceSource::new(records);
+        self.check_all(&mut source)?;
+        if source.is_at_end() {
+            Ok(())
+        } else {
+            Err(InvalidRecord::TrailingBytes)
+        }
+    }
+
+    /// Walks over records as they come out of their codec.
+    pub(super) fn check_stream(
+        &mut self,
+        mut source: StreamSource<'_>,
+    ) -> Result<(), ReadRecordsError> {
+        self.check_all(&mut source)?;
+        if source.is_at_end()? {
+            Ok(())
+        } else {
+            Err(InvalidRecord::TrailingBytes.into())
+        }
+    }
+
+    fn check_all<S: Source>(&mut self, source: &mut S) -> Result<(), S::Error> {
+        for batch_index in 0..self.record_count {
+            self.check(batch_index, &read_record(source)?);
+        }
+        Ok(())
+    }
+
+    fn check(&mut self, batch_index: i32, record: &RecordLayout) {
+        let delta_timestamp = self.base_timestamp.wrapping_add(record.timestamp_delta);
+        let timestamp = self.log_append_time.unwrap_or(delta_timestamp);
+        self.max_timestamp = self.max_timestamp.max(timestamp);
+        self.has_consecutive_offsets &= record.offset_delta == batch_index;
+        let fault = if self.rules.is_compacted && record.key.is_none() {
+            Some(RecordFault::MissingKey)
+        } else {
+            self.timestamp_fault(timestamp)
+        };
+        if let Some(fault) = fault {
+            self.add(RecordError { batch_index, fault });
+        }
+    }
+
+    fn timestamp_fault(&self, timestamp: i64) -> Option<RecordFault> {
+        let is_create_time = self.rules.timestamp_type == TimestampType::CreateTime;
+        if is_create_time && timestamp != NO_TIMESTAMP {
+            let (before_max, after_max) = (
+                self.rules.timestamp_before_max_ms,
+                self.rules.timestamp_after_max_ms,
+            );
+            let age_ms = self.now_ms.wrapping_sub(timestamp);
+            if age_ms > before_max || age_ms.wrapping_neg() > after_max {
+                return Some(RecordFault::TimestampOutOfRange {
+                    timestamp,
+                    min: self.now_ms.saturating_sub(before_max),
+                    max: self.now_ms.saturating_add(after_max),
+                });
+            }
+            return None;
+        }
+        self.log_append_time.map(|_| RecordFault::LogAppendTime)
+    }
+
+    #[cold]
+    fn add(&mut self, record_error: RecordError) {
+        self.errors_count += 1;
+        if self.error != Some(ErrorCode::InvalidTimestamp) {
+            self.error = Some(record_error.fault.error());
+        }
+        if self.record_errors.len() < InvalidRecords::RECORD_ERRORS_MAX {
+            self.record_errors.push(record_error);
+        }
+    }
+
+    /// What the walk has found.
+    pub(super) fn finish(self) -> Result<CheckedRecords, InvalidRecords> {
+        if let Some(error) = self.error {
+            let message = format!("{} records of the batch are invalid", self.errors_count);
+            let record_errors = self.record_errors;
+            return Err(InvalidRecords {
+                error,
+                record_errors,
+                message: message.into(),
+            });
+        }
+        let max_timestamp = match self.rules.timestamp_type {
+            TimestampType::CreateTime => self.max_timestamp,
+            TimestampType::LogAppendTime => self.now_ms,
+        };
+        let has_consecutive_offsets = self.has_consecutive_offsets;
+        Ok(CheckedRecords {
+            max_timestamp,
+            has_consecutive_offsets,
+        })
+    }
+}
