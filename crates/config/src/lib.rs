@@ -29,11 +29,24 @@ pub mod topic;
 mod constraint;
 pub mod value;
 
+pub mod properties;
+
+pub mod layers;
+pub mod synonyms;
+
+pub mod describe;
+
+pub mod topic_settings;
+pub mod typed;
+
 pub use broker::BROKER;
 pub use client_metrics::CLIENT_METRICS;
 pub use definition::{ConfigDefinition, ConfigType, UpdateMode};
 pub use group::GROUP;
+pub use layers::{BrokerLayers, ConfigMap};
 pub use quota::{BROKER_QUOTA, CLIENT_QUOTA, IP_QUOTA};
 pub use table::ConfigTable;
 pub use topic::TOPIC;
+pub use topic_settings::{TopicDefaults, TopicSettings};
+pub use typed::TypedValues;
 pub use value::{Value, ValueError};
