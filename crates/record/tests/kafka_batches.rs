@@ -1,5 +1,7 @@
 //! Batches that Apache Kafka's own classes have written are read, and written again byte by byte.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use record::{
     BatchBuilder, BatchHeader, Codec, Compression, Compressor, ControlRecord, ControlRecordKind,
     Decompressor, EndTransactionMarker, Header, RecordBatch, TimestampType, TransactionResult,

@@ -76,8 +76,8 @@ fn contexts_are_reused_across_streams_of_all_sizes() {
 
 #[test]
 fn every_level_is_readable() {
-    let input = text(5000);
-    for level in -1..=22 {
+    let input = text(3000);
+    for level in [-1, 0, 1, 6, 9, 17, 22] {
         for compression in CODECS {
             let packed = compressed(Codec { compression, level }, &input);
             assert_eq!(decompressed(compression, &packed).unwrap(), input);
@@ -103,7 +103,7 @@ fn appending_keeps_what_the_buffer_held() {
 
 #[test]
 fn a_bomb_stops_at_the_limit() {
-    let zeros = vec![0; 10 * 1024 * 1024];
+    let zeros = vec![0; 2 * 1024 * 1024];
     for codec in CODECS {
         let packed = compressed(codec, &zeros);
         let mut output = Vec::new();
@@ -310,12 +310,12 @@ fn names_and_ids_are_those_of_the_configuration_and_the_attributes() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn what_is_compressed_comes_back(
-        input in prop::collection::vec(prop_oneof![Just(7u8), any::<u8>()], 0..5000),
-        piece_count in 1usize..40,
+        input in prop::collection::vec(prop_oneof![Just(7u8), any::<u8>()], 0..2000),
+        piece_count in 1usize..20,
     ) {
         let input = input.repeat(piece_count);
         for codec in CODECS {

@@ -432,7 +432,7 @@ fn size_is_checked_before_and_after_a_rebuild() {
         "MESSAGE_TOO_LARGE:"
     );
     // Size is looked at before the crc.
-    let mut damaged = bytes.clone();
+    let mut damaged = bytes;
     damaged[70] ^= 1;
     assert_eq!(
         outcome(&damaged, VERSION, &limit(10, "")),
