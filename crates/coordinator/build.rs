@@ -10,4 +10,5 @@ fn main() {
         std::fs::write(Path::new(&out).join(name), text).expect("OUT_DIR can be written");
     };
     write("messages.rs", codegen::generate_messages(&schema));
+    write("message_list.rs", codegen::generate_message_list(&schema));
 }

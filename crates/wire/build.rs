@@ -10,5 +10,7 @@ fn main() {
         std::fs::write(Path::new(&out).join(name), text).expect("OUT_DIR can be written");
     };
     write("messages.rs", codegen::generate_messages(&schema));
+    write("message_list.rs", codegen::generate_message_list(&schema));
+    write("api_list.rs", codegen::generate_api_list(&schema));
     write("api_keys.rs", codegen::generate_api_keys(&schema));
 }

@@ -1,6 +1,6 @@
 //! [`Schema`] to Rust source: a module for each message, and the table of APIs.
 
-use crate::schema::{Field, FieldType, Message, Schema, StructType, VersionRange};
+use crate::schema::{Api, Field, FieldType, Message, Schema, StructType, VersionRange};
 use std::fmt::Write;
 
 /// The codecs of all messages: a module for each, its message re-exported beside it.
@@ -32,6 +32,45 @@ pub fn generate_messages(schema: &Schema) -> String {
         line(&mut out, 0, "}");
         line(&mut out, 0, &format!("pub use {module}::{name};"));
     }
+    out
+}
+
+/// The macro `for_each_message`, which hands the names of all messages to another macro.
+pub fn generate_message_list(schema: &Schema) -> String {
+    let mut out = String::new();
+    line(
+        &mut out,
+        0,
+        "/// Hands the names of all messages to the macro `$callback`.",
+    );
+    line(&mut out, 0, "#[macro_export]");
+    line(&mut out, 0, "macro_rules! for_each_message {");
+    line(&mut out, 1, "($callback:ident) => { $callback! {");
+    for message in &schema.messages {
+        line(&mut out, 2, &message.name);
+    }
+    line(&mut out, 1, "} };");
+    line(&mut out, 0, "}");
+    out
+}
+
+/// The macro `for_each_api`, which hands each API's name and its two messages to another macro.
+pub fn generate_api_list(schema: &Schema) -> String {
+    let mut out = String::new();
+    let about = "/// Hands `Api ApiRequest ApiResponse;` of every API to the macro `$callback`.";
+    line(&mut out, 0, about);
+    line(&mut out, 0, "#[macro_export]");
+    line(&mut out, 0, "macro_rules! for_each_api {");
+    line(&mut out, 1, "($callback:ident) => { $callback! {");
+    for Api { name, .. } in &schema.apis {
+        line(
+            &mut out,
+            2,
+            &format!("{name} {name}Request {name}Response;"),
+        );
+    }
+    line(&mut out, 1, "} };");
+    line(&mut out, 0, "}");
     out
 }
 
@@ -68,13 +107,16 @@ pub fn generate_api_keys(schema: &Schema) -> String {
         let (request, response) = (find("Request"), find("Response"));
         let facts = format!(
             "ApiFacts {{ key: ApiKey::{}, name: \"{}\", purpose: \"{}\", min_version: {}, \
-             max_version: {}, request_flexible_from: {}, response_flexible_from: {}, broker: {}, \
+             max_version: {}, \
+             max_stable_version: {}, request_flexible_from: {}, response_flexible_from: {}, broker: {}, \
              controller: {} }},",
             api.name,
             api.name,
             api.purpose.replace('"', "\\\""),
             request.versions.first,
             request.versions.last,
+            api.unstable_from
+                .map_or(request.versions.last, |first| first - 1),
             request.flexible_from,
             response.flexible_from,
             api.broker,

@@ -4,8 +4,8 @@
 //!   schema/*.txt ──parse──> Schema { messages: [Message { fields … }] } ──generate──> Rust source
 //! ```
 //!
-//! A schema file is one API (`api`, `listeners`, `request`, `response`) or a set of `message`s. A
-//! line inside is a field; indentation nests the fields of a struct under the field that introduces
+//! A schema file is one API (`api`, `listeners`, `unstable` for versions that are not settled,
+//! `request`, `response`) or a set of `message`s. A line inside is a field; indentation nests the fields of a struct under the field that introduces
 //! it, and `struct Name` introduces one that several fields share:
 //!
 //! ```text
@@ -28,7 +28,7 @@ mod emit;
 mod parse;
 mod schema;
 
-pub use emit::{generate_api_keys, generate_messages};
+pub use emit::{generate_api_keys, generate_api_list, generate_message_list, generate_messages};
 pub use parse::{ParseError, parse};
 pub use schema::{Api, Field, FieldType, Message, Schema, StructType, VersionRange};
 

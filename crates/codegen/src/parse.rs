@@ -95,6 +95,7 @@ impl Parser {
                     purpose,
                     broker: false,
                     controller: false,
+                    unstable_from: None,
                 };
                 self.schema.apis.push(api);
                 Ok(())
@@ -107,6 +108,15 @@ impl Parser {
                     .ok_or("`listeners` without `api`")?;
                 api.broker = names.contains(&"broker");
                 api.controller = names.contains(&"controller");
+                Ok(())
+            }
+            ["unstable", first] => {
+                let first = first.strip_suffix('+').unwrap_or(first);
+                let first = first
+                    .parse()
+                    .map_err(|_| format!("`{first}` is not a version"))?;
+                let api = self.schema.apis.last_mut();
+                api.ok_or("`unstable` without `api`")?.unstable_from = Some(first);
                 Ok(())
             }
             [

@@ -22,6 +22,8 @@ pub struct Api {
     pub broker: bool,
     /// Whether a controller's listener serves it.
     pub controller: bool,
+    /// The first version that is not settled yet, if there is one.
+    pub unstable_from: Option<i16>,
 }
 
 /// A message with versions.

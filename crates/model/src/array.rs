@@ -83,9 +83,6 @@ impl<'a, T: Element<'a>> Array<'a, T> {
             return if version.flexible { 1 } else { 4 };
         };
         let elements: usize = match &array.0 {
-            Content::Encoded {
-                bytes, version: of, ..
-            } if *of == version => bytes.len(),
             Content::Encoded { .. } => array.iter().map(|e| e.encoded_size(version)).sum(),
             Content::Slice(slice) => slice.iter().map(|e| e.encoded_size(version)).sum(),
             Content::Owned(vec) => vec.iter().map(|e| e.encoded_size(version)).sum(),
@@ -96,24 +93,13 @@ impl<'a, T: Element<'a>> Array<'a, T> {
     /// Appends the array with its length; `None` is null.
     pub fn encode(array: Option<&Self>, version: Version, out: &mut Vec<u8>) {
         Writer::length(array.map(Self::len), version.flexible, out);
-        match array.map(|array| &array.0) {
-            Some(Content::Encoded {
-                bytes, version: of, ..
-            }) if *of == version => {
-                out.extend_from_slice(bytes);
-            }
-            Some(Content::Encoded {
-                bytes, version: of, ..
-            }) => {
-                let elements = Iter::Encoded {
-                    reader: Reader::new(bytes),
-                    version: *of,
-                };
-                elements.for_each(|e: T| e.encode(version, out));
-            }
-            Some(Content::Slice(slice)) => slice.iter().for_each(|e| e.encode(version, out)),
-            Some(Content::Owned(vec)) => vec.iter().for_each(|e| e.encode(version, out)),
-            None => {}
+        let Some(array) = array else {
+            return;
+        };
+        match &array.0 {
+            Content::Encoded { .. } => array.iter().for_each(|e| e.encode(version, out)),
+            Content::Slice(slice) => slice.iter().for_each(|e| e.encode(version, out)),
+            Content::Owned(vec) => vec.iter().for_each(|e| e.encode(version, out)),
         }
     }
 }

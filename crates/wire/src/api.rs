@@ -15,6 +15,8 @@ pub struct ApiFacts {
     pub min_version: i16,
     /// The highest version that 4.3 has.
     pub max_version: i16,
+    /// The highest version whose layout is settled; those above are offered only on demand.
+    pub max_stable_version: i16,
     /// The first version with a flexible request, or beyond the last.
     pub request_flexible_from: i16,
     /// The first version with a flexible response, or beyond the last.

@@ -15,7 +15,9 @@
 
 mod api;
 mod header;
+#[macro_use]
 pub mod messages;
+pub mod fuzz;
 
 pub use api::{ApiFacts, ApiKey};
 pub use header::{RequestHeader, ResponseHeader, begin_frame, finish_frame};

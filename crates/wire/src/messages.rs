@@ -8,3 +8,5 @@
 #![allow(unused_imports, reason = "not every message needs every primitive")]
 
 include!(concat!(env!("OUT_DIR"), "/messages.rs"));
+include!(concat!(env!("OUT_DIR"), "/message_list.rs"));
+include!(concat!(env!("OUT_DIR"), "/api_list.rs"));
