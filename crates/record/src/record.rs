@@ -153,6 +153,7 @@ impl<'a> Records<'a> {
         }
     }
 
+    #[inline]
     fn read(&mut self) -> Result<Option<Record<'a>>, InvalidRecord> {
         match self.left_count {
             0 if self.source.is_at_end() => return Ok(None),
@@ -181,6 +182,7 @@ impl<'a> Records<'a> {
 impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, InvalidRecord>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_ended {
             return None;

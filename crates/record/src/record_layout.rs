@@ -55,6 +55,7 @@ impl From<VarintError> for InvalidRecord {
 }
 
 /// Reads one record.
+#[inline]
 pub(crate) fn read_record<S: Source>(source: &mut S) -> Result<RecordLayout, S::Error> {
     let length = read_i32(source)?;
     let Ok(length) = usize::try_from(length) else {
@@ -102,12 +103,14 @@ pub(crate) fn skip_header<S: Source>(source: &mut S, end: usize) -> Result<Heade
     Ok((key, skip_nullable(source, end)?))
 }
 
+#[inline]
 fn read_i32<S: Source>(source: &mut S) -> Result<i32, S::Error> {
     let (value, size) = read_varint(source.window()?).map_err(InvalidRecord::from)?;
     source.skip(size)?;
     Ok(value)
 }
 
+#[inline]
 fn skip_nullable<S: Source>(source: &mut S, end: usize) -> Result<Option<Range<usize>>, S::Error> {
     let Ok(length) = usize::try_from(read_i32(source)?) else {
         return Ok(None);
@@ -124,13 +127,13 @@ fn skip_nullable<S: Source>(source: &mut S, end: usize) -> Result<Option<Range<u
 #[derive(Clone, Debug)]
 pub(crate) struct SliceSource<'a> {
     bytes: &'a [u8],
-    /// `position <= bytes.len()`.
-    position: usize,
+    /// The end of `bytes` that has not been passed over.
+    rest: &'a [u8],
 }
 
 impl<'a> SliceSource<'a> {
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, position: 0 }
+        Self { bytes, rest: bytes }
     }
 
     /// The bytes of a range that has been passed over.
@@ -139,7 +142,7 @@ impl<'a> SliceSource<'a> {
     }
 
     pub(crate) const fn is_at_end(&self) -> bool {
-        self.position == self.bytes.len()
+        self.rest.is_empty()
     }
 }
 
@@ -148,20 +151,17 @@ impl Source for SliceSource<'_> {
 
     #[inline]
     fn window(&mut self) -> Result<&[u8], InvalidRecord> {
-        Ok(&self.bytes[self.position..])
+        Ok(self.rest)
     }
 
     #[inline]
     fn skip(&mut self, count: usize) -> Result<(), InvalidRecord> {
-        if self.bytes.len() - self.position < count {
-            return Err(InvalidRecord::Truncated);
-        }
-        self.position += count;
+        self.rest = self.rest.get(count..).ok_or(InvalidRecord::Truncated)?;
         Ok(())
     }
 
     #[inline]
     fn position(&self) -> usize {
-        self.position
+        self.bytes.len() - self.rest.len()
     }
 }

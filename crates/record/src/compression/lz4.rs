@@ -21,6 +21,8 @@ const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 const HEADER: [u8; 7] = [0x04, 0x22, 0x4d, 0x18, 0x60, 0x40, 0x82];
 const BLOCK_SIZE_BYTES: usize = 64 * 1024;
 const STORED_RAW: u32 = 1 << 31;
+/// A match length grows by 255 for each byte, so no block expands more than this.
+const EXPANSION_MAX: usize = 256;
 const END_MARK: [u8; 4] = [0; 4];
 
 const FLAG_CONTENT_SIZE: u8 = 1 << 3;
@@ -162,7 +164,11 @@ impl<'a> Stream<'a> {
             return Ok(());
         }
         let old_length = output.len();
-        output.resize(old_length + blocks.size_max_bytes, 0);
+        let expanded_max_bytes = size_bytes.saturating_mul(EXPANSION_MAX);
+        output.resize(
+            old_length + expanded_max_bytes.min(blocks.size_max_bytes),
+            0,
+        );
         let decompressed = decompress_into(block, &mut output[old_length..]);
         output.truncate(old_length + *decompressed.as_ref().unwrap_or(&0));
         decompressed.map(|_| ()).map_err(|_| "bad lz4 block")
