@@ -32,10 +32,12 @@ pub mod value;
 pub mod properties;
 
 pub mod layers;
+pub mod listeners;
 pub mod synonyms;
 
 pub mod describe;
 
+pub mod server;
 pub mod topic_settings;
 pub mod typed;
 
@@ -45,6 +47,7 @@ pub use definition::{ConfigDefinition, ConfigType, UpdateMode};
 pub use group::GROUP;
 pub use layers::{BrokerLayers, ConfigMap};
 pub use quota::{BROKER_QUOTA, CLIENT_QUOTA, IP_QUOTA};
+pub use server::{ServerConfig, ServerConfigError};
 pub use table::ConfigTable;
 pub use topic::TOPIC;
 pub use topic_settings::{TopicDefaults, TopicSettings};

@@ -1,0 +1,223 @@
+//! The configuration of one server, typed and checked as a whole.
+//!
+//! Made from the values in force: those given at start, or all layers of a running broker. Keys
+//! that mean nothing to riverrun stay in `values` and are described like any other.
+
+use crate::broker::BROKER;
+use crate::layers::{BrokerLayers, ConfigMap};
+use crate::listeners::{ListenerError, ListenerName, Listeners, Roles};
+use crate::synonyms::broker_definition;
+use crate::topic_settings::TopicDefaults;
+use crate::typed::TypedValues;
+use crate::value::{Value, ValueError, parse};
+
+mod controller;
+mod groups;
+mod log;
+mod network;
+mod replication;
+mod rules;
+mod security;
+mod transactions;
+
+pub use controller::{ControllerConfig, MetadataLogConfig, QuorumConfig, QuorumVoter};
+pub use groups::{
+    Bounded, ClassicGroupConfig, ConsumerGroupConfig, GroupConfig, GroupCoordinatorConfig,
+    MigrationPolicy, OffsetsConfig, RebalanceProtocols, ShareCoordinatorConfig, ShareGroupConfig,
+    StreamsGroupConfig,
+};
+pub use log::{CleanerConfig, LogConfig};
+pub use network::{ListenerLimits, NetworkConfig};
+pub use replication::{QuotaWindow, ReplicaSelector, ReplicationConfig};
+pub use security::SecurityConfig;
+pub use transactions::{InternalTopic, TransactionConfig};
+
+/// What one server runs with.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Number of the node.
+    pub node_id: i32,
+    /// Whether it is a broker, a controller or both.
+    pub roles: Roles,
+    /// Rack, zone or site.
+    pub rack: Option<String>,
+    /// What it binds and advertises.
+    pub listeners: Listeners,
+    /// Sockets, threads and limits of requests.
+    pub network: NetworkConfig,
+    /// Log directories, cleaner and checkpoints.
+    pub log: LogConfig,
+    /// What topics without overrides have.
+    pub topic_defaults: TopicDefaults,
+    /// Creation and deletion of topics.
+    pub topics: TopicCreation,
+    /// Followers, leaders and quotas of replication.
+    pub replication: ReplicationConfig,
+    /// Groups and their coordinators.
+    pub groups: GroupConfig,
+    /// Transactions and producer ids.
+    pub transactions: TransactionConfig,
+    /// The quorum, its log, and the broker's bond to it.
+    pub controller: ControllerConfig,
+    /// Authentication and authorization.
+    pub security: SecurityConfig,
+    /// Every typed value, for keys without a field.
+    pub typed: TypedValues,
+    /// The values as given, unknown keys included.
+    pub values: ConfigMap,
+    /// What is allowed but hardly meant.
+    pub warnings: Vec<String>,
+}
+
+/// How topics come and go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopicCreation {
+    /// Whether use creates a topic.
+    pub auto_create_enable: bool,
+    /// Whether topics may be deleted.
+    pub delete_enable: bool,
+    /// Partitions of a topic created without a count.
+    pub num_partitions: i32,
+    /// Replicas of a topic created without a count.
+    pub default_replication_factor: i32,
+}
+
+/// Why a configuration is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ServerConfigError {
+    /// A value is wrong by itself.
+    #[error(transparent)]
+    Value(#[from] ValueError),
+    /// The listeners are wrong.
+    #[error(transparent)]
+    Listener(#[from] ListenerError),
+    /// Values do not go together.
+    #[error("{0}")]
+    Rule(String),
+}
+
+impl ServerConfig {
+    /// The configuration with the values `given`. All errors are reported, but rules over several
+    /// values are judged only once each value is right by itself.
+    pub fn read(given: &ConfigMap) -> Result<Self, Vec<ServerConfigError>> {
+        let mut given = given.clone();
+        pair_node_id(&mut given);
+        let given = given;
+        let values = TypedValues::read(&BROKER, &given).map_err(into_errors)?;
+        check_prefixed(&given).map_err(into_errors)?;
+        let roles = roles(&values);
+        let mut errors = Vec::new();
+        rules::check(&values, roles, &mut errors);
+        let listeners = match Listeners::read(&values, &given, roles) {
+            Ok(listeners) => listeners,
+            Err(error) => {
+                errors.push(error.into());
+                return Err(errors);
+            }
+        };
+        rules::check_sasl(&values, roles, &listeners, &mut errors);
+        let network = NetworkConfig::of_values(&values, &given, &mut errors);
+        let groups = GroupConfig::of_values(&values, &mut errors);
+        let replication = ReplicationConfig::of_values(&values, &mut errors);
+        let transactions = TransactionConfig::of_values(&values);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let topic_defaults = TopicDefaults::of_broker(&BrokerLayers::of_static(&given))
+            .map_err(|error| vec![error.into()])?;
+        Ok(Self {
+            node_id: values.int("node.id"),
+            roles,
+            rack: values.text("broker.rack").map(str::to_owned),
+            listeners,
+            network,
+            log: LogConfig::of_values(&values),
+            topic_defaults,
+            topics: TopicCreation {
+                auto_create_enable: values.boolean("auto.create.topics.enable"),
+                delete_enable: values.boolean("delete.topic.enable"),
+                num_partitions: values.int("num.partitions"),
+                default_replication_factor: values.int("default.replication.factor"),
+            },
+            replication,
+            groups,
+            transactions,
+            controller: ControllerConfig::of_values(&values),
+            security: SecurityConfig::of_values(&values, &given),
+            warnings: rules::warnings(&values, roles),
+            typed: values,
+            values: given,
+        })
+    }
+
+    /// The configuration of a running broker, over all its layers.
+    pub fn of_layers(layers: &BrokerLayers<'_>) -> Result<Self, Vec<ServerConfigError>> {
+        Self::read(&layers.effective())
+    }
+
+    /// The value of `key` for one listener: under the listener's prefix if it is given there, or
+    /// else the value for all listeners.
+    pub fn listener_value(&self, listener: &ListenerName, key: &str) -> Option<Value> {
+        self.prefixed_value(&listener.config_prefix(), key)
+    }
+
+    /// The value of `key` for one SASL mechanism of one listener, or else for all.
+    pub fn mechanism_value(
+        &self,
+        listener: &ListenerName,
+        mechanism: &str,
+        key: &str,
+    ) -> Option<Value> {
+        let prefix = format!("{}{}.", listener.config_prefix(), mechanism.to_lowercase());
+        self.prefixed_value(&prefix, key)
+    }
+
+    fn prefixed_value(&self, prefix: &str, key: &str) -> Option<Value> {
+        match (
+            self.values.get(&format!("{prefix}{key}")),
+            BROKER.definition(key),
+        ) {
+            (Some(text), Some(definition)) => parse(definition, text).ok(),
+            _ => self.typed.value(key).cloned(),
+        }
+    }
+}
+
+/// `node.id` and its older name `broker.id` stand for each other: where one is given, both are.
+pub(crate) fn pair_node_id(values: &mut ConfigMap) {
+    for (from, to) in [("node.id", "broker.id"), ("broker.id", "node.id")] {
+        if let (Some(id), None) = (values.get(from), values.get(to)) {
+            let id = id.clone();
+            values.insert(to.to_owned(), id);
+        }
+    }
+}
+
+fn into_errors(errors: Vec<ValueError>) -> Vec<ServerConfigError> {
+    errors.into_iter().map(ServerConfigError::from).collect()
+}
+
+/// Keys behind a listener's prefix are no part of the table, but their values must be right.
+fn check_prefixed(given: &ConfigMap) -> Result<(), Vec<ValueError>> {
+    let errors: Vec<_> = given
+        .iter()
+        .filter(|(name, _)| BROKER.definition(name).is_none())
+        .filter_map(|(name, text)| parse(broker_definition(name)?, text).err())
+        .collect();
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors)
+    }
+}
+
+fn roles(values: &TypedValues) -> Roles {
+    let has = |role: &str| values.list("process.roles").iter().any(|name| name == role);
+    Roles {
+        broker: has("broker"),
+        controller: has("controller"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
