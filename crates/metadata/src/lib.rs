@@ -15,7 +15,8 @@
 //! - No I/O, no clock, no randomness.
 //!
 //! Reading order: `metadata_version`, `shared_map`, `topics`, `cluster`, `configs`, `features`,
-//! `client_quotas`, `security`, `record`, `image`, `delta`, `loader`.
+//! `client_quotas`, `security`, `record`, `image`, `delta`, `loader`, `quorum`, `quorum_state`,
+//! `log_batch`, `image_records`, `snapshot`.
 
 #![forbid(unsafe_code)]
 
@@ -25,12 +26,17 @@ mod configs;
 mod delta;
 mod features;
 mod image;
+mod image_records;
 mod loader;
+mod log_batch;
 pub mod messages;
 mod metadata_version;
+mod quorum;
+mod quorum_state;
 mod record;
 mod security;
 pub mod shared_map;
+mod snapshot;
 mod topics;
 
 pub use client_quotas::{ClientQuotasImage, QuotaEntity, Quotas};
@@ -43,13 +49,23 @@ pub use delta::{ChangedPartition, MetadataDelta};
 pub use features::{ELIGIBLE_LEADER_REPLICAS_FEATURE, FeaturesImage, KRAFT_VERSION_FEATURE};
 pub use image::{MetadataImage, Provenance, ReplayError};
 pub use loader::MetadataLoader;
+pub use log_batch::{
+    BATCH_SIZE_BYTES_MAX, BatchContent, BatchContentError, BatchContentReader, BatchPlace,
+    metadata_batch, quorum_batch,
+};
 pub use metadata_version::MetadataVersion;
+pub use quorum::{QuorumRecord, QuorumRecordError, Voter, VoterEndpoint, fuzz_quorum_record};
+pub use quorum_state::{QuorumState, QuorumStateError, fuzz_quorum_state};
 pub use record::{MetadataRecord, RecordError, fuzz_metadata_record};
 pub use security::{
     AccessControlEntry, AclsImage, DelegationToken, DelegationTokensImage, ScramCredential,
     ScramImage, ScramKey,
 };
 pub use shared_map::SharedMap;
+pub use snapshot::{
+    NotASnapshot, Snapshot, SnapshotError, SnapshotId, SnapshotQuorum, bootstrap_snapshot,
+    fuzz_snapshot, read_bootstrap_snapshot, read_snapshot, write_snapshot,
+};
 pub use topics::{
     LOST_DIRECTORY, LeaderRecoveryState, MIGRATING_DIRECTORY, NO_LEADER, Partition,
     PartitionChange, Topic, TopicsImage, UNASSIGNED_DIRECTORY,
