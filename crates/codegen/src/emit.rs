@@ -431,7 +431,11 @@ impl Emitter<'_> {
             ),
             FieldType::Struct(name) => {
                 let plain = format!("{name}::decode(r, v)?");
-                self.read_either(field, "r.nullable_struct(v)?", &plain)
+                let nullable = match field.tag {
+                    Some(_) => "r.nullable_tagged_struct(v)?",
+                    None => "r.nullable_struct(v)?",
+                };
+                self.read_either(field, nullable, &plain)
             }
         }
     }
@@ -491,9 +495,13 @@ impl Emitter<'_> {
             FieldType::Bytes | FieldType::Records => {
                 format!("Writer::bytes({}, v.flexible, out);", self.as_option(field))
             }
-            FieldType::Struct(_) if optional(field) => format!(
-                "match &self.{name} {{ Some(s) => {{ out.push(1); s.encode(v, out); }} None => out.push(0xff) }}"
-            ),
+            FieldType::Struct(_) if optional(field) => {
+                let null = if field.tag.is_some() { "0" } else { "0xff" };
+                format!(
+                    "match &self.{name} {{ Some(s) => {{ out.push(1); s.encode(v, out); }} \
+                     None => out.push({null}) }}"
+                )
+            }
             FieldType::Struct(_) => format!("self.{name}.encode(v, out);"),
         }
     }

@@ -135,7 +135,19 @@ impl Decoder<'_> {
                 Some(length) => Some(Value::Bytes(self.take(length)?.to_vec())),
                 None => nullable.then_some(Value::Null),
             },
-            FieldType::Struct(_) if nullable && self.take(1)?[0] >= 0x80 => Some(Value::Null),
+            FieldType::Struct(_) if nullable => {
+                let mark = self.take(1)?[0];
+                let null = if field.tag.is_some() {
+                    mark == 0
+                } else {
+                    mark >= 0x80
+                };
+                if null {
+                    Some(Value::Null)
+                } else {
+                    self.one(&field.kind, last)
+                }
+            }
             kind => self.one(kind, last),
         }
     }

@@ -72,7 +72,10 @@ impl Encoder<'_> {
                     self.one(&field.kind, element, out);
                 }
             }
-            (false, Value::Null) if matches!(field.kind, FieldType::Struct(_)) => out.push(0xff),
+            (false, Value::Null) if matches!(field.kind, FieldType::Struct(_)) => {
+                // Within a tagged field the mark is a varint.
+                out.push(if field.tag.is_some() { 0 } else { 0xff });
+            }
             (false, Value::Null) if field.kind == FieldType::String && !self.flexible => {
                 out.extend([0xff, 0xff]);
             }

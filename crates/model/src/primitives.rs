@@ -311,6 +311,20 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A struct that may be null as the value of a tagged field: a varint, zero for null, then the
+    /// struct.
+    #[inline]
+    pub fn nullable_tagged_struct<T: Element<'a>>(
+        &mut self,
+        version: Version,
+    ) -> Result<Option<T>, DecodeError> {
+        if self.unsigned_varint()? == 0 {
+            Ok(None)
+        } else {
+            T::decode(self, version).map(Some)
+        }
+    }
+
     /// The tagged fields at the end of a flexible struct: calls `field` with each tag and a reader
     /// of its bytes. `field` leaves alone what it does not know.
     #[inline]

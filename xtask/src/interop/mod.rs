@@ -10,6 +10,7 @@
 //!
 //! Apache Kafka is the oracle: a scenario that fails with `--against kafka` is a wrong scenario.
 
+mod codec;
 mod exceptions;
 mod java;
 mod options;

@@ -12,6 +12,8 @@ usage: cargo xtask interop [SUITE|SUITE/SCENARIO...] [OPTION...]
   --against riverrun|kafka  the server under test (riverrun; Apache Kafka is the oracle)
   --binary PATH             a riverrun to run instead of building one in release mode
   --no-exceptions           run what the exceptions files leave out, too
+  --seed NUMBER             the random numbers of the suites that draw some (1)
+  --count NUMBER            how much such a suite does
   --list                    name the scenarios and run none
 Without a SUITE every suite runs. Logs are kept under target/interop/.";
 
@@ -23,6 +25,8 @@ pub(crate) struct Options {
     pub(crate) against: Against,
     pub(crate) binary: Option<PathBuf>,
     pub(crate) no_exceptions: bool,
+    pub(crate) seed: Option<u64>,
+    pub(crate) count: Option<usize>,
     pub(crate) list: bool,
     pub(crate) help: bool,
 }
@@ -45,6 +49,14 @@ impl Options {
                         Some(arguments.next().context("--binary needs a path")?.into());
                 }
                 "--no-exceptions" => options.no_exceptions = true,
+                "--seed" => {
+                    let seed = arguments.next().context("--seed needs a number")?;
+                    options.seed = Some(seed.parse()?);
+                }
+                "--count" => {
+                    let count = arguments.next().context("--count needs a number")?;
+                    options.count = Some(count.parse()?);
+                }
                 "--list" => options.list = true,
                 "--help" | "-h" => options.help = true,
                 other if other.starts_with('-') => bail!("unknown option `{other}`\n{USAGE}"),

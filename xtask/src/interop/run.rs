@@ -29,6 +29,7 @@ pub(crate) struct Run {
     exceptions: Exceptions,
     root: PathBuf,
     cache: PathBuf,
+    java: Option<Java>,
     programs: Option<Programs>,
 }
 
@@ -51,8 +52,14 @@ impl Run {
             exceptions,
             root: root.to_owned(),
             cache,
+            java: None,
             programs: None,
         })
+    }
+
+    /// The repository.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
     }
 
     /// A folder of `interop/`.
@@ -75,7 +82,7 @@ impl Run {
         if let Some(programs) = &self.programs {
             return Ok(programs.clone());
         }
-        let java = Java::install(&self.source("java"), &self.cache.join("java"))?;
+        let java = self.java()?;
         let riverrun = match (&self.options.binary, self.options.against) {
             (Some(binary), _) => {
                 fs::canonicalize(binary).with_context(|| format!("no {}", binary.display()))?
@@ -89,9 +96,13 @@ impl Run {
         Ok(programs)
     }
 
-    /// The Java programs.
+    /// The Java programs, compiled at the first call.
     pub(crate) fn java(&mut self) -> Result<Java> {
-        Ok(self.programs()?.java)
+        if self.java.is_none() {
+            let java = Java::install(&self.source("java"), &self.cache.join("java"))?;
+            self.java = Some(java);
+        }
+        self.java.clone().context("Java is installed above")
     }
 
     /// Starts the server under test in the suite's folder, which is cleared first.

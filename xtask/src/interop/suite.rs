@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::codec;
 use super::program::{self, Outcome, Scenario};
 use super::run::{Run, tail};
 use super::server::Server;
@@ -24,17 +25,29 @@ enum Kind {
         command: fn(&mut Run) -> Result<Command>,
         properties: &'static [(&'static str, &'static str)],
     },
+    /// Checks that run here, without a server of the suite's own.
+    Checks(&'static [Check]),
 }
 
+/// A scenario by name, and the function that is it.
+pub(crate) type Check = (&'static str, fn(&mut Run) -> Result<()>);
+
 /// Every suite.
-pub(crate) const SUITES: &[Suite] = &[Suite {
-    name: "java",
-    about: "Kafka's Java producer, consumer and admin clients",
-    kind: Kind::Program {
-        command: |run| java_suite(run, "java"),
-        properties: &[],
+pub(crate) const SUITES: &[Suite] = &[
+    Suite {
+        name: "codec",
+        about: "the codecs against Kafka's own, both ways",
+        kind: Kind::Checks(codec::SCENARIOS),
     },
-}];
+    Suite {
+        name: "java",
+        about: "Kafka's Java producer, consumer and admin clients",
+        kind: Kind::Program {
+            command: |run| java_suite(run, "java"),
+            properties: &[],
+        },
+    },
+];
 
 fn java_suite(run: &mut Run, name: &str) -> Result<Command> {
     let mut command = run.java()?.command("riverrun.interop.Main");
@@ -46,6 +59,7 @@ impl Suite {
     /// The names of the suite's scenarios.
     pub(crate) fn list(&self, run: &mut Run) -> Result<Vec<String>> {
         match &self.kind {
+            Kind::Checks(checks) => Ok(checks.iter().map(|(name, _)| (*name).into()).collect()),
             Kind::Program { command, .. } => {
                 let scenarios = program::list(command(run)?)?;
                 let names = scenarios.into_iter().map(|scenario| scenario.name);
@@ -59,11 +73,31 @@ impl Suite {
     /// Runs what is asked for of the suite.
     pub(crate) fn run(&self, run: &mut Run) -> Result<()> {
         match &self.kind {
+            Kind::Checks(checks) => {
+                run_checks(run, self.name, checks);
+                Ok(())
+            }
             Kind::Program {
                 command,
                 properties,
             } => run_program(run, self.name, *command, properties),
         }
+    }
+}
+
+fn run_checks(run: &mut Run, suite: &str, checks: &[Check]) {
+    for (scenario, check) in checks {
+        if !run.options.selects(suite, scenario) {
+            continue;
+        }
+        let name = format!("{suite}/{scenario}");
+        if let Some(reason) = run.exception(suite, scenario) {
+            run.report.excepted(&name, &reason);
+            continue;
+        }
+        let started = Instant::now();
+        let outcome = check(run);
+        run.report.outcome(&name, started.elapsed(), &outcome);
     }
 }
 
@@ -136,7 +170,9 @@ pub(crate) fn run_all(run: &mut Run) {
         let dir = run.suite_dir(suite.name);
         if run.report.failed_count() > failed_before {
             println!("    logs: {}", dir.display());
-        } else if let Err(error) = std::fs::remove_dir_all(dir.join("data")) {
+        } else if dir.join("data").exists()
+            && let Err(error) = std::fs::remove_dir_all(dir.join("data"))
+        {
             println!("    {error}");
         }
     }
