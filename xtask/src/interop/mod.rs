@@ -11,13 +11,19 @@
 //! Apache Kafka is the oracle: a scenario that fails with `--against kafka` is a wrong scenario.
 
 mod codec;
+mod crash;
+mod cross;
 mod exceptions;
+mod go;
 mod java;
+mod kgo;
 mod options;
 mod process;
 mod program;
+mod python;
 mod report;
 mod run;
+mod serve;
 mod server;
 mod suite;
 
@@ -36,7 +42,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         println!("{USAGE}");
         return Ok(());
     }
-    for name in &options.selection {
+    let serve = options.selection == ["serve"];
+    for name in options.selection.iter().filter(|_| !serve) {
         let suite = name.split('/').next().unwrap_or(name);
         let known = SUITES.iter().any(|candidate| candidate.name == suite);
         ensure!(known, "no suite `{suite}`\n{USAGE}");
@@ -46,6 +53,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         .context("xtask lies in the root")?;
     let list = options.list;
     let mut run = Run::new(options, root)?;
+    if serve {
+        return serve::run(&mut run);
+    }
     if list {
         for suite in SUITES
             .iter()

@@ -15,6 +15,7 @@ usage: cargo xtask interop [SUITE|SUITE/SCENARIO...] [OPTION...]
   --seed NUMBER             the random numbers of the suites that draw some (1)
   --count NUMBER            how much such a suite does
   --list                    name the scenarios and run none
+  serve                     only start the server, until standard input ends
 Without a SUITE every suite runs. Logs are kept under target/interop/.";
 
 /// What the command line asks for.

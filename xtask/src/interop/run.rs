@@ -4,14 +4,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
 use super::exceptions::Exceptions;
+use super::go::Go;
 use super::java::Java;
 use super::options::Options;
 use super::process::run_quietly;
+use super::python::Python;
 use super::report::Report;
 use super::server::{Against, Programs, Server, ServerPlan};
 
@@ -31,6 +33,8 @@ pub(crate) struct Run {
     cache: PathBuf,
     java: Option<Java>,
     programs: Option<Programs>,
+    python: Option<Python>,
+    go: Option<Go>,
 }
 
 impl Run {
@@ -54,6 +58,8 @@ impl Run {
             cache,
             java: None,
             programs: None,
+            python: None,
+            go: None,
         })
     }
 
@@ -105,6 +111,23 @@ impl Run {
         self.java.clone().context("Java is installed above")
     }
 
+    /// The Python programs, installed at the first call.
+    pub(crate) fn python(&mut self) -> Result<Python> {
+        if self.python.is_none() {
+            let python = Python::install(&self.source("python"), &self.cache.join("python"))?;
+            self.python = Some(python);
+        }
+        self.python.clone().context("Python is installed above")
+    }
+
+    /// The Go programs, built at the first call.
+    pub(crate) fn go(&mut self) -> Result<Go> {
+        if self.go.is_none() {
+            self.go = Some(Go::install(&self.source("go"), &self.cache.join("go"))?);
+        }
+        self.go.clone().context("Go is installed above")
+    }
+
     /// Starts the server under test in the suite's folder, which is cleared first.
     pub(crate) fn start(&mut self, suite: &str, properties: &[(&str, &str)]) -> Result<Server> {
         let plan = ServerPlan::new(self.options.against, &self.suite_dir(suite), properties)?;
@@ -137,6 +160,37 @@ impl Run {
         self.report
             .outcome(&format!("{suite}/disk"), started.elapsed(), &read);
         Ok(())
+    }
+
+    /// Reports `scenario` of `suite` by what `check` returns, unless it is not asked for or
+    /// excepted.
+    pub(crate) fn scenario(
+        &mut self,
+        suite: &str,
+        scenario: &str,
+        check: impl FnOnce(&mut Self) -> Result<()>,
+    ) {
+        if self.options.selects(suite, scenario) {
+            self.scenario_always(suite, scenario, check);
+        }
+    }
+
+    /// The same for a scenario that others need: it runs even if it is not asked for.
+    pub(crate) fn scenario_always(
+        &mut self,
+        suite: &str,
+        scenario: &str,
+        check: impl FnOnce(&mut Self) -> Result<()>,
+    ) {
+        let name = format!("{suite}/{scenario}");
+        if let Some(reason) = self.exception(suite, scenario) {
+            self.report.excepted(&name, &reason);
+            return;
+        }
+        let started = Instant::now();
+        let outcome = check(self);
+        let took: Duration = started.elapsed();
+        self.report.outcome(&name, took, &outcome);
     }
 }
 

@@ -97,6 +97,14 @@ impl ServerPlan {
         Ok(plan)
     }
 
+    /// The same plan for another kind of server: it opens the directory the first one left.
+    pub(crate) fn on(&self, against: Against) -> Self {
+        Self {
+            against,
+            ..self.clone()
+        }
+    }
+
     fn set(&mut self, name: &str, value: &str) {
         self.properties.retain(|(present, _)| present != name);
         self.properties.push((name.to_owned(), value.to_owned()));
@@ -245,6 +253,13 @@ impl Server {
             thread::sleep(POLL_INTERVAL);
         }
         bail!("the server still ran {STOP_LIMIT:?} after SIGTERM")
+    }
+
+    /// Ends the server by SIGKILL, as a crash would.
+    pub(crate) fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
     }
 
     fn wait_until_ready(&mut self) -> Result<()> {

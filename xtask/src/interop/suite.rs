@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::codec;
 use super::program::{self, Outcome, Scenario};
 use super::run::{Run, tail};
 use super::server::Server;
+use super::{codec, crash, cross, kgo};
 
 /// One suite: its name, what it covers and how it runs.
 #[derive(Debug)]
@@ -27,6 +27,11 @@ enum Kind {
     },
     /// Checks that run here, without a server of the suite's own.
     Checks(&'static [Check]),
+    /// A module of its own.
+    Module {
+        list: fn(&mut Run) -> Result<Vec<String>>,
+        run: fn(&mut Run) -> Result<()>,
+    },
 }
 
 /// A scenario by name, and the function that is it.
@@ -45,6 +50,62 @@ pub(crate) const SUITES: &[Suite] = &[
         kind: Kind::Program {
             command: |run| java_suite(run, "java"),
             properties: &[],
+        },
+    },
+    Suite {
+        name: "tools",
+        about: "Kafka's command-line tools",
+        kind: Kind::Program {
+            command: |run| java_suite(run, "tools"),
+            properties: &[],
+        },
+    },
+    Suite {
+        name: "confluent",
+        about: "librdkafka through confluent-kafka",
+        kind: Kind::Program {
+            command: |run| Ok(run.python()?.command("confluent.py")),
+            properties: &[],
+        },
+    },
+    Suite {
+        name: "kafka-python",
+        about: "kafka-python",
+        kind: Kind::Program {
+            command: |run| Ok(run.python()?.command("kafka_python.py")),
+            properties: &[],
+        },
+    },
+    Suite {
+        name: "go",
+        about: "franz-go",
+        kind: Kind::Program {
+            command: |run| Ok(run.go()?.command()),
+            properties: &[],
+        },
+    },
+    Suite {
+        name: "cross",
+        about: "every client reads what every other wrote",
+        kind: Kind::Module {
+            list: |_| Ok(cross::list()),
+            run: cross::run,
+        },
+    },
+    Suite {
+        name: "crash",
+        about: "a server that stops or is killed under load",
+        kind: Kind::Module {
+            list: |_| Ok(crash::list()),
+            run: crash::run,
+        },
+    },
+    Suite {
+        name: "kgo",
+        about: "franz-go's own tests",
+        kind: Kind::Module {
+            list: kgo::list,
+            run: kgo::run,
         },
     },
 ];
@@ -67,6 +128,7 @@ impl Suite {
                     .chain(["stop".to_owned(), "disk".to_owned()])
                     .collect())
             }
+            Kind::Module { list, .. } => list(run),
         }
     }
 
@@ -81,23 +143,16 @@ impl Suite {
                 command,
                 properties,
             } => run_program(run, self.name, *command, properties),
+            Kind::Module {
+                run: run_module, ..
+            } => run_module(run),
         }
     }
 }
 
 fn run_checks(run: &mut Run, suite: &str, checks: &[Check]) {
     for (scenario, check) in checks {
-        if !run.options.selects(suite, scenario) {
-            continue;
-        }
-        let name = format!("{suite}/{scenario}");
-        if let Some(reason) = run.exception(suite, scenario) {
-            run.report.excepted(&name, &reason);
-            continue;
-        }
-        let started = Instant::now();
-        let outcome = check(run);
-        run.report.outcome(&name, started.elapsed(), &outcome);
+        run.scenario(suite, scenario, check);
     }
 }
 

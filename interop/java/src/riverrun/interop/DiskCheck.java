@@ -18,9 +18,9 @@ import org.apache.kafka.tools.DumpLogSegments;
 public final class DiskCheck {
     /** What the tool prints of a file it cannot read or finds at odds with another. */
     private static final List<String> COMPLAINTS = List.of(
-            "Found timestamp mismatch", "Found out of order timestamp", "Mismatches in", "Non-consecutive offsets",
-            "isvalid: false", "isvalid: null", "Exception", "Couldn't", "WARNING", "is not a valid", "unknown",
-            "Unknown", "could not", "Could not", "corrupt");
+            "isvalid: false", "invalid bytes", "Mismatches in", "Found timestamp mismatch",
+            "Found out of order timestamp", "Non-consecutive offsets", "indexed offsets are not found",
+            "Unknown record type", "Error at", "Ignoring unknown file");
 
     private DiskCheck() {}
 
@@ -37,11 +37,11 @@ public final class DiskCheck {
         System.exit(problems.isEmpty() && !plain.isEmpty() ? 0 : 1);
     }
 
-    /** The files of partitions whose folder starts so. */
+    /** The files of partitions whose folder starts so, but for those about to be deleted. */
     private static List<String> files(Path dir, String folder) throws Exception {
         try (Stream<Path> files = Files.walk(dir, 2)) {
             return files.filter(file -> file.getParent().getFileName().toString().startsWith(folder))
-                    .filter(file -> !file.getParent().equals(dir))
+                    .filter(file -> !file.getParent().equals(dir) && !file.getParent().toString().endsWith("-delete"))
                     .map(Path::toString)
                     .filter(file -> file.matches(".*\\.(log|index|timeindex|snapshot|txnindex|checkpoint)"))
                     .sorted()

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import riverrun.interop.java.JavaSuite;
 import riverrun.interop.tools.Console;
+import riverrun.interop.tools.ToolsSuite;
 
 /**
  * Runs scenarios by name: {@code SUITE list}, or {@code SUITE run HOST:PORT DIR NAME...}. Standard
@@ -38,6 +39,7 @@ public final class Main {
     private static List<Scenario> suite(String name) {
         return switch (name) {
             case "java" -> JavaSuite.scenarios();
+            case "tools" -> ToolsSuite.scenarios();
             default -> throw new IllegalArgumentException("no suite " + name);
         };
     }
@@ -63,6 +65,6 @@ public final class Main {
                 break;
             }
         }
-        return text.toString().replace("\r", "").replace('\n', '\t');
+        return text.toString().replace("\r", "").replace("\t", "    ").replace('\n', '\t');
     }
 }

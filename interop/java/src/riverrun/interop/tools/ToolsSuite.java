@@ -1,0 +1,19 @@
+package riverrun.interop.tools;
+
+import java.util.ArrayList;
+import java.util.List;
+import riverrun.interop.Scenario;
+
+/** Scenarios of Kafka's command-line tools, run as their scripts run them. */
+public final class ToolsSuite {
+    private ToolsSuite() {}
+
+    public static List<Scenario> scenarios() {
+        List<Scenario> scenarios = new ArrayList<>();
+        scenarios.addAll(TopicTools.scenarios());
+        scenarios.addAll(ClusterTools.scenarios());
+        scenarios.addAll(ClientTools.scenarios());
+        scenarios.addAll(GroupTools.scenarios());
+        return scenarios;
+    }
+}

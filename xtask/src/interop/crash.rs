@@ -1,0 +1,165 @@
+//! Suite `crash`: a server stopped, or killed by SIGKILL, under load and started again on its
+//! directory. A producer notes each record and each committed offset that the server acknowledges;
+//! nothing of that may be missing afterwards, repeated or out of order.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::process::{output_of, run_quietly};
+use super::run::{Run, tail};
+use super::server::{Against, Server};
+
+const SUITE: &str = "crash";
+
+/// Lines the producer must add before the next blow.
+const LINES_BETWEEN: usize = 20_000;
+const LINES_LIMIT: Duration = Duration::from_secs(60);
+const FINISH_LIMIT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The names of the scenarios.
+pub(crate) fn list() -> Vec<String> {
+    [
+        "restart-under-load",
+        "kill-under-load",
+        "kill-then-kafka-reads",
+    ]
+    .map(str::to_owned)
+    .into()
+}
+
+/// Runs what is asked for, each scenario on a server of its own.
+pub(crate) fn run(run: &mut Run) -> Result<()> {
+    run.scenario(SUITE, "restart-under-load", |run| {
+        let server = under_load(run, 2, |server| server.stop())?;
+        server.stop()
+    });
+    run.scenario(SUITE, "kill-under-load", |run| {
+        let server = under_load(run, 3, |server| server.kill())?;
+        server.stop()?;
+        read_disk(run)
+    });
+    run.scenario(SUITE, "kill-then-kafka-reads", |run| {
+        let server = under_load(run, 1, |server| server.kill())?;
+        let plan = server.plan().on(Against::Kafka);
+        server.kill()?;
+        let kafka = run.start_planned(&plan)?;
+        verify(run, &kafka)?;
+        kafka.stop()?;
+        read_disk(run)
+    });
+    Ok(())
+}
+
+/// Ends and restarts a server `rounds` times while the producer goes on, then checks what it
+/// noted; returns the running server.
+fn under_load(run: &mut Run, rounds: usize, end: fn(Server) -> Result<()>) -> Result<Server> {
+    // Small segments and snapshots, so that recovery meets more than one of each.
+    let properties = [
+        ("log.segment.bytes", "1048576"),
+        ("log.index.interval.bytes", "1024"),
+    ];
+    let mut server = run.start(SUITE, &properties)?;
+    let plan = server.plan().clone();
+    let notes = run.suite_dir(SUITE).join("acknowledged.txt");
+    let mut producer = Producer::start(run, &server, &notes)?;
+    for _ in 0..rounds {
+        producer.await_more_lines(&notes)?;
+        end(server)?;
+        server = run.start_planned(&plan)?;
+    }
+    producer.await_more_lines(&notes)?;
+    producer.finish()?;
+    verify(run, &server).map_err(|error| error.context(tail(&plan.log_path())))?;
+    Ok(server)
+}
+
+fn verify(run: &mut Run, server: &Server) -> Result<()> {
+    let notes = run.suite_dir(SUITE).join("acknowledged.txt");
+    let mut command = run.go()?.command();
+    output_of(
+        command
+            .args(["crash", "verify", &server.bootstrap()])
+            .arg(notes),
+    )?;
+    Ok(())
+}
+
+fn read_disk(run: &mut Run) -> Result<()> {
+    let data = run.suite_dir(SUITE).join("data");
+    run_quietly(run.java()?.command("riverrun.interop.DiskCheck").arg(data))
+}
+
+/// The producing process; dropping it kills it.
+#[derive(Debug)]
+struct Producer {
+    child: Child,
+    seen_lines: usize,
+}
+
+impl Producer {
+    fn start(run: &mut Run, server: &Server, notes: &Path) -> Result<Self> {
+        let log = fs::File::create(run.suite_dir(SUITE).join("producer.log"))?;
+        let mut command: Command = run.go()?.command();
+        command
+            .args(["crash", "produce", &server.bootstrap()])
+            .arg(notes);
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()?;
+        Ok(Self {
+            child,
+            seen_lines: 0,
+        })
+    }
+
+    fn await_more_lines(&mut self, notes: &Path) -> Result<()> {
+        let deadline = Instant::now() + LINES_LIMIT;
+        loop {
+            let text = fs::read(notes).unwrap_or_default();
+            let lines = text.iter().filter(|byte| **byte == b'\n').count();
+            if lines >= self.seen_lines + LINES_BETWEEN {
+                self.seen_lines = lines;
+                return Ok(());
+            }
+            if let Some(status) = self.child.try_wait()? {
+                anyhow::bail!("the producer ended with {status}");
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "{lines} lines after {LINES_LIMIT:?}, {} before",
+                self.seen_lines
+            );
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Ends the producer's input and waits until all that it has sent is acknowledged.
+    fn finish(mut self) -> Result<()> {
+        drop(self.child.stdin.take().context("standard input is piped")?);
+        let deadline = Instant::now() + FINISH_LIMIT;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait()? {
+                ensure!(status.success(), "the producer ended with {status}");
+                return Ok(());
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        anyhow::bail!("the producer still ran {FINISH_LIMIT:?} after its last record")
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        // Both fail only when the process is gone already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
