@@ -1,5 +1,7 @@
 //! The broker's settings that the group coordinator obeys.
 
+use crate::CoordinatorRecord;
+
 /// Settings of the group coordinator, named as in `server.properties`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupConfig {
@@ -19,6 +21,15 @@ pub struct GroupConfig {
     pub offsets_retention_check_interval_ms: i64,
     /// The largest batch that the partition of `__consumer_offsets` takes: its `max.message.bytes`.
     pub batch_bytes_max: usize,
+}
+
+impl GroupConfig {
+    /// Whether a batch of these records is not too large for the log.
+    pub(super) fn batch_holds(&self, records: &[CoordinatorRecord]) -> bool {
+        const BATCH_HEADER_BYTES: usize = 61;
+        let records = records.iter().map(CoordinatorRecord::size_in_bytes_max);
+        BATCH_HEADER_BYTES + records.sum::<usize>() <= self.batch_bytes_max
+    }
 }
 
 impl Default for GroupConfig {

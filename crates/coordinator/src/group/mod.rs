@@ -1,10 +1,30 @@
 //! The group coordinator: members, generations and committed offsets of the groups of one
 //! partition of `__consumer_offsets`. [`GroupShard`] says how a shell drives it.
+//!
+//! To read in this order: `request` (what is asked), `shard` (the life of a shard), `membership`,
+//! `rebalance`, `join` and `session` (classic groups), `offset_store`, `offsets` and `retention`
+//! (committed offsets), `records` (their bytes).
 
 mod config;
+mod effects;
+#[expect(clippy::module_inception, reason = "its noun is the group")]
+mod group;
+mod join;
+mod member;
+mod membership;
+mod modern_group;
+mod offset_store;
+mod offsets;
+mod overview;
 mod partition;
+mod rebalance;
+mod records;
 mod request;
+mod retention;
+mod session;
 mod shard;
+mod subscription;
+mod timers;
 
 pub use config::GroupConfig;
 pub use partition::partition_for;

@@ -31,7 +31,7 @@ pub struct JoinGroup<'a> {
     pub requires_known_member_id: bool,
     /// Versions from 9: a static leader that comes back is told to keep the assignment.
     pub supports_skipping_assignment: bool,
-    /// The text of a random version 4 uuid, for the id of a new member.
+    /// A random uuid of version 4 as hexadecimal text with dashes, for the id of a new member.
     pub random_uuid: &'a str,
 }
 
@@ -52,15 +52,15 @@ pub struct JoinGroupResponse {
     /// The generation the member is in; -1 with an error.
     pub generation_id: i32,
     /// The group's protocol type; `None` with an error.
-    pub protocol_type: Option<String>,
+    pub protocol_type: Option<Arc<str>>,
     /// The assignor chosen; empty with an error.
-    pub protocol_name: Option<String>,
+    pub protocol_name: Option<Arc<str>>,
     /// The leader's member id; empty with an error.
-    pub leader: String,
+    pub leader: Arc<str>,
     /// Whether the leader is not to compute assignments.
     pub skip_assignment: bool,
     /// The id of the member that asked.
-    pub member_id: String,
+    pub member_id: Arc<str>,
     /// All members, for the leader alone.
     pub members: Vec<JoinedMember>,
 }
@@ -69,9 +69,9 @@ pub struct JoinGroupResponse {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinedMember {
     /// The member's id.
-    pub member_id: String,
+    pub member_id: Arc<str>,
     /// Of static members.
-    pub group_instance_id: Option<String>,
+    pub group_instance_id: Option<Arc<str>>,
     /// Of the protocol chosen.
     pub metadata: Arc<[u8]>,
 }
@@ -110,9 +110,9 @@ pub struct SyncGroupResponse {
     /// `None` or why there is no assignment.
     pub error: ErrorCode,
     /// The group's protocol type; `None` with an error.
-    pub protocol_type: Option<String>,
+    pub protocol_type: Option<Arc<str>>,
     /// The assignor chosen; `None` with an error.
-    pub protocol_name: Option<String>,
+    pub protocol_name: Option<Arc<str>>,
     /// The member's assignment.
     pub assignment: Arc<[u8]>,
 }
@@ -240,8 +240,8 @@ pub struct OffsetFetchTopic<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchedTopic {
     /// The topic's name.
-    pub name: String,
-    /// As asked for; with all offsets, as committed.
+    pub name: Arc<str>,
+    /// As asked for; zero when all offsets are.
     pub topic_id: Uuid,
     /// One for each partition.
     pub partitions: Vec<FetchedOffset>,
@@ -259,7 +259,7 @@ pub struct FetchedOffset {
     /// -1 when it is not known.
     pub leader_epoch: i32,
     /// Empty when there is none.
-    pub metadata: String,
+    pub metadata: Arc<str>,
 }
 
 /// An administrator deletes offsets of a group.
@@ -302,9 +302,9 @@ pub struct ListGroups<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedGroup {
     /// The group.
-    pub group_id: String,
+    pub group_id: Arc<str>,
     /// Empty for a group that has none.
-    pub protocol_type: String,
+    pub protocol_type: Arc<str>,
     /// Such as `Stable`.
     pub state: &'static str,
     /// Such as `classic`.
@@ -317,9 +317,9 @@ pub struct DescribedGroup {
     /// Such as `Stable`; `Dead` when there is no such group.
     pub state: &'static str,
     /// Empty for a group that has none.
-    pub protocol_type: String,
+    pub protocol_type: Arc<str>,
     /// The assignor of a stable group; empty otherwise.
-    pub protocol: String,
+    pub protocol: Arc<str>,
     /// The members.
     pub members: Vec<DescribedMember>,
 }
@@ -328,13 +328,13 @@ pub struct DescribedGroup {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescribedMember {
     /// The member's id.
-    pub member_id: String,
+    pub member_id: Arc<str>,
     /// Of static members.
-    pub group_instance_id: Option<String>,
+    pub group_instance_id: Option<Arc<str>>,
     /// As the member's requests carry it.
-    pub client_id: String,
+    pub client_id: Arc<str>,
     /// As the member's requests came from.
-    pub client_host: String,
+    pub client_host: Arc<str>,
     /// Of the group's protocol; empty unless the group is stable.
     pub metadata: Arc<[u8]>,
     /// Empty unless the group is stable.
@@ -348,10 +348,10 @@ impl JoinGroupResponse {
             error,
             generation_id: -1,
             protocol_type: None,
-            protocol_name: Some(String::new()),
-            leader: String::new(),
+            protocol_name: Some(Arc::from("")),
+            leader: Arc::from(""),
             skip_assignment: false,
-            member_id: member_id.to_owned(),
+            member_id: Arc::from(member_id),
             members: Vec::new(),
         }
     }
@@ -371,11 +371,11 @@ impl SyncGroupResponse {
 
 impl DescribedGroup {
     /// What versions of DescribeGroups before 6 show of a group that does not exist.
-    pub const fn dead() -> Self {
+    pub fn dead() -> Self {
         Self {
             state: "Dead",
-            protocol_type: String::new(),
-            protocol: String::new(),
+            protocol_type: Arc::from(""),
+            protocol: Arc::from(""),
             members: Vec::new(),
         }
     }

@@ -7,13 +7,19 @@
 //!   not the leader any more, or an append failed ─> unload ─> answers of all parked requests
 //! ```
 
-use super::{
-    DeletedTopic, DescribedGroup, FetchedTopic, GroupConfig, Heartbeat, JoinGroup,
-    JoinGroupResponse, LeaveGroup, ListGroups, ListedGroup, OffsetCommit, OffsetDelete,
-    OffsetFetch, PartitionErrors, SyncGroup, SyncGroupResponse, TxnOffsetCommit,
-};
-use crate::{Decision, GroupResponse, Token};
+use super::GroupConfig;
+use super::effects::Effects;
+use super::group::Group;
+use super::membership::Membership;
+use super::modern_group::ModernGroup;
+use super::offset_store::PendingTransactions;
+use super::records::{self, GroupRecord};
+use super::request::{JoinGroupResponse, SyncGroupResponse};
+use super::timers::{Timer, Timers};
+use crate::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
 use model::{DecodeError, ErrorCode};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Where a record stands in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,13 +57,24 @@ pub enum ReplayError {
 /// - Dropping the connection of a parked request changes nothing here; its answer is dropped.
 #[derive(Debug)]
 pub struct GroupShard {
-    config: GroupConfig,
+    pub(super) config: GroupConfig,
+    pub(super) groups: BTreeMap<Arc<str>, Group>,
+    /// Replicated, like the parts of a group that say so.
+    pub(super) pending_transactions: PendingTransactions,
+    pub(super) timers: Timers,
+    next_token: u64,
 }
 
 impl GroupShard {
     /// A shard that has yet to replay its log.
     pub fn new(config: GroupConfig) -> Self {
-        Self { config }
+        Self {
+            config,
+            groups: BTreeMap::new(),
+            pending_transactions: PendingTransactions::default(),
+            timers: Timers::default(),
+            next_token: 0,
+        }
     }
 
     /// Obeys other settings from the next decision on.
@@ -72,131 +89,282 @@ impl GroupShard {
     /// A [`ReplayError`] when the record is damaged. While loading it may be skipped.
     pub fn replay(
         &mut self,
-        _origin: RecordOrigin,
-        _key: &[u8],
-        _value: Option<&[u8]>,
+        origin: RecordOrigin,
+        key: &[u8],
+        value: Option<&[u8]>,
     ) -> Result<(), ReplayError> {
+        match records::parse(origin.offset, key, value)? {
+            GroupRecord::Offset {
+                group_id,
+                topic,
+                partition,
+                offset: Some(offset),
+            } => {
+                // Consumers that commit without joining make a group this way.
+                let group = self.group_mut(group_id);
+                if origin.producer_id < 0 {
+                    group.offsets.committed.insert(topic, partition, offset);
+                } else {
+                    group.offsets.open(topic, partition, origin.producer_id);
+                    let group_id = Arc::clone(&group.id);
+                    self.pending_transactions.insert(
+                        origin.producer_id,
+                        &group_id,
+                        topic,
+                        partition,
+                        offset,
+                    );
+                }
+            }
+            GroupRecord::Offset {
+                group_id,
+                topic,
+                partition,
+                offset: None,
+            } => self.remove_offset(group_id, topic, partition),
+            GroupRecord::Classic {
+                group_id,
+                value: Some(value),
+            } => self.group_mut(group_id).metadata = Some(value.into()),
+            GroupRecord::Classic {
+                group_id,
+                value: None,
+            } => self.change_existing(group_id, |group| group.metadata = None),
+            GroupRecord::Modern { group_id, key_type } => {
+                if value.is_some() {
+                    let group = self.group_mut(group_id);
+                    ModernGroup::insert_into(&mut group.modern, key_type, key);
+                } else {
+                    self.change_existing(group_id, |group| {
+                        group.modern.take_if(|modern| modern.remove(key));
+                    });
+                }
+            }
+            GroupRecord::Unknown => {}
+        }
         Ok(())
     }
 
     /// Applies the end of a transaction: a control batch of the log.
-    pub fn replay_transaction_end(&mut self, _producer_id: i64, _is_commit: bool) {}
+    pub fn replay_transaction_end(&mut self, producer_id: i64, is_commit: bool) {
+        for (group_id, offsets) in self.pending_transactions.take(producer_id) {
+            self.change_existing(&group_id, |group| {
+                for (topic, partitions) in offsets.topics() {
+                    for (partition, offset) in partitions {
+                        group.offsets.close(topic, *partition, producer_id);
+                        if is_commit {
+                            group.offsets.settle(topic, *partition, offset.clone());
+                        }
+                    }
+                }
+            });
+        }
+    }
 
     /// Ends loading: the sessions of all members start anew.
-    pub fn start(&mut self, _now_ms: i64) {}
+    pub fn start(&mut self, now_ms: i64) {
+        let stored: Vec<Arc<str>> = self
+            .groups
+            .values()
+            .filter(|group| group.metadata.is_some())
+            .map(|group| Arc::clone(&group.id))
+            .collect();
+        let mut outcome = Outcome::default();
+        for group_id in stored {
+            self.act(&group_id, now_ms, &mut outcome, |group, effects| {
+                let value = group.metadata.as_deref().unwrap_or_default();
+                if let Ok(value) = records::parse_group(value) {
+                    group.membership = Membership::restored(&value);
+                    group.membership.resume(effects);
+                }
+            });
+        }
+        debug_assert!(outcome.records.is_empty() && outcome.released.is_empty());
+        let interval_ms = self.config.offsets_retention_check_interval_ms.max(1);
+        self.timers
+            .schedule(now_ms.saturating_add(interval_ms), Timer::Retention);
+    }
 
     /// Ends the shard's life with the answers of all requests that are parked.
     pub fn unload(self) -> Vec<(Token, GroupResponse)> {
-        Vec::new()
-    }
-
-    /// A member joins or rejoins its group.
-    pub fn join_group(
-        &mut self,
-        _request: &JoinGroup<'_>,
-        _now_ms: i64,
-    ) -> Decision<JoinGroupResponse> {
-        Decision::reply(JoinGroupResponse::error(
-            "",
-            ErrorCode::CoordinatorNotAvailable,
-        ))
-    }
-
-    /// A member asks for its assignment.
-    pub fn sync_group(
-        &mut self,
-        _request: &SyncGroup<'_>,
-        _now_ms: i64,
-    ) -> Decision<SyncGroupResponse> {
-        Decision::reply(SyncGroupResponse::error(ErrorCode::CoordinatorNotAvailable))
-    }
-
-    /// A member says that it lives. May be answered at once.
-    ///
-    /// # Errors
-    /// The code of the response.
-    pub fn heartbeat(&mut self, _request: &Heartbeat<'_>, _now_ms: i64) -> Result<(), ErrorCode> {
-        Err(ErrorCode::CoordinatorNotAvailable)
-    }
-
-    /// Members leave; the reply has a code for each, in the order of the request.
-    pub fn leave_group(
-        &mut self,
-        _request: &LeaveGroup<'_>,
-        _now_ms: i64,
-    ) -> Decision<Result<Vec<ErrorCode>, ErrorCode>> {
-        Decision::reply(Err(ErrorCode::CoordinatorNotAvailable))
-    }
-
-    /// Stores offsets. An outer error holds for every partition.
-    pub fn commit_offsets(
-        &mut self,
-        _request: &OffsetCommit<'_>,
-        _now_ms: i64,
-    ) -> Decision<Result<PartitionErrors, ErrorCode>> {
-        Decision::reply(Err(ErrorCode::CoordinatorNotAvailable))
-    }
-
-    /// Stores offsets as part of a transaction: the shell appends the records in a transactional
-    /// batch of the producer. An outer error holds for every partition.
-    pub fn commit_transactional_offsets(
-        &mut self,
-        _request: &TxnOffsetCommit<'_>,
-        _now_ms: i64,
-    ) -> Decision<Result<PartitionErrors, ErrorCode>> {
-        Decision::reply(Err(ErrorCode::CoordinatorNotAvailable))
-    }
-
-    /// Reads offsets. A group that does not exist has none.
-    ///
-    /// # Errors
-    /// The code of the whole group.
-    pub fn fetch_offsets(
-        &self,
-        _request: &OffsetFetch<'_>,
-    ) -> Result<Vec<FetchedTopic>, ErrorCode> {
-        Err(ErrorCode::CoordinatorNotAvailable)
-    }
-
-    /// Deletes offsets that no member is subscribed to. An outer error is that of the response.
-    pub fn delete_offsets(
-        &mut self,
-        _request: &OffsetDelete<'_>,
-    ) -> Decision<Result<PartitionErrors, ErrorCode>> {
-        Decision::reply(Err(ErrorCode::CoordinatorNotAvailable))
-    }
-
-    /// Deletes empty groups with their offsets; the reply has a code for each.
-    pub fn delete_groups(&mut self, group_ids: &[&str]) -> Decision<Vec<ErrorCode>> {
-        Decision::reply(vec![ErrorCode::CoordinatorNotAvailable; group_ids.len()])
-    }
-
-    /// Deletes the offsets of topics that the cluster deleted.
-    pub fn delete_topic_offsets(&mut self, _topics: &[DeletedTopic<'_>]) -> Decision<()> {
-        Decision::reply(())
-    }
-
-    /// The groups that pass the filters.
-    pub fn list_groups(&self, _request: &ListGroups<'_>) -> Vec<ListedGroup> {
-        Vec::new()
-    }
-
-    /// A classic group with its members.
-    ///
-    /// # Errors
-    /// Why there is no such classic group: the message of `GroupIdNotFound` in versions from 6;
-    /// older versions show [`DescribedGroup::dead`] without an error.
-    pub fn describe_group(&self, group_id: &str) -> Result<DescribedGroup, String> {
-        Err(format!("Group {group_id} not found."))
+        let error = ErrorCode::NotCoordinator;
+        let mut released = Vec::new();
+        for group in self.groups.into_values() {
+            for member in group.membership.members.into_values() {
+                let join = JoinGroupResponse::error(&member.id, error);
+                let sync = SyncGroupResponse::error(error);
+                let join = member
+                    .join_token
+                    .map(|token| (token, GroupResponse::Join(join)));
+                let sync = member
+                    .sync_token
+                    .map(|token| (token, GroupResponse::Sync(sync)));
+                released.extend(join.into_iter().chain(sync));
+            }
+        }
+        released
     }
 
     /// Acts on what is due at `now_ms`: sessions, rebalances, retention of offsets.
-    pub fn expire(&mut self, _now_ms: i64) -> Decision<()> {
-        Decision::reply(())
+    pub fn expire(&mut self, now_ms: i64) -> Decision<()> {
+        let mut outcome = Outcome::default();
+        for (at_ms, timer) in self.timers.take_due(now_ms) {
+            match timer {
+                Timer::Session(group_id, member_id) => {
+                    self.act(&group_id, now_ms, &mut outcome, |group, effects| {
+                        let membership = &mut group.membership;
+                        membership.session_timer_fired(at_ms, &member_id, effects);
+                    });
+                }
+                Timer::Join(group_id) => {
+                    self.act(&group_id, now_ms, &mut outcome, |group, effects| {
+                        group.membership.join_deadline_passed(at_ms, effects);
+                    });
+                }
+                Timer::Sync(group_id) => {
+                    self.act(&group_id, now_ms, &mut outcome, |group, effects| {
+                        group.membership.sync_deadline_passed(at_ms, effects);
+                    });
+                }
+                Timer::Retention => self.expire_offsets(now_ms, &mut outcome),
+            }
+        }
+        outcome.into_split_decision(())
     }
 
     /// When to call [`GroupShard::expire`] next. It may turn out that nothing is due then.
     pub fn next_deadline(&self) -> Option<i64> {
-        None
+        self.timers.next_ms()
+    }
+
+    /// The group with this id, made if there is none.
+    pub(super) fn group_mut(&mut self, group_id: &str) -> &mut Group {
+        let id = match self.groups.get_key_value(group_id) {
+            Some((id, _)) => Arc::clone(id),
+            None => Arc::from(group_id),
+        };
+        self.groups
+            .entry(Arc::clone(&id))
+            .or_insert_with(|| Group::new(id))
+    }
+
+    /// Changes a group that exists; it ceases to if nothing is left of it.
+    fn change_existing(&mut self, group_id: &str, change: impl FnOnce(&mut Group)) {
+        let Some(group) = self.groups.get_mut(group_id) else {
+            return;
+        };
+        change(group);
+        if group.is_void() {
+            self.groups.remove(group_id);
+        }
+    }
+
+    fn remove_offset(&mut self, group_id: &str, topic: &str, partition: i32) {
+        let mut producers = None;
+        self.change_existing(group_id, |group| {
+            group.offsets.committed.remove(topic, partition);
+            producers = group.offsets.open_transactions.remove(topic, partition);
+        });
+        for producer_id in producers.into_iter().flatten() {
+            self.pending_transactions
+                .remove(producer_id, group_id, topic, partition);
+        }
+    }
+
+    /// Lets `action` change the soft state of a group, if there is such a group.
+    pub(super) fn act<R>(
+        &mut self,
+        group_id: &str,
+        now_ms: i64,
+        outcome: &mut Outcome,
+        action: impl FnOnce(&mut Group, &mut Effects<'_>) -> R,
+    ) -> Option<R> {
+        let group = self.groups.get_mut(group_id)?;
+        let mut effects = Effects {
+            group_id: Arc::clone(&group.id),
+            now_ms,
+            config: &self.config,
+            timers: &mut self.timers,
+            records: &mut outcome.records,
+            released: &mut outcome.released,
+        };
+        Some(action(group, &mut effects))
+    }
+
+    /// A token that was never given before.
+    pub(super) const fn next_token(&mut self) -> Token {
+        self.next_token += 1;
+        Token(self.next_token)
+    }
+}
+
+/// What a decision has gathered so far.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) records: Vec<CoordinatorRecord>,
+    pub(super) released: Vec<(Token, GroupResponse)>,
+}
+
+impl Outcome {
+    /// A decision whose records must stand together.
+    pub(super) fn into_decision<R>(self, reply: R) -> Decision<R> {
+        Decision {
+            records: self.records,
+            is_atomic: true,
+            reply: Reply::Now(reply),
+            released: self.released,
+        }
+    }
+
+    /// A decision whose records may be split.
+    pub(super) fn into_split_decision<R>(self, reply: R) -> Decision<R> {
+        Decision {
+            is_atomic: false,
+            ..self.into_decision(reply)
+        }
+    }
+
+    /// The decision about a JoinGroup that has been answered, or waits under `token`.
+    pub(super) fn into_join_decision(
+        mut self,
+        token: Token,
+        reply: Option<JoinGroupResponse>,
+    ) -> Decision<JoinGroupResponse> {
+        let reply = reply.or_else(|| match self.take(token)? {
+            GroupResponse::Join(response) => Some(response),
+            GroupResponse::Sync(_) => None,
+        });
+        self.into_parked_decision(token, reply)
+    }
+
+    /// The decision about a SyncGroup that has been answered, or waits under `token`.
+    pub(super) fn into_sync_decision(
+        mut self,
+        token: Token,
+        reply: Option<SyncGroupResponse>,
+    ) -> Decision<SyncGroupResponse> {
+        let reply = reply.or_else(|| match self.take(token)? {
+            GroupResponse::Sync(response) => Some(response),
+            GroupResponse::Join(_) => None,
+        });
+        self.into_parked_decision(token, reply)
+    }
+
+    /// The answer of a request that the decision itself parked.
+    fn take(&mut self, token: Token) -> Option<GroupResponse> {
+        let at = self
+            .released
+            .iter()
+            .position(|(other, _)| *other == token)?;
+        Some(self.released.swap_remove(at).1)
+    }
+
+    fn into_parked_decision<R>(self, token: Token, reply: Option<R>) -> Decision<R> {
+        Decision {
+            records: self.records,
+            is_atomic: true,
+            reply: reply.map_or(Reply::Parked(token), Reply::Now),
+            released: self.released,
+        }
     }
 }
