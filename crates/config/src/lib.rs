@@ -30,11 +30,13 @@ mod constraint;
 pub mod value;
 
 pub mod properties;
+pub mod sources;
 
 pub mod layers;
 pub mod listeners;
 pub mod synonyms;
 
+pub mod alter;
 pub mod describe;
 
 pub mod server;
@@ -48,6 +50,7 @@ pub use group::GROUP;
 pub use layers::{BrokerLayers, ConfigMap};
 pub use quota::{BROKER_QUOTA, CLIENT_QUOTA, IP_QUOTA};
 pub use server::{ServerConfig, ServerConfigError};
+pub use sources::{Sources, StaticConfig};
 pub use table::ConfigTable;
 pub use topic::TOPIC;
 pub use topic_settings::{TopicDefaults, TopicSettings};

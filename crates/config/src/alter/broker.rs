@@ -1,0 +1,178 @@
+//! What may change on brokers while they run, and what the change must lead to.
+
+use std::collections::BTreeMap;
+
+use super::AlterError;
+use crate::broker::BROKER;
+use crate::definition::UpdateMode;
+use crate::layers::BrokerLayers;
+use crate::server::ServerConfig;
+use crate::synonyms::{broker_definition, without_listener};
+use crate::value::{Value, parse};
+
+/// For whom a change is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Breadth {
+    OneBroker,
+    AllBrokers,
+}
+
+/// Listener keys that can be set for all brokers; all others differ from broker to broker.
+const LISTENER_KEYS_OF_ALL: &[&str] = &[
+    "max.connection.creation.rate",
+    "max.connections",
+    "num.network.threads",
+];
+
+/// Keys of key and trust stores: while the broker runs they change for one listener at a time.
+const STORE_KEYS: &[&str] = &[
+    "ssl.key.password",
+    "ssl.keystore.certificate.chain",
+    "ssl.keystore.key",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.type",
+    "ssl.truststore.certificates",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.type",
+];
+
+/// Counts of threads: a change by more than a factor of two is refused.
+const THREAD_KEYS: &[&str] = &[
+    "background.threads",
+    "log.cleaner.threads",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+    "remote.log.reader.threads",
+];
+
+/// Checks the values that are set: whether each key may change like this, and its value.
+pub(super) fn check_changes<'a>(
+    set: impl Iterator<Item = (&'a str, &'a str)>,
+    breadth: Breadth,
+) -> Result<(), AlterError> {
+    let set: Vec<_> = set.collect();
+    let refuse = |message: &str, is_refused: &dyn Fn(&str) -> bool| {
+        let refused: Vec<_> = set
+            .iter()
+            .map(|(name, _)| *name)
+            .filter(|name| is_refused(name))
+            .collect();
+        if refused.is_empty() {
+            return Ok(());
+        }
+        Err(AlterError::invalid_request(format!(
+            "{message}: [{}]",
+            refused.join(", ")
+        )))
+    };
+    refuse("Cannot update these configs dynamically", &is_read_only)?;
+    refuse(
+        "These security configs can be dynamically updated only per-listener using the listener \
+         prefix",
+        &|name| STORE_KEYS.contains(&name),
+    )?;
+    for (name, value) in &set {
+        if let Some(definition) = broker_definition(name) {
+            parse(definition, value).map_err(AlterError::invalid_request)?;
+        }
+    }
+    if breadth == Breadth::AllBrokers {
+        refuse(
+            "Cannot update these configs at default cluster level, broker id must be specified",
+            &is_of_one_broker,
+        )?;
+    }
+    Ok(())
+}
+
+fn is_read_only(name: &str) -> bool {
+    BROKER
+        .definition(name)
+        .is_some_and(|definition| definition.is_read_only())
+}
+
+fn is_of_one_broker(name: &str) -> bool {
+    match without_listener(name) {
+        Some(base) => !LISTENER_KEYS_OF_ALL.contains(&base),
+        None => BROKER
+            .definition(name)
+            .is_some_and(|definition| definition.update_mode == UpdateMode::PerBroker),
+    }
+}
+
+/// With eligible leader replicas in force every broker must agree on `min.insync.replicas`.
+pub(super) fn check_min_insync_replicas(
+    changes: &BTreeMap<String, Option<String>>,
+    breadth: Breadth,
+) -> Result<(), AlterError> {
+    match (changes.get("min.insync.replicas"), breadth) {
+        (Some(_), Breadth::OneBroker) => Err(AlterError::invalid_config(
+            "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",
+        )),
+        (Some(None), Breadth::AllBrokers) => Err(AlterError::invalid_config(
+            "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Checks what the broker runs with after the change.
+pub(super) fn check_outcome(
+    before: &BrokerLayers<'_>,
+    after: &BrokerLayers<'_>,
+) -> Result<(), AlterError> {
+    let outcome = ServerConfig::of_layers(after).map_err(|errors| {
+        let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        AlterError::invalid_request(messages.join("; "))
+    })?;
+    let current = before.effective();
+    for (name, text) in &outcome.values {
+        let base = without_listener(name).unwrap_or(name);
+        if THREAD_KEYS.contains(&base) {
+            let definition = BROKER.definition(base);
+            let given = current
+                .get(name)
+                .or_else(|| current.get(base))
+                .map(String::as_str);
+            let old = given.or(definition.and_then(|definition| definition.default_text()));
+            let count = |text: Option<&str>| match parse(definition?, text?) {
+                Ok(Value::Int(count)) => Some(i64::from(count)),
+                _ => None,
+            };
+            if let (Some(old), Some(new)) = (count(old), count(Some(text))) {
+                check_thread_count(name, old, new)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_thread_count(name: &str, old: i64, new: i64) -> Result<(), AlterError> {
+    let invalid = |reason: String| {
+        Err(AlterError::invalid_request(format!(
+            "Invalid value {new} for configuration {name}: {reason}"
+        )))
+    };
+    if old == new {
+        Ok(())
+    } else if new < 1 {
+        invalid("Value must be at least 1".to_owned())
+    } else if new < old / 2 {
+        invalid(format!(
+            "Value must be at least half the current value {old}"
+        ))
+    } else if new > old * 2 {
+        invalid(format!(
+            "Value must be at most double the current value {old}"
+        ))
+    } else {
+        Ok(())
+    }
+}
