@@ -1,0 +1,397 @@
+//! One incremental fetch session (KIP-227): the partitions a client fetches, and what it has been
+//! told about each, so that requests and responses name only what changes.
+//!
+//! ```text
+//!           added, updated, marked               take_changed
+//! unchanged ----------------------> changed  --------------------> taken
+//!     ^                                ^                             |
+//!     |  answer: nothing left to say   |  answer: records, an error  |
+//!     +--------------------------------+-----------------------------+
+//! ```
+//!
+//! A partition is read only while it is changed. Whoever owns the log must therefore mark it
+//! whenever a read could come out differently, or mark all partitions before each fetch.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::{ErrorCode, Uuid};
+
+mod partition_index;
+
+use partition_index::PartitionIndex;
+
+/// A topic as a request names it: by id from version 13 on, by name before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopicRef<'a> {
+    /// By id.
+    Id(Uuid),
+    /// By name.
+    Name(&'a str),
+}
+
+/// A topic as a session remembers it; partitions of a topic share its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionTopic {
+    /// By id.
+    Id(Uuid),
+    /// By name.
+    Name(Arc<str>),
+}
+
+impl SessionTopic {
+    /// The topic for a look-up.
+    pub fn as_ref(&self) -> TopicRef<'_> {
+        match self {
+            Self::Id(id) => TopicRef::Id(*id),
+            Self::Name(name) => TopicRef::Name(name),
+        }
+    }
+}
+
+/// What a client asks of one partition. A session keeps it until the client changes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchPartition {
+    /// Epoch of the leader the client knows, -1 for none.
+    pub current_leader_epoch: i32,
+    /// Offset to read from.
+    pub fetch_offset: i64,
+    /// Epoch of the client's last record, -1 for none.
+    pub last_fetched_epoch: i32,
+    /// Log start offset of a follower, -1 of a consumer.
+    pub log_start_offset: i64,
+    /// Most bytes to return.
+    pub max_bytes: i32,
+}
+
+/// The number of a partition within its session. It is used again after the partition has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartitionSlot(pub u32);
+
+/// What a read of a partition has found, as far as it decides whether the response says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadOutcome {
+    /// The partition's error code.
+    pub error: ErrorCode,
+    /// The high watermark, -1 with an error.
+    pub high_watermark: i64,
+    /// The log start offset, -1 with an error.
+    pub log_start_offset: i64,
+    /// Whether there is at least a byte of records.
+    pub has_records: bool,
+    /// Whether the client's log has diverged from the leader's.
+    pub has_diverging_epoch: bool,
+    /// Whether the client had better read from another replica.
+    pub has_preferred_read_replica: bool,
+}
+
+impl ReadOutcome {
+    /// The outcome that is an error and nothing else.
+    pub const fn error(error: ErrorCode) -> Self {
+        Self {
+            error,
+            high_watermark: UNKNOWN_OFFSET,
+            log_start_offset: UNKNOWN_OFFSET,
+            has_records: false,
+            has_diverging_epoch: false,
+            has_preferred_read_replica: false,
+        }
+    }
+
+    /// Whether the client must hear of it even if no offset has moved, and again at the next
+    /// fetch unless that finds otherwise.
+    fn must_be_told(&self) -> bool {
+        self.has_records
+            || self.has_diverging_epoch
+            || self.has_preferred_read_replica
+            || self.error != ErrorCode::None
+    }
+}
+
+/// High watermark and log start offset that no client has been told.
+const UNKNOWN_OFFSET: i64 = -1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// A read would tell the client nothing.
+    Unchanged,
+    /// To be read by the next fetch; listed in `changed`.
+    Changed,
+    /// Being read by the current fetch; listed in `taken`.
+    Taken,
+}
+
+/// One partition of a session.
+#[derive(Clone, Debug)]
+pub struct SessionPartition {
+    /// The topic.
+    pub topic: SessionTopic,
+    /// The partition's index within the topic.
+    pub partition: i32,
+    /// What the client asks.
+    pub request: FetchPartition,
+    /// The high watermark that the client has been told.
+    high_watermark: i64,
+    /// The log start offset that the client has been told.
+    log_start_offset: i64,
+    /// Place in the order of reading; unique within the session.
+    position: u64,
+    state: State,
+}
+
+/// Which partitions a request has added to and removed from its session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionUpdate {
+    /// Partitions whose changes must be marked from here on.
+    pub added: Vec<PartitionSlot>,
+    /// Partitions that have left; each slot may be used again.
+    pub removed: Vec<(PartitionSlot, SessionTopic, i32)>,
+}
+
+/// The epoch that follows; 2147483647 is followed by 1, since 0 starts a session.
+pub const fn next_session_epoch(epoch: i32) -> i32 {
+    if epoch == i32::MAX { 1 } else { epoch + 1 }
+}
+
+/// The partitions of one client and what it knows of them.
+///
+/// Created and found through [`FetchSessionCache`](crate::FetchSessionCache). `changed` holds
+/// exactly the partitions in state `Changed`, under their positions; `taken` holds at least those
+/// in state `Taken`.
+#[derive(Debug)]
+pub struct FetchSession {
+    epoch: i32,
+    uses_topic_ids: bool,
+    slots: Vec<Option<SessionPartition>>,
+    free_slots: Vec<u32>,
+    index: PartitionIndex,
+    changed: BTreeSet<(u64, u32)>,
+    taken: Vec<u32>,
+    next_position: u64,
+}
+
+impl FetchSession {
+    /// An empty session whose client has just made its full fetch.
+    pub(crate) fn new(uses_topic_ids: bool) -> Self {
+        Self {
+            epoch: 1,
+            uses_topic_ids,
+            slots: Vec::new(),
+            free_slots: Vec::new(),
+            index: PartitionIndex::default(),
+            changed: BTreeSet::new(),
+            taken: Vec::new(),
+            next_position: 0,
+        }
+    }
+
+    /// The epoch that the next request must carry.
+    pub const fn epoch(&self) -> i32 {
+        self.epoch
+    }
+
+    pub(crate) const fn set_epoch(&mut self, epoch: i32) {
+        self.epoch = epoch;
+    }
+
+    /// Whether requests name topics by id.
+    pub const fn uses_topic_ids(&self) -> bool {
+        self.uses_topic_ids
+    }
+
+    /// How many partitions the client fetches.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free_slots.len()
+    }
+
+    /// Whether the client fetches nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The partition of a slot, unless it has left.
+    pub fn partition(&self, slot: PartitionSlot) -> Option<&SessionPartition> {
+        self.slots.get(slot.0 as usize)?.as_ref()
+    }
+
+    /// All partitions by slot, in no useful order.
+    pub fn partitions(&self) -> impl Iterator<Item = (PartitionSlot, &SessionPartition)> {
+        self.slots
+            .iter()
+            .zip(0..)
+            .filter_map(|(partition, slot)| Some((PartitionSlot(slot), partition.as_ref()?)))
+    }
+
+    /// Says that a read of a partition may come out differently from the last one.
+    pub fn mark_changed(&mut self, slot: PartitionSlot) {
+        let Some(Some(partition)) = self.slots.get_mut(slot.0 as usize) else {
+            return;
+        };
+        if partition.state != State::Changed {
+            partition.state = State::Changed;
+            self.changed.insert((partition.position, slot.0));
+        }
+    }
+
+    /// Says the same of every partition, for a caller that does not follow them one by one.
+    pub fn mark_all_changed(&mut self) {
+        for slot in 0..self.slots.len() as u32 {
+            self.mark_changed(PartitionSlot(slot));
+        }
+    }
+
+    /// Takes the partitions to read, in the order in which they share the bytes of the response.
+    ///
+    /// Each is to be answered. Those that are not, because the response was full, throttled or
+    /// never sent, are read by the next fetch.
+    pub fn take_changed(&mut self) -> impl Iterator<Item = (PartitionSlot, &SessionPartition)> {
+        let first = self.taken.len();
+        for (_, slot) in std::mem::take(&mut self.changed) {
+            let partition = self.slots[slot as usize].as_mut();
+            partition.expect("a changed partition has a slot").state = State::Taken;
+            self.taken.push(slot);
+        }
+        self.taken[first..].iter().filter_map(|slot| {
+            let slot = PartitionSlot(*slot);
+            Some((slot, self.partition(slot)?))
+        })
+    }
+
+    /// Whether the response lists a partition, given what its read has found. The client is then
+    /// assumed to know it. A partition with records goes to the end of the order, so that all get
+    /// their share of limited responses.
+    pub fn answer(&mut self, slot: PartitionSlot, outcome: &ReadOutcome) -> bool {
+        let Some(Some(partition)) = self.slots.get_mut(slot.0 as usize) else {
+            return false;
+        };
+        let old_position = partition.position;
+        let is_told = partition.tell(outcome);
+        let was_marked_since = partition.state == State::Changed;
+        if was_marked_since {
+            self.changed.remove(&(old_position, slot.0));
+        }
+        if outcome.has_records {
+            partition.position = self.next_position;
+            self.next_position += 1;
+        }
+        if was_marked_since || outcome.must_be_told() {
+            partition.state = State::Changed;
+            self.changed.insert((partition.position, slot.0));
+        } else {
+            partition.state = State::Unchanged;
+        }
+        is_told
+    }
+
+    /// Applies a request: adds or updates partitions, then forgets some.
+    pub(crate) fn update<'a>(
+        &mut self,
+        partitions: impl Iterator<Item = (TopicRef<'a>, i32, FetchPartition)>,
+        forgotten: impl Iterator<Item = (TopicRef<'a>, i32)>,
+    ) -> SessionUpdate {
+        self.give_back_taken();
+        let mut update = SessionUpdate::default();
+        for (topic, partition, request) in partitions {
+            match self.index.slot(topic, partition) {
+                Some(slot) => self.change_request(slot, request),
+                None => update.added.push(self.add(topic, partition, request)),
+            }
+        }
+        for (topic, partition) in forgotten {
+            if let Some(slot) = self.index.remove(topic, partition) {
+                update.removed.push(self.remove(slot));
+            }
+        }
+        update
+    }
+
+    /// Adds a partition, to be read.
+    pub(crate) fn add(
+        &mut self,
+        topic: TopicRef<'_>,
+        partition: i32,
+        request: FetchPartition,
+    ) -> PartitionSlot {
+        let slot = self.free_slots.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() as u32 - 1
+        });
+        let position = self.next_position;
+        self.next_position += 1;
+        self.slots[slot as usize] = Some(SessionPartition {
+            topic: self.index.insert(topic, partition, slot),
+            partition,
+            request,
+            high_watermark: UNKNOWN_OFFSET,
+            log_start_offset: UNKNOWN_OFFSET,
+            position,
+            state: State::Changed,
+        });
+        self.changed.insert((position, slot));
+        PartitionSlot(slot)
+    }
+
+    /// Adds a partition of a full fetch whose answer lists every partition.
+    pub(crate) fn add_answered(
+        &mut self,
+        topic: TopicRef<'_>,
+        partition: i32,
+        request: FetchPartition,
+        outcome: &ReadOutcome,
+    ) {
+        let slot = match self.index.slot(topic, partition) {
+            Some(slot) => slot,
+            None => self.add(topic, partition, request).0,
+        };
+        let known = self.slots[slot as usize]
+            .as_mut()
+            .expect("an indexed partition has a slot");
+        known.request = request;
+        known.tell(outcome);
+    }
+
+    fn change_request(&mut self, slot: u32, request: FetchPartition) {
+        let partition = self.slots[slot as usize].as_mut();
+        partition.expect("an indexed partition has a slot").request = request;
+        self.mark_changed(PartitionSlot(slot));
+    }
+
+    fn remove(&mut self, slot: u32) -> (PartitionSlot, SessionTopic, i32) {
+        let partition = self.slots[slot as usize]
+            .take()
+            .expect("an indexed partition has a slot");
+        self.changed.remove(&(partition.position, slot));
+        self.free_slots.push(slot);
+        (PartitionSlot(slot), partition.topic, partition.partition)
+    }
+
+    /// Marks what the previous fetch has taken and not answered.
+    fn give_back_taken(&mut self) {
+        for slot in std::mem::take(&mut self.taken) {
+            let slot = PartitionSlot(slot);
+            if self
+                .partition(slot)
+                .is_some_and(|partition| partition.state == State::Taken)
+            {
+                self.mark_changed(slot);
+            }
+        }
+    }
+}
+
+impl SessionPartition {
+    /// Compares an outcome with what the client knows, which it then is.
+    fn tell(&mut self, outcome: &ReadOutcome) -> bool {
+        let is_told = outcome.must_be_told()
+            || self.high_watermark != outcome.high_watermark
+            || self.log_start_offset != outcome.log_start_offset;
+        self.log_start_offset = outcome.log_start_offset;
+        self.high_watermark = if outcome.error == ErrorCode::None {
+            outcome.high_watermark
+        } else {
+            // The first answer after the error is then never left out.
+            UNKNOWN_OFFSET
+        };
+        is_told
+    }
+}
