@@ -23,7 +23,7 @@ pub enum ConfigType {
     Double = 6,
     /// Text values separated by commas.
     List = 7,
-    /// Name of a Java class. It is kept as text: no class is ever loaded.
+    /// Name of one of Kafka's own classes, which stands for what is built in. No class is loaded.
     Class = 8,
     /// Secret text, never shown.
     Password = 9,

@@ -81,19 +81,28 @@ impl Iterator for LogicalLines<'_> {
     type Item = (usize, String);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (index, first) = self.lines.by_ref().find(|(_, line)| {
-            let content = line.trim_start_matches(is_blank);
-            !content.is_empty() && !content.starts_with(['#', '!'])
-        })?;
-        let mut logical = first.trim_start_matches(is_blank).to_owned();
-        while ends_in_continuation(&logical) {
-            logical.pop();
-            match self.lines.next() {
-                Some((_, line)) => logical.push_str(line.trim_start_matches(is_blank)),
-                None => break,
+        loop {
+            let (index, first) = self.lines.by_ref().find(|(_, line)| {
+                let content = line.trim_start_matches(is_blank);
+                !content.is_empty() && !content.starts_with(['#', '!'])
+            })?;
+            let mut logical = first.trim_start_matches(is_blank).to_owned();
+            while ends_in_continuation(&logical) {
+                logical.pop();
+                // A line that has nothing but its continuation is no line at all: what follows
+                // may be a comment.
+                if logical.is_empty() {
+                    break;
+                }
+                match self.lines.next() {
+                    Some((_, line)) => logical.push_str(line.trim_start_matches(is_blank)),
+                    None => break,
+                }
+            }
+            if !logical.is_empty() {
+                return Some((index + 1, logical));
             }
         }
-        Some((index + 1, logical))
     }
 }
 

@@ -110,8 +110,11 @@ pub fn parse(definition: &ConfigDefinition, text: &str) -> Result<Value, ValueEr
                 "Expected value to be either true or false".to_owned(),
             ));
         }
-        ConfigType::Class if trimmed.is_empty() => {
-            return Err(invalid("Expected the name of a class".to_owned()));
+        // Kafka's own classes stand for what is built in; others would have to be loaded.
+        ConfigType::Class if !trimmed.starts_with("org.apache.kafka.") => {
+            return Err(invalid(format!(
+                "Class {trimmed} could not be found; no Java classes are loaded here"
+            )));
         }
         ConfigType::String | ConfigType::Class => Value::Text(trimmed.to_owned()),
         ConfigType::Int => Value::Int(trimmed.parse().map_err(|_| not_a_number())?),

@@ -304,7 +304,7 @@ fn brokers_change_what_may_change() {
             "SET log.cleaner.threads=x",
             "42 Invalid value x for configuration log.cleaner.threads: Not a number of type INT",
         ),
-        ("SET log.cleaner.threads=0", "42 Invalid value 0"),
+        ("SET log.cleaner.threads=0", "42 log.cleaner.threads (0)"),
         (
             "SET num.io.threads=9",
             "42 Invalid value 9 for configuration num.io.threads",

@@ -41,6 +41,7 @@ fn a_backslash_at_the_end_continues_the_line() {
     check("a=b\\\\\nc=d", &[("a", "b\\"), ("c", "d")]);
     check("a=b\\", &[("a", "b")]);
     check("a\\\n  b=c", &[("ab", "c")]);
+    check("\\\n# a comment\na=b", &[("a", "b")]);
     check("a=b\\\n# not a comment", &[("a", "b# not a comment")]);
 }
 

@@ -6,6 +6,8 @@ use super::log::log_dirs;
 use crate::listeners::{Listeners, Roles};
 use crate::typed::TypedValues;
 
+const STANDARD_AUTHORIZER: &str = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
+
 /// Collects what breaks a rule.
 struct Rules<'a> {
     values: &'a TypedValues,
@@ -22,6 +24,7 @@ pub(super) fn check(values: &TypedValues, roles: Roles, errors: &mut Vec<ServerC
     rules.check_groups();
     rules.check_share_groups();
     rules.check_codecs();
+    rules.check_authorizer();
 }
 
 /// A mechanism that brokers use among each other must be offered.
@@ -55,6 +58,22 @@ pub(super) fn warnings(values: &TypedValues, roles: Roles) -> Vec<String> {
             "`broker.heartbeat.interval.ms` is {heartbeat_ms}, more than half of \
              broker.session.timeout.ms ({session_ms}): one late heartbeat fences the broker"
         ));
+    }
+    for key in [
+        "config.providers",
+        "kafka.metrics.reporters",
+        "metric.reporters",
+    ] {
+        let classes = values.list(key);
+        if classes
+            .iter()
+            .any(|class| !class.starts_with("org.apache.kafka."))
+        {
+            warnings.push(format!(
+                "`{key}` (`{}`) has no effect: no Java classes are loaded here",
+                classes.join(",")
+            ));
+        }
     }
     let voters = values.list("controller.quorum.voters");
     if !voters.is_empty()
@@ -170,8 +189,11 @@ impl Rules<'_> {
             values.long("log.cleaner.dedupe.buffer.size"),
             values.int("log.cleaner.threads"),
         );
-        let is_enough = threads > 0 && buffer / i64::from(threads) > 1 << 20;
-        self.require(is_enough || threads == 0, || {
+        self.require(threads > 0, || {
+            format!("log.cleaner.threads ({threads}) must be at least 1")
+        });
+        let is_enough = buffer / i64::from(threads.max(1)) > 1 << 20;
+        self.require(is_enough, || {
             format!(
                 "log.cleaner.dedupe.buffer.size ({buffer}) must be more than 1048576 for each of \
                  log.cleaner.threads ({threads})"
@@ -279,6 +301,17 @@ impl Rules<'_> {
             self.require_bounded("group.share.", key);
         }
         self.require_at_most("group.share.max.size", "group.share.max.share.sessions");
+    }
+
+    /// A server that is told to authorize must not run without doing so.
+    fn check_authorizer(&mut self) {
+        let class = self
+            .values
+            .text("authorizer.class.name")
+            .unwrap_or_default();
+        self.require(class.is_empty() || class == STANDARD_AUTHORIZER, || {
+            format!("authorizer.class.name (`{class}`) must be empty or {STANDARD_AUTHORIZER}")
+        });
     }
 
     fn check_codecs(&mut self) {

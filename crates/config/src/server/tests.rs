@@ -172,6 +172,7 @@ fn log_values_go_together() {
         &["log.cleaner.dedupe.buffer.size (1048576)"],
     );
     accept("log.cleaner.dedupe.buffer.size=1048577");
+    refuse("log.cleaner.threads=0", &["log.cleaner.threads (0)"]);
     refuse(
         "log.cleaner.dedupe.buffer.size=2097152;;log.cleaner.threads=2",
         &["log.cleaner.threads (2)"],
@@ -290,6 +291,29 @@ fn brokers_use_a_mechanism_that_is_offered() {
         &["`PLAIN`", "sasl.enabled.mechanisms", "GSSAPI"],
     );
     accept("sasl.mechanism.inter.broker.protocol=PLAIN");
+}
+
+#[test]
+fn what_cannot_be_loaded_is_not_passed_over() {
+    accept("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer");
+    refuse(
+        "authorizer.class.name=foo.Bar",
+        &["authorizer.class.name (`foo.Bar`)"],
+    );
+    refuse(
+        "create.topic.policy.class.name=foo.Bar",
+        &["Class foo.Bar could not be found"],
+    );
+    refuse(
+        "listener.name.plaintext.sasl.login.class=foo.Bar",
+        &["foo.Bar"],
+    );
+    let config = accept("metric.reporters=foo.Bar");
+    assert!(
+        config.warnings[0].contains("metric.reporters"),
+        "{:?}",
+        config.warnings
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{Value, default_value, parse, parse_double, print_double, split_list}
 use crate::broker::BROKER;
 use crate::client_metrics::CLIENT_METRICS;
 use crate::definition::{
-    ConfigDefinition, boolean, double, int, list, long, password, short, string,
+    ConfigDefinition, boolean, class, double, int, list, long, password, short, string,
 };
 use crate::group::GROUP;
 use crate::quota::{BROKER_QUOTA, CLIENT_QUOTA, IP_QUOTA};
@@ -114,6 +114,17 @@ fn text_booleans_and_secrets_are_trimmed() {
             (
                 "yes",
                 "Invalid value yes for configuration k: Expected value to be either true or false",
+            ),
+        ],
+    );
+    check(
+        class("k"),
+        &[
+            (" org.apache.kafka.common.X ", "<org.apache.kafka.common.X>"),
+            (
+                "foo.Bar",
+                "Invalid value foo.Bar for configuration k: Class foo.Bar could not be found; no \
+                 Java classes are loaded here",
             ),
         ],
     );
