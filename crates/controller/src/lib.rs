@@ -1,1 +1,38 @@
-//! Placeholder replaced with the crate's first file.
+//! The decisions of the active controller: pure functions from the metadata image and a request to
+//! records and an answer.
+//!
+//! ```text
+//!   request ─┐
+//!   image   ─┼─> decide ──> Decision ── records ──> metadata log ──> image (replay)
+//!   context ─┘                     └── response ──> answered once the records are in the log
+//! ```
+//!
+//! Invariants:
+//! - A decision reads only; replay of its records is the one thing that changes an image.
+//! - The records of a decision replay without error on the image that it was made over, and the
+//!   image then says what the response says.
+//! - What is refused leaves no record.
+//! - No I/O, no clock, no randomness: time and random bytes are arguments.
+//!
+//! Reading order: `decision`, `context`, `features`, `topic_name`, `placement`, `assignment`,
+//! `create_topics`.
+
+#![forbid(unsafe_code)]
+
+mod decision;
+
+mod context;
+mod features;
+pub mod topic_name;
+
+mod assignment;
+mod placement;
+
+pub mod create_topics;
+
+#[cfg(test)]
+mod test_cluster;
+
+pub use context::{ControllerContext, Random};
+pub use decision::{ApiError, Decision, TopicResult};
+pub use features::{SUPPORTED_FEATURES, SupportedFeature, supported_versions};

@@ -1,0 +1,87 @@
+//! What a decision is: records for the metadata log and an answer.
+
+use metadata::MetadataRecord;
+use model::ErrorCode;
+
+/// The outcome of a request.
+///
+/// The records are appended to the metadata log and replayed; the response is sent once they are
+/// below the high watermark.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use = "records must be appended and replayed"]
+pub struct Decision<R> {
+    /// To append, in this order; often none.
+    pub records: Vec<MetadataRecord>,
+    /// Whether the records must stand in one batch. Those of a decision that is not atomic may be
+    /// split between any two records: each prefix leaves a sound image.
+    pub is_atomic: bool,
+    /// The answer.
+    pub response: R,
+}
+
+impl<R> Decision<R> {
+    /// Records that stand in one batch, and an answer.
+    pub const fn atomic(records: Vec<MetadataRecord>, response: R) -> Self {
+        Self {
+            records,
+            is_atomic: true,
+            response,
+        }
+    }
+
+    /// Records that may be split, and an answer.
+    pub const fn splittable(records: Vec<MetadataRecord>, response: R) -> Self {
+        Self {
+            records,
+            is_atomic: false,
+            response,
+        }
+    }
+
+    /// An answer that changes nothing.
+    pub const fn unchanged(response: R) -> Self {
+        Self::atomic(Vec::new(), response)
+    }
+}
+
+/// Why something was refused: a code, and the words that tools print.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {}", code.name(), message.as_deref().unwrap_or_else(|| code.message()))]
+pub struct ApiError {
+    /// The code.
+    pub code: ErrorCode,
+    /// The words; without any, clients print those of the code.
+    pub message: Option<String>,
+}
+
+impl ApiError {
+    /// A code with words of its own.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: Some(message.into()),
+        }
+    }
+
+    /// A code whose own message is sent along.
+    pub fn with_default_message(code: ErrorCode) -> Self {
+        Self::new(code, code.message())
+    }
+
+    /// A code without words.
+    pub const fn bare(code: ErrorCode) -> Self {
+        Self {
+            code,
+            message: None,
+        }
+    }
+}
+
+/// What became of one topic of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TopicResult<T> {
+    /// The topic's name as requested.
+    pub name: String,
+    /// What was decided, or why not.
+    pub result: Result<T, ApiError>,
+}

@@ -1,0 +1,120 @@
+//! A cluster for tests: an image, the controller's configuration, and repeatable random bytes.
+
+use crate::{ControllerContext, Decision};
+use config::{ConfigMap, ServerConfig};
+use metadata::{BrokerRegistration, MetadataImage, MetadataRecord, Provenance};
+use model::{BrokerId, Uuid};
+
+/// A cluster that decisions are made over and applied to.
+#[derive(Debug)]
+pub(crate) struct TestCluster {
+    pub(crate) image: MetadataImage,
+    pub(crate) config: ServerConfig,
+    drawn: u64,
+}
+
+impl TestCluster {
+    /// A controller with these pairs over its minimal configuration, and metadata version 4.3-IV0.
+    pub(crate) fn new(pairs: &[(&str, &str)]) -> Self {
+        let mut given: ConfigMap = [
+            ("process.roles", "broker,controller"),
+            ("node.id", "1"),
+            ("listeners", "PLAINTEXT://:9092,CONTROLLER://:9093"),
+            ("advertised.listeners", "PLAINTEXT://localhost:9092"),
+            ("controller.listener.names", "CONTROLLER"),
+            ("controller.quorum.voters", "1@localhost:9093"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+        given.extend(
+            pairs
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+        );
+        let mut cluster = Self {
+            image: MetadataImage::default(),
+            config: ServerConfig::read(&given).unwrap(),
+            drawn: 0,
+        };
+        cluster.replay(&[MetadataRecord::FeatureLevel {
+            name: "metadata.version".to_owned(),
+            level: 30,
+        }]);
+        cluster
+    }
+
+    /// Adds active brokers with one directory each, of the number of the broker.
+    pub(crate) fn with_brokers(mut self, ids: &[BrokerId]) -> Self {
+        for id in ids {
+            self.replay(&[MetadataRecord::RegisterBroker(active_broker(*id))]);
+        }
+        self
+    }
+
+    /// Replays records, each at its offset; all of them must fit.
+    pub(crate) fn replay(&mut self, records: &[MetadataRecord]) {
+        for record in records {
+            self.image.replay(record).unwrap();
+            self.image.provenance = Provenance {
+                last_offset: self.image.provenance.last_offset + 1,
+                last_epoch: 1,
+                last_timestamp_ms: 0,
+            };
+        }
+    }
+
+    /// Applies a decision made by `decide` and returns its response.
+    pub(crate) fn apply<R>(
+        &mut self,
+        decide: impl FnOnce(
+            &MetadataImage,
+            &ControllerContext<'_>,
+            &mut crate::Random<'_>,
+        ) -> Decision<R>,
+    ) -> R {
+        let Decision {
+            records, response, ..
+        } = decide(
+            &self.image,
+            &ControllerContext::new(&self.config),
+            &mut counting_random(&mut self.drawn),
+        );
+        self.replay(&records);
+        response
+    }
+}
+
+/// Bytes that are never the same twice and the same in every run.
+pub(crate) fn counting_random(drawn: &mut u64) -> impl FnMut() -> [u8; 16] {
+    move || {
+        *drawn += 1;
+        // An odd multiplier spreads the counter over all bits.
+        u128::from(*drawn)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
+            .to_be_bytes()
+    }
+}
+
+/// The directory of a broker of the tests.
+pub(crate) fn directory(id: BrokerId) -> Uuid {
+    Uuid::from_u128(1000 + u128::from(id.unsigned_abs()))
+}
+
+fn active_broker(id: BrokerId) -> BrokerRegistration {
+    BrokerRegistration {
+        id,
+        epoch: 100 + i64::from(id),
+        incarnation_id: Uuid::from_u128(2000 + u128::from(id.unsigned_abs())),
+        endpoints: Vec::new(),
+        features: crate::SUPPORTED_FEATURES
+            .iter()
+            .map(|feature| (feature.name.to_owned(), feature.versions))
+            .collect(),
+        rack: None,
+        is_fenced: false,
+        is_in_controlled_shutdown: false,
+        is_migrating_zk_broker: false,
+        directories: vec![directory(id)],
+        cordoned_directories: Some(Vec::new()),
+    }
+}
