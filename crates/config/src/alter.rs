@@ -268,43 +268,34 @@ fn judge(
     current: &ConfigMap,
     overrides: ConfigMap,
 ) -> Result<Altered, AlterError> {
-    let mut changes = BTreeMap::new();
-    for (name, value) in &overrides {
-        if current.get(name) != Some(value) {
-            changes.insert(name.clone(), Some(value.clone()));
-        }
-    }
-    for name in current.keys().filter(|name| !overrides.contains_key(*name)) {
-        changes.insert(name.clone(), None);
-    }
-    let oversized = changes.iter().find(|(_, value)| {
+    let changes = changes(current, &overrides);
+    let too_long = |value: &Option<String>| {
         value
             .as_ref()
             .is_some_and(|value| value.len() > VALUE_BYTES_MAX)
-    });
-    if let Some((name, _)) = oversized {
+    };
+    if let Some((name, _)) = changes.iter().find(|(_, value)| too_long(value)) {
         return Err(AlterError::invalid_config(format!(
             "The value of {name} is longer than {VALUE_BYTES_MAX} bytes"
         )));
     }
-    let set = || {
-        changes
-            .iter()
-            .filter_map(|(name, value)| Some((name.as_str(), value.as_deref()?)))
-    };
+    let set: Vec<_> = changes
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_str(), value.as_deref()?)))
+        .collect();
     match scope {
         AlterScope::Topic {
             defaults,
             remote_storage,
         } => {
-            topic::check_names(set().map(|(name, _)| name))?;
+            topic::check_names(set.iter().map(|(name, _)| *name))?;
             check_topic(&overrides, current, defaults, *remote_storage)?;
         }
         AlterScope::Broker {
             layers,
             eligible_leader_replicas,
         } => {
-            broker::check_changes(set(), broker::Breadth::OneBroker)?;
+            broker::check_changes(&set, broker::Breadth::OneBroker)?;
             if *eligible_leader_replicas {
                 broker::check_min_insync_replicas(&changes, broker::Breadth::OneBroker)?;
             }
@@ -320,7 +311,7 @@ fn judge(
             layers,
             eligible_leader_replicas,
         } => {
-            broker::check_changes(set(), broker::Breadth::AllBrokers)?;
+            broker::check_changes(&set, broker::Breadth::AllBrokers)?;
             if *eligible_leader_replicas {
                 broker::check_min_insync_replicas(&changes, broker::Breadth::AllBrokers)?;
             }
@@ -333,12 +324,25 @@ fn judge(
             )?;
         }
         AlterScope::Group { bounds } => {
-            group::check_names(set().map(|(name, _)| name))?;
+            group::check_names(set.iter().map(|(name, _)| *name))?;
             group::check(&overrides, bounds)?;
         }
         AlterScope::ClientMetrics => client_metrics::check(&overrides)?,
     }
     Ok(Altered { overrides, changes })
+}
+
+/// What is set and what is removed on the way from `current` to `overrides`.
+fn changes(current: &ConfigMap, overrides: &ConfigMap) -> BTreeMap<String, Option<String>> {
+    let set = overrides
+        .iter()
+        .filter(|(name, value)| current.get(*name) != Some(value))
+        .map(|(name, value)| (name.clone(), Some(value.clone())));
+    let removed = current
+        .keys()
+        .filter(|name| !overrides.contains_key(*name))
+        .map(|name| (name.clone(), None));
+    set.chain(removed).collect()
 }
 
 #[cfg(test)]

@@ -53,11 +53,7 @@ const THREAD_KEYS: &[&str] = &[
 ];
 
 /// Checks the values that are set: whether each key may change like this, and its value.
-pub(super) fn check_changes<'a>(
-    set: impl Iterator<Item = (&'a str, &'a str)>,
-    breadth: Breadth,
-) -> Result<(), AlterError> {
-    let set: Vec<_> = set.collect();
+pub(super) fn check_changes(set: &[(&str, &str)], breadth: Breadth) -> Result<(), AlterError> {
     let refuse = |message: &str, is_refused: &dyn Fn(&str) -> bool| {
         let refused: Vec<_> = set
             .iter()
@@ -78,7 +74,7 @@ pub(super) fn check_changes<'a>(
          prefix",
         &|name| STORE_KEYS.contains(&name),
     )?;
-    for (name, value) in &set {
+    for (name, value) in set {
         if let Some(definition) = broker_definition(name) {
             parse(definition, value).map_err(AlterError::invalid_request)?;
         }

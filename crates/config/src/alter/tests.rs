@@ -344,6 +344,14 @@ fn brokers_change_what_may_change() {
             "SET listener.name.plaintext.max.connections=x",
             "42 Invalid value x for configuration max.connections",
         ),
+    ] {
+        check_broker(script, expected, expected);
+    }
+}
+
+#[test]
+fn a_change_of_brokers_is_judged_by_its_outcome() {
+    for (script, expected) in [
         ("SET listener.name.plaintext.max.connections=5", "ok"),
         (
             "SET listener.name.plaintext.num.network.threads=99",

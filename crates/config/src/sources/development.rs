@@ -4,7 +4,8 @@
 //! | key | value |
 //! |--|--|
 //! | those of `DEVELOPMENT` | as there |
-//! | `listeners` | `PLAINTEXT://127.0.0.1:9092` for a broker, `CONTROLLER://127.0.0.1:9093` for a controller |
+//! | `listeners`, of a broker | `PLAINTEXT://127.0.0.1:9092` |
+//! | `listeners`, of a controller | `CONTROLLER://127.0.0.1:9093` |
 //! | `controller.quorum.voters` | the node itself, for a controller without any other quorum |
 //!
 //! Whatever is set in the environment or with `--set` takes the place of these. `listeners` that
