@@ -1,10 +1,12 @@
-// Command interop runs franz-go against a server: scenarios by name, the shared set of records, and
-// the producer and reader of crash tests.
+// Command interop runs franz-go against a server: scenarios by name, the shared set of records,
+// the producer and reader of crash tests, and the state that one server hands over to another.
 //
 //	interop list
 //	interop run HOST:PORT DIR NAME...
 //	interop cross write|read HOST:PORT WRITER
 //	interop crash produce|verify HOST:PORT FILE
+//	interop handover write HOST:PORT WRITER
+//	interop handover show HOST:PORT
 package main
 
 import (
@@ -27,6 +29,10 @@ func main() {
 		err = crashProduce(arguments[2], arguments[3])
 	case "crash verify":
 		err = crashVerify(arguments[2], arguments[3])
+	case "handover write":
+		err = handoverWrite(arguments[2], arguments[3])
+	case "handover show":
+		err = handoverShow(arguments[2])
 	default:
 		if len(arguments) < 3 || arguments[0] != "run" {
 			err = fmt.Errorf("cannot make sense of %q", arguments)

@@ -1,6 +1,7 @@
 //! `interop/exceptions.txt`: the scenarios that riverrun is not yet held to.
 //!
-//! A line is `SUITE/SCENARIO  REASON`, or `SUITE/*  REASON`; `#` starts a comment. A line without
+//! A line is `SUITE/SCENARIO  REASON`; a scenario that ends in `*` stands for all that start so, and
+//! `#` starts a comment. A line without
 //! a reason is an error.
 
 use std::fs;
@@ -38,7 +39,11 @@ impl Exceptions {
             .iter()
             .find(|(name, _)| {
                 name.split_once('/').is_some_and(|(named_suite, named)| {
-                    named_suite == suite && (named == "*" || named == scenario)
+                    let matches = match named.strip_suffix('*') {
+                        Some(start) => scenario.starts_with(start),
+                        None => scenario == named,
+                    };
+                    named_suite == suite && matches
                 })
             })
             .map(|(_, reason)| reason.as_str())

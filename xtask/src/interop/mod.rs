@@ -15,6 +15,7 @@ mod crash;
 mod cross;
 mod exceptions;
 mod go;
+mod handover;
 mod java;
 mod kgo;
 mod options;

@@ -17,7 +17,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::java::Java;
+use super::process::run_quietly;
 
+/// The cluster that StorageTool formats.
+const CLUSTER_ID: &str = "cmhvdGhhcmJvdXJyaXZlcg";
 const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -57,6 +60,7 @@ pub(crate) struct ServerPlan {
     controller_port: u16,
     dir: PathBuf,
     properties: Vec<(String, String)>,
+    by_file: bool,
 }
 
 impl ServerPlan {
@@ -75,6 +79,7 @@ impl ServerPlan {
             controller_port,
             dir: dir.to_owned(),
             properties: Vec::new(),
+            by_file: against == Against::Kafka,
         };
         for (name, value) in [
             ("offsets.topic.replication.factor", "1"),
@@ -97,10 +102,12 @@ impl ServerPlan {
         Ok(plan)
     }
 
-    /// The same plan for another kind of server: it opens the directory the first one left.
+    /// The same plan for another kind of server: it opens the directory the first one left, and
+    /// reads the same properties file.
     pub(crate) fn on(&self, against: Against) -> Self {
         Self {
             against,
+            by_file: true,
             ..self.clone()
         }
     }
@@ -128,7 +135,7 @@ impl ServerPlan {
     /// Starts the server and waits until it answers a metadata request with itself in it.
     pub(crate) fn start(&self, programs: &Programs) -> Result<Server> {
         let mut command = match self.against {
-            Against::Riverrun => self.riverrun_command(programs),
+            Against::Riverrun => self.riverrun_command(programs)?,
             Against::Kafka => self.kafka_command(programs)?,
         };
         let log = File::options()
@@ -149,9 +156,13 @@ impl ServerPlan {
         Ok(server)
     }
 
-    fn riverrun_command(&self, programs: &Programs) -> Command {
+    fn riverrun_command(&self, programs: &Programs) -> Result<Command> {
         let mut command = Command::new(&programs.riverrun);
         command.arg("server").current_dir(&self.dir);
+        if self.by_file {
+            command.arg(self.write_properties()?);
+            return Ok(command);
+        }
         let place = [
             (
                 "listeners".to_owned(),
@@ -162,11 +173,26 @@ impl ServerPlan {
         for (name, value) in place.iter().chain(&self.properties) {
             command.arg("--set").arg(format!("{name}={value}"));
         }
-        command
+        Ok(command)
     }
 
-    /// Writes the properties file, formats the directory when it is new, and names the process.
+    /// Formats the directory when it is new, and names the process.
     fn kafka_command(&self, programs: &Programs) -> Result<Command> {
+        let file = self.write_properties()?;
+        if !self.data_dir().join("meta.properties").exists() {
+            let mut format = programs.java.command("kafka.tools.StorageTool");
+            format.args(["format", "--standalone", "-t", CLUSTER_ID, "-c"]);
+            run_quietly(format.arg(&file)).context("Kafka's StorageTool failed")?;
+        }
+        let mut command = programs
+            .java
+            .command_with("kafka.Kafka", &["-Xms256m", "-Xmx1g"]);
+        command.arg(&file).current_dir(&self.dir);
+        Ok(command)
+    }
+
+    /// Writes the properties file of one node that is broker and controller.
+    fn write_properties(&self) -> Result<PathBuf> {
         let file = self.dir.join("server.properties");
         let controller = format!("127.0.0.1:{}", self.controller_port);
         let mut text = format!(
@@ -183,31 +209,7 @@ impl ServerPlan {
             text.push_str(&format!("{name}={value}\n"));
         }
         fs::write(&file, text)?;
-        if !self.data_dir().join("meta.properties").exists() {
-            let output = programs
-                .java
-                .command("kafka.tools.StorageTool")
-                .args([
-                    "format",
-                    "--standalone",
-                    "-t",
-                    "cmhvdGhhcmJvdXJyaXZlcg",
-                    "-c",
-                ])
-                .arg(&file)
-                .output()?;
-            ensure!(
-                output.status.success(),
-                "Kafka's StorageTool failed: {}{}",
-                String::from_utf8_lossy(&output.stdout),
-                String::from_utf8_lossy(&output.stderr)
-            );
-        }
-        let mut command = programs
-            .java
-            .command_with("kafka.Kafka", &["-Xms256m", "-Xmx1g"]);
-        command.arg(&file).current_dir(&self.dir);
-        Ok(command)
+        Ok(file)
     }
 }
 

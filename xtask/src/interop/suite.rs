@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::program::{self, Outcome, Scenario};
 use super::run::{Run, tail};
 use super::server::Server;
-use super::{codec, crash, cross, kgo};
+use super::{codec, crash, cross, handover, kgo};
 
 /// One suite: its name, what it covers and how it runs.
 #[derive(Debug)]
@@ -37,6 +37,19 @@ enum Kind {
 /// A scenario by name, and the function that is it.
 pub(crate) type Check = (&'static str, fn(&mut Run) -> Result<()>);
 
+/// Members of the newer groups learn of a new assignment with a heartbeat, whose interval the
+/// broker sets; its default would make up most of the suite's time.
+const FAST_GROUPS: &[(&str, &str)] = &[
+    ("group.consumer.min.heartbeat.interval.ms", "200"),
+    ("group.consumer.heartbeat.interval.ms", "200"),
+    ("group.share.min.heartbeat.interval.ms", "200"),
+    ("group.share.heartbeat.interval.ms", "200"),
+    (
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        "500",
+    ),
+];
+
 /// Every suite.
 pub(crate) const SUITES: &[Suite] = &[
     Suite {
@@ -49,7 +62,7 @@ pub(crate) const SUITES: &[Suite] = &[
         about: "Kafka's Java producer, consumer and admin clients",
         kind: Kind::Program {
             command: |run| java_suite(run, "java"),
-            properties: &[],
+            properties: FAST_GROUPS,
         },
     },
     Suite {
@@ -98,6 +111,14 @@ pub(crate) const SUITES: &[Suite] = &[
         kind: Kind::Module {
             list: |_| Ok(crash::list()),
             run: crash::run,
+        },
+    },
+    Suite {
+        name: "handover",
+        about: "one directory opened by Apache Kafka and the server in turn",
+        kind: Kind::Module {
+            list: |_| Ok(handover::list()),
+            run: handover::run,
         },
     },
     Suite {

@@ -5,6 +5,7 @@ import static riverrun.interop.java.Produce.text;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -31,15 +32,21 @@ final class Groups {
 
     static List<Scenario> scenarios() {
         return List.of(
-                new Scenario("group-range", 90, cluster -> comeAndGo(cluster, "range", RANGE)),
-                new Scenario("group-cooperative", 90, cluster -> comeAndGo(cluster, "cooperative", COOPERATIVE)),
+                new Scenario("group-range", 90, cluster -> comeAndGo(cluster, "range", classic(RANGE))),
+                new Scenario("group-cooperative", 90, cluster -> comeAndGo(cluster, "cooperative", classic(COOPERATIVE))),
+                new Scenario("group-consumer-protocol", 90,
+                        cluster -> comeAndGo(cluster, "consumer-protocol", "group.protocol", "consumer")),
                 Scenario.of("group-member-times-out", Groups::memberTimesOut),
                 Scenario.of("group-static-member", Groups::staticMember),
                 Scenario.of("group-commit-of-stale-member", Groups::commitOfStaleMember));
     }
 
+    private static Object[] classic(String assignor) {
+        return new Object[] {"partition.assignment.strategy", assignor, "heartbeat.interval.ms", 200};
+    }
+
     /** Records keep coming while three members join, leave and join again; none may be lost. */
-    private static void comeAndGo(Cluster cluster, String name, String assignor) throws Exception {
+    private static void comeAndGo(Cluster cluster, String name, Object... settings) throws Exception {
         String topic = "group-" + name;
         cluster.createTopic(topic, PARTITIONS);
         Set<String> seen = ConcurrentHashMap.newKeySet();
@@ -48,13 +55,13 @@ final class Groups {
         try {
             writer.start();
             for (int i = 0; i < 3; i++) {
-                members.add(new Member(cluster, topic, assignor, "member-" + i, seen));
+                members.add(new Member(cluster, topic, "member-" + i, seen, settings));
                 members.get(i).start();
                 awaitOwners(members);
             }
             members.remove(0).leave();
             awaitOwners(members);
-            members.add(new Member(cluster, topic, assignor, "member-3", seen));
+            members.add(new Member(cluster, topic, "member-3", seen, settings));
             members.get(2).start();
             members.remove(0).leave();
             awaitOwners(members);
@@ -204,13 +211,14 @@ final class Groups {
         volatile boolean finished;
         volatile Exception failure;
 
-        Member(Cluster cluster, String topic, String assignor, String name, Set<String> seen) {
+        Member(Cluster cluster, String topic, String name, Set<String> seen, Object... settings) {
             super(name);
             this.topic = topic;
             this.seen = seen;
             setDaemon(true);
-            consumer = cluster.consumer("group.id", topic, "partition.assignment.strategy", assignor,
-                    "heartbeat.interval.ms", 200, "client.id", name);
+            Object[] all = Arrays.copyOf(settings, settings.length + 4);
+            System.arraycopy(new Object[] {"group.id", topic, "client.id", name}, 0, all, settings.length, 4);
+            consumer = cluster.consumer(all);
         }
 
         @Override

@@ -13,6 +13,8 @@ public final class JavaSuite {
         scenarios.addAll(Produce.scenarios());
         scenarios.addAll(Consume.scenarios());
         scenarios.addAll(Groups.scenarios());
+        scenarios.addAll(Transactions.scenarios());
+        scenarios.addAll(ShareGroups.scenarios());
         scenarios.addAll(AdminTopics.scenarios());
         scenarios.addAll(AdminConfigs.scenarios());
         scenarios.addAll(AdminCluster.scenarios());
