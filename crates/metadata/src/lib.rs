@@ -51,7 +51,7 @@ pub use image::{MetadataImage, Provenance, ReplayError};
 pub use loader::MetadataLoader;
 pub use log_batch::{
     BATCH_SIZE_BYTES_MAX, BatchContent, BatchContentError, BatchContentReader, BatchPlace,
-    metadata_batch, quorum_batch,
+    metadata_batch, metadata_batches, quorum_batch,
 };
 pub use metadata_version::MetadataVersion;
 pub use quorum::{QuorumRecord, QuorumRecordError, Voter, VoterEndpoint, fuzz_quorum_record};
@@ -64,7 +64,7 @@ pub use security::{
 pub use shared_map::SharedMap;
 pub use snapshot::{
     NotASnapshot, Snapshot, SnapshotError, SnapshotId, SnapshotQuorum, bootstrap_snapshot,
-    fuzz_snapshot, read_bootstrap_snapshot, read_snapshot, write_snapshot,
+    fuzz_snapshot, read_bootstrap_snapshot, read_snapshot, snapshot_timestamp_ms, write_snapshot,
 };
 pub use topics::{
     LOST_DIRECTORY, LeaderRecoveryState, MIGRATING_DIRECTORY, NO_LEADER, Partition,

@@ -146,6 +146,24 @@ pub fn metadata_batch(
     writer.builder.into_uncompressed()
 }
 
+/// As many batches of `records` as it takes to keep each below the largest size.
+pub fn metadata_batches(
+    records: &[MetadataRecord],
+    metadata_version: MetadataVersion,
+    place: BatchPlace,
+) -> Vec<Vec<u8>> {
+    let mut writer = MetadataBatchWriter::new(metadata_version, place);
+    let mut batches = Vec::new();
+    for record in records {
+        writer.push(record);
+        if writer.is_full() {
+            batches.extend(writer.take());
+        }
+    }
+    batches.extend(writer.take());
+    batches
+}
+
 /// One batch of control records.
 pub fn quorum_batch(records: &[QuorumRecord], place: BatchPlace) -> Vec<u8> {
     let mut builder = place.builder(true);

@@ -288,6 +288,21 @@ pub fn read_snapshot(
     })
 }
 
+/// When the last record of a snapshot was appended to the log, read from the snapshot's first
+/// bytes; `None` when they do not hold a whole and valid header.
+pub fn snapshot_timestamp_ms(first_bytes: &[u8]) -> Option<i64> {
+    let batch = Batches::new(first_bytes).next()?.ok()?;
+    match BatchContentReader::default().read(&batch).ok()? {
+        BatchContent::Quorum(records) => match records.first()? {
+            QuorumRecord::SnapshotHeader {
+                last_contained_log_timestamp_ms,
+            } => Some(*last_contained_log_timestamp_ms),
+            _ => None,
+        },
+        BatchContent::Metadata(_) => None,
+    }
+}
+
 /// Reads the records of a `bootstrap.checkpoint`.
 ///
 /// # Errors
