@@ -1,0 +1,63 @@
+//! Failures of the log, one small enum per operation, by what the caller does next.
+//!
+//! [`StorageError`] is the leaf that all of them share: the disk refused a call. After a failed
+//! write or sync the log is poisoned and takes no more appends; the caller takes the whole log
+//! directory offline.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// A call of the disk failed.
+#[derive(Debug, Error)]
+#[error("cannot {operation} `{}`", file.display())]
+pub struct StorageError {
+    /// What was tried: `write`, `sync`, `rename` and so on.
+    pub operation: &'static str,
+    /// The file or directory it was tried on.
+    pub file: PathBuf,
+    /// What the operating system answered.
+    #[source]
+    pub source: io::Error,
+}
+
+/// Names the operation and the file of a failed call.
+pub(crate) trait Context<T> {
+    fn context(self, operation: &'static str, file: &Path) -> Result<T, StorageError>;
+}
+
+impl<T> Context<T> for io::Result<T> {
+    fn context(self, operation: &'static str, file: &Path) -> Result<T, StorageError> {
+        self.map_err(|source| StorageError {
+            operation,
+            file: file.to_owned(),
+            source,
+        })
+    }
+}
+
+/// A small file cannot be used.
+#[derive(Debug, Error)]
+pub enum FileError {
+    /// The disk failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The file says something that such a file cannot say.
+    #[error("`{}` is damaged: {reason}", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl FileError {
+    pub(crate) fn damaged(file: &Path, reason: impl Into<String>) -> Self {
+        Self::Damaged {
+            file: file.to_owned(),
+            reason: reason.into(),
+        }
+    }
+}

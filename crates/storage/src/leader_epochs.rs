@@ -1,0 +1,306 @@
+//! Which leader wrote which offsets: `leader-epoch-checkpoint`.
+//!
+//! Each entry is an epoch with the first offset written in it; it reaches to the next entry, the
+//! last one to the end of the log. Text like the other checkpoints, `epoch offset` per line:
+//!
+//! ```text
+//!   0            epochs    2        5        7
+//!   3            offsets   [0..10)  [10..11) [11..
+//!   2 0
+//!   5 10         end of epoch 4? -> epoch 2 ends at 10
+//!   7 11         end of epoch 7? -> the end of the log
+//! ```
+//!
+//! Epochs and offsets both ascend; an entry that contradicts older ones replaces them.
+
+use std::fmt::Write;
+
+use crate::checkpoint;
+
+/// Name of the file in a partition's directory.
+pub const LEADER_EPOCH_CHECKPOINT: &str = "leader-epoch-checkpoint";
+
+/// The first offset of a leader epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaderEpochStart {
+    /// The epoch.
+    pub leader_epoch: i32,
+    /// Offset of the first record that its leader wrote, or could have written.
+    pub start_offset: i64,
+}
+
+/// Where a leader epoch ends, as `OffsetForLeaderEpoch` answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaderEpochEnd {
+    /// The largest epoch that is known and not above the one asked for.
+    pub leader_epoch: i32,
+    /// Its end, exclusive.
+    pub end_offset: i64,
+}
+
+/// The history of leader epochs of one log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeaderEpochs {
+    /// Ascending in both fields.
+    entries: Vec<LeaderEpochStart>,
+}
+
+impl LeaderEpochs {
+    /// Reads the text of the file. Entries out of order are damage.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let mut entries: Vec<LeaderEpochStart> = Vec::new();
+        for line in checkpoint::lines(bytes)? {
+            let entry = parse_line(line).ok_or(format!("it has the line `{line}`"))?;
+            let ascending = entries.last().is_none_or(|last| {
+                last.leader_epoch < entry.leader_epoch && last.start_offset <= entry.start_offset
+            });
+            if !ascending {
+                return Err(format!("the line `{line}` is not above the one before"));
+            }
+            entries.push(entry);
+        }
+        Ok(Self { entries })
+    }
+
+    /// The text of the file.
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = format!("0\n{}\n", self.entries.len());
+        for entry in &self.entries {
+            let LeaderEpochStart {
+                leader_epoch,
+                start_offset,
+            } = entry;
+            writeln!(text, "{leader_epoch} {start_offset}").expect("a string takes all");
+        }
+        text
+    }
+
+    /// All entries, ascending.
+    pub fn entries(&self) -> &[LeaderEpochStart] {
+        &self.entries
+    }
+
+    /// The current epoch, if any is known.
+    pub fn latest(&self) -> Option<i32> {
+        self.entries.last().map(|entry| entry.leader_epoch)
+    }
+
+    /// Notes that `leader_epoch` writes from `start_offset` on; returns whether that is news.
+    /// Entries that contradict it go.
+    pub(crate) fn assign(&mut self, leader_epoch: i32, start_offset: i64) -> bool {
+        if leader_epoch < 0 || start_offset < 0 {
+            return false;
+        }
+        let known = self.entries.last().is_some_and(|last| {
+            last.leader_epoch == leader_epoch && last.start_offset <= start_offset
+        });
+        if known {
+            return false;
+        }
+        while self
+            .entries
+            .pop_if(|last| last.leader_epoch >= leader_epoch || last.start_offset >= start_offset)
+            .is_some()
+        {}
+        self.entries.push(LeaderEpochStart {
+            leader_epoch,
+            start_offset,
+        });
+        true
+    }
+
+    /// The epoch in which the record at `offset` was written.
+    pub fn epoch_for_offset(&self, offset: i64) -> Option<i32> {
+        let after = self
+            .entries
+            .partition_point(|entry| entry.start_offset <= offset);
+        self.entries[..after].last().map(|entry| entry.leader_epoch)
+    }
+
+    /// Where the largest known epoch that is not above `leader_epoch` ends; `None` when the
+    /// epoch asked for is above all that are known.
+    pub fn end_offset_for(&self, leader_epoch: i32, log_end_offset: i64) -> Option<LeaderEpochEnd> {
+        if leader_epoch < 0 {
+            return None;
+        }
+        if self.latest() == Some(leader_epoch) {
+            return Some(LeaderEpochEnd {
+                leader_epoch,
+                end_offset: log_end_offset,
+            });
+        }
+        let above = self
+            .entries
+            .partition_point(|entry| entry.leader_epoch <= leader_epoch);
+        let next = self.entries.get(above)?;
+        let floor = self.entries[..above].last();
+        Some(LeaderEpochEnd {
+            // Before the first entry nothing is left to tell the epoch from the one asked for.
+            leader_epoch: floor.map_or(leader_epoch, |entry| entry.leader_epoch),
+            end_offset: next.start_offset,
+        })
+    }
+
+    /// Drops epochs that start at `end_offset` or above; returns whether there were any.
+    pub(crate) fn truncate_from_end(&mut self, end_offset: i64) -> bool {
+        let before = self.entries.len();
+        self.entries.retain(|entry| entry.start_offset < end_offset);
+        before != self.entries.len()
+    }
+
+    /// Forgets offsets below `start_offset`; the epoch that covers it starts there from now on.
+    pub(crate) fn truncate_from_start(&mut self, start_offset: i64) -> bool {
+        let covered = self
+            .entries
+            .partition_point(|entry| entry.start_offset <= start_offset);
+        let Some(last) = covered.checked_sub(1) else {
+            return false;
+        };
+        let changed = last > 0 || self.entries[last].start_offset != start_offset;
+        self.entries[last].start_offset = start_offset;
+        self.entries.drain(..last);
+        changed
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+    }
+}
+
+fn parse_line(line: &str) -> Option<LeaderEpochStart> {
+    let (leader_epoch, start_offset) = line.trim().split_once(' ')?;
+    Some(LeaderEpochStart {
+        leader_epoch: leader_epoch.parse().ok().filter(|epoch| *epoch >= 0)?,
+        start_offset: start_offset
+            .trim()
+            .parse()
+            .ok()
+            .filter(|offset| *offset >= 0)?,
+    })
+}
+
+/// Takes any bytes for the file: what it accepts must come back from its own text.
+pub fn fuzz_leader_epochs(bytes: &[u8]) {
+    if let Ok(epochs) = LeaderEpochs::parse(bytes) {
+        assert_eq!(LeaderEpochs::parse(epochs.to_text().as_bytes()), Ok(epochs));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn epochs(entries: &[(i32, i64)]) -> LeaderEpochs {
+        let mut epochs = LeaderEpochs::default();
+        for (leader_epoch, start_offset) in entries {
+            assert!(epochs.assign(*leader_epoch, *start_offset));
+        }
+        epochs
+    }
+
+    fn shown(epochs: &LeaderEpochs) -> String {
+        let entry =
+            |entry: &LeaderEpochStart| format!("{}@{}", entry.leader_epoch, entry.start_offset);
+        epochs
+            .entries
+            .iter()
+            .map(entry)
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    #[test]
+    fn text_is_kafkas() {
+        let text = "0\n2\n0 0\n3 17\n";
+        let parsed = LeaderEpochs::parse(text.as_bytes()).unwrap();
+        assert_eq!(shown(&parsed), "0@0 3@17");
+        assert_eq!(parsed.to_text(), text);
+        for damaged in [
+            "",
+            "0\n1\n",
+            "0\n1\n0\n",
+            "0\n2\n1 0\n1 5\n",
+            "0\n2\n1 5\n2 4\n",
+        ] {
+            assert!(
+                LeaderEpochs::parse(damaged.as_bytes()).is_err(),
+                "{damaged}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_entry_replaces_those_it_contradicts() {
+        let check = |known: &[(i32, i64)], news: (i32, i64), expected: &str| {
+            let mut epochs = epochs(known);
+            epochs.assign(news.0, news.1);
+            assert_eq!(shown(&epochs), expected, "{known:?} + {news:?}");
+        };
+        check(&[], (0, 0), "0@0");
+        check(&[(0, 0), (1, 10)], (2, 20), "0@0 1@10 2@20");
+        check(&[(0, 0), (1, 10)], (1, 15), "0@0 1@10");
+        check(&[(0, 0), (1, 10)], (1, 5), "0@0 1@5");
+        check(&[(0, 0), (1, 10)], (2, 10), "0@0 2@10");
+        check(&[(0, 0), (5, 10)], (2, 7), "0@0 2@7");
+        check(&[(0, 0)], (-1, 7), "0@0");
+    }
+
+    #[test]
+    fn epochs_end_where_the_next_one_starts() {
+        let known = epochs(&[(2, 5), (5, 10), (7, 11)]);
+        let check = |epoch, expected: Option<(i32, i64)>| {
+            let found = known.end_offset_for(epoch, 100);
+            assert_eq!(
+                found.map(|end| (end.leader_epoch, end.end_offset)),
+                expected
+            );
+        };
+        check(-1, None);
+        check(0, Some((0, 5)));
+        check(2, Some((2, 10)));
+        check(4, Some((2, 10)));
+        check(6, Some((5, 11)));
+        check(7, Some((7, 100)));
+        check(8, None);
+    }
+
+    #[test]
+    fn an_offset_belongs_to_the_epoch_that_covers_it() {
+        let known = epochs(&[(2, 5), (5, 10)]);
+        assert_eq!(known.epoch_for_offset(4), None);
+        assert_eq!(known.epoch_for_offset(5), Some(2));
+        assert_eq!(known.epoch_for_offset(9), Some(2));
+        assert_eq!(known.epoch_for_offset(10), Some(5));
+    }
+
+    #[test]
+    fn truncation_keeps_the_epoch_of_what_is_left() {
+        let known = [(2, 5), (5, 10), (7, 20)];
+        let from_end = |offset, expected: &str| {
+            let mut epochs = epochs(&known);
+            epochs.truncate_from_end(offset);
+            assert_eq!(shown(&epochs), expected, "from the end at {offset}");
+        };
+        from_end(21, "2@5 5@10 7@20");
+        from_end(20, "2@5 5@10");
+        from_end(5, "");
+        let from_start = |offset, expected: &str| {
+            let mut epochs = epochs(&known);
+            epochs.truncate_from_start(offset);
+            assert_eq!(shown(&epochs), expected, "from the start at {offset}");
+        };
+        from_start(4, "2@5 5@10 7@20");
+        from_start(7, "2@7 5@10 7@20");
+        from_start(10, "5@10 7@20");
+        from_start(30, "7@30");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn any_bytes_are_taken(text in "0\n[0-3]\n([0-9 ]{1,4}\n){0,4}\\PC?") {
+            fuzz_leader_epochs(text.as_bytes());
+        }
+    }
+}

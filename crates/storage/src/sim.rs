@@ -1,0 +1,578 @@
+//! [`SimDisk`]: a disk in memory that loses at a crash whatever a real one may lose.
+//!
+//! Processes see the current state; a crash goes back to the durable one. A file's bytes become
+//! durable with `sync`, names in a directory with `sync_directory`; the two are independent, so a
+//! renamed file can come back empty and a synced file can come back without a name. What was not
+//! synced survives a crash in part: any subset of the writes to a file, each possibly torn, and
+//! any prefix of the changes to a directory.
+//! Faults: the machine stops after the n-th change, or a chosen write or sync fails.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Component, Path};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::disk::{DirectoryEntry, Disk, DiskFile, DiskSpace, FileStatus, OpenMode};
+
+/// What survives of the changes that were not synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crash {
+    /// Nothing: the durable state exactly.
+    LosesUnsynced,
+    /// Everything: the process died, the machine did not.
+    KeepsAll,
+    /// A part that follows from the seed.
+    Random(u64),
+}
+
+/// A disk in memory. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct SimDisk {
+    state: Arc<Mutex<State>>,
+}
+
+/// An open file of a [`SimDisk`]; of no use after a crash.
+#[derive(Debug)]
+pub struct SimFile {
+    state: Arc<Mutex<State>>,
+    inode: usize,
+    /// Crashes seen by the disk when the file was opened.
+    crashes: u64,
+    name: String,
+    writable: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Node {
+    File(usize),
+    Directory(usize),
+}
+
+#[derive(Debug, Clone)]
+enum FileChange {
+    Write { position: usize, bytes: Vec<u8> },
+    Truncate { length: usize },
+}
+
+#[derive(Debug, Default)]
+struct File {
+    current: Vec<u8>,
+    durable: Vec<u8>,
+    pending: Vec<FileChange>,
+    modified_ms: i64,
+}
+
+/// Names that appear and disappear together.
+type NameChange = Vec<(String, Option<Node>)>;
+
+#[derive(Debug, Default)]
+struct Directory {
+    current: BTreeMap<String, Node>,
+    durable: BTreeMap<String, Node>,
+    pending: Vec<NameChange>,
+}
+
+#[derive(Debug)]
+struct State {
+    files: Vec<File>,
+    /// The first one is the root.
+    directories: Vec<Directory>,
+    crashes: u64,
+    /// Changes made so far: writes, truncations, syncs, creations, renames, removals.
+    change_count: u64,
+    /// The change at which the machine stops.
+    stop_at: Option<u64>,
+    failing_writes: Option<String>,
+    failing_syncs: Option<String>,
+    now_ms: i64,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            files: Vec::new(),
+            directories: vec![Directory::default()],
+            crashes: 0,
+            change_count: 0,
+            stop_at: None,
+            failing_writes: None,
+            failing_syncs: None,
+            now_ms: 0,
+        }
+    }
+}
+
+/// A sequence of numbers that follows from its seed (splitmix64).
+#[derive(Debug)]
+struct Choices(u64);
+
+impl Choices {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut value = self.0;
+        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ (value >> 31)
+    }
+
+    /// A number in `0..end`.
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % (end.max(1) as u64)) as usize
+    }
+}
+
+impl FileChange {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Write {
+                position,
+                bytes: written,
+            } => {
+                let end = position + written.len();
+                if bytes.len() < end {
+                    bytes.resize(end, 0);
+                }
+                bytes[*position..end].copy_from_slice(written);
+            }
+            Self::Truncate { length } => bytes.resize(*length, 0),
+        }
+    }
+
+    /// The part of this change that a crash leaves, if any.
+    fn torn(&self, choices: &mut Choices) -> Option<Self> {
+        match (self, choices.below(4)) {
+            (_, 0) => None,
+            (Self::Write { position, bytes }, 1) => Some(Self::Write {
+                position: *position,
+                bytes: bytes[..choices.below(bytes.len())].to_vec(),
+            }),
+            (Self::Write { position, bytes }, 2) if choices.below(4) == 0 => {
+                let skipped = choices.below(bytes.len());
+                Some(Self::Write {
+                    position: position + skipped,
+                    bytes: bytes[skipped..].to_vec(),
+                })
+            }
+            _ => Some(self.clone()),
+        }
+    }
+}
+
+fn apply_names(change: &NameChange, names: &mut BTreeMap<String, Node>) {
+    for (name, node) in change {
+        match node {
+            Some(node) => names.insert(name.clone(), *node),
+            None => names.remove(name),
+        };
+    }
+}
+
+impl State {
+    /// Counts a change; the error when the machine has stopped.
+    fn change(&mut self) -> io::Result<()> {
+        if self.stop_at.is_some_and(|stop| self.change_count >= stop) {
+            return Err(io::Error::other("the machine has stopped"));
+        }
+        self.change_count += 1;
+        Ok(())
+    }
+
+    fn directory(&self, path: &Path) -> io::Result<usize> {
+        let mut at = 0;
+        for component in path.components() {
+            if let Component::Normal(name) = component {
+                let name = name.to_string_lossy();
+                match self.directories[at].current.get(name.as_ref()) {
+                    Some(Node::Directory(id)) => at = *id,
+                    _ => return Err(missing(path)),
+                }
+            }
+        }
+        Ok(at)
+    }
+
+    fn node(&self, path: &Path) -> io::Result<Node> {
+        let (parent, name) = self.parent(path)?;
+        let node = self.directories[parent].current.get(&name);
+        node.copied().ok_or_else(|| missing(path))
+    }
+
+    fn parent(&self, path: &Path) -> io::Result<(usize, String)> {
+        let name = path.file_name().ok_or_else(|| missing(path))?;
+        let parent = path.parent().unwrap_or(Path::new("/"));
+        Ok((self.directory(parent)?, name.to_string_lossy().into_owned()))
+    }
+
+    fn change_names(&mut self, directory: usize, change: NameChange) {
+        let directory = &mut self.directories[directory];
+        apply_names(&change, &mut directory.current);
+        directory.pending.push(change);
+    }
+
+    fn change_file(&mut self, inode: usize, change: FileChange) {
+        let now_ms = self.now_ms;
+        let file = &mut self.files[inode];
+        change.apply(&mut file.current);
+        file.pending.push(change);
+        file.modified_ms = now_ms;
+    }
+}
+
+fn missing(path: &Path) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("no {}", path.display()))
+}
+
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SimDisk {
+    /// Changes made so far, to choose a point for [`Self::stop_at`].
+    pub fn change_count(&self) -> u64 {
+        locked(&self.state).change_count
+    }
+
+    /// From the given change on, counted from the making of the disk, every change fails, and a
+    /// write in that very place is torn.
+    pub fn stop_at(&self, change: Option<u64>) {
+        locked(&self.state).stop_at = change;
+    }
+
+    /// Writes to files whose name ends so fail, until set to `None`.
+    pub fn fail_writes_to(&self, suffix: Option<&str>) {
+        locked(&self.state).failing_writes = suffix.map(str::to_owned);
+    }
+
+    /// Syncs of files whose name ends so fail, and lose what they should have made durable.
+    pub fn fail_syncs_of(&self, suffix: Option<&str>) {
+        locked(&self.state).failing_syncs = suffix.map(str::to_owned);
+    }
+
+    /// The time that changed files carry from here on.
+    pub fn set_time(&self, now_ms: i64) {
+        locked(&self.state).now_ms = now_ms;
+    }
+
+    /// Ends every open file, drops what was not synced as told, and lets the disk work again.
+    pub fn crash(&self, crash: Crash) {
+        let mut state = locked(&self.state);
+        let mut choices = Choices(match crash {
+            Crash::Random(seed) => seed,
+            Crash::LosesUnsynced | Crash::KeepsAll => 0,
+        });
+        for file in &mut state.files {
+            for change in std::mem::take(&mut file.pending) {
+                let kept = match crash {
+                    Crash::LosesUnsynced => None,
+                    Crash::KeepsAll => Some(change),
+                    Crash::Random(_) => change.torn(&mut choices),
+                };
+                if let Some(kept) = kept {
+                    kept.apply(&mut file.durable);
+                }
+            }
+            file.current.clone_from(&file.durable);
+        }
+        for directory in &mut state.directories {
+            let pending = std::mem::take(&mut directory.pending);
+            let kept = match crash {
+                Crash::LosesUnsynced => 0,
+                Crash::KeepsAll => pending.len(),
+                Crash::Random(_) => choices.below(pending.len() + 1),
+            };
+            for change in &pending[..kept] {
+                apply_names(change, &mut directory.durable);
+            }
+            directory.current.clone_from(&directory.durable);
+        }
+        state.crashes += 1;
+        state.stop_at = None;
+        state.failing_writes = None;
+        state.failing_syncs = None;
+    }
+}
+
+impl Disk for SimDisk {
+    type File = SimFile;
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<SimFile> {
+        let mut state = locked(&self.state);
+        let (parent, name) = state.parent(path)?;
+        let inode = match state.directories[parent].current.get(&name).copied() {
+            Some(Node::Directory(_)) => return Err(io::Error::other("is a directory")),
+            Some(Node::File(inode)) => {
+                if mode == OpenMode::Replace && !state.files[inode].current.is_empty() {
+                    state.change()?;
+                    state.change_file(inode, FileChange::Truncate { length: 0 });
+                }
+                inode
+            }
+            None if matches!(mode, OpenMode::Create | OpenMode::Replace) => {
+                state.change()?;
+                state.files.push(File::default());
+                let inode = state.files.len() - 1;
+                state.files[inode].modified_ms = state.now_ms;
+                state.change_names(parent, vec![(name.clone(), Some(Node::File(inode)))]);
+                inode
+            }
+            None => return Err(missing(path)),
+        };
+        Ok(SimFile {
+            state: self.state.clone(),
+            inode,
+            crashes: state.crashes,
+            name,
+            writable: mode != OpenMode::Read,
+        })
+    }
+
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        let mut state = locked(&self.state);
+        let (parent, name) = state.parent(path)?;
+        if state.directories[parent].current.contains_key(&name) {
+            return Err(io::Error::from(io::ErrorKind::AlreadyExists));
+        }
+        state.change()?;
+        state.directories.push(Directory::default());
+        let id = state.directories.len() - 1;
+        state.change_names(parent, vec![(name, Some(Node::Directory(id)))]);
+        Ok(())
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<DirectoryEntry>> {
+        let state = locked(&self.state);
+        let names = &state.directories[state.directory(path)?].current;
+        let entry = |(name, node): (&String, &Node)| DirectoryEntry {
+            name: name.clone(),
+            is_directory: matches!(node, Node::Directory(_)),
+        };
+        Ok(names.iter().map(entry).collect())
+    }
+
+    fn status(&self, path: &Path) -> io::Result<FileStatus> {
+        let state = locked(&self.state);
+        Ok(match state.node(path)? {
+            Node::Directory(_) => FileStatus {
+                length: 0,
+                modified_ms: state.now_ms,
+            },
+            Node::File(inode) => FileStatus {
+                length: state.files[inode].current.len() as u64,
+                modified_ms: state.files[inode].modified_ms,
+            },
+        })
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = locked(&self.state);
+        let node = state.node(from)?;
+        let (parent, old_name) = state.parent(from)?;
+        let (new_parent, new_name) = state.parent(to)?;
+        if parent != new_parent {
+            return Err(io::Error::other("rename across directories is not atomic"));
+        }
+        state.change()?;
+        state.change_names(parent, vec![(old_name, None), (new_name, Some(node))]);
+        Ok(())
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let mut state = locked(&self.state);
+        match state.node(path)? {
+            Node::Directory(_) => Err(io::Error::other("is a directory")),
+            Node::File(_) => {
+                state.change()?;
+                let (parent, name) = state.parent(path)?;
+                state.change_names(parent, vec![(name, None)]);
+                Ok(())
+            }
+        }
+    }
+
+    fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        let mut state = locked(&self.state);
+        match state.node(path)? {
+            Node::File(_) => Err(io::Error::other("is not a directory")),
+            Node::Directory(_) => {
+                state.change()?;
+                let (parent, name) = state.parent(path)?;
+                state.change_names(parent, vec![(name, None)]);
+                Ok(())
+            }
+        }
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        let mut state = locked(&self.state);
+        let id = state.directory(path)?;
+        state.change()?;
+        let directory = &mut state.directories[id];
+        directory.pending.clear();
+        directory.durable.clone_from(&directory.current);
+        Ok(())
+    }
+
+    fn space(&self, _path: &Path) -> io::Result<DiskSpace> {
+        Ok(DiskSpace {
+            total_bytes: 1 << 40,
+            usable_bytes: 1 << 39,
+        })
+    }
+}
+
+impl SimFile {
+    fn alive(&self) -> io::Result<MutexGuard<'_, State>> {
+        let state = locked(&self.state);
+        if state.crashes != self.crashes {
+            return Err(io::Error::other("the file was opened before the crash"));
+        }
+        Ok(state)
+    }
+
+    fn alive_for_writing(&self) -> io::Result<MutexGuard<'_, State>> {
+        if !self.writable {
+            return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+        }
+        self.alive()
+    }
+}
+
+impl DiskFile for SimFile {
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
+        let mut state = self.alive_for_writing()?;
+        let position = usize::try_from(position).map_err(io::Error::other)?;
+        let chosen = state.failing_writes.as_deref();
+        let failed = chosen.is_some_and(|suffix| self.name.ends_with(suffix));
+        let stopping = state.stop_at == Some(state.change_count);
+        if failed || stopping {
+            let half = FileChange::Write {
+                position,
+                bytes: bytes[..bytes.len() / 2].to_vec(),
+            };
+            state.change_file(self.inode, half);
+            state.change_count += 1;
+            return Err(io::Error::other("the write has failed half-way"));
+        }
+        state.change()?;
+        let bytes = bytes.to_vec();
+        state.change_file(self.inode, FileChange::Write { position, bytes });
+        Ok(())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+        let state = self.alive()?;
+        let position = usize::try_from(position).map_err(io::Error::other)?;
+        let bytes = state.files[self.inode].current.get(position..);
+        let bytes = bytes.unwrap_or_default();
+        let length = bytes.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&bytes[..length]);
+        Ok(length)
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        let mut state = self.alive_for_writing()?;
+        state.change()?;
+        let length = usize::try_from(length).map_err(io::Error::other)?;
+        state.change_file(self.inode, FileChange::Truncate { length });
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.alive()?;
+        state.change()?;
+        let chosen = state.failing_syncs.as_deref();
+        if chosen.is_some_and(|suffix| self.name.ends_with(suffix)) {
+            // As Linux does: the pages count as clean afterwards, their bytes never reach the disk.
+            state.files[self.inode].pending.clear();
+            return Err(io::Error::other("the sync has failed"));
+        }
+        let file = &mut state.files[self.inode];
+        for change in file.pending.drain(..) {
+            change.apply(&mut file.durable);
+        }
+        Ok(())
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.alive()?.files[self.inode].current.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(disk: &SimDisk, path: &str, bytes: &[u8]) -> SimFile {
+        let file = disk.open(Path::new(path), OpenMode::Create).unwrap();
+        file.write_at(bytes, 0).unwrap();
+        file
+    }
+
+    fn content(disk: &SimDisk, path: &str) -> Option<Vec<u8>> {
+        disk.read(Path::new(path), 1000).ok()
+    }
+
+    #[test]
+    fn bytes_and_names_are_durable_apart() {
+        let disk = SimDisk::default();
+        written(&disk, "/a", b"one").sync().unwrap();
+        written(&disk, "/b", b"two");
+        disk.sync_directory(Path::new("/")).unwrap();
+        written(&disk, "/c", b"three").sync().unwrap();
+        disk.crash(Crash::LosesUnsynced);
+        assert_eq!(content(&disk, "/a").as_deref(), Some(&b"one"[..]));
+        assert_eq!(content(&disk, "/b").as_deref(), Some(&b""[..]));
+        assert_eq!(content(&disk, "/c"), None);
+    }
+
+    #[test]
+    fn a_process_crash_keeps_everything_but_ends_open_files() {
+        let disk = SimDisk::default();
+        let file = written(&disk, "/a", b"one");
+        disk.crash(Crash::KeepsAll);
+        assert_eq!(content(&disk, "/a").as_deref(), Some(&b"one"[..]));
+        assert!(file.write_at(b"x", 0).is_err());
+    }
+
+    #[test]
+    fn rename_is_atomic_and_removal_leaves_open_files_readable() {
+        let disk = SimDisk::default();
+        written(&disk, "/a", b"old").sync().unwrap();
+        written(&disk, "/a.tmp", b"new").sync().unwrap();
+        disk.sync_directory(Path::new("/")).unwrap();
+        disk.rename(Path::new("/a.tmp"), Path::new("/a")).unwrap();
+        assert_eq!(content(&disk, "/a").as_deref(), Some(&b"new"[..]));
+        disk.crash(Crash::LosesUnsynced);
+        assert_eq!(content(&disk, "/a").as_deref(), Some(&b"old"[..]));
+        let file = disk.open(Path::new("/a"), OpenMode::Read).unwrap();
+        disk.remove_file(Path::new("/a")).unwrap();
+        let mut buffer = [0; 3];
+        assert_eq!(file.read_at(&mut buffer, 0).unwrap(), 3);
+        assert_eq!(&buffer, b"old");
+    }
+
+    #[test]
+    fn the_machine_stops_in_the_middle_of_a_write() {
+        let disk = SimDisk::default();
+        let file = written(&disk, "/a", b"");
+        disk.stop_at(Some(disk.change_count()));
+        assert!(file.write_at(b"12345678", 0).is_err());
+        assert!(file.write_at(b"9", 8).is_err());
+        assert!(file.sync().is_err());
+        disk.crash(Crash::KeepsAll);
+        assert_eq!(content(&disk, "/a").as_deref(), Some(&b"1234"[..]));
+    }
+
+    #[test]
+    fn a_failed_sync_loses_the_bytes() {
+        let disk = SimDisk::default();
+        let file = written(&disk, "/a.log", b"one");
+        disk.sync_directory(Path::new("/")).unwrap();
+        disk.fail_syncs_of(Some(".log"));
+        assert!(file.sync().is_err());
+        disk.fail_syncs_of(None);
+        file.write_at(b"two", 3).unwrap();
+        disk.crash(Crash::LosesUnsynced);
+        assert_eq!(content(&disk, "/a.log").as_deref(), Some(&b""[..]));
+    }
+}
