@@ -29,11 +29,17 @@ pub(crate) trait Context<T> {
 
 impl<T> Context<T> for io::Result<T> {
     fn context(self, operation: &'static str, file: &Path) -> Result<T, StorageError> {
-        self.map_err(|source| StorageError {
+        self.map_err(|source| StorageError::new(operation, file, source))
+    }
+}
+
+impl StorageError {
+    pub(crate) fn new(operation: &'static str, file: &Path, source: io::Error) -> Self {
+        Self {
             operation,
             file: file.to_owned(),
             source,
-        })
+        }
     }
 }
 

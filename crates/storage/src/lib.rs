@@ -1,9 +1,48 @@
-//! Kafka's log on disk.
+//! Kafka's log on disk, byte for byte: what a partition's directory holds, and what a log
+//! directory holds beside its partitions. Blocking code over one trait, [`Disk`].
+//!
+//! ```text
+//!                     log directory                         partition's directory
+//!   meta.properties, .lock, .kafka_cleanshutdown     00…0.log .index .timeindex .txnindex
+//!   recovery-point-, log-start-, replication-        00…0.snapshot  leader-epoch-checkpoint
+//!     offset-checkpoint                              partition.metadata
+//!                                                             ▲
+//!   batches ──> Log::append_as_leader ── offsets in place, one write ──┘
+//!   offset  ──> Log::read ──> FileSlice: file, position, length; no byte of a record is read
+//! ```
+//!
+//! Invariants:
+//! - Nothing that was flushed is lost by a crash, and nothing appears that was not appended.
+//! - After a failed write or sync a log takes no more appends; reading goes on.
+//! - No byte on disk makes a panic: what is damaged is rebuilt or cut, and reported as an event.
+//! - The log never asks for the time and never sleeps; whoever calls it does.
+//!
+//! Reading order: `disk`, `log` (with `log/append`, `log/read`), `segment`, `producer_state`,
+//! `recovery`.
 
 #![forbid(unsafe_code)]
 
 pub mod disk;
 pub mod sim;
+
+mod config;
+mod log;
+mod producer_replay;
+mod producer_state;
+mod recovery;
+pub mod retention;
+
+mod batch_position;
+mod checked_batches;
+mod file_name;
+mod file_slice;
+mod index_file;
+mod offset_index;
+mod segment;
+mod stored_batch;
+mod time_index;
+mod transaction_index;
+mod transaction_marker;
 
 pub mod checkpoint;
 pub mod clean_shutdown;
@@ -16,4 +55,17 @@ pub mod partition_metadata;
 mod atomic_file;
 mod error;
 
+pub use config::{CleanupPolicy, LogConfig};
+pub use disk::{Disk, DiskFile, RealDisk};
 pub use error::{FileError, StorageError};
+pub use file_slice::FileSlice;
+pub use log::{
+    AppendError, AppendOptions, Appended, DeletedSegments, Flush, Log, LogOpening, LogSlice,
+    OpenedLog, PreparedRead, ReadError, TimestampOffset, TruncateError,
+};
+pub use producer_state::{
+    AppendOrigin, ProducerBatch, ProducerEntry, ProducerError, ProducerState, VerificationGuard,
+    fuzz_producer_snapshot,
+};
+pub use recovery::{OpenError, RecoveryEvent, fuzz_segment_recovery};
+pub use transaction_index::AbortedTransaction;

@@ -90,7 +90,8 @@ fn parse(bytes: &[u8]) -> Result<MetaProperties, String> {
     let directory_id = match value("directory.id") {
         None => None,
         Some(id) => Some(
-            id.trim().parse()
+            id.trim()
+                .parse()
                 .map_err(|_| format!("its directory.id is `{id}`"))?,
         ),
     };

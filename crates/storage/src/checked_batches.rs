@@ -1,0 +1,111 @@
+//! Reading a log file batch by batch with every byte checked, as recovery does.
+//!
+//! The file passes through one window of fixed size, so a length that a damaged header claims
+//! costs no memory. Transaction markers, whose content recovery needs, are read apart.
+
+use std::io;
+
+use record::batch::{ATTRIBUTES_OFFSET, HEADER_SIZE_BYTES};
+use record::{BatchError, EndTransactionMarker, RecordBatch};
+
+use crate::disk::DiskFile;
+use crate::stored_batch::{ScanError, StoredBatch};
+use crate::transaction_marker::transaction_marker;
+
+const WINDOW_BYTES: usize = 256 * 1024;
+/// Markers are some 80 bytes; control batches beyond this are none.
+const MARKER_BATCH_BYTES_MAX: u32 = 4096;
+
+/// A batch with what reading all of it has shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CheckedBatch {
+    pub(crate) batch: StoredBatch,
+    /// Whether the bytes are those that were written.
+    pub(crate) is_crc_valid: bool,
+    pub(crate) marker: Option<EndTransactionMarker>,
+}
+
+/// The batches of a file from a position on, where one starts.
+#[derive(Debug)]
+pub(crate) struct CheckedBatches<'f, F> {
+    file: &'f F,
+    position: u64,
+    end_position: u64,
+    window: Vec<u8>,
+    window_position: u64,
+}
+
+impl<'f, F: DiskFile> CheckedBatches<'f, F> {
+    pub(crate) const fn new(file: &'f F, position: u64, end_position: u64) -> Self {
+        Self {
+            file,
+            position,
+            end_position,
+            window: Vec::new(),
+            window_position: 0,
+        }
+    }
+
+    /// The next batch; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<CheckedBatch>, ScanError> {
+        let position = self.position;
+        if position >= self.end_position {
+            return Ok(None);
+        }
+        let failed = |error| ScanError::Batch { position, error };
+        let header = self.bytes_at(position, HEADER_SIZE_BYTES);
+        let batch = StoredBatch::parse(header.map_err(ScanError::Io)?, position);
+        let batch = batch.map_err(failed)?;
+        if batch.end_position() > self.end_position {
+            return Err(failed(BatchError::Truncated));
+        }
+        let crc = self.crc(&batch).map_err(ScanError::Io)?;
+        let mut marker = None;
+        if batch.attributes.is_control() && batch.size_bytes <= MARKER_BATCH_BYTES_MAX {
+            let bytes = self.bytes_at(position, batch.size_bytes as usize);
+            let bytes = bytes.map_err(ScanError::Io)?;
+            let parsed = RecordBatch::parse(bytes).ok();
+            marker = parsed.and_then(|(batch, _)| transaction_marker(&batch));
+        }
+        self.position = batch.end_position();
+        Ok(Some(CheckedBatch {
+            batch,
+            is_crc_valid: crc == batch.crc,
+            marker,
+        }))
+    }
+
+    fn crc(&mut self, batch: &StoredBatch) -> io::Result<u32> {
+        let mut position = batch.position + ATTRIBUTES_OFFSET as u64;
+        let mut crc = 0;
+        while position < batch.end_position() {
+            let left = batch.end_position() - position;
+            let bytes = self.bytes_at(position, 1)?;
+            let length = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
+            if length == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            crc = crc32c::crc32c_append(crc, &bytes[..length]);
+            position += length as u64;
+        }
+        Ok(crc)
+    }
+
+    /// At least `length` bytes from `position` on, unless the file ends before; as many as the
+    /// window happens to hold.
+    fn bytes_at(&mut self, position: u64, length: usize) -> io::Result<&[u8]> {
+        let start = position.checked_sub(self.window_position);
+        let start = start.and_then(|start| usize::try_from(start).ok());
+        let is_held = start.is_some_and(|start| start + length <= self.window.len());
+        if let (true, Some(start)) = (is_held, start) {
+            return Ok(&self.window[start..]);
+        }
+        let left = self.end_position.saturating_sub(position);
+        let wanted = usize::try_from(left).map_or(WINDOW_BYTES, |left| left.min(WINDOW_BYTES));
+        self.window.resize(wanted, 0);
+        self.window_position = position;
+        let read = self.file.read_full_at(&mut self.window, position)?;
+        self.window.truncate(read);
+        Ok(&self.window)
+    }
+}

@@ -1,0 +1,193 @@
+//! Names of the files in a partition's directory, and where that directory is.
+//!
+//! ```text
+//!   00000000000000004711.log            20 digits of an offset, then what the file holds
+//!   00000000000000004711.index.deleted  and possibly what is to become of it
+//! ```
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::disk::{Disk, OpenMode};
+use crate::error::{Context, StorageError};
+
+/// What a file of a segment holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum FileKind {
+    /// Record batches.
+    Log,
+    /// Offset to position.
+    OffsetIndex,
+    /// Timestamp to offset.
+    TimeIndex,
+    /// Aborted transactions.
+    TransactionIndex,
+    /// Producer state below the offset in the name; it belongs to no segment.
+    ProducerSnapshot,
+}
+
+impl FileKind {
+    /// Files of one segment.
+    pub(crate) const OF_SEGMENT: [Self; 4] = [
+        Self::Log,
+        Self::OffsetIndex,
+        Self::TimeIndex,
+        Self::TransactionIndex,
+    ];
+
+    const fn extension(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::OffsetIndex => "index",
+            Self::TimeIndex => "timeindex",
+            Self::TransactionIndex => "txnindex",
+            Self::ProducerSnapshot => "snapshot",
+        }
+    }
+
+    fn from_extension(extension: &str) -> Option<Self> {
+        let mut kinds = Self::OF_SEGMENT.into_iter().chain([Self::ProducerSnapshot]);
+        kinds.find(|kind| kind.extension() == extension)
+    }
+}
+
+/// What is to become of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum FileState {
+    /// It is part of the log.
+    Current,
+    /// It has left the log and is removed a while later.
+    Deleted,
+    /// Compaction is writing it; worthless until renamed.
+    Cleaned,
+    /// Compaction has written it; it replaces the segments whose offsets it covers.
+    Swap,
+}
+
+impl FileState {
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Current => "",
+            Self::Deleted => ".deleted",
+            Self::Cleaned => ".cleaned",
+            Self::Swap => ".swap",
+        }
+    }
+}
+
+/// The name of a file in a partition's directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FileName {
+    /// Base offset of the segment, or the offset a snapshot is valid up to.
+    pub(crate) offset: i64,
+    pub(crate) kind: FileKind,
+    pub(crate) state: FileState,
+}
+
+impl FileName {
+    pub(crate) const fn new(offset: i64, kind: FileKind) -> Self {
+        Self {
+            offset,
+            kind,
+            state: FileState::Current,
+        }
+    }
+
+    pub(crate) const fn in_state(self, state: FileState) -> Self {
+        Self { state, ..self }
+    }
+
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        let (digits, rest) = name.split_once('.')?;
+        if digits.len() != 20 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let (extension, state) = match rest.split_once('.') {
+            None => (rest, FileState::Current),
+            Some((extension, "deleted")) => (extension, FileState::Deleted),
+            Some((extension, "cleaned")) => (extension, FileState::Cleaned),
+            Some((extension, "swap")) => (extension, FileState::Swap),
+            Some(_) => return None,
+        };
+        Some(Self {
+            offset: digits.parse().ok()?,
+            kind: FileKind::from_extension(extension)?,
+            state,
+        })
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (extension, suffix) = (self.kind.extension(), self.state.suffix());
+        write!(f, "{:020}.{extension}{suffix}", self.offset)
+    }
+}
+
+/// A partition's directory on its disk.
+#[derive(Debug, Clone)]
+pub(crate) struct PartitionFiles<D> {
+    pub(crate) disk: D,
+    pub(crate) directory: Arc<Path>,
+}
+
+impl<D: Disk> PartitionFiles<D> {
+    pub(crate) fn path(&self, name: FileName) -> PathBuf {
+        self.directory.join(name.to_string())
+    }
+
+    pub(crate) fn open(&self, name: FileName, mode: OpenMode) -> Result<D::File, StorageError> {
+        let path = self.path(name);
+        self.disk.open(&path, mode).context("open", &path)
+    }
+
+    pub(crate) fn rename(&self, from: FileName, to: FileName) -> Result<(), StorageError> {
+        let path = self.path(from);
+        let renamed = self.disk.rename(&path, &self.path(to));
+        renamed.context("rename", &path)
+    }
+
+    /// Removes a file that may be missing.
+    pub(crate) fn remove(&self, path: &Path) -> Result<(), StorageError> {
+        match self.disk.remove_file(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            result => result.context("remove", path),
+        }
+    }
+
+    pub(crate) fn sync_directory(&self) -> Result<(), StorageError> {
+        let synced = self.disk.sync_directory(&self.directory);
+        synced.context("sync", &self.directory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_kafkas() {
+        let check = |name: &str, expected: Option<FileName>| {
+            assert_eq!(FileName::parse(name), expected, "{name}");
+            if let Some(expected) = expected {
+                assert_eq!(expected.to_string(), name);
+            }
+        };
+        let log = FileName::new(4711, FileKind::Log);
+        check("00000000000000004711.log", Some(log));
+        let name = "00000000000000004711.log.swap";
+        check(name, Some(log.in_state(FileState::Swap)));
+        let snapshot = FileName::new(i64::MAX, FileKind::ProducerSnapshot);
+        check("09223372036854775807.snapshot", Some(snapshot));
+        let index = FileName::new(0, FileKind::TransactionIndex);
+        let name = "00000000000000000000.txnindex.deleted";
+        check(name, Some(index.in_state(FileState::Deleted)));
+        check("4711.log", None);
+        check("00000000000000004711.log.tmp", None);
+        check("99999999999999999999.log", None);
+        check("0000000000000000-711.log", None);
+        check("leader-epoch-checkpoint", None);
+        check("partition.metadata", None);
+    }
+}

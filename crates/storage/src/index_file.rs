@@ -1,0 +1,332 @@
+//! A file of entries of one size in ascending order, only ever appended to: what the offset index
+//! and the time index have in common.
+//!
+//! ```text
+//!   file on disk                       in memory
+//!   [entry][entry] ... [entry]         [entry][entry]  tail
+//!    0                  written_count                  written_count + tail.len()
+//! ```
+//!
+//! Entries collect in a short tail and reach the file together, so most appends to a log make no
+//! system call for its indexes. A lookup first asks the tail, then searches the file by halves.
+//! The file is opened when it is first needed and may be closed at any time.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::error::{Context, StorageError};
+use crate::file_name::{FileKind, FileName, PartitionFiles};
+
+/// Entries that are kept in memory before they are written: at most 768 bytes per index.
+const TAIL_COUNT_MAX: usize = 64;
+/// The search by halves ends when this many entries are left, which are read at once.
+const BLOCK_COUNT: u32 = 256;
+
+/// Size of the largest entry.
+const ENTRY_SIZE_MAX_BYTES: usize = 34;
+
+/// An entry of an index.
+pub(crate) trait IndexEntry: Copy + std::fmt::Debug + PartialEq {
+    const KIND: FileKind;
+    const SIZE_BYTES: usize;
+    /// Reads the entry of exactly `SIZE_BYTES`.
+    fn decode(bytes: &[u8]) -> Option<Self>;
+    fn encode(&self, bytes: &mut Vec<u8>);
+}
+
+/// An index of one segment.
+#[derive(Debug)]
+pub(crate) struct IndexFile<D: Disk, E> {
+    file: OnceLock<Arc<D::File>>,
+    written_count: u32,
+    tail: Vec<E>,
+    last: Option<E>,
+}
+
+/// What a lookup has to ask when memory does not answer: the written part of an index.
+#[derive(Debug)]
+pub(crate) struct WrittenEntries<D: Disk> {
+    file: Arc<D::File>,
+    count: u32,
+}
+
+/// Answer of the part of an index that is in memory.
+#[derive(Debug)]
+pub(crate) enum Lookup<D: Disk, E> {
+    /// The entry, if there is one at all.
+    Found(Option<E>),
+    /// It is in the file, if anywhere.
+    Search(WrittenEntries<D>),
+}
+
+impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
+    /// The index of a new segment. No file is made before there are entries.
+    pub(crate) const fn empty() -> Self {
+        Self {
+            file: OnceLock::new(),
+            written_count: 0,
+            tail: Vec::new(),
+            last: None,
+        }
+    }
+
+    /// An empty index in place of the file that is there.
+    pub(crate) fn replace(
+        files: &PartitionFiles<D>,
+        base_offset: i64,
+    ) -> Result<Self, StorageError> {
+        let index = Self::empty();
+        let file = files.open(FileName::new(base_offset, E::KIND), OpenMode::Replace)?;
+        index.file.get_or_init(|| Arc::new(file));
+        Ok(index)
+    }
+
+    /// The index of an existing segment; `Err` holds what is wrong with the file.
+    pub(crate) fn load(
+        files: &PartitionFiles<D>,
+        base_offset: i64,
+    ) -> Result<Result<Self, String>, StorageError> {
+        let name = FileName::new(base_offset, E::KIND);
+        let path = files.path(name);
+        let file = match files.disk.open(&path, OpenMode::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Err("it is missing".to_owned()));
+            }
+            result => result.context("open", &path)?,
+        };
+        let length = file.length().context("read", &path)?;
+        let count = length / E::SIZE_BYTES as u64;
+        let Some(written_count) = u32::try_from(count)
+            .ok()
+            .filter(|_| length % E::SIZE_BYTES as u64 == 0)
+        else {
+            let reason = format!("its length {length} is no multiple of {}", E::SIZE_BYTES);
+            return Ok(Err(reason));
+        };
+        let last = match written_count.checked_sub(1) {
+            None => None,
+            Some(at) => Some(read_entry(&file, at).context("read", &path)?),
+        };
+        Ok(Ok(Self {
+            file: OnceLock::new(),
+            written_count,
+            tail: Vec::new(),
+            last,
+        }))
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.written_count + self.tail.len() as u32
+    }
+
+    pub(crate) const fn last(&self) -> Option<E> {
+        self.last
+    }
+
+    /// Adds an entry in memory; [`Self::write_tail_if_long`] takes it from there.
+    pub(crate) fn push(&mut self, entry: E) {
+        self.tail.push(entry);
+        self.last = Some(entry);
+    }
+
+    pub(crate) fn write_tail_if_long(
+        &mut self,
+        files: &PartitionFiles<D>,
+        base_offset: i64,
+    ) -> Result<(), StorageError> {
+        match self.tail.len() >= TAIL_COUNT_MAX {
+            true => self.write_tail(files, base_offset),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes what is only in memory. The file exists afterwards, even for an index without
+    /// entries: Kafka rebuilds a segment that lacks it.
+    pub(crate) fn write_tail(
+        &mut self,
+        files: &PartitionFiles<D>,
+        base_offset: i64,
+    ) -> Result<(), StorageError> {
+        if self.tail.is_empty() && self.written_count > 0 {
+            return Ok(());
+        }
+        let name = FileName::new(base_offset, E::KIND);
+        let file = match self.file.get() {
+            Some(file) => file,
+            None => {
+                let file = Arc::new(files.open(name, OpenMode::Create)?);
+                self.file.get_or_init(|| file)
+            }
+        };
+        if self.tail.is_empty() {
+            return Ok(());
+        }
+        let mut bytes = Vec::with_capacity(self.tail.len() * E::SIZE_BYTES);
+        for entry in &self.tail {
+            entry.encode(&mut bytes);
+        }
+        let position = u64::from(self.written_count) * E::SIZE_BYTES as u64;
+        let written = file.write_at(&bytes, position);
+        written.context("write", &files.path(name))?;
+        self.written_count += self.tail.len() as u32;
+        self.tail.clear();
+        Ok(())
+    }
+
+    /// The last entry for which `precedes` holds, which must hold for a prefix of the entries.
+    pub(crate) fn lookup(
+        &self,
+        files: &PartitionFiles<D>,
+        base_offset: i64,
+        precedes: impl Fn(&E) -> bool,
+    ) -> Result<Lookup<D, E>, StorageError> {
+        let in_tail = self.tail.partition_point(&precedes);
+        if let Some(at) = in_tail.checked_sub(1) {
+            return Ok(Lookup::Found(Some(self.tail[at])));
+        }
+        if self.written_count == 0 {
+            return Ok(Lookup::Found(None));
+        }
+        Ok(Lookup::Search(WrittenEntries {
+            file: self.open_file(files, base_offset)?,
+            count: self.written_count,
+        }))
+    }
+
+    /// Passes the entries on, from the first one for which `precedes` does not hold, until
+    /// `take` returns false.
+    pub(crate) fn visit_from(
+        &self,
+        files: &PartitionFiles<D>,
+        base_offset: i64,
+        precedes: impl Fn(&E) -> bool,
+        mut take: impl FnMut(&E) -> bool,
+    ) -> Result<(), StorageError> {
+        if self.written_count > 0 {
+            let path = files.path(FileName::new(base_offset, E::KIND));
+            let written = WrittenEntries::<D> {
+                file: self.open_file(files, base_offset)?,
+                count: self.written_count,
+            };
+            let (mut at, _) = written.search(&precedes).context("read", &path)?;
+            while at < self.written_count {
+                let block: Vec<E> = written.block(at).context("read", &path)?;
+                at += block.len() as u32;
+                if !block.iter().all(&mut take) {
+                    return Ok(());
+                }
+            }
+        }
+        let in_tail = self.tail.partition_point(&precedes);
+        self.tail[in_tail..].iter().all(take);
+        Ok(())
+    }
+
+    /// Keeps the prefix of entries for which `kept` holds.
+    pub(crate) fn truncate(
+        &mut self,
+        files: &PartitionFiles<D>,
+        base_offset: i64,
+        kept: impl Fn(&E) -> bool,
+    ) -> Result<(), StorageError> {
+        let in_tail = self.tail.partition_point(&kept);
+        self.tail.truncate(in_tail);
+        if let Some(last) = self.tail.last() {
+            self.last = Some(*last);
+            return Ok(());
+        }
+        self.last = None;
+        if self.written_count > 0 {
+            let path = files.path(FileName::new(base_offset, E::KIND));
+            let file = self.open_file(files, base_offset)?;
+            let written = WrittenEntries::<D> {
+                file: file.clone(),
+                count: self.written_count,
+            };
+            let (count, last) = written.search(&kept).context("read", &path)?;
+            if count < self.written_count {
+                let length = u64::from(count) * E::SIZE_BYTES as u64;
+                file.truncate(length).context("truncate", &path)?;
+            }
+            self.written_count = count;
+            self.last = last;
+        }
+        Ok(())
+    }
+
+    /// The file, which exists once the tail has been written: what a flush has to sync.
+    pub(crate) fn open_file(
+        &self,
+        files: &PartitionFiles<D>,
+        base_offset: i64,
+    ) -> Result<Arc<D::File>, StorageError> {
+        if let Some(file) = self.file.get() {
+            return Ok(file.clone());
+        }
+        let name = FileName::new(base_offset, E::KIND);
+        let file = Arc::new(files.open(name, OpenMode::Write)?);
+        Ok(self.file.get_or_init(|| file).clone())
+    }
+
+    /// Closes the file; the next use opens it again.
+    pub(crate) fn close_file(&mut self) {
+        self.file.take();
+    }
+}
+
+impl<D: Disk> WrittenEntries<D> {
+    /// How many entries are in the prefix for which `precedes` holds, and the last of them.
+    pub(crate) fn search<E: IndexEntry>(
+        &self,
+        precedes: impl Fn(&E) -> bool,
+    ) -> io::Result<(u32, Option<E>)> {
+        let (mut low, mut high) = (0, self.count);
+        while high - low > BLOCK_COUNT {
+            let middle = low + (high - low) / 2;
+            match precedes(&read_entry(&*self.file, middle)?) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        // The entry before `low` may be the one that is looked for.
+        let first = low.saturating_sub(1);
+        let mut bytes = vec![0; (high - first) as usize * E::SIZE_BYTES];
+        let position = u64::from(first) * E::SIZE_BYTES as u64;
+        if self.file.read_full_at(&mut bytes, position)? < bytes.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut found = (first, None);
+        for entry in bytes.chunks_exact(E::SIZE_BYTES) {
+            let entry = E::decode(entry).ok_or(io::ErrorKind::InvalidData)?;
+            if !precedes(&entry) {
+                break;
+            }
+            found = (found.0 + 1, Some(entry));
+        }
+        Ok(found)
+    }
+
+    /// Up to a block of entries from the one at `at` on; none at the end.
+    fn block<E: IndexEntry>(&self, at: u32) -> io::Result<Vec<E>> {
+        let count = self.count.saturating_sub(at).min(BLOCK_COUNT);
+        let mut bytes = vec![0; count as usize * E::SIZE_BYTES];
+        let position = u64::from(at) * E::SIZE_BYTES as u64;
+        if self.file.read_full_at(&mut bytes, position)? < bytes.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let entries = bytes.chunks_exact(E::SIZE_BYTES).map(E::decode);
+        let entries: Option<Vec<E>> = entries.collect();
+        entries.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+}
+
+fn read_entry<E: IndexEntry>(file: &impl DiskFile, at: u32) -> io::Result<E> {
+    let mut bytes = [0; ENTRY_SIZE_MAX_BYTES];
+    let bytes = &mut bytes[..E::SIZE_BYTES];
+    let position = u64::from(at) * E::SIZE_BYTES as u64;
+    if file.read_full_at(bytes, position)? < E::SIZE_BYTES {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    E::decode(bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}

@@ -1,0 +1,408 @@
+//! The log of one partition: [`Log`].
+//!
+//! ```text
+//!   append_as_leader, append_as_follower ──> [segment][segment][active segment]
+//!   read, offset_for_timestamp …         <──      └─ FileSlice, offsets
+//!   delete_old_segments, truncate_to     ──> fewer segments
+//!   begin_flush ──> Flush::sync (without the log) ──> complete_flush
+//! ```
+//!
+//! `log_start_offset <= recovery_point <= log_end_offset` but for a start that is moved ahead of
+//! what is flushed. Whoever owns the log locks it; calls that write take `&mut self`.
+
+mod append;
+mod directory;
+mod flush;
+mod lookup;
+mod read;
+mod retain;
+mod truncate;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::{TopicPartition, Uuid};
+
+use crate::atomic_file::{replace_file, replace_file_without_sync};
+use crate::config::LogConfig;
+use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::error::{Context, FileError, StorageError};
+use crate::file_name::{FileKind, FileName, PartitionFiles};
+use crate::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
+use crate::partition_metadata::{
+    PARTITION_METADATA, read_partition_metadata, write_partition_metadata,
+};
+use crate::producer_state::ProducerState;
+use crate::recovery::{OpenError, RecoveryEvent, recover};
+use crate::segment::Segment;
+use crate::stored_batch::StoredBatch;
+
+pub use append::{AppendError, AppendOptions, Appended};
+pub use flush::Flush;
+pub use lookup::TimestampOffset;
+pub use read::{LogSlice, PreparedRead, ReadError};
+pub use retain::DeletedSegments;
+pub use truncate::TruncateError;
+
+/// What it takes to open a log.
+#[derive(Debug, Clone)]
+pub struct LogOpening<D> {
+    /// The disk.
+    pub disk: D,
+    /// The partition's directory.
+    pub directory: PathBuf,
+    /// The partition.
+    pub topic_partition: TopicPartition,
+    /// The topic's id, for directories that do not say.
+    pub topic_id: Option<Uuid>,
+    /// The settings.
+    pub config: Arc<LogConfig>,
+    /// From the log directory's checkpoint; 0 if it is not listed.
+    pub log_start_offset: i64,
+    /// From the log directory's checkpoint; 0 if it is not listed.
+    pub recovery_point: i64,
+    /// Whether the log directory bears the mark of an orderly shutdown.
+    pub is_clean: bool,
+    /// The time.
+    pub now_ms: i64,
+}
+
+impl<D> LogOpening<D> {
+    /// A log with default settings, of which nothing is known.
+    pub fn new(disk: D, directory: PathBuf, topic_partition: TopicPartition) -> Self {
+        Self {
+            disk,
+            directory,
+            topic_partition,
+            topic_id: None,
+            config: Arc::default(),
+            log_start_offset: 0,
+            recovery_point: 0,
+            is_clean: false,
+            now_ms: 0,
+        }
+    }
+}
+
+/// A log with what opening it has mended.
+#[derive(Debug)]
+pub struct OpenedLog<D: Disk> {
+    /// The log.
+    pub log: Log<D>,
+    /// For the operator's log, in order.
+    pub events: Vec<RecoveryEvent>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LogState {
+    /// Takes appends.
+    Open,
+    /// A write or sync has failed: what is on the disk is not known, so nothing is added to it.
+    Failed,
+    /// Closed in order.
+    Closed,
+}
+
+/// The log of one partition on `D`.
+#[derive(Debug)]
+pub struct Log<D: Disk> {
+    topic_partition: TopicPartition,
+    topic_id: Option<Uuid>,
+    files: PartitionFiles<D>,
+    config: Arc<LogConfig>,
+    state: LogState,
+    /// Ascending, never empty; the last one is active.
+    segments: Vec<Segment<D>>,
+    log_start_offset: i64,
+    log_end_offset: i64,
+    /// Everything below is durable.
+    recovery_point: i64,
+    size_bytes: u64,
+    leader_epochs: LeaderEpochs,
+    producer_state: ProducerState,
+    /// Offsets of producer snapshots.
+    snapshots: BTreeSet<i64>,
+    /// What a flush has to make durable beside the batches.
+    unsynced: flush::Unsynced,
+    /// Truncations so far: a flush that began before one says nothing about what follows.
+    truncation_count: u64,
+    /// Whether anything was written since the log was opened.
+    is_modified: bool,
+    last_flush_ms: i64,
+    deleted_files: Vec<retain::DeletedFiles>,
+    /// Descriptions of the batches of one append; kept for its capacity.
+    batches: Vec<StoredBatch>,
+}
+
+impl<D: Disk> Log<D> {
+    /// Makes a log in a new directory; its parent exists. Durable with its first flush.
+    pub fn create(opening: LogOpening<D>) -> Result<Self, StorageError> {
+        let files = PartitionFiles {
+            disk: opening.disk,
+            directory: opening.directory.into(),
+        };
+        let made = files.disk.create_directory(&files.directory);
+        made.context("create", &files.directory)?;
+        if let Some(topic_id) = opening.topic_id {
+            write_partition_metadata(&files.disk, &files.directory, topic_id)?;
+        }
+        let start = opening.log_start_offset;
+        let segment = Segment::create(&files, start, opening.now_ms)?;
+        Ok(Self {
+            topic_partition: opening.topic_partition,
+            topic_id: opening.topic_id,
+            files,
+            config: opening.config,
+            state: LogState::Open,
+            segments: vec![segment],
+            log_start_offset: start,
+            log_end_offset: start,
+            recovery_point: start,
+            size_bytes: 0,
+            leader_epochs: LeaderEpochs::default(),
+            producer_state: ProducerState::empty(start),
+            snapshots: BTreeSet::new(),
+            unsynced: flush::Unsynced::of_new_log(opening.topic_id.is_some()),
+            truncation_count: 0,
+            is_modified: true,
+            last_flush_ms: opening.now_ms,
+            deleted_files: Vec::new(),
+            batches: Vec::new(),
+        })
+    }
+
+    /// Opens the log of an existing directory.
+    pub fn open(opening: LogOpening<D>) -> Result<OpenedLog<D>, OpenError> {
+        let files = PartitionFiles {
+            disk: opening.disk.clone(),
+            directory: opening.directory.as_path().into(),
+        };
+        let recovered = recover(&files, &opening)?;
+        let mut events = recovered.events;
+        let (topic_id, is_topic_id_new) = open_topic_id(&files, opening.topic_id, &mut events)?;
+        let sizes = recovered.segments.iter().map(Segment::size_bytes);
+        let log_end_offset = recovered.log_end_offset;
+        let mut log = Self {
+            topic_partition: opening.topic_partition,
+            topic_id,
+            config: opening.config,
+            state: LogState::Open,
+            size_bytes: sizes.map(u64::from).sum(),
+            segments: recovered.segments,
+            log_start_offset: recovered.log_start_offset,
+            log_end_offset,
+            recovery_point: match opening.is_clean {
+                true => log_end_offset,
+                false => opening.recovery_point.min(log_end_offset),
+            },
+            leader_epochs: recovered.leader_epochs,
+            producer_state: recovered.producer_state,
+            snapshots: recovered.snapshots,
+            unsynced: flush::Unsynced::of_opened_log(is_topic_id_new),
+            truncation_count: 0,
+            is_modified: !opening.is_clean || !events.is_empty(),
+            last_flush_ms: opening.now_ms,
+            deleted_files: Vec::new(),
+            batches: Vec::new(),
+            files,
+        };
+        for base_offset in recovered.dropped {
+            log.schedule_removal(FileName::new(base_offset, FileKind::Log), opening.now_ms);
+        }
+        if log.is_modified {
+            log.write_leader_epochs()?;
+        }
+        Ok(OpenedLog { log, events })
+    }
+
+    /// The partition.
+    pub const fn topic_partition(&self) -> &TopicPartition {
+        &self.topic_partition
+    }
+
+    /// The topic's id, if the directory knows it.
+    pub const fn topic_id(&self) -> Option<Uuid> {
+        self.topic_id
+    }
+
+    /// The partition's directory.
+    pub fn directory(&self) -> &Path {
+        &self.files.directory
+    }
+
+    /// The settings.
+    pub const fn config(&self) -> &Arc<LogConfig> {
+        &self.config
+    }
+
+    /// Changes the settings; they hold from the next call on.
+    pub fn set_config(&mut self, config: Arc<LogConfig>) {
+        self.config = config;
+    }
+
+    /// Offset of the first record that readers may see.
+    pub const fn log_start_offset(&self) -> i64 {
+        self.log_start_offset
+    }
+
+    /// Offset of the next record.
+    pub const fn log_end_offset(&self) -> i64 {
+        self.log_end_offset
+    }
+
+    /// Everything below is durable; goes to the log directory's checkpoint.
+    pub const fn recovery_point(&self) -> i64 {
+        self.recovery_point
+    }
+
+    /// Size of all log files.
+    pub const fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// How many segments there are.
+    pub fn segment_count(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Base offset of the active segment.
+    pub fn active_segment_base_offset(&self) -> i64 {
+        self.active().base_offset()
+    }
+
+    /// Whether a write or sync has failed, so that nothing more is written.
+    pub fn is_failed(&self) -> bool {
+        self.state == LogState::Failed
+    }
+
+    /// The history of leader epochs.
+    pub const fn leader_epochs(&self) -> &LeaderEpochs {
+        &self.leader_epochs
+    }
+
+    /// The producers.
+    pub const fn producer_state(&self) -> &ProducerState {
+        &self.producer_state
+    }
+
+    /// The producers, for what concerns no batch: verification, expiry, the high watermark.
+    pub const fn producer_state_mut(&mut self) -> &mut ProducerState {
+        &mut self.producer_state
+    }
+
+    /// Notes that the leader of `leader_epoch` writes from `start_offset` on.
+    pub fn assign_leader_epoch(
+        &mut self,
+        leader_epoch: i32,
+        start_offset: i64,
+    ) -> Result<(), StorageError> {
+        match self.leader_epochs.assign(leader_epoch, start_offset) {
+            true => {
+                let written = self.write_leader_epochs();
+                self.poison_on_error(written)
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Closes files that have not been used since the last call; called now and then it keeps
+    /// the open files of idle partitions few.
+    pub fn close_idle_files(&mut self) {
+        for segment in &mut self.segments {
+            segment.close_idle_files();
+        }
+    }
+
+    fn active(&self) -> &Segment<D> {
+        self.segments.last().expect("a log has a segment")
+    }
+
+    /// Position in `segments` of the one that holds `offset`, or would.
+    fn segment_at(&self, offset: i64) -> usize {
+        let after = self
+            .segments
+            .partition_point(|segment| segment.base_offset() <= offset);
+        after.saturating_sub(1)
+    }
+
+    /// Takes the log out of service when `result` is a failure.
+    fn poison_on_error<T>(&mut self, result: Result<T, StorageError>) -> Result<T, StorageError> {
+        if result.is_err() {
+            self.state = LogState::Failed;
+        }
+        result
+    }
+
+    /// Starts a segment at `base_offset`, which is the log's end or above.
+    fn roll(&mut self, base_offset: i64, now_ms: i64) -> Result<(), StorageError> {
+        if self.active().size_bytes() == 0 && self.active().base_offset() == base_offset {
+            return Ok(());
+        }
+        let active = self.segments.last_mut().expect("a log has a segment");
+        active.seal(&self.files)?;
+        self.producer_state.set_end_offset(base_offset);
+        self.write_snapshot()?;
+        let segment = Segment::create(&self.files, base_offset, now_ms)?;
+        self.segments.push(segment);
+        self.unsynced.add_directory();
+        Ok(())
+    }
+
+    /// Writes the producer state at its end offset, unless that has been done.
+    fn write_snapshot(&mut self) -> Result<(), StorageError> {
+        let offset = self.producer_state.end_offset();
+        if self.snapshots.contains(&offset) {
+            return Ok(());
+        }
+        let name = FileName::new(offset, FileKind::ProducerSnapshot);
+        let file = self.files.open(name, OpenMode::Replace)?;
+        let written = file.write_at(&self.producer_state.to_snapshot(), 0);
+        written.context("write", &self.files.path(name))?;
+        self.snapshots.insert(offset);
+        self.unsynced.add_file(name.to_string());
+        self.unsynced.add_directory();
+        Ok(())
+    }
+
+    fn write_leader_epochs(&mut self) -> Result<(), StorageError> {
+        let path = self.files.directory.join(LEADER_EPOCH_CHECKPOINT);
+        let text = self.leader_epochs.to_text();
+        replace_file_without_sync(&self.files.disk, &path, text.as_bytes())?;
+        self.unsynced.add_file(LEADER_EPOCH_CHECKPOINT.to_owned());
+        self.unsynced.add_directory();
+        Ok(())
+    }
+
+    /// Writes the leader epochs so that they are durable on return.
+    fn write_leader_epochs_durably(&mut self) -> Result<(), StorageError> {
+        let path = self.files.directory.join(LEADER_EPOCH_CHECKPOINT);
+        replace_file(
+            &self.files.disk,
+            &path,
+            self.leader_epochs.to_text().as_bytes(),
+        )
+    }
+}
+
+/// The topic id of the directory, or the one given if it has none; whether that is news to it.
+fn open_topic_id<D: Disk>(
+    files: &PartitionFiles<D>,
+    given: Option<Uuid>,
+    events: &mut Vec<RecoveryEvent>,
+) -> Result<(Option<Uuid>, bool), OpenError> {
+    match read_partition_metadata(&files.disk, &files.directory) {
+        Ok(Some(topic_id)) => return Ok((Some(topic_id), false)),
+        Ok(None) => {}
+        Err(FileError::Storage(error)) => return Err(error.into()),
+        Err(FileError::Damaged { file, reason }) => {
+            events.push(RecoveryEvent::DamagedFile { file, reason });
+        }
+    }
+    if let Some(topic_id) = given {
+        write_partition_metadata(&files.disk, &files.directory, topic_id)?;
+    } else {
+        files.remove(&files.directory.join(PARTITION_METADATA))?;
+    }
+    Ok((given, given.is_some()))
+}

@@ -1,0 +1,430 @@
+//! Adding batches at the end of a log, as its leader or as a replica of it.
+//!
+//! The leader assigns offsets and its epoch in the buffer that came from the socket and writes
+//! that buffer with one call. Nothing of the log's state changes before the write has succeeded,
+//! so a refused append leaves no trace; a failed write takes the log out of service.
+
+use record::batch::{BatchError, RecordBatch};
+use record::{Batches, RecordBatchMut, TimestampType};
+use thiserror::Error;
+
+use super::{Log, LogState};
+use crate::disk::Disk;
+use crate::error::StorageError;
+use crate::producer_state::{
+    AppendOrigin, AppendRules, BatchCheck, ProducerAppend, ProducerBatch, ProducerError,
+    VerificationGuard,
+};
+use crate::segment::RollQuestion;
+use crate::stored_batch::StoredBatch;
+use crate::transaction_marker::transaction_marker;
+
+/// From this transaction version on, each transaction has an epoch of its own.
+const EPOCH_PER_TRANSACTION_VERSION: i16 = 2;
+
+/// Who appends, in which epoch, at which time.
+#[derive(Debug, Clone, Copy)]
+pub struct AppendOptions {
+    /// Who appends.
+    pub origin: AppendOrigin,
+    /// Epoch of the leader, which every batch is stamped with.
+    pub leader_epoch: i32,
+    /// The time.
+    pub now_ms: i64,
+    /// Proof that the transaction of a first batch is known to its coordinator.
+    pub verification: Option<VerificationGuard>,
+    /// Transaction version of the markers in the batches, as `WriteTxnMarkers` gives it.
+    pub transaction_version: i16,
+}
+
+impl AppendOptions {
+    /// What a producer has sent.
+    pub const fn client(leader_epoch: i32, now_ms: i64) -> Self {
+        Self {
+            origin: AppendOrigin::Client,
+            leader_epoch,
+            now_ms,
+            verification: None,
+            transaction_version: 0,
+        }
+    }
+
+    /// Records of a coordinator of this broker, and transaction markers.
+    pub const fn coordinator(leader_epoch: i32, now_ms: i64) -> Self {
+        Self {
+            origin: AppendOrigin::Coordinator,
+            ..Self::client(leader_epoch, now_ms)
+        }
+    }
+}
+
+/// What has been appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// Offset of the first record.
+    pub base_offset: i64,
+    /// Offset of the last record.
+    pub last_offset: i64,
+    /// The time of append, for topics that keep it and for duplicates; -1 otherwise.
+    pub log_append_time_ms: i64,
+    /// Where the log starts.
+    pub log_start_offset: i64,
+    /// The batch was in the log already; nothing was written.
+    pub is_duplicate: bool,
+    /// A segment has been closed; a flush in the background makes recovery faster.
+    pub has_rolled: bool,
+    /// `flush.messages` asks for a flush.
+    pub is_flush_due: bool,
+}
+
+/// Batches were not appended.
+#[derive(Debug, Error)]
+pub enum AppendError {
+    /// A write failed. The log takes no more appends.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A write failed earlier, or the log is closed.
+    #[error("the log takes no appends")]
+    Offline,
+    /// The bytes are not batches.
+    #[error("the batch is corrupt: {0}")]
+    Corrupt(#[from] BatchError),
+    /// A batch does not match its checksum.
+    #[error("the crc of the batch at offset {base_offset} does not match")]
+    CorruptChecksum {
+        /// Its base offset.
+        base_offset: i64,
+    },
+    /// There is no batch, or one that ends before it starts.
+    #[error("the batch has no offsets")]
+    Empty,
+    /// A batch is larger than the topic allows.
+    #[error("the batch has {size_bytes} bytes, more than {max_bytes}")]
+    MessageTooLarge {
+        /// Its size.
+        size_bytes: usize,
+        /// `max.message.bytes`.
+        max_bytes: usize,
+    },
+    /// All batches together do not fit a segment.
+    #[error("the batches have {size_bytes} bytes, more than a segment of {max_bytes}")]
+    RecordListTooLarge {
+        /// Their size.
+        size_bytes: usize,
+        /// `segment.bytes`.
+        max_bytes: usize,
+    },
+    /// The producer may not append this.
+    #[error(transparent)]
+    Producer(#[from] ProducerError),
+    /// A replicated batch does not follow the end of the log.
+    #[error("offset {found} does not follow {expected}")]
+    UnexpectedOffset {
+        /// The batch's base offset.
+        found: i64,
+        /// The end of the log, or of the batch before.
+        expected: i64,
+    },
+}
+
+/// Batches that have passed all checks.
+#[derive(Debug)]
+struct Checked {
+    producers: ProducerAppend,
+    /// Set when the only batch is in the log already.
+    duplicate: Option<ProducerBatch>,
+}
+
+impl<D: Disk> Log<D> {
+    /// Appends one batch or several, whose records have been validated. Offsets, the leader
+    /// epoch and, where the topic asks for it, the time of append are written into `records`.
+    pub fn append_as_leader(
+        &mut self,
+        records: &mut [u8],
+        options: AppendOptions,
+    ) -> Result<Appended, AppendError> {
+        if self.state != LogState::Open {
+            return Err(AppendError::Offline);
+        }
+        let mut batches = std::mem::take(&mut self.batches);
+        batches.clear();
+        let appended = self
+            .prepare_as_leader(records, &options, &mut batches)
+            .and_then(|checked| self.append_checked(records, &batches, checked, options.now_ms));
+        batches.shrink_to(8);
+        self.batches = batches;
+        let log_append_time_ms = match self.config.timestamp_type {
+            TimestampType::CreateTime => -1,
+            TimestampType::LogAppendTime => options.now_ms,
+        };
+        appended.map(|appended| match appended.is_duplicate {
+            true => appended,
+            false => Appended {
+                log_append_time_ms,
+                ..appended
+            },
+        })
+    }
+
+    /// Appends batches of the leader, which has assigned everything. An incomplete batch at the
+    /// end is left out, and batches of epochs above `leader_epoch`, which are the next leader's.
+    pub fn append_as_follower(
+        &mut self,
+        records: &[u8],
+        leader_epoch: i32,
+        now_ms: i64,
+    ) -> Result<Appended, AppendError> {
+        if self.state != LogState::Open {
+            return Err(AppendError::Offline);
+        }
+        let mut batches = std::mem::take(&mut self.batches);
+        batches.clear();
+        let appended = self
+            .prepare_as_follower(records, leader_epoch, &mut batches)
+            .and_then(|(length, checked)| {
+                self.append_checked(&records[..length], &batches, checked, now_ms)
+            });
+        batches.shrink_to(8);
+        self.batches = batches;
+        appended
+    }
+
+    fn prepare_as_leader(
+        &self,
+        records: &mut [u8],
+        options: &AppendOptions,
+        batches: &mut Vec<StoredBatch>,
+    ) -> Result<Checked, AppendError> {
+        self.check_sizes(records)?;
+        let rules = AppendRules {
+            origin: options.origin,
+            verification: options.verification,
+            is_verification_required: self.config.verify_transactions,
+            is_epoch_raised_by_marker: options.transaction_version >= EPOCH_PER_TRANSACTION_VERSION,
+        };
+        let mut producers = ProducerAppend::default();
+        let mut next_offset = self.log_end_offset;
+        let mut position = 0;
+        let mut rest = records;
+        while !rest.is_empty() {
+            let size_bytes = RecordBatch::parse(rest)?.0.size_in_bytes();
+            let (bytes, tail) = rest.split_at_mut(size_bytes);
+            rest = tail;
+            let (mut batch, _) = RecordBatchMut::parse(bytes)?;
+            batch.set_base_offset(next_offset);
+            batch.set_partition_leader_epoch(options.leader_epoch);
+            if self.config.timestamp_type == TimestampType::LogAppendTime {
+                batch.set_max_timestamp(TimestampType::LogAppendTime, options.now_ms);
+            }
+            let (batch, _) = RecordBatch::parse(bytes)?;
+            let stored = StoredBatch::parse(batch.bytes(), position)?;
+            if stored.last_offset < next_offset {
+                return Err(AppendError::Empty);
+            }
+            let marker = transaction_marker(&batch);
+            match self
+                .producer_state
+                .check(&stored, marker, &rules, &mut producers)?
+            {
+                BatchCheck::New => {}
+                BatchCheck::Duplicate(duplicate) => {
+                    return Ok(Checked {
+                        producers,
+                        duplicate: Some(duplicate),
+                    });
+                }
+            }
+            next_offset = stored.last_offset + 1;
+            position = stored.end_position();
+            batches.push(stored);
+        }
+        Ok(Checked {
+            producers,
+            duplicate: None,
+        })
+    }
+
+    fn check_sizes(&self, records: &[u8]) -> Result<(), AppendError> {
+        let mut batches = Batches::new(records);
+        for batch in batches.by_ref() {
+            let size_bytes = batch?.size_in_bytes();
+            let max_bytes = self.config.max_message_bytes as usize;
+            if size_bytes > max_bytes {
+                return Err(AppendError::MessageTooLarge {
+                    size_bytes,
+                    max_bytes,
+                });
+            }
+        }
+        if !batches.rest().is_empty() {
+            return Err(BatchError::Truncated.into());
+        }
+        self.check_total_size(records.len())
+    }
+
+    fn check_total_size(&self, size_bytes: usize) -> Result<(), AppendError> {
+        let max_bytes = self.config.segment_bytes as usize;
+        match size_bytes {
+            0 => Err(AppendError::Empty),
+            size_bytes if size_bytes > max_bytes => Err(AppendError::RecordListTooLarge {
+                size_bytes,
+                max_bytes,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks replicated batches; also returns how many bytes of them are appended.
+    fn prepare_as_follower(
+        &self,
+        records: &[u8],
+        leader_epoch: i32,
+        batches: &mut Vec<StoredBatch>,
+    ) -> Result<(usize, Checked), AppendError> {
+        let mut producers = ProducerAppend::default();
+        let mut next_offset = self.log_end_offset;
+        let mut length = 0;
+        for batch in Batches::new(records) {
+            let batch: RecordBatch<'_> = batch?;
+            if batch.partition_leader_epoch() > leader_epoch {
+                break;
+            }
+            let base_offset = batch.base_offset();
+            if !batch.is_crc_valid() {
+                return Err(AppendError::CorruptChecksum { base_offset });
+            }
+            let stored = StoredBatch::parse(batch.bytes(), length as u64)?;
+            if base_offset < next_offset {
+                return Err(AppendError::UnexpectedOffset {
+                    found: base_offset,
+                    expected: next_offset,
+                });
+            }
+            if stored.last_offset < base_offset {
+                return Err(AppendError::Empty);
+            }
+            let marker = transaction_marker(&batch);
+            let rules = AppendRules::REPLICATION;
+            self.producer_state
+                .check(&stored, marker, &rules, &mut producers)?;
+            next_offset = stored.last_offset + 1;
+            length += batch.size_in_bytes();
+            batches.push(stored);
+        }
+        self.check_total_size(length)?;
+        let duplicate = None;
+        Ok((
+            length,
+            Checked {
+                producers,
+                duplicate,
+            },
+        ))
+    }
+
+    fn append_checked(
+        &mut self,
+        records: &[u8],
+        batches: &[StoredBatch],
+        checked: Checked,
+        now_ms: i64,
+    ) -> Result<Appended, AppendError> {
+        if let Some(duplicate) = checked.duplicate {
+            return Ok(Appended {
+                base_offset: duplicate.base_offset(),
+                last_offset: duplicate.last_offset,
+                log_append_time_ms: duplicate.timestamp_ms,
+                log_start_offset: self.log_start_offset,
+                is_duplicate: true,
+                has_rolled: false,
+                is_flush_due: false,
+            });
+        }
+        let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
+            return Err(AppendError::Empty);
+        };
+        let (base_offset, last_offset) = (first.base_offset, last.last_offset);
+        let written = self.write(records, batches, checked.producers, now_ms);
+        let has_rolled = self.poison_on_error(written)?;
+        let unflushed_count = self.log_end_offset - self.recovery_point;
+        Ok(Appended {
+            base_offset,
+            last_offset,
+            log_append_time_ms: -1,
+            log_start_offset: self.log_start_offset,
+            is_duplicate: false,
+            has_rolled,
+            is_flush_due: unflushed_count >= self.config.flush_messages,
+        })
+    }
+
+    /// Writes checked batches and takes them into the state of the log; returns whether a segment
+    /// was closed for them.
+    fn write(
+        &mut self,
+        records: &[u8],
+        batches: &[StoredBatch],
+        producers: ProducerAppend,
+        now_ms: i64,
+    ) -> Result<bool, StorageError> {
+        let (first, last) = (&batches[0], &batches[batches.len() - 1]);
+        let question = RollQuestion {
+            size_bytes: records.len() as u32,
+            max_timestamp_ms: batches.iter().map(|b| b.max_timestamp).max().unwrap_or(-1),
+            last_offset: last.last_offset,
+            now_ms,
+            jitter_ms: self.jitter_ms(),
+        };
+        let is_full = self.active().is_full_for(&question, &self.config);
+        if is_full {
+            self.roll(first.base_offset.max(self.log_end_offset), now_ms)?;
+        }
+        self.is_modified = true;
+        let (files, config) = (&self.files, &self.config);
+        let active = self.segments.last_mut().expect("a log has a segment");
+        active.append(files, records, batches, config, now_ms)?;
+        self.size_bytes += records.len() as u64;
+        let mut is_epoch_new = false;
+        for batch in batches {
+            let leader_epoch = batch.partition_leader_epoch;
+            is_epoch_new |= self.leader_epochs.assign(leader_epoch, batch.base_offset);
+        }
+        if is_epoch_new {
+            self.write_leader_epochs()?;
+        }
+        let end_offset = last.last_offset + 1;
+        let aborted = self.producer_state.apply(producers, end_offset);
+        let active = self.segments.last_mut().expect("a log has a segment");
+        active.append_aborted(&self.files, &aborted)?;
+        self.log_end_offset = end_offset;
+        Ok(is_full)
+    }
+
+    /// How much earlier than `segment.ms` the active segment rolls: another part of
+    /// `segment.jitter.ms` for each segment of each partition, always the same for one of them.
+    fn jitter_ms(&self) -> i64 {
+        let jitter_max_ms = self.config.segment_jitter_ms.min(self.config.segment_ms);
+        if jitter_max_ms <= 0 {
+            return 0;
+        }
+        // FNV-1a.
+        let mut hash = 0xcbf2_9ce4_8422_2325u64;
+        let topic = self.topic_partition.topic.bytes();
+        let partition = self.topic_partition.partition.to_be_bytes();
+        let base_offset = self.active().base_offset().to_be_bytes();
+        for byte in topic.chain(partition).chain(base_offset) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        (hash % jitter_max_ms as u64) as i64
+    }
+
+    /// Starts a new segment now, whatever the old one holds; as an operator's request or before
+    /// all of the log is deleted.
+    pub fn roll_segment(&mut self, now_ms: i64) -> Result<(), AppendError> {
+        if self.state != LogState::Open {
+            return Err(AppendError::Offline);
+        }
+        let rolled = self.roll(self.log_end_offset, now_ms);
+        Ok(self.poison_on_error(rolled)?)
+    }
+}

@@ -1,0 +1,237 @@
+//! Making a log durable, without holding up those who append to it.
+//!
+//! ```text
+//!   log locked      begin_flush     which files, up to which offset
+//!   log unlocked    Flush::sync     the slow part
+//!   log locked      complete_flush  the recovery point moves
+//! ```
+//!
+//! Of the active segment only the batches are synced: a crash rebuilds its indexes anyhow. What
+//! belongs to closed segments is synced whole, and what has changed beside the segments: names,
+//! snapshots, epochs.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{Log, LogState};
+use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::error::{Context, StorageError};
+use crate::file_name::{FileKind, FileName};
+use crate::partition_metadata::PARTITION_METADATA;
+use crate::segment::NamedFile;
+
+/// Something beside the batches that is not durable yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum UnsyncedItem {
+    /// A small file of the partition's directory.
+    File(String),
+    /// The names in the partition's directory.
+    Directory,
+    /// The name of the partition's directory.
+    Parent,
+}
+
+/// What is not durable beside the batches, each with the number of the change that made it so.
+#[derive(Debug, Default)]
+pub(super) struct Unsynced {
+    items: Vec<(u64, UnsyncedItem)>,
+    change_count: u64,
+}
+
+impl Unsynced {
+    pub(super) fn of_new_log(has_topic_id: bool) -> Self {
+        let mut unsynced = Self::of_opened_log(has_topic_id);
+        unsynced.add_directory();
+        unsynced.add(UnsyncedItem::Parent);
+        unsynced
+    }
+
+    pub(super) fn of_opened_log(is_topic_id_new: bool) -> Self {
+        let mut unsynced = Self::default();
+        if is_topic_id_new {
+            unsynced.add_file(PARTITION_METADATA.to_owned());
+            unsynced.add_directory();
+        }
+        unsynced
+    }
+
+    pub(super) fn add_file(&mut self, name: String) {
+        self.add(UnsyncedItem::File(name));
+    }
+
+    pub(super) fn add_directory(&mut self) {
+        self.add(UnsyncedItem::Directory);
+    }
+
+    pub(super) fn add_parent(&mut self) {
+        self.add(UnsyncedItem::Parent);
+    }
+
+    fn add(&mut self, item: UnsyncedItem) {
+        self.change_count += 1;
+        match self.items.iter_mut().find(|(_, known)| *known == item) {
+            Some((change, _)) => *change = self.change_count,
+            None => self.items.push((self.change_count, item)),
+        }
+    }
+}
+
+/// Files to be synced, gathered by [`Log::begin_flush`].
+#[derive(Debug)]
+#[must_use = "the log is durable when this has been synced and completed"]
+pub struct Flush<D: Disk> {
+    disk: D,
+    /// What becomes durable, exclusive.
+    offset: i64,
+    truncation_count: u64,
+    change_count: u64,
+    now_ms: i64,
+    open_files: Vec<NamedFile<D>>,
+    directory: Arc<std::path::Path>,
+    small_files: Vec<PathBuf>,
+    /// The partition's, then its parent.
+    directories: Vec<PathBuf>,
+}
+
+impl<D: Disk> Flush<D> {
+    /// The offset up to which the log is durable afterwards, exclusive.
+    pub const fn offset(&self) -> i64 {
+        self.offset
+    }
+
+    /// Syncs the files; the log need not be locked.
+    pub fn sync(&self) -> Result<(), StorageError> {
+        for (name, file) in &self.open_files {
+            file.sync()
+                .context("sync", &self.directory.join(name.to_string()))?;
+        }
+        for path in &self.small_files {
+            match self.disk.open(path, OpenMode::Read) {
+                Ok(file) => file.sync().context("sync", path)?,
+                // Retention has removed it in the meantime.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(StorageError::new("open", path, error)),
+            }
+        }
+        for path in &self.directories {
+            match self.disk.sync_directory(path) {
+                // The partition is being deleted.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                result => result.context("sync", path)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<D: Disk> Log<D> {
+    /// Whether `flush.messages` or `flush.ms` asks for a flush.
+    pub fn is_flush_due(&self, now_ms: i64) -> bool {
+        let unflushed_count = self.log_end_offset - self.recovery_point;
+        let waited_ms = now_ms.saturating_sub(self.last_flush_ms);
+        unflushed_count > 0
+            && (unflushed_count >= self.config.flush_messages || waited_ms >= self.config.flush_ms)
+    }
+
+    /// Gathers what has to be synced for everything in the log to be durable.
+    pub fn begin_flush(&mut self, now_ms: i64) -> Result<Flush<D>, StorageError> {
+        let mut open_files = Vec::new();
+        let is_dirty = self.recovery_point < self.log_end_offset;
+        let first = self.segment_at(self.recovery_point);
+        let last = self.segments.len() - 1;
+        for (at, segment) in self.segments.iter().enumerate().skip(first) {
+            let name = FileName::new(segment.base_offset(), FileKind::Log);
+            if is_dirty {
+                open_files.push((name, segment.log_file(&self.files)?.clone()));
+            }
+            if at < last {
+                open_files.extend(segment.index_files(&self.files)?);
+            }
+        }
+        let mut flush = Flush {
+            disk: self.files.disk.clone(),
+            offset: self.log_end_offset,
+            truncation_count: self.truncation_count,
+            change_count: self.unsynced.change_count,
+            now_ms,
+            open_files,
+            directory: self.files.directory.clone(),
+            small_files: Vec::new(),
+            directories: Vec::new(),
+        };
+        for (_, item) in &self.unsynced.items {
+            match item {
+                UnsyncedItem::File(name) => {
+                    flush.small_files.push(self.files.directory.join(name));
+                }
+                UnsyncedItem::Directory => {
+                    flush
+                        .directories
+                        .insert(0, self.files.directory.to_path_buf());
+                }
+                UnsyncedItem::Parent => {
+                    let parent = self.files.directory.parent();
+                    flush
+                        .directories
+                        .extend(parent.map(|parent| parent.to_path_buf()));
+                }
+            }
+        }
+        Ok(flush)
+    }
+
+    /// Takes note of a flush's outcome; a failure takes the log out of service.
+    pub fn complete_flush(
+        &mut self,
+        flush: Flush<D>,
+        outcome: Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        self.poison_on_error(outcome)?;
+        self.unsynced
+            .items
+            .retain(|(change, _)| *change > flush.change_count);
+        // Offsets below the flushed one may have been given to other records since.
+        if flush.truncation_count == self.truncation_count {
+            self.recovery_point = self.recovery_point.max(flush.offset);
+        }
+        self.last_flush_ms = self.last_flush_ms.max(flush.now_ms);
+        Ok(())
+    }
+
+    /// Makes everything in the log durable.
+    pub fn flush(&mut self, now_ms: i64) -> Result<(), StorageError> {
+        let begun = self.begin_flush(now_ms);
+        let flush = self.poison_on_error(begun)?;
+        let outcome = flush.sync();
+        self.complete_flush(flush, outcome)
+    }
+
+    /// Completes and syncs all files, and takes no more appends. When all logs of a directory are
+    /// closed and its checkpoints written, it may bear the mark of an orderly shutdown.
+    pub fn close(&mut self, now_ms: i64) -> Result<(), StorageError> {
+        if self.state != LogState::Open {
+            return Ok(());
+        }
+        let closed = self.complete_files(now_ms);
+        self.poison_on_error(closed)?;
+        self.state = LogState::Closed;
+        Ok(())
+    }
+
+    fn complete_files(&mut self, now_ms: i64) -> Result<(), StorageError> {
+        let files = &self.files;
+        let active = self.segments.last_mut().expect("a log has a segment");
+        active.seal(files)?;
+        if !self.is_modified {
+            return Ok(());
+        }
+        let newest = self.snapshots.last().copied().unwrap_or(0);
+        if self.producer_state.end_offset() > newest {
+            self.write_snapshot()?;
+        }
+        self.unsynced.add_directory();
+        self.active().sync_indexes(&self.files)?;
+        self.flush(now_ms)
+    }
+}

@@ -1,0 +1,156 @@
+//! The old end of a log: which segments go, and what becomes of their files.
+//!
+//! A segment leaves the log at once; its files get the suffix `.deleted` and are removed after
+//! `file.delete.delay.ms`, so that slow readers who have yet to open them find them. The caller
+//! drives time.
+
+use super::{AppendError, Log};
+use crate::disk::Disk;
+use crate::error::StorageError;
+use crate::file_name::{FileKind, FileName, FileState};
+use crate::recovery::{mark_deleted, mark_segment_deleted};
+use crate::retention::{RetentionLog, RetentionReason, RetentionSegment, deletable_segments};
+
+/// Segments that have left a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeletedSegments {
+    /// Base offsets with the reasons.
+    pub segments: Vec<(i64, RetentionReason)>,
+    /// Where the log starts afterwards.
+    pub log_start_offset: i64,
+}
+
+/// Files to be removed later.
+#[derive(Debug)]
+pub(super) struct DeletedFiles {
+    name: FileName,
+    remove_at_ms: i64,
+}
+
+impl<D: Disk> Log<D> {
+    /// Moves the start of the log up, as `DeleteRecords` does and retention; the records below
+    /// are gone for readers at once. Returns whether it moved. An offset above the end of the log
+    /// is refused with `None`; that it is not above the high watermark is the caller's to check.
+    pub fn advance_log_start_offset(&mut self, offset: i64) -> Result<Option<bool>, StorageError> {
+        if offset > self.log_end_offset {
+            return Ok(None);
+        }
+        if offset <= self.log_start_offset {
+            return Ok(Some(false));
+        }
+        self.log_start_offset = offset;
+        self.producer_state.advance_log_start_offset(offset);
+        if self.leader_epochs.truncate_from_start(offset) {
+            let written = self.write_leader_epochs();
+            self.poison_on_error(written)?;
+        }
+        Ok(Some(true))
+    }
+
+    /// Removes segments that retention no longer keeps; only those below the high watermark.
+    pub fn delete_old_segments(
+        &mut self,
+        high_watermark: i64,
+        now_ms: i64,
+    ) -> Result<DeletedSegments, AppendError> {
+        let segments: Vec<RetentionSegment> = self
+            .segments
+            .iter()
+            .map(|segment| RetentionSegment {
+                base_offset: segment.base_offset(),
+                size_bytes: u64::from(segment.size_bytes()),
+                largest_timestamp_ms: segment.largest_timestamp_ms(),
+            })
+            .collect();
+        let log = RetentionLog {
+            log_start_offset: self.log_start_offset,
+            high_watermark,
+            log_end_offset: self.log_end_offset,
+            size_bytes: self.size_bytes,
+            now_ms,
+        };
+        let reasons = deletable_segments(&segments, &log, &self.config);
+        let bases = segments.iter().map(|segment| segment.base_offset);
+        let deleted: Vec<_> = bases.zip(reasons).collect();
+        if !deleted.is_empty() {
+            // There is always a segment to append to.
+            if deleted.len() == self.segments.len() {
+                self.roll_segment(now_ms)?;
+            }
+            let removed = self.remove_segments(0..deleted.len(), now_ms);
+            self.poison_on_error(removed)?;
+            let first_offset = self.segments[0].base_offset();
+            self.advance_log_start_offset(first_offset)?;
+        }
+        Ok(DeletedSegments {
+            segments: deleted,
+            log_start_offset: self.log_start_offset,
+        })
+    }
+
+    /// Takes segments out of the log and marks their files.
+    pub(super) fn remove_segments(
+        &mut self,
+        range: std::ops::Range<usize>,
+        now_ms: i64,
+    ) -> Result<(), StorageError> {
+        let removed: Vec<_> = self.segments.drain(range).collect();
+        for segment in removed {
+            let base_offset = segment.base_offset();
+            self.size_bytes -= u64::from(segment.size_bytes());
+            mark_segment_deleted(&self.files, base_offset)?;
+            self.schedule_removal(FileName::new(base_offset, FileKind::Log), now_ms);
+            self.remove_snapshot(base_offset, now_ms)?;
+        }
+        self.unsynced.add_directory();
+        Ok(())
+    }
+
+    fn remove_snapshot(&mut self, offset: i64, now_ms: i64) -> Result<(), StorageError> {
+        if self.snapshots.remove(&offset) {
+            let name = FileName::new(offset, FileKind::ProducerSnapshot);
+            mark_deleted(&self.files, name)?;
+            self.schedule_removal(name, now_ms);
+        }
+        Ok(())
+    }
+
+    /// Notes that the files of a segment, or a snapshot, are marked as deleted.
+    pub(super) fn schedule_removal(&mut self, name: FileName, now_ms: i64) {
+        self.deleted_files.push(DeletedFiles {
+            name: name.in_state(FileState::Deleted),
+            remove_at_ms: now_ms.saturating_add(self.config.file_delete_delay_ms),
+        });
+    }
+
+    /// When [`Self::remove_deleted_files`] has something to do next.
+    pub fn next_removal_ms(&self) -> Option<i64> {
+        self.deleted_files
+            .iter()
+            .map(|files| files.remove_at_ms)
+            .min()
+    }
+
+    /// Removes files whose delay is over.
+    pub fn remove_deleted_files(&mut self, now_ms: i64) -> Result<(), StorageError> {
+        while let Some(at) = self
+            .deleted_files
+            .iter()
+            .position(|files| files.remove_at_ms <= now_ms)
+        {
+            let DeletedFiles { name, .. } = self.deleted_files.swap_remove(at);
+            let kinds: &[FileKind] = match name.kind {
+                FileKind::ProducerSnapshot => &[FileKind::ProducerSnapshot],
+                _ => &FileKind::OF_SEGMENT,
+            };
+            for kind in kinds {
+                let path = self.files.path(FileName {
+                    kind: *kind,
+                    ..name
+                });
+                self.files.remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! The producer state at an offset, from the last snapshot before it and the batches in between.
+
+use std::collections::BTreeSet;
+
+use crate::checked_batches::CheckedBatches;
+use crate::disk::Disk;
+use crate::error::{Context, StorageError};
+use crate::file_name::{FileKind, FileName, PartitionFiles};
+use crate::producer_state::ProducerState;
+use crate::recovery::RecoveryEvent;
+use crate::segment::Segment;
+use crate::stored_batch::ScanError;
+
+/// Longer than the snapshot of any number of producers: 46 bytes each.
+const SNAPSHOT_LENGTH_MAX: u64 = 1 << 30;
+
+/// The state before `offset`, which no segment after `segments` is needed for. Snapshots that are
+/// damaged are removed and reported.
+pub(crate) fn producer_state_at<D: Disk>(
+    files: &PartitionFiles<D>,
+    segments: &[Segment<D>],
+    snapshots: &mut BTreeSet<i64>,
+    offset: i64,
+    events: &mut Vec<RecoveryEvent>,
+) -> Result<ProducerState, StorageError> {
+    let mut state = match latest_snapshot(files, snapshots, offset, events)? {
+        Some(state) => state,
+        None => ProducerState::empty(segments.first().map_or(offset, Segment::base_offset)),
+    };
+    for (at, segment) in segments.iter().enumerate() {
+        let next = segments.get(at + 1).map(Segment::base_offset);
+        if next.is_none_or(|next| next > state.end_offset()) {
+            replay_segment(files, segment, &mut state, offset)?;
+        }
+    }
+    state.set_end_offset(offset);
+    Ok(state)
+}
+
+/// Replays the batches of a segment between the state's end and `end_offset`.
+fn replay_segment<D: Disk>(
+    files: &PartitionFiles<D>,
+    segment: &Segment<D>,
+    state: &mut ProducerState,
+    end_offset: i64,
+) -> Result<(), StorageError> {
+    let name = FileName::new(segment.base_offset(), FileKind::Log);
+    let file = segment.log_file(files)?;
+    let mut batches = CheckedBatches::new(&**file, 0, u64::from(segment.size_bytes()));
+    loop {
+        match batches.next() {
+            Ok(Some(found)) if found.batch.last_offset < state.end_offset() => {}
+            Ok(Some(found)) if found.batch.base_offset < end_offset => {
+                state.replay(&found.batch, found.marker);
+            }
+            Ok(_) | Err(ScanError::Batch { .. }) => return Ok(()),
+            Err(ScanError::Io(error)) => {
+                return Err(StorageError::new("read", &files.path(name), error));
+            }
+        }
+    }
+}
+
+/// The newest snapshot that is not above `offset` and not damaged.
+fn latest_snapshot<D: Disk>(
+    files: &PartitionFiles<D>,
+    snapshots: &mut BTreeSet<i64>,
+    offset: i64,
+    events: &mut Vec<RecoveryEvent>,
+) -> Result<Option<ProducerState>, StorageError> {
+    while let Some(at) = snapshots.range(..=offset).next_back().copied() {
+        let path = files.path(FileName::new(at, FileKind::ProducerSnapshot));
+        let read = files.disk.read(&path, SNAPSHOT_LENGTH_MAX);
+        match ProducerState::from_snapshot(&read.context("read", &path)?, at) {
+            Ok(state) => return Ok(Some(state)),
+            Err(reason) => {
+                files.remove(&path)?;
+                snapshots.remove(&at);
+                events.push(RecoveryEvent::DamagedFile { file: path, reason });
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,98 @@
+//! Proofs that a transaction is known to its coordinator, held between asking the coordinator
+//! and appending the first batch.
+//!
+//! Without them a batch that was delayed beyond the end of its transaction would open one that
+//! nobody ends.
+
+use std::collections::BTreeMap;
+
+use super::ProducerError;
+use crate::stored_batch::StoredBatch;
+
+/// The proof, valid for one transaction of one producer in one partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VerificationGuard(u64);
+
+#[derive(Debug, Clone)]
+struct Verification {
+    guard: VerificationGuard,
+    producer_epoch: i16,
+    /// The least base sequence seen: a batch above it must not come first.
+    lowest_sequence: i32,
+    supports_epoch_bump: bool,
+    started_ms: i64,
+}
+
+/// The proofs of a partition, by producer id.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Verifications {
+    by_producer: BTreeMap<i64, Verification>,
+    guard_count: u64,
+}
+
+impl Verifications {
+    pub(super) fn start(
+        &mut self,
+        producer_id: i64,
+        producer_epoch: i16,
+        base_sequence: i32,
+        supports_epoch_bump: bool,
+        now_ms: i64,
+    ) -> VerificationGuard {
+        let guard = VerificationGuard(self.guard_count);
+        let verification = self.by_producer.entry(producer_id).or_insert_with(|| {
+            self.guard_count += 1;
+            Verification {
+                guard,
+                producer_epoch,
+                lowest_sequence: base_sequence,
+                supports_epoch_bump,
+                started_ms: now_ms,
+            }
+        });
+        if producer_epoch > verification.producer_epoch {
+            verification.producer_epoch = producer_epoch;
+            verification.lowest_sequence = base_sequence;
+        } else if producer_epoch == verification.producer_epoch {
+            verification.lowest_sequence = verification.lowest_sequence.min(base_sequence);
+        }
+        verification.guard
+    }
+
+    /// Whether `guard` is the proof for this producer.
+    pub(super) fn is_held(&self, producer_id: i64, guard: Option<VerificationGuard>) -> bool {
+        let held = self.by_producer.get(&producer_id).map(|held| held.guard);
+        held.is_some() && held == guard
+    }
+
+    /// Whether the first batch of a transaction may have this sequence number.
+    pub(super) fn check_sequence(
+        &self,
+        batch: &StoredBatch,
+        is_first_of_producer: bool,
+    ) -> Result<(), ProducerError> {
+        let Some(verification) = self.by_producer.get(&batch.producer_id) else {
+            return Ok(());
+        };
+        let expected_max = match verification.supports_epoch_bump && is_first_of_producer {
+            true => 0,
+            false => verification.lowest_sequence,
+        };
+        match batch.base_sequence > expected_max {
+            true => Err(ProducerError::OutOfOrderSequence {
+                producer_id: batch.producer_id,
+                found: batch.base_sequence,
+                last: expected_max.saturating_sub(1),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn end(&mut self, producer_id: i64) {
+        self.by_producer.remove(&producer_id);
+    }
+
+    pub(super) fn expire(&mut self, is_old: impl Fn(i64) -> bool) {
+        self.by_producer.retain(|_, held| !is_old(held.started_ms));
+    }
+}

@@ -1,0 +1,407 @@
+//! From the files of a partition to its log: what is trusted, what is checked, what is rebuilt.
+//!
+//! ```text
+//!   closed in order    every file is taken as it is; lengths and last index entries are looked at
+//!   after a crash      [trusted][trusted] | [checked][checked]      | = recovery point
+//! ```
+//!
+//! Checking reads every byte: the first batch that is damaged or incomplete ends the log, and
+//! segments after it leave it. Offset, time and transaction index of a checked segment are written
+//! anew. A damaged index, snapshot or epoch file never stops a log from opening; it is rebuilt and
+//! reported as a [`RecoveryEvent`].
+
+mod event;
+mod listing;
+mod rebuild;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::disk::Disk;
+use crate::error::{Context, StorageError};
+use crate::file_name::{FileKind, FileName, FileState, PartitionFiles};
+use crate::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
+use crate::log::LogOpening;
+use crate::producer_replay::producer_state_at;
+use crate::producer_state::ProducerState;
+use crate::segment::{Segment, SegmentReadError};
+use crate::stored_batch::{ScanError, StoredBatches};
+
+pub use event::RecoveryEvent;
+pub use rebuild::fuzz_segment_recovery;
+
+const EPOCHS_LENGTH_MAX: u64 = 1 << 26;
+
+/// A log cannot be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The disk failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A segment holds messages of before Kafka 0.11, which nothing here reads; they are left
+    /// untouched.
+    #[error("`{}` holds messages of format {magic} at position {position}", file.display())]
+    OldFormat {
+        /// The segment's log file.
+        file: PathBuf,
+        /// Where the first such message starts.
+        position: u64,
+        /// 0 or 1.
+        magic: i8,
+    },
+}
+
+/// The parts of an opened log.
+#[derive(Debug)]
+pub(crate) struct Recovered<D: Disk> {
+    /// Ascending; never empty.
+    pub(crate) segments: Vec<Segment<D>>,
+    pub(crate) log_start_offset: i64,
+    pub(crate) log_end_offset: i64,
+    pub(crate) leader_epochs: LeaderEpochs,
+    pub(crate) producer_state: ProducerState,
+    pub(crate) snapshots: BTreeSet<i64>,
+    /// Base offsets of segments that were dropped; their files are marked `.deleted`.
+    pub(crate) dropped: Vec<i64>,
+    pub(crate) events: Vec<RecoveryEvent>,
+}
+
+/// Recovery on its way.
+struct Recovery<'a, D: Disk> {
+    files: &'a PartitionFiles<D>,
+    opening: &'a LogOpening<D>,
+    recovered: Recovered<D>,
+    /// Segments whose indexes are not to be trusted, by position in `segments`.
+    damaged: BTreeSet<usize>,
+}
+
+/// Opens the files of a partition.
+pub(crate) fn recover<D: Disk>(
+    files: &PartitionFiles<D>,
+    opening: &LogOpening<D>,
+) -> Result<Recovered<D>, OpenError> {
+    let mut events = Vec::new();
+    let listing = listing::list(files, &mut events)?;
+    let mut recovery = Recovery {
+        files,
+        opening,
+        recovered: Recovered {
+            segments: Vec::new(),
+            log_start_offset: opening.log_start_offset,
+            log_end_offset: 0,
+            leader_epochs: LeaderEpochs::default(),
+            producer_state: ProducerState::empty(0),
+            snapshots: listing.snapshots.clone(),
+            dropped: Vec::new(),
+            events,
+        },
+        damaged: BTreeSet::new(),
+    };
+    recovery.load_segments(&listing)?;
+    let epochs_are_damaged = recovery.load_leader_epochs()?;
+    let state = recovery.check_segments()?;
+    recovery.settle_ends()?;
+    if epochs_are_damaged {
+        recovery.rebuild_leader_epochs()?;
+    }
+    recovery.settle_leader_epochs()?;
+    recovery.settle_producer_state(state)?;
+    Ok(recovery.recovered)
+}
+
+impl<D: Disk> Recovery<'_, D> {
+    fn load_segments(&mut self, listing: &listing::Listing) -> Result<(), OpenError> {
+        for (base_offset, kinds) in &listing.segments {
+            let has_transactions = kinds.contains(&FileKind::TransactionIndex);
+            let segment = match Segment::load(self.files, *base_offset, has_transactions)? {
+                Ok(segment) => segment,
+                Err((kind, reason)) => {
+                    // A crash finds the active segment's indexes incomplete, as ever.
+                    let is_active = listing.segments.keys().next_back() == Some(base_offset);
+                    if self.opening.is_clean || !is_active {
+                        let file = self.files.path(FileName::new(*base_offset, kind));
+                        let event = RecoveryEvent::DamagedFile { file, reason };
+                        self.recovered.events.push(event);
+                    }
+                    self.damaged.insert(self.recovered.segments.len());
+                    Segment::without_indexes(self.files, *base_offset)?
+                }
+            };
+            self.recovered.segments.push(segment);
+        }
+        Ok(())
+    }
+
+    /// Checks the segments that may be damaged; returns the producer state after the last of
+    /// them, if that is where the log ends.
+    fn check_segments(&mut self) -> Result<Option<ProducerState>, OpenError> {
+        let mut state: Option<ProducerState> = None;
+        let mut at = 0;
+        while let Some(segment) = self.recovered.segments.get(at) {
+            let base_offset = segment.base_offset();
+            let next = self
+                .recovered
+                .segments
+                .get(at + 1)
+                .map(Segment::base_offset);
+            let is_last = next.is_none();
+            let is_flushed = next.is_some_and(|next| next <= self.opening.recovery_point);
+            let is_trusted = self.opening.is_clean || is_flushed;
+            if self.damaged.contains(&at) || !is_trusted || (is_last && self.is_end_damaged(at)?) {
+                let before = match state.take() {
+                    Some(state) if state.end_offset() == base_offset => state,
+                    _ => self.producer_state_at(base_offset, at)?,
+                };
+                let is_cut_forbidden = is_trusted && !is_last;
+                state = Some(self.rebuild_segment(at, before, is_cut_forbidden)?);
+            }
+            at += 1;
+        }
+        Ok(state)
+    }
+
+    /// Reads the end of the active segment; whether it has to be checked.
+    fn is_end_damaged(&mut self, at: usize) -> Result<bool, OpenError> {
+        let segment = &mut self.recovered.segments[at];
+        let base_offset = segment.base_offset();
+        let name = FileName::new(base_offset, FileKind::Log);
+        match segment.read_end(self.files) {
+            Ok(next_offset) => {
+                self.recovered.log_end_offset = next_offset.unwrap_or(base_offset);
+                Ok(false)
+            }
+            Err(SegmentReadError::Storage(error)) => Err(error.into()),
+            Err(SegmentReadError::Scan(ScanError::Io(error))) => {
+                Err(StorageError::new("read", &self.files.path(name), error).into())
+            }
+            Err(SegmentReadError::Scan(ScanError::Batch { .. })) => Ok(true),
+        }
+    }
+
+    /// Checks a segment and writes its indexes anew. Damage in it ends the log there, unless the
+    /// segment was complete once: then what follows has been flushed as well and stays.
+    fn rebuild_segment(
+        &mut self,
+        at: usize,
+        mut state: ProducerState,
+        is_cut_forbidden: bool,
+    ) -> Result<ProducerState, OpenError> {
+        let segment = &mut self.recovered.segments[at];
+        let checked = rebuild::check(
+            self.files,
+            segment,
+            &self.opening.config,
+            &mut state,
+            &mut self.recovered.leader_epochs,
+        )?;
+        let damage = checked.damage;
+        let is_last = at + 1 == self.recovered.segments.len();
+        let segment = &mut self.recovered.segments[at];
+        if !is_last || segment.size_bytes() > 0 {
+            segment.seal(self.files)?;
+        }
+        if is_cut_forbidden {
+            self.recovered
+                .events
+                .extend(damage.map(|damage| damage.kept_event()));
+            segment.sync_indexes(self.files)?;
+        } else if let Some(damage) = damage {
+            segment.cut_damage(self.files, damage.position, self.opening.now_ms)?;
+            self.recovered.events.push(damage.cut_event());
+            self.drop_segments(at + 1)?;
+        }
+        self.recovered.log_end_offset = checked.end_offset;
+        Ok(state)
+    }
+
+    /// Takes segments out of the log, from the one at `first` on.
+    fn drop_segments(&mut self, first: usize) -> Result<(), OpenError> {
+        for segment in self.recovered.segments.drain(first..) {
+            let base_offset = segment.base_offset();
+            let name = FileName::new(base_offset, FileKind::Log);
+            let file = self.files.path(name);
+            self.recovered
+                .events
+                .push(RecoveryEvent::SegmentDropped { file });
+            mark_segment_deleted(self.files, base_offset)?;
+            self.recovered.dropped.push(base_offset);
+        }
+        Ok(self.files.sync_directory()?)
+    }
+
+    /// Settles where the log starts and ends, and that it has a segment to append to.
+    fn settle_ends(&mut self) -> Result<(), OpenError> {
+        let recovered = &self.recovered;
+        let is_lost =
+            !recovered.segments.is_empty() && recovered.log_start_offset > recovered.log_end_offset;
+        if is_lost {
+            let event = RecoveryEvent::LogStartBeyondEnd {
+                directory: self.files.directory.to_path_buf(),
+                log_start_offset: recovered.log_start_offset,
+                log_end_offset: recovered.log_end_offset,
+            };
+            self.recovered.events.push(event);
+            self.drop_segments(0)?;
+        }
+        let recovered = &mut self.recovered;
+        match recovered.segments.first() {
+            Some(first) => {
+                let first_offset = first.base_offset();
+                recovered.log_start_offset = recovered.log_start_offset.max(first_offset);
+            }
+            None => {
+                let start = recovered.log_start_offset;
+                let segment = Segment::create(self.files, start, self.opening.now_ms)?;
+                recovered.segments.push(segment);
+                recovered.log_end_offset = start;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the leader epochs; whether they have to be rebuilt.
+    fn load_leader_epochs(&mut self) -> Result<bool, OpenError> {
+        let path = self.files.directory.join(LEADER_EPOCH_CHECKPOINT);
+        let reason = match self.files.disk.read(&path, EPOCHS_LENGTH_MAX) {
+            Ok(bytes) => match LeaderEpochs::parse(&bytes) {
+                Ok(epochs) => {
+                    self.recovered.leader_epochs = epochs;
+                    return Ok(false);
+                }
+                Err(reason) => reason,
+            },
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(StorageError::new("read", &path, error).into()),
+        };
+        let event = RecoveryEvent::DamagedFile { file: path, reason };
+        self.recovered.events.push(event);
+        Ok(true)
+    }
+
+    /// Takes the epochs from the headers of all batches.
+    fn rebuild_leader_epochs(&mut self) -> Result<(), OpenError> {
+        let mut epochs = LeaderEpochs::default();
+        for segment in &self.recovered.segments {
+            let path = self
+                .files
+                .path(FileName::new(segment.base_offset(), FileKind::Log));
+            let file = segment.log_file(self.files)?;
+            let end = u64::from(segment.size_bytes());
+            let mut batches = StoredBatches::new(&**file, 0, end);
+            loop {
+                match batches.next() {
+                    Ok(Some(batch)) => {
+                        epochs.assign(batch.partition_leader_epoch, batch.base_offset);
+                    }
+                    Ok(None) | Err(ScanError::Batch { .. }) => break,
+                    Err(ScanError::Io(error)) => {
+                        return Err(StorageError::new("read", &path, error).into());
+                    }
+                }
+            }
+        }
+        self.recovered.leader_epochs = epochs;
+        Ok(())
+    }
+
+    /// Epochs of what is not in the log have no place in their file.
+    fn settle_leader_epochs(&mut self) -> Result<(), OpenError> {
+        let recovered = &mut self.recovered;
+        recovered
+            .leader_epochs
+            .truncate_from_end(recovered.log_end_offset);
+        recovered
+            .leader_epochs
+            .truncate_from_start(recovered.log_start_offset);
+        Ok(())
+    }
+
+    fn settle_producer_state(&mut self, state: Option<ProducerState>) -> Result<(), OpenError> {
+        let end_offset = self.recovered.log_end_offset;
+        self.remove_stray_snapshots()?;
+        let segment_count = self.recovered.segments.len();
+        let mut state = match state {
+            Some(state) if state.end_offset() == end_offset => state,
+            // A log that no release with snapshots has closed has no producers to remember.
+            _ if self.opening.is_clean && self.recovered.snapshots.is_empty() => {
+                ProducerState::empty(end_offset)
+            }
+            _ => self.producer_state_at(end_offset, segment_count)?,
+        };
+        state.advance_log_start_offset(self.recovered.log_start_offset);
+        let expiration_ms = self.opening.config.producer_id_expiration_ms;
+        state.expire(self.opening.now_ms, expiration_ms);
+        self.recovered.producer_state = state;
+        Ok(())
+    }
+
+    /// Snapshots help when they are at the start of a segment or, the newest one, at the end.
+    fn remove_stray_snapshots(&mut self) -> Result<(), OpenError> {
+        let recovered = &mut self.recovered;
+        let newest = recovered.snapshots.last().copied();
+        let bases: BTreeSet<i64> = recovered
+            .segments
+            .iter()
+            .map(Segment::base_offset)
+            .collect();
+        let end_offset = recovered.log_end_offset;
+        let mut strays = Vec::new();
+        recovered.snapshots.retain(|offset| {
+            let is_useful = bases.contains(offset) || Some(*offset) == newest;
+            let is_kept = is_useful && *offset <= end_offset;
+            if !is_kept {
+                strays.push(*offset);
+            }
+            is_kept
+        });
+        for offset in strays {
+            let name = FileName::new(offset, FileKind::ProducerSnapshot);
+            self.files.remove(&self.files.path(name))?;
+        }
+        Ok(())
+    }
+
+    /// The state before `offset`, from snapshots and the first `segment_count` segments.
+    fn producer_state_at(
+        &mut self,
+        offset: i64,
+        segment_count: usize,
+    ) -> Result<ProducerState, OpenError> {
+        let Recovered {
+            segments,
+            snapshots,
+            events,
+            ..
+        } = &mut self.recovered;
+        let segments = &segments[..segment_count];
+        let state = producer_state_at(self.files, segments, snapshots, offset, events);
+        Ok(state?)
+    }
+}
+
+/// Marks the files of a segment as deleted: they are removed a while later.
+pub(crate) fn mark_segment_deleted<D: Disk>(
+    files: &PartitionFiles<D>,
+    base_offset: i64,
+) -> Result<(), StorageError> {
+    // The log goes first: without it the rest is removed at the next start.
+    for kind in FileKind::OF_SEGMENT {
+        mark_deleted(files, FileName::new(base_offset, kind))?;
+    }
+    Ok(())
+}
+
+/// Marks a file, which may be missing, as deleted.
+pub(crate) fn mark_deleted<D: Disk>(
+    files: &PartitionFiles<D>,
+    name: FileName,
+) -> Result<(), StorageError> {
+    let path = files.path(name);
+    let deleted = files.path(name.in_state(FileState::Deleted));
+    match files.disk.rename(&path, &deleted) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        result => result.context("rename", &path),
+    }
+}

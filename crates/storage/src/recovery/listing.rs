@@ -1,0 +1,155 @@
+//! The files of a partition's directory, after what an interrupted run has left is put in order.
+//!
+//! ```text
+//!   .deleted .cleaned .tmp    removed
+//!   .swap                     compaction was complete: replaces the segments it covers
+//!   index without a log       removed
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::{OpenError, RecoveryEvent};
+use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::error::{Context, StorageError};
+use crate::file_name::{FileKind, FileName, FileState, PartitionFiles};
+use crate::stored_batch::{ScanError, StoredBatches};
+
+/// What a partition's directory holds.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// Base offsets of segments, with the index files that exist.
+    pub(super) segments: BTreeMap<i64, BTreeSet<FileKind>>,
+    /// Offsets of producer snapshots.
+    pub(super) snapshots: BTreeSet<i64>,
+}
+
+/// Lists the directory and finishes what was interrupted.
+pub(super) fn list<D: Disk>(
+    files: &PartitionFiles<D>,
+    events: &mut Vec<RecoveryEvent>,
+) -> Result<Listing, OpenError> {
+    let mut names = BTreeSet::new();
+    let mut leftovers = Vec::new();
+    let entries = files.disk.list(&files.directory);
+    for entry in entries.context("list", &files.directory)? {
+        match FileName::parse(&entry.name) {
+            Some(name) if matches!(name.state, FileState::Current | FileState::Swap) => {
+                names.insert(name);
+            }
+            Some(_) => leftovers.push(files.directory.join(entry.name)),
+            None if entry.name.ends_with(".tmp") && !entry.is_directory => {
+                leftovers.push(files.directory.join(entry.name));
+            }
+            None => {}
+        }
+    }
+    finish_swaps(files, &mut names, &mut leftovers)?;
+    let mut listing = Listing::default();
+    for name in &names {
+        let is_segment = |offset| names.contains(&FileName::new(offset, FileKind::Log));
+        match name.kind {
+            FileKind::ProducerSnapshot => {
+                listing.snapshots.insert(name.offset);
+            }
+            kind if is_segment(name.offset) => {
+                listing
+                    .segments
+                    .entry(name.offset)
+                    .or_default()
+                    .insert(kind);
+            }
+            _ => leftovers.push(files.path(*name)),
+        }
+    }
+    remove(files, leftovers, events)?;
+    Ok(listing)
+}
+
+fn remove<D: Disk>(
+    files: &PartitionFiles<D>,
+    leftovers: Vec<PathBuf>,
+    events: &mut Vec<RecoveryEvent>,
+) -> Result<(), StorageError> {
+    for file in leftovers {
+        files.remove(&file)?;
+        events.push(RecoveryEvent::LeftoverRemoved { file });
+    }
+    Ok(())
+}
+
+/// Puts completely compacted segments in the place of those they were made from.
+fn finish_swaps<D: Disk>(
+    files: &PartitionFiles<D>,
+    names: &mut BTreeSet<FileName>,
+    leftovers: &mut Vec<PathBuf>,
+) -> Result<(), OpenError> {
+    let swaps: Vec<FileName> = names
+        .iter()
+        .filter(|name| name.state == FileState::Swap)
+        .copied()
+        .collect();
+    let mut covered = Vec::new();
+    for swap in swaps.iter().filter(|name| name.kind == FileKind::Log) {
+        covered.push(swap.offset..swap_end(files, *swap)?);
+    }
+    for swap in &swaps {
+        names.remove(swap);
+    }
+    names.retain(|name| {
+        let is_replaced = name.kind != FileKind::ProducerSnapshot
+            && covered.iter().any(|offsets| offsets.contains(&name.offset));
+        if is_replaced {
+            leftovers.push(files.path(*name));
+        }
+        !is_replaced
+    });
+    // What is replaced goes first: two files cannot have one name.
+    for file in leftovers.iter() {
+        files.remove(file)?;
+    }
+    let is_complete = |offset| {
+        swaps
+            .iter()
+            .any(|swap| swap.kind == FileKind::Log && swap.offset == offset)
+    };
+    // The log goes last: while it is a swap file, the next start finishes the work.
+    let by_kind = |kind: FileKind| swaps.iter().filter(move |swap| swap.kind == kind);
+    let indexes = FileKind::OF_SEGMENT.into_iter().rev();
+    for swap in indexes.flat_map(by_kind) {
+        let name = swap.in_state(FileState::Current);
+        // An index whose log was renamed before the interruption joins it.
+        let has_log = names.contains(&FileName::new(swap.offset, FileKind::Log));
+        if is_complete(swap.offset) || has_log {
+            files.rename(*swap, name)?;
+            names.insert(name);
+        } else {
+            leftovers.push(files.path(*swap));
+        }
+    }
+    if !swaps.is_empty() {
+        files.sync_directory()?;
+    }
+    Ok(())
+}
+
+/// The offset after the last one of a compacted segment.
+fn swap_end<D: Disk>(files: &PartitionFiles<D>, swap: FileName) -> Result<i64, OpenError> {
+    let path = files.path(swap);
+    let file = files.open(swap, OpenMode::Read)?;
+    let length = file.length().context("read", &path)?;
+    let mut batches = StoredBatches::new(&file, 0, length);
+    let mut end = swap.offset + 1;
+    loop {
+        match batches.next() {
+            Ok(Some(batch)) => end = end.max(batch.last_offset.saturating_add(1)),
+            Ok(None) => return Ok(end),
+            // It was synced before it got its name, so damage is rot; what can be read counts,
+            // and checking the segment cuts the rest.
+            Err(ScanError::Batch { .. }) => return Ok(end),
+            Err(ScanError::Io(source)) => {
+                return Err(StorageError::new("read", &path, source).into());
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Checking one segment from its first byte and writing its indexes anew.
+
+use std::path::PathBuf;
+
+use record::BatchError;
+
+use super::{OpenError, RecoveryEvent};
+use crate::checked_batches::{CheckedBatch, CheckedBatches};
+use crate::config::LogConfig;
+use crate::disk::{Disk, DiskFile};
+use crate::error::{Context, StorageError};
+use crate::file_name::{FileKind, FileName, PartitionFiles};
+use crate::leader_epochs::LeaderEpochs;
+use crate::producer_state::ProducerState;
+use crate::segment::Segment;
+use crate::stored_batch::ScanError;
+
+/// What checking a segment has shown.
+#[derive(Debug)]
+pub(super) struct Checked {
+    /// The offset after its last good batch.
+    pub(super) end_offset: i64,
+    /// What follows that batch, unless it is the end of the file.
+    pub(super) damage: Option<Damage>,
+}
+
+/// A batch that is damaged or incomplete.
+#[derive(Debug)]
+pub(super) struct Damage {
+    file: PathBuf,
+    /// Where the batch starts.
+    pub(super) position: u64,
+    lost_bytes: u64,
+    reason: String,
+}
+
+impl Damage {
+    /// The report when the segment is cut there.
+    pub(super) fn cut_event(self) -> RecoveryEvent {
+        RecoveryEvent::Truncated {
+            file: self.file,
+            position: self.position,
+            lost_bytes: self.lost_bytes,
+            reason: self.reason,
+        }
+    }
+
+    /// The report when the bytes stay.
+    pub(super) fn kept_event(self) -> RecoveryEvent {
+        RecoveryEvent::DamagedBatch {
+            file: self.file,
+            position: self.position,
+            reason: self.reason,
+        }
+    }
+}
+
+/// Checks `segment`, whose indexes become those of its good batches, which go to `state` and
+/// `leader_epochs` as well. The log file stays as it is.
+pub(super) fn check<D: Disk>(
+    files: &PartitionFiles<D>,
+    segment: &mut Segment<D>,
+    config: &LogConfig,
+    state: &mut ProducerState,
+    leader_epochs: &mut LeaderEpochs,
+) -> Result<Checked, OpenError> {
+    let base_offset = segment.base_offset();
+    let path = files.path(FileName::new(base_offset, FileKind::Log));
+    *segment = Segment::with_new_indexes(files, base_offset)?;
+    let file = segment.log_file(files)?.clone();
+    let length = file.length().context("read", &path)?;
+    let mut end_offset = base_offset;
+    let mut end_position = 0;
+    let mut batches = CheckedBatches::new(&*file, 0, length);
+    let reason = loop {
+        let found = match batches.next() {
+            Ok(Some(found)) => found,
+            Ok(None) => break None,
+            Err(ScanError::Batch {
+                error: BatchError::LegacyMagic(magic),
+                position,
+            }) => {
+                return Err(OpenError::OldFormat {
+                    file: path,
+                    position,
+                    magic,
+                });
+            }
+            Err(ScanError::Batch { error, .. }) => break Some(error.to_string()),
+            Err(ScanError::Io(error)) => {
+                return Err(StorageError::new("read", &path, error).into());
+            }
+        };
+        if let Some(reason) = damage_in(&found, base_offset, end_offset) {
+            break Some(reason);
+        }
+        let batch = found.batch;
+        segment.note(&batch, config.index_interval_bytes);
+        segment.write_long_tails(files)?;
+        // Epochs only rise, so a lower one is that of an old segment and known.
+        if leader_epochs
+            .latest()
+            .is_none_or(|latest| batch.partition_leader_epoch > latest)
+        {
+            leader_epochs.assign(batch.partition_leader_epoch, batch.base_offset);
+        }
+        let aborted = state.replay(&batch, found.marker);
+        segment.append_aborted(files, &aborted)?;
+        end_offset = batch.last_offset + 1;
+        end_position = batch.end_position();
+    };
+    state.set_end_offset(end_offset);
+    let damage = reason.map(|reason| Damage {
+        file: path,
+        position: end_position,
+        lost_bytes: length - end_position,
+        reason,
+    });
+    Ok(Checked { end_offset, damage })
+}
+
+/// Why a batch cannot follow what ends at `end_offset`.
+fn damage_in(found: &CheckedBatch, base_offset: i64, end_offset: i64) -> Option<String> {
+    let batch = &found.batch;
+    let (first, last) = (batch.base_offset, batch.last_offset);
+    if !found.is_crc_valid {
+        return Some("the crc of its batch does not match".to_owned());
+    }
+    let reach = last.checked_sub(base_offset);
+    let is_in_reach = reach.is_some_and(|reach| reach <= i64::from(i32::MAX))
+        && batch.end_position() <= i32::MAX as u64;
+    let follows = first >= end_offset && last >= first;
+    (!follows || !is_in_reach)
+        .then(|| format!("offsets {first}..={last} do not follow {end_offset}"))
+}
+
+/// Takes any bytes for a segment's log file: recovery keeps a prefix of whole batches, and a
+/// second recovery finds nothing more to mend.
+pub fn fuzz_segment_recovery(bytes: &[u8]) {
+    use crate::disk::OpenMode;
+    use crate::log::{Log, LogOpening};
+    let disk = crate::sim::SimDisk::default();
+    let directory = std::path::Path::new("/topic-0");
+    disk.create_directory(directory)
+        .expect("this disk does not fail");
+    let path = directory.join("00000000000000000000.log");
+    let file = disk
+        .open(&path, OpenMode::Create)
+        .expect("this disk does not fail");
+    file.write_at(bytes, 0).expect("this disk does not fail");
+    let open = || {
+        let partition = model::TopicPartition::new("topic", 0);
+        let opening = LogOpening::new(disk.clone(), directory.to_owned(), partition);
+        Log::open(opening)
+    };
+    let Ok(first) = open() else {
+        return;
+    };
+    let kept = disk.read(&path, u64::MAX).expect("the file is there");
+    assert!(bytes.starts_with(&kept), "what is kept was there before");
+    assert_eq!(first.log.size_bytes(), kept.len() as u64);
+    let end_offset = first.log.log_end_offset();
+    let second = open().expect("a recovered log opens");
+    assert!(second.events.iter().all(|event| !event.is_loss()));
+    assert_eq!(second.log.log_end_offset(), end_offset);
+}

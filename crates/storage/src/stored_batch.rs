@@ -1,0 +1,158 @@
+//! What the header of a batch in a segment says, and reading one header after the other.
+//!
+//! Reading a log by its headers costs one `pread` per page or per batch, whichever is larger, and
+//! never touches the records. A length in a header is checked against the end of the readable
+//! part before it is used.
+
+use std::io;
+
+use record::batch::{
+    ATTRIBUTES_OFFSET, BASE_OFFSET_OFFSET, BASE_SEQUENCE_OFFSET, CRC_OFFSET, HEADER_SIZE_BYTES,
+    LAST_OFFSET_DELTA_OFFSET, MAX_TIMESTAMP_OFFSET, PARTITION_LEADER_EPOCH_OFFSET,
+    PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET, batch_size_bytes,
+};
+use record::{Attributes, BatchError};
+
+use crate::disk::DiskFile;
+
+/// Bytes that are read at once while looking for headers.
+const PAGE_BYTES: usize = 4096;
+
+/// The header of a batch, as far as the log cares, and where the batch is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StoredBatch {
+    /// Where the batch starts in its segment.
+    pub(crate) position: u64,
+    /// Size with the header.
+    pub(crate) size_bytes: u32,
+    pub(crate) base_offset: i64,
+    pub(crate) last_offset: i64,
+    pub(crate) partition_leader_epoch: i32,
+    pub(crate) crc: u32,
+    pub(crate) attributes: Attributes,
+    pub(crate) max_timestamp: i64,
+    pub(crate) producer_id: i64,
+    pub(crate) producer_epoch: i16,
+    pub(crate) base_sequence: i32,
+}
+
+/// Why there is no batch where one was expected.
+#[derive(Debug)]
+pub(crate) enum ScanError {
+    /// The disk failed.
+    Io(io::Error),
+    /// The bytes are no batch, or go on beyond the end.
+    Batch { position: u64, error: BatchError },
+}
+
+impl StoredBatch {
+    /// Reads a header; bytes after it may be missing.
+    pub(crate) fn parse(bytes: &[u8], position: u64) -> Result<Self, BatchError> {
+        let size_bytes = batch_size_bytes(bytes)?;
+        let header: &[u8; HEADER_SIZE_BYTES] = bytes.first_chunk().ok_or(BatchError::Truncated)?;
+        let base_offset = i64::from_be_bytes(field(header, BASE_OFFSET_OFFSET));
+        let last_offset_delta = i32::from_be_bytes(field(header, LAST_OFFSET_DELTA_OFFSET));
+        Ok(Self {
+            position,
+            size_bytes: size_bytes as u32,
+            base_offset,
+            last_offset: base_offset.wrapping_add(i64::from(last_offset_delta)),
+            partition_leader_epoch: i32::from_be_bytes(field(
+                header,
+                PARTITION_LEADER_EPOCH_OFFSET,
+            )),
+            crc: u32::from_be_bytes(field(header, CRC_OFFSET)),
+            attributes: Attributes(i16::from_be_bytes(field(header, ATTRIBUTES_OFFSET))),
+            max_timestamp: i64::from_be_bytes(field(header, MAX_TIMESTAMP_OFFSET)),
+            producer_id: i64::from_be_bytes(field(header, PRODUCER_ID_OFFSET)),
+            producer_epoch: i16::from_be_bytes(field(header, PRODUCER_EPOCH_OFFSET)),
+            base_sequence: i32::from_be_bytes(field(header, BASE_SEQUENCE_OFFSET)),
+        })
+    }
+
+    /// Where the next batch starts.
+    pub(crate) const fn end_position(&self) -> u64 {
+        self.position + self.size_bytes as u64
+    }
+
+    /// Sequence number of the last record, for a batch that has a base sequence.
+    pub(crate) const fn last_sequence(&self) -> i32 {
+        let delta = self.last_offset.wrapping_sub(self.base_offset) as i32;
+        match self.base_sequence {
+            record::batch::NO_SEQUENCE => record::batch::NO_SEQUENCE,
+            sequence => record::batch::increment_sequence(sequence, delta),
+        }
+    }
+}
+
+fn field<const N: usize>(header: &[u8; HEADER_SIZE_BYTES], offset: usize) -> [u8; N] {
+    let field = header[offset..].first_chunk();
+    *field.expect("every field ends within the header")
+}
+
+/// The headers of a file's batches between two positions.
+#[derive(Debug)]
+pub(crate) struct StoredBatches<'f, F> {
+    file: &'f F,
+    position: u64,
+    end_position: u64,
+    page: [u8; PAGE_BYTES],
+    /// Where the bytes of the page come from.
+    page_position: u64,
+    page_length: usize,
+}
+
+impl<'f, F: DiskFile> StoredBatches<'f, F> {
+    /// From `position`, where a batch starts, up to `end_position`, where one ends.
+    pub(crate) const fn new(file: &'f F, position: u64, end_position: u64) -> Self {
+        Self {
+            file,
+            position,
+            end_position,
+            page: [0; PAGE_BYTES],
+            page_position: 0,
+            page_length: 0,
+        }
+    }
+
+    /// The next header; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<StoredBatch>, ScanError> {
+        let position = self.position;
+        if position >= self.end_position {
+            return Ok(None);
+        }
+        let failed = |error| ScanError::Batch { position, error };
+        let batch = match StoredBatch::parse(self.buffered(), position) {
+            Err(BatchError::Truncated) => {
+                self.fill().map_err(ScanError::Io)?;
+                StoredBatch::parse(self.buffered(), position).map_err(failed)?
+            }
+            result => result.map_err(failed)?,
+        };
+        if batch.end_position() > self.end_position {
+            return Err(failed(BatchError::Truncated));
+        }
+        self.position = batch.end_position();
+        Ok(Some(batch))
+    }
+
+    /// What the page holds from the current position on.
+    fn buffered(&self) -> &[u8] {
+        let start = self.position.checked_sub(self.page_position);
+        let start = start.and_then(|start| usize::try_from(start).ok());
+        start
+            .and_then(|start| self.page.get(start..self.page_length))
+            .unwrap_or_default()
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        let left = self.end_position - self.position;
+        let length = usize::try_from(left).map_or(PAGE_BYTES, |left| left.min(PAGE_BYTES));
+        self.page_length = 0;
+        self.page_length = self
+            .file
+            .read_full_at(&mut self.page[..length], self.position)?;
+        self.page_position = self.position;
+        Ok(())
+    }
+}
