@@ -10,6 +10,7 @@ use crate::context::{ControllerContext, Random, random_id};
 use crate::decision::{ApiError, Decision, TopicResult};
 use crate::placement::{Placement, place};
 use crate::topic_name;
+use config::alter::{VALUE_BYTES_MAX, check_created_topic};
 use config::describe::{ConfigEntry, describe_created_topic};
 use metadata::{Config, ConfigResource, MetadataImage, MetadataRecord, Partition};
 use model::{BrokerId, ErrorCode, Uuid};
@@ -210,29 +211,27 @@ impl Creation<'_, '_> {
 
     /// The topic's overrides; the last value of a key that is given twice.
     fn check_configs(&self, topic: &NewTopic) -> Result<Config, ApiError> {
-        let invalid = |words: String| ApiError::new(ErrorCode::InvalidConfig, words);
-        let without_value: Vec<&str> = topic
+        let pairs: Vec<_> = topic
             .configs
             .iter()
-            .filter(|(_, value)| value.is_none())
-            .map(|(name, _)| &**name)
+            .map(|(name, value)| (name.as_str(), value.as_deref()))
             .collect();
-        if !without_value.is_empty() {
-            return Err(invalid(format!(
-                "Null value not supported for topic configs: {}",
-                without_value.join(",")
-            )));
+        let config = self.context.config;
+        let remote_storage = config.typed.boolean("remote.log.storage.system.enable");
+        let overrides = check_created_topic(&pairs, &config.topic_defaults, remote_storage)?;
+        match overrides
+            .values()
+            .find(|value| value.len() > VALUE_BYTES_MAX)
+        {
+            None => Ok(overrides),
+            Some(_) => Err(ApiError::new(
+                ErrorCode::InvalidConfig,
+                format!(
+                    "The configuration value cannot be added because it exceeds the maximum \
+                     value size of {VALUE_BYTES_MAX} bytes."
+                ),
+            )),
         }
-        let mut overrides = Config::new();
-        for (name, value) in &topic.configs {
-            let value = value.as_deref().unwrap_or_default();
-            let definition = config::TOPIC
-                .definition(name)
-                .ok_or_else(|| invalid(format!("Unknown topic config name: {name}")))?;
-            config::value::parse(definition, value).map_err(|error| invalid(error.to_string()))?;
-            overrides.insert(name.clone(), value.to_owned());
-        }
-        Ok(overrides)
     }
 
     fn place(&mut self, topic: &NewTopic) -> Result<Vec<Vec<BrokerId>>, ApiError> {

@@ -77,6 +77,12 @@ impl ApiError {
     }
 }
 
+impl From<config::alter::AlterError> for ApiError {
+    fn from(error: config::alter::AlterError) -> Self {
+        Self::new(error.code, error.message)
+    }
+}
+
 /// What became of one topic of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopicResult<T> {

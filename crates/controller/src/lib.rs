@@ -14,8 +14,10 @@
 //! - What is refused leaves no record.
 //! - No I/O, no clock, no randomness: time and random bytes are arguments.
 //!
-//! Reading order: `decision`, `context`, `features`, `topic_name`, `placement`, `assignment`,
-//! `create_topics`.
+//! Reading order: `decision`, `context`, `features`, `bootstrap`; topics: `topic_name`,
+//! `placement`, `assignment`, `create_topics`, `delete_topics`; brokers: `topic_values`,
+//! `partition_update`, `elections`, `brokers`, `directories`, `elect_leaders`,
+//! `producer_ids`.
 
 #![forbid(unsafe_code)]
 
@@ -23,12 +25,25 @@ mod decision;
 
 mod context;
 mod features;
+
+pub mod bootstrap;
+
 pub mod topic_name;
 
 mod assignment;
 mod placement;
 
 pub mod create_topics;
+pub mod delete_topics;
+
+mod elections;
+mod partition_update;
+mod topic_values;
+
+pub mod brokers;
+pub mod directories;
+pub mod elect_leaders;
+pub mod producer_ids;
 
 #[cfg(test)]
 mod test_cluster;

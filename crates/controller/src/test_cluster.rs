@@ -51,6 +51,30 @@ impl TestCluster {
         self
     }
 
+    /// Changes the registration of a broker.
+    pub(crate) fn change_broker(
+        &mut self,
+        id: BrokerId,
+        change: impl FnOnce(&mut BrokerRegistration),
+    ) {
+        let mut broker = (**self.image.cluster.broker(id).unwrap()).clone();
+        change(&mut broker);
+        self.replay(&[MetadataRecord::RegisterBroker(broker)]);
+    }
+
+    /// Enables eligible leader replicas (KIP-966).
+    pub(crate) fn enable_eligible_leader_replicas(&mut self) {
+        self.replay(&[MetadataRecord::FeatureLevel {
+            name: metadata::ELIGIBLE_LEADER_REPLICAS_FEATURE.to_owned(),
+            level: 1,
+        }]);
+    }
+
+    /// What decisions are made with.
+    pub(crate) fn context(&self) -> ControllerContext<'_> {
+        ControllerContext::new(&self.config)
+    }
+
     /// Replays records, each at its offset; all of them must fit.
     pub(crate) fn replay(&mut self, records: &[MetadataRecord]) {
         for record in records {
