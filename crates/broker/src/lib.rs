@@ -1,1 +1,3 @@
 //! Placeholder replaced with the crate's first file.
+
+pub mod metadata_log;

@@ -9,11 +9,7 @@ use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::{Context, StorageError};
 
 /// Replaces the file at `path`; it is durable on return.
-pub(crate) fn replace_file<D: Disk>(
-    disk: &D,
-    path: &Path,
-    bytes: &[u8],
-) -> Result<(), StorageError> {
+pub fn replace_file<D: Disk>(disk: &D, path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
     let temporary = write_temporary(disk, path, bytes, true)?;
     disk.rename(&temporary, path)
         .context("rename", &temporary)?;

@@ -55,6 +55,7 @@ pub mod partition_metadata;
 mod atomic_file;
 mod error;
 
+pub use atomic_file::replace_file;
 pub use config::{CleanupPolicy, LogConfig};
 pub use disk::{Disk, DiskFile, RealDisk};
 pub use error::{FileError, StorageError};

@@ -90,26 +90,6 @@ fn encode_small(record: &MetadataRecord, output: &mut Output<'_>) {
                 value: value.as_deref(),
             }
         ),
-        Record::FenceBroker {
-            broker_id,
-            broker_epoch,
-        } => put!(
-            output,
-            FenceBrokerRecord {
-                id: *broker_id,
-                epoch: *broker_epoch,
-            }
-        ),
-        Record::UnfenceBroker {
-            broker_id,
-            broker_epoch,
-        } => put!(
-            output,
-            UnfenceBrokerRecord {
-                id: *broker_id,
-                epoch: *broker_epoch,
-            }
-        ),
         Record::RemoveTopic { topic_id } => put!(
             output,
             RemoveTopicRecord {
@@ -139,10 +119,30 @@ fn encode_small(record: &MetadataRecord, output: &mut Output<'_>) {
     }
 }
 
-/// The records that remove or mark something.
+/// The records that fence, remove or mark something.
 fn encode_marker(record: &MetadataRecord, output: &mut Output<'_>) {
     use MetadataRecord as Record;
     match record {
+        Record::FenceBroker {
+            broker_id,
+            broker_epoch,
+        } => put!(
+            output,
+            FenceBrokerRecord {
+                id: *broker_id,
+                epoch: *broker_epoch,
+            }
+        ),
+        Record::UnfenceBroker {
+            broker_id,
+            broker_epoch,
+        } => put!(
+            output,
+            UnfenceBrokerRecord {
+                id: *broker_id,
+                epoch: *broker_epoch,
+            }
+        ),
         Record::RemoveAccessControlEntry { id } => {
             put!(output, RemoveAccessControlEntryRecord { id: *id });
         }

@@ -1,0 +1,131 @@
+//! Why the metadata log cannot be opened or written.
+
+use metadata::{BatchContentError, QuorumStateError, ReplayError, SnapshotError, SnapshotId};
+use model::{BrokerId, Uuid};
+use std::path::PathBuf;
+use storage::{FileError, StorageError};
+
+/// Why the log directories or the metadata log in one of them cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenMetadataLogError {
+    /// The disk failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A small file is damaged.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The log itself cannot be opened.
+    #[error("cannot open the metadata log: {0}")]
+    Log(String),
+    /// Two log directories belong to different clusters.
+    #[error("log directory `{}` belongs to cluster `{found}`, not `{expected}`", directory.display())]
+    ClusterId {
+        /// The directory.
+        directory: PathBuf,
+        /// The cluster it belongs to.
+        found: String,
+        /// The cluster it should belong to.
+        expected: String,
+    },
+    /// A log directory belongs to another node.
+    #[error("log directory `{}` belongs to node {found}, not {expected}", directory.display())]
+    NodeId {
+        /// The directory.
+        directory: PathBuf,
+        /// The node it belongs to.
+        found: BrokerId,
+        /// The configured `node.id`.
+        expected: BrokerId,
+    },
+    /// Two log directories are copies of one another.
+    #[error("log directory `{}` has the directory.id {id} of another one", directory.display())]
+    DuplicateDirectoryId {
+        /// The directory.
+        directory: PathBuf,
+        /// The id that both have.
+        id: Uuid,
+    },
+    /// The file `quorum-state` is damaged.
+    #[error("`{}`: {error}", file.display())]
+    QuorumState {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        error: QuorumStateError,
+    },
+    /// A snapshot is damaged, or holds what this build does not know.
+    #[error("snapshot {id}: {error}")]
+    Snapshot {
+        /// Which one.
+        id: SnapshotId,
+        /// What is wrong.
+        error: SnapshotError,
+    },
+    /// `bootstrap.checkpoint` is damaged, or holds what this build does not know.
+    #[error("`bootstrap.checkpoint`: {0}")]
+    Bootstrap(SnapshotError),
+    /// The log starts beyond zero, and no snapshot says what came before.
+    #[error("the metadata log starts at offset {log_start_offset}, and no snapshot reaches there")]
+    MissingSnapshot {
+        /// Where the log starts.
+        log_start_offset: i64,
+    },
+    /// A batch of the log is damaged, or holds what this build does not know.
+    #[error("metadata log: {0}")]
+    Content(#[from] BatchContentError),
+    /// A record does not fit those before it.
+    #[error("metadata log, offset {offset}: {error}")]
+    Replay {
+        /// The offset of the record's batch.
+        offset: i64,
+        /// What is wrong.
+        error: ReplayError,
+    },
+    /// The quorum has other voters than this node alone.
+    #[error(
+        "the quorum has the voters {voters:?}; this build can only be a quorum of its own, node {node_id}"
+    )]
+    Voters {
+        /// The voters.
+        voters: Vec<BrokerId>,
+        /// This node.
+        node_id: BrokerId,
+    },
+    /// The voter of this node's id keeps its log in another directory.
+    #[error(
+        "the voter {node_id} has the directory.id {found}, but `metadata.log.dir` has {expected}"
+    )]
+    VoterDirectory {
+        /// This node.
+        node_id: BrokerId,
+        /// The directory of the voter.
+        found: Uuid,
+        /// The directory that was given.
+        expected: Uuid,
+    },
+    /// The level of `kraft.version` is unknown.
+    #[error("kraft.version {0} is not between 0 and 1")]
+    KRaftVersion(i16),
+    /// The first records could not be written.
+    #[error(transparent)]
+    Append(#[from] AppendMetadataError),
+}
+
+/// Why records were not appended. But for `Replay`, the log takes no more records after it.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendMetadataError {
+    /// The records do not fit the image: a decision was wrong. Nothing was written.
+    #[error("decided record {index} does not fit: {error}")]
+    Replay {
+        /// Which of the records.
+        index: usize,
+        /// What is wrong.
+        error: ReplayError,
+    },
+    /// The log could not be written or flushed.
+    #[error("cannot write the metadata log: {0}")]
+    Log(String),
+    /// An earlier write failed, so nothing is written any more.
+    #[error("the metadata log failed earlier and takes no more records")]
+    Failed,
+}
