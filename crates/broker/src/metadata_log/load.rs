@@ -46,8 +46,9 @@ impl<D: Disk> MetadataLog<D> {
         let folder = options.directory.join(METADATA_LOG_FOLDER);
         let now_ms = options.now_ms;
         let (mut log, events) = open_log(&disk, &options, &folder)?;
-        let snapshots = Snapshots::open(&disk, &folder, log.log_start_offset())?;
+        let mut snapshots = Snapshots::open(&disk, &folder)?;
         check_snapshots(&mut log, &snapshots, now_ms)?;
+        snapshots.remove_left_over(log.log_start_offset())?;
         let Loaded {
             loader,
             voters,

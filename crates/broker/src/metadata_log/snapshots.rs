@@ -37,29 +37,16 @@ pub(super) struct Snapshots<D> {
 }
 
 impl<D: Disk> Snapshots<D> {
-    /// Finds the snapshots, and removes parts of such and those below `log_start_offset`.
-    pub(super) fn open(
-        disk: &D,
-        folder: &Path,
-        log_start_offset: i64,
-    ) -> Result<Self, StorageError> {
+    /// Finds the snapshots.
+    pub(super) fn open(disk: &D, folder: &Path) -> Result<Self, StorageError> {
         let mut snapshots = Self {
             disk: disk.clone(),
             folder: folder.to_owned(),
             stored: Vec::new(),
         };
-        let entries = disk
-            .list(folder)
-            .map_err(|source| failure("list", folder, source))?;
-        for entry in entries.iter().filter(|entry| !entry.is_directory) {
-            let path = folder.join(&entry.name);
-            let is_left_over = entry.name.ends_with(".checkpoint.part")
-                || entry.name.ends_with(".checkpoint.deleted");
-            let id = entry.name.parse::<SnapshotId>().ok();
-            if is_left_over || id.is_some_and(|id| id.end_offset < log_start_offset) {
-                disk.remove_file(&path)
-                    .map_err(|source| failure("remove", &path, source))?;
-            } else if let Some(id) = id {
+        for name in snapshots.files()? {
+            if let Ok(id) = name.parse::<SnapshotId>() {
+                let path = folder.join(name);
                 let stored = stored_snapshot(disk, &path, id);
                 let stored = stored.map_err(|source| failure("read", &path, source))?;
                 snapshots.stored.push(stored);
@@ -67,6 +54,33 @@ impl<D: Disk> Snapshots<D> {
         }
         snapshots.stored.sort_by_key(|snapshot| snapshot.id);
         Ok(snapshots)
+    }
+
+    fn files(&self) -> Result<Vec<String>, StorageError> {
+        let entries = self.disk.list(&self.folder);
+        let entries = entries.map_err(|source| failure("list", &self.folder, source))?;
+        let files = entries.into_iter().filter(|entry| !entry.is_directory);
+        Ok(files.map(|entry| entry.name).collect())
+    }
+
+    fn remove_file(&self, name: &str) -> Result<(), StorageError> {
+        let path = self.folder.join(name);
+        self.disk
+            .remove_file(&path)
+            .map_err(|source| failure("remove", &path, source))
+    }
+
+    /// Removes parts of snapshots, and snapshots that the log starts beyond.
+    pub(super) fn remove_left_over(&mut self, log_start_offset: i64) -> Result<(), StorageError> {
+        for name in self.files()? {
+            if name.ends_with(".checkpoint.part") || name.ends_with(".checkpoint.deleted") {
+                self.remove_file(&name)?;
+            }
+        }
+        self.remove_before(SnapshotId {
+            end_offset: log_start_offset,
+            epoch: 0,
+        })
     }
 
     /// The newest snapshot.
@@ -107,10 +121,7 @@ impl<D: Disk> Snapshots<D> {
     /// Removes all snapshots before `id`.
     pub(super) fn remove_before(&mut self, id: SnapshotId) -> Result<(), StorageError> {
         while let Some(oldest) = self.stored.first().filter(|oldest| oldest.id < id) {
-            let path = self.folder.join(oldest.id.to_string());
-            self.disk
-                .remove_file(&path)
-                .map_err(|source| failure("remove", &path, source))?;
+            self.remove_file(&oldest.id.to_string())?;
             self.stored.remove(0);
         }
         Ok(())

@@ -362,6 +362,56 @@ fn a_decision_beyond_one_batch_is_a_transaction() {
 }
 
 #[test]
+fn a_transaction_that_a_crash_left_open_is_aborted() {
+    let disk = new_disk();
+    let mut log = open(&disk).expect("new");
+    log.append(&topic(1, 1), 2_000).expect("fits");
+    let mut records = vec![MetadataRecord::BeginTransaction { name: None }];
+    records.extend(topic(2, 3));
+    let batch = metadata_batch(&records, MetadataVersion::LATEST, log.place(2_000));
+    log.write(&batch, 2_000).expect("works");
+    log.flush(2_000).expect("works");
+    drop(log);
+    for _ in 0..2 {
+        let mut log = open(&disk).expect("there");
+        assert_eq!(names(log.image()), ["t1"]);
+        log.append(&topic(2, 1), 3_000).expect("fits");
+        let removal = MetadataRecord::RemoveTopic {
+            topic_id: log.image().topics.id_of("t2").expect("there"),
+        };
+        log.append(&[removal], 3_000).expect("fits");
+    }
+}
+
+#[test]
+fn a_log_without_the_snapshot_before_it_is_left_alone() {
+    let disk = new_disk();
+    let mut log = open(&disk).expect("new");
+    log.config.retention_bytes = 0;
+    for number in 0..2 {
+        log.append(&topic(number, 1), 2_000).expect("fits");
+        log.log.roll_segment(2_000).expect("works");
+        let job = log.begin_snapshot(2_000).expect("the first one");
+        log.complete_snapshot(job.run(2_000), 2_000).expect("works");
+    }
+    assert!(log.start_offset() > 0);
+    drop(log);
+    let folder = Path::new("/a").join(METADATA_LOG_FOLDER);
+    let snapshot = files(&disk, "/a/__cluster_metadata-0")
+        .into_iter()
+        .find(|name| name.parse::<SnapshotId>().is_ok())
+        .expect("the newest one");
+    let kept = folder.join(SnapshotId::BOOTSTRAP.to_string());
+    disk.rename(&folder.join(snapshot), &kept).expect("renamed");
+    let refused = open(&disk).map(|_| ());
+    assert!(matches!(
+        refused,
+        Err(OpenMetadataLogError::MissingSnapshot { .. })
+    ));
+    assert!(disk.status(&kept).is_ok(), "nothing was removed");
+}
+
+#[test]
 fn snapshots_are_taken_and_old_ones_go_with_their_segments() {
     let disk = new_disk();
     let directories = prepare(&disk, &["/a"], true).expect("new");
