@@ -83,7 +83,7 @@ impl LocalVoter {
         if !voters.can_change() {
             return match fixed_voters {
                 Some([id]) if *id == self.id => Ok(()),
-                // The voters were fixed when the log was made; nothing says otherwise now.
+                // Nothing says that there were ever others.
                 None | Some([]) => Ok(()),
                 Some(ids) => Err(others(ids.to_vec())),
             };

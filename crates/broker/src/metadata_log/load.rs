@@ -54,10 +54,13 @@ impl<D: Disk> MetadataLog<D> {
             voters,
             log_bytes,
         } = load(&log, &snapshots)?;
-        options
-            .local
-            .check_is_alone(&voters, options.fixed_voters.as_deref())?;
         let quorum_state = read_quorum_state(&disk, &folder)?;
+        // Without configuration, the voters are those that the node last ran with.
+        let recorded_voters = quorum_state
+            .as_ref()
+            .and_then(|state| state.fixed_voters.as_deref());
+        let fixed_voters = options.fixed_voters.as_deref().or(recorded_voters);
+        options.local.check_is_alone(&voters, fixed_voters)?;
         let epochs = [
             quorum_state.as_ref().map(|state| state.leader_epoch),
             log.leader_epochs().latest(),

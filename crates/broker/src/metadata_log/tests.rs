@@ -261,6 +261,13 @@ fn voters_fixed_by_configuration_stay_out_of_the_log() {
     let refused = open_with(&disk, fixed(&[1, 2, 3])).map(|_| ());
     assert!(matches!(refused, Err(OpenMetadataLogError::Voters { .. })));
     open_with(&disk, fixed(&[NODE_ID])).expect("there");
+    let path = Path::new("/a/__cluster_metadata-0/quorum-state");
+    let others = text(&disk, "/a/__cluster_metadata-0/quorum-state")
+        .replace(r#"{"voterId":1}"#, r#"{"voterId":1},{"voterId":2}"#);
+    let file = disk.open(path, OpenMode::Replace).expect("there");
+    file.write_at(others.as_bytes(), 0).expect("written");
+    let refused = open_with(&disk, options("/a", id)).map(|_| ());
+    assert!(matches!(refused, Err(OpenMetadataLogError::Voters { .. })));
 }
 
 #[test]
