@@ -38,7 +38,9 @@ class Confluent:
 
     def produce(self, topic, records, codec="none", **settings):
         settings.setdefault("enable.idempotence", settings.get("acks") is None)
-        producer = Producer({**self.settings, **settings, "compression.type": codec, "linger.ms": 5})
+        producer = Producer(
+            {**self.settings, **settings, "compression.type": codec, "linger.ms": 5}
+        )
         failures = []
 
         def done(error, _):
@@ -78,7 +80,9 @@ class Confluent:
 
     def offset_at(self, topic, partition, timestamp_ms):
         consumer = self.consumer("asks-for-times")
-        found = consumer.offsets_for_times([TopicPartition(topic, partition, timestamp_ms)], timeout=10)
+        found = consumer.offsets_for_times(
+            [TopicPartition(topic, partition, timestamp_ms)], timeout=10
+        )
         consumer.close()
         return found[0].offset
 
@@ -94,7 +98,12 @@ class Confluent:
         return None if found[0].offset < 0 else found[0].offset
 
     def member(self, group, topic, **settings):
-        return Member(self.consumer(group, **{"enable.auto.commit": True, "heartbeat.interval.ms": 200, **settings}), topic)
+        return Member(
+            self.consumer(
+                group, **{"enable.auto.commit": True, "heartbeat.interval.ms": 200, **settings}
+            ),
+            topic,
+        )
 
 
 class Member:
@@ -117,7 +126,9 @@ def cooperative_group(client):
         name = "confluent-cooperative"
 
         def member(self, group, topic, **settings):
-            return super().member(group, topic, **{"partition.assignment.strategy": "cooperative-sticky"})
+            return super().member(
+                group, topic, **{"partition.assignment.strategy": "cooperative-sticky"}
+            )
 
     cooperative = Cooperative(client.settings["bootstrap.servers"])
     shared.group(cooperative)
@@ -142,9 +153,14 @@ def topics(client):
     Check.equal(1, len(metadata.brokers), "brokers")
     admin.create_partitions([NewPartitions("confluent-topic", 4)])["confluent-topic"].result()
     Check.eventually(
-        lambda: len(admin.list_topics("confluent-topic", 10).topics["confluent-topic"].partitions) == 4, "4 partitions")
+        lambda: len(admin.list_topics("confluent-topic", 10).topics["confluent-topic"].partitions)
+        == 4,
+        "4 partitions",
+    )
     admin.delete_topics(["confluent-topic"])["confluent-topic"].result()
-    Check.eventually(lambda: "confluent-topic" not in admin.list_topics(timeout=10).topics, "no topic")
+    Check.eventually(
+        lambda: "confluent-topic" not in admin.list_topics(timeout=10).topics, "no topic"
+    )
     cluster = admin.describe_cluster().result()
     Check.equal(1, cluster.controller.id, "controller")
 
@@ -155,9 +171,13 @@ def configs(client):
     described = client.admin.describe_configs([resource])[resource].result()
     Check.equal("604800000", described["retention.ms"].value, "retention.ms")
     change = ConfigEntry("retention.ms", "5000", incremental_operation=AlterConfigOpType.SET)
-    altered = ConfigResource(ConfigResource.Type.TOPIC, "confluent-configs", incremental_configs=[change])
+    altered = ConfigResource(
+        ConfigResource.Type.TOPIC, "confluent-configs", incremental_configs=[change]
+    )
     client.admin.incremental_alter_configs([altered])[altered].result()
-    value = lambda: client.admin.describe_configs([resource])[resource].result()["retention.ms"].value
+    value = (
+        lambda: client.admin.describe_configs([resource])[resource].result()["retention.ms"].value
+    )
     Check.eventually(lambda: value() == "5000", "retention.ms=5000")
 
 
@@ -187,12 +207,15 @@ def delete_records(client):
 
 
 if __name__ == "__main__":
-    main(Confluent, {
-        **shared.SCENARIOS,
-        "group-cooperative": (90, cooperative_group),
-        "record-too-large": (60, record_too_large),
-        "topics": (60, topics),
-        "configs": (60, configs),
-        "groups": (60, groups),
-        "delete-records": (60, delete_records),
-    })
+    main(
+        Confluent,
+        {
+            **shared.SCENARIOS,
+            "group-cooperative": (90, cooperative_group),
+            "record-too-large": (60, record_too_large),
+            "topics": (60, topics),
+            "configs": (60, configs),
+            "groups": (60, groups),
+            "delete-records": (60, delete_records),
+        },
+    )

@@ -32,7 +32,8 @@ class KafkaPython:
         codec = None if codec == "none" else codec
         producer = KafkaProducer(**self.settings, **settings, compression_type=codec, linger_ms=5)
         sent = [
-            producer.send(topic, r.value, r.key, r.headers, r.partition, r.timestamp_ms) for r in records
+            producer.send(topic, r.value, r.key, r.headers, r.partition, r.timestamp_ms)
+            for r in records
         ]
         producer.flush()
         for future in sent:
@@ -78,7 +79,9 @@ class KafkaPython:
         return found
 
     def member(self, group, topic):
-        return Member(self.consumer(group, enable_auto_commit=True, heartbeat_interval_ms=200), topic)
+        return Member(
+            self.consumer(group, enable_auto_commit=True, heartbeat_interval_ms=200), topic
+        )
 
 
 class Member:
@@ -129,8 +132,11 @@ def admin(client):
 
 
 if __name__ == "__main__":
-    main(KafkaPython, {
-        **shared.SCENARIOS,
-        "record-too-large": (60, record_too_large),
-        "admin": (60, admin),
-    })
+    main(
+        KafkaPython,
+        {
+            **shared.SCENARIOS,
+            "record-too-large": (60, record_too_large),
+            "admin": (60, admin),
+        },
+    )

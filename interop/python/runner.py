@@ -1,8 +1,8 @@
 """Runs scenarios by name and writes the lines that xtask reads.
 
-    SCRIPT list
-    SCRIPT run HOST:PORT DIR NAME...
-    SCRIPT cross write|read HOST:PORT WRITER
+SCRIPT list
+SCRIPT run HOST:PORT DIR NAME...
+SCRIPT cross write|read HOST:PORT WRITER
 """
 
 import sys

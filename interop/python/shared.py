@@ -17,7 +17,9 @@ from runner import Check
 def plain(count, partitions=1, value=lambda i: str(i).encode()):
     """Numbered records over the partitions, of the present time."""
     now_ms = int(time.time() * 1000)
-    return [Record(i % partitions, i // partitions, now_ms, None, value(i), []) for i in range(count)]
+    return [
+        Record(i % partitions, i // partitions, now_ms, None, value(i), []) for i in range(count)
+    ]
 
 
 def produce_with(codec):
@@ -104,7 +106,9 @@ def group(client):
             else:
                 members.pop(0).leave()
             share = 6 // len(members)
-            Check.eventually(lambda: all(m.owned == share for m in members), f"{share} partitions each")
+            Check.eventually(
+                lambda: all(m.owned == share for m in members), f"{share} partitions each"
+            )
         stop.set()
         writer.join()
         Check.eventually(lambda: len(seen) >= written[0], f"all {written[0]} records delivered")
@@ -137,7 +141,10 @@ class Member:
 
 
 SCENARIOS = {
-    **{f"produce-{codec}": (60, produce_with(codec)) for codec in ["none", "gzip", "snappy", "lz4", "zstd"]},
+    **{
+        f"produce-{codec}": (60, produce_with(codec))
+        for codec in ["none", "gzip", "snappy", "lz4", "zstd"]
+    },
     "nulls-and-headers": (60, nulls_and_headers),
     "100000-small-records": (120, many_small_records),
     "offsets-by-time": (60, offsets_by_time),

@@ -35,8 +35,10 @@ pub(crate) fn run(run: &mut Run) -> Result<()> {
     if skip.is_some() {
         // A test that neither ended nor skipped itself was left out.
         for test in wanted.iter().filter(|test| !ended.contains(test)) {
-            run.report
-                .excepted(&format!("{SUITE}/{test}"), "go/kgo-exceptions.txt");
+            run.report.excepted(
+                &format!("{SUITE}/{test}"),
+                "see interop/go/kgo-exceptions.txt",
+            );
         }
     }
     run.stop_and_read(SUITE, server)
@@ -125,7 +127,7 @@ fn skipped(run: &Run) -> Result<Option<String>> {
     if run.options.against == Against::Kafka || run.options.no_exceptions {
         return Ok(None);
     }
-    let path = run.source("go/kgo-exceptions.txt");
+    let path = run.source("see interop/go/kgo-exceptions.txt");
     let text = fs::read_to_string(&path).with_context(|| format!("no {}", path.display()))?;
     let mut patterns = Vec::new();
     for line in text.lines().map(str::trim) {

@@ -28,7 +28,8 @@ public final class Check {
     }
 
     /** Fails unless {@code action} throws {@code expected}, directly or from a future. */
-    public static <T extends Throwable> T fails(Class<T> expected, Callable<?> action) throws Exception {
+    public static <T extends Throwable> T fails(Class<T> expected, Callable<?> action)
+            throws Exception {
         Object result;
         try {
             result = action.call();
@@ -37,7 +38,8 @@ public final class Check {
             if (expected.isInstance(cause)) {
                 return expected.cast(cause);
             }
-            throw new AssertionError("expected " + expected.getSimpleName() + ", got " + cause, thrown);
+            throw new AssertionError(
+                    "expected " + expected.getSimpleName() + ", got " + cause, thrown);
         }
         throw new AssertionError("expected " + expected.getSimpleName() + ", got " + result);
     }

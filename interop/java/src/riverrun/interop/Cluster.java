@@ -1,13 +1,5 @@
 package riverrun.interop;
 
-import java.nio.file.Path;
-import java.time.Duration;
-import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
-import java.util.Properties;
-import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
@@ -18,6 +10,16 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.ExecutionException;
+import java.util.stream.IntStream;
+
 /** The server under test and clients for it. Settings are given as {@code name, value, ...}. */
 public record Cluster(String bootstrap, Path dir) {
     /** An admin client. */
@@ -27,7 +29,8 @@ public record Cluster(String bootstrap, Path dir) {
 
     /** A producer of bytes. */
     public KafkaProducer<byte[], byte[]> producer(Object... settings) {
-        return new KafkaProducer<>(settings(settings), new ByteArraySerializer(), new ByteArraySerializer());
+        return new KafkaProducer<>(
+                settings(settings), new ByteArraySerializer(), new ByteArraySerializer());
     }
 
     /** A consumer of bytes that starts at the earliest offset and commits only when told to. */
@@ -38,7 +41,8 @@ public record Cluster(String bootstrap, Path dir) {
         // A consumer that closes waits for the fetch that is under way.
         properties.put("fetch.max.wait.ms", "100");
         properties.putAll(settings(settings));
-        return new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        return new KafkaConsumer<>(
+                properties, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
     /**
@@ -51,14 +55,25 @@ public record Cluster(String bootstrap, Path dir) {
         try (Admin admin = admin()) {
             admin.createTopics(List.of(topic)).all().get();
             Map<TopicPartition, OffsetSpec> ends = new HashMap<>();
-            IntStream.range(0, partitions).forEach(p -> ends.put(new TopicPartition(name, p), OffsetSpec.latest()));
+            IntStream.range(0, partitions)
+                    .forEach(p -> ends.put(new TopicPartition(name, p), OffsetSpec.latest()));
+            Check.eventually(() -> leads(admin, ends), "the broker leads " + name);
+        }
+    }
+
+    private static boolean leads(Admin admin, Map<TopicPartition, OffsetSpec> ends)
+            throws Exception {
+        try {
             admin.listOffsets(ends).all().get();
+            return true;
+        } catch (ExecutionException notYet) {
+            return false;
         }
     }
 
     /** Reads partitions from their beginning until {@code count} records have come. */
-    public List<ConsumerRecord<byte[], byte[]>> read(String topic, int partitions, int count, Object... settings)
-            throws Exception {
+    public List<ConsumerRecord<byte[], byte[]>> read(
+            String topic, int partitions, int count, Object... settings) throws Exception {
         List<TopicPartition> assigned =
                 IntStream.range(0, partitions).mapToObj(p -> new TopicPartition(topic, p)).toList();
         try (KafkaConsumer<byte[], byte[]> consumer = consumer(settings)) {
@@ -68,16 +83,30 @@ public record Cluster(String bootstrap, Path dir) {
     }
 
     /** Polls until {@code count} records have come, and a little longer for one too many. */
-    public static List<ConsumerRecord<byte[], byte[]>> poll(KafkaConsumer<byte[], byte[]> consumer, int count) {
+    public static List<ConsumerRecord<byte[], byte[]>> poll(
+            KafkaConsumer<byte[], byte[]> consumer, int count) {
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
         long deadline = System.nanoTime() + 40_000_000_000L;
         while (records.size() < count) {
-            Check.that(System.nanoTime() < deadline, "only " + records.size() + " of " + count + " records came");
+            Check.that(
+                    System.nanoTime() < deadline,
+                    "only " + records.size() + " of " + count + " records came");
             consumer.poll(Duration.ofMillis(200)).forEach(records::add);
         }
         consumer.poll(Duration.ofMillis(50)).forEach(records::add);
         Check.equal(count, records.size(), "records");
         return records;
+    }
+
+    /** Polls until the consumer owns {@code count} partitions. */
+    public static void awaitAssignment(KafkaConsumer<byte[], byte[]> consumer, int count)
+            throws Exception {
+        Check.eventually(
+                () -> {
+                    consumer.poll(Duration.ofMillis(50));
+                    return consumer.assignment().size() == count;
+                },
+                "the consumer owns " + count + " partitions");
     }
 
     /** The settings of a client. */

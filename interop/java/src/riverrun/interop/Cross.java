@@ -2,6 +2,10 @@ package riverrun.interop;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+
 import java.io.ByteArrayOutputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
@@ -10,14 +14,12 @@ import java.security.MessageDigest;
 import java.util.Comparator;
 import java.util.HexFormat;
 import java.util.List;
-import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.clients.producer.RecordMetadata;
 
 /** The records that every client writes and reads; interop/README.md defines them and their sum. */
 public final class Cross {
     private static final long START_MS = 1_700_000_000_000L;
-    private static final List<String> KINDS = List.of("none", "gzip", "snappy", "lz4", "zstd", "small");
+    private static final List<String> KINDS =
+            List.of("none", "gzip", "snappy", "lz4", "zstd", "small");
 
     private Cross() {}
 
@@ -69,10 +71,14 @@ public final class Cross {
     }
 
     private static String sum(List<ConsumerRecord<byte[], byte[]>> records) throws Exception {
-        Comparator<ConsumerRecord<byte[], byte[]>> byPartition = Comparator.comparingInt(ConsumerRecord::partition);
+        Comparator<ConsumerRecord<byte[], byte[]>> byPartition =
+                Comparator.comparingInt(ConsumerRecord::partition);
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream output = new DataOutputStream(bytes);
-        for (var record : records.stream().sorted(byPartition.thenComparing(ConsumerRecord::offset)).toList()) {
+        for (var record :
+                records.stream()
+                        .sorted(byPartition.thenComparing(ConsumerRecord::offset))
+                        .toList()) {
             output.writeInt(record.partition());
             output.writeLong(record.offset());
             output.writeLong(record.timestamp());
@@ -84,7 +90,8 @@ public final class Cross {
                 write(output, header.value());
             }
         }
-        return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes.toByteArray()));
+        return HexFormat.of()
+                .formatHex(MessageDigest.getInstance("SHA-256").digest(bytes.toByteArray()));
     }
 
     private static void write(DataOutputStream output, byte[] bytes) throws IOException {

@@ -2,6 +2,8 @@ package riverrun.interop;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import org.apache.kafka.tools.DumpLogSegments;
+
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.file.Files;
@@ -9,7 +11,6 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
-import org.apache.kafka.tools.DumpLogSegments;
 
 /**
  * Has Kafka's DumpLogSegments read every file of a log directory whose server has stopped: each
@@ -17,10 +18,18 @@ import org.apache.kafka.tools.DumpLogSegments;
  */
 public final class DiskCheck {
     /** What the tool prints of a file it cannot read or finds at odds with another. */
-    private static final List<String> COMPLAINTS = List.of(
-            "isvalid: false", "invalid bytes", "Mismatches in", "Found timestamp mismatch",
-            "Found out of order timestamp", "Non-consecutive offsets", "indexed offsets are not found",
-            "Unknown record type", "Error at", "Ignoring unknown file");
+    private static final List<String> COMPLAINTS =
+            List.of(
+                    "isvalid: false",
+                    "invalid bytes",
+                    "Mismatches in",
+                    "Found timestamp mismatch",
+                    "Found out of order timestamp",
+                    "Non-consecutive offsets",
+                    "indexed offsets are not found",
+                    "Unknown record type",
+                    "Error at",
+                    "Ignoring unknown file");
 
     private DiskCheck() {}
 
@@ -40,19 +49,33 @@ public final class DiskCheck {
     /** The files of partitions whose folder starts so, but for those about to be deleted. */
     private static List<String> files(Path dir, String folder) throws Exception {
         try (Stream<Path> files = Files.walk(dir, 2)) {
-            return files.filter(file -> file.getParent().getFileName().toString().startsWith(folder))
-                    .filter(file -> !file.getParent().equals(dir) && !file.getParent().toString().endsWith("-delete"))
+            return files.filter(
+                            file -> file.getParent().getFileName().toString().startsWith(folder))
+                    .filter(
+                            file ->
+                                    !file.getParent().equals(dir)
+                                            && !file.getParent().toString().endsWith("-delete"))
                     .map(Path::toString)
-                    .filter(file -> file.matches(".*\\.(log|index|timeindex|snapshot|txnindex|checkpoint)"))
+                    .filter(
+                            file ->
+                                    file.matches(
+                                            ".*\\.(log|index|timeindex|snapshot|txnindex|checkpoint)"))
                     .sorted()
                     .toList();
         }
     }
 
-    private static void check(List<String> problems, List<String> files, String... options) throws Exception {
-        List<String> chosen = options[0].endsWith("decoder")
-                ? files.stream().filter(file -> file.endsWith(".log") || file.endsWith(".checkpoint")).toList()
-                : files;
+    private static void check(List<String> problems, List<String> files, String... options)
+            throws Exception {
+        List<String> chosen =
+                options[0].endsWith("decoder")
+                        ? files.stream()
+                                .filter(
+                                        file ->
+                                                file.endsWith(".log")
+                                                        || file.endsWith(".checkpoint"))
+                                .toList()
+                        : files;
         if (chosen.isEmpty()) {
             return;
         }

@@ -1,13 +1,14 @@
 package riverrun.interop;
 
+import riverrun.interop.java.JavaSuite;
+import riverrun.interop.tools.Console;
+import riverrun.interop.tools.ToolsSuite;
+
 import java.io.PrintStream;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import riverrun.interop.java.JavaSuite;
-import riverrun.interop.tools.Console;
-import riverrun.interop.tools.ToolsSuite;
 
 /**
  * Runs scenarios by name: {@code SUITE list}, or {@code SUITE run HOST:PORT DIR NAME...}. Standard
@@ -60,8 +61,13 @@ public final class Main {
     private static String oneLine(Throwable failure) {
         StringBuilder text = new StringBuilder(failure.toString());
         for (StackTraceElement frame : failure.getStackTrace()) {
-            if (frame.getClassName().startsWith("riverrun.") && !frame.getClassName().endsWith(".Check")) {
-                text.append(" (").append(frame.getFileName()).append(':').append(frame.getLineNumber()).append(')');
+            if (frame.getClassName().startsWith("riverrun.")
+                    && !frame.getClassName().endsWith(".Check")) {
+                text.append(" (")
+                        .append(frame.getFileName())
+                        .append(':')
+                        .append(frame.getLineNumber())
+                        .append(')');
                 break;
             }
         }

@@ -1,10 +1,5 @@
 package riverrun.interop.codec;
 
-import java.nio.ByteBuffer;
-import java.util.Map;
-import java.util.Optional;
-import java.util.Random;
-import java.util.TreeMap;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.protocol.types.BoundField;
 import org.apache.kafka.common.protocol.types.Field;
@@ -13,6 +8,12 @@ import org.apache.kafka.common.protocol.types.Struct;
 import org.apache.kafka.common.protocol.types.TaggedFields;
 import org.apache.kafka.common.protocol.types.Type;
 import org.apache.kafka.common.record.internal.MemoryRecords;
+
+import java.nio.ByteBuffer;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Random;
+import java.util.TreeMap;
 
 /** Random messages from the schemas that Kafka's generated classes carry. */
 final class RandomStruct {
@@ -85,7 +86,10 @@ final class RandomStruct {
             case "INT32" -> (int) integer(Integer.MIN_VALUE, Integer.MAX_VALUE);
             case "INT64" -> integer(Long.MIN_VALUE, Long.MAX_VALUE);
             case "FLOAT64" -> random.nextGaussian();
-            case "UUID" -> random.nextInt(4) == 0 ? Uuid.ZERO_UUID : new Uuid(random.nextLong(), random.nextLong());
+            case "UUID" ->
+                    random.nextInt(4) == 0
+                            ? Uuid.ZERO_UUID
+                            : new Uuid(random.nextLong(), random.nextLong());
             case "STRING" -> text();
             case "BYTES" -> data();
             case "RECORDS" -> MemoryRecords.readableRecords(data());
@@ -98,13 +102,17 @@ final class RandomStruct {
             case 0 -> min;
             case 1 -> max;
             case 2, 3 -> Math.max(min, random.nextInt(3) - 1);
-            default -> max == Long.MAX_VALUE ? random.nextLong() : min + random.nextLong(max - min + 1);
+            default ->
+                    max == Long.MAX_VALUE
+                            ? random.nextLong()
+                            : min + random.nextLong(max - min + 1);
         };
     }
 
     private ByteBuffer data() {
         int choice = random.nextInt(10);
-        byte[] bytes = new byte[choice == 0 ? 0 : choice == 1 ? borderLength() : random.nextInt(30)];
+        byte[] bytes =
+                new byte[choice == 0 ? 0 : choice == 1 ? borderLength() : random.nextInt(30)];
         random.nextBytes(bytes);
         return ByteBuffer.wrap(bytes);
     }

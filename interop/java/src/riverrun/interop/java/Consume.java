@@ -3,19 +3,21 @@ package riverrun.interop.java;
 import static riverrun.interop.java.Produce.bytes;
 import static riverrun.interop.java.Produce.text;
 
-import java.time.Duration;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
-import java.util.Set;
 import org.apache.kafka.clients.consumer.NoOffsetForPartitionException;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+
 import riverrun.interop.Check;
 import riverrun.interop.Cluster;
 import riverrun.interop.Scenario;
+
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
 
 /** What a consumer may ask for, without a group's assignment. */
 final class Consume {
@@ -38,7 +40,8 @@ final class Consume {
         long start = System.currentTimeMillis() - 1_000_000;
         try (var producer = cluster.producer("linger.ms", 5)) {
             for (int i = 0; i < 1000; i++) {
-                producer.send(new ProducerRecord<>("by-time", 0, start + i * 10L, null, bytes("" + i)));
+                producer.send(
+                        new ProducerRecord<>("by-time", 0, start + i * 10L, null, bytes("" + i)));
             }
         }
         var first = new TopicPartition("by-time", 0);
@@ -61,10 +64,17 @@ final class Consume {
     private static void beginningAndEnd(Cluster cluster) throws Exception {
         cluster.createTopic("ends", 1);
         var partition = new TopicPartition("ends", 0);
-        try (var producer = cluster.producer(); var consumer = cluster.consumer()) {
-            Check.equal(Map.of(partition, 0L), consumer.endOffsets(Set.of(partition)), "end of the empty log");
+        try (var producer = cluster.producer();
+                var consumer = cluster.consumer()) {
+            Check.equal(
+                    Map.of(partition, 0L),
+                    consumer.endOffsets(Set.of(partition)),
+                    "end of the empty log");
             Produce.send(producer, "ends", 0, 42);
-            Check.equal(Map.of(partition, 0L), consumer.beginningOffsets(Set.of(partition)), "beginning");
+            Check.equal(
+                    Map.of(partition, 0L),
+                    consumer.beginningOffsets(Set.of(partition)),
+                    "beginning");
             Check.equal(Map.of(partition, 42L), consumer.endOffsets(Set.of(partition)), "end");
             consumer.assign(Set.of(partition));
             consumer.seekToEnd(Set.of(partition));
@@ -83,24 +93,39 @@ final class Consume {
         }
         try (var consumer = cluster.consumer("group.id", "manual-commit")) {
             consumer.assign(Set.of(first, second));
-            Check.equal(null, consumer.committed(Set.of(first)).get(first), "nothing is committed at first");
+            Check.equal(
+                    null,
+                    consumer.committed(Set.of(first)).get(first),
+                    "nothing is committed at first");
             Cluster.poll(consumer, 100);
             consumer.commitSync(Map.of(first, new OffsetAndMetadata(30, "thirty")));
             Map<TopicPartition, Exception> told = new HashMap<>();
-            consumer.commitAsync(Map.of(second, new OffsetAndMetadata(0)), (offsets, error) -> told.put(second, error));
-            Check.eventually(() -> { consumer.poll(Duration.ZERO); return told.containsKey(second); }, "callback");
+            consumer.commitAsync(
+                    Map.of(second, new OffsetAndMetadata(0)),
+                    (offsets, error) -> told.put(second, error));
+            Check.eventually(
+                    () -> {
+                        consumer.poll(Duration.ZERO);
+                        return told.containsKey(second);
+                    },
+                    "callback");
             Check.equal(null, told.get(second), "error of the commit");
         }
         try (var consumer = cluster.consumer("group.id", "manual-commit")) {
             var committed = consumer.committed(Set.of(first, second));
             Check.equal(30L, committed.get(first).offset(), "committed offset");
             Check.equal("thirty", committed.get(first).metadata(), "metadata of the commit");
-            Check.equal(0L, committed.get(second).offset(), "committed offset of the other partition");
+            Check.equal(
+                    0L, committed.get(second).offset(), "committed offset of the other partition");
             consumer.assign(Set.of(first, second));
             var records = Cluster.poll(consumer, 70);
-            Check.equal("30", text(records.get(0).value()), "first record after the committed offset");
+            Check.equal(
+                    "30", text(records.get(0).value()), "first record after the committed offset");
             consumer.commitSync();
-            Check.equal(100L, consumer.committed(Set.of(first)).get(first).offset(), "offset after all");
+            Check.equal(
+                    100L,
+                    consumer.committed(Set.of(first)).get(first).offset(),
+                    "offset after all");
         }
     }
 
@@ -112,7 +137,9 @@ final class Consume {
         }
         try (var consumer = cluster.consumer("auto.offset.reset", "none")) {
             consumer.assign(Set.of(partition));
-            Check.fails(NoOffsetForPartitionException.class, () -> consumer.poll(Duration.ofSeconds(5)));
+            Check.fails(
+                    NoOffsetForPartitionException.class,
+                    () -> consumer.poll(Duration.ofSeconds(5)));
             consumer.seek(partition, 6);
             Check.fails(OffsetOutOfRangeException.class, () -> Cluster.poll(consumer, 1));
         }
@@ -131,13 +158,16 @@ final class Consume {
                 Produce.send(producer, "small-fetches", partition, 50);
             }
         }
-        cluster.read("small-fetches", 3, 150, "fetch.max.bytes", 10, "max.partition.fetch.bytes", 10);
-        cluster.read("small-fetches", 3, 150, "max.partition.fetch.bytes", 300, "max.poll.records", 7);
+        cluster.read(
+                "small-fetches", 3, 150, "fetch.max.bytes", 10, "max.partition.fetch.bytes", 10);
+        cluster.read(
+                "small-fetches", 3, 150, "max.partition.fetch.bytes", 300, "max.poll.records", 7);
     }
 
     private static void fetchWaitsForBytes(Cluster cluster) throws Exception {
         cluster.createTopic("fetch-waits", 1);
-        try (var consumer = cluster.consumer("fetch.min.bytes", 1 << 20, "fetch.max.wait.ms", 1500);
+        try (var consumer =
+                        cluster.consumer("fetch.min.bytes", 1 << 20, "fetch.max.wait.ms", 1500);
                 var producer = cluster.producer()) {
             consumer.assign(Set.of(new TopicPartition("fetch-waits", 0)));
             consumer.poll(Duration.ofMillis(300));
@@ -145,7 +175,9 @@ final class Consume {
             long start = System.nanoTime();
             Check.equal(1, Cluster.poll(consumer, 1).size(), "records");
             long waitedMs = (System.nanoTime() - start) / 1_000_000;
-            Check.that(waitedMs >= 500, "a fetch waits for its bytes; this one took " + waitedMs + " ms");
+            Check.that(
+                    waitedMs >= 500,
+                    "a fetch waits for its bytes; this one took " + waitedMs + " ms");
         }
     }
 
@@ -161,7 +193,8 @@ final class Consume {
         cluster.createTopic("pause", 2);
         var first = new TopicPartition("pause", 0);
         var second = new TopicPartition("pause", 1);
-        try (var producer = cluster.producer(); var consumer = cluster.consumer()) {
+        try (var producer = cluster.producer();
+                var consumer = cluster.consumer()) {
             Produce.send(producer, "pause", 0, 20);
             Produce.send(producer, "pause", 1, 20);
             consumer.assign(Set.of(first, second));

@@ -1,8 +1,9 @@
 package riverrun.interop.java;
 
+import riverrun.interop.Scenario;
+
 import java.util.ArrayList;
 import java.util.List;
-import riverrun.interop.Scenario;
 
 /** Scenarios of Kafka's own Java clients. */
 public final class JavaSuite {

@@ -2,12 +2,6 @@ package riverrun.interop.java;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.List;
-import java.util.Map;
-import java.util.TreeMap;
-import java.util.concurrent.Future;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -16,9 +10,17 @@ import org.apache.kafka.common.errors.InvalidTimestampException;
 import org.apache.kafka.common.errors.RecordTooLargeException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.record.TimestampType;
+
 import riverrun.interop.Check;
 import riverrun.interop.Cluster;
 import riverrun.interop.Scenario;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.Future;
 
 /** What a producer may send and what it is told. */
 final class Produce {
@@ -58,7 +60,9 @@ final class Produce {
         Check.equal(sorted(sent), sorted(texts(cluster.read(topic, 2, 1000))), "records");
     }
 
-    /** A topic's own codec wins over the producer's; gzip is chosen so that the broker must work. */
+    /**
+     * A topic's own codec wins over the producer's; gzip is chosen so that the broker must work.
+     */
     private static void recompress(Cluster cluster) throws Exception {
         List<String> sent = new ArrayList<>();
         for (String codec : List.of("uncompressed", "gzip", "snappy", "lz4", "zstd")) {
@@ -67,11 +71,13 @@ final class Produce {
             sent.clear();
             try (var producer = cluster.producer("compression.type", "lz4", "linger.ms", 20)) {
                 for (int i = 0; i < 200; i++) {
-                    producer.send(new ProducerRecord<>(topic, bytes("k" + i), bytes("v".repeat(i))));
+                    producer.send(
+                            new ProducerRecord<>(topic, bytes("k" + i), bytes("v".repeat(i))));
                     sent.add("k" + i + "=" + "v".repeat(i));
                 }
             }
-            Check.equal(sent, texts(cluster.read(topic, 1, 200)), "records recompressed to " + codec);
+            Check.equal(
+                    sent, texts(cluster.read(topic, 1, 200)), "records recompressed to " + codec);
         }
     }
 
@@ -88,7 +94,8 @@ final class Produce {
         var records = cluster.read("nulls", 1, 9);
         for (int i = 0; i < 9; i++) {
             Check.that(Arrays.equals(contents[i / 3], records.get(i).key()), "key of record " + i);
-            Check.that(Arrays.equals(contents[i % 3], records.get(i).value()), "value of record " + i);
+            Check.that(
+                    Arrays.equals(contents[i % 3], records.get(i).value()), "value of record " + i);
         }
     }
 
@@ -101,11 +108,19 @@ final class Produce {
             producer.send(record).get();
         }
         List<String> read = new ArrayList<>();
-        cluster.read("headers", 1, 1).get(0).headers().forEach(h -> read.add(h.key() + "=" + text(h.value())));
-        Check.equal(List.of("twice=first", "null=null", "=", "twice=second", "größe=ß"), read, "headers");
+        cluster.read("headers", 1, 1)
+                .get(0)
+                .headers()
+                .forEach(h -> read.add(h.key() + "=" + text(h.value())));
+        Check.equal(
+                List.of("twice=first", "null=null", "=", "twice=second", "größe=ß"),
+                read,
+                "headers");
     }
 
-    /** The default `message.max.bytes` allows a batch of 1,048,588 bytes, all its headers included. */
+    /**
+     * The default `message.max.bytes` allows a batch of 1,048,588 bytes, all its headers included.
+     */
     private static void recordOfOneMebibyte(Cluster cluster) throws Exception {
         cluster.createTopic("one-mebibyte", 1);
         try (var producer = cluster.producer("max.request.size", 4 << 20)) {
@@ -120,27 +135,39 @@ final class Produce {
         try (var producer = cluster.producer("max.request.size", 4 << 20)) {
             Check.fails(
                     RecordTooLargeException.class,
-                    () -> producer.send(new ProducerRecord<>("too-large", value(LARGEST_VALUE + 1))).get());
+                    () ->
+                            producer.send(
+                                            new ProducerRecord<>(
+                                                    "too-large", value(LARGEST_VALUE + 1)))
+                                    .get());
             producer.send(new ProducerRecord<>("too-large", value(10))).get();
         }
         cluster.read("too-large", 1, 1);
     }
 
-    /** A batch's header takes 61 bytes, the record's length 3, its other fields before it 8 and 1 after. */
+    /**
+     * A batch's header takes 61 bytes, the record's length 3, its other fields before it 8 and 1
+     * after.
+     */
     private static final int LARGEST_VALUE = 1_048_588 - 61 - 3 - 8;
 
     private static void manySmallRecords(Cluster cluster) throws Exception {
         cluster.createTopic("small", 8);
         try (var producer = cluster.producer()) {
             for (int i = 0; i < 100_000; i++) {
-                producer.send(new ProducerRecord<>("small", i % 8, null, bytes(Integer.toString(i))));
+                producer.send(
+                        new ProducerRecord<>("small", i % 8, null, bytes(Integer.toString(i))));
             }
         }
         Map<Integer, Integer> next = new TreeMap<>();
         for (var record : cluster.read("small", 8, 100_000)) {
             int expected = next.merge(record.partition(), 1, Integer::sum) - 1;
-            Check.equal((long) expected, record.offset(), "offset in partition " + record.partition());
-            Check.equal(expected * 8 + record.partition(), Integer.parseInt(text(record.value())), "value");
+            Check.equal(
+                    (long) expected, record.offset(), "offset in partition " + record.partition());
+            Check.equal(
+                    expected * 8 + record.partition(),
+                    Integer.parseInt(text(record.value())),
+                    "value");
         }
     }
 
@@ -152,7 +179,10 @@ final class Produce {
                 for (int i = 0; i < 100; i++) {
                     metadata = producer.send(new ProducerRecord<>("acks", bytes(acks))).get();
                 }
-                Check.equal(!acks.equals("0"), metadata.hasOffset(), "offset is known with acks=" + acks);
+                Check.equal(
+                        !acks.equals("0"),
+                        metadata.hasOffset(),
+                        "offset is known with acks=" + acks);
             }
         }
         var records = cluster.read("acks", 1, 200);
@@ -162,17 +192,21 @@ final class Produce {
 
     private static void idempotent(Cluster cluster) throws Exception {
         cluster.createTopic("idempotent", 3);
-        try (var producer = cluster.producer("enable.idempotence", true, "batch.size", 200, "linger.ms", 0)) {
+        try (var producer =
+                cluster.producer("enable.idempotence", true, "batch.size", 200, "linger.ms", 0)) {
             List<Future<RecordMetadata>> sent = new ArrayList<>();
             for (int i = 0; i < 3000; i++) {
-                sent.add(producer.send(new ProducerRecord<>("idempotent", i % 3, null, bytes("" + i))));
+                sent.add(
+                        producer.send(
+                                new ProducerRecord<>("idempotent", i % 3, null, bytes("" + i))));
             }
             for (int i = 0; i < 3000; i++) {
                 Check.equal((long) (i / 3), sent.get(i).get().offset(), "offset of record " + i);
             }
         }
         for (var record : cluster.read("idempotent", 3, 3000)) {
-            Check.equal("" + (record.offset() * 3 + record.partition()), text(record.value()), "value");
+            Check.equal(
+                    "" + (record.offset() * 3 + record.partition()), text(record.value()), "value");
         }
     }
 
@@ -180,7 +214,9 @@ final class Produce {
         cluster.createTopic("log-append-time", 1, "message.timestamp.type", "LogAppendTime");
         long before = System.currentTimeMillis();
         try (var producer = cluster.producer()) {
-            var record = new ProducerRecord<byte[], byte[]>("log-append-time", 0, 1234L, null, bytes("v"));
+            var record =
+                    new ProducerRecord<byte[], byte[]>(
+                            "log-append-time", 0, 1234L, null, bytes("v"));
             long told = producer.send(record).get().timestamp();
             Check.that(told >= before, "the producer is told the time of the append, not " + told);
         }
@@ -193,7 +229,9 @@ final class Produce {
         cluster.createTopic("timestamps", 1);
         long now = System.currentTimeMillis();
         try (var producer = cluster.producer()) {
-            var future = new ProducerRecord<byte[], byte[]>("timestamps", 0, now + 7_200_000, null, bytes("v"));
+            var future =
+                    new ProducerRecord<byte[], byte[]>(
+                            "timestamps", 0, now + 7_200_000, null, bytes("v"));
             Check.fails(InvalidTimestampException.class, () -> producer.send(future).get());
             var old = new ProducerRecord<byte[], byte[]>("timestamps", 0, 0L, null, bytes("v"));
             Check.equal(0L, producer.send(old).get().timestamp(), "timestamp");
@@ -210,7 +248,8 @@ final class Produce {
     private static void unknownTopic(Cluster cluster) throws Exception {
         try (var consumer = cluster.consumer("allow.auto.create.topics", false)) {
             Check.equal(null, consumer.listTopics().get("absent"), "an absent topic in the list");
-            Check.equal(List.of(), consumer.partitionsFor("absent"), "partitions of an absent topic");
+            Check.equal(
+                    List.of(), consumer.partitionsFor("absent"), "partitions of an absent topic");
         }
         try (var admin = cluster.admin()) {
             Check.fails(
@@ -241,7 +280,8 @@ final class Produce {
         return texts.stream().sorted().toList();
     }
 
-    static void send(KafkaProducer<byte[], byte[]> producer, String topic, int partition, int count) throws Exception {
+    static void send(KafkaProducer<byte[], byte[]> producer, String topic, int partition, int count)
+            throws Exception {
         Future<RecordMetadata> last = null;
         for (int i = 0; i < count; i++) {
             last = producer.send(new ProducerRecord<>(topic, partition, null, bytes("" + i)));

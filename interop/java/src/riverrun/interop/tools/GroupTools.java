@@ -2,13 +2,14 @@ package riverrun.interop.tools;
 
 import static riverrun.interop.tools.TopicTools.with;
 
-import java.time.Duration;
-import java.util.List;
 import org.apache.kafka.tools.GroupsCommand;
 import org.apache.kafka.tools.consumer.group.ConsumerGroupCommand;
+
 import riverrun.interop.Check;
 import riverrun.interop.Cluster;
 import riverrun.interop.Scenario;
+
+import java.util.List;
 
 /** kafka-consumer-groups and kafka-groups. */
 final class GroupTools {
@@ -36,44 +37,78 @@ final class GroupTools {
         readBy(cluster, "tool-group", "of-tool-group");
         groups(cluster, "--list").good().withLine("tool-group");
         groups(cluster, "--list", "--state").good().withLine("tool-group\\s+Empty\\s*");
-        groups(cluster, "--describe", "--group", "tool-group").good()
+        groups(cluster, "--describe", "--group", "tool-group")
+                .good()
                 .with("Consumer group 'tool-group' has no active members.")
-                .withLine("GROUP\\s+TOPIC\\s+PARTITION\\s+CURRENT-OFFSET\\s+LOG-END-OFFSET\\s+LAG\\s+CONSUMER-ID\\s+HOST\\s+CLIENT-ID.*")
+                .withLine(
+                        "GROUP\\s+TOPIC\\s+PARTITION\\s+CURRENT-OFFSET\\s+LOG-END-OFFSET\\s+LAG\\s+CONSUMER-ID\\s+HOST\\s+CLIENT-ID.*")
                 .withLine("tool-group\\s+of-tool-group\\s+0\\s+5\\s+5\\s+0\\s+-\\s+-\\s+-.*");
         try (var member = cluster.consumer("group.id", "tool-group", "client.id", "the-member")) {
             member.subscribe(List.of("of-tool-group"));
-            Check.eventually(() -> { member.poll(Duration.ofMillis(50)); return !member.assignment().isEmpty(); }, "owner");
-            groups(cluster, "--describe", "--group", "tool-group").good()
-                    .withLine("tool-group\\s+of-tool-group\\s+0\\s+5\\s+5\\s+0\\s+the-member-\\S+\\s+/127.0.0.1\\s+the-member.*");
-            groups(cluster, "--describe", "--group", "tool-group", "--members", "--verbose").good().with("of-tool-group:0");
-            groups(cluster, "--describe", "--group", "tool-group", "--state").good()
-                    .withLine("tool-group\\s+127.0.0.1:\\d+\\s+\\(1\\)\\s+range\\s+Stable\\s+.*1.*");
+            Cluster.awaitAssignment(member, 1);
+            groups(cluster, "--describe", "--group", "tool-group")
+                    .good()
+                    .withLine(
+                            "tool-group\\s+of-tool-group\\s+0\\s+5\\s+5\\s+0\\s+the-member-\\S+\\s+/127.0.0.1\\s+the-member.*");
+            groups(cluster, "--describe", "--group", "tool-group", "--members", "--verbose")
+                    .good()
+                    .with("of-tool-group:0");
+            groups(cluster, "--describe", "--group", "tool-group", "--state")
+                    .good()
+                    .withLine(
+                            "tool-group\\s+127.0.0.1:\\d+\\s+\\(1\\)\\s+range\\s+Stable\\s+.*1.*");
         }
-        Tool.run(GroupsCommand.class, with(cluster, "--list")).good().withLine("tool-group\\s+Classic\\s+.*");
+        Tool.run(GroupsCommand.class, with(cluster, "--list"))
+                .good()
+                .withLine("tool-group\\s+Classic\\s+.*");
         // The tool reports the error and ends with status 0.
         groups(cluster, "--describe", "--group", "absent").with("Group absent not found.");
     }
 
     private static void resetOffsets(Cluster cluster) throws Exception {
         readBy(cluster, "reset-group", "of-reset-group");
-        String[][] targets = {{"--to-earliest", "0"}, {"--to-latest", "5"}, {"--to-offset", "2", "2"},
-            {"--shift-by", "2", "4"}, {"--by-duration", "P1D", "0"}, {"--to-current", "0"}};
+        String[][] targets = {
+            {"--to-earliest", "0"},
+            {"--to-latest", "5"},
+            {"--to-offset", "2", "2"},
+            {"--shift-by", "2", "4"},
+            {"--by-duration", "P1D", "0"},
+            {"--to-current", "0"}
+        };
         for (String[] target : targets) {
-            String[] reset = {"--reset-offsets", "--group", "reset-group", "--topic", "of-reset-group", "--execute"};
+            String[] reset = {
+                "--reset-offsets",
+                "--group",
+                "reset-group",
+                "--topic",
+                "of-reset-group",
+                "--execute"
+            };
             String[] arguments = new String[reset.length + target.length - 1];
             System.arraycopy(reset, 0, arguments, 0, reset.length);
             System.arraycopy(target, 0, arguments, reset.length, target.length - 1);
-            groups(cluster, arguments).good()
-                    .withLine("reset-group\\s+of-reset-group\\s+0\\s+" + target[target.length - 1] + "\\s*");
+            groups(cluster, arguments)
+                    .good()
+                    .withLine(
+                            "reset-group\\s+of-reset-group\\s+0\\s+"
+                                    + target[target.length - 1]
+                                    + "\\s*");
         }
-        groups(cluster, "--describe", "--group", "reset-group").good().withLine("reset-group\\s+of-reset-group\\s+0\\s+0\\s+5\\s+5\\s.*");
+        groups(cluster, "--describe", "--group", "reset-group")
+                .good()
+                .withLine("reset-group\\s+of-reset-group\\s+0\\s+0\\s+5\\s+5\\s.*");
     }
 
     private static void delete(Cluster cluster) throws Exception {
         readBy(cluster, "tool-deleted", "of-tool-deleted");
-        groups(cluster, "--delete-offsets", "--group", "tool-deleted", "--topic", "of-tool-deleted").good()
+        groups(cluster, "--delete-offsets", "--group", "tool-deleted", "--topic", "of-tool-deleted")
+                .good()
                 .withLine("of-tool-deleted\\s+0\\s+Successful\\s*");
-        groups(cluster, "--delete", "--group", "tool-deleted").good().with("Deletion of requested consumer groups ('tool-deleted') was successful.");
-        Check.that(!groups(cluster, "--list").good().text().contains("tool-deleted"), "the group is gone");
+        groups(cluster, "--delete", "--group", "tool-deleted")
+                .good()
+                .with("Deletion of requested consumer groups ('tool-deleted') was successful.");
+        Check.that(
+                !groups(cluster, "--list").good().text().contains("tool-deleted"),
+                "the group is gone");
     }
 }

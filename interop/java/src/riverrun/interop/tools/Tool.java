@@ -2,15 +2,20 @@ package riverrun.interop.tools;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import org.apache.kafka.common.utils.Exit;
+
+import riverrun.interop.Check;
+
 import java.io.ByteArrayInputStream;
 import java.io.InputStream;
 import java.lang.reflect.InvocationTargetException;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.kafka.common.utils.Exit;
-import riverrun.interop.Check;
 
-/** Runs a tool's main method in this process, with its exit, its shutdown hooks and its output caught. */
+/**
+ * Runs a tool's main method in this process, with its exit, its shutdown hooks and its output
+ * caught.
+ */
 final class Tool {
     /** What a tool printed, and the status with which it ended. */
     record Output(int status, String text) {
@@ -34,7 +39,9 @@ final class Tool {
 
         /** Fails unless some line of the output matches the regular expression. */
         Output withLine(String regex) {
-            Check.that(text.lines().anyMatch(line -> line.matches(regex)), "no line is `" + regex + "` in:\n" + text);
+            Check.that(
+                    text.lines().anyMatch(line -> line.matches(regex)),
+                    "no line is `" + regex + "` in:\n" + text);
             return this;
         }
     }
@@ -48,13 +55,15 @@ final class Tool {
     static Output run(String stdin, Class<?> tool, String... arguments) throws Exception {
         List<Integer> statuses = new ArrayList<>();
         List<Runnable> hooks = new ArrayList<>();
-        // A tool that ends well goes on to the end of its main method: some catch what is thrown here.
-        Exit.Procedure exit = (status, message) -> {
-            statuses.add(status);
-            if (status != 0) {
-                throw new Exited();
-            }
-        };
+        // A tool that ends well goes on to the end of its main method: some catch what is thrown
+        // here.
+        Exit.Procedure exit =
+                (status, message) -> {
+                    statuses.add(status);
+                    if (status != 0) {
+                        throw new Exited();
+                    }
+                };
         Exit.setExitProcedure(exit);
         Exit.setHaltProcedure(exit);
         Exit.setShutdownHookAdder((name, hook) -> hooks.add(hook));
@@ -74,8 +83,10 @@ final class Tool {
             System.setIn(before);
         }
         String text = output.toString(UTF_8);
-        System.err.println("$ " + tool.getSimpleName() + " " + String.join(" ", arguments) + "\n" + text);
-        return new Output(statuses.stream().filter(status -> status != 0).findFirst().orElse(0), text);
+        System.err.println(
+                "$ " + tool.getSimpleName() + " " + String.join(" ", arguments) + "\n" + text);
+        return new Output(
+                statuses.stream().filter(status -> status != 0).findFirst().orElse(0), text);
     }
 
     private static final class Exited extends RuntimeException {

@@ -1,8 +1,9 @@
 package riverrun.interop.tools;
 
+import riverrun.interop.Scenario;
+
 import java.util.ArrayList;
 import java.util.List;
-import riverrun.interop.Scenario;
 
 /** Scenarios of Kafka's command-line tools, run as their scripts run them. */
 public final class ToolsSuite {

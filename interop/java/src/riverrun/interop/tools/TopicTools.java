@@ -1,15 +1,18 @@
 package riverrun.interop.tools;
 
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.util.List;
 import kafka.admin.ConfigCommand;
+
 import org.apache.kafka.tools.DeleteRecordsCommand;
 import org.apache.kafka.tools.GetOffsetShell;
 import org.apache.kafka.tools.TopicCommand;
+
 import riverrun.interop.Check;
 import riverrun.interop.Cluster;
 import riverrun.interop.Scenario;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
 
 /** kafka-topics, kafka-configs, kafka-get-offsets and kafka-delete-records. */
 final class TopicTools {
@@ -39,20 +42,47 @@ final class TopicTools {
     }
 
     private static void topics(Cluster cluster) throws Exception {
-        topics(cluster, "--create", "--topic", "tool", "--partitions", "3", "--replication-factor", "1",
-                "--config", "retention.ms=60000").good().with("Created topic tool.");
+        topics(
+                        cluster,
+                        "--create",
+                        "--topic",
+                        "tool",
+                        "--partitions",
+                        "3",
+                        "--replication-factor",
+                        "1",
+                        "--config",
+                        "retention.ms=60000")
+                .good()
+                .with("Created topic tool.");
         topics(cluster, "--create", "--topic", "tool", "--if-not-exists").good();
         topics(cluster, "--list").good().withLine("tool");
-        topics(cluster, "--describe", "--topic", "tool").good()
-                .withLine("Topic: tool\tTopicId: [\\w-]{22}\tPartitionCount: 3\tReplicationFactor: 1\tConfigs: .*retention.ms=60000.*")
-                .withLine("\tTopic: tool\tPartition: 2\tLeader: 1\tReplicas: 1\tIsr: 1\tElr: .*\tLastKnownElr: .*");
+        topics(cluster, "--describe", "--topic", "tool")
+                .good()
+                .withLine(
+                        "Topic: tool\tTopicId: [\\w-]{22}\tPartitionCount: 3\tReplicationFactor: 1\tConfigs: .*retention.ms=60000.*")
+                .withLine(
+                        "\tTopic: tool\tPartition: 2\tLeader: 1\tReplicas: 1\tIsr: 1\tElr: .*\tLastKnownElr: .*");
         topics(cluster, "--alter", "--topic", "tool", "--partitions", "5").good();
-        Check.eventually(() -> topics(cluster, "--describe", "--topic", "tool").text().contains("PartitionCount: 5"), "5");
+        Check.eventually(
+                () ->
+                        topics(cluster, "--describe", "--topic", "tool")
+                                .text()
+                                .contains("PartitionCount: 5"),
+                "5");
         topics(cluster, "--describe", "--topics-with-overrides").good().with("Topic: tool");
-        Check.equal("", topics(cluster, "--describe", "--under-replicated-partitions").good().text(), "partitions");
-        Check.equal("", topics(cluster, "--describe", "--unavailable-partitions").good().text(), "partitions");
+        Check.equal(
+                "",
+                topics(cluster, "--describe", "--under-replicated-partitions").good().text(),
+                "partitions");
+        Check.equal(
+                "",
+                topics(cluster, "--describe", "--unavailable-partitions").good().text(),
+                "partitions");
         topics(cluster, "--delete", "--topic", "tool").good();
-        Check.eventually(() -> !topics(cluster, "--list").text().lines().toList().contains("tool"), "no topic");
+        Check.eventually(
+                () -> !topics(cluster, "--list").text().lines().toList().contains("tool"),
+                "no topic");
     }
 
     private static void topicsRefused(Cluster cluster) throws Exception {
@@ -60,7 +90,9 @@ final class TopicTools {
         topics(cluster, "--create", "--topic", "twice").bad().with("already exists");
         topics(cluster, "--describe", "--topic", "absent").bad().with("does not exist");
         topics(cluster, "--delete", "--topic", "absent").bad();
-        topics(cluster, "--create", "--topic", "two", "--replication-factor", "2").bad().with("replication factor");
+        topics(cluster, "--create", "--topic", "two", "--replication-factor", "2")
+                .bad()
+                .with("replication factor");
         topics(cluster, "--create", "--topic", "no-partitions", "--partitions", "0").bad();
         topics(cluster, "--create", "--topic", "odd", "--config", "no.such=1").bad();
     }
@@ -71,38 +103,132 @@ final class TopicTools {
 
     private static void configsOfTopics(Cluster cluster) throws Exception {
         cluster.createTopic("configured", 1);
-        configs(cluster, "--alter", "--topic", "configured", "--add-config", "retention.ms=1000,cleanup.policy=[compact,delete]")
-                .good().with("Completed updating config for topic configured.");
-        Check.eventually(() -> configs(cluster, "--describe", "--topic", "configured").good().text()
-                .contains("cleanup.policy=compact,delete sensitive=false"), "cleanup.policy");
-        configs(cluster, "--describe", "--topic", "configured", "--all").good()
-                .with("retention.ms=1000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=1000")
-                .with("segment.bytes=1073741824 sensitive=false synonyms={DEFAULT_CONFIG:log.segment.bytes=1073741824}");
-        configs(cluster, "--alter", "--topic", "configured", "--delete-config", "retention.ms").good();
-        Check.eventually(() -> !configs(cluster, "--describe", "--topic", "configured").text().contains("retention.ms"), "gone");
-        configs(cluster, "--alter", "--topic", "configured", "--add-config", "retention.ms=long").bad();
+        configs(
+                        cluster,
+                        "--alter",
+                        "--topic",
+                        "configured",
+                        "--add-config",
+                        "retention.ms=1000,cleanup.policy=[compact,delete]")
+                .good()
+                .with("Completed updating config for topic configured.");
+        Check.eventually(
+                () ->
+                        configs(cluster, "--describe", "--topic", "configured")
+                                .good()
+                                .text()
+                                .contains("cleanup.policy=compact,delete sensitive=false"),
+                "cleanup.policy");
+        configs(cluster, "--describe", "--topic", "configured", "--all")
+                .good()
+                .with(
+                        "retention.ms=1000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=1000")
+                .with(
+                        "segment.bytes=1073741824 sensitive=false synonyms={DEFAULT_CONFIG:log.segment.bytes=1073741824}");
+        configs(cluster, "--alter", "--topic", "configured", "--delete-config", "retention.ms")
+                .good();
+        Check.eventually(
+                () ->
+                        !configs(cluster, "--describe", "--topic", "configured")
+                                .text()
+                                .contains("retention.ms"),
+                "gone");
+        configs(cluster, "--alter", "--topic", "configured", "--add-config", "retention.ms=long")
+                .bad();
         configs(cluster, "--alter", "--topic", "configured", "--add-config", "no.such=1").bad();
     }
 
     private static void configsOfBrokers(Cluster cluster) throws Exception {
-        configs(cluster, "--describe", "--entity-type", "brokers", "--entity-name", "1", "--all").good()
-                .with("log.segment.bytes=1073741824").with("num.io.threads=8");
-        configs(cluster, "--alter", "--entity-type", "brokers", "--entity-default", "--add-config", "log.cleaner.threads=2").good();
-        Check.eventually(() -> configs(cluster, "--describe", "--entity-type", "brokers", "--entity-default").text()
-                .contains("log.cleaner.threads=2"), "log.cleaner.threads=2");
-        configs(cluster, "--alter", "--entity-type", "brokers", "--entity-default", "--delete-config", "log.cleaner.threads").good();
-        configs(cluster, "--alter", "--entity-type", "brokers", "--entity-name", "1", "--add-config", "node.id=7").bad();
+        configs(cluster, "--describe", "--entity-type", "brokers", "--entity-name", "1", "--all")
+                .good()
+                .with("log.segment.bytes=1073741824")
+                .with("num.io.threads=8");
+        configs(
+                        cluster,
+                        "--alter",
+                        "--entity-type",
+                        "brokers",
+                        "--entity-default",
+                        "--add-config",
+                        "log.cleaner.threads=2")
+                .good();
+        Check.eventually(
+                () ->
+                        configs(
+                                        cluster,
+                                        "--describe",
+                                        "--entity-type",
+                                        "brokers",
+                                        "--entity-default")
+                                .text()
+                                .contains("log.cleaner.threads=2"),
+                "log.cleaner.threads=2");
+        configs(
+                        cluster,
+                        "--alter",
+                        "--entity-type",
+                        "brokers",
+                        "--entity-default",
+                        "--delete-config",
+                        "log.cleaner.threads")
+                .good();
+        configs(
+                        cluster,
+                        "--alter",
+                        "--entity-type",
+                        "brokers",
+                        "--entity-name",
+                        "1",
+                        "--add-config",
+                        "node.id=7")
+                .bad();
     }
 
     private static void configsOfOthers(Cluster cluster) throws Exception {
-        configs(cluster, "--alter", "--entity-type", "groups", "--entity-name", "some-group",
-                "--add-config", "consumer.session.timeout.ms=50000").good();
-        Check.eventually(() -> configs(cluster, "--describe", "--entity-type", "groups", "--entity-name", "some-group")
-                .text().contains("consumer.session.timeout.ms=50000"), "the group's session timeout");
-        configs(cluster, "--alter", "--entity-type", "client-metrics", "--entity-name", "some-metrics",
-                "--add-config", "interval.ms=60000,metrics=[org.apache.kafka.producer.]").good();
-        Check.eventually(() -> configs(cluster, "--describe", "--entity-type", "client-metrics", "--entity-name", "some-metrics")
-                .text().contains("interval.ms=60000"), "the interval");
+        configs(
+                        cluster,
+                        "--alter",
+                        "--entity-type",
+                        "groups",
+                        "--entity-name",
+                        "some-group",
+                        "--add-config",
+                        "consumer.session.timeout.ms=50000")
+                .good();
+        Check.eventually(
+                () ->
+                        configs(
+                                        cluster,
+                                        "--describe",
+                                        "--entity-type",
+                                        "groups",
+                                        "--entity-name",
+                                        "some-group")
+                                .text()
+                                .contains("consumer.session.timeout.ms=50000"),
+                "the group's session timeout");
+        configs(
+                        cluster,
+                        "--alter",
+                        "--entity-type",
+                        "client-metrics",
+                        "--entity-name",
+                        "some-metrics",
+                        "--add-config",
+                        "interval.ms=60000,metrics=[org.apache.kafka.producer.]")
+                .good();
+        Check.eventually(
+                () ->
+                        configs(
+                                        cluster,
+                                        "--describe",
+                                        "--entity-type",
+                                        "client-metrics",
+                                        "--entity-name",
+                                        "some-metrics")
+                                .text()
+                                .contains("interval.ms=60000"),
+                "the interval");
     }
 
     private static void offsets(Cluster cluster) throws Exception {
@@ -112,12 +238,19 @@ final class TopicTools {
         int sum = all.text().lines().mapToInt(line -> Integer.parseInt(line.split(":")[2])).sum();
         Check.equal(3, sum, "sum of the end offsets");
         Check.equal(2L, all.text().lines().count(), "partitions");
-        Tool.run(GetOffsetShell.class, with(cluster, "--topic-partitions", "ends:0", "--time", "earliest")).good()
+        Tool.run(
+                        GetOffsetShell.class,
+                        with(cluster, "--topic-partitions", "ends:0", "--time", "earliest"))
+                .good()
                 .withLine("ends:0:0");
-        for (String time : List.of("-1", "-2", "-3", "-4", "latest", "max-timestamp", "earliest-local")) {
+        for (String time :
+                List.of("-1", "-2", "-3", "-4", "latest", "max-timestamp", "earliest-local")) {
             Tool.run(GetOffsetShell.class, with(cluster, "--topic", "ends", "--time", time)).good();
         }
-        Tool.run(GetOffsetShell.class, with(cluster, "--topic", "ends", "--time", "" + System.currentTimeMillis())).good();
+        Tool.run(
+                        GetOffsetShell.class,
+                        with(cluster, "--topic", "ends", "--time", "" + System.currentTimeMillis()))
+                .good();
         Tool.run(GetOffsetShell.class, with(cluster, "--topic", "absent")).bad();
     }
 
@@ -125,11 +258,16 @@ final class TopicTools {
         cluster.createTopic("cut", 1);
         ClientTools.produce(cluster, "cut", "a\nb\nc\nd\n");
         Path file = cluster.dir().resolve("delete-records.json");
-        Files.writeString(file, """
+        Files.writeString(
+                file,
+                """
                 {"partitions": [{"topic": "cut", "partition": 0, "offset": 3}], "version": 1}
                 """);
-        Tool.run(DeleteRecordsCommand.class, with(cluster, "--offset-json-file", file.toString())).good()
+        Tool.run(DeleteRecordsCommand.class, with(cluster, "--offset-json-file", file.toString()))
+                .good()
                 .with("partition: cut-0\tlow_watermark: 3");
-        Tool.run(GetOffsetShell.class, with(cluster, "--topic", "cut", "--time", "-2")).good().withLine("cut:0:3");
+        Tool.run(GetOffsetShell.class, with(cluster, "--topic", "cut", "--time", "-2"))
+                .good()
+                .withLine("cut:0:3");
     }
 }
