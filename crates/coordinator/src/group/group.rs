@@ -32,10 +32,12 @@ impl Group {
 
     /// Whether nothing is known of the group, so that it does not exist.
     pub(super) fn is_void(&self) -> bool {
-        self.metadata.is_none()
-            && self.modern.is_none()
-            && self.offsets.is_empty()
-            && self.membership.is_void()
+        !self.has_records() && self.membership.is_void()
+    }
+
+    /// Whether the log says anything of the group.
+    pub(super) fn has_records(&self) -> bool {
+        self.metadata.is_some() || self.modern.is_some() || !self.offsets.is_empty()
     }
 
     /// The group's records if it is not a classic one. Members that speak the classic protocol

@@ -274,7 +274,9 @@ impl Membership {
         };
         self.awaiting_join_count -= usize::from(member.join_token.is_some());
         self.protocol_counts.remove(&member.protocols);
-        if let Some(instance_id) = &member.group_instance_id {
+        if let Some(instance_id) = &member.group_instance_id
+            && self.static_member_id(instance_id) == Some(&member.id)
+        {
             self.static_members.remove(instance_id);
         }
         if self.is_leader(member_id) {

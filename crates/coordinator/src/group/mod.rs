@@ -7,6 +7,7 @@
 
 mod config;
 mod effects;
+mod fuzz;
 #[expect(clippy::module_inception, reason = "its noun is the group")]
 mod group;
 mod join;
@@ -26,7 +27,11 @@ mod shard;
 mod subscription;
 mod timers;
 
+#[cfg(test)]
+mod tests;
+
 pub use config::GroupConfig;
+pub use fuzz::fuzz_replay;
 pub use partition::partition_for;
 pub use request::{
     DeletedTopic, DescribedGroup, DescribedMember, FetchedOffset, FetchedTopic, Heartbeat,

@@ -75,7 +75,7 @@ impl Group {
                 || Arc::from([]),
                 |protocol| member.metadata_of(Some(&**protocol)),
             ),
-            assignment: protocol.map_or_else(|| Arc::from([]), |_| Arc::clone(&member.assignment)),
+            assignment: Arc::clone(&member.assignment),
         };
         DescribedGroup {
             state: self.state_name(),

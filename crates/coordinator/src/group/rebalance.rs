@@ -116,7 +116,7 @@ impl Membership {
             self.await_joins(self.rebalance_timeout_ms().max(1), None, effects);
             return;
         }
-        self.generation_id = self.generation_id.wrapping_add(1);
+        self.generation_id = self.generation_id.checked_add(1).unwrap_or(1);
         self.pending_syncs.clear();
         self.protocol = self.select_protocol();
         self.refresh_subscribed_topics();

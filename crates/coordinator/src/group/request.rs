@@ -337,7 +337,7 @@ pub struct DescribedMember {
     pub client_host: Arc<str>,
     /// Of the group's protocol; empty unless the group is stable.
     pub metadata: Arc<[u8]>,
-    /// Empty unless the group is stable.
+    /// The last one; empty when it was taken back.
     pub assignment: Arc<[u8]>,
 }
 

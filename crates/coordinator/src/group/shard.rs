@@ -271,7 +271,8 @@ impl GroupShard {
         }
     }
 
-    /// Lets `action` change the soft state of a group, if there is such a group.
+    /// Lets `action` change the soft state of a group, if there is such a group. It ceases to be
+    /// one if nothing is left of it.
     pub(super) fn act<R>(
         &mut self,
         group_id: &str,
@@ -288,7 +289,13 @@ impl GroupShard {
             records: &mut outcome.records,
             released: &mut outcome.released,
         };
-        Some(action(group, &mut effects))
+        let record_count = effects.records.len();
+        let result = action(group, &mut effects);
+        // A record that is on its way will be part of the group.
+        if group.is_void() && outcome.records.len() == record_count {
+            self.groups.remove(group_id);
+        }
+        Some(result)
     }
 
     /// A token that was never given before.

@@ -1,0 +1,12 @@
+//! Tests of the group coordinator: scripts of requests with what they lead to, and properties of
+//! random scripts.
+
+mod classic;
+mod invariants;
+mod offsets;
+mod properties;
+mod records;
+mod script;
+mod shard;
+mod static_members;
+mod text;

@@ -1,0 +1,129 @@
+//! Answers and records as a script shows them.
+
+use super::super::records::{self, GroupRecord};
+use super::super::subscription::subscribed_topics;
+use super::super::{JoinGroupResponse, SyncGroupResponse};
+use crate::CoordinatorRecord;
+use crate::messages::ConsumerProtocolSubscription;
+use model::{ErrorCode, Message};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// What a consumer of these topics tells its leader.
+pub(super) fn subscription(topics: &[&str]) -> Vec<u8> {
+    let message = ConsumerProtocolSubscription {
+        topics: topics.to_vec().into(),
+        ..ConsumerProtocolSubscription::default()
+    };
+    let mut metadata = 1i16.to_be_bytes().to_vec();
+    message.write(1, &mut metadata);
+    metadata
+}
+
+pub(super) fn metadata_text(metadata: &[u8]) -> String {
+    let mut topics = BTreeSet::new();
+    match subscribed_topics(metadata, &mut topics) {
+        Ok(()) => format!("{:?}", topics.iter().collect::<Vec<_>>()).replace('"', ""),
+        Err(_) => String::from_utf8_lossy(metadata).into_owned(),
+    }
+}
+
+pub(super) fn join_text(response: &JoinGroupResponse) -> String {
+    let member_id = match &*response.member_id {
+        "" => "-",
+        member_id => member_id,
+    };
+    if response.error != ErrorCode::None {
+        return format!("{} {member_id}", response.error.name());
+    }
+    let members: Vec<String> = response
+        .members
+        .iter()
+        .map(|member| {
+            let instance_id = member.group_instance_id.as_deref();
+            let instance_id = instance_id.map_or_else(String::new, |id| format!("({id})"));
+            format!(
+                "{}{instance_id}{}",
+                member.member_id,
+                metadata_text(&member.metadata)
+            )
+        })
+        .collect();
+    format!(
+        "joined {member_id} generation={} {}/{} leader={}{}{}",
+        response.generation_id,
+        response.protocol_type.as_deref().unwrap_or("-"),
+        response.protocol_name.as_deref().unwrap_or("-"),
+        response.leader,
+        if response.skip_assignment {
+            " skip"
+        } else {
+            ""
+        },
+        if members.is_empty() {
+            String::new()
+        } else {
+            format!(" members: {}", members.join(" "))
+        },
+    )
+}
+
+pub(super) fn sync_text(response: &SyncGroupResponse) -> String {
+    if response.error != ErrorCode::None {
+        return response.error.name().to_owned();
+    }
+    format!(
+        "synced {}/{} {}",
+        response.protocol_type.as_deref().unwrap_or("-"),
+        response.protocol_name.as_deref().unwrap_or("-"),
+        String::from_utf8_lossy(&response.assignment)
+    )
+    .trim_end()
+    .to_owned()
+}
+
+pub(super) fn record_text(record: &CoordinatorRecord) -> String {
+    let parsed = records::parse(0, &record.key, record.value.as_deref()).expect("a sound record");
+    match parsed {
+        GroupRecord::Offset {
+            group_id,
+            topic,
+            partition,
+            offset,
+        } => match offset {
+            None => format!("record: {group_id} {topic}-{partition} gone"),
+            Some(offset) => {
+                let expires = offset.expire_timestamp_ms;
+                let expires = expires.map_or_else(String::new, |at_ms| format!(" expires={at_ms}"));
+                format!(
+                    "record: {group_id} {topic}-{partition}={} at={}{expires}",
+                    offset.offset, offset.commit_timestamp_ms
+                )
+            }
+        },
+        GroupRecord::Classic { group_id, value } => match value {
+            None => format!("record: {group_id} gone"),
+            Some(value) => {
+                let group = records::parse_group(value).expect("a sound record");
+                let mut text = format!(
+                    "record: {group_id} generation={} {}/{} leader={} at={}",
+                    group.generation,
+                    group.protocol_type,
+                    group.protocol.unwrap_or("-"),
+                    group.leader.unwrap_or("-"),
+                    group.current_state_timestamp
+                );
+                for member in group.members.iter() {
+                    let assignment = String::from_utf8_lossy(member.assignment);
+                    write!(text, " {}={assignment}", member.member_id).expect("a string");
+                }
+                text
+            }
+        },
+        GroupRecord::Modern { group_id, key_type } => {
+            let fate = if record.value.is_some() { "" } else { " gone" };
+            format!("record: {group_id} type {key_type}{fate}")
+        }
+        GroupRecord::Unknown => "record: unknown".to_owned(),
+    }
+}
