@@ -14,10 +14,10 @@
 //! - What is refused leaves no record.
 //! - No I/O, no clock, no randomness: time and random bytes are arguments.
 //!
-//! Reading order: `decision`, `context`, `features`, `bootstrap`; topics: `topic_name`,
-//! `placement`, `assignment`, `create_topics`, `delete_topics`; brokers: `topic_values`,
-//! `partition_update`, `elections`, `brokers`, `directories`, `elect_leaders`,
-//! `producer_ids`.
+//! Reading order: `decision`, `context`, `features`, `bootstrap`, `update_features`; topics:
+//! `topic_name`, `placement`, `assignment`, `create_topics`, `create_partitions`,
+//! `delete_topics`, `internal_topics`; brokers: `topic_values`, `partition_update`, `elections`,
+//! `brokers`, `directories`, `elect_leaders`, `producer_ids`.
 
 #![forbid(unsafe_code)]
 
@@ -27,14 +27,17 @@ mod context;
 mod features;
 
 pub mod bootstrap;
+pub mod update_features;
 
 pub mod topic_name;
 
 mod assignment;
 mod placement;
 
+pub mod create_partitions;
 pub mod create_topics;
 pub mod delete_topics;
+pub mod internal_topics;
 
 mod elections;
 mod partition_update;
