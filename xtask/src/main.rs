@@ -5,13 +5,15 @@
     reason = "a command's failure goes to standard error"
 )]
 
+mod compat;
 mod interop;
+mod tidy;
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask interop [ARGUMENT...]";
+const USAGE: &str = "usage: cargo xtask tidy | compat | interop [ARGUMENT...]";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -28,6 +30,8 @@ fn main() -> ExitCode {
 
 fn dispatch(command: &str, arguments: &[String]) -> Result<()> {
     match command {
+        "compat" => compat::run(),
+        "tidy" => tidy::run(),
         "interop" => interop::run(arguments),
         _ => bail!("{USAGE}"),
     }

@@ -1,3 +1,42 @@
-//! Placeholder replaced with the crate's first file.
+//! The server: sockets, tasks and the wiring of everything below.
+//!
+//! ```text
+//!   socket ─> net::connection ─> api::serve ─> api::<name> ─┬─> partitions ─> replication, storage
+//!                                                           ├─> groups ─> coordinator
+//!                                                           └─> controller_thread ─> controller
+//!   start: server::Server ─> log_directories, metadata_log, hosting, maintenance
+//! ```
+//!
+//! Invariants:
+//! - Types of the wire occur in `api` only.
+//! - No lock of a log, a group or a session is held across an `await`.
+//! - One request of a connection is served at a time; its answers leave in order.
+//!
+//! Reading order: `server`, `broker`, `net`, `api`, then what a request needs.
 
-pub mod metadata_log;
+#![forbid(unsafe_code)]
+
+mod server;
+mod start_error;
+
+mod broker;
+mod clock;
+
+mod net;
+
+mod api;
+
+mod controller_thread;
+mod groups;
+mod hosting;
+mod log_directories;
+mod maintenance;
+mod metadata_log;
+mod partitions;
+mod removals;
+
+pub use api::served;
+pub use server::Server;
+pub use start_error::StartError;
+
+use broker::Broker;

@@ -1,3 +1,14 @@
 //! The one binary `riverrun`: parse, match, run.
 
-fn main() {}
+mod arguments;
+mod server;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Server(arguments) => server::run(&arguments),
+    }
+}

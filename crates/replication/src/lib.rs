@@ -1,20 +1,28 @@
-//! What a partition knows beside its log: who fetches from it and how far each has come.
+//! What a partition knows beside its log: how far it is replicated, who waits for it, and who
+//! fetches from it.
 //!
 //! ```text
+//!  batch ──> Partition::append_as_leader ──> log ──> high watermark ──> Progress wakes who waits
 //!  fetch request ──> FetchSessionCache::start ──> sessionless | full | incremental
-//!  incremental   ──> FetchSession::take_changed ──> partitions to read ──> log
+//!  incremental   ──> FetchSession::take_changed ──> partitions ──> Partition::read ──> FileSlice
 //!  read outcomes ──> FetchSession::answer ──> which partitions the response lists
 //! ```
 //!
 //! Invariants:
-//! - No I/O, no clock, no randomness: time and random numbers are arguments.
+//! - No clock, no randomness, no task: time and random numbers are arguments, and what waits is a
+//!   plain future. Only `partition` locks a log.
+//! - `log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset`.
 //! - An incremental fetch costs in proportion to the partitions that it names or that have changed.
 
 #![forbid(unsafe_code)]
 
+mod error;
 mod fetch_session;
 mod fetch_session_cache;
+mod partition;
+mod progress;
 
+pub use error::{AppendError, ReadError};
 pub use fetch_session::{
     FetchPartition, FetchSession, PartitionSlot, ReadOutcome, SessionPartition, SessionTopic,
     SessionUpdate, TopicRef, next_session_epoch,
@@ -23,3 +31,8 @@ pub use fetch_session_cache::{
     EVICTION_AGE_MS, FINAL_EPOCH, FetchContext, FetchSessionCache, INITIAL_EPOCH,
     INVALID_SESSION_ID, IncrementalFetch, NewSession, SessionRequest,
 };
+pub use partition::{
+    Isolation, Partition, PartitionOffsets, ProducerFacts, ReadRequest, ReadResult,
+};
+pub use progress::{AnyProgress, Progress};
+pub use storage::TimestampOffset;

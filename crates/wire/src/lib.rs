@@ -14,10 +14,12 @@
 #![forbid(unsafe_code)]
 
 mod api;
+pub mod fetch_response;
 mod header;
 #[macro_use]
 pub mod messages;
 pub mod fuzz;
+pub mod produce_response;
 
 pub use api::{ApiFacts, ApiKey};
 pub use header::{RequestHeader, ResponseHeader, begin_frame, finish_frame};

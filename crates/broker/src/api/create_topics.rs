@@ -1,0 +1,135 @@
+//! CreateTopics: v2–7. New topics, decided by the controller.
+//!
+//! - Version 4 lets counts be left to the broker (-1), version 5 answers with the configuration,
+//!   version 7 with the topic's id.
+//! - A client has its answer when the topics can be used; `timeoutMs` is ignored.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::groups::OFFSETS_TOPIC;
+use crate::net::ResponseBuffer;
+use config::server::InternalTopic;
+use controller::create_topics::{CreatedTopic, NewTopic, PartitionAssignment, create_topics};
+use controller::{ApiError, TopicResult};
+use model::{DecodeError, ErrorCode};
+use wire::messages::create_topics_response::{CreatableTopicConfigs, CreatableTopicResult};
+use wire::messages::{CreateTopicsRequest, CreateTopicsResponse};
+
+pub(crate) async fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: CreateTopicsRequest<'_> = request.decode()?;
+    let topics: Vec<NewTopic> = message
+        .topics
+        .iter()
+        .map(|topic| new_topic(&topic))
+        .collect();
+    let names: Vec<String> = topics.iter().map(|topic| topic.name.clone()).collect();
+    let validate_only = message.validate_only;
+    let decided = broker.controller.decide(move |image, context, random| {
+        create_topics(image, context, &topics, validate_only, random)
+    });
+    let results = decided.await.unwrap_or_else(|error| {
+        let failed = |name| TopicResult {
+            name,
+            result: Err(ApiError::with_default_message(error)),
+        };
+        names.into_iter().map(failed).collect()
+    });
+    let topics = results.iter().map(|topic| match &topic.result {
+        Ok(created) => described(&topic.name, created),
+        Err(error) => CreatableTopicResult {
+            name: &topic.name,
+            error_code: error.code.code(),
+            error_message: error.message.as_deref(),
+            configs: Some(Vec::new().into()),
+            ..Default::default()
+        },
+    });
+    let response = CreateTopicsResponse {
+        topics: topics.collect(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+fn new_topic(topic: &wire::messages::create_topics_request::CreatableTopic<'_>) -> NewTopic {
+    let assignments = topic.assignments.iter().map(|one| PartitionAssignment {
+        partition_index: one.partition_index,
+        broker_ids: one.broker_ids.iter().collect(),
+    });
+    let configs = topic.configs.iter();
+    NewTopic {
+        name: topic.name.to_owned(),
+        num_partitions: topic.num_partitions,
+        replication_factor: topic.replication_factor,
+        assignments: assignments.collect(),
+        configs: configs
+            .map(|one| (one.name.to_owned(), one.value.map(str::to_owned)))
+            .collect(),
+    }
+}
+
+fn described<'t>(name: &'t str, created: &'t CreatedTopic) -> CreatableTopicResult<'t> {
+    let configs = created.configs.iter().map(|entry| CreatableTopicConfigs {
+        name: &entry.name,
+        value: entry.value.as_deref(),
+        read_only: entry.read_only,
+        config_source: entry.source.code(),
+        is_sensitive: entry.sensitive,
+    });
+    CreatableTopicResult {
+        name,
+        topic_id: created.topic_id,
+        error_code: ErrorCode::None.code(),
+        error_message: None,
+        topic_config_error_code: ErrorCode::None.code(),
+        num_partitions: created.num_partitions,
+        replication_factor: created.replication_factor,
+        configs: Some(configs.collect()),
+    }
+}
+
+/// `__consumer_offsets` as its keys in the configuration want it.
+fn offsets_topic(topic: &InternalTopic) -> NewTopic {
+    let set = |name: &str, value: String| (name.to_owned(), Some(value));
+    NewTopic {
+        name: OFFSETS_TOPIC.to_owned(),
+        num_partitions: topic.num_partitions,
+        replication_factor: topic.replication_factor,
+        assignments: Vec::new(),
+        configs: vec![
+            set("cleanup.policy", "compact".to_owned()),
+            set("compression.type", "producer".to_owned()),
+            set("segment.bytes", topic.segment_bytes.to_string()),
+        ],
+    }
+}
+
+impl Broker {
+    /// Makes a topic because somebody uses it, with the broker's defaults or, for an internal
+    /// topic, its own. The code is what the client is told meanwhile.
+    pub(crate) async fn create_missing_topic(&self, name: &str) -> ErrorCode {
+        let topic = match name {
+            OFFSETS_TOPIC => offsets_topic(&self.config.groups.offsets.topic),
+            _ => NewTopic::of_defaults(name),
+        };
+        let decided = self.controller.decide(move |image, context, random| {
+            create_topics(image, context, &[topic], false, random)
+        });
+        let error = match decided.await {
+            Ok(results) => results.into_iter().find_map(|topic| topic.result.err()),
+            Err(error) => Some(ApiError::bare(error)),
+        };
+        match error.map(|error| (error.code, error)) {
+            None | Some((ErrorCode::TopicAlreadyExists, _)) => ErrorCode::UnknownTopicOrPartition,
+            Some((code, error)) => {
+                tracing::warn!(topic = name, %error, "the topic cannot be made");
+                code
+            }
+        }
+    }
+}

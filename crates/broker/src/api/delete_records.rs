@@ -1,0 +1,73 @@
+//! DeleteRecords: v0–2. Moves the start of a log forward (KIP-107).
+//!
+//! - Offset -1 stands for the high watermark; beyond it, or before the start, is OFFSET_OUT_OF_RANGE.
+//! - A topic that does not delete (`cleanup.policy` without `delete`) is POLICY_VIOLATION.
+//! - Internal topics are INVALID_TOPIC_EXCEPTION.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::net::ResponseBuffer;
+use model::{DecodeError, ErrorCode};
+use wire::messages::delete_records_response::{
+    DeleteRecordsPartitionResult, DeleteRecordsTopicResult,
+};
+use wire::messages::{DeleteRecordsRequest, DeleteRecordsResponse};
+
+const HIGH_WATERMARK: i64 = -1;
+
+pub(crate) fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: DeleteRecordsRequest<'_> = request.decode()?;
+    let topics = message.topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter().map(|asked| {
+            let result = delete(broker, topic.name, asked.partition_index, asked.offset);
+            DeleteRecordsPartitionResult {
+                partition_index: asked.partition_index,
+                low_watermark: result.unwrap_or(-1),
+                error_code: result.err().unwrap_or(ErrorCode::None).code(),
+            }
+        });
+        DeleteRecordsTopicResult {
+            name: topic.name,
+            partitions: partitions.collect(),
+        }
+    });
+    let response = DeleteRecordsResponse {
+        topics: topics.collect(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result<i64, ErrorCode> {
+    let hosted = broker
+        .partitions
+        .topic(topic)
+        .ok_or(ErrorCode::UnknownTopicOrPartition)?;
+    let partition = hosted
+        .partition(index)
+        .ok_or(ErrorCode::UnknownTopicOrPartition)?;
+    if super::is_internal(topic) {
+        return Err(ErrorCode::InvalidTopicException);
+    }
+    if !hosted.settings().cleanup_policy.delete {
+        return Err(ErrorCode::PolicyViolation);
+    }
+    let high_watermark = partition.offsets().high_watermark;
+    let offset = if offset == HIGH_WATERMARK {
+        high_watermark
+    } else {
+        offset
+    };
+    if !(0..=high_watermark).contains(&offset) {
+        return Err(ErrorCode::OffsetOutOfRange);
+    }
+    partition.delete_records_before(offset).map_err(|error| {
+        tracing::error!(%partition, %error, "records cannot be deleted");
+        error.code()
+    })
+}

@@ -1,0 +1,71 @@
+//! DeleteTopics: v1–6. Topics go, with their records, by name or (version 6) by id.
+//!
+//! - Version 5 has a message with each error.
+//! - The records are gone for clients at once, and on disk after `file.delete.delay.ms`.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::net::ResponseBuffer;
+use controller::ApiError;
+use controller::delete_topics::{DeletedTopic, TopicAccess, TopicToDelete, delete_topics};
+use model::{DecodeError, ErrorCode};
+use wire::messages::delete_topics_response::DeletableTopicResult;
+use wire::messages::{DeleteTopicsRequest, DeleteTopicsResponse};
+
+pub(crate) async fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: DeleteTopicsRequest<'_> = request.decode()?;
+    let topics: Vec<TopicToDelete> = match request.version {
+        6.. => message
+            .topics
+            .iter()
+            .map(|topic| TopicToDelete {
+                name: topic.name.map(str::to_owned),
+                topic_id: topic.topic_id,
+            })
+            .collect(),
+        _ => message
+            .topic_names
+            .iter()
+            .map(TopicToDelete::by_name)
+            .collect(),
+    };
+    let asked = topics.clone();
+    let decided = broker.controller.decide(move |image, context, _| {
+        delete_topics(image, context, &topics, &|_| TopicAccess::Delete)
+    });
+    let results = decided.await.unwrap_or_else(|error| {
+        let failed = |topic: TopicToDelete| DeletedTopic {
+            name: topic.name,
+            topic_id: topic.topic_id,
+            result: Err(ApiError::with_default_message(error)),
+        };
+        asked.into_iter().map(failed).collect()
+    });
+    let responses = results.iter().map(|topic| DeletableTopicResult {
+        name: match &topic.name {
+            Some(name) => Some(name),
+            None => (request.version < 6).then_some(""),
+        },
+        topic_id: topic.topic_id,
+        error_code: topic
+            .result
+            .as_ref()
+            .map_or_else(|e| e.code, |()| ErrorCode::None)
+            .code(),
+        error_message: topic
+            .result
+            .as_ref()
+            .err()
+            .and_then(|error| error.message.as_deref()),
+    });
+    let response = DeleteTopicsResponse {
+        responses: responses.collect(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}

@@ -1,0 +1,69 @@
+//! DescribeCluster: v0–2. The cluster's id, its controller and its brokers.
+//!
+//! - Version 1 chooses between brokers (1) and controllers (2); a listener answers for its own kind
+//!   and says MISMATCHED_ENDPOINT_TYPE for the other (KIP-919).
+//! - Version 2 includes fenced brokers when asked (KIP-1073).
+
+use super::{Request, Served, authorized_operations, metadata};
+use crate::Broker;
+use crate::net::{ConnectionContext, ResponseBuffer};
+use model::{DecodeError, ErrorCode};
+use wire::messages::describe_cluster_response::DescribeClusterBroker;
+use wire::messages::{DescribeClusterRequest, DescribeClusterResponse};
+
+const BROKERS: i8 = 1;
+const CONTROLLERS: i8 = 2;
+
+pub(crate) fn serve(
+    broker: &Broker,
+    context: &ConnectionContext,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: DescribeClusterRequest = request.decode()?;
+    let own_kind = if context.listener.is_controller {
+        CONTROLLERS
+    } else {
+        BROKERS
+    };
+    let error = match message.endpoint_type {
+        kind if kind == own_kind => ErrorCode::None,
+        BROKERS | CONTROLLERS => ErrorCode::MismatchedEndpointType,
+        _ => ErrorCode::UnsupportedEndpointType,
+    };
+    if !error.is_none() {
+        let reason = format!(
+            "The request was sent to an endpoint of type {own_kind}, but it asks for type {}.",
+            message.endpoint_type
+        );
+        let response = DescribeClusterResponse {
+            error_code: error.code(),
+            error_message: Some(&reason),
+            ..Default::default()
+        };
+        request.answer(&response, out);
+        return Ok(Served::Answered);
+    }
+    let nodes = metadata::brokers(broker, context);
+    let brokers = nodes.iter().map(|node| DescribeClusterBroker {
+        broker_id: node.id,
+        host: &node.host,
+        port: i32::from(node.port),
+        rack: node.rack.as_deref(),
+        is_fenced: node.is_fenced,
+    });
+    let included = message.include_cluster_authorized_operations;
+    let response = DescribeClusterResponse {
+        endpoint_type: own_kind,
+        cluster_id: &broker.cluster_id,
+        controller_id: broker.node_id,
+        brokers: brokers.collect(),
+        cluster_authorized_operations: match included {
+            true => authorized_operations::CLUSTER,
+            false => i32::MIN,
+        },
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}

@@ -1,0 +1,54 @@
+//! DescribeProducers: v0. The producers that a partition knows (KIP-664).
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::net::ResponseBuffer;
+use model::{DecodeError, ErrorCode};
+use wire::messages::describe_producers_response::{
+    PartitionResponse, ProducerState, TopicResponse,
+};
+use wire::messages::{DescribeProducersRequest, DescribeProducersResponse};
+
+pub(crate) fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: DescribeProducersRequest<'_> = request.decode()?;
+    let topics = message.topics.iter().map(|topic| {
+        let partitions = topic.partition_indexes.iter().map(|partition_index| {
+            let found = match controller::topic_name::check(topic.name) {
+                Ok(()) => broker.partitions.find(topic.name, partition_index),
+                Err(_) => Err(ErrorCode::InvalidTopicException),
+            };
+            let error = found.as_ref().err().copied().unwrap_or(ErrorCode::None);
+            let producers = found
+                .map(|partition| partition.producers())
+                .unwrap_or_default();
+            let active_producers = producers.into_iter().map(|producer| ProducerState {
+                producer_id: producer.producer_id,
+                producer_epoch: i32::from(producer.producer_epoch),
+                last_sequence: producer.last_sequence,
+                last_timestamp: producer.last_timestamp_ms,
+                coordinator_epoch: producer.coordinator_epoch,
+                current_txn_start_offset: producer.current_transaction_start_offset,
+            });
+            PartitionResponse {
+                partition_index,
+                error_code: error.code(),
+                error_message: (!error.is_none()).then_some(error.message()),
+                active_producers: active_producers.collect(),
+            }
+        });
+        TopicResponse {
+            name: topic.name,
+            partitions: partitions.collect(),
+        }
+    });
+    let response = DescribeProducersResponse {
+        topics: topics.collect(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}

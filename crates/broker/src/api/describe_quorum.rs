@@ -1,0 +1,96 @@
+//! DescribeQuorum: v0–2. The controllers and how far each has come.
+//!
+//! - Version 1 has fetch times (KIP-836), version 2 directory ids and endpoints (KIP-853).
+//! - The one voter is this node; it has always caught up with itself.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::clock::now_ms;
+use crate::net::ResponseBuffer;
+use model::{DecodeError, ErrorCode};
+use wire::messages::describe_quorum_response::{
+    Listener, Node, PartitionData, ReplicaState, TopicData,
+};
+use wire::messages::{DescribeQuorumRequest, DescribeQuorumResponse};
+
+const METADATA_TOPIC: &str = "__cluster_metadata";
+
+pub(crate) async fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: DescribeQuorumRequest<'_> = request.decode()?;
+    let described = broker
+        .controller
+        .run(|controller| controller.log.describe_quorum(now_ms()));
+    let described = described.await;
+    let voters: Vec<ReplicaState> = match &described {
+        Ok(quorum) => quorum
+            .voters
+            .iter()
+            .map(|voter| ReplicaState {
+                replica_id: voter.id,
+                replica_directory_id: voter.directory_id,
+                log_end_offset: voter.log_end_offset,
+                last_fetch_timestamp: voter.last_fetch_timestamp_ms,
+                last_caught_up_timestamp: voter.last_caught_up_timestamp_ms,
+            })
+            .collect(),
+        Err(_) => Vec::new(),
+    };
+    let topics = message.topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter().map(|asked| {
+            let is_metadata = topic.topic_name == METADATA_TOPIC && asked.partition_index == 0;
+            match &described {
+                Ok(quorum) if is_metadata => PartitionData {
+                    partition_index: 0,
+                    error_message: None,
+                    leader_id: quorum.leader_id,
+                    leader_epoch: quorum.leader_epoch,
+                    high_watermark: quorum.high_watermark,
+                    current_voters: (&voters).into(),
+                    ..Default::default()
+                },
+                _ => {
+                    let error = ErrorCode::UnknownTopicOrPartition;
+                    PartitionData {
+                        partition_index: asked.partition_index,
+                        error_code: error.code(),
+                        error_message: Some(error.message()),
+                        ..Default::default()
+                    }
+                }
+            }
+        });
+        TopicData {
+            topic_name: topic.topic_name,
+            partitions: partitions.collect(),
+        }
+    });
+    let controllers = broker.listeners.iter().filter(|one| one.is_controller);
+    let endpoints: Vec<_> = controllers
+        .map(|one| (one.name.as_str(), one.advertised(one.address)))
+        .collect();
+    let listeners: Vec<Listener<'_>> = endpoints
+        .iter()
+        .map(|(name, (host, port))| Listener {
+            name,
+            host,
+            port: *port,
+        })
+        .collect();
+    let node = Node {
+        node_id: broker.node_id,
+        listeners: (&listeners).into(),
+    };
+    let error = described.as_ref().err().copied().unwrap_or(ErrorCode::None);
+    let response = DescribeQuorumResponse {
+        error_code: error.code(),
+        error_message: None,
+        topics: topics.collect(),
+        nodes: vec![node].into(),
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}

@@ -1,0 +1,420 @@
+//! Fetch: v4–18. Record batches of partitions, sent from their files.
+//!
+//! - Versions: 7 incremental sessions (KIP-227), 9 leader epochs, 12 diverging epochs (KIP-595),
+//!   13 topic ids (KIP-516), 15 replica state, 16 node endpoints (KIP-951).
+//! - The first partition with records returns one whole batch even beyond every limit (KIP-74).
+//! - A request that finds fewer than `MinBytes` waits for any of its partitions until `MaxWaitMs`.
+//! - Ignored on purpose: `RackId` (there is one replica), `ClusterId`, and the high watermark of
+//!   version 18, which concerns followers.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::clock::{now_ms, random_bytes};
+use crate::net::{FileRange, ResponseBuffer};
+use model::{DecodeError, ErrorCode, Uuid};
+use replication::{
+    AnyProgress, FetchContext, FetchPartition, INVALID_SESSION_ID, IncrementalFetch, Isolation,
+    NewSession, Partition, ReadOutcome, ReadRequest, ReadResult, SessionRequest, SessionTopic,
+    TopicRef,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use wire::fetch_response::{FetchResponseHead, FetchResponsePartition, FetchResponseWriter};
+use wire::messages::FetchRequest;
+
+const READ_COMMITTED: i8 = 1;
+/// The replica id of a consumer.
+const CONSUMER: i32 = -1;
+
+/// A partition to read and what was found.
+struct Part {
+    topic: SessionTopic,
+    index: i32,
+    request: FetchPartition,
+    /// Where the partition stands in its session.
+    slot: Option<replication::PartitionSlot>,
+    partition: Result<Arc<Partition>, ErrorCode>,
+    result: Result<ReadResult, ErrorCode>,
+}
+
+/// What of the request holds for all partitions.
+#[derive(Clone, Copy)]
+struct Limits {
+    max_bytes: usize,
+    min_bytes: usize,
+    max_wait: Duration,
+    isolation: Isolation,
+    follower: bool,
+}
+
+pub(crate) async fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: FetchRequest<'_> = request.decode()?;
+    let limits = limits(broker, request.version, &message);
+    let started = broker.fetch_sessions.lock().start(
+        SessionRequest {
+            session_id: message.session_id,
+            session_epoch: message.session_epoch,
+            uses_topic_ids: request.version >= 13,
+        },
+        asked(&message, request.version),
+        forgotten(&message, request.version),
+        now_ms(),
+    );
+    let context = match started {
+        Ok(context) => context,
+        Err(error) => {
+            answer(request, error, INVALID_SESSION_ID, &[], out);
+            return Ok(Served::Answered);
+        }
+    };
+    let mut parts = match &context {
+        FetchContext::Incremental(fetch) => match session_parts(broker, fetch) {
+            Ok(parts) => parts,
+            Err(error) => {
+                answer(request, error, INVALID_SESSION_ID, &[], out);
+                return Ok(Served::Answered);
+            }
+        },
+        FetchContext::Sessionless | FetchContext::Full => asked(&message, request.version)
+            .map(|(topic, index, request)| Part::new(broker, owned(topic), index, request, None))
+            .collect(),
+    };
+    read_or_wait(&mut parts, limits).await;
+    let (error, session_id, told) = conclude(broker, &message, request, &context, parts, limits);
+    answer(request, error, session_id, &told, out);
+    Ok(Served::Answered)
+}
+
+impl Part {
+    fn new(
+        broker: &Broker,
+        topic: SessionTopic,
+        index: i32,
+        request: FetchPartition,
+        slot: Option<replication::PartitionSlot>,
+    ) -> Self {
+        let hosted = match &topic {
+            SessionTopic::Id(id) => broker
+                .partitions
+                .topic_by_id(*id)
+                .ok_or(ErrorCode::UnknownTopicId),
+            SessionTopic::Name(name) => broker
+                .partitions
+                .topic(name)
+                .ok_or(ErrorCode::UnknownTopicOrPartition),
+        };
+        let partition = hosted.and_then(|topic| {
+            topic
+                .partition(index)
+                .ok_or(ErrorCode::UnknownTopicOrPartition)
+        });
+        let result = Err(ErrorCode::UnknownServerError);
+        Self {
+            topic,
+            index,
+            request,
+            slot,
+            partition,
+            result,
+        }
+    }
+
+    fn read(&mut self, left_bytes: usize, at_least_one_batch: bool, isolation: Isolation) -> usize {
+        let request = ReadRequest {
+            current_leader_epoch: self.request.current_leader_epoch,
+            fetch_offset: self.request.fetch_offset,
+            last_fetched_epoch: self.request.last_fetched_epoch,
+            max_bytes: left_bytes.min(self.request.max_bytes.max(0) as usize),
+            at_least_one_batch,
+            isolation,
+        };
+        self.result = match &self.partition {
+            Ok(partition) => partition.read(&request).map_err(|error| {
+                if error.code() == ErrorCode::KafkaStorageError {
+                    tracing::error!(%partition, %error, "records cannot be read");
+                }
+                error.code()
+            }),
+            Err(error) => Err(*error),
+        };
+        self.bytes()
+    }
+
+    fn bytes(&self) -> usize {
+        let records = self
+            .result
+            .as_ref()
+            .ok()
+            .and_then(|result| result.records.as_ref());
+        records.map_or(0, |records| records.length)
+    }
+
+    /// Whether the client must hear of this partition without waiting.
+    fn is_urgent(&self) -> bool {
+        self.result
+            .as_ref()
+            .map_or(true, |result| result.diverging_epoch.is_some())
+    }
+
+    fn outcome(&self) -> ReadOutcome {
+        match &self.result {
+            Ok(result) => ReadOutcome {
+                error: ErrorCode::None,
+                high_watermark: result.offsets.high_watermark,
+                log_start_offset: result.offsets.log_start_offset,
+                has_records: self.bytes() > 0,
+                has_diverging_epoch: result.diverging_epoch.is_some(),
+                has_preferred_read_replica: false,
+            },
+            Err(error) => ReadOutcome::error(*error),
+        }
+    }
+}
+
+fn limits(broker: &Broker, version: i16, message: &FetchRequest<'_>) -> Limits {
+    let replica_id = match version {
+        15.. => message.replica_state.replica_id,
+        _ => message.replica_id,
+    };
+    let follower = replica_id != CONSUMER;
+    let max_bytes = message
+        .max_bytes
+        .min(broker.config.network.fetch_max_bytes)
+        .max(0);
+    Limits {
+        max_bytes: max_bytes as usize,
+        min_bytes: message.min_bytes.min(max_bytes).max(0) as usize,
+        max_wait: Duration::from_millis(message.max_wait_ms.max(0) as u64),
+        isolation: match message.isolation_level {
+            _ if follower => Isolation::LogEnd,
+            READ_COMMITTED => Isolation::LastStableOffset,
+            _ => Isolation::HighWatermark,
+        },
+        follower,
+    }
+}
+
+/// The partitions that the request names.
+fn asked<'f, 'm>(
+    message: &'m FetchRequest<'f>,
+    version: i16,
+) -> impl Iterator<Item = (TopicRef<'f>, i32, FetchPartition)> + use<'f, 'm> {
+    message.topics.iter().flat_map(move |topic| {
+        let name = topic_ref(topic.topic, topic.topic_id, version);
+        let partitions: Vec<_> = topic.partitions.iter().collect();
+        partitions.into_iter().map(move |asked| {
+            let request = FetchPartition {
+                current_leader_epoch: asked.current_leader_epoch,
+                fetch_offset: asked.fetch_offset,
+                last_fetched_epoch: asked.last_fetched_epoch,
+                log_start_offset: asked.log_start_offset,
+                max_bytes: asked.partition_max_bytes,
+            };
+            (name, asked.partition, request)
+        })
+    })
+}
+
+/// The partitions that the session is to forget.
+fn forgotten<'f, 'm>(
+    message: &'m FetchRequest<'f>,
+    version: i16,
+) -> impl Iterator<Item = (TopicRef<'f>, i32)> + use<'f, 'm> {
+    message.forgotten_topics_data.iter().flat_map(move |topic| {
+        let name = topic_ref(topic.topic, topic.topic_id, version);
+        let partitions: Vec<i32> = topic.partitions.iter().collect();
+        partitions.into_iter().map(move |index| (name, index))
+    })
+}
+
+fn topic_ref(name: &str, id: Uuid, version: i16) -> TopicRef<'_> {
+    if version >= 13 {
+        TopicRef::Id(id)
+    } else {
+        TopicRef::Name(name)
+    }
+}
+
+fn owned(topic: TopicRef<'_>) -> SessionTopic {
+    match topic {
+        TopicRef::Id(id) => SessionTopic::Id(id),
+        TopicRef::Name(name) => SessionTopic::Name(name.into()),
+    }
+}
+
+fn session_parts(broker: &Broker, fetch: &IncrementalFetch) -> Result<Vec<Part>, ErrorCode> {
+    let mut sessions = broker.fetch_sessions.lock();
+    let session = sessions.session(fetch)?;
+    session.mark_all_changed();
+    let taken = session.take_changed();
+    Ok(taken
+        .map(|(slot, one)| {
+            Part::new(
+                broker,
+                one.topic.clone(),
+                one.partition,
+                one.request,
+                Some(slot),
+            )
+        })
+        .collect())
+}
+
+/// Reads the partitions; waits and reads again while there is too little to answer.
+async fn read_or_wait(parts: &mut [Part], limits: Limits) {
+    let deadline = Instant::now() + limits.max_wait;
+    loop {
+        let seen: Vec<_> = parts
+            .iter()
+            .filter_map(|part| part.partition.as_ref().ok())
+            .map(|partition| (partition.progress().clone(), partition.progress().version()))
+            .collect();
+        let found = read_all(parts, limits);
+        let is_enough = found >= limits.min_bytes || parts.iter().any(Part::is_urgent);
+        if is_enough || parts.is_empty() || Instant::now() >= deadline {
+            return;
+        }
+        let wait = AnyProgress::new(seen);
+        if tokio::time::timeout_at(deadline, wait).await.is_err() {
+            read_all(parts, limits);
+            return;
+        }
+    }
+}
+
+/// Reads in order until the response is full; one batch comes whole whatever its size.
+fn read_all(parts: &mut [Part], limits: Limits) -> usize {
+    let mut found = 0;
+    for part in parts {
+        let left = limits.max_bytes.saturating_sub(found);
+        found += part.read(left, found == 0, limits.isolation);
+    }
+    found
+}
+
+/// Tells the session what was found; what is left are the partitions that the client hears of.
+fn conclude(
+    broker: &Broker,
+    message: &FetchRequest<'_>,
+    request: &Request<'_>,
+    context: &FetchContext,
+    mut parts: Vec<Part>,
+    limits: Limits,
+) -> (ErrorCode, i32, Vec<Part>) {
+    let mut sessions = broker.fetch_sessions.lock();
+    match context {
+        FetchContext::Sessionless => (ErrorCode::None, INVALID_SESSION_ID, parts),
+        FetchContext::Full => {
+            let new = NewSession {
+                is_privileged: limits.follower,
+                uses_topic_ids: request.version >= 13,
+                partition_count: parts.len(),
+                random: u32::from_be_bytes(random_bytes()),
+            };
+            let answered = parts.iter().map(|part| {
+                (
+                    part.topic.as_ref(),
+                    part.index,
+                    part.request,
+                    part.outcome(),
+                )
+            });
+            let session_id = match request.version >= 7 && !message.topics.is_empty() {
+                true => sessions.create(new, answered, now_ms()),
+                false => INVALID_SESSION_ID,
+            };
+            (ErrorCode::None, session_id, parts)
+        }
+        FetchContext::Incremental(fetch) => match sessions.session(fetch) {
+            Ok(session) => {
+                parts.retain(|part| {
+                    part.slot
+                        .is_some_and(|slot| session.answer(slot, &part.outcome()))
+                });
+                (ErrorCode::None, fetch.session_id, parts)
+            }
+            Err(error) => (error, INVALID_SESSION_ID, Vec::new()),
+        },
+    }
+}
+
+fn answer(
+    request: &Request<'_>,
+    error: ErrorCode,
+    session_id: i32,
+    parts: &[Part],
+    out: &mut ResponseBuffer,
+) {
+    let start = request.begin_answer(&mut out.head);
+    let mut writer = FetchResponseWriter::new(request.version);
+    // Partitions of a topic that stand together share one entry.
+    let topics: Vec<&[Part]> = parts.chunk_by(|a, b| a.topic == b.topic).collect();
+    let head = FetchResponseHead {
+        throttle_time_ms: 0,
+        error,
+        session_id,
+        topic_count: topics.len(),
+    };
+    writer.head(&head, &mut out.head);
+    let mut file_bytes = 0;
+    for topic in topics {
+        let (name, id) = match &topic[0].topic {
+            SessionTopic::Id(id) => ("", *id),
+            SessionTopic::Name(name) => (&**name, Uuid::ZERO),
+        };
+        writer.topic(name, id, topic.len(), &mut out.head);
+        for part in topic {
+            file_bytes += answer_part(&mut writer, part, out);
+        }
+        writer.end_topic(&mut out.head);
+    }
+    writer.end(&[], &mut out.head);
+    wire::finish_frame(&mut out.head, start, file_bytes);
+}
+
+fn answer_part(writer: &mut FetchResponseWriter, part: &Part, out: &mut ResponseBuffer) -> usize {
+    let bytes = part.bytes();
+    let mut partition = FetchResponsePartition {
+        index: part.index,
+        error: ErrorCode::None,
+        high_watermark: -1,
+        last_stable_offset: -1,
+        log_start_offset: -1,
+        diverging_epoch: None,
+        current_leader: None,
+        aborted_transactions: None,
+        preferred_read_replica: -1,
+        records_bytes: bytes,
+    };
+    match &part.result {
+        Ok(result) => {
+            partition.high_watermark = result.offsets.high_watermark;
+            partition.last_stable_offset = result.offsets.last_stable_offset;
+            partition.log_start_offset = result.offsets.log_start_offset;
+            partition.diverging_epoch = result.diverging_epoch;
+            partition.aborted_transactions = result.aborted_transactions.as_deref();
+        }
+        Err(error) => partition.error = *error,
+    }
+    writer.partition(&partition, &mut out.head);
+    if let Some(records) = part
+        .result
+        .as_ref()
+        .ok()
+        .and_then(|result| result.records.as_ref())
+    {
+        let (file, position) = (records.file.clone(), records.position);
+        out.push_range(FileRange {
+            file,
+            position,
+            length: records.length,
+        });
+    }
+    writer.end_partition(&mut out.head);
+    bytes
+}

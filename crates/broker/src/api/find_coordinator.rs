@@ -1,0 +1,70 @@
+//! FindCoordinator: v0–6. Which broker coordinates a group.
+//!
+//! - Versions from 4 ask for several keys at once (KIP-699).
+//! - `__consumer_offsets` is made on the first question; until it is there the answer is
+//!   COORDINATOR_NOT_AVAILABLE and the client asks again.
+//! - Transactional ids and share groups are refused: their APIs are not served.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::net::{ConnectionContext, ResponseBuffer};
+use model::{DecodeError, ErrorCode};
+use wire::messages::find_coordinator_response::Coordinator;
+use wire::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
+
+const GROUP: i8 = 0;
+
+pub(crate) async fn serve(
+    broker: &Broker,
+    context: &ConnectionContext,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: FindCoordinatorRequest<'_> = request.decode()?;
+    let keys: Vec<&str> = match request.version {
+        4.. => message.coordinator_keys.iter().collect(),
+        _ => vec![message.key],
+    };
+    let result = match message.key_type {
+        GROUP => broker.ensure_offsets_topic().await,
+        _ => Err(ErrorCode::InvalidRequest),
+    };
+    let (host, port) = context.advertised();
+    let coordinators: Vec<Coordinator<'_>> = keys
+        .into_iter()
+        .map(|key| match result {
+            Ok(()) => Coordinator {
+                key,
+                node_id: broker.node_id,
+                host: &host,
+                port: i32::from(port),
+                error_code: ErrorCode::None.code(),
+                error_message: (request.version < 4).then_some(ErrorCode::None.message()),
+            },
+            Err(error) => Coordinator {
+                key,
+                node_id: -1,
+                host: "",
+                port: -1,
+                error_code: error.code(),
+                error_message: Some(error.message()),
+            },
+        })
+        .collect();
+    let response = match coordinators.first() {
+        Some(first) if request.version < 4 => FindCoordinatorResponse {
+            error_code: first.error_code,
+            error_message: first.error_message,
+            node_id: first.node_id,
+            host: first.host,
+            port: first.port,
+            ..Default::default()
+        },
+        _ => FindCoordinatorResponse {
+            coordinators: coordinators.into(),
+            ..Default::default()
+        },
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}

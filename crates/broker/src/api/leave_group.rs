@@ -1,0 +1,89 @@
+//! LeaveGroup: v0–5. Members leave a classic group, or are removed from it.
+//!
+//! - Versions up to 2 name one member, whose error is the response's; later ones name several, by
+//!   member id or by instance id (KIP-345).
+//! - `Reason` (version 5) is logged only.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::groups::Answer;
+use crate::net::ResponseBuffer;
+use coordinator::group::{LeaveGroup, LeavingMember};
+use model::{DecodeError, ErrorCode};
+use wire::messages::leave_group_response::MemberResponse;
+use wire::messages::{LeaveGroupRequest, LeaveGroupResponse};
+
+pub(crate) fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: LeaveGroupRequest<'_> = request.decode()?;
+    let members: Vec<LeavingMember<'_>> = match request.version {
+        3.. => message
+            .members
+            .iter()
+            .map(|member| {
+                tracing::debug!(
+                    group = message.group_id,
+                    reason = member.reason,
+                    "a member leaves"
+                );
+                let (member_id, group_instance_id) = (member.member_id, member.group_instance_id);
+                LeavingMember {
+                    member_id,
+                    group_instance_id,
+                }
+            })
+            .collect(),
+        _ => vec![LeavingMember {
+            member_id: message.member_id,
+            group_instance_id: None,
+        }],
+    };
+    let leave = LeaveGroup {
+        group_id: message.group_id,
+        members,
+    };
+    let result = match message.group_id {
+        "" => Err(ErrorCode::InvalidGroupId),
+        group => broker
+            .groups
+            .decide(group, |shard, now_ms| shard.leave_group(&leave, now_ms)),
+    };
+    let errors = match result {
+        Ok(Answer::Now(errors)) => errors,
+        Ok(Answer::Later(_)) => Err(ErrorCode::UnknownServerError),
+        Err(error) => Err(error),
+    };
+    let response = match errors {
+        Ok(errors) if request.version < 3 => {
+            let error = errors.first().copied().unwrap_or(ErrorCode::None);
+            LeaveGroupResponse {
+                error_code: error.code(),
+                ..Default::default()
+            }
+        }
+        Ok(errors) => {
+            let members = leave
+                .members
+                .iter()
+                .zip(errors)
+                .map(|(member, error)| MemberResponse {
+                    member_id: member.member_id,
+                    group_instance_id: member.group_instance_id,
+                    error_code: error.code(),
+                });
+            LeaveGroupResponse {
+                members: members.collect(),
+                ..Default::default()
+            }
+        }
+        Err(error) => LeaveGroupResponse {
+            error_code: error.code(),
+            ..Default::default()
+        },
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}

@@ -1,0 +1,37 @@
+//! ListGroups: v0–5. The groups that this broker coordinates.
+//!
+//! - Version 4 filters by state (KIP-518), version 5 by type (KIP-848).
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::net::ResponseBuffer;
+use coordinator::group::ListGroups;
+use model::DecodeError;
+use wire::messages::list_groups_response::ListedGroup;
+use wire::messages::{ListGroupsRequest, ListGroupsResponse};
+
+pub(crate) fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: ListGroupsRequest<'_> = request.decode()?;
+    let filter = ListGroups {
+        states: message.states_filter.iter().collect(),
+        types: message.types_filter.iter().collect(),
+    };
+    let (groups, error) = broker.groups.read_all(|shard| shard.list_groups(&filter));
+    let groups = groups.iter().flatten().map(|group| ListedGroup {
+        group_id: &group.group_id,
+        protocol_type: &group.protocol_type,
+        group_state: group.state,
+        group_type: group.group_type,
+    });
+    let response = ListGroupsResponse {
+        error_code: error.code(),
+        groups: groups.collect(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}

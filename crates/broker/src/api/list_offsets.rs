@@ -1,0 +1,148 @@
+//! ListOffsets: v1–11. Offsets by time and by name: latest, earliest, of the largest timestamp.
+//!
+//! - Versions: 4 leader epochs, 7 the offset of the largest timestamp (KIP-734), 8 earliest local
+//!   (KIP-405), 9 latest tiered (KIP-1005), 11 earliest pending upload (KIP-1023).
+//! - Nothing is tiered here: earliest local is the log's start, and tiered offsets are unknown (-1).
+//! - A partition named twice is INVALID_REQUEST.
+//! - `TimeoutMs` (version 10) is for tiered storage and ignored.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::net::ResponseBuffer;
+use model::{DecodeError, ErrorCode};
+use replication::Partition;
+use std::collections::BTreeMap;
+use wire::messages::list_offsets_request::ListOffsetsPartition;
+use wire::messages::list_offsets_response::{
+    ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
+};
+use wire::messages::{ListOffsetsRequest, ListOffsetsResponse};
+
+const LATEST: i64 = -1;
+const EARLIEST: i64 = -2;
+const MAX_TIMESTAMP: i64 = -3;
+const EARLIEST_LOCAL: i64 = -4;
+const LATEST_TIERED: i64 = -5;
+const EARLIEST_PENDING_UPLOAD: i64 = -6;
+const READ_COMMITTED: i8 = 1;
+/// The replica id of a consumer.
+const CONSUMER: i32 = -1;
+
+/// An offset with the timestamp and the leader epoch that it goes with; -1 each when unknown.
+struct Found {
+    offset: i64,
+    timestamp: i64,
+    leader_epoch: i32,
+}
+
+const NOT_FOUND: Found = Found {
+    offset: -1,
+    timestamp: -1,
+    leader_epoch: -1,
+};
+
+pub(crate) fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: ListOffsetsRequest<'_> = request.decode()?;
+    let mut counts: BTreeMap<(&str, i32), u32> = BTreeMap::new();
+    for topic in message.topics.iter() {
+        for partition in topic.partitions.iter() {
+            *counts
+                .entry((topic.name, partition.partition_index))
+                .or_default() += 1;
+        }
+    }
+    let topics = message.topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter().map(|asked| {
+            let index = asked.partition_index;
+            let result = match counts.get(&(topic.name, index)) {
+                Some(1) => find(broker, request.version, &message, topic.name, &asked),
+                _ => Err(ErrorCode::InvalidRequest),
+            };
+            let error = result.as_ref().err().copied().unwrap_or(ErrorCode::None);
+            let found = result.unwrap_or(NOT_FOUND);
+            ListOffsetsPartitionResponse {
+                partition_index: index,
+                error_code: error.code(),
+                timestamp: found.timestamp,
+                offset: found.offset,
+                leader_epoch: found.leader_epoch,
+            }
+        });
+        ListOffsetsTopicResponse {
+            name: topic.name,
+            partitions: partitions.collect(),
+        }
+    });
+    let response = ListOffsetsResponse {
+        topics: topics.collect(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+fn find(
+    broker: &Broker,
+    version: i16,
+    message: &ListOffsetsRequest<'_>,
+    topic: &str,
+    asked: &ListOffsetsPartition,
+) -> Result<Found, ErrorCode> {
+    let lowest = match version {
+        ..=6 => EARLIEST,
+        7 => MAX_TIMESTAMP,
+        8 => EARLIEST_LOCAL,
+        9 | 10 => LATEST_TIERED,
+        _ => EARLIEST_PENDING_UPLOAD,
+    };
+    if asked.timestamp < lowest {
+        return Err(ErrorCode::UnsupportedVersion);
+    }
+    let partition = broker.partitions.find(topic, asked.partition_index)?;
+    partition.check_leader_epoch(asked.current_leader_epoch)?;
+    let offsets = partition.offsets();
+    let end = match (message.replica_id, message.isolation_level) {
+        (CONSUMER, READ_COMMITTED) => offsets.last_stable_offset,
+        (CONSUMER, _) => offsets.high_watermark,
+        _ => offsets.log_end_offset,
+    };
+    let at = |offset| Found {
+        offset,
+        timestamp: -1,
+        leader_epoch: epoch_at(&partition, offset),
+    };
+    match asked.timestamp {
+        LATEST => Ok(Found {
+            leader_epoch: offsets.leader_epoch,
+            ..at(end)
+        }),
+        EARLIEST | EARLIEST_LOCAL => Ok(at(offsets.log_start_offset)),
+        LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(NOT_FOUND),
+        MAX_TIMESTAMP => found(partition.offset_of_max_timestamp(), i64::MAX),
+        timestamp => found(partition.offset_for_timestamp(timestamp), end),
+    }
+}
+
+/// What the log found, unless it lies beyond what the client may see.
+fn found(
+    result: Result<Option<replication::TimestampOffset>, replication::ReadError>,
+    end: i64,
+) -> Result<Found, ErrorCode> {
+    match result {
+        Ok(Some(found)) if found.offset < end => Ok(Found {
+            offset: found.offset,
+            timestamp: found.timestamp_ms,
+            leader_epoch: found.leader_epoch.unwrap_or(-1),
+        }),
+        Ok(_) => Ok(NOT_FOUND),
+        Err(error) => Err(error.code()),
+    }
+}
+
+fn epoch_at(partition: &Partition, offset: i64) -> i32 {
+    partition.leader_epoch_at(offset).unwrap_or(-1)
+}

@@ -1,0 +1,237 @@
+//! Metadata: v0–13. Brokers, topics, partitions and leaders.
+//!
+//! - Version 0 asks for all topics with an empty list, later ones with null.
+//! - Topic ids in requests are for version 12 and later (KIP-516).
+//! - An unknown topic is made when the client allows it and `auto.create.topics.enable` is on; the
+//!   answer is UNKNOWN_TOPIC_OR_PARTITION until the client asks again.
+//! - Every broker names itself as the controller, as requests to it may come by any broker.
+//! - Ignored on purpose: throttling, and error 129 (REBOOTSTRAP_REQUIRED), which a broker never sends.
+
+use super::{Request, Served, authorized_operations};
+use crate::Broker;
+use crate::net::{ConnectionContext, ResponseBuffer};
+use metadata::{MetadataImage, Topic};
+use model::{Array, DecodeError, ErrorCode, Uuid};
+use wire::messages::metadata_response::{
+    MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+};
+use wire::messages::{MetadataRequest, MetadataResponse};
+
+/// A topic that was asked for and cannot be described.
+struct Missing<'f> {
+    name: Option<&'f str>,
+    id: Uuid,
+    error: ErrorCode,
+}
+
+pub(crate) async fn serve(
+    broker: &Broker,
+    context: &ConnectionContext,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: MetadataRequest<'_> = request.decode()?;
+    let image = broker.image();
+    let (found, mut missing) = match asked(&message, request.version) {
+        Some(topics) => look_up(&image, &topics, request.version),
+        None => (
+            image.topics.iter().map(|topic| &**topic).collect(),
+            Vec::new(),
+        ),
+    };
+    create_missing(broker, &message, request.version, &mut missing).await;
+    let operations = |included, bits| if included { bits } else { i32::MIN };
+    let topic_operations = operations(
+        message.include_topic_authorized_operations,
+        authorized_operations::TOPIC,
+    );
+    let described = found
+        .into_iter()
+        .map(|topic| describe(&image, topic, topic_operations));
+    let undescribed = missing.iter().map(|one| MetadataResponseTopic {
+        error_code: one.error.code(),
+        name: one.name.or((request.version < 12).then_some("")),
+        topic_id: one.id,
+        is_internal: one.name.is_some_and(super::is_internal),
+        ..Default::default()
+    });
+    let topics: Array<'_, _> = described.chain(undescribed).collect();
+    let brokers = brokers(broker, context);
+    let brokers = brokers.iter().map(|one| MetadataResponseBroker {
+        node_id: one.id,
+        host: &one.host,
+        port: i32::from(one.port),
+        rack: one.rack.as_deref(),
+    });
+    let response = MetadataResponse {
+        brokers: brokers.collect(),
+        cluster_id: Some(&broker.cluster_id),
+        controller_id: broker.node_id,
+        topics,
+        cluster_authorized_operations: operations(
+            message.include_cluster_authorized_operations,
+            authorized_operations::CLUSTER,
+        ),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+/// The topics that the request names; `None` for all.
+fn asked<'f>(
+    message: &MetadataRequest<'f>,
+    version: i16,
+) -> Option<Vec<wire::messages::metadata_request::MetadataRequestTopic<'f>>> {
+    let topics = message.topics.as_ref()?;
+    if version == 0 && topics.is_empty() {
+        None
+    } else {
+        Some(topics.iter().collect())
+    }
+}
+
+fn look_up<'i, 'f>(
+    image: &'i MetadataImage,
+    topics: &[wire::messages::metadata_request::MetadataRequestTopic<'f>],
+    version: i16,
+) -> (Vec<&'i Topic>, Vec<Missing<'f>>) {
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    let refused = version < 12
+        && topics
+            .iter()
+            .any(|topic| topic.name.is_none() || !topic.topic_id.is_zero());
+    let by_id = topics.iter().any(|topic| !topic.topic_id.is_zero());
+    for topic in topics {
+        let (name, id) = (topic.name, topic.topic_id);
+        if refused {
+            missing.push(Missing {
+                name,
+                id,
+                error: ErrorCode::InvalidRequest,
+            });
+            continue;
+        }
+        let (topic, missed) = match name {
+            Some(name) if !by_id => {
+                let error = ErrorCode::UnknownTopicOrPartition;
+                (
+                    image.topics.by_name(name),
+                    Missing {
+                        name: Some(name),
+                        id: Uuid::ZERO,
+                        error,
+                    },
+                )
+            }
+            _ if id.is_zero() => continue,
+            _ => {
+                let error = ErrorCode::UnknownTopicId;
+                (
+                    image.topics.by_id(id),
+                    Missing {
+                        name: None,
+                        id,
+                        error,
+                    },
+                )
+            }
+        };
+        match topic {
+            Some(topic) => found.push(&**topic),
+            None => missing.push(missed),
+        }
+    }
+    (found, missing)
+}
+
+async fn create_missing(
+    broker: &Broker,
+    message: &MetadataRequest<'_>,
+    version: i16,
+    missing: &mut [Missing<'_>],
+) {
+    let allowed = version < 4 || message.allow_auto_topic_creation;
+    for one in missing {
+        let Some(name) = one.name else { continue };
+        if one.error != ErrorCode::UnknownTopicOrPartition {
+            continue;
+        }
+        if controller::topic_name::check(name).is_err() {
+            one.error = ErrorCode::InvalidTopicException;
+        } else if allowed && broker.config.topics.auto_create_enable {
+            one.error = broker.create_missing_topic(name).await;
+        }
+    }
+}
+
+fn describe<'i>(
+    image: &MetadataImage,
+    topic: &'i Topic,
+    topic_authorized_operations: i32,
+) -> MetadataResponseTopic<'i> {
+    let partitions = topic.partitions.iter().map(|(index, partition)| {
+        let offline = partition.replicas.iter().zip(&partition.directories);
+        let offline = offline.filter(|(id, directory)| {
+            image
+                .cluster
+                .broker(**id)
+                .is_none_or(|one| one.is_fenced || !one.has_online_directory(**directory))
+        });
+        MetadataResponsePartition {
+            error_code: match partition.has_leader() {
+                true => ErrorCode::None.code(),
+                false => ErrorCode::LeaderNotAvailable.code(),
+            },
+            partition_index: *index,
+            leader_id: partition.leader,
+            leader_epoch: partition.leader_epoch,
+            replica_nodes: (&partition.replicas).into(),
+            isr_nodes: (&partition.isr).into(),
+            offline_replicas: offline.map(|(id, _)| *id).collect(),
+        }
+    });
+    MetadataResponseTopic {
+        error_code: ErrorCode::None.code(),
+        name: Some(&topic.name),
+        topic_id: topic.id,
+        is_internal: super::is_internal(&topic.name),
+        partitions: partitions.collect(),
+        topic_authorized_operations,
+    }
+}
+
+/// A broker as clients of one listener see it.
+pub(crate) struct Node {
+    pub(crate) id: i32,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) rack: Option<String>,
+    pub(crate) is_fenced: bool,
+}
+
+/// The brokers of the cluster as this connection reaches them.
+pub(crate) fn brokers(broker: &Broker, context: &ConnectionContext) -> Vec<Node> {
+    let image = broker.image();
+    let mut nodes = Vec::new();
+    for (id, registration) in image.cluster.brokers().iter() {
+        let (host, port) = if *id == broker.node_id {
+            context.advertised()
+        } else {
+            match registration.endpoint(&context.listener.name) {
+                Some(endpoint) => (endpoint.host.clone(), endpoint.port),
+                None => continue,
+            }
+        };
+        let is_fenced = registration.is_fenced && *id != broker.node_id;
+        nodes.push(Node {
+            id: *id,
+            host,
+            port,
+            rack: registration.rack.clone(),
+            is_fenced,
+        });
+    }
+    nodes.retain(|node| !node.is_fenced);
+    nodes
+}

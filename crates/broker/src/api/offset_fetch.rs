@@ -1,0 +1,231 @@
+//! OffsetFetch: v1–10. The offsets that a group has stored.
+//!
+//! - Versions from 8 ask for several groups at once (KIP-709); from 10 they name topics by id.
+//! - Null topics (from version 2) ask for all offsets of the group.
+//! - A partition without an offset is answered with -1 and no error, whether it exists or not.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::net::ResponseBuffer;
+use coordinator::group::{FetchedOffset, FetchedTopic, OffsetFetch, OffsetFetchTopic};
+use model::{DecodeError, ErrorCode, Uuid};
+use wire::messages::offset_fetch_response::{
+    OffsetFetchResponseGroup, OffsetFetchResponsePartition, OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic, OffsetFetchResponseTopics,
+};
+use wire::messages::{OffsetFetchRequest, OffsetFetchResponse};
+
+/// The topics of one group of a request: name, id, partitions.
+type Asked<'f> = Option<Vec<(&'f str, Uuid, Vec<i32>)>>;
+
+/// What one group answers.
+struct Fetched<'f> {
+    group_id: &'f str,
+    error: ErrorCode,
+    topics: Vec<FetchedTopic>,
+}
+
+pub(crate) fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: OffsetFetchRequest<'_> = request.decode()?;
+    if request.version >= 8 {
+        serve_groups(broker, request, &message, out);
+    } else {
+        serve_one(broker, request, &message, out);
+    }
+    Ok(Served::Answered)
+}
+
+fn serve_groups(
+    broker: &Broker,
+    request: &Request<'_>,
+    message: &OffsetFetchRequest<'_>,
+    out: &mut ResponseBuffer,
+) {
+    let by_id = request.version >= 10;
+    let fetched: Vec<Fetched<'_>> = message
+        .groups
+        .iter()
+        .map(|group| {
+            let asked = group.topics.as_ref().map(|topics| {
+                let topics = topics.iter();
+                topics
+                    .map(|t| (t.name, t.topic_id, t.partition_indexes.iter().collect()))
+                    .collect()
+            });
+            let member = (group.member_id, group.member_epoch);
+            fetch(
+                broker,
+                group.group_id,
+                member,
+                asked,
+                message.require_stable,
+                by_id,
+            )
+        })
+        .collect();
+    let groups = fetched.iter().map(|group| {
+        let topics = group.topics.iter().map(|topic| {
+            let partitions = topic
+                .partitions
+                .iter()
+                .map(|one| OffsetFetchResponsePartitions {
+                    partition_index: one.index,
+                    committed_offset: one.offset,
+                    committed_leader_epoch: one.leader_epoch,
+                    metadata: Some(&one.metadata),
+                    error_code: one.error.code(),
+                });
+            let partitions = partitions.collect();
+            OffsetFetchResponseTopics {
+                name: &topic.name,
+                topic_id: topic.topic_id,
+                partitions,
+            }
+        });
+        OffsetFetchResponseGroup {
+            group_id: group.group_id,
+            topics: topics.collect(),
+            error_code: group.error.code(),
+        }
+    });
+    let response = OffsetFetchResponse {
+        groups: groups.collect(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+}
+
+fn serve_one(
+    broker: &Broker,
+    request: &Request<'_>,
+    message: &OffsetFetchRequest<'_>,
+    out: &mut ResponseBuffer,
+) {
+    let asked: Asked<'_> = message.topics.as_ref().map(|topics| {
+        let topics = topics.iter();
+        topics
+            .map(|t| (t.name, Uuid::ZERO, t.partition_indexes.iter().collect()))
+            .collect()
+    });
+    let asked_again = asked.clone();
+    let fetched = fetch(
+        broker,
+        message.group_id,
+        (None, -1),
+        asked,
+        message.require_stable,
+        false,
+    );
+    // Version 1 has no place for an error of the whole group: every partition bears it.
+    let topics = match (request.version, fetched.error, asked_again) {
+        (1, error, Some(asked)) if !error.is_none() => failed_topics(&asked, error),
+        _ => fetched.topics,
+    };
+    let topics = topics.iter().map(|topic| {
+        let partitions = topic
+            .partitions
+            .iter()
+            .map(|one| OffsetFetchResponsePartition {
+                partition_index: one.index,
+                committed_offset: one.offset,
+                committed_leader_epoch: one.leader_epoch,
+                metadata: Some(&one.metadata),
+                error_code: one.error.code(),
+            });
+        OffsetFetchResponseTopic {
+            name: &topic.name,
+            partitions: partitions.collect(),
+        }
+    });
+    let response = OffsetFetchResponse {
+        topics: topics.collect(),
+        error_code: fetched.error.code(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+}
+
+fn fetch<'f>(
+    broker: &Broker,
+    group_id: &'f str,
+    (member_id, member_epoch): (Option<&str>, i32),
+    asked: Asked<'f>,
+    require_stable: bool,
+    by_id: bool,
+) -> Fetched<'f> {
+    let image = broker.image();
+    let (mut topics, mut unknown) = (None, Vec::new());
+    if let Some(asked) = &asked {
+        let mut known = Vec::new();
+        for (name, id, partitions) in asked {
+            let named = if by_id {
+                image.topics.by_id(*id).map(|topic| (&*topic.name, *id))
+            } else {
+                Some((*name, image.topics.id_of(name).unwrap_or_default()))
+            };
+            match named {
+                Some((name, topic_id)) => {
+                    known.push(OffsetFetchTopic {
+                        name,
+                        topic_id,
+                        partitions: partitions.clone(),
+                    });
+                }
+                None => unknown.push((*name, *id, partitions.clone())),
+            }
+        }
+        topics = Some(known);
+    }
+    let all = topics.is_none();
+    let fetch = OffsetFetch {
+        group_id,
+        member_id,
+        member_epoch,
+        require_stable,
+        topics,
+    };
+    let result = broker
+        .groups
+        .read(group_id, |shard, _| shard.fetch_offsets(&fetch));
+    let (error, mut topics) = match result {
+        Ok(Ok(topics)) => (ErrorCode::None, topics),
+        Ok(Err(error)) | Err(error) => (error, Vec::new()),
+    };
+    if error.is_none() {
+        topics.append(&mut failed_topics(&unknown, ErrorCode::UnknownTopicId));
+    }
+    if all && by_id {
+        // An offset of a topic that is gone has no id to be named by.
+        topics.retain_mut(|topic| {
+            topic.topic_id = image.topics.id_of(&topic.name).unwrap_or_default();
+            !topic.topic_id.is_zero()
+        });
+    }
+    Fetched {
+        group_id,
+        error,
+        topics,
+    }
+}
+
+fn failed_topics(asked: &[(&str, Uuid, Vec<i32>)], error: ErrorCode) -> Vec<FetchedTopic> {
+    let failed = |index: &i32| FetchedOffset {
+        index: *index,
+        error,
+        offset: -1,
+        leader_epoch: -1,
+        metadata: "".into(),
+    };
+    asked
+        .iter()
+        .map(|(name, topic_id, partitions)| FetchedTopic {
+            name: (*name).into(),
+            topic_id: *topic_id,
+            partitions: partitions.iter().map(failed).collect(),
+        })
+        .collect()
+}

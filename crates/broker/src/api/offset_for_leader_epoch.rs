@@ -1,0 +1,55 @@
+//! OffsetForLeaderEpoch: v2–4. Where a leader epoch ended in the log (KIP-101, KIP-320).
+//!
+//! - The answer is the largest epoch that is not above the requested one, with the offset at which
+//!   the next one starts, or the log's end for the last.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::net::ResponseBuffer;
+use model::{DecodeError, ErrorCode};
+use wire::messages::offset_for_leader_epoch_request::OffsetForLeaderPartition;
+use wire::messages::offset_for_leader_epoch_response::{
+    EpochEndOffset, OffsetForLeaderTopicResult,
+};
+use wire::messages::{OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse};
+
+pub(crate) fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: OffsetForLeaderEpochRequest<'_> = request.decode()?;
+    let topics = message.topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter().map(|asked| {
+            let found = find(broker, topic.topic, &asked);
+            EpochEndOffset {
+                error_code: found.err().unwrap_or(ErrorCode::None).code(),
+                partition: asked.partition,
+                leader_epoch: found.map_or(-1, |(epoch, _)| epoch),
+                end_offset: found.map_or(-1, |(_, offset)| offset),
+            }
+        });
+        OffsetForLeaderTopicResult {
+            topic: topic.topic,
+            partitions: partitions.collect(),
+        }
+    });
+    let response = OffsetForLeaderEpochResponse {
+        topics: topics.collect(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+fn find(
+    broker: &Broker,
+    topic: &str,
+    asked: &OffsetForLeaderPartition,
+) -> Result<(i32, i64), ErrorCode> {
+    let partition = broker.partitions.find(topic, asked.partition)?;
+    partition.check_leader_epoch(asked.current_leader_epoch)?;
+    Ok(partition
+        .end_offset_of_epoch(asked.leader_epoch)
+        .unwrap_or((-1, -1)))
+}

@@ -1,0 +1,300 @@
+//! Produce: v3–13. Appends one record batch to each partition.
+//!
+//! - Records are validated and stamped in the frame that brought them, and go to the segment from
+//!   there; only a topic that recompresses makes a copy.
+//! - Version 7 and later may carry zstd; version 13 names topics by id (KIP-516).
+//! - `acks=0` has no answer; an error then closes the connection, as Kafka does.
+//! - A transactional batch is INVALID_TXN_STATE: the transaction APIs are not served.
+//! - Ignored on purpose: `TimeoutMs` beyond the wait for the high watermark.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::clock::now_ms;
+use crate::net::{ConnectionContext, ResponseBuffer};
+use crate::partitions::HostedTopic;
+use bytes::BytesMut;
+use model::{DecodeError, ErrorCode, Uuid};
+use record::{InvalidRecords, ProduceValidator, ValidatedBytes, parse_produce};
+use replication::Partition;
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::messages::ProduceRequest;
+use wire::produce_response::{ProduceResponsePartition, ProduceResponseWriter};
+
+/// The one client that may write to internal topics.
+const ADMIN_CLIENT_ID: &str = "__admin_client";
+
+thread_local! {
+    /// Buffers and codec contexts of validation, kept for the life of the thread.
+    static VALIDATOR: RefCell<ProduceValidator> = RefCell::new(ProduceValidator::new());
+}
+
+/// A topic of the request; its partitions follow in the list of parts.
+struct TopicPart {
+    name: Range<usize>,
+    id: Uuid,
+    hosted: Option<Arc<HostedTopic>>,
+    partition_count: usize,
+}
+
+/// A partition of the request: where its records are in the frame, then what became of them.
+struct PartitionPart {
+    index: i32,
+    records: Option<Range<usize>>,
+    outcome: Outcome,
+    /// Set for a batch that was appended, with the offset after it.
+    appended: Option<(Arc<Partition>, i64)>,
+}
+
+struct Outcome {
+    error: ErrorCode,
+    base_offset: i64,
+    log_append_time_ms: i64,
+    log_start_offset: i64,
+    record_errors: Vec<(i32, Option<String>)>,
+    error_message: Option<String>,
+}
+
+impl Outcome {
+    fn refused(error: ErrorCode) -> Self {
+        Self {
+            error,
+            base_offset: -1,
+            log_append_time_ms: -1,
+            log_start_offset: -1,
+            record_errors: Vec::new(),
+            error_message: None,
+        }
+    }
+
+    fn explained(error: ErrorCode, message: String) -> Self {
+        Self {
+            error_message: Some(message),
+            ..Self::refused(error)
+        }
+    }
+}
+
+impl From<InvalidRecords> for Outcome {
+    fn from(invalid: InvalidRecords) -> Self {
+        let errors = invalid.record_errors.iter();
+        Self {
+            record_errors: errors
+                .map(|e| (e.batch_index, Some(e.to_string())))
+                .collect(),
+            ..Self::explained(invalid.error, invalid.message.into_owned())
+        }
+    }
+}
+
+pub(crate) async fn serve(
+    broker: &Broker,
+    context: &ConnectionContext,
+    request: &Request<'_>,
+    frame: &mut BytesMut,
+    body_start: usize,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let Parts {
+        acks,
+        timeout_ms,
+        topics,
+        mut partitions,
+    } = parse(broker, frame, body_start, request.version)?;
+    let mut at = 0;
+    for topic in &topics {
+        for part in &mut partitions[at..at + topic.partition_count] {
+            part.outcome = match acks {
+                -1..=1 => append(broker, context, request.version, topic, part, frame),
+                _ => Outcome::refused(ErrorCode::InvalidRequiredAcks),
+            };
+        }
+        at += topic.partition_count;
+    }
+    if acks == -1 {
+        wait_for_replicas(&mut partitions, timeout_ms).await;
+    }
+    if acks == 0 {
+        return Ok(
+            match partitions.iter().find(|part| !part.outcome.error.is_none()) {
+                Some(part) => Served::Close(format!(
+                    "a batch without answer failed: {}",
+                    part.outcome.error
+                )),
+                None => Served::Answered,
+            },
+        );
+    }
+    answer(request, frame, &topics, &partitions, out);
+    Ok(Served::Answered)
+}
+
+struct Parts {
+    acks: i16,
+    timeout_ms: i32,
+    topics: Vec<TopicPart>,
+    partitions: Vec<PartitionPart>,
+}
+
+/// Reads the request into ranges of the frame, so that the frame can then be written to.
+fn parse(
+    broker: &Broker,
+    frame: &[u8],
+    body_start: usize,
+    version: i16,
+) -> Result<Parts, DecodeError> {
+    use model::{Message, Reader};
+    let message = ProduceRequest::read(&mut Reader::new(&frame[body_start..]), version)?;
+    let range = |part: &[u8]| {
+        // An empty part need not point into the frame.
+        if part.is_empty() {
+            return 0..0;
+        }
+        let start = part.as_ptr() as usize - frame.as_ptr() as usize;
+        start..start + part.len()
+    };
+    let mut topics = Vec::with_capacity(message.topic_data.len());
+    let mut partitions = Vec::new();
+    for topic in message.topic_data.iter() {
+        let hosted = match version {
+            13.. => broker.partitions.topic_by_id(topic.topic_id),
+            _ => broker.partitions.topic(topic.name),
+        };
+        topics.push(TopicPart {
+            name: range(topic.name.as_bytes()),
+            id: topic.topic_id,
+            hosted,
+            partition_count: topic.partition_data.len(),
+        });
+        partitions.extend(topic.partition_data.iter().map(|part| PartitionPart {
+            index: part.index,
+            records: part.records.map(range),
+            outcome: Outcome::refused(ErrorCode::UnknownServerError),
+            appended: None,
+        }));
+    }
+    let (acks, timeout_ms) = (message.acks, message.timeout_ms);
+    Ok(Parts {
+        acks,
+        timeout_ms,
+        topics,
+        partitions,
+    })
+}
+
+fn append(
+    broker: &Broker,
+    context: &ConnectionContext,
+    version: i16,
+    topic: &TopicPart,
+    part: &mut PartitionPart,
+    frame: &mut [u8],
+) -> Outcome {
+    let Some(hosted) = &topic.hosted else {
+        return Outcome::refused(match version {
+            13.. => ErrorCode::UnknownTopicId,
+            _ => ErrorCode::UnknownTopicOrPartition,
+        });
+    };
+    let Some(partition) = hosted.partition(part.index) else {
+        return Outcome::refused(ErrorCode::UnknownTopicOrPartition);
+    };
+    let records = &mut frame[part.records.clone().unwrap_or_default()];
+    let batch = match parse_produce(records, version) {
+        Ok(batch) => batch,
+        Err(invalid) => return invalid.into(),
+    };
+    if super::is_internal(&hosted.name) && context.client_id() != ADMIN_CLIENT_ID {
+        return Outcome::refused(ErrorCode::InvalidTopicException);
+    }
+    if batch.is_transactional() {
+        return Outcome::refused(ErrorCode::InvalidTxnState);
+    }
+    let now_ms = now_ms();
+    let rules = hosted.rules();
+    let validated =
+        VALIDATOR.with_borrow_mut(|validator| validator.validate(&batch, &rules, now_ms));
+    let mut validated = match validated {
+        Ok(validated) => validated,
+        Err(invalid) => return invalid.into(),
+    };
+    let mut rebuilt = match &mut validated.bytes {
+        ValidatedBytes::Rebuilt(bytes) => Some(std::mem::take(bytes)),
+        ValidatedBytes::InPlace { .. } => None,
+    };
+    let bytes = match (&mut rebuilt, &validated.bytes) {
+        (Some(bytes), _) => &mut bytes[..],
+        (None, ValidatedBytes::InPlace { size_in_bytes }) => &mut records[..*size_in_bytes],
+        (None, ValidatedBytes::Rebuilt(_)) => unreachable!("taken just above"),
+    };
+    match partition.append_as_leader(bytes, now_ms) {
+        Ok(appended) => {
+            part.appended = Some((partition.clone(), appended.last_offset + 1));
+            Outcome {
+                base_offset: appended.base_offset,
+                log_append_time_ms: appended.log_append_time_ms,
+                log_start_offset: appended.log_start_offset,
+                ..Outcome::refused(ErrorCode::None)
+            }
+        }
+        Err(error) => {
+            broker.report_append_error(&partition, &error);
+            Outcome::explained(error.code(), error.to_string())
+        }
+    }
+}
+
+/// Waits until every batch is below its partition's high watermark, or the time is over.
+async fn wait_for_replicas(partitions: &mut [PartitionPart], timeout_ms: i32) {
+    let deadline = tokio::time::Instant::now() + Duration::from_millis(timeout_ms.max(0) as u64);
+    for part in partitions {
+        let Some((partition, end_offset)) = &part.appended else {
+            continue;
+        };
+        if partition.offsets().high_watermark >= *end_offset {
+            continue;
+        }
+        let wait = partition.wait_for_high_watermark(*end_offset);
+        if tokio::time::timeout_at(deadline, wait).await.is_err() {
+            part.outcome = Outcome::refused(ErrorCode::RequestTimedOut);
+        }
+    }
+}
+
+fn answer(
+    request: &Request<'_>,
+    frame: &[u8],
+    topics: &[TopicPart],
+    partitions: &[PartitionPart],
+    out: &mut ResponseBuffer,
+) {
+    let out = &mut out.head;
+    let start = request.begin_answer(out);
+    let writer = ProduceResponseWriter::new(request.version);
+    writer.head(topics.len(), out);
+    let mut at = 0;
+    for topic in topics {
+        let name = std::str::from_utf8(&frame[topic.name.clone()]).unwrap_or_default();
+        writer.topic(name, topic.id, topic.partition_count, out);
+        for part in &partitions[at..at + topic.partition_count] {
+            let outcome = &part.outcome;
+            let partition = ProduceResponsePartition {
+                index: part.index,
+                error: outcome.error,
+                base_offset: outcome.base_offset,
+                log_append_time_ms: outcome.log_append_time_ms,
+                log_start_offset: outcome.log_start_offset,
+                record_errors: &outcome.record_errors,
+                error_message: outcome.error_message.as_deref(),
+                current_leader: None,
+            };
+            writer.partition(&partition, out);
+        }
+        writer.end_topic(out);
+        at += topic.partition_count;
+    }
+    writer.end(0, &[], out);
+    wire::finish_frame(out, start, 0);
+}

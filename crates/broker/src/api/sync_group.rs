@@ -1,0 +1,67 @@
+//! SyncGroup: v0–5. The leader brings assignments, every member fetches its own.
+//!
+//! - From version 5 the request names protocol type and assignor, which must be the group's
+//!   (KIP-559).
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::groups::{self, Answer};
+use crate::net::ResponseBuffer;
+use coordinator::GroupResponse;
+use coordinator::group::{SyncAssignment, SyncGroup, SyncGroupResponse};
+use model::{DecodeError, ErrorCode};
+use wire::messages::{SyncGroupRequest, SyncGroupResponse as Response};
+
+pub(crate) async fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: SyncGroupRequest<'_> = request.decode()?;
+    let response = match sync(broker, request.version, &message) {
+        Ok(Answer::Now(response)) => response,
+        Ok(Answer::Later(receiver)) => match groups::later(receiver).await {
+            Some(GroupResponse::Sync(response)) => response,
+            _ => SyncGroupResponse::error(ErrorCode::NotCoordinator),
+        },
+        Err(error) => SyncGroupResponse::error(error),
+    };
+    let response = Response {
+        error_code: response.error.code(),
+        protocol_type: response.protocol_type.as_deref(),
+        protocol_name: response.protocol_name.as_deref(),
+        assignment: &response.assignment,
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+fn sync(
+    broker: &Broker,
+    version: i16,
+    message: &SyncGroupRequest<'_>,
+) -> Result<Answer<SyncGroupResponse>, ErrorCode> {
+    if message.group_id.is_empty() {
+        return Err(ErrorCode::InvalidGroupId);
+    }
+    if version >= 5 && (message.protocol_type.is_none() || message.protocol_name.is_none()) {
+        return Err(ErrorCode::InconsistentGroupProtocol);
+    }
+    let assignments = message.assignments.iter().map(|one| SyncAssignment {
+        member_id: one.member_id,
+        assignment: one.assignment,
+    });
+    let sync = SyncGroup {
+        group_id: message.group_id,
+        generation_id: message.generation_id,
+        member_id: message.member_id,
+        group_instance_id: message.group_instance_id,
+        protocol_type: message.protocol_type,
+        protocol_name: message.protocol_name,
+        assignments: assignments.collect(),
+    };
+    broker.groups.decide(sync.group_id, |shard, now_ms| {
+        shard.sync_group(&sync, now_ms)
+    })
+}

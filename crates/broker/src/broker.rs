@@ -1,0 +1,111 @@
+//! What the tasks of a server share.
+
+use crate::controller_thread::ControllerThread;
+use crate::groups::Groups;
+use crate::log_directories::LogDirectory;
+use crate::net::{ConnectionLimits, Listeners};
+use crate::partitions::Partitions;
+use crate::removals::Removals;
+use config::{BrokerLayers, ConfigMap, ServerConfig};
+use metadata::{Config, ConfigResource, MetadataImage};
+use model::ErrorCode;
+use parking_lot::{Mutex, RwLock};
+use replication::{AppendError, FetchSessionCache, Partition};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// A running broker and controller.
+#[derive(Debug)]
+pub(crate) struct Broker {
+    /// What it was started with.
+    pub(crate) config: ServerConfig,
+    /// The cluster's id, as `meta.properties` has it.
+    pub(crate) cluster_id: String,
+    /// `node.id`.
+    pub(crate) node_id: i32,
+    /// Where it listens.
+    pub(crate) listeners: Listeners,
+    /// How many connections there may be.
+    pub(crate) limits: ConnectionLimits,
+    /// Every `log.dirs` entry, in their order.
+    pub(crate) log_directories: Vec<Arc<LogDirectory>>,
+    /// The partitions that are led here.
+    pub(crate) partitions: Partitions,
+    /// Directories of deleted partitions.
+    pub(crate) removals: Removals,
+    /// Decides about the cluster, one request after the other.
+    pub(crate) controller: ControllerThread,
+    /// The group coordinator.
+    pub(crate) groups: Arc<Groups>,
+    /// Incremental fetch sessions.
+    pub(crate) fetch_sessions: Mutex<FetchSessionCache>,
+    /// Producer ids that the controller has given to this broker.
+    pub(crate) producer_ids: tokio::sync::Mutex<std::ops::Range<i64>>,
+    /// True once the broker stops; every task looks at it.
+    pub(crate) stop: watch::Sender<bool>,
+    /// The newest image.
+    pub(crate) image: RwLock<Arc<MetadataImage>>,
+}
+
+/// The layers of this broker's configuration as of one image.
+#[derive(Debug)]
+pub(crate) struct ConfigLayers {
+    static_values: ConfigMap,
+    cluster_wide: Option<Arc<Config>>,
+    per_broker: Option<Arc<Config>>,
+}
+
+impl ConfigLayers {
+    pub(crate) fn of(config: &ServerConfig, image: &MetadataImage) -> Self {
+        Self {
+            static_values: config.values.clone(),
+            cluster_wide: image.configs.of(&ConfigResource::all_brokers()).cloned(),
+            per_broker: image
+                .configs
+                .of(&ConfigResource::broker(config.node_id))
+                .cloned(),
+        }
+    }
+
+    pub(crate) fn layers(&self) -> BrokerLayers<'_> {
+        BrokerLayers {
+            cluster_wide: self
+                .cluster_wide
+                .as_deref()
+                .unwrap_or(&config::layers::NO_VALUES),
+            per_broker: self
+                .per_broker
+                .as_deref()
+                .unwrap_or(&config::layers::NO_VALUES),
+            ..BrokerLayers::of_static(&self.static_values)
+        }
+    }
+}
+
+impl Broker {
+    /// The newest image of the cluster.
+    pub(crate) fn image(&self) -> Arc<MetadataImage> {
+        self.image.read().clone()
+    }
+
+    /// The layers of this broker's configuration, with what has been set while it runs.
+    pub(crate) fn config_layers(&self) -> ConfigLayers {
+        ConfigLayers::of(&self.config, &self.image())
+    }
+
+    /// Logs a failed append where a human must look, and takes the log directory offline.
+    pub(crate) fn report_append_error(&self, partition: &Partition, error: &AppendError) {
+        if error.code() == ErrorCode::KafkaStorageError {
+            let directory = partition.log_directory();
+            if let Some(one) = self
+                .log_directories
+                .iter()
+                .find(|one| one.name() == directory)
+            {
+                one.fail(error);
+            }
+        } else {
+            tracing::debug!(%partition, %error, "a batch is refused");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The active controller: one thread that decides, appends, replays and publishes.
+//!
+//! ```text
+//!   handler ── job ──> thread: decide over the image ──> append to __cluster_metadata, synced
+//!           <─ answer ─         host what changed  <──── replay into the next image
+//! ```
+//!
+//! One decision follows the other, so each is made over the image that the one before has left. A
+//! client has its answer only when this broker serves what was decided.
+
+use crate::Broker;
+use crate::clock::{now_ms, random_bytes};
+use crate::hosting;
+use crate::metadata_log::{AppendMetadataError, MetadataLog};
+use controller::{ControllerContext, Decision, Random};
+use metadata::{MetadataImage, MetadataRecord};
+use model::ErrorCode;
+use std::sync::{Arc, Weak};
+use tokio::sync::{mpsc, oneshot};
+
+/// Requests that wait for the controller at most.
+const QUEUE_LENGTH: usize = 1024;
+
+type Job = Box<dyn FnOnce(&mut ActiveController) + Send>;
+
+/// Where the controller's thread is reached.
+#[derive(Debug)]
+pub(crate) struct ControllerThread {
+    jobs: mpsc::Sender<Job>,
+}
+
+/// What the thread owns.
+pub(crate) struct ActiveController {
+    /// The metadata log and the image that it adds up to.
+    pub(crate) log: MetadataLog,
+    broker: Arc<Broker>,
+}
+
+/// The other end of a [`ControllerThread`], for the thread itself.
+#[derive(Debug)]
+pub(crate) struct Jobs(mpsc::Receiver<Job>);
+
+impl ControllerThread {
+    /// A controller that has yet to be started.
+    pub(crate) fn new() -> (Self, Jobs) {
+        let (jobs, receiver) = mpsc::channel(QUEUE_LENGTH);
+        (Self { jobs }, Jobs(receiver))
+    }
+
+    /// Runs `call` on the thread.
+    ///
+    /// # Errors
+    /// `NotController` when the thread has ended.
+    pub(crate) async fn run<R: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut ActiveController) -> R + Send + 'static,
+    ) -> Result<R, ErrorCode> {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |controller| {
+            let _ = answer.send(call(controller));
+        });
+        self.jobs
+            .send(job)
+            .await
+            .map_err(|_| ErrorCode::NotController)?;
+        answered.await.map_err(|_| ErrorCode::NotController)
+    }
+
+    /// Lets the controller decide over the newest image, and carries the decision out.
+    ///
+    /// # Errors
+    /// Why it could not be carried out; nothing was changed then.
+    pub(crate) async fn decide<R: Send + 'static>(
+        &self,
+        decide: impl FnOnce(&MetadataImage, &ControllerContext<'_>, &mut Random<'_>) -> Decision<R>
+        + Send
+        + 'static,
+    ) -> Result<R, ErrorCode> {
+        self.run(|controller| controller.decide(decide)).await?
+    }
+}
+
+impl ActiveController {
+    fn decide<R>(
+        &mut self,
+        decide: impl FnOnce(&MetadataImage, &ControllerContext<'_>, &mut Random<'_>) -> Decision<R>,
+    ) -> Result<R, ErrorCode> {
+        let context = ControllerContext::new(&self.broker.config);
+        let decision = decide(self.log.image(), &context, &mut random_bytes);
+        if !decision.records.is_empty() {
+            self.commit(&decision.records).map_err(|error| {
+                tracing::error!(%error, "the metadata log takes no records");
+                ErrorCode::KafkaStorageError
+            })?;
+        }
+        Ok(decision.response)
+    }
+
+    /// Appends records, and serves what they say.
+    pub(crate) fn commit(&mut self, records: &[MetadataRecord]) -> Result<(), AppendMetadataError> {
+        let appended = self.log.append(records, now_ms())?;
+        let placed = hosting::apply(&self.broker, &appended.delta);
+        *self.broker.image.write() = appended.image;
+        if !placed.is_empty() {
+            let appended = self.log.append(&placed, now_ms())?;
+            *self.broker.image.write() = appended.image;
+        }
+        self.snapshot_if_due();
+        Ok(())
+    }
+
+    /// Writes a snapshot when enough has been appended, or long enough ago.
+    pub(crate) fn snapshot_if_due(&mut self) {
+        let Some(job) = self.log.snapshot_due(now_ms()) else {
+            return;
+        };
+        let written = job.run(now_ms());
+        let done = self.log.complete_snapshot(written, now_ms());
+        if let Err(error) = done {
+            tracing::warn!(%error, "a snapshot of the metadata cannot be written");
+        }
+    }
+}
+
+/// Starts the thread. It ends when the broker is dropped, or when a job says so.
+pub(crate) fn start(broker: &Arc<Broker>, log: MetadataLog, jobs: Jobs) -> std::io::Result<()> {
+    let weak: Weak<Broker> = Arc::downgrade(broker);
+    let mut log = Some(log);
+    let mut jobs = jobs.0;
+    let work = move || {
+        while let Some(job) = jobs.blocking_recv() {
+            let Some(broker) = weak.upgrade() else { return };
+            let mut controller = ActiveController {
+                log: log.take().expect("put back after each job"),
+                broker,
+            };
+            job(&mut controller);
+            log = Some(controller.log);
+        }
+    };
+    std::thread::Builder::new()
+        .name("controller".into())
+        .spawn(work)?;
+    Ok(())
+}

@@ -1,0 +1,412 @@
+//! The shell of the group coordinator: a shard for each partition of `__consumer_offsets`.
+//!
+//! ```text
+//!   handler ──> decide ──> append to the partition's log ──> replay ──> answer, release who waits
+//!   timer   ──> expire ──┘
+//! ```
+//!
+//! A shard is locked while it decides, appends and replays, never across an `await`. A request that
+//! waits for other members holds a receiver, which the decision that releases it fills.
+
+use crate::Broker;
+use crate::clock::now_ms;
+use coordinator::group::{DeletedTopic, GroupConfig, GroupShard, RecordOrigin, partition_for};
+use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
+use model::ErrorCode;
+use parking_lot::{Mutex, RwLock};
+use record::{
+    BatchBuilder, BatchHeader, Batches, ControlRecord, Decompressor, RecordBatch, TransactionResult,
+};
+use replication::{AppendError, Partition};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+
+/// The topic that holds groups and offsets.
+pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
+/// How many bytes of the log are read at once when a shard loads.
+const LOAD_BYTES: usize = 1024 * 1024;
+
+/// What a batch of group records may expand to.
+const BATCH_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// What loading keeps from one batch to the next.
+#[derive(Debug, Default)]
+struct LoadBuffers {
+    decompressor: Decompressor,
+    scratch: Vec<u8>,
+}
+
+/// The group coordinator of this broker.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    config: GroupConfig,
+    shards: RwLock<BTreeMap<i32, Arc<Shard>>>,
+    /// Wakes the timer when a deadline may have come nearer.
+    deadline_moved: Notify,
+}
+
+/// One partition of `__consumer_offsets` and the groups in it.
+#[derive(Debug)]
+struct Shard {
+    partition: Arc<Partition>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The log is being replayed.
+    Loading,
+    Ready(Box<Ready>),
+    /// The log cannot be read; a human must look.
+    Failed,
+}
+
+#[derive(Debug)]
+struct Ready {
+    shard: GroupShard,
+    waiting: BTreeMap<Token, oneshot::Sender<GroupResponse>>,
+}
+
+/// The answer of a decision, or what it will come by.
+#[derive(Debug)]
+pub(crate) enum Answer<R> {
+    Now(R),
+    Later(oneshot::Receiver<GroupResponse>),
+}
+
+impl Groups {
+    pub(crate) fn new(config: GroupConfig) -> Self {
+        Self {
+            config,
+            shards: RwLock::default(),
+            deadline_moved: Notify::new(),
+        }
+    }
+
+    /// Takes over a partition: replays its log on a thread for blocking work, then serves it.
+    pub(crate) fn load(self: &Arc<Self>, index: i32, partition: Arc<Partition>) {
+        let shard = Arc::new(Shard {
+            partition,
+            state: Mutex::new(State::Loading),
+        });
+        self.shards.write().insert(index, shard.clone());
+        let groups = self.clone();
+        tokio::task::spawn_blocking(move || groups.replay_log(&shard));
+    }
+
+    /// The partition was deleted: whoever waits is told to look elsewhere.
+    pub(crate) fn unload(&self, index: i32) {
+        let Some(shard) = self.shards.write().remove(&index) else {
+            return;
+        };
+        let state = std::mem::replace(&mut *shard.state.lock(), State::Failed);
+        if let State::Ready(ready) = state {
+            ready.release_all();
+        }
+    }
+
+    fn replay_log(&self, shard: &Shard) {
+        let mut loading = GroupShard::new(self.config.clone());
+        let result = replay(&shard.partition, &mut loading);
+        let mut state = shard.state.lock();
+        *state = match result {
+            Ok(()) => {
+                loading.start(now_ms());
+                State::Ready(Box::new(Ready {
+                    shard: loading,
+                    waiting: BTreeMap::new(),
+                }))
+            }
+            Err(reason) => {
+                let partition = shard.partition.to_string();
+                tracing::error!(partition, reason, "groups cannot be loaded");
+                State::Failed
+            }
+        };
+        drop(state);
+        self.deadline_moved.notify_one();
+    }
+
+    /// The shard that holds `group_id`.
+    fn shard_of(&self, group_id: &str) -> Result<Arc<Shard>, ErrorCode> {
+        let shards = self.shards.read();
+        let count = shards.len() as i32;
+        if count == 0 {
+            return Err(ErrorCode::NotCoordinator);
+        }
+        shards
+            .get(&partition_for(group_id, count))
+            .cloned()
+            .ok_or(ErrorCode::NotCoordinator)
+    }
+
+    /// Lets the shard of `group_id` decide, and carries the decision out.
+    ///
+    /// # Errors
+    /// Why the coordinator cannot decide: it loads, has no such partition, or cannot write.
+    pub(crate) fn decide<R>(
+        self: &Arc<Self>,
+        group_id: &str,
+        decide: impl FnOnce(&mut GroupShard, i64) -> Decision<R>,
+    ) -> Result<Answer<R>, ErrorCode> {
+        let shard = self.shard_of(group_id)?;
+        let answer = self.decide_in(&shard, decide);
+        self.deadline_moved.notify_one();
+        answer
+    }
+
+    fn decide_in<R>(
+        self: &Arc<Self>,
+        shard: &Arc<Shard>,
+        decide: impl FnOnce(&mut GroupShard, i64) -> Decision<R>,
+    ) -> Result<Answer<R>, ErrorCode> {
+        let now_ms = now_ms();
+        let mut state = shard.state.lock();
+        let ready = state.ready()?;
+        let decision = decide(&mut ready.shard, now_ms);
+        if let Err(error) = ready.commit(&shard.partition, &decision.records, now_ms) {
+            tracing::warn!(partition = %shard.partition, %error, "groups cannot be written");
+            let failed = std::mem::replace(&mut *state, State::Loading);
+            drop(state);
+            if let State::Ready(ready) = failed {
+                ready.release_all();
+            }
+            let (groups, shard) = (self.clone(), shard.clone());
+            tokio::task::spawn_blocking(move || groups.replay_log(&shard));
+            return Err(append_error_code(&error));
+        }
+        for (token, response) in decision.released {
+            if let Some(waiting) = ready.waiting.remove(&token) {
+                // Nobody listens any more when the connection is gone.
+                let _ = waiting.send(response);
+            }
+        }
+        Ok(match decision.reply {
+            Reply::Now(reply) => Answer::Now(reply),
+            Reply::Parked(token) => {
+                let (sender, receiver) = oneshot::channel();
+                ready.waiting.insert(token, sender);
+                Answer::Later(receiver)
+            }
+        })
+    }
+
+    /// Asks the shard of `group_id` without changing it.
+    ///
+    /// # Errors
+    /// As [`Groups::decide`].
+    pub(crate) fn read<R>(
+        &self,
+        group_id: &str,
+        read: impl FnOnce(&mut GroupShard, i64) -> R,
+    ) -> Result<R, ErrorCode> {
+        let shard = self.shard_of(group_id)?;
+        let mut state = shard.state.lock();
+        Ok(read(&mut state.ready()?.shard, now_ms()))
+    }
+
+    /// Asks every shard that is loaded; the error of one that is not comes beside.
+    pub(crate) fn read_all<R>(
+        &self,
+        mut read: impl FnMut(&GroupShard) -> R,
+    ) -> (Vec<R>, ErrorCode) {
+        let shards: Vec<_> = self.shards.read().values().cloned().collect();
+        let (mut answers, mut error) = (Vec::new(), ErrorCode::None);
+        for shard in shards {
+            match shard.state.lock().ready() {
+                Ok(ready) => answers.push(read(&ready.shard)),
+                Err(of_shard) => error = of_shard,
+            }
+        }
+        (answers, error)
+    }
+
+    /// Forgets the offsets of topics that were deleted.
+    pub(crate) fn delete_topic_offsets(self: &Arc<Self>, topics: &[DeletedTopic<'_>]) {
+        let shards: Vec<_> = self.shards.read().values().cloned().collect();
+        for shard in shards {
+            // A shard that loads meets the topic's absence when it expires offsets.
+            let _ = self.decide_in(&shard, |shard, _| shard.delete_topic_offsets(topics));
+        }
+    }
+
+    fn expire_due(self: &Arc<Self>) -> Option<i64> {
+        let shards: Vec<_> = self.shards.read().values().cloned().collect();
+        let mut next: Option<i64> = None;
+        for shard in shards {
+            let due = |deadline: Option<i64>| deadline.is_some_and(|at| at <= now_ms());
+            let deadline = |shard: &Shard| {
+                let mut state = shard.state.lock();
+                state
+                    .ready()
+                    .ok()
+                    .and_then(|ready| ready.shard.next_deadline())
+            };
+            if due(deadline(&shard)) {
+                let _ = self.decide_in(&shard, GroupShard::expire);
+            }
+            next = next.into_iter().chain(deadline(&shard)).min();
+        }
+        next
+    }
+
+    /// Acts on what is due, for ever.
+    pub(crate) async fn keep_time(self: Arc<Self>) {
+        loop {
+            let next = self.expire_due();
+            let wait_ms = next.map_or(i64::MAX, |at| (at - now_ms()).max(1));
+            let sleep = Duration::from_millis(wait_ms.min(3_600_000) as u64);
+            tokio::select! {
+                () = tokio::time::sleep(sleep) => {}
+                () = self.deadline_moved.notified() => {}
+            }
+        }
+    }
+}
+
+impl State {
+    fn ready(&mut self) -> Result<&mut Ready, ErrorCode> {
+        match self {
+            Self::Loading => Err(ErrorCode::CoordinatorLoadInProgress),
+            Self::Ready(ready) => Ok(ready),
+            Self::Failed => Err(ErrorCode::NotCoordinator),
+        }
+    }
+}
+
+impl Ready {
+    /// Appends the records as one batch and replays them.
+    fn commit(
+        &mut self,
+        partition: &Partition,
+        records: &[CoordinatorRecord],
+        now_ms: i64,
+    ) -> Result<(), AppendError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let mut builder = BatchBuilder::new(BatchHeader::default());
+        for record in records {
+            builder.append(now_ms, Some(&record.key), record.value.as_deref(), &[]);
+        }
+        let mut batch = builder.into_uncompressed();
+        let appended = partition.append_as_coordinator(&mut batch, now_ms)?;
+        for (offset, record) in (appended.base_offset..).zip(records) {
+            let origin = RecordOrigin {
+                offset,
+                producer_id: -1,
+            };
+            let replayed = self
+                .shard
+                .replay(origin, &record.key, record.value.as_deref());
+            replayed.expect("a shard can read what it has written");
+        }
+        Ok(())
+    }
+
+    fn release_all(self) {
+        let mut waiting = self.waiting;
+        for (token, response) in self.shard.unload() {
+            if let Some(sender) = waiting.remove(&token) {
+                let _ = sender.send(response);
+            }
+        }
+    }
+}
+
+/// Replays the whole log of a partition into a new shard.
+fn replay(partition: &Partition, shard: &mut GroupShard) -> Result<(), String> {
+    let mut buffers = LoadBuffers::default();
+    let mut offset = partition.offsets().log_start_offset;
+    let end = partition.offsets().log_end_offset;
+    while offset < end {
+        let bytes = partition
+            .read_bytes(offset, LOAD_BYTES)
+            .map_err(|e| e.to_string())?;
+        let before = offset;
+        for batch in Batches::new(&bytes) {
+            let batch = batch.map_err(|error| format!("at offset {offset}: {error}"))?;
+            replay_batch(&batch, &mut buffers, shard)
+                .map_err(|error| format!("at offset {offset}: {error}"))?;
+            offset = batch.next_offset();
+        }
+        if offset == before {
+            return Err(format!("no batch can be read at offset {offset}"));
+        }
+    }
+    Ok(())
+}
+
+fn replay_batch(
+    batch: &RecordBatch<'_>,
+    buffers: &mut LoadBuffers,
+    shard: &mut GroupShard,
+) -> Result<(), String> {
+    let LoadBuffers {
+        decompressor,
+        scratch,
+    } = buffers;
+    let records = batch.records(decompressor, scratch, BATCH_BYTES_MAX);
+    let producer_id = if batch.is_transactional() {
+        batch.producer_id()
+    } else {
+        -1
+    };
+    for record in records.map_err(|error| error.to_string())? {
+        let record = record.map_err(|error| error.to_string())?;
+        if batch.is_control() {
+            if let Ok(ControlRecord::EndTransaction(marker)) = ControlRecord::parse(&record) {
+                let is_commit = marker.result == TransactionResult::Commit;
+                shard.replay_transaction_end(batch.producer_id(), is_commit);
+            }
+            continue;
+        }
+        let Some(key) = record.key else { continue };
+        let origin = RecordOrigin {
+            offset: record.offset,
+            producer_id,
+        };
+        if let Err(error) = shard.replay(origin, key, record.value) {
+            tracing::warn!(offset = record.offset, %error, "a group record is skipped");
+        }
+    }
+    Ok(())
+}
+
+fn append_error_code(error: &AppendError) -> ErrorCode {
+    match error.code() {
+        ErrorCode::NotEnoughReplicas
+        | ErrorCode::RequestTimedOut
+        | ErrorCode::UnknownTopicOrPartition => ErrorCode::CoordinatorNotAvailable,
+        ErrorCode::NotLeaderOrFollower | ErrorCode::KafkaStorageError => ErrorCode::NotCoordinator,
+        _ => ErrorCode::UnknownServerError,
+    }
+}
+
+/// Waits for an answer that depends on other members.
+pub(crate) async fn later(receiver: oneshot::Receiver<GroupResponse>) -> Option<GroupResponse> {
+    receiver.await.ok()
+}
+
+impl Broker {
+    /// Makes `__consumer_offsets` when it is missing.
+    ///
+    /// # Errors
+    /// Why it cannot be made, or that it was made just now and clients should ask again.
+    pub(crate) async fn ensure_offsets_topic(&self) -> Result<(), ErrorCode> {
+        if self.image().topics.by_name(OFFSETS_TOPIC).is_some() {
+            return Ok(());
+        }
+        match self.create_missing_topic(OFFSETS_TOPIC).await {
+            ErrorCode::None | ErrorCode::UnknownTopicOrPartition => {
+                Err(ErrorCode::CoordinatorNotAvailable)
+            }
+            error => {
+                tracing::warn!(%error, "{OFFSETS_TOPIC} cannot be made");
+                Err(ErrorCode::CoordinatorNotAvailable)
+            }
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! Logs of partitions: opened at start, made and removed as the metadata says.
+//!
+//! ```text
+//!   image at start ──> open_all: scan log directories, recover logs on several threads
+//!   delta          ──> apply: deleted topics ──> rename `-delete`, removed after a delay
+//!                            created partitions ──> new logs, directory noted in the metadata
+//!                            changed configurations ──> settings of logs
+//! ```
+
+use crate::Broker;
+use crate::broker::ConfigLayers;
+use crate::clock::{now_ms, random_uuid};
+use crate::groups::OFFSETS_TOPIC;
+use crate::log_directories::LogDirectory;
+use crate::partitions::{HostedTopic, log_config};
+use crate::start_error::StartError;
+use config::topic_settings::{TopicDefaults, TopicSettings};
+use coordinator::group::DeletedTopic;
+use metadata::{
+    ConfigResourceType, MetadataDelta, MetadataImage, MetadataRecord, PartitionChange, Topic,
+};
+use model::{TopicPartition, Uuid};
+use parking_lot::Mutex;
+use replication::Partition;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use storage::checkpoint::{
+    LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint, RECOVERY_POINT_CHECKPOINT, read_checkpoint,
+};
+use storage::log_directory::{PartitionDirectory, PartitionDirectoryState, scan_log_directory};
+use storage::partition_metadata::read_partition_metadata;
+use storage::{Log, LogConfig, LogOpening, RealDisk};
+
+/// The metadata log lies among the partitions and is not one of them.
+const METADATA_TOPIC: &str = "__cluster_metadata";
+
+/// The settings that a topic has on this broker.
+fn settings(image: &MetadataImage, defaults: &TopicDefaults, topic: &str) -> TopicSettings {
+    let none = config::ConfigMap::new();
+    let overrides = image.configs.of_topic(topic).map_or(&none, |set| &**set);
+    defaults.settings(overrides).unwrap_or_else(|error| {
+        tracing::warn!(topic, %error, "the topic's configuration is unusable; defaults hold");
+        defaults
+            .settings(&none)
+            .unwrap_or_else(|_| TopicSettings::kafka_defaults())
+    })
+}
+
+fn topic_defaults(broker: &Broker, image: &MetadataImage) -> TopicDefaults {
+    let layers = ConfigLayers::of(&broker.config, image);
+    TopicDefaults::of_broker(&layers.layers())
+        .unwrap_or_else(|_| broker.config.topic_defaults.clone())
+}
+
+/// What a log directory knew of its partitions when it was left.
+struct Found {
+    directory: Arc<LogDirectory>,
+    recovery_points: OffsetCheckpoint,
+    log_start_offsets: OffsetCheckpoint,
+    is_clean: bool,
+}
+
+/// A log to open: where it is, or that it has to be made.
+struct Opening {
+    topic: Arc<HostedTopic>,
+    index: i32,
+    leader_epoch: i32,
+    found: usize,
+    exists: bool,
+}
+
+/// Opens the log of every partition of the image that has a replica here.
+///
+/// `clean` tells for each log directory whether it was left in order.
+///
+/// # Errors
+/// A [`StartError`] for a log that cannot be opened.
+pub(crate) fn open_all(
+    broker: &Broker,
+    image: &MetadataImage,
+    clean: &[bool],
+) -> Result<Vec<MetadataRecord>, StartError> {
+    let mut founds = Vec::new();
+    let mut places: BTreeMap<TopicPartition, usize> = BTreeMap::new();
+    for (at, directory) in broker.log_directories.iter().enumerate() {
+        founds.push(read_directory(directory, clean[at]));
+        for partition in scan(broker, image, directory)? {
+            places.insert(partition, at);
+        }
+    }
+    let defaults = topic_defaults(broker, image);
+    let (mut openings, mut placed) = (Vec::new(), Vec::new());
+    for topic in image.topics.iter() {
+        let hosted = host(broker, image, &defaults, topic);
+        for (index, partition) in topic.partitions.iter() {
+            let Some(directory_id) = partition.directory_of(broker.node_id) else {
+                continue;
+            };
+            let name = TopicPartition::new(&*topic.name, *index);
+            let place = places.get(&name).copied();
+            let found = place.unwrap_or_else(|| choose_directory(broker, directory_id));
+            let id = broker.log_directories[found].id();
+            if id != directory_id {
+                placed.push(placement(topic.id, *index, broker.node_id, partition, id));
+            }
+            openings.push(Opening {
+                topic: hosted.clone(),
+                index: *index,
+                leader_epoch: partition.leader_epoch,
+                found,
+                exists: place.is_some(),
+            });
+        }
+    }
+    open_in_parallel(broker, &founds, openings)?;
+    Ok(placed)
+}
+
+fn host(
+    broker: &Broker,
+    image: &MetadataImage,
+    defaults: &TopicDefaults,
+    topic: &Topic,
+) -> Arc<HostedTopic> {
+    if let Some(hosted) = broker.partitions.topic_by_id(topic.id) {
+        return hosted;
+    }
+    let settings = settings(image, defaults, &topic.name);
+    let hosted = Arc::new(HostedTopic::new(topic.name.clone(), topic.id, settings));
+    broker.partitions.insert(hosted.clone());
+    hosted
+}
+
+fn read_directory(directory: &Arc<LogDirectory>, is_clean: bool) -> Found {
+    let read = |name: &str| {
+        read_checkpoint(&RealDisk, &directory.path().join(name)).unwrap_or_else(|error| {
+            tracing::warn!(%error, "a checkpoint is damaged; its logs are recovered whole");
+            OffsetCheckpoint::new()
+        })
+    };
+    Found {
+        directory: directory.clone(),
+        recovery_points: read(RECOVERY_POINT_CHECKPOINT),
+        log_start_offsets: read(LOG_START_OFFSET_CHECKPOINT),
+        is_clean,
+    }
+}
+
+/// The partitions of the cluster in a log directory. What was deleted is removed, and what the
+/// cluster does not know is set aside as `-stray`.
+fn scan(
+    broker: &Broker,
+    image: &MetadataImage,
+    directory: &LogDirectory,
+) -> Result<Vec<TopicPartition>, StartError> {
+    let content = scan_log_directory(&RealDisk, directory.path())?;
+    let mut current = Vec::new();
+    for found in content.partitions {
+        if found.topic_partition.topic == METADATA_TOPIC {
+            continue;
+        }
+        let path = directory.path().join(&found.name);
+        match found.state {
+            PartitionDirectoryState::Deleted => {
+                if let Err(error) = std::fs::remove_dir_all(&path) {
+                    tracing::warn!(path = %path.display(), %error, "cannot be removed");
+                }
+            }
+            PartitionDirectoryState::Current if is_known(broker, image, &found, &path) => {
+                current.push(found.topic_partition);
+            }
+            PartitionDirectoryState::Current => set_aside(&found, &path),
+            PartitionDirectoryState::Stray | PartitionDirectoryState::Future => {}
+        }
+    }
+    Ok(current)
+}
+
+fn is_known(
+    broker: &Broker,
+    image: &MetadataImage,
+    found: &PartitionDirectory,
+    path: &std::path::Path,
+) -> bool {
+    let TopicPartition { topic, partition } = &found.topic_partition;
+    let Some(topic) = image.topics.by_name(topic) else {
+        return false;
+    };
+    let is_replica = topic
+        .partition(*partition)
+        .is_some_and(|one| one.replicas.contains(&broker.node_id));
+    let id = read_partition_metadata(&RealDisk, path).ok().flatten();
+    is_replica && id.is_none_or(|id| id == topic.id)
+}
+
+fn set_aside(found: &PartitionDirectory, path: &std::path::Path) {
+    let state = PartitionDirectoryState::Stray;
+    let name = PartitionDirectory::marked_name(&found.topic_partition, state, random_uuid());
+    tracing::warn!(
+        directory = %path.display(),
+        renamed = name,
+        "the cluster does not know this partition: its directory is set aside"
+    );
+    if let Err(error) = std::fs::rename(path, path.with_file_name(name)) {
+        tracing::error!(directory = %path.display(), %error, "cannot be set aside");
+    }
+}
+
+/// The directory that the metadata says, or else the one with the fewest partitions.
+fn choose_directory(broker: &Broker, directory_id: Uuid) -> usize {
+    let directories = &broker.log_directories;
+    if let Some(at) = directories.iter().position(|one| one.id() == directory_id) {
+        return at;
+    }
+    let partitions = broker.partitions.all();
+    let count = |name: &str| {
+        partitions
+            .iter()
+            .filter(|one| one.log_directory() == name)
+            .count()
+    };
+    let online = (0..directories.len()).filter(|at| !directories[*at].is_offline());
+    online
+        .min_by_key(|at| count(directories[*at].name()))
+        .unwrap_or(0)
+}
+
+fn placement(
+    topic_id: Uuid,
+    partition_id: i32,
+    node_id: i32,
+    partition: &metadata::Partition,
+    directory: Uuid,
+) -> MetadataRecord {
+    let replicas = partition.replicas.iter().zip(&partition.directories);
+    let directories = replicas
+        .map(|(id, before)| if *id == node_id { directory } else { *before })
+        .collect();
+    MetadataRecord::PartitionChange(PartitionChange {
+        directories: Some(directories),
+        ..PartitionChange::of(topic_id, partition_id)
+    })
+}
+
+fn open_in_parallel(
+    broker: &Broker,
+    founds: &[Found],
+    openings: Vec<Opening>,
+) -> Result<(), StartError> {
+    let per_directory = broker.config.log.num_recovery_threads_per_data_dir.max(1) as usize;
+    let threads = (per_directory * founds.len()).min(openings.len());
+    let queue = Mutex::new(openings.into_iter());
+    let failure = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let Some(opening) = queue.lock().next() else {
+                        return;
+                    };
+                    let found = &founds[opening.found];
+                    if let Err(error) = open_one(broker, found, &opening) {
+                        *failure.lock() = Some(error);
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    failure.into_inner().map_or(Ok(()), Err)
+}
+
+fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<(), StartError> {
+    let topic = &opening.topic;
+    let name = TopicPartition::new(&*topic.name, opening.index);
+    let directory: PathBuf = found.directory.path().join(name.to_string());
+    let failed = |reason: String| StartError::Partition {
+        partition: name.to_string(),
+        directory: found.directory.path().to_owned(),
+        reason,
+    };
+    let log_opening = LogOpening {
+        topic_id: Some(topic.id),
+        config: topic_log_config(broker, topic),
+        log_start_offset: found.log_start_offsets.get(&name).copied().unwrap_or(0),
+        recovery_point: found.recovery_points.get(&name).copied().unwrap_or(0),
+        is_clean: found.is_clean,
+        now_ms: now_ms(),
+        ..LogOpening::new(RealDisk, directory, name.clone())
+    };
+    let log = if opening.exists {
+        let opened = Log::open(log_opening).map_err(|error| failed(error.to_string()))?;
+        for event in &opened.events {
+            if event.is_loss() {
+                tracing::warn!(partition = %name, "{event}");
+            } else {
+                tracing::info!(partition = %name, "{event}");
+            }
+        }
+        opened.log
+    } else {
+        Log::create(log_opening).map_err(|error| failed(error.to_string()))?
+    };
+    lead(topic, log, found.directory.name(), opening.leader_epoch)
+        .map_err(|error| failed(error.to_string()))
+}
+
+fn topic_log_config(broker: &Broker, topic: &HostedTopic) -> Arc<LogConfig> {
+    let expiration_ms = i64::from(broker.config.transactions.producer_id_expiration_ms);
+    Arc::new(log_config(&topic.settings(), expiration_ms))
+}
+
+fn lead(
+    topic: &Arc<HostedTopic>,
+    log: Log<RealDisk>,
+    directory: &str,
+    leader_epoch: i32,
+) -> Result<(), storage::StorageError> {
+    let partition = Partition::lead(log, topic.id, directory.into(), leader_epoch)?;
+    topic.add(Arc::new(partition));
+    Ok(())
+}
+
+/// Makes this broker serve what changed between two images. Returns records that say where new
+/// partitions were put, when the metadata left that open.
+pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<MetadataRecord> {
+    for topic in delta.deleted_topics() {
+        delete_topic(broker, topic);
+    }
+    let defaults = topic_defaults(broker, &delta.after);
+    let mut placed = Vec::new();
+    for changed in delta.partitions() {
+        let Some(after) = changed.after else { continue };
+        let hosted = host(broker, &delta.after, &defaults, changed.topic);
+        if let Some(partition) = hosted.partition(changed.partition_id) {
+            if let Err(error) = partition.set_leader_epoch(after.leader_epoch) {
+                tracing::error!(%partition, %error, "a leader epoch cannot be noted");
+            }
+            continue;
+        }
+        let Some(directory_id) = after.directory_of(broker.node_id) else {
+            continue;
+        };
+        let directory = &broker.log_directories[choose_directory(broker, directory_id)];
+        if let Err(error) = create(
+            broker,
+            &hosted,
+            changed.partition_id,
+            after.leader_epoch,
+            directory,
+        ) {
+            directory.fail(&error);
+            continue;
+        }
+        if directory.id() != directory_id {
+            let (topic, index) = (changed.topic.id, changed.partition_id);
+            placed.push(placement(
+                topic,
+                index,
+                broker.node_id,
+                after,
+                directory.id(),
+            ));
+        }
+    }
+    apply_configs(broker, delta, &defaults);
+    placed
+}
+
+fn create(
+    broker: &Arc<Broker>,
+    topic: &Arc<HostedTopic>,
+    index: i32,
+    leader_epoch: i32,
+    directory: &LogDirectory,
+) -> Result<(), storage::StorageError> {
+    let name = TopicPartition::new(&*topic.name, index);
+    let path = directory.path().join(name.to_string());
+    let log = Log::create(LogOpening {
+        topic_id: Some(topic.id),
+        config: topic_log_config(broker, topic),
+        now_ms: now_ms(),
+        ..LogOpening::new(RealDisk, path, name)
+    })?;
+    lead(topic, log, directory.name(), leader_epoch)?;
+    if &*topic.name == OFFSETS_TOPIC {
+        let partition = topic.partition(index).expect("added just above");
+        broker.groups.load(index, partition);
+    }
+    Ok(())
+}
+
+fn delete_topic(broker: &Arc<Broker>, topic: &Topic) {
+    let Some(hosted) = broker.partitions.remove(topic.id) else {
+        return;
+    };
+    let delay_ms = hosted.settings().file_delete_delay_ms;
+    for partition in hosted.partitions() {
+        if &*hosted.name == OFFSETS_TOPIC {
+            broker.groups.unload(partition.index());
+        }
+        let state = PartitionDirectoryState::Deleted;
+        let name =
+            PartitionDirectory::marked_name(partition.topic_partition(), state, random_uuid());
+        let renamed = partition.with_log(|log| {
+            let renamed = log.rename_directory(&name);
+            // Requests that still hold the partition get KAFKA_STORAGE_ERROR from here on.
+            let closed = log.close(now_ms());
+            renamed.and(closed).map(|()| log.directory().to_owned())
+        });
+        partition.notify();
+        match renamed {
+            Ok(path) => broker.removals.schedule(path, now_ms() + delay_ms),
+            Err(error) => tracing::error!(%partition, %error, "a deleted partition stays on disk"),
+        }
+    }
+    let deleted = [DeletedTopic {
+        name: &topic.name,
+        topic_id: topic.id,
+    }];
+    broker.groups.delete_topic_offsets(&deleted);
+}
+
+fn apply_configs(broker: &Broker, delta: &MetadataDelta, defaults: &TopicDefaults) {
+    let mut all = false;
+    let mut topics = Vec::new();
+    for changed in delta.configs() {
+        match changed.key.resource_type {
+            ConfigResourceType::Topic => topics.extend(broker.partitions.topic(&changed.key.name)),
+            ConfigResourceType::Broker => all = true,
+            _ => {}
+        }
+    }
+    if all {
+        topics = broker.partitions.all_topics();
+    }
+    let expiration_ms = i64::from(broker.config.transactions.producer_id_expiration_ms);
+    for topic in topics {
+        let settings = settings(&delta.after, defaults, &topic.name);
+        topic.set_settings(&settings, expiration_ms);
+    }
+}

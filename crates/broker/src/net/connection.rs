@@ -1,0 +1,152 @@
+//! One connection: requests in order, one at a time, until either side has enough.
+//!
+//! Bytes are read ahead while a request is served only as far as they fit the socket's own buffer
+//! and one read: a client that sends faster than it is served is held back by TCP.
+
+use super::frames::FrameBuffer;
+use super::listener::BoundListener;
+use super::response::ResponseBuffer;
+use crate::Broker;
+use crate::api::{self, Served};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+
+/// Answers that wait are sent when they grow beyond this, even while more requests are at hand.
+const FLUSH_BYTES: usize = 256 * 1024;
+
+/// What a request may ask of the connection that it came by.
+#[derive(Debug)]
+pub(crate) struct ConnectionContext {
+    /// Where it was accepted.
+    pub(crate) listener: Arc<BoundListener>,
+    /// The address that the client reached.
+    pub(crate) local: SocketAddr,
+    /// The client's address.
+    pub(crate) peer: SocketAddr,
+    /// What the client called itself last.
+    pub(crate) client_id: Option<Box<str>>,
+}
+
+impl ConnectionContext {
+    /// The client's address as Kafka writes it: `/127.0.0.1`.
+    pub(crate) fn client_host(&self) -> String {
+        format!("/{}", self.peer.ip().to_canonical())
+    }
+
+    /// What the client called itself last, or nothing.
+    pub(crate) fn client_id(&self) -> &str {
+        self.client_id.as_deref().unwrap_or_default()
+    }
+
+    /// The host and port that this client is told.
+    pub(crate) fn advertised(&self) -> (String, u16) {
+        self.listener.advertised(self.local)
+    }
+}
+
+/// Why a connection ended.
+#[derive(Debug)]
+enum End {
+    /// The client closed it, between requests.
+    Closed,
+    /// The broker stops.
+    Stopping,
+    /// Nothing was asked for `connections.max.idle.ms`.
+    Idle,
+    /// The peer cannot be served: what it sent is not a request.
+    Refused(String),
+    Failed(io::Error),
+}
+
+/// Serves one connection until it ends.
+pub(crate) async fn serve(
+    broker: Arc<Broker>,
+    listener: Arc<BoundListener>,
+    mut stream: TcpStream,
+    peer: SocketAddr,
+) {
+    let _ = stream.set_nodelay(true);
+    let Ok(local) = stream.local_addr() else {
+        return;
+    };
+    let mut context = ConnectionContext {
+        listener,
+        local,
+        peer,
+        client_id: None,
+    };
+    let end = requests(&broker, &mut context, &mut stream).await;
+    match end {
+        Err(End::Refused(reason)) => tracing::debug!(%peer, reason, "connection closed"),
+        Err(End::Failed(error)) => tracing::debug!(%peer, %error, "connection lost"),
+        Err(end @ (End::Closed | End::Stopping | End::Idle)) => {
+            tracing::trace!(%peer, ?end, "connection closed");
+        }
+        Ok(never) => match never {},
+    }
+}
+
+async fn requests(
+    broker: &Arc<Broker>,
+    context: &mut ConnectionContext,
+    stream: &mut TcpStream,
+) -> Result<std::convert::Infallible, End> {
+    let mut buffer = FrameBuffer::default();
+    let mut out = ResponseBuffer::default();
+    let mut stop = broker.stop.subscribe();
+    let max_bytes = broker.config.network.socket_request_max_bytes;
+    loop {
+        let frame = buffer
+            .take_frame(max_bytes)
+            .map_err(|e| End::Refused(e.to_string()))?;
+        let Some(frame) = frame else {
+            out.flush(stream).await.map_err(End::Failed)?;
+            tokio::select! {
+                read = read_more(broker, &mut buffer, stream) => read?,
+                _ = stop.wait_for(|stop| *stop) => return Err(End::Stopping),
+            }
+            continue;
+        };
+        // A request that may wait must not hold back the answers before it.
+        if out.len() > 0 && (api::may_wait(&frame) || out.len() > FLUSH_BYTES) {
+            out.flush(stream).await.map_err(End::Failed)?;
+        }
+        let served = tokio::select! {
+            biased;
+            served = api::serve(broker, context, frame, &mut out) => served,
+            _ = stop.wait_for(|stop| *stop) => return Err(End::Stopping),
+        };
+        if let Served::Close(reason) = served {
+            out.flush(stream).await.map_err(End::Failed)?;
+            return Err(End::Refused(reason));
+        }
+    }
+}
+
+async fn read_more(
+    broker: &Broker,
+    buffer: &mut FrameBuffer,
+    stream: &mut TcpStream,
+) -> Result<(), End> {
+    let within_frame = buffer.is_within_frame();
+    let read = stream.read_buf(buffer.room());
+    let count = match broker.config.network.connections_max_idle_ms {
+        Some(idle_ms) => {
+            let idle = Duration::from_millis(idle_ms.max(0) as u64);
+            tokio::time::timeout(idle, read)
+                .await
+                .map_err(|_| End::Idle)?
+        }
+        None => read.await,
+    };
+    match count {
+        Ok(0) if within_frame => Err(End::Refused("the client left within a request".into())),
+        Ok(0) => Err(End::Closed),
+        Ok(_) => Ok(()),
+        Err(error) => Err(End::Failed(error)),
+    }
+}

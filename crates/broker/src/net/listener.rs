@@ -1,0 +1,138 @@
+//! Listening sockets: bound at start, accepted from until the broker stops.
+
+use super::connection;
+use super::limits::ConnectionLimits;
+use crate::Broker;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+/// A listener of the configuration, bound.
+#[derive(Debug)]
+pub(crate) struct BoundListener {
+    /// The listener's name, such as `PLAINTEXT`.
+    pub(crate) name: String,
+    /// The host to tell clients, when one is configured; otherwise they are told the address that
+    /// they reached.
+    pub(crate) advertised_host: Option<String>,
+    /// The port to tell clients, when it differs from the bound one.
+    pub(crate) advertised_port: Option<u16>,
+    /// What it is bound to; the port is real even where 0 was asked for.
+    pub(crate) address: SocketAddr,
+    /// Whether the controller's APIs are served here rather than the broker's.
+    pub(crate) is_controller: bool,
+    socket: TcpListener,
+}
+
+/// Every listener of this process.
+pub(crate) type Listeners = Vec<Arc<BoundListener>>;
+
+impl BoundListener {
+    /// Binds `host:port`; an empty host is every interface.
+    ///
+    /// # Errors
+    /// What the operating system says, such as `AddrInUse`.
+    pub(crate) async fn bind(
+        name: &str,
+        host: &str,
+        port: u16,
+        backlog: u32,
+        advertised: Option<(String, u16)>,
+        is_controller: bool,
+    ) -> io::Result<Self> {
+        let address = resolve(host, port).await?;
+        let socket = if address.is_ipv6() {
+            TcpSocket::new_v6()?
+        } else {
+            TcpSocket::new_v4()?
+        };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let socket = socket.listen(backlog)?;
+        let address = socket.local_addr()?;
+        let named = !host.is_empty() && host.parse::<IpAddr>().is_err();
+        let (advertised_host, advertised_port) = match advertised {
+            Some((host, port)) => (Some(host), (port != 0).then_some(port)),
+            None => (named.then(|| host.to_owned()), None),
+        };
+        let name = name.to_owned();
+        Ok(Self {
+            name,
+            advertised_host,
+            advertised_port,
+            address,
+            is_controller,
+            socket,
+        })
+    }
+
+    /// The host and port that a client which reached `local` is told.
+    pub(crate) fn advertised(&self, local: SocketAddr) -> (String, u16) {
+        let host = match &self.advertised_host {
+            Some(host) => host.clone(),
+            None => local.ip().to_canonical().to_string(),
+        };
+        (host, self.advertised_port.unwrap_or(self.address.port()))
+    }
+
+    /// Accepts connections until the broker stops.
+    pub(crate) async fn accept(self: Arc<Self>, broker: Arc<Broker>) {
+        let mut stop = broker.stop.subscribe();
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.accept_one(&broker.limits) => accepted,
+                _ = stop.wait_for(|stop| *stop) => return,
+            };
+            match accepted {
+                Ok((stream, peer, room)) => match broker.limits.admit(peer.ip(), room) {
+                    Some(slot) => {
+                        let (broker, listener) = (broker.clone(), self.clone());
+                        tokio::spawn(async move {
+                            connection::serve(broker, listener, stream, peer).await;
+                            drop(slot);
+                        });
+                    }
+                    None => tracing::info!(%peer, "connection refused: its address has too many"),
+                },
+                Err(error) => {
+                    // Out of descriptors, most likely: wait for connections to go.
+                    tracing::warn!(listener = self.name, %error, "cannot accept a connection");
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    async fn accept_one(
+        &self,
+        limits: &ConnectionLimits,
+    ) -> io::Result<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+        let room = limits.room().await;
+        let (stream, peer) = self.socket.accept().await?;
+        Ok((stream, peer, room))
+    }
+}
+
+async fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
+    if host.is_empty() {
+        // Both families where there is IPv6; an IPv4-only machine has no `::`.
+        let any6 = SocketAddr::from(([0u16; 8], port));
+        let works = TcpSocket::new_v6()
+            .and_then(|socket| socket.bind(any6))
+            .is_ok();
+        return Ok(if works {
+            any6
+        } else {
+            SocketAddr::from(([0u8; 4], port))
+        });
+    }
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let mut found = tokio::net::lookup_host((host, port)).await?;
+    found.next().ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("host `{host}` has no address"),
+        )
+    })
+}

@@ -1,0 +1,220 @@
+//! The partitions that this broker hosts, by topic name and by topic id.
+//!
+//! Handlers look a topic up once and hold it for the request; a topic that is deleted meanwhile
+//! answers as its closed logs do.
+
+use config::TopicSettings;
+use config::topic_settings::{TimestampType, TopicCompression};
+use model::{ErrorCode, Uuid};
+use parking_lot::RwLock;
+use record::{Codec, Compression, TargetCompression, ValidationRules};
+use replication::Partition;
+use std::collections::HashMap;
+use std::sync::Arc;
+use storage::{CleanupPolicy, LogConfig};
+
+/// Decompressed, a batch may be this many times `max.message.bytes`, and no more than the floor
+/// below needs: a bomb costs a bounded amount of work.
+const EXPANSION_MAX: usize = 1024;
+/// What a batch may always expand to.
+const EXPANSION_FLOOR_BYTES: usize = 64 * 1024 * 1024;
+
+/// A topic with the partitions of it that are hosted here.
+#[derive(Debug)]
+pub(crate) struct HostedTopic {
+    pub(crate) name: Arc<str>,
+    pub(crate) id: Uuid,
+    partitions: RwLock<Vec<Arc<Partition>>>,
+    settings: RwLock<(Arc<TopicSettings>, ValidationRules)>,
+}
+
+impl HostedTopic {
+    pub(crate) fn new(name: Arc<str>, id: Uuid, settings: TopicSettings) -> Self {
+        let rules = rules_of(&settings);
+        let settings = RwLock::new((Arc::new(settings), rules));
+        Self {
+            name,
+            id,
+            partitions: RwLock::default(),
+            settings,
+        }
+    }
+
+    /// The partition of this index.
+    pub(crate) fn partition(&self, index: i32) -> Option<Arc<Partition>> {
+        let partitions = self.partitions.read();
+        match partitions.get(usize::try_from(index).ok()?) {
+            Some(partition) if partition.index() == index => Some(partition.clone()),
+            // Only a topic of which some partitions are elsewhere has gaps.
+            _ => partitions.iter().find(|one| one.index() == index).cloned(),
+        }
+    }
+
+    /// Every partition hosted here.
+    pub(crate) fn partitions(&self) -> Vec<Arc<Partition>> {
+        self.partitions.read().clone()
+    }
+
+    pub(crate) fn add(&self, partition: Arc<Partition>) {
+        let mut partitions = self.partitions.write();
+        partitions.push(partition);
+        partitions.sort_by_key(|one| one.index());
+    }
+
+    /// The settings in force.
+    pub(crate) fn settings(&self) -> Arc<TopicSettings> {
+        self.settings.read().0.clone()
+    }
+
+    /// What a produced batch must obey.
+    pub(crate) fn rules(&self) -> ValidationRules {
+        self.settings.read().1
+    }
+
+    /// Obeys other settings from the next request on.
+    pub(crate) fn set_settings(&self, settings: &TopicSettings, producer_id_expiration_ms: i64) {
+        *self.settings.write() = (Arc::new(settings.clone()), rules_of(settings));
+        let config = Arc::new(log_config(settings, producer_id_expiration_ms));
+        for partition in self.partitions() {
+            partition.set_config(config.clone());
+        }
+    }
+}
+
+/// The topics of this broker.
+#[derive(Debug, Default)]
+pub(crate) struct Partitions {
+    topics: RwLock<Topics>,
+}
+
+#[derive(Debug, Default)]
+struct Topics {
+    by_name: HashMap<Arc<str>, Arc<HostedTopic>>,
+    by_id: HashMap<Uuid, Arc<HostedTopic>>,
+}
+
+impl Partitions {
+    /// The topic of this name.
+    pub(crate) fn topic(&self, name: &str) -> Option<Arc<HostedTopic>> {
+        self.topics.read().by_name.get(name).cloned()
+    }
+
+    /// The topic of this id.
+    pub(crate) fn topic_by_id(&self, id: Uuid) -> Option<Arc<HostedTopic>> {
+        self.topics.read().by_id.get(&id).cloned()
+    }
+
+    /// A partition by topic name and index.
+    ///
+    /// # Errors
+    /// `UnknownTopicOrPartition` when it is not hosted here.
+    pub(crate) fn find(&self, name: &str, index: i32) -> Result<Arc<Partition>, ErrorCode> {
+        let topic = self.topic(name).ok_or(ErrorCode::UnknownTopicOrPartition)?;
+        topic
+            .partition(index)
+            .ok_or(ErrorCode::UnknownTopicOrPartition)
+    }
+
+    /// Every topic, in the order of their names.
+    pub(crate) fn all_topics(&self) -> Vec<Arc<HostedTopic>> {
+        let mut topics: Vec<_> = self.topics.read().by_name.values().cloned().collect();
+        topics.sort_by(|a, b| a.name.cmp(&b.name));
+        topics
+    }
+
+    /// Every partition.
+    pub(crate) fn all(&self) -> Vec<Arc<Partition>> {
+        self.all_topics()
+            .iter()
+            .flat_map(|topic| topic.partitions())
+            .collect()
+    }
+
+    pub(crate) fn insert(&self, topic: Arc<HostedTopic>) {
+        let mut topics = self.topics.write();
+        topics.by_id.insert(topic.id, topic.clone());
+        topics.by_name.insert(topic.name.clone(), topic);
+    }
+
+    pub(crate) fn remove(&self, id: Uuid) -> Option<Arc<HostedTopic>> {
+        let mut topics = self.topics.write();
+        let topic = topics.by_id.remove(&id)?;
+        if topics
+            .by_name
+            .get(&topic.name)
+            .is_some_and(|one| one.id == id)
+        {
+            topics.by_name.remove(&topic.name);
+        }
+        Some(topic)
+    }
+}
+
+/// The codec that the topic keeps its batches in.
+fn target_compression(compression: TopicCompression) -> TargetCompression {
+    let codec = |compression, level| TargetCompression::Codec(Codec { compression, level });
+    match compression {
+        TopicCompression::Producer => TargetCompression::Producer,
+        TopicCompression::Uncompressed => TargetCompression::Codec(Compression::None.into()),
+        TopicCompression::Gzip(level) => codec(Compression::Gzip, level),
+        TopicCompression::Snappy => TargetCompression::Codec(Compression::Snappy.into()),
+        TopicCompression::Lz4(level) => codec(Compression::Lz4, level),
+        TopicCompression::Zstd(level) => codec(Compression::Zstd, level),
+    }
+}
+
+fn timestamp_type(of_topic: TimestampType) -> record::TimestampType {
+    match of_topic {
+        TimestampType::CreateTime => record::TimestampType::CreateTime,
+        TimestampType::LogAppendTime => record::TimestampType::LogAppendTime,
+    }
+}
+
+fn rules_of(settings: &TopicSettings) -> ValidationRules {
+    let max_message_bytes = settings.max_message_bytes.max(0) as usize;
+    ValidationRules {
+        max_message_bytes,
+        timestamp_type: timestamp_type(settings.message_timestamp_type),
+        timestamp_before_max_ms: settings.message_timestamp_before_max_ms,
+        timestamp_after_max_ms: settings.message_timestamp_after_max_ms,
+        is_compacted: settings.cleanup_policy.compact,
+        compression: target_compression(settings.compression),
+        decompressed_max_bytes: max_message_bytes
+            .saturating_mul(EXPANSION_MAX)
+            .clamp(EXPANSION_FLOOR_BYTES, i32::MAX as usize),
+    }
+}
+
+/// The settings as a log takes them.
+pub(crate) fn log_config(settings: &TopicSettings, producer_id_expiration_ms: i64) -> LogConfig {
+    LogConfig {
+        segment_bytes: settings.segment_bytes as u32,
+        segment_ms: settings.segment_ms,
+        segment_jitter_ms: settings.segment_jitter_ms,
+        segment_index_bytes: settings.segment_index_bytes as u32,
+        index_interval_bytes: settings.index_interval_bytes as u32,
+        retention_ms: settings.retention_ms,
+        retention_bytes: settings.retention_bytes,
+        max_message_bytes: settings.max_message_bytes as u32,
+        flush_messages: settings.flush_messages,
+        flush_ms: settings.flush_ms,
+        file_delete_delay_ms: settings.file_delete_delay_ms,
+        cleanup_policy: CleanupPolicy {
+            delete: settings.cleanup_policy.delete,
+            compact: settings.cleanup_policy.compact,
+        },
+        timestamp_type: timestamp_type(settings.message_timestamp_type),
+        timestamp_before_max_ms: settings.message_timestamp_before_max_ms,
+        timestamp_after_max_ms: settings.message_timestamp_after_max_ms,
+        compression: match target_compression(settings.compression) {
+            TargetCompression::Producer => None,
+            TargetCompression::Codec(codec) => Some(codec),
+        },
+        min_cleanable_dirty_ratio: settings.min_cleanable_dirty_ratio,
+        min_compaction_lag_ms: settings.min_compaction_lag_ms,
+        max_compaction_lag_ms: settings.max_compaction_lag_ms,
+        delete_retention_ms: settings.delete_retention_ms,
+        producer_id_expiration_ms,
+        ..LogConfig::default()
+    }
+}

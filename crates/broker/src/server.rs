@@ -1,0 +1,387 @@
+//! Starting and stopping: read from top to bottom, this is how a server is put together.
+
+use crate::Broker;
+use crate::clock::{now_ms, random_uuid};
+use crate::controller_thread::{self, ControllerThread};
+use crate::groups::{Groups, OFFSETS_TOPIC};
+use crate::log_directories::{self, LogDirectory};
+use crate::metadata_log::{
+    DirectoryOptions, LocalVoter, LogDirectories, MetadataLog, MetadataLogOptions,
+    prepare_log_directories,
+};
+use crate::net::{BoundListener, ConnectionLimits, Listeners};
+use crate::partitions::Partitions;
+use crate::removals::Removals;
+use crate::start_error::StartError;
+use crate::{hosting, maintenance};
+use config::ServerConfig;
+use controller::ControllerContext;
+use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
+use coordinator::group::GroupConfig;
+use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
+use parking_lot::{Mutex, RwLock};
+use replication::FetchSessionCache;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use storage::RealDisk;
+use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown, write_clean_shutdown};
+use tokio::sync::watch;
+
+/// A server that runs until it is stopped.
+#[derive(Debug)]
+pub struct Server {
+    broker: Arc<Broker>,
+    tasks: Vec<tokio::task::JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts a broker and controller. Clients can connect when this returns.
+    ///
+    /// # Errors
+    /// A [`StartError`], which says what to do about it.
+    pub async fn start(config: ServerConfig) -> Result<Self, StartError> {
+        check_supported(&config)?;
+        let listeners = bind(&config).await?;
+        let start = move || open(config, listeners);
+        let (broker, log, jobs) = tokio::task::spawn_blocking(start)
+            .await
+            .expect("opening does not panic")?;
+        controller_thread::start(&broker, log, jobs).map_err(|error| {
+            StartError::Unsupported(format!("no thread can be started: {error}"))
+        })?;
+        if let Some(topic) = broker.partitions.topic(OFFSETS_TOPIC) {
+            for partition in topic.partitions() {
+                broker.groups.load(partition.index(), partition);
+            }
+        }
+        maintenance::start(&broker);
+        let mut tasks = vec![tokio::spawn(broker.groups.clone().keep_time())];
+        for listener in &broker.listeners {
+            tasks.push(tokio::spawn(listener.clone().accept(broker.clone())));
+        }
+        Ok(Self { broker, tasks })
+    }
+
+    /// The addresses that the server listens on, with the names of the listeners.
+    pub fn addresses(&self) -> Vec<(String, SocketAddr)> {
+        let listeners = self.broker.listeners.iter();
+        listeners
+            .map(|one| (one.name.clone(), one.address))
+            .collect()
+    }
+
+    /// Stops: no more requests, every log closed, each log directory marked as left in order.
+    pub async fn stop(self) {
+        self.broker.stop.send_replace(true);
+        for task in self.tasks {
+            task.abort();
+            let _ = task.await;
+        }
+        let broker = self.broker.clone();
+        let closed = broker
+            .controller
+            .run(|controller| controller.log.close(now_ms()))
+            .await;
+        if let Ok(Err(error)) = closed {
+            tracing::error!(%error, "the metadata log is not closed in order");
+        }
+        let _ = tokio::task::spawn_blocking(move || leave(&broker)).await;
+    }
+}
+
+/// Closes the logs and marks the directories in which all went well.
+fn leave(broker: &Broker) {
+    let failures = maintenance::close_logs(broker);
+    maintenance::checkpoint_logs(broker);
+    maintenance::checkpoint_high_watermarks(broker);
+    let image = broker.image();
+    let epoch = image
+        .cluster
+        .broker(broker.node_id)
+        .map_or(-1, |one| one.epoch);
+    for (at, directory) in broker.log_directories.iter().enumerate() {
+        if let Some((_, error)) = failures.iter().find(|(of, _)| *of == at) {
+            tracing::error!(directory = directory.name(), %error, "not left in order");
+        } else if !directory.is_offline()
+            && let Err(error) = write_clean_shutdown(&RealDisk, directory.path(), epoch)
+        {
+            tracing::error!(directory = directory.name(), %error, "not left in order");
+        }
+    }
+}
+
+/// What a configuration may ask for and this build does not do.
+fn check_supported(config: &ServerConfig) -> Result<(), StartError> {
+    let refuse = |what: &str| Err(StartError::Unsupported(what.to_owned()));
+    if !config.roles.broker || !config.roles.controller {
+        return refuse(
+            "set `process.roles=broker,controller`: this version runs both in one process",
+        );
+    }
+    if config
+        .controller
+        .quorum
+        .voters
+        .iter()
+        .any(|voter| voter.id != config.node_id)
+    {
+        return refuse(
+            "`controller.quorum.voters` may name this node only: there is one controller",
+        );
+    }
+    let secured = config
+        .listeners
+        .bound
+        .iter()
+        .find(|one| one.protocol.name() != "PLAINTEXT");
+    if let Some(endpoint) = secured {
+        return Err(StartError::Unsupported(format!(
+            "listener {endpoint} asks for {}; this version serves PLAINTEXT listeners only",
+            endpoint.protocol.name()
+        )));
+    }
+    Ok(())
+}
+
+async fn bind(config: &ServerConfig) -> Result<Listeners, StartError> {
+    let mut bound = Listeners::new();
+    for endpoint in &config.listeners.bound {
+        let is_controller = config.listeners.is_controller(&endpoint.listener);
+        let advertised = config
+            .listeners
+            .advertised_to_clients
+            .iter()
+            .find(|one| one.listener == endpoint.listener)
+            .filter(|_| config.values.contains_key("advertised.listeners"));
+        let listener = BoundListener::bind(
+            endpoint.listener.as_str(),
+            &endpoint.host,
+            endpoint.port,
+            config.network.socket_listen_backlog_size.max(1) as u32,
+            advertised.map(|one| (one.host.clone(), one.port)),
+            is_controller,
+        );
+        let listener = listener.await.map_err(|source| StartError::Bind {
+            listener: endpoint.listener.to_string(),
+            address: format!("{}:{}", endpoint.host, endpoint.port),
+            source,
+        })?;
+        bound.push(Arc::new(listener));
+    }
+    Ok(bound)
+}
+
+type Opened = (Arc<Broker>, MetadataLog, controller_thread::Jobs);
+
+/// Everything that reads and writes files before the first request.
+fn open(config: ServerConfig, listeners: Listeners) -> Result<Opened, StartError> {
+    let paths: Vec<PathBuf> = config.log.log_dirs.iter().map(PathBuf::from).collect();
+    let metadata_directory = PathBuf::from(&config.log.metadata_log_dir);
+    let mut all = paths.clone();
+    if !all.contains(&metadata_directory) {
+        all.push(metadata_directory.clone());
+    }
+    let locks = log_directories::lock_all(&all)?;
+    let bootstrap_records = controller::bootstrap::bootstrap_records(MetadataVersion::LATEST);
+    let endpoints = voter_endpoints(&listeners);
+    let prepared = prepare_log_directories(
+        &RealDisk,
+        &mut DirectoryOptions {
+            directories: &all,
+            metadata_directory: &metadata_directory,
+            node_id: config.node_id,
+            new_cluster_id: &random_uuid().to_string(),
+            new_directory_id: &mut random_uuid,
+            new_quorum: config
+                .controller
+                .quorum
+                .voters
+                .is_empty()
+                .then(|| endpoints.clone()),
+            bootstrap_records: &bootstrap_records,
+            now_ms: now_ms(),
+        },
+    )?;
+    let log = open_metadata_log(
+        &config,
+        &prepared,
+        metadata_directory,
+        endpoints,
+        bootstrap_records,
+    )?;
+    let marks = paths
+        .iter()
+        .map(|path| take_clean_shutdown(&RealDisk, path));
+    let marks: Vec<Option<CleanShutdown>> = marks.collect::<Result<_, _>>()?;
+    let clean: Vec<bool> = marks.iter().map(Option::is_some).collect();
+    // Only when every directory was left in order did the whole broker stop in order.
+    let epochs = marks
+        .iter()
+        .map(|mark| mark.and_then(|mark| mark.broker_epoch).unwrap_or(-1));
+    let previous_broker_epoch = epochs.min().unwrap_or(-1);
+    let directories = paths.iter().zip(locks).map(|(path, lock)| {
+        let id = prepared.id_of(path).unwrap_or_default();
+        Arc::new(LogDirectory::new(path.clone(), id, lock))
+    });
+    let directories: Vec<_> = directories.collect();
+    let (controller, jobs) = ControllerThread::new();
+    let broker = Arc::new(new_broker(
+        config,
+        prepared.cluster_id,
+        listeners,
+        directories,
+        controller,
+    ));
+    let mut log = log;
+    register(&broker, &mut log, previous_broker_epoch)?;
+    let image = log.image().clone();
+    let placed = hosting::open_all(&broker, &image, &clean)?;
+    if !placed.is_empty() {
+        log.append(&placed, now_ms())?;
+    }
+    *broker.image.write() = log.image().clone();
+    Ok((broker, log, jobs))
+}
+
+fn voter_endpoints(listeners: &Listeners) -> Vec<VoterEndpoint> {
+    let controllers = listeners.iter().filter(|one| one.is_controller);
+    controllers
+        .map(|one| {
+            let (host, port) = one.advertised(one.address);
+            VoterEndpoint {
+                listener: one.name.clone(),
+                host,
+                port,
+            }
+        })
+        .collect()
+}
+
+fn open_metadata_log(
+    config: &ServerConfig,
+    prepared: &LogDirectories,
+    directory: PathBuf,
+    endpoints: Vec<VoterEndpoint>,
+    bootstrap_records: Vec<MetadataRecord>,
+) -> Result<MetadataLog, StartError> {
+    let directory_id = prepared.id_of(&directory).unwrap_or_default();
+    let voters = &config.controller.quorum.voters;
+    let opened = MetadataLog::open(
+        RealDisk,
+        MetadataLogOptions {
+            directory,
+            local: LocalVoter {
+                id: config.node_id,
+                directory_id,
+                endpoints,
+            },
+            fixed_voters: (!voters.is_empty()).then(|| voters.iter().map(|one| one.id).collect()),
+            bootstrap_records,
+            min_insync_replicas: config.typed.int("min.insync.replicas"),
+            config: config.controller.metadata_log.clone(),
+            now_ms: now_ms(),
+        },
+    )?;
+    for event in &opened.events {
+        tracing::warn!("{event}");
+    }
+    Ok(opened.log)
+}
+
+fn new_broker(
+    config: ServerConfig,
+    cluster_id: String,
+    listeners: Listeners,
+    log_directories: Vec<Arc<LogDirectory>>,
+    controller: ControllerThread,
+) -> Broker {
+    let network = &config.network;
+    let overrides = network.max_connections_per_ip_overrides.iter();
+    let limits = ConnectionLimits::new(
+        network.max_connections.max(0) as usize,
+        network.max_connections_per_ip.max(0) as usize,
+        overrides
+            .filter_map(|(ip, max)| Some((ip.parse().ok()?, (*max).max(0) as usize)))
+            .collect(),
+    );
+    let sessions = network.max_incremental_fetch_session_cache_slots.max(0) as usize;
+    Broker {
+        cluster_id,
+        node_id: config.node_id,
+        listeners,
+        limits,
+        log_directories,
+        partitions: Partitions::default(),
+        removals: Removals::default(),
+        controller,
+        groups: Arc::new(Groups::new(group_config(&config))),
+        fetch_sessions: Mutex::new(FetchSessionCache::new(sessions)),
+        producer_ids: tokio::sync::Mutex::new(0..0),
+        stop: watch::Sender::new(false),
+        image: RwLock::new(Arc::new(MetadataImage::default())),
+        config,
+    }
+}
+
+fn group_config(config: &ServerConfig) -> GroupConfig {
+    let (classic, offsets) = (&config.groups.classic, &config.groups.offsets);
+    GroupConfig {
+        initial_rebalance_delay_ms: classic.initial_rebalance_delay_ms,
+        session_timeout_min_ms: classic.min_session_timeout_ms,
+        session_timeout_max_ms: classic.max_session_timeout_ms,
+        group_size_max: classic.max_size.max(1) as usize,
+        offset_metadata_length_max: offsets.metadata_max_bytes.max(0) as usize,
+        offsets_retention_ms: i64::from(offsets.retention_minutes) * 60_000,
+        offsets_retention_check_interval_ms: offsets.retention_check_interval_ms,
+        batch_bytes_max: config.log.message_max_bytes.max(0) as usize,
+    }
+}
+
+/// Registers this run of the broker, and unfences it: whoever has the metadata log has caught up.
+fn register(
+    broker: &Broker,
+    log: &mut MetadataLog,
+    previous_broker_epoch: i64,
+) -> Result<(), StartError> {
+    let endpoints = broker
+        .listeners
+        .iter()
+        .filter(|one| !one.is_controller)
+        .map(|one| {
+            let (host, port) = one.advertised(one.address);
+            metadata::Endpoint {
+                name: one.name.clone(),
+                host,
+                port,
+                security_protocol: 0,
+            }
+        });
+    let features = controller::SUPPORTED_FEATURES
+        .iter()
+        .map(|feature| (feature.name.to_owned(), feature.versions))
+        .collect();
+    let registration = NewRegistration {
+        broker_id: broker.node_id,
+        incarnation_id: random_uuid(),
+        endpoints: endpoints.collect(),
+        features,
+        rack: broker.config.rack.clone(),
+        directories: broker.log_directories.iter().map(|one| one.id()).collect(),
+        previous_broker_epoch,
+        is_migrating_zk_broker: false,
+    };
+    let state = RegistrationState {
+        next_offset: log.end_offset(),
+        has_live_session: false,
+        detects_clean_shutdown: true,
+    };
+    let context = ControllerContext::new(&broker.config);
+    let image = log.image().clone();
+    let decision = register_broker(&image, &context, &registration, state)?;
+    log.append(&decision.records, now_ms())?;
+    let image = log.image().clone();
+    let unfenced = unfence_broker(&image, &context, broker.node_id, decision.response)?;
+    log.append(&unfenced.records, now_ms())?;
+    Ok(())
+}

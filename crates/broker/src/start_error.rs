@@ -1,0 +1,64 @@
+//! Why a server does not start: each says what to do about it.
+
+use crate::metadata_log::{AppendMetadataError, OpenMetadataLogError};
+use std::io;
+use std::path::PathBuf;
+use storage::directory_lock::LockError;
+use storage::{FileError, StorageError};
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A listener's address cannot be had.
+    #[error(
+        "cannot listen on {address} (listener {listener}): {source}; stop what uses the port, or \
+         set `listeners` to another one"
+    )]
+    Bind {
+        /// The listener's name.
+        listener: String,
+        /// Host and port of the configuration.
+        address: String,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// A directory of `log.dirs` cannot be made.
+    #[error("cannot make log directory `{}`: {source}; set `log.dirs` to one that can be written", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// Another process has a log directory.
+    #[error("{0}; stop that process, or set `log.dirs` to another directory")]
+    Locked(#[from] LockError),
+    /// A small file of a log directory cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file of a log directory cannot be written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The metadata log cannot be opened.
+    #[error(transparent)]
+    OpenMetadataLog(#[from] OpenMetadataLogError),
+    /// The metadata log cannot be written.
+    #[error(transparent)]
+    AppendMetadata(#[from] AppendMetadataError),
+    /// The controller refuses this broker.
+    #[error("the broker cannot register: {0}")]
+    Registration(#[from] controller::ApiError),
+    /// A partition's log cannot be opened.
+    #[error("partition {partition} in `{}` cannot be opened: {reason}", directory.display())]
+    Partition {
+        /// The partition.
+        partition: String,
+        /// Its log directory.
+        directory: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The configuration asks for what does not work yet.
+    #[error("{0}")]
+    Unsupported(String),
+}

@@ -1,0 +1,133 @@
+//! `riverrun server`: configuration from its sources, a runtime, and a stop in order.
+
+use crate::arguments::ServerArguments;
+use broker::Server;
+use config::ServerConfig;
+use config::sources::{self, PropertiesText, Sources, StaticConfig};
+use std::fmt::Display;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// Runs a server until SIGTERM or SIGINT.
+pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
+    log_to_stderr();
+    match configure(arguments) {
+        Ok(config) => {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .build();
+            match runtime {
+                Ok(runtime) => runtime.block_on(serve(config)),
+                Err(error) => fail(&format!("no threads can be started: {error}")),
+            }
+        }
+        Err(reasons) => {
+            for reason in reasons {
+                complain(&reason);
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn log_to_stderr() {
+    let filter = EnvFilter::try_from_env("RIVERRUN_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+}
+
+fn configure(arguments: &ServerArguments) -> Result<ServerConfig, Vec<String>> {
+    let mut overrides = Vec::new();
+    for pair in &arguments.set {
+        let (key, value) = sources::split_pair(pair)
+            .ok_or_else(|| vec![format!("`--set {pair}`: write it as KEY=VALUE")])?;
+        overrides.push((key.to_owned(), value.to_owned()));
+    }
+    let name = arguments
+        .properties
+        .as_ref()
+        .map(|path| path.display().to_string());
+    let text = match &arguments.properties {
+        Some(path) => Some(
+            std::fs::read_to_string(path)
+                .map_err(|error| vec![format!("cannot read `{}`: {error}", path.display())])?,
+        ),
+        None => None,
+    };
+    let environment: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let properties = match (&name, &text) {
+        (Some(name), Some(text)) => Some(PropertiesText { name, text }),
+        _ => None,
+    };
+    let sources = Sources {
+        properties,
+        environment: &environment,
+        overrides: &overrides,
+    };
+    let StaticConfig {
+        values, warnings, ..
+    } = sources::load(&sources).map_err(texts)?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    let config = ServerConfig::read(&values).map_err(texts)?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(config)
+}
+
+fn texts<E: Display>(errors: Vec<E>) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
+}
+
+async fn serve(config: ServerConfig) -> ExitCode {
+    let signals = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    );
+    let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
+        return fail("signals cannot be received");
+    };
+    let started = std::time::Instant::now();
+    let server = match Server::start(config).await {
+        Ok(server) => server,
+        Err(error) => return fail(&error.to_string()),
+    };
+    for (listener, address) in server.addresses() {
+        tracing::info!(listener, %address, "listening");
+    }
+    tracing::info!(
+        milliseconds = started.elapsed().as_millis() as u64,
+        "riverrun is ready"
+    );
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("stopping");
+    server.stop().await;
+    tracing::info!("stopped");
+    ExitCode::SUCCESS
+}
+
+fn fail(reason: &str) -> ExitCode {
+    complain(reason);
+    ExitCode::FAILURE
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "whoever starts a server reads why it did not start"
+)]
+fn complain(reason: &str) {
+    eprintln!("error: {reason}");
+}

@@ -1,0 +1,71 @@
+//! Why a partition cannot be written or read, with the code that the protocol has for it.
+
+use model::ErrorCode;
+use storage::{ProducerError, StorageError};
+
+/// Why a batch was not appended.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct AppendError(#[from] storage::AppendError);
+
+impl AppendError {
+    /// The code of a response.
+    pub const fn code(&self) -> ErrorCode {
+        match &self.0 {
+            storage::AppendError::Storage(_) | storage::AppendError::Offline => {
+                ErrorCode::KafkaStorageError
+            }
+            storage::AppendError::Corrupt(_) | storage::AppendError::CorruptChecksum { .. } => {
+                ErrorCode::CorruptMessage
+            }
+            storage::AppendError::Empty | storage::AppendError::UnexpectedOffset { .. } => {
+                ErrorCode::InvalidRecord
+            }
+            storage::AppendError::MessageTooLarge { .. } => ErrorCode::MessageTooLarge,
+            storage::AppendError::RecordListTooLarge { .. } => ErrorCode::RecordListTooLarge,
+            storage::AppendError::Producer(error) => match error {
+                ProducerError::InvalidEpoch { .. } => ErrorCode::InvalidProducerEpoch,
+                ProducerError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
+                ProducerError::InvalidTransactionState { .. } => ErrorCode::InvalidTxnState,
+                ProducerError::TransactionCoordinatorFenced { .. } => {
+                    ErrorCode::TransactionCoordinatorFenced
+                }
+            },
+        }
+    }
+}
+
+impl From<StorageError> for AppendError {
+    fn from(error: StorageError) -> Self {
+        Self(error.into())
+    }
+}
+
+/// Why nothing was read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The reader knows another leader: `FencedLeaderEpoch` or `UnknownLeaderEpoch`.
+    #[error("the reader knows another leader: {0}")]
+    LeaderEpoch(ErrorCode),
+    /// The log says no.
+    #[error(transparent)]
+    Log(#[from] storage::ReadError),
+}
+
+impl ReadError {
+    /// The code of a response.
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::LeaderEpoch(code) => *code,
+            Self::Log(storage::ReadError::OffsetOutOfRange { .. }) => ErrorCode::OffsetOutOfRange,
+            Self::Log(storage::ReadError::Storage(_)) => ErrorCode::KafkaStorageError,
+            Self::Log(_) => ErrorCode::CorruptMessage,
+        }
+    }
+}
+
+impl From<StorageError> for ReadError {
+    fn from(error: StorageError) -> Self {
+        Self::Log(error.into())
+    }
+}

@@ -1,0 +1,223 @@
+//! A produce response written from results straight into the connection's buffer.
+//!
+//! The pieces are those of [`crate::messages::ProduceResponse`]; a test holds the two equal in every
+//! version. A partition without errors of single records costs its fixed fields and nothing else.
+
+use crate::messages::produce_response::LeaderIdAndEpoch;
+use model::varint::{size_of_unsigned_varint, write_unsigned_varint};
+use model::{Element, ErrorCode, Message, Uuid, Version, Writer};
+
+/// What a response says of a partition.
+#[derive(Debug, Clone, Copy)]
+pub struct ProduceResponsePartition<'a> {
+    /// The partition's index.
+    pub index: i32,
+    /// Whether its records were appended.
+    pub error: ErrorCode,
+    /// The offset of the first record; -1 with an error.
+    pub base_offset: i64,
+    /// When the broker appended them, with LogAppendTime; -1 otherwise.
+    pub log_append_time_ms: i64,
+    /// The first offset that there is; -1 with an error.
+    pub log_start_offset: i64,
+    /// Records that the batch is refused for: index and message.
+    pub record_errors: &'a [(i32, Option<String>)],
+    /// What is wrong with the batch.
+    pub error_message: Option<&'a str>,
+    /// The leader to send to instead, with its epoch.
+    pub current_leader: Option<(i32, i32)>,
+}
+
+/// Writes a produce response in one version.
+#[derive(Debug, Clone, Copy)]
+pub struct ProduceResponseWriter {
+    version: Version,
+}
+
+impl ProduceResponseWriter {
+    /// A writer for `version`.
+    pub fn new(version: i16) -> Self {
+        Self {
+            version: crate::messages::ProduceResponse::layout(version),
+        }
+    }
+
+    /// Appends the front of a response with `topic_count` topics.
+    pub fn head(&self, topic_count: usize, out: &mut Vec<u8>) {
+        Writer::length(Some(topic_count), self.version.flexible, out);
+    }
+
+    /// Appends the front of a topic with `partition_count` partitions.
+    pub fn topic(&self, name: &str, id: Uuid, partition_count: usize, out: &mut Vec<u8>) {
+        if self.version.number >= 13 {
+            out.extend_from_slice(&id.to_bytes());
+        } else {
+            Writer::string(Some(name), self.version.flexible, out);
+        }
+        Writer::length(Some(partition_count), self.version.flexible, out);
+    }
+
+    /// Appends a partition.
+    pub fn partition(&self, partition: &ProduceResponsePartition<'_>, out: &mut Vec<u8>) {
+        let Version { number, flexible } = self.version;
+        out.extend_from_slice(&partition.index.to_be_bytes());
+        out.extend_from_slice(&partition.error.code().to_be_bytes());
+        out.extend_from_slice(&partition.base_offset.to_be_bytes());
+        out.extend_from_slice(&partition.log_append_time_ms.to_be_bytes());
+        if number >= 5 {
+            out.extend_from_slice(&partition.log_start_offset.to_be_bytes());
+        }
+        if number >= 8 {
+            Writer::length(Some(partition.record_errors.len()), flexible, out);
+            for (index, message) in partition.record_errors {
+                out.extend_from_slice(&index.to_be_bytes());
+                Writer::string(message.as_deref(), flexible, out);
+                if flexible {
+                    out.push(0);
+                }
+            }
+            Writer::string(partition.error_message, flexible, out);
+        }
+        match partition.current_leader {
+            Some((leader_id, leader_epoch)) if number >= 10 => {
+                let leader = LeaderIdAndEpoch {
+                    leader_id,
+                    leader_epoch,
+                };
+                out.push(1);
+                Writer::tagged(0, leader.encoded_size(self.version), out);
+                leader.encode(self.version, out);
+            }
+            _ if flexible => out.push(0),
+            _ => {}
+        }
+    }
+
+    /// Appends what follows a topic's partitions.
+    pub fn end_topic(&self, out: &mut Vec<u8>) {
+        if self.version.flexible {
+            out.push(0);
+        }
+    }
+
+    /// Appends the end of the response: `node_endpoints` are the addresses of the leaders that the
+    /// partitions name (id, host, port, rack; KIP-951).
+    pub fn end(
+        &self,
+        throttle_time_ms: i32,
+        node_endpoints: &[(i32, &str, i32, Option<&str>)],
+        out: &mut Vec<u8>,
+    ) {
+        out.extend_from_slice(&throttle_time_ms.to_be_bytes());
+        if self.version.flexible {
+            let since = self.version.number >= 10;
+            write_node_endpoints(if since { node_endpoints } else { &[] }, out);
+        }
+    }
+}
+
+/// Appends the tagged fields at the end of a produce or fetch response: none, or the endpoints.
+pub(crate) fn write_node_endpoints(
+    node_endpoints: &[(i32, &str, i32, Option<&str>)],
+    out: &mut Vec<u8>,
+) {
+    if node_endpoints.is_empty() {
+        out.push(0);
+        return;
+    }
+    let mut size = size_of_unsigned_varint(node_endpoints.len() as u32 + 1);
+    for (_, host, _, rack) in node_endpoints {
+        size += 8 + 1 + Writer::string_size(Some(host), true) + Writer::string_size(*rack, true);
+    }
+    write_unsigned_varint(1, out);
+    Writer::tagged(0, size, out);
+    write_unsigned_varint(node_endpoints.len() as u32 + 1, out);
+    for (id, host, port, rack) in node_endpoints {
+        out.extend_from_slice(&id.to_be_bytes());
+        Writer::string(Some(host), true, out);
+        out.extend_from_slice(&port.to_be_bytes());
+        Writer::string(*rack, true, out);
+        out.push(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::ProduceResponse;
+    use crate::messages::produce_response::{
+        BatchIndexAndErrorMessage, NodeEndpoint, PartitionProduceResponse, TopicProduceResponse,
+    };
+
+    #[test]
+    fn equals_the_generated_codec_in_every_version() {
+        for version in 3..=13 {
+            let errors = [(3, Some("bad".to_owned())), (4, None)];
+            let plain = ProduceResponsePartition {
+                index: 0,
+                error: ErrorCode::None,
+                base_offset: 77,
+                log_append_time_ms: -1,
+                log_start_offset: 5,
+                record_errors: &[],
+                error_message: None,
+                current_leader: None,
+            };
+            let failed = ProduceResponsePartition {
+                index: 1,
+                error: ErrorCode::InvalidRecord,
+                record_errors: &errors,
+                error_message: Some("no"),
+                current_leader: Some((1, 2)),
+                ..plain
+            };
+            let mut streamed = Vec::new();
+            let writer = ProduceResponseWriter::new(version);
+            writer.head(1, &mut streamed);
+            writer.topic("topic", Uuid::from_u128(9), 2, &mut streamed);
+            writer.partition(&plain, &mut streamed);
+            writer.partition(&failed, &mut streamed);
+            writer.end_topic(&mut streamed);
+            writer.end(3, &[(1, "host", 9092, None)], &mut streamed);
+            let partitions = [plain, failed].map(|p| PartitionProduceResponse {
+                index: p.index,
+                error_code: p.error.code(),
+                base_offset: p.base_offset,
+                log_append_time_ms: p.log_append_time_ms,
+                log_start_offset: p.log_start_offset,
+                record_errors: p
+                    .record_errors
+                    .iter()
+                    .map(|(batch_index, message)| BatchIndexAndErrorMessage {
+                        batch_index: *batch_index,
+                        batch_index_error_message: message.as_deref(),
+                    })
+                    .collect(),
+                error_message: p.error_message,
+                current_leader: p.current_leader.map_or_else(Default::default, |leader| {
+                    LeaderIdAndEpoch {
+                        leader_id: leader.0,
+                        leader_epoch: leader.1,
+                    }
+                }),
+            });
+            let topic = TopicProduceResponse {
+                name: "topic",
+                topic_id: Uuid::from_u128(9),
+                partition_responses: partitions[..].into(),
+            };
+            let endpoint = NodeEndpoint {
+                node_id: 1,
+                host: "host",
+                port: 9092,
+                rack: None,
+            };
+            let response = ProduceResponse {
+                responses: vec![topic].into(),
+                throttle_time_ms: 3,
+                node_endpoints: vec![endpoint].into(),
+            };
+            assert_eq!(streamed, response.to_bytes(version), "version {version}");
+        }
+    }
+}

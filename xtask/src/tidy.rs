@@ -1,0 +1,103 @@
+//! `cargo xtask tidy`: rules of the source that a machine can check.
+//!
+//! Layers and purity of crates, sizes of files and functions, a picture at the top of each file,
+//! names, unfinished work, and documents that are generated from the code. Each finding names the
+//! file and says what to do. The same check runs as a test.
+
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+mod crates;
+mod source;
+
+/// Runs every check on the workspace around this crate.
+pub(crate) fn run() -> Result<()> {
+    let root = workspace_root()?;
+    let findings = findings(&root)?;
+    if findings.is_empty() {
+        println!("tidy: nothing to report");
+        return Ok(());
+    }
+    for finding in &findings {
+        println!("{finding}");
+    }
+    bail!("tidy: {} findings", findings.len());
+}
+
+/// The folder of the workspace's `Cargo.toml`.
+pub(crate) fn workspace_root() -> Result<PathBuf> {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = xtask
+        .parent()
+        .context("xtask stands in the workspace's folder")?;
+    Ok(root.to_owned())
+}
+
+fn findings(root: &Path) -> Result<Vec<String>> {
+    let mut findings = Vec::new();
+    let crates = crates::read(root)?;
+    crates::check_layers(&crates, &mut findings);
+    for (path, text) in rust_files(root)? {
+        let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
+        source::check(&name, &text, &mut findings);
+        if let Some(owner) = crates.iter().find(|one| path.starts_with(&one.folder)) {
+            source::check_purity(&name, &text, owner.pure, &mut findings);
+        }
+    }
+    crate::compat::check(root, &mut findings)?;
+    check_schema_names(root, &mut findings)?;
+    Ok(findings)
+}
+
+/// Every Rust file that is not generated, with its text.
+fn rust_files(root: &Path) -> Result<BTreeMap<PathBuf, String>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![root.join("crates"), root.join("xtask")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+            let path = entry?.path();
+            if path.is_dir() && !path.ends_with("target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path)?;
+                files.insert(path, text);
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// A schema file bears the number and the name of its API.
+fn check_schema_names(root: &Path, findings: &mut Vec<String>) -> Result<()> {
+    for entry in fs::read_dir(root.join("crates/wire/schema"))? {
+        let path = entry?.path();
+        let name = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let text = fs::read_to_string(&path)?;
+        let heading = text.lines().find_map(|line| line.strip_prefix("api "));
+        let expect = heading.and_then(|heading| heading.split_once(' '));
+        let expect = expect.map(|(key, api)| format!("{key:0>2}_{api}"));
+        if expect.as_deref() != Some(&name) {
+            findings.push(format!(
+                "{name}.txt: name the schema file after its `api` line"
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_is_tidy() {
+        let root = workspace_root().unwrap();
+        assert_eq!(findings(&root).unwrap(), Vec::<String>::new());
+    }
+}

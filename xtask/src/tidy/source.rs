@@ -1,0 +1,181 @@
+//! One Rust file: its size, its functions, its opening comment, its names, what it may not name.
+
+/// Most lines of a file, tests apart.
+const FILE_LINES_MAX: usize = 800;
+/// Most lines of a function.
+const FUNCTION_LINES_MAX: usize = 70;
+/// Suffixes that say nothing of what a type is.
+const BANNED_SUFFIXES: &[&str] = &["Manager", "Helper", "Utils", "Impl", "Wrapper"];
+/// What a crate without effects may not name, and why.
+const IMPURE: &[(&str, &str)] = &[
+    ("Instant::now", "take the time as an argument"),
+    ("SystemTime::now", "take the time as an argument"),
+    (
+        "std::net::",
+        "leave sockets to the broker and the client's shell",
+    ),
+    ("thread::spawn", "leave threads to the shell"),
+    ("thread::sleep", "leave waiting to the shell"),
+    ("collections::HashMap", "its order is random; use BTreeMap"),
+    ("collections::HashSet", "its order is random; use BTreeSet"),
+];
+
+/// Checks the file `name` with this text.
+pub(super) fn check(name: &str, text: &str, findings: &mut Vec<String>) {
+    let is_test = is_test_file(name);
+    let code = without_test_module(text);
+    let lines = code.lines().count();
+    if !is_test && lines > FILE_LINES_MAX {
+        findings.push(format!(
+            "{name}: {lines} lines; split it, {FILE_LINES_MAX} are the most"
+        ));
+    }
+    if !is_test && !text.starts_with("//!") {
+        findings.push(format!("{name}: open with `//!` and say what the file is"));
+    }
+    if !is_test {
+        check_functions(name, code, findings);
+    }
+    check_names(name, code, findings);
+    for (index, line) in text.lines().enumerate() {
+        let at = index + 1;
+        if !name.starts_with("xtask/src/tidy")
+            && (has_word(line, "TODO") || has_word(line, "FIXME"))
+        {
+            findings.push(format!(
+                "{name}:{at}: finish it, or name the issue that will"
+            ));
+        }
+        if line.chars().count() > 120 {
+            findings.push(format!("{name}:{at}: longer than 120 columns"));
+        }
+    }
+}
+
+/// Checks that a pure crate names no clock, socket, thread or randomly ordered map.
+pub(super) fn check_purity(name: &str, text: &str, pure: bool, findings: &mut Vec<String>) {
+    if !pure || is_test_file(name) || name.ends_with("build.rs") {
+        return;
+    }
+    for (index, line) in without_test_module(text).lines().enumerate() {
+        for (banned, instead) in IMPURE {
+            if line.contains(banned) && !line.trim_start().starts_with("//") {
+                findings.push(format!("{name}:{}: `{banned}`: {instead}", index + 1));
+            }
+        }
+    }
+}
+
+fn is_test_file(name: &str) -> bool {
+    name.ends_with("/tests.rs") || name.contains("/tests/") || name.ends_with("_tests.rs")
+}
+
+fn without_test_module(text: &str) -> &str {
+    text.find("#[cfg(test)]\nmod ")
+        .map_or(text, |at| &text[..at])
+}
+
+/// Source that rustfmt wrote ends a function with a brace as far in as its `fn`.
+fn check_functions(name: &str, code: &str, findings: &mut Vec<String>) {
+    let lines: Vec<&str> = code.lines().collect();
+    for (index, line) in lines.iter().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        let Some(function) = function_name(line.trim_start()) else {
+            continue;
+        };
+        let end = |later: &&str| later.trim_end().len() == indent + 1 && later.trim() == "}";
+        let is_declaration = |later: &&str| later.trim_end().ends_with(';');
+        let body = &lines[index..];
+        let opens = body
+            .iter()
+            .position(|later| later.trim_end().ends_with('{'));
+        let declared = body.iter().position(is_declaration);
+        if opens.is_none() || declared < opens && declared.is_some() {
+            continue;
+        }
+        if let Some(length) = body.iter().position(end)
+            && length + 1 > FUNCTION_LINES_MAX
+        {
+            let at = index + 1;
+            findings.push(format!(
+                "{name}:{at}: `{function}` has {} lines; {FUNCTION_LINES_MAX} are the most",
+                length + 1
+            ));
+        }
+    }
+}
+
+fn function_name(line: &str) -> Option<&str> {
+    let rest = line
+        .trim_start_matches("pub(crate) ")
+        .trim_start_matches("pub(super) ")
+        .trim_start_matches("pub ")
+        .trim_start_matches("const ")
+        .trim_start_matches("async ")
+        .strip_prefix("fn ")?;
+    rest.split(['(', '<']).next()
+}
+
+fn check_names(name: &str, code: &str, findings: &mut Vec<String>) {
+    for (index, line) in code.lines().enumerate() {
+        let line = line.trim_start();
+        let declared = ["struct ", "enum ", "trait ", "type "]
+            .iter()
+            .find_map(|keyword| {
+                let rest = line
+                    .trim_start_matches("pub(crate) ")
+                    .trim_start_matches("pub(super) ")
+                    .trim_start_matches("pub ");
+                rest.strip_prefix(keyword)
+            });
+        let Some(declared) = declared else { continue };
+        let type_name: String = declared
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect();
+        for suffix in BANNED_SUFFIXES {
+            if type_name.ends_with(suffix) {
+                let at = index + 1;
+                findings.push(format!(
+                    "{name}:{at}: `{type_name}`: name it without `{suffix}`"
+                ));
+            }
+        }
+    }
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    line.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .any(|part| part == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_text(text: &str, expect: &[&str]) {
+        let mut findings = Vec::new();
+        check("crates/x/src/a.rs", text, &mut findings);
+        check_purity("crates/x/src/a.rs", text, true, &mut findings);
+        let found: Vec<&str> = findings
+            .iter()
+            .filter_map(|f| f.split_once(": ").map(|(_, what)| what))
+            .collect();
+        assert_eq!(found.len(), expect.len(), "{findings:?}");
+        for (found, expect) in found.iter().zip(expect) {
+            assert!(found.contains(expect), "{found} / {expect}");
+        }
+    }
+
+    #[test]
+    fn each_rule_finds_its_fault() {
+        check_text("//! Fine.\n\nstruct Segment;\n", &[]);
+        check_text("struct Segment;\n", &["open with"]);
+        check_text("//! A.\npub struct LogManager;\n", &["without `Manager`"]);
+        check_text("//! A.\n// TODO later\n", &["finish it"]);
+        check_text("//! A.\nlet now = Instant::now();\n", &["take the time"]);
+        let long = format!("//! A.\nfn long() {{\n{}}}\n", "    x();\n".repeat(80));
+        check_text(&long, &["`long` has 82 lines"]);
+        check_text(&format!("//! A.\n{}", "\n".repeat(900)), &["split it"]);
+    }
+}
