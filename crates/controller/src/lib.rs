@@ -16,7 +16,7 @@
 //!
 //! Reading order: `decision`, `context`, `features`, `bootstrap`, `update_features`; topics:
 //! `topic_name`, `placement`, `assignment`, `create_topics`, `create_partitions`,
-//! `delete_topics`, `internal_topics`; brokers: `topic_values`, `partition_update`, `elections`,
+//! `delete_topics`, `internal_topics`, `alter_configs`; brokers: `topic_values`, `partition_update`, `elections`,
 //! `brokers`, `directories`, `elect_leaders`, `producer_ids`.
 
 #![forbid(unsafe_code)]
@@ -34,6 +34,7 @@ pub mod topic_name;
 mod assignment;
 mod placement;
 
+pub mod alter_configs;
 pub mod create_partitions;
 pub mod create_topics;
 pub mod delete_topics;
