@@ -27,7 +27,7 @@ pub mod sim;
 
 mod config;
 mod log;
-mod producer_replay;
+mod producer_snapshots;
 mod producer_state;
 mod recovery;
 pub mod retention;

@@ -7,8 +7,8 @@
 //!   begin_flush ──> Flush::sync (without the log) ──> complete_flush
 //! ```
 //!
-//! `log_start_offset <= recovery_point <= log_end_offset` but for a start that is moved ahead of
-//! what is flushed. Whoever owns the log locks it; calls that write take `&mut self`.
+//! Invariant: `log_start_offset <= log_end_offset`, `flushed_end_offset <= log_end_offset`.
+//! Whoever owns the log locks it; calls that write take `&mut self`.
 
 mod append;
 mod directory;
@@ -26,13 +26,14 @@ use model::{TopicPartition, Uuid};
 
 use crate::atomic_file::{replace_file, replace_file_without_sync};
 use crate::config::LogConfig;
-use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::disk::Disk;
 use crate::error::{Context, FileError, StorageError};
 use crate::file_name::{FileKind, FileName, PartitionFiles};
 use crate::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::partition_metadata::{
     PARTITION_METADATA, read_partition_metadata, write_partition_metadata,
 };
+use crate::producer_snapshots::write_snapshot;
 use crate::producer_state::ProducerState;
 use crate::recovery::{OpenError, RecoveryEvent, recover};
 use crate::segment::Segment;
@@ -116,8 +117,11 @@ pub struct Log<D: Disk> {
     segments: Vec<Segment<D>>,
     log_start_offset: i64,
     log_end_offset: i64,
-    /// Everything below is durable.
-    recovery_point: i64,
+    /// The batches below are durable.
+    flushed_end_offset: i64,
+    /// The indexes of segments with a lower base offset are durable. The active segment is never
+    /// one of them: its indexes are rebuilt after a crash.
+    indexes_flushed_end: i64,
     size_bytes: u64,
     leader_epochs: LeaderEpochs,
     producer_state: ProducerState,
@@ -158,7 +162,8 @@ impl<D: Disk> Log<D> {
             segments: vec![segment],
             log_start_offset: start,
             log_end_offset: start,
-            recovery_point: start,
+            flushed_end_offset: start,
+            indexes_flushed_end: start,
             size_bytes: 0,
             leader_epochs: LeaderEpochs::default(),
             producer_state: ProducerState::empty(start),
@@ -183,6 +188,15 @@ impl<D: Disk> Log<D> {
         let (topic_id, is_topic_id_new) = open_topic_id(&files, opening.topic_id, &mut events)?;
         let sizes = recovered.segments.iter().map(Segment::size_bytes);
         let log_end_offset = recovered.log_end_offset;
+        let flushed_end_offset = match opening.is_clean {
+            true => log_end_offset,
+            false => opening.recovery_point.min(log_end_offset),
+        };
+        // Segments before the one that holds this offset have been trusted.
+        let mut bases = recovered.segments.iter().map(Segment::base_offset);
+        let first_base_offset = bases.next().unwrap_or(log_end_offset);
+        let flushed_bases = bases.take_while(|base| *base <= flushed_end_offset);
+        let indexes_flushed_end = flushed_bases.last().unwrap_or(first_base_offset);
         let mut log = Self {
             topic_partition: opening.topic_partition,
             topic_id,
@@ -192,10 +206,8 @@ impl<D: Disk> Log<D> {
             segments: recovered.segments,
             log_start_offset: recovered.log_start_offset,
             log_end_offset,
-            recovery_point: match opening.is_clean {
-                true => log_end_offset,
-                false => opening.recovery_point.min(log_end_offset),
-            },
+            flushed_end_offset,
+            indexes_flushed_end,
             leader_epochs: recovered.leader_epochs,
             producer_state: recovered.producer_state,
             snapshots: recovered.snapshots,
@@ -207,6 +219,10 @@ impl<D: Disk> Log<D> {
             batches: Vec::new(),
             files,
         };
+        for name in recovered.new_snapshots {
+            log.unsynced.add_file(name.to_string());
+            log.unsynced.add_directory();
+        }
         for base_offset in recovered.dropped {
             log.schedule_removal(FileName::new(base_offset, FileKind::Log), opening.now_ms);
         }
@@ -251,9 +267,19 @@ impl<D: Disk> Log<D> {
         self.log_end_offset
     }
 
-    /// Everything below is durable; goes to the log directory's checkpoint.
+    /// Records below are durable.
+    pub const fn flushed_end_offset(&self) -> i64 {
+        self.flushed_end_offset
+    }
+
+    /// What the log directory's checkpoint is to say: segments that end below are trusted after a
+    /// crash, with their indexes. So the last segment whose batches are durable and whose indexes
+    /// are not keeps the recovery point from reaching its end.
     pub const fn recovery_point(&self) -> i64 {
-        self.recovery_point
+        match self.flushed_end_offset > self.indexes_flushed_end {
+            true => self.flushed_end_offset - 1,
+            false => self.flushed_end_offset,
+        }
     }
 
     /// Size of all log files.
@@ -334,11 +360,12 @@ impl<D: Disk> Log<D> {
         result
     }
 
-    /// Starts a segment at `base_offset`, which is the log's end or above.
+    /// Starts a segment at `base_offset`: the end of the last batch, or above.
     fn roll(&mut self, base_offset: i64, now_ms: i64) -> Result<(), StorageError> {
         if self.active().size_bytes() == 0 && self.active().base_offset() == base_offset {
             return Ok(());
         }
+        self.is_modified = true;
         let active = self.segments.last_mut().expect("a log has a segment");
         active.seal(&self.files)?;
         self.producer_state.set_end_offset(base_offset);
@@ -351,15 +378,11 @@ impl<D: Disk> Log<D> {
 
     /// Writes the producer state at its end offset, unless that has been done.
     fn write_snapshot(&mut self) -> Result<(), StorageError> {
-        let offset = self.producer_state.end_offset();
-        if self.snapshots.contains(&offset) {
+        if self.snapshots.contains(&self.producer_state.end_offset()) {
             return Ok(());
         }
-        let name = FileName::new(offset, FileKind::ProducerSnapshot);
-        let file = self.files.open(name, OpenMode::Replace)?;
-        let written = file.write_at(&self.producer_state.to_snapshot(), 0);
-        written.context("write", &self.files.path(name))?;
-        self.snapshots.insert(offset);
+        let name = write_snapshot(&self.files, &self.producer_state)?;
+        self.snapshots.insert(name.offset);
         self.unsynced.add_file(name.to_string());
         self.unsynced.add_directory();
         Ok(())

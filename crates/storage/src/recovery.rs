@@ -12,9 +12,10 @@
 
 mod event;
 mod listing;
+mod old_format;
 mod rebuild;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use thiserror::Error;
@@ -24,7 +25,7 @@ use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName, FileState, PartitionFiles};
 use crate::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::log::LogOpening;
-use crate::producer_replay::producer_state_at;
+use crate::producer_snapshots::{producer_state_at, write_snapshot};
 use crate::producer_state::ProducerState;
 use crate::segment::{Segment, SegmentReadError};
 use crate::stored_batch::{ScanError, StoredBatches};
@@ -63,6 +64,8 @@ pub(crate) struct Recovered<D: Disk> {
     pub(crate) leader_epochs: LeaderEpochs,
     pub(crate) producer_state: ProducerState,
     pub(crate) snapshots: BTreeSet<i64>,
+    /// Snapshots that have been written and not synced.
+    pub(crate) new_snapshots: Vec<FileName>,
     /// Base offsets of segments that were dropped; their files are marked `.deleted`.
     pub(crate) dropped: Vec<i64>,
     pub(crate) events: Vec<RecoveryEvent>,
@@ -73,8 +76,8 @@ struct Recovery<'a, D: Disk> {
     files: &'a PartitionFiles<D>,
     opening: &'a LogOpening<D>,
     recovered: Recovered<D>,
-    /// Segments whose indexes are not to be trusted, by position in `segments`.
-    damaged: BTreeSet<usize>,
+    /// Segments with a damaged index, by position in `segments`.
+    damaged: BTreeMap<usize, (FileKind, String)>,
 }
 
 /// Opens the files of a partition.
@@ -94,12 +97,14 @@ pub(crate) fn recover<D: Disk>(
             leader_epochs: LeaderEpochs::default(),
             producer_state: ProducerState::empty(0),
             snapshots: listing.snapshots.clone(),
+            new_snapshots: Vec::new(),
             dropped: Vec::new(),
             events,
         },
-        damaged: BTreeSet::new(),
+        damaged: BTreeMap::new(),
     };
     recovery.load_segments(&listing)?;
+    recovery.remove_doubtful_snapshots()?;
     let epochs_are_damaged = recovery.load_leader_epochs()?;
     let state = recovery.check_segments()?;
     recovery.settle_ends()?;
@@ -117,15 +122,8 @@ impl<D: Disk> Recovery<'_, D> {
             let has_transactions = kinds.contains(&FileKind::TransactionIndex);
             let segment = match Segment::load(self.files, *base_offset, has_transactions)? {
                 Ok(segment) => segment,
-                Err((kind, reason)) => {
-                    // A crash finds the active segment's indexes incomplete, as ever.
-                    let is_active = listing.segments.keys().next_back() == Some(base_offset);
-                    if self.opening.is_clean || !is_active {
-                        let file = self.files.path(FileName::new(*base_offset, kind));
-                        let event = RecoveryEvent::DamagedFile { file, reason };
-                        self.recovered.events.push(event);
-                    }
-                    self.damaged.insert(self.recovered.segments.len());
+                Err(damage) => {
+                    self.damaged.insert(self.recovered.segments.len(), damage);
                     Segment::without_indexes(self.files, *base_offset)?
                 }
             };
@@ -149,13 +147,28 @@ impl<D: Disk> Recovery<'_, D> {
             let is_last = next.is_none();
             let is_flushed = next.is_some_and(|next| next <= self.opening.recovery_point);
             let is_trusted = self.opening.is_clean || is_flushed;
-            if self.damaged.contains(&at) || !is_trusted || (is_last && self.is_end_damaged(at)?) {
+            let is_index_lost = !self.opening.is_clean && segment.has_no_time_index();
+            let damage = self.damaged.remove(&at);
+            let is_doubtful = damage.is_some() || is_index_lost || !is_trusted;
+            // What is checked anyhow needs no report.
+            if let (true, Some((kind, reason))) = (is_trusted, damage) {
+                let file = self.files.path(FileName::new(base_offset, kind));
+                let event = RecoveryEvent::DamagedFile { file, reason };
+                self.recovered.events.push(event);
+            }
+            if is_doubtful || (is_last && self.is_end_damaged(at)?) {
                 let before = match state.take() {
                     Some(state) if state.end_offset() == base_offset => state,
                     _ => self.producer_state_at(base_offset, at)?,
                 };
                 let is_cut_forbidden = is_trusted && !is_last;
+                if !is_trusted {
+                    // The file may be older than the batches, which know better.
+                    self.recovered.leader_epochs.truncate_from_end(base_offset);
+                }
                 state = Some(self.rebuild_segment(at, before, is_cut_forbidden)?);
+                self.drop_after_gap(at, is_trusted)?;
+                self.take_snapshot(state.as_ref())?;
             }
             at += 1;
         }
@@ -168,8 +181,8 @@ impl<D: Disk> Recovery<'_, D> {
         let base_offset = segment.base_offset();
         let name = FileName::new(base_offset, FileKind::Log);
         match segment.read_end(self.files) {
-            Ok(next_offset) => {
-                self.recovered.log_end_offset = next_offset.unwrap_or(base_offset);
+            Ok(()) => {
+                self.recovered.log_end_offset = segment.end_offset();
                 Ok(false)
             }
             Err(SegmentReadError::Storage(error)) => Err(error.into()),
@@ -214,6 +227,25 @@ impl<D: Disk> Recovery<'_, D> {
         }
         self.recovered.log_end_offset = checked.end_offset;
         Ok(state)
+    }
+
+    /// A crash may keep young batches and lose older ones. When the lost ones are the last of a
+    /// segment nothing in the files is damaged, but the log has a gap, and ends before it. Only
+    /// compaction leaves such gaps for good. Without a recovery point, which may mean that the
+    /// checkpoint is lost, a segment may be of any age, and of a time when the topic was compacted.
+    fn drop_after_gap(&mut self, at: usize, is_trusted: bool) -> Result<(), OpenError> {
+        let Some(next) = self.recovered.segments.get(at + 1) else {
+            return Ok(());
+        };
+        let gap = next.base_offset() - self.recovered.log_end_offset;
+        let is_explained = is_trusted
+            || self.opening.recovery_point <= 0
+            || self.opening.config.cleanup_policy.compact
+            || gap > i64::from(i32::MAX);
+        match gap > 0 && !is_explained {
+            true => self.drop_segments(at + 1),
+            false => Ok(()),
+        }
     }
 
     /// Takes segments out of the log, from the one at `first` on.
@@ -324,16 +356,39 @@ impl<D: Disk> Recovery<'_, D> {
         let segment_count = self.recovered.segments.len();
         let mut state = match state {
             Some(state) if state.end_offset() == end_offset => state,
-            // A log that no release with snapshots has closed has no producers to remember.
-            _ if self.opening.is_clean && self.recovered.snapshots.is_empty() => {
-                ProducerState::empty(end_offset)
-            }
             _ => self.producer_state_at(end_offset, segment_count)?,
         };
         state.advance_log_start_offset(self.recovered.log_start_offset);
         let expiration_ms = self.opening.config.producer_id_expiration_ms;
         state.expire(self.opening.now_ms, expiration_ms);
         self.recovered.producer_state = state;
+        Ok(())
+    }
+
+    /// A snapshot above the recovery point may be torn.
+    fn remove_doubtful_snapshots(&mut self) -> Result<(), OpenError> {
+        if self.opening.is_clean {
+            return Ok(());
+        }
+        let first = self.opening.recovery_point.saturating_add(1);
+        for offset in self.recovered.snapshots.split_off(&first) {
+            let name = FileName::new(offset, FileKind::ProducerSnapshot);
+            self.files.remove(&self.files.path(name))?;
+        }
+        Ok(())
+    }
+
+    /// Snapshots the state at the start of a segment, for those that come to be checked later.
+    fn take_snapshot(&mut self, state: Option<&ProducerState>) -> Result<(), OpenError> {
+        let recovered = &mut self.recovered;
+        if let Some(state) = state {
+            let offset = state.end_offset();
+            let mut bases = recovered.segments.iter().map(Segment::base_offset);
+            if bases.any(|base| base == offset) && recovered.snapshots.insert(offset) {
+                let name = write_snapshot(self.files, state)?;
+                recovered.new_snapshots.push(name);
+            }
+        }
         Ok(())
     }
 

@@ -34,6 +34,8 @@ pub(crate) struct Segment<D: Disk> {
     base_offset: i64,
     /// Length of the log file.
     size_bytes: u32,
+    /// The offset after the last batch; only known of the active segment.
+    end_offset: i64,
     log: OnceLock<Arc<D::File>>,
     pub(crate) offset_index: IndexFile<D, OffsetEntry>,
     pub(crate) time_index: IndexFile<D, TimeEntry>,
@@ -67,6 +69,7 @@ impl<D: Disk> Segment<D> {
         Self {
             base_offset,
             size_bytes,
+            end_offset: base_offset,
             log: OnceLock::new(),
             offset_index: IndexFile::empty(),
             time_index: IndexFile::empty(),
@@ -117,8 +120,17 @@ impl<D: Disk> Segment<D> {
             segment.offset_index = IndexFile::replace(files, base_offset)?;
             segment.time_index = IndexFile::replace(files, base_offset)?;
         }
-        let index = FileName::new(base_offset, FileKind::TransactionIndex);
-        files.remove(&files.path(index))?;
+        let stale: &[FileKind] = match segment.size_bytes {
+            0 => &[
+                FileKind::OffsetIndex,
+                FileKind::TimeIndex,
+                FileKind::TransactionIndex,
+            ],
+            _ => &[FileKind::TransactionIndex],
+        };
+        for kind in stale {
+            files.remove(&files.path(FileName::new(base_offset, *kind)))?;
+        }
         Ok(segment)
     }
 
@@ -168,8 +180,18 @@ impl<D: Disk> Segment<D> {
         None
     }
 
+    /// Whether there are batches and not one time: very old ones, or a lost index.
+    pub(crate) fn has_no_time_index(&self) -> bool {
+        self.size_bytes > 0 && self.time_index.last().is_none()
+    }
+
     pub(crate) const fn base_offset(&self) -> i64 {
         self.base_offset
+    }
+
+    /// The offset after the last batch of the active segment.
+    pub(crate) const fn end_offset(&self) -> i64 {
+        self.end_offset
     }
 
     pub(crate) const fn size_bytes(&self) -> u32 {
@@ -286,16 +308,7 @@ impl<D: Disk> Segment<D> {
         if batch.position == 0 {
             self.first_timestamp_ms = Some(batch.max_timestamp);
         }
-        if self
-            .largest
-            .is_none_or(|largest| batch.max_timestamp > largest.timestamp_ms)
-            && batch.max_timestamp >= 0
-        {
-            self.largest = Some(TimeEntry {
-                timestamp_ms: batch.max_timestamp,
-                relative_offset,
-            });
-        }
+        self.note_timestamp(batch);
         if self.bytes_since_entry > index_interval_bytes {
             self.offset_index.push(OffsetEntry {
                 relative_offset,
@@ -306,6 +319,7 @@ impl<D: Disk> Segment<D> {
         }
         self.bytes_since_entry = self.bytes_since_entry.saturating_add(batch.size_bytes);
         self.size_bytes = batch.end_position() as u32;
+        self.end_offset = batch.last_offset + 1;
     }
 
     /// Adds the largest timestamp to the time index unless it is there.
@@ -435,39 +449,38 @@ impl<D: Disk> Segment<D> {
         Ok(None)
     }
 
-    /// Reads the headers from the last index entry on: the next offset, and the largest timestamp
-    /// where the time index lags behind.
-    pub(crate) fn read_end(
-        &mut self,
-        files: &PartitionFiles<D>,
-    ) -> Result<Option<i64>, SegmentReadError> {
+    /// Reads the headers from the last index entry on: where the segment ends, and the largest
+    /// timestamp where the time index lags behind.
+    pub(crate) fn read_end(&mut self, files: &PartitionFiles<D>) -> Result<(), SegmentReadError> {
         let file = self.log_file(files)?.clone();
         let end = u64::from(self.size_bytes);
+        self.end_offset = self.base_offset;
         self.read_first_timestamp(&file, end)?;
         let entry = self.offset_index.last();
         let indexed_offset = entry.map_or(self.base_offset, |entry| {
             self.base_offset + i64::from(entry.relative_offset)
         });
         let first = first_batch_from(&*file, self.base_offset, entry, indexed_offset, end)?;
-        let Some(first) = first else {
-            return Ok(None);
-        };
-        let mut batches = StoredBatches::new(&*file, first.position, end);
-        let mut next_offset = None;
+        let position = first.map_or(end, |first| first.position);
+        let mut batches = StoredBatches::new(&*file, position, end);
         while let Some(batch) = batches.next()? {
-            if self
-                .largest
-                .is_none_or(|largest| batch.max_timestamp > largest.timestamp_ms)
-                && batch.max_timestamp >= 0
-            {
-                self.largest = Some(TimeEntry {
-                    timestamp_ms: batch.max_timestamp,
-                    relative_offset: relative_offset(self.base_offset, batch.last_offset),
-                });
-            }
-            next_offset = Some(batch.last_offset + 1);
+            self.note_timestamp(&batch);
+            self.end_offset = batch.last_offset + 1;
         }
-        Ok(next_offset)
+        Ok(())
+    }
+
+    fn note_timestamp(&mut self, batch: &StoredBatch) {
+        let timestamp_ms = batch.max_timestamp;
+        let is_larger = self
+            .largest
+            .is_none_or(|largest| timestamp_ms > largest.timestamp_ms);
+        if is_larger && timestamp_ms >= 0 {
+            self.largest = Some(TimeEntry {
+                timestamp_ms,
+                relative_offset: relative_offset(self.base_offset, batch.last_offset),
+            });
+        }
     }
 
     fn read_first_timestamp(&mut self, file: &D::File, end: u64) -> Result<(), SegmentReadError> {

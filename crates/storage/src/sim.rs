@@ -3,8 +3,8 @@
 //! Processes see the current state; a crash goes back to the durable one. A file's bytes become
 //! durable with `sync`, names in a directory with `sync_directory`; the two are independent, so a
 //! renamed file can come back empty and a synced file can come back without a name. What was not
-//! synced survives a crash in part: any subset of the writes to a file, each possibly torn, and
-//! any prefix of the changes to a directory.
+//! synced survives a crash in part: any subset of the writes to a file, each possibly torn at the
+//! sectors of the disk, and any prefix of the changes to a directory.
 //! Faults: the machine stops after the n-th change, or a chosen write or sync fails.
 
 use std::collections::BTreeMap;
@@ -13,6 +13,9 @@ use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::disk::{DirectoryEntry, Disk, DiskFile, DiskSpace, FileStatus, OpenMode};
+
+/// What a disk writes at once.
+const SECTOR_BYTES: usize = 512;
 
 /// What survives of the changes that were not synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +57,7 @@ enum FileChange {
     Truncate { length: usize },
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct File {
     current: Vec<u8>,
     durable: Vec<u8>,
@@ -65,14 +68,14 @@ struct File {
 /// Names that appear and disappear together.
 type NameChange = Vec<(String, Option<Node>)>;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Directory {
     current: BTreeMap<String, Node>,
     durable: BTreeMap<String, Node>,
     pending: Vec<NameChange>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct State {
     files: Vec<File>,
     /// The first one is the root.
@@ -138,22 +141,29 @@ impl FileChange {
         }
     }
 
-    /// The part of this change that a crash leaves, if any.
-    fn torn(&self, choices: &mut Choices) -> Option<Self> {
+    /// The parts of this change that a crash leaves.
+    fn torn(&self, choices: &mut Choices) -> Vec<Self> {
         match (self, choices.below(4)) {
-            (_, 0) => None,
-            (Self::Write { position, bytes }, 1) => Some(Self::Write {
-                position: *position,
-                bytes: bytes[..choices.below(bytes.len())].to_vec(),
-            }),
-            (Self::Write { position, bytes }, 2) if choices.below(4) == 0 => {
-                let skipped = choices.below(bytes.len());
-                Some(Self::Write {
-                    position: position + skipped,
-                    bytes: bytes[skipped..].to_vec(),
-                })
+            (_, 0) => Vec::new(),
+            (Self::Write { position, bytes }, 1) => {
+                let mut parts = Vec::new();
+                let mut at = 0;
+                while at < bytes.len() {
+                    let sector_end = SECTOR_BYTES - (position + at) % SECTOR_BYTES;
+                    let end = bytes.len().min(at + sector_end);
+                    // The first sector stays: it may hold the start of a header that no checksum
+                    // covers, which is more than a log can stand.
+                    if at == 0 || choices.below(2) == 0 {
+                        parts.push(Self::Write {
+                            position: position + at,
+                            bytes: bytes[at..end].to_vec(),
+                        });
+                    }
+                    at = end;
+                }
+                parts
             }
-            _ => Some(self.clone()),
+            _ => vec![self.clone()],
         }
     }
 }
@@ -227,6 +237,14 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl SimDisk {
+    /// A disk of its own with the same state.
+    pub fn fork(&self) -> Self {
+        let state = locked(&self.state).clone();
+        Self {
+            state: Arc::new(Mutex::new(state)),
+        }
+    }
+
     /// Changes made so far, to choose a point for [`Self::stop_at`].
     pub fn change_count(&self) -> u64 {
         locked(&self.state).change_count
@@ -263,12 +281,12 @@ impl SimDisk {
         for file in &mut state.files {
             for change in std::mem::take(&mut file.pending) {
                 let kept = match crash {
-                    Crash::LosesUnsynced => None,
-                    Crash::KeepsAll => Some(change),
+                    Crash::LosesUnsynced => Vec::new(),
+                    Crash::KeepsAll => vec![change],
                     Crash::Random(_) => change.torn(&mut choices),
                 };
-                if let Some(kept) = kept {
-                    kept.apply(&mut file.durable);
+                for part in kept {
+                    part.apply(&mut file.durable);
                 }
             }
             file.current.clone_from(&file.durable);

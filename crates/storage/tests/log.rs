@@ -90,7 +90,7 @@ fn a_closed_log_opens_as_it_was() {
     assert_eq!(opened.events, []);
     let mut log = opened.log;
     assert_eq!(log.log_end_offset(), 100);
-    assert_eq!(log.recovery_point(), 100);
+    assert_eq!(log.flushed_end_offset(), 100);
     assert_eq!(log.leader_epochs().latest(), Some(3));
     assert_eq!(read_all(&log, 0), records);
     assert_eq!(append(&mut log, 60, &["next"]), 100);
@@ -107,7 +107,7 @@ fn a_crash_keeps_what_was_flushed() {
     append(&mut log, 31, &["lost"]);
     disk.crash(Crash::LosesUnsynced);
     let mut opening = opening(&disk);
-    opening.recovery_point = 60;
+    opening.recovery_point = log.recovery_point();
     let opened = Log::open(opening).unwrap();
     assert_eq!(opened.events, []);
     assert_eq!(read_all(&opened.log, 0), records);

@@ -346,7 +346,7 @@ impl<D: Disk> Log<D> {
         let (base_offset, last_offset) = (first.base_offset, last.last_offset);
         let written = self.write(records, batches, checked.producers, now_ms);
         let has_rolled = self.poison_on_error(written)?;
-        let unflushed_count = self.log_end_offset - self.recovery_point;
+        let unflushed_count = self.log_end_offset - self.flushed_end_offset;
         Ok(Appended {
             base_offset,
             last_offset,
@@ -377,7 +377,14 @@ impl<D: Disk> Log<D> {
         };
         let is_full = self.active().is_full_for(&question, &self.config);
         if is_full {
-            self.roll(first.base_offset.max(self.log_end_offset), now_ms)?;
+            // Segments follow each other without a gap, even where batches do not: recovery takes
+            // a gap for lost batches.
+            let end_offset = self.active().end_offset();
+            let base_offset = match last.last_offset - end_offset <= i64::from(i32::MAX) {
+                true => end_offset,
+                false => first.base_offset,
+            };
+            self.roll(base_offset, now_ms)?;
         }
         self.is_modified = true;
         let (files, config) = (&self.files, &self.config);
@@ -424,7 +431,7 @@ impl<D: Disk> Log<D> {
         if self.state != LogState::Open {
             return Err(AppendError::Offline);
         }
-        let rolled = self.roll(self.log_end_offset, now_ms);
+        let rolled = self.roll(self.active().end_offset(), now_ms);
         Ok(self.poison_on_error(rolled)?)
     }
 }

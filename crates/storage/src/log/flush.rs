@@ -87,6 +87,8 @@ pub struct Flush<D: Disk> {
     truncation_count: u64,
     change_count: u64,
     now_ms: i64,
+    /// Base offset of the active segment: the indexes of those before it become durable.
+    indexes_end: i64,
     open_files: Vec<NamedFile<D>>,
     directory: Arc<std::path::Path>,
     small_files: Vec<PathBuf>,
@@ -128,7 +130,7 @@ impl<D: Disk> Flush<D> {
 impl<D: Disk> Log<D> {
     /// Whether `flush.messages` or `flush.ms` asks for a flush.
     pub fn is_flush_due(&self, now_ms: i64) -> bool {
-        let unflushed_count = self.log_end_offset - self.recovery_point;
+        let unflushed_count = self.log_end_offset - self.flushed_end_offset;
         let waited_ms = now_ms.saturating_sub(self.last_flush_ms);
         unflushed_count > 0
             && (unflushed_count >= self.config.flush_messages || waited_ms >= self.config.flush_ms)
@@ -137,24 +139,30 @@ impl<D: Disk> Log<D> {
     /// Gathers what has to be synced for everything in the log to be durable.
     pub fn begin_flush(&mut self, now_ms: i64) -> Result<Flush<D>, StorageError> {
         let mut open_files = Vec::new();
-        let is_dirty = self.recovery_point < self.log_end_offset;
-        let first = self.segment_at(self.recovery_point);
         let last = self.segments.len() - 1;
+        let first_dirty = match self.flushed_end_offset < self.active().end_offset() {
+            true => self.segment_at(self.flushed_end_offset),
+            false => self.segments.len(),
+        };
+        let first = first_dirty.min(self.segment_at(self.indexes_flushed_end));
         for (at, segment) in self.segments.iter().enumerate().skip(first) {
-            let name = FileName::new(segment.base_offset(), FileKind::Log);
-            if is_dirty {
+            let base_offset = segment.base_offset();
+            if at >= first_dirty {
+                let name = FileName::new(base_offset, FileKind::Log);
                 open_files.push((name, segment.log_file(&self.files)?.clone()));
             }
-            if at < last {
+            if at < last && base_offset >= self.indexes_flushed_end {
                 open_files.extend(segment.index_files(&self.files)?);
             }
         }
         let mut flush = Flush {
             disk: self.files.disk.clone(),
-            offset: self.log_end_offset,
+            // The log may end above its last batch, after a truncation within one.
+            offset: self.active().end_offset(),
             truncation_count: self.truncation_count,
             change_count: self.unsynced.change_count,
             now_ms,
+            indexes_end: self.active().base_offset(),
             open_files,
             directory: self.files.directory.clone(),
             small_files: Vec::new(),
@@ -193,7 +201,8 @@ impl<D: Disk> Log<D> {
             .retain(|(change, _)| *change > flush.change_count);
         // Offsets below the flushed one may have been given to other records since.
         if flush.truncation_count == self.truncation_count {
-            self.recovery_point = self.recovery_point.max(flush.offset);
+            self.flushed_end_offset = self.flushed_end_offset.max(flush.offset);
+            self.indexes_flushed_end = self.indexes_flushed_end.max(flush.indexes_end);
         }
         self.last_flush_ms = self.last_flush_ms.max(flush.now_ms);
         Ok(())
@@ -223,7 +232,7 @@ impl<D: Disk> Log<D> {
         let files = &self.files;
         let active = self.segments.last_mut().expect("a log has a segment");
         active.seal(files)?;
-        if !self.is_modified {
+        if !self.is_modified && self.unsynced.items.is_empty() {
             return Ok(());
         }
         let newest = self.snapshots.last().copied().unwrap_or(0);
@@ -232,6 +241,8 @@ impl<D: Disk> Log<D> {
         }
         self.unsynced.add_directory();
         self.active().sync_indexes(&self.files)?;
-        self.flush(now_ms)
+        self.flush(now_ms)?;
+        self.is_modified = false;
+        Ok(())
     }
 }

@@ -16,7 +16,7 @@ use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::file_name::{FileKind, FileName};
 use crate::log::read::ReadError;
-use crate::producer_replay::producer_state_at;
+use crate::producer_snapshots::producer_state_at;
 use crate::producer_state::ProducerState;
 use crate::segment::Segment;
 
@@ -73,6 +73,7 @@ impl<D: Disk> Log<D> {
         let old_bytes = active.size_bytes();
         let cut = active.truncate_to(files, offset, now_ms);
         self.size_bytes -= u64::from(old_bytes - active.size_bytes());
+        self.flushed_end_offset = self.flushed_end_offset.min(active.end_offset());
         let base_offset = active.base_offset();
         cut.map_err(|error| {
             ReadError::of(error, || {
@@ -112,14 +113,17 @@ impl<D: Disk> Log<D> {
         self.producer_state = ProducerState::empty(offset);
         self.log_start_offset = offset;
         self.log_end_offset = offset;
-        self.recovery_point = offset;
+        self.flushed_end_offset = offset;
+        self.indexes_flushed_end = offset;
         Ok(())
     }
 
     /// From here on what was flushed says nothing about offsets at `offset` and above.
     fn begin_truncation(&mut self, offset: i64) {
         self.truncation_count += 1;
-        self.recovery_point = self.recovery_point.min(offset);
+        self.flushed_end_offset = self.flushed_end_offset.min(offset);
+        let base_offset = self.segments[self.segment_at(offset)].base_offset();
+        self.indexes_flushed_end = self.indexes_flushed_end.min(base_offset);
         self.is_modified = true;
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use record::BatchError;
 
-use super::{OpenError, RecoveryEvent};
+use super::{OpenError, RecoveryEvent, old_format};
 use crate::checked_batches::{CheckedBatch, CheckedBatches};
 use crate::config::LogConfig;
 use crate::disk::{Disk, DiskFile};
@@ -79,7 +79,7 @@ pub(super) fn check<D: Disk>(
             Err(ScanError::Batch {
                 error: BatchError::LegacyMagic(magic),
                 position,
-            }) => {
+            }) if old_format::is_message(&*file, position, length).context("read", &path)? => {
                 return Err(OpenError::OldFormat {
                     file: path,
                     position,
@@ -97,7 +97,7 @@ pub(super) fn check<D: Disk>(
         let batch = found.batch;
         segment.note(&batch, config.index_interval_bytes);
         segment.write_long_tails(files)?;
-        // Epochs only rise, so a lower one is that of an old segment and known.
+        // Epochs only rise: any other one is that of an old segment, and known.
         if leader_epochs
             .latest()
             .is_none_or(|latest| batch.partition_leader_epoch > latest)

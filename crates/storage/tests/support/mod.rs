@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+pub(crate) mod tested;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,9 +1,10 @@
-//! The producer state at an offset, from the last snapshot before it and the batches in between.
+//! The snapshots of the producer state in a partition's directory: writing one, and the state at
+//! any offset from the last snapshot before it and the batches in between.
 
 use std::collections::BTreeSet;
 
 use crate::checked_batches::CheckedBatches;
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName, PartitionFiles};
 use crate::producer_state::ProducerState;
@@ -13,6 +14,18 @@ use crate::stored_batch::ScanError;
 
 /// Longer than the snapshot of any number of producers: 46 bytes each.
 const SNAPSHOT_LENGTH_MAX: u64 = 1 << 30;
+
+/// Writes the snapshot of `state` at its end offset; durable with the next flush.
+pub(crate) fn write_snapshot<D: Disk>(
+    files: &PartitionFiles<D>,
+    state: &ProducerState,
+) -> Result<FileName, StorageError> {
+    let name = FileName::new(state.end_offset(), FileKind::ProducerSnapshot);
+    let file = files.open(name, OpenMode::Replace)?;
+    let written = file.write_at(&state.to_snapshot(), 0);
+    written.context("write", &files.path(name))?;
+    Ok(name)
+}
 
 /// The state before `offset`, which no segment after `segments` is needed for. Snapshots that are
 /// damaged are removed and reported.
