@@ -287,7 +287,7 @@ impl<D: Disk> Partition<D> {
     pub fn flush_up_to(&self, end_offset: i64, now_ms: i64) -> Result<(), StorageError> {
         let _flushing = self.flushing.lock();
         let mut state = self.state.lock();
-        if state.log.recovery_point() >= end_offset {
+        if state.log.flushed_end_offset() >= end_offset {
             return Ok(());
         }
         let flush = state.log.begin_flush(now_ms)?;
