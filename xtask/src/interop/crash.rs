@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::process::{output_of, run_quietly};
-use super::run::{Run, tail};
+use super::process::tail;
+use super::run::Run;
 use super::server::{Against, Server};
 
 const SUITE: &str = "crash";
@@ -42,7 +42,7 @@ pub(crate) fn run(run: &mut Run) -> Result<()> {
     run.scenario(SUITE, "kill-under-load", |run| {
         let server = under_load(run, 3, |server| server.kill())?;
         server.stop()?;
-        read_disk(run)
+        run.read_disk(SUITE)
     });
     run.scenario(SUITE, "kill-then-kafka-reads", |run| {
         let server = under_load(run, 1, |server| server.kill())?;
@@ -51,7 +51,7 @@ pub(crate) fn run(run: &mut Run) -> Result<()> {
         let kafka = run.start_planned(&plan)?;
         verify(run, &kafka)?;
         kafka.stop()?;
-        read_disk(run)
+        run.read_disk(SUITE)
     });
     Ok(())
 }
@@ -82,17 +82,10 @@ fn under_load(run: &mut Run, rounds: usize, end: fn(Server) -> Result<()>) -> Re
 fn verify(run: &mut Run, server: &Server) -> Result<()> {
     let notes = run.suite_dir(SUITE).join("acknowledged.txt");
     let mut command = run.go()?.command();
-    output_of(
-        command
-            .args(["crash", "verify", &server.bootstrap()])
-            .arg(notes),
-    )?;
-    Ok(())
-}
-
-fn read_disk(run: &mut Run) -> Result<()> {
-    let data = run.suite_dir(SUITE).join("data");
-    run_quietly(run.java()?.command("riverrun.interop.DiskCheck").arg(data))
+    command
+        .args(["crash", "verify", &server.bootstrap()])
+        .arg(notes);
+    run.output(SUITE, &mut command).map(drop)
 }
 
 /// The producing process; dropping it kills it.

@@ -6,7 +6,6 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::process::output_of;
 use super::run::Run;
 
 const SUITE: &str = "cross";
@@ -80,7 +79,7 @@ fn cross(
         "kafka-python" => with_cross(run.python()?.command("kafka_python.py")),
         _ => with_cross(run.go()?.command()),
     };
-    output_of(command.args([action, bootstrap, writer]))
+    run.output(SUITE, command.args([action, bootstrap, writer]))
 }
 
 /// The counts and sums without the topics' names, which differ by writer.

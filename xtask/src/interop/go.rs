@@ -27,7 +27,7 @@ impl Go {
         };
         let mut build = Command::new("go");
         build
-            .args(["build", "-o"])
+            .args(["build", "-buildvcs=false", "-o"])
             .arg(go.program())
             .arg(".")
             .current_dir(source);
@@ -45,7 +45,7 @@ impl Go {
         let binary = self.cache.join("kgo.test");
         let mut build = Command::new("go");
         build
-            .args(["test", "-c", "-o"])
+            .args(["test", "-buildvcs=false", "-c", "-o"])
             .arg(&binary)
             .arg(KGO)
             .current_dir(&self.source);

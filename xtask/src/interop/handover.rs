@@ -3,7 +3,6 @@
 
 use anyhow::{Result, ensure};
 
-use super::process::output_of;
 use super::run::Run;
 use super::server::{Against, Server, ServerPlan};
 
@@ -71,5 +70,6 @@ fn cross(run: &mut Run, action: &str, server: &Server, writer: usize) -> Result<
 }
 
 fn go(run: &mut Run, arguments: &[&str]) -> Result<String> {
-    output_of(run.go()?.command().args(arguments))
+    let mut command = run.go()?.command();
+    run.output(SUITE, command.args(arguments))
 }

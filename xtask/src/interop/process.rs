@@ -1,7 +1,7 @@
 //! Child processes: run to the end with captured output, or watched line by line against a
 //! deadline.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -9,7 +9,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
+
+/// Lines of a log that are shown when its process fails.
+const SHOWN_LOG_LINES: usize = 40;
 
 /// Runs a command to its end; its output shows only in the error of one that fails.
 pub(crate) fn run_quietly(command: &mut Command) -> Result<()> {
@@ -31,6 +34,42 @@ pub(crate) fn output_of(command: &mut Command) -> Result<String> {
         String::from_utf8_lossy(&output.stderr)
     );
     Ok(stdout)
+}
+
+/// Runs a command to its end, at most for `limit`, and returns what it wrote to standard output. Its
+/// standard error is appended to the file `log`, whose end is in the error of one that fails.
+pub(crate) fn output_within(command: &mut Command, log: &Path, limit: Duration) -> Result<String> {
+    let deadline = Instant::now() + limit;
+    let process = Watched::start(command, log)?;
+    let mut output = String::new();
+    let status = loop {
+        match process.next(deadline) {
+            Step::Line(line) => {
+                output.push_str(&line);
+                output.push('\n');
+            }
+            Step::End => break process.finish(deadline)?,
+            Step::TimedOut => break None,
+        }
+    };
+    let name = command.get_program();
+    match status {
+        Some(status) if status.success() => Ok(output),
+        Some(status) => bail!("{name:?} ended with {status}\n{output}{}", tail(log)),
+        None => bail!(
+            "{name:?} is not done after {limit:?}\n{output}{}",
+            tail(log)
+        ),
+    }
+}
+
+/// The last lines of a log, for people.
+pub(crate) fn tail(log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    let shown = &lines[lines.len().saturating_sub(SHOWN_LOG_LINES)..];
+    format!("the end of {}:\n{}\n", log.display(), shown.join("\n"))
 }
 
 /// What a watched process did next.

@@ -52,13 +52,14 @@ pub(crate) fn list(mut command: Command) -> Result<Vec<Scenario>> {
 }
 
 /// Runs `scenarios` one after the other in one process, from the first to the last or to the first
-/// that ends the process. `done` learns each outcome as it comes; returns how many have run.
+/// that ends the process. `done` learns each outcome as it comes and tells whether to go on; returns
+/// how many have run.
 pub(crate) fn run(
     mut command: Command,
     bootstrap: &str,
     dir: &Path,
     scenarios: &[Scenario],
-    done: &mut dyn FnMut(Outcome),
+    done: &mut dyn FnMut(Outcome) -> bool,
 ) -> Result<usize> {
     let files = dir.join("files");
     fs::create_dir_all(&files)?;
@@ -73,12 +74,12 @@ pub(crate) fn run(
         }
         let started = Instant::now();
         let (result, alive) = outcome_of(&program, scenario, started + scenario.limit);
-        done(Outcome {
+        let go_on = done(Outcome {
             name: scenario.name.clone(),
             took: started.elapsed(),
             result,
         });
-        if !alive {
+        if !alive || !go_on {
             return Ok(count + 1);
         }
     }

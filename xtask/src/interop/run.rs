@@ -12,7 +12,7 @@ use super::exceptions::Exceptions;
 use super::go::Go;
 use super::java::Java;
 use super::options::Options;
-use super::process::run_quietly;
+use super::process::{output_within, run_quietly, tail};
 use super::python::Python;
 use super::report::Report;
 use super::server::{Against, Programs, Server, ServerPlan};
@@ -20,8 +20,8 @@ use super::server::{Against, Programs, Server, ServerPlan};
 /// Keeps installed parts between checkouts when it names a folder.
 const CACHE_VARIABLE: &str = "RIVERRUN_INTEROP_CACHE";
 
-/// Lines of a server's log that are shown when it fails.
-const SHOWN_LOG_LINES: usize = 40;
+/// Time for one program that is no list of scenarios.
+const PROGRAM_LIMIT: Duration = Duration::from_secs(120);
 
 /// One run.
 #[derive(Debug)]
@@ -144,7 +144,6 @@ impl Run {
     /// Stops the server as scenario `SUITE/stop`, then has Kafka's DumpLogSegments read every file
     /// it leaves as scenario `SUITE/disk`.
     pub(crate) fn stop_and_read(&mut self, suite: &str, server: Server) -> Result<()> {
-        let data_dir = server.plan().data_dir();
         let log = server.plan().log_path();
         let started = Instant::now();
         let stopped = server.stop().map_err(|error| error.context(tail(&log)));
@@ -155,11 +154,26 @@ impl Run {
             return Ok(());
         }
         let started = Instant::now();
-        let mut command = self.java()?.command("riverrun.interop.DiskCheck");
-        let read = run_quietly(command.arg(&data_dir));
+        let read = self.read_disk(suite);
         self.report
             .outcome(&format!("{suite}/disk"), started.elapsed(), &read);
         Ok(())
+    }
+
+    /// Has Kafka's DumpLogSegments read every file that the suite's stopped server has left.
+    pub(crate) fn read_disk(&mut self, suite: &str) -> Result<()> {
+        let mut command = self.java()?.command("riverrun.interop.DiskCheck");
+        command.arg(self.suite_dir(suite).join("data"));
+        self.output(suite, &mut command).map(drop)
+    }
+
+    /// What a program of the suite writes to standard output; the rest goes to the suite's log.
+    pub(crate) fn output(&self, suite: &str, command: &mut Command) -> Result<String> {
+        output_within(
+            command,
+            &self.suite_dir(suite).join("program.log"),
+            PROGRAM_LIMIT,
+        )
     }
 
     /// Reports `scenario` of `suite` by what `check` returns, unless it is not asked for or
@@ -192,15 +206,6 @@ impl Run {
         let took: Duration = started.elapsed();
         self.report.outcome(&name, took, &outcome);
     }
-}
-
-/// The last lines of a log, for people.
-pub(crate) fn tail(log: &Path) -> String {
-    let text = fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text.lines().collect();
-    let shown = &lines[lines.len().saturating_sub(SHOWN_LOG_LINES)..];
-    format!("the end of {}:\n{}\n", log.display(), shown.join("\n"))
 }
 
 /// Builds the release binary and returns its path.

@@ -3,12 +3,20 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
+use super::process::tail;
 use super::program::{self, Outcome, Scenario};
-use super::run::{Run, tail};
+use super::run::Run;
 use super::server::Server;
 use super::{codec, crash, cross, handover, kgo};
+
+/// A failure that takes this long has waited for the server in vain.
+const SLOW_FAILURE: Duration = Duration::from_secs(15);
+
+/// Such failures of one suite before the rest of it is given up, so that a server that does not
+/// answer is told in minutes.
+const SLOW_FAILURES_MAX: usize = 3;
 
 /// One suite: its name, what it covers and how it runs.
 #[derive(Debug)]
@@ -197,16 +205,23 @@ fn run_program(
         }
     }
     let mut server = run.start(suite, properties)?;
+    let mut slow_failures = 0;
     while !pending.is_empty() {
+        if slow_failures >= SLOW_FAILURES_MAX {
+            let names: Vec<&str> = pending.iter().map(|left| left.name.as_str()).collect();
+            bail!(
+                "{slow_failures} scenarios waited in vain; not run: {}",
+                names.join(" ")
+            );
+        }
         let command = command(run)?;
         let dir = run.suite_dir(suite);
         let report = &mut run.report;
         let mut done = |outcome: Outcome| {
-            report.outcome(
-                &format!("{suite}/{}", outcome.name),
-                outcome.took,
-                &outcome.result,
-            );
+            let name = format!("{suite}/{}", outcome.name);
+            report.outcome(&name, outcome.took, &outcome.result);
+            slow_failures += usize::from(outcome.result.is_err() && outcome.took >= SLOW_FAILURE);
+            slow_failures < SLOW_FAILURES_MAX
         };
         let count = program::run(command, &server.bootstrap(), &dir, &pending, &mut done)?;
         pending.drain(..count);

@@ -24,13 +24,19 @@ import java.util.stream.IntStream;
 public record Cluster(String bootstrap, Path dir) {
     /** An admin client. */
     public Admin admin() {
-        return Admin.create(settings());
+        return Admin.create(
+                settings("default.api.timeout.ms", 20_000, "request.timeout.ms", 15_000));
     }
 
     /** A producer of bytes. */
     public KafkaProducer<byte[], byte[]> producer(Object... settings) {
+        Properties properties = new Properties();
+        properties.put("max.block.ms", "20000");
+        properties.put("request.timeout.ms", "15000");
+        properties.put("delivery.timeout.ms", "30000");
+        properties.putAll(settings(settings));
         return new KafkaProducer<>(
-                settings(settings), new ByteArraySerializer(), new ByteArraySerializer());
+                properties, new ByteArraySerializer(), new ByteArraySerializer());
     }
 
     /** A consumer of bytes that starts at the earliest offset and commits only when told to. */
@@ -38,6 +44,7 @@ public record Cluster(String bootstrap, Path dir) {
         Properties properties = new Properties();
         properties.put("auto.offset.reset", "earliest");
         properties.put("enable.auto.commit", "false");
+        properties.put("default.api.timeout.ms", "20000");
         // A consumer that closes waits for the fetch that is under way.
         properties.put("fetch.max.wait.ms", "100");
         properties.putAll(settings(settings));
