@@ -216,8 +216,8 @@ mod tests {
         let parsed = LeaderEpochs::parse(text.as_bytes()).unwrap();
         assert_eq!(shown(&parsed), "0@0 3@17");
         assert_eq!(parsed.to_text(), text);
+        assert_eq!(shown(&LeaderEpochs::parse(b"").unwrap()), "");
         for damaged in [
-            "",
             "0\n1\n",
             "0\n1\n0\n",
             "0\n2\n1 0\n1 5\n",

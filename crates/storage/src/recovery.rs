@@ -297,6 +297,9 @@ impl<D: Disk> Recovery<'_, D> {
     fn load_leader_epochs(&mut self) -> Result<bool, OpenError> {
         let path = self.files.directory.join(LEADER_EPOCH_CHECKPOINT);
         let reason = match self.files.disk.read(&path, EPOCHS_LENGTH_MAX) {
+            // A file that was never synced is empty after a crash; so is one that Kafka has just
+            // made, for a log that is empty as well.
+            Ok(bytes) if bytes.is_empty() => return Ok(true),
             Ok(bytes) => match LeaderEpochs::parse(&bytes) {
                 Ok(epochs) => {
                     self.recovered.leader_epochs = epochs;
