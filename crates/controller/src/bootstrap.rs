@@ -109,3 +109,6 @@ pub(crate) fn cluster_min_insync_replicas(context: &ControllerContext<'_>) -> Me
         value: Some(own.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -379,3 +379,6 @@ pub fn unregister_broker(
     });
     Ok(Decision::splittable(records, ()))
 }
+
+#[cfg(test)]
+mod tests;

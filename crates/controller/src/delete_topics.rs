@@ -169,3 +169,6 @@ fn refuse_topics_found_twice(results: &mut [DeletedTopic]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,9 +83,8 @@ pub fn balance_leaders(
     count_max: usize,
 ) -> Decision<bool> {
     let elections = Elections::new(image, context);
-    let is_imbalanced = |_: &Topic, partition: &Partition| {
-        partition.has_leader() && partition.leader != partition.preferred_leader()
-    };
+    let is_imbalanced =
+        |_: &Topic, partition: &Partition| partition.leader != partition.preferred_leader();
     elections.hold(ElectionType::Preferred, count_max, &is_imbalanced)
 }
 

@@ -72,3 +72,67 @@ fn internal(name: &str, topic: &InternalTopic, values: &[(&str, &str)]) -> NewTo
         ..NewTopic::of_defaults(name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::create_topics::create_topics;
+    use crate::test_cluster::TestCluster;
+    use expect_test::expect;
+
+    #[test]
+    fn topics_of_first_use_have_kafkas_configurations() {
+        let mut cluster = TestCluster::new(&[
+            ("offsets.topic.num.partitions", "3"),
+            ("offsets.topic.replication.factor", "1"),
+            ("offsets.topic.segment.bytes", "1048577"),
+            ("transaction.state.log.replication.factor", "1"),
+            ("share.coordinator.state.topic.replication.factor", "1"),
+        ])
+        .with_brokers(&[1]);
+        let names = [
+            CONSUMER_OFFSETS,
+            TRANSACTION_STATE,
+            SHARE_GROUP_STATE,
+            "other",
+        ];
+        let topics = names.map(|name| topic_for_first_use(name, &cluster.config));
+        cluster
+            .apply(|image, context, random| create_topics(image, context, &topics, false, random));
+        let mut shown = String::new();
+        for name in names {
+            let topic = cluster.image.topics.by_name(name).unwrap();
+            let count = topic.partition_count();
+            shown += &format!("{name} {count} internal {}\n", is_internal(name));
+            for (key, value) in cluster
+                .image
+                .configs
+                .of_topic(name)
+                .into_iter()
+                .flat_map(|c| c.iter())
+            {
+                shown += &format!("  {key}={value}\n");
+            }
+        }
+        expect![[r#"
+            __consumer_offsets 3 internal true
+              cleanup.policy=compact
+              compression.type=producer
+              segment.bytes=1048577
+            __transaction_state 50 internal true
+              cleanup.policy=compact
+              compression.type=uncompressed
+              min.insync.replicas=2
+              segment.bytes=104857600
+              unclean.leader.election.enable=false
+            __share_group_state 50 internal true
+              cleanup.policy=delete
+              compression.type=producer
+              min.insync.replicas=2
+              retention.ms=-1
+              segment.bytes=104857600
+            other 1 internal false
+        "#]]
+        .assert_eq(&shown);
+    }
+}

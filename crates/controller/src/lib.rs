@@ -51,6 +51,8 @@ pub mod producer_ids;
 
 #[cfg(test)]
 mod test_cluster;
+#[cfg(test)]
+mod tests;
 
 pub use context::{ControllerContext, Random};
 pub use decision::{ApiError, Decision, TopicResult};

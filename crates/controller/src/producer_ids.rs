@@ -42,3 +42,43 @@ pub fn allocate_producer_ids(
     };
     Ok(Decision::atomic(vec![record], block))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_cluster::TestCluster;
+
+    #[test]
+    fn blocks_follow_one_another() {
+        let mut cluster = TestCluster::new(&[]).with_brokers(&[1, 2]);
+        for (broker, first) in [(1, 0), (2, 1000), (1, 2000)] {
+            let epoch = cluster.image.cluster.broker(broker).unwrap().epoch;
+            let decision = allocate_producer_ids(&cluster.image, broker, epoch).unwrap();
+            cluster.replay(&decision.records);
+            assert_eq!(decision.response, ProducerIdBlock { first, count: 1000 });
+            assert_eq!(cluster.image.next_producer_id, first + 1000);
+        }
+    }
+
+    #[test]
+    fn stale_brokers_and_the_last_ids_are_refused() {
+        let mut cluster = TestCluster::new(&[]).with_brokers(&[1]);
+        let epoch = cluster.image.cluster.broker(1).unwrap().epoch;
+        let error_of = |cluster: &TestCluster, id, epoch| {
+            allocate_producer_ids(&cluster.image, id, epoch)
+                .unwrap_err()
+                .code
+        };
+        assert_eq!(
+            error_of(&cluster, 1, epoch - 1),
+            ErrorCode::StaleBrokerEpoch
+        );
+        assert_eq!(error_of(&cluster, 2, epoch), ErrorCode::StaleBrokerEpoch);
+        cluster.replay(&[MetadataRecord::ProducerIds {
+            broker_id: 1,
+            broker_epoch: epoch,
+            next_producer_id: i64::MAX - BLOCK_SIZE + 1,
+        }]);
+        assert_eq!(error_of(&cluster, 1, epoch), ErrorCode::UnknownServerError);
+    }
+}
