@@ -15,6 +15,7 @@ use crate::metadata_log::{AppendMetadataError, MetadataLog};
 use controller::{ControllerContext, Decision, Random};
 use metadata::{MetadataImage, MetadataRecord};
 use model::ErrorCode;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 use tokio::sync::{mpsc, oneshot};
 
@@ -134,7 +135,14 @@ pub(crate) fn start(broker: &Arc<Broker>, log: MetadataLog, jobs: Jobs) -> std::
                 log: log.take().expect("put back after each job"),
                 broker,
             };
-            job(&mut controller);
+            // A decision that panics has broken an invariant: nothing it left can be trusted.
+            let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| job(&mut controller)));
+            if outcome.is_err() {
+                tracing::error!(
+                    "the controller has failed and decides no more; restart the server"
+                );
+                return;
+            }
             log = Some(controller.log);
         }
     };

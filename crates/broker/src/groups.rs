@@ -21,6 +21,7 @@ use replication::{AppendError, Partition};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 
 /// The topic that holds groups and offsets.
@@ -42,6 +43,8 @@ struct LoadBuffers {
 #[derive(Debug)]
 pub(crate) struct Groups {
     config: GroupConfig,
+    /// Where logs are replayed: partitions also come from threads outside the runtime.
+    runtime: Handle,
     shards: RwLock<BTreeMap<i32, Arc<Shard>>>,
     /// Wakes the timer when a deadline may have come nearer.
     deadline_moved: Notify,
@@ -77,9 +80,10 @@ pub(crate) enum Answer<R> {
 }
 
 impl Groups {
-    pub(crate) fn new(config: GroupConfig) -> Self {
+    pub(crate) fn new(config: GroupConfig, runtime: Handle) -> Self {
         Self {
             config,
+            runtime,
             shards: RwLock::default(),
             deadline_moved: Notify::new(),
         }
@@ -93,7 +97,8 @@ impl Groups {
         });
         self.shards.write().insert(index, shard.clone());
         let groups = self.clone();
-        tokio::task::spawn_blocking(move || groups.replay_log(&shard));
+        self.runtime
+            .spawn_blocking(move || groups.replay_log(&shard));
     }
 
     /// The partition was deleted: whoever waits is told to look elsewhere.
@@ -174,7 +179,8 @@ impl Groups {
                 ready.release_all();
             }
             let (groups, shard) = (self.clone(), shard.clone());
-            tokio::task::spawn_blocking(move || groups.replay_log(&shard));
+            self.runtime
+                .spawn_blocking(move || groups.replay_log(&shard));
             return Err(append_error_code(&error));
         }
         for (token, response) in decision.released {

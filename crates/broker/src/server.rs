@@ -26,6 +26,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use storage::RealDisk;
 use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown, write_clean_shutdown};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 /// A server that runs until it is stopped.
@@ -315,7 +316,7 @@ fn new_broker(
         partitions: Partitions::default(),
         removals: Removals::default(),
         controller,
-        groups: Arc::new(Groups::new(group_config(&config))),
+        groups: Arc::new(Groups::new(group_config(&config), Handle::current())),
         fetch_sessions: Mutex::new(FetchSessionCache::new(sessions)),
         producer_ids: tokio::sync::Mutex::new(0..0),
         stop: watch::Sender::new(false),
