@@ -18,9 +18,9 @@ impl AppendError {
             storage::AppendError::Corrupt(_) | storage::AppendError::CorruptChecksum { .. } => {
                 ErrorCode::CorruptMessage
             }
-            storage::AppendError::Empty | storage::AppendError::UnexpectedOffset { .. } => {
-                ErrorCode::InvalidRecord
-            }
+            storage::AppendError::Empty
+            | storage::AppendError::InvalidOffsets
+            | storage::AppendError::UnexpectedOffset { .. } => ErrorCode::InvalidRecord,
             storage::AppendError::MessageTooLarge { .. } => ErrorCode::MessageTooLarge,
             storage::AppendError::RecordListTooLarge { .. } => ErrorCode::RecordListTooLarge,
             storage::AppendError::Producer(error) => match error {

@@ -177,6 +177,12 @@ impl<D: Disk> Segment<D> {
                 return Some((FileKind::TimeIndex, format!("its last entry is {last:?}")));
             }
         }
+        if let Some(last) = self.transaction_index.last()
+            && last.last_offset < self.base_offset
+        {
+            let reason = format!("its last entry is {last:?}");
+            return Some((FileKind::TransactionIndex, reason));
+        }
         None
     }
 

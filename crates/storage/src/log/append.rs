@@ -95,9 +95,12 @@ pub enum AppendError {
         /// Its base offset.
         base_offset: i64,
     },
-    /// There is no batch, or one that ends before it starts.
-    #[error("the batch has no offsets")]
+    /// There is no whole batch to append.
+    #[error("there is no batch")]
     Empty,
+    /// A batch ends before it starts.
+    #[error("the batch has no offsets")]
+    InvalidOffsets,
     /// A batch is larger than the topic allows.
     #[error("the batch has {size_bytes} bytes, more than {max_bytes}")]
     MessageTooLarge {
@@ -178,15 +181,32 @@ impl<D: Disk> Log<D> {
             return Err(AppendError::Offline);
         }
         let mut batches = std::mem::take(&mut self.batches);
-        batches.clear();
-        let appended = self
-            .prepare_as_follower(records, leader_epoch, &mut batches)
-            .and_then(|(length, checked)| {
-                self.append_checked(&records[..length], &batches, checked, now_ms)
-            });
+        let mut rest = records;
+        let mut appended: Option<Appended> = None;
+        // What the leader keeps in one segment may be more than one holds here.
+        let result = loop {
+            batches.clear();
+            let part = self
+                .prepare_as_follower(rest, leader_epoch, &mut batches)
+                .and_then(|(length, checked)| {
+                    let (part, tail) = rest.split_at(length);
+                    rest = tail;
+                    self.append_checked(part, &batches, checked, now_ms)
+                });
+            match (part, appended.as_mut()) {
+                (Ok(part), None) => appended = Some(part),
+                (Ok(part), Some(whole)) => {
+                    whole.last_offset = part.last_offset;
+                    whole.has_rolled |= part.has_rolled;
+                    whole.is_flush_due |= part.is_flush_due;
+                }
+                (Err(AppendError::Empty), Some(whole)) => break Ok(*whole),
+                (Err(error), _) => break Err(error),
+            }
+        };
         batches.shrink_to(8);
         self.batches = batches;
-        appended
+        result
     }
 
     fn prepare_as_leader(
@@ -219,7 +239,7 @@ impl<D: Disk> Log<D> {
             let (batch, _) = RecordBatch::parse(bytes)?;
             let stored = StoredBatch::parse(batch.bytes(), position)?;
             if stored.last_offset < next_offset {
-                return Err(AppendError::Empty);
+                return Err(AppendError::InvalidOffsets);
             }
             let marker = transaction_marker(&batch);
             match self
@@ -259,12 +279,8 @@ impl<D: Disk> Log<D> {
         if !batches.rest().is_empty() {
             return Err(BatchError::Truncated.into());
         }
-        self.check_total_size(records.len())
-    }
-
-    fn check_total_size(&self, size_bytes: usize) -> Result<(), AppendError> {
         let max_bytes = self.config.segment_bytes as usize;
-        match size_bytes {
+        match records.len() {
             0 => Err(AppendError::Empty),
             size_bytes if size_bytes > max_bytes => Err(AppendError::RecordListTooLarge {
                 size_bytes,
@@ -274,7 +290,8 @@ impl<D: Disk> Log<D> {
         }
     }
 
-    /// Checks replicated batches; also returns how many bytes of them are appended.
+    /// Checks replicated batches, as many as fit a segment and at least one; also returns how many
+    /// bytes they have.
     fn prepare_as_follower(
         &self,
         records: &[u8],
@@ -286,7 +303,9 @@ impl<D: Disk> Log<D> {
         let mut length = 0;
         for batch in Batches::new(records) {
             let batch: RecordBatch<'_> = batch?;
-            if batch.partition_leader_epoch() > leader_epoch {
+            let end = length + batch.size_in_bytes();
+            let is_enough = length > 0 && end > self.config.segment_bytes as usize;
+            if batch.partition_leader_epoch() > leader_epoch || is_enough {
                 break;
             }
             let base_offset = batch.base_offset();
@@ -301,17 +320,16 @@ impl<D: Disk> Log<D> {
                 });
             }
             if stored.last_offset < base_offset {
-                return Err(AppendError::Empty);
+                return Err(AppendError::InvalidOffsets);
             }
             let marker = transaction_marker(&batch);
             let rules = AppendRules::REPLICATION;
             self.producer_state
                 .check(&stored, marker, &rules, &mut producers)?;
             next_offset = stored.last_offset + 1;
-            length += batch.size_in_bytes();
+            length = end;
             batches.push(stored);
         }
-        self.check_total_size(length)?;
         let duplicate = None;
         Ok((
             length,

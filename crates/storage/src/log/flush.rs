@@ -130,7 +130,7 @@ impl<D: Disk> Flush<D> {
 impl<D: Disk> Log<D> {
     /// Whether `flush.messages` or `flush.ms` asks for a flush.
     pub fn is_flush_due(&self, now_ms: i64) -> bool {
-        let unflushed_count = self.log_end_offset - self.flushed_end_offset;
+        let unflushed_count = self.active().end_offset() - self.flushed_end_offset;
         let waited_ms = now_ms.saturating_sub(self.last_flush_ms);
         unflushed_count > 0
             && (unflushed_count >= self.config.flush_messages || waited_ms >= self.config.flush_ms)
@@ -217,10 +217,16 @@ impl<D: Disk> Log<D> {
     }
 
     /// Completes and syncs all files, and takes no more appends. When all logs of a directory are
-    /// closed and its checkpoints written, it may bear the mark of an orderly shutdown.
+    /// closed and its checkpoints written, it may bear the mark of an orderly shutdown. A log that
+    /// has failed cannot be closed.
     pub fn close(&mut self, now_ms: i64) -> Result<(), StorageError> {
-        if self.state != LogState::Open {
-            return Ok(());
+        match self.state {
+            LogState::Open => {}
+            LogState::Closed => return Ok(()),
+            LogState::Failed => {
+                let error = io::Error::other("an earlier write has failed");
+                return Err(StorageError::new("close", &self.files.directory, error));
+            }
         }
         let closed = self.complete_files(now_ms);
         self.poison_on_error(closed)?;

@@ -1,6 +1,8 @@
 //! Questions about a log that `ListOffsets`, `OffsetForLeaderEpoch` and fetches of committed
 //! records ask: offsets of times, ends of epochs, aborted transactions.
 
+use std::io;
+
 use record::{Decompressor, RecordBatch};
 
 use super::Log;
@@ -94,11 +96,11 @@ impl<D: Disk> Log<D> {
         &self,
         start_offset: i64,
         end_offset: i64,
-    ) -> Result<Vec<AbortedTransaction>, StorageError> {
+    ) -> Result<Vec<AbortedTransaction>, ReadError> {
         let mut found = Vec::new();
         let mut is_complete = false;
         for segment in self.segments.iter().skip(self.segment_at(start_offset)) {
-            segment.transaction_index.visit_from(
+            let visited = segment.transaction_index.visit_from(
                 &self.files,
                 segment.base_offset(),
                 |transaction| transaction.last_offset < start_offset,
@@ -109,7 +111,8 @@ impl<D: Disk> Log<D> {
                     is_complete = transaction.last_stable_offset >= end_offset;
                     !is_complete
                 },
-            )?;
+            );
+            visited.map_err(unreadable_index)?;
             if is_complete {
                 break;
             }
@@ -155,5 +158,17 @@ impl<D: Disk> Log<D> {
     fn path_of(&self, segment: &Segment<D>) -> std::path::PathBuf {
         self.files
             .path(FileName::new(segment.base_offset(), FileKind::Log))
+    }
+}
+
+/// A file that can be read and makes no sense is no failure of the disk.
+fn unreadable_index(error: StorageError) -> ReadError {
+    match error.source.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => ReadError::Corrupt {
+            file: error.file,
+            position: 0,
+            reason: error.source.to_string(),
+        },
+        _ => ReadError::Storage(error),
     }
 }
