@@ -156,6 +156,14 @@ impl Membership {
         group
     }
 
+    /// Takes over what the record of an empty group says, if nobody is there to know better: of a
+    /// group without members nothing is soft.
+    pub(super) fn adopt_empty(&mut self, value: &GroupMetadataValue<'_>) {
+        if value.members.is_empty() && self.is_void() && self.generation_id < value.generation {
+            *self = Self::restored(value);
+        }
+    }
+
     /// Whether there is neither a member nor one about to join.
     pub(super) fn is_void(&self) -> bool {
         self.members.is_empty() && self.pending_joins.is_empty() && self.state == GroupState::Empty
@@ -374,6 +382,14 @@ impl Membership {
     /// Expects a member that was given an id no longer.
     pub(super) fn forget_pending_join(&mut self, member_id: &str, effects: &mut Effects<'_>) {
         if let Some((id, at_ms)) = self.pending_joins.remove_entry(member_id) {
+            let timer = Timer::Session(Arc::clone(&effects.group_id), id);
+            effects.timers.cancel(at_ms, timer);
+        }
+    }
+
+    /// Expects nobody any longer: the group is about to end.
+    pub(super) fn forget_pending_joins(&mut self, effects: &mut Effects<'_>) {
+        for (id, at_ms) in std::mem::take(&mut self.pending_joins) {
             let timer = Timer::Session(Arc::clone(&effects.group_id), id);
             effects.timers.cancel(at_ms, timer);
         }

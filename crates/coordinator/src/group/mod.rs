@@ -7,6 +7,7 @@
 
 mod config;
 mod effects;
+mod failure;
 mod fuzz;
 #[expect(clippy::module_inception, reason = "its noun is the group")]
 mod group;
@@ -31,6 +32,7 @@ mod timers;
 mod tests;
 
 pub use config::GroupConfig;
+pub use failure::append_error;
 pub use fuzz::fuzz_replay;
 pub use partition::partition_for;
 pub use request::{

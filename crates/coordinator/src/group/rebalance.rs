@@ -259,17 +259,6 @@ impl Membership {
         }
     }
 
-    /// Ends every wait and timer of the group, which has no members.
-    pub(super) fn abandon(&mut self, effects: &mut Effects<'_>) {
-        let pending: Vec<Arc<str>> = self.pending_joins.keys().cloned().collect();
-        for member_id in pending {
-            self.forget_pending_join(&member_id, effects);
-        }
-        self.cancel_join_deadline(effects);
-        self.cancel_sync_deadline(effects);
-        *self = Self::empty(None);
-    }
-
     pub(super) fn enter(&mut self, state: GroupState, effects: &Effects<'_>) {
         self.state = state;
         self.state_timestamp_ms = Some(effects.now_ms);

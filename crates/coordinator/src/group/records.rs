@@ -31,15 +31,22 @@ pub(super) enum GroupRecord<'a> {
         partition: i32,
         offset: Option<CommittedOffset>,
     },
-    /// A classic group, or that it is gone. The bytes are those of a sound value.
+    /// A classic group, or that it is gone.
     Classic {
         group_id: &'a str,
-        value: Option<&'a [u8]>,
+        stored: Option<StoredGroup<'a>>,
     },
     /// Part of a consumer, share or streams group.
     Modern { group_id: &'a str, key_type: i16 },
     /// Written by a later version.
     Unknown,
+}
+
+/// The value of a classic group's record.
+#[derive(Debug, PartialEq)]
+pub(super) struct StoredGroup<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) group: GroupMetadataValue<'a>,
 }
 
 /// Reads a record that stands at `record_offset` of the log.
@@ -67,12 +74,10 @@ pub(super) fn parse<'a>(
         }
         GroupMetadataKey::ID => {
             let key = GroupMetadataKey::read(&mut reader, 0).map_err(ReplayError::Key)?;
-            if let Some(value) = value {
-                parse_group(value).map_err(ReplayError::Value)?;
-            }
+            let stored = |bytes| parse_group(bytes).map(|group| StoredGroup { bytes, group });
             Ok(GroupRecord::Classic {
                 group_id: key.group,
-                value,
+                stored: value.map(stored).transpose().map_err(ReplayError::Value)?,
             })
         }
         3..=8 | 10..=17 | 19..=23 => Ok(GroupRecord::Modern {

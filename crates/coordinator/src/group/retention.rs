@@ -10,7 +10,7 @@ use super::shard::{GroupShard, Outcome};
 use super::timers::Timer;
 use crate::{CoordinatorRecord, Decision};
 use model::ErrorCode;
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 /// From when on the retention of an offset counts.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +58,7 @@ impl GroupShard {
             outcome.records.extend(group.tombstones());
         }
         self.act(group_id, now_ms, outcome, |group, effects| {
-            group.membership.abandon(effects);
+            group.membership.forget_pending_joins(effects);
         });
     }
 
@@ -67,26 +67,9 @@ impl GroupShard {
         let mut outcome = Outcome::default();
         for group in self.groups.values() {
             for topic in topics {
-                let is_of_topic = |offset: &CommittedOffset| {
-                    offset.topic_id.is_zero() || offset.topic_id == topic.topic_id
-                };
-                let committed = group.offsets.committed.of_topic(topic.name);
-                let committed = committed.filter(|(_, offset)| is_of_topic(offset));
-                let mut partitions: Vec<i32> = committed.map(|(partition, _)| partition).collect();
-                let open = group.offsets.open_transactions.of_topic(topic.name);
-                for (partition, producers) in open {
-                    let is_pending = |producer_id: &i64| {
-                        let pending = &self.pending_transactions;
-                        pending
-                            .get(*producer_id, &group.id, topic.name, partition)
-                            .is_some_and(is_of_topic)
-                    };
-                    if !partitions.contains(&partition) && producers.iter().any(is_pending) {
-                        partitions.push(partition);
-                    }
-                }
                 let tombstone =
                     |partition| records::offset_tombstone(&group.id, topic.name, partition);
+                let partitions = self.partitions_of_deleted(group, topic);
                 outcome
                     .records
                     .extend(partitions.into_iter().map(tombstone));
@@ -95,30 +78,45 @@ impl GroupShard {
         outcome.into_split_decision(())
     }
 
+    /// The partitions of a deleted topic that a group, or a transaction for it, has offsets of.
+    fn partitions_of_deleted(&self, group: &Group, topic: &DeletedTopic<'_>) -> BTreeSet<i32> {
+        let is_of_topic = |offset: &CommittedOffset| {
+            offset.topic_id.is_zero() || offset.topic_id == topic.topic_id
+        };
+        let is_pending = |producer_id: i64, partition: i32| {
+            self.pending_transactions
+                .get(producer_id, &group.id, topic.name, partition)
+                .is_some_and(is_of_topic)
+        };
+        let committed = group.offsets.committed.of_topic(topic.name);
+        let open = group.offsets.open_transactions.of_topic(topic.name);
+        committed
+            .filter(|(_, offset)| is_of_topic(offset))
+            .map(|(partition, _)| partition)
+            .chain(
+                open.filter(|(partition, producers)| {
+                    producers
+                        .iter()
+                        .any(|producer_id| is_pending(*producer_id, *partition))
+                })
+                .map(|(partition, _)| partition),
+            )
+            .collect()
+    }
+
     /// Removes offsets that have expired, and groups that are empty and have none left.
     pub(super) fn expire_offsets(&mut self, now_ms: i64, outcome: &mut Outcome) {
         let interval_ms = self.config.offsets_retention_check_interval_ms.max(1);
         self.timers
             .schedule(now_ms.saturating_add(interval_ms), Timer::Retention);
-        let mut ended = Vec::new();
         for group in self.groups.values() {
             let expired = group.expired_offsets(now_ms, self.config.offsets_retention_ms);
-            let expired_count = expired.len();
+            let none_left = expired.len() == group.offsets.committed.len()
+                && group.offsets.open_transactions.is_empty();
             outcome.records.extend(expired);
-            if expired_count == group.offsets.committed.len()
-                && group.offsets.open_transactions.is_empty()
-                && group.ends_without_offsets()
-            {
-                ended.push(Arc::clone(&group.id));
-            }
-        }
-        for group_id in ended {
-            if let Some(group) = self.groups.get(&group_id) {
+            if none_left && group.ends_without_offsets() {
                 outcome.records.extend(group.tombstones());
             }
-            self.act(&group_id, now_ms, outcome, |group, effects| {
-                group.membership.abandon(effects);
-            });
         }
     }
 }

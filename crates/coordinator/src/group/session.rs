@@ -47,7 +47,7 @@ impl GroupShard {
     }
 
     /// Members leave; the reply has a code for each, in the order of the request. An outer error
-    /// is that of the response.
+    /// is that of the whole response.
     pub fn leave_group(
         &mut self,
         request: &LeaveGroup<'_>,
@@ -61,8 +61,8 @@ impl GroupShard {
             .act(request.group_id, now_ms, &mut outcome, |group, effects| {
                 group.membership.leave(&request.members, effects)
             })
-            .ok_or(ErrorCode::UnknownMemberId);
-        outcome.into_decision(reply)
+            .unwrap_or_else(|| vec![ErrorCode::UnknownMemberId; request.members.len()]);
+        outcome.into_decision(Ok(reply))
     }
 }
 

@@ -4,7 +4,8 @@
 //!   records of the log ─> replay … start ┐
 //!   request, now ─> join_group, commit_offsets … ─> Decision ─> append ─> replay ─> answer
 //!   next_deadline ─> expire(now) ────────────────> Decision ─> append ─> replay ─> answer
-//!   not the leader any more, or an append failed ─> unload ─> answers of all parked requests
+//!   the log did not take the records ─> append_failed ─> refusals
+//!   the broker leads the partition no longer ─> unload ─> refusals of all parked requests
 //! ```
 
 use super::GroupConfig;
@@ -47,14 +48,18 @@ pub enum ReplayError {
 /// requests and [`GroupShard::expire`]; at last [`GroupShard::unload`].
 ///
 /// The contract with the shell:
-/// - The records of a decision are appended and replayed before the next call.
+/// - The records of a decision are appended and replayed before the next call. Its parked token is
+///   remembered before its released ones are answered.
 /// - The reply and the released answers of a decision are sent when the high watermark has passed
-///   all that was appended up to the decision, its own records included. Heartbeats and refusals
-///   need not wait.
-/// - When an append fails, the shell answers the request with an error, unloads the shard,
-///   answers what unloading releases, and loads a new one from the log. The answers of the failed
-///   decision are not sent; the tokens that it releases get `NotCoordinator`.
-/// - Dropping the connection of a parked request changes nothing here; its answer is dropped.
+///   all that was appended up to the decision, its own records included; so nobody sees what may
+///   yet be lost. Heartbeats and refusals need not wait.
+/// - When the log does not take the records, none of them is replayed and the decision goes to
+///   [`GroupShard::append_failed`].
+/// - When the broker leads the partition no longer, or the log is damaged, the shell answers all
+///   who wait for the high watermark with `NotCoordinator`, unloads the shard and answers what
+///   that releases. A new leader loads its own from the log.
+/// - After every call [`GroupShard::next_deadline`] may have changed.
+/// - When the connection of a parked request closes, nothing changes here; its answer is dropped.
 #[derive(Debug)]
 pub struct GroupShard {
     pub(super) config: GroupConfig,
@@ -124,11 +129,15 @@ impl GroupShard {
             } => self.remove_offset(group_id, topic, partition),
             GroupRecord::Classic {
                 group_id,
-                value: Some(value),
-            } => self.group_mut(group_id).metadata = Some(value.into()),
+                stored: Some(stored),
+            } => {
+                let group = self.group_mut(group_id);
+                group.metadata = Some(stored.bytes.into());
+                group.membership.adopt_empty(&stored.group);
+            }
             GroupRecord::Classic {
                 group_id,
-                value: None,
+                stored: None,
             } => self.change_existing(group_id, |group| group.metadata = None),
             GroupRecord::Modern { group_id, key_type } => {
                 if value.is_some() {
@@ -289,10 +298,8 @@ impl GroupShard {
             records: &mut outcome.records,
             released: &mut outcome.released,
         };
-        let record_count = effects.records.len();
         let result = action(group, &mut effects);
-        // A record that is on its way will be part of the group.
-        if group.is_void() && outcome.records.len() == record_count {
+        if group.is_void() {
             self.groups.remove(group_id);
         }
         Some(result)

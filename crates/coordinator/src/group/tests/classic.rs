@@ -362,7 +362,7 @@ fn requests_of_strangers_and_of_other_generations_are_refused() {
         sync g x generation=1 member=unknown
           UNKNOWN_MEMBER_ID
         leave g member=unknown
-          all UNKNOWN_MEMBER_ID
+          UNKNOWN_MEMBER_ID
         join g a version=3
           parked
           record: g generation=0 /- leader=- at=0

@@ -6,16 +6,17 @@
 //! that a shard loaded from the log would stand where this one stands.
 
 use super::super::group::Group;
+use super::super::records::{self, GroupRecord};
 use super::super::{
     DeletedTopic, GroupConfig, GroupShard, Heartbeat, JoinGroup, JoinGroupResponse, JoinProtocol,
     LeaveGroup, LeavingMember, ListGroups, OffsetCommit, OffsetCommitPartition, OffsetCommitTopic,
     OffsetDelete, OffsetDeleteTopic, OffsetFetch, OffsetFetchTopic, PartitionErrors, RecordOrigin,
-    SyncAssignment, SyncGroup, SyncGroupResponse, TxnOffsetCommit,
+    SyncAssignment, SyncGroup, SyncGroupResponse, TxnOffsetCommit, append_error,
 };
 use super::text::{join_text, metadata_text, record_text, subscription, sync_text};
 use crate::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
 use model::{ErrorCode, Uuid};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -81,6 +82,10 @@ pub(super) struct Script {
     member_count: usize,
     shown_states: BTreeMap<Arc<str>, (String, i32)>,
     pub(super) generations: BTreeMap<Arc<str>, i32>,
+    /// Whether the log takes no records.
+    is_broken: bool,
+    /// Classic groups whose last record was not taken.
+    pub(super) unsaved: BTreeSet<String>,
 }
 
 /// The words of a command: plain ones and `key=value` ones.
@@ -157,6 +162,8 @@ impl Script {
             member_count: 0,
             shown_states: BTreeMap::new(),
             generations: BTreeMap::new(),
+            is_broken: false,
+            unsaved: BTreeSet::new(),
         }
     }
 
@@ -170,6 +177,7 @@ impl Script {
         match words.plain[0] {
             "config" => self.configure(&words),
             "tick" => self.tick(group_id.parse().expect("milliseconds")),
+            "log" => self.is_broken = words.flag("broken"),
             "reload" => self.reload(),
             "join" => self.join(group_id, client, &words),
             "sync" => self.sync(group_id, client, &words),
@@ -226,6 +234,7 @@ impl Script {
         self.answer(released);
         assert!(self.parked.is_empty(), "unloading answers all");
         self.generations.clear();
+        self.unsaved.clear();
         self.shard = self.loaded();
         self.shard.start(self.now_ms);
     }
@@ -568,6 +577,9 @@ impl Script {
         producer_id: i64,
         answer: impl FnOnce(R) -> Option<Answer>,
     ) {
+        if self.is_broken && !decision.records.is_empty() {
+            return self.take_back(decision);
+        }
         match decision.reply {
             Reply::Now(reply) => {
                 if let Some(answer) = answer(reply) {
@@ -581,10 +593,29 @@ impl Script {
         self.answer(decision.released);
     }
 
+    /// What a broker does when the log does not take the records of a decision.
+    fn take_back<R>(&mut self, decision: Decision<R>) {
+        let is_parked = matches!(decision.reply, Reply::Parked(_));
+        self.line(if is_parked { "parked" } else { "not appended" });
+        for record in &decision.records {
+            if let Ok(GroupRecord::Classic { group_id, .. }) = records::parse(0, &record.key, None)
+            {
+                self.unsaved.insert(group_id.to_owned());
+            }
+        }
+        let error = append_error(ErrorCode::NotEnoughReplicas);
+        let released = self.shard.append_failed(decision, error, self.now_ms);
+        self.answer(released);
+    }
+
     fn append(&mut self, records: Vec<CoordinatorRecord>, producer_id: i64) {
         for record in records {
             let text = record_text(&record);
             self.line(&text);
+            if let Ok(GroupRecord::Classic { group_id, .. }) = records::parse(0, &record.key, None)
+            {
+                self.unsaved.remove(group_id);
+            }
             let origin = RecordOrigin {
                 offset: i64::try_from(self.log.len()).expect("a short log"),
                 producer_id,

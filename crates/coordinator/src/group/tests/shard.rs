@@ -178,3 +178,106 @@ fn modern_groups_are_listed_and_give_way_when_they_are_empty() {
           st classic Empty -
     "#]]);
 }
+
+#[test]
+fn group_whose_assignments_the_log_does_not_take_rebalances() {
+    check(&expect![[r#"
+        config delay=0
+        join g a version=3
+          parked
+          record: g generation=0 /- leader=- at=0
+          g PreparingRebalance 0
+        join g b version=3
+          parked
+        tick 0
+          a: joined a-1 generation=1 consumer/range leader=a-1 members: a-1[t] b-2[t]
+          b: joined b-2 generation=1 consumer/range leader=a-1
+          g CompletingRebalance 1
+        sync g b
+          parked
+        log broken
+        sync g a a=x b=y
+          not appended
+          b: COORDINATOR_NOT_AVAILABLE
+          g PreparingRebalance 1
+        log sound
+        join g a
+          parked
+        join g b
+          joined b-2 generation=2 consumer/range leader=a-1
+          a: joined a-1 generation=2 consumer/range leader=a-1 members: a-1[t] b-2[t]
+          g CompletingRebalance 2
+        sync g a a=x b=y
+          synced consumer/range x
+          record: g generation=2 consumer/range leader=a-1 at=0 a-1=x b-2=y
+          g Stable 2
+    "#]]);
+}
+
+#[test]
+fn requests_are_refused_while_the_log_takes_nothing() {
+    check(&expect![[r#"
+        config delay=0
+        log broken
+        join g a
+          not appended
+          g Empty 0
+        join g a version=3
+          parked
+          g PreparingRebalance 0
+        commit h - t-0=5
+          not appended
+        tick 0
+          a: joined a-2 generation=1 consumer/range leader=a-2 members: a-2[t]
+          g CompletingRebalance 1
+        list
+          g classic CompletingRebalance consumer
+        log sound
+        sync g a member=a-2 generation=1 a-2=x
+          synced consumer/range x
+          record: g generation=1 consumer/range leader=a-2 at=0 a-2=x
+          g Stable 1
+        log broken
+        leave g member=a-2
+          NONE
+          g PreparingRebalance 1
+        reload
+          g Stable 1
+        describe g
+          Stable consumer/range
+          a-2 - a/host [t] -> x
+    "#]]);
+}
+
+#[test]
+fn group_whose_end_the_log_does_not_take_stays_as_it_was() {
+    check(&expect![[r#"
+        config delay=0
+        join g a version=3
+          parked
+          record: g generation=0 /- leader=- at=0
+          g PreparingRebalance 0
+        tick 0
+          a: joined a-1 generation=1 consumer/range leader=a-1 members: a-1[t]
+          g CompletingRebalance 1
+        sync g a a=x
+          synced consumer/range x
+          record: g generation=1 consumer/range leader=a-1 at=0 a-1=x
+          g Stable 1
+        leave g a
+          NONE
+          record: g generation=2 consumer/- leader=- at=0
+          g Empty 2
+        log broken
+        delete-groups g
+          not appended
+        tick 600000
+          not appended
+        list
+          g classic Empty consumer
+        log sound
+        join g b version=3
+          parked
+          g PreparingRebalance 2
+    "#]]);
+}

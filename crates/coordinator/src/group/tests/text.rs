@@ -1,6 +1,6 @@
 //! Answers and records as a script shows them.
 
-use super::super::records::{self, GroupRecord};
+use super::super::records::{self, GroupRecord, StoredGroup};
 use super::super::subscription::subscribed_topics;
 use super::super::{JoinGroupResponse, SyncGroupResponse};
 use crate::CoordinatorRecord;
@@ -101,10 +101,9 @@ pub(super) fn record_text(record: &CoordinatorRecord) -> String {
                 )
             }
         },
-        GroupRecord::Classic { group_id, value } => match value {
+        GroupRecord::Classic { group_id, stored } => match stored {
             None => format!("record: {group_id} gone"),
-            Some(value) => {
-                let group = records::parse_group(value).expect("a sound record");
+            Some(StoredGroup { group, .. }) => {
                 let mut text = format!(
                     "record: {group_id} generation={} {}/{} leader={} at={}",
                     group.generation,
