@@ -32,7 +32,11 @@ impl BrokerEvent {
     fn can_lead(self, image: &MetadataImage, id: BrokerId) -> bool {
         match self {
             Self::Leaves(gone) | Self::MayHaveLostRecords(gone) if gone == id => false,
-            Self::Returns(back) if back == id => true,
+            // Only a new registration ends a controlled shutdown.
+            Self::Returns(back) if back == id => image
+                .cluster
+                .broker(id)
+                .is_some_and(|broker| !broker.is_in_controlled_shutdown),
             _ => image.cluster.is_active(id),
         }
     }

@@ -333,7 +333,11 @@ fn partitions(image: &MetadataImage) -> BTreeMap<(Uuid, i32), &Partition> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig {
+        cases: 96,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn decisions_fit_the_image_and_keep_partitions_sound(

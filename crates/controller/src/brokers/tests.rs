@@ -673,6 +673,37 @@ fn shutdown_gives_leaderships_away() {
 }
 
 #[test]
+fn a_broker_that_shuts_down_leads_nothing_before_it_registers_again() {
+    check(
+        "brokers 1
+         topic t 1
+         fence 1
+         shutdown 1
+         unfence 1
+         register 1
+         unfence 1",
+        expect![[r#"
+            brokers 1
+              broker 1 epoch 1 directories [1, 101]
+            topic t 1
+              t-0 leader 1 epoch 0.0 isr [1]
+            fence 1
+              broker 1 epoch 1 fenced directories [1, 101]
+              t-0 leader -1 epoch 1.1 isr [1]
+            shutdown 1
+              broker 1 epoch 1 fenced shutting down directories [1, 101]
+            unfence 1
+              broker 1 epoch 1 shutting down directories [1, 101]
+            register 1
+              broker 1 epoch 9 fenced directories [1, 101]
+            unfence 1
+              broker 1 epoch 9 directories [1, 101]
+              t-0 leader 1 epoch 2.2 isr [1]
+        "#]],
+    );
+}
+
+#[test]
 fn brokers_are_unregistered() {
     check(
         "elr
