@@ -6,10 +6,9 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::groups::OFFSETS_TOPIC;
 use crate::net::ResponseBuffer;
-use config::server::InternalTopic;
 use controller::create_topics::{CreatedTopic, NewTopic, PartitionAssignment, create_topics};
+use controller::internal_topics::topic_for_first_use;
 use controller::{ApiError, TopicResult};
 use model::{DecodeError, ErrorCode};
 use wire::messages::create_topics_response::{CreatableTopicConfigs, CreatableTopicResult};
@@ -93,30 +92,11 @@ fn described<'t>(name: &'t str, created: &'t CreatedTopic) -> CreatableTopicResu
     }
 }
 
-/// `__consumer_offsets` as its keys in the configuration want it.
-fn offsets_topic(topic: &InternalTopic) -> NewTopic {
-    let set = |name: &str, value: String| (name.to_owned(), Some(value));
-    NewTopic {
-        name: OFFSETS_TOPIC.to_owned(),
-        num_partitions: topic.num_partitions,
-        replication_factor: topic.replication_factor,
-        assignments: Vec::new(),
-        configs: vec![
-            set("cleanup.policy", "compact".to_owned()),
-            set("compression.type", "producer".to_owned()),
-            set("segment.bytes", topic.segment_bytes.to_string()),
-        ],
-    }
-}
-
 impl Broker {
     /// Makes a topic because somebody uses it, with the broker's defaults or, for an internal
     /// topic, its own. The code is what the client is told meanwhile.
     pub(crate) async fn create_missing_topic(&self, name: &str) -> ErrorCode {
-        let topic = match name {
-            OFFSETS_TOPIC => offsets_topic(&self.config.groups.offsets.topic),
-            _ => NewTopic::of_defaults(name),
-        };
+        let topic = topic_for_first_use(name, &self.config);
         let decided = self.controller.decide(move |image, context, random| {
             create_topics(image, context, &[topic], false, random)
         });

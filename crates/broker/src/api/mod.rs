@@ -14,7 +14,9 @@ pub mod served;
 
 mod authorized_operations;
 
+mod alter_configs;
 mod api_versions;
+mod create_partitions;
 mod create_topics;
 mod delete_groups;
 mod delete_records;
@@ -29,6 +31,7 @@ mod describe_topic_partitions;
 mod fetch;
 mod find_coordinator;
 mod heartbeat;
+mod incremental_alter_configs;
 mod init_producer_id;
 mod join_group;
 mod leave_group;
@@ -42,6 +45,7 @@ mod offset_fetch;
 mod offset_for_leader_epoch;
 mod produce;
 mod sync_group;
+mod update_features;
 
 /// What became of a request.
 #[derive(Debug)]
@@ -189,6 +193,12 @@ async fn dispatch(
         ApiKey::DeleteTopics => delete_topics::serve(broker, request, out).await,
         ApiKey::InitProducerId => init_producer_id::serve(broker, request, out).await,
         ApiKey::DescribeQuorum => describe_quorum::serve(broker, request, out).await,
+        ApiKey::CreatePartitions => create_partitions::serve(broker, request, out).await,
+        ApiKey::AlterConfigs => alter_configs::serve(broker, request, out).await,
+        ApiKey::IncrementalAlterConfigs => {
+            incremental_alter_configs::serve(broker, request, out).await
+        }
+        ApiKey::UpdateFeatures => update_features::serve(broker, request, out).await,
         ApiKey::DeleteRecords => delete_records::serve(broker, request, out),
         ApiKey::OffsetForLeaderEpoch => offset_for_leader_epoch::serve(broker, request, out),
         ApiKey::DescribeConfigs => describe_configs::serve(broker, request, out),

@@ -1,0 +1,93 @@
+//! UpdateFeatures: v0–2. Finalized features go to other levels (KIP-584).
+//!
+//! - Version 0 allows a downgrade or not, version 1 tells safe from unsafe ones and can only
+//!   validate (KIP-778), version 2 has one error for the whole request and no results.
+//! - `kraft.version` belongs to the quorum and stays as it is.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::clock::now_ms;
+use crate::net::ResponseBuffer;
+use controller::update_features::{FeatureUpdate, UpgradeType, update_features};
+use controller::{ApiError, Decision};
+use model::{DecodeError, ErrorCode};
+use wire::messages::update_features_response::UpdatableFeatureResult;
+use wire::messages::{UpdateFeaturesRequest, UpdateFeaturesResponse};
+
+pub(crate) async fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: UpdateFeaturesRequest<'_> = request.decode()?;
+    let updates: Vec<FeatureUpdate> = message
+        .feature_updates
+        .iter()
+        .map(|update| FeatureUpdate {
+            feature: update.feature.to_owned(),
+            level: update.max_version_level,
+            upgrade_type: match request.version {
+                0 if update.allow_downgrade => UpgradeType::SafeDowngrade,
+                0 => UpgradeType::Upgrade,
+                _ => UpgradeType::from_id(update.upgrade_type),
+            },
+        })
+        .collect();
+    let result = broker.update_features(updates, message.validate_only).await;
+    let (error, error_message) = match &result {
+        Ok(()) => (ErrorCode::None, None),
+        Err(error) => (error.code, error.message.as_deref()),
+    };
+    let results = message
+        .feature_updates
+        .iter()
+        .map(|update| UpdatableFeatureResult {
+            feature: update.feature,
+            error_code: ErrorCode::None.code(),
+            error_message: None,
+        });
+    let response = UpdateFeaturesResponse {
+        error_code: error.code(),
+        error_message,
+        results: match error {
+            ErrorCode::None if request.version < 2 => results.collect(),
+            _ => Vec::new().into(),
+        },
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+impl Broker {
+    async fn update_features(
+        &self,
+        updates: Vec<FeatureUpdate>,
+        validate_only: bool,
+    ) -> Result<(), ApiError> {
+        let quorum = self
+            .controller
+            .run(|controller| controller.log.describe_quorum(now_ms()));
+        let kraft_version = quorum
+            .await
+            .map_err(ApiError::with_default_message)?
+            .kraft_version;
+        let decided = self.controller.decide(move |image, context, _| {
+            match update_features(image, context, kraft_version, &updates, validate_only) {
+                Ok(Decision { response, .. }) if response.kraft_version.is_some() => {
+                    let words = "kraft.version cannot be changed: the quorum has one fixed voter.";
+                    Decision::unchanged(Err(ApiError::new(ErrorCode::InvalidUpdateVersion, words)))
+                }
+                Ok(Decision {
+                    records, is_atomic, ..
+                }) => Decision {
+                    records,
+                    is_atomic,
+                    response: Ok(()),
+                },
+                Err(error) => Decision::unchanged(Err(error)),
+            }
+        });
+        decided.await.map_err(ApiError::with_default_message)?
+    }
+}
