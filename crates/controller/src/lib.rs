@@ -17,7 +17,8 @@
 //! Reading order: `decision`, `context`, `features`, `bootstrap`, `update_features`; topics:
 //! `topic_name`, `placement`, `assignment`, `create_topics`, `create_partitions`,
 //! `delete_topics`, `internal_topics`, `alter_configs`; brokers: `topic_values`, `partition_update`, `elections`,
-//! `brokers`, `directories`, `elect_leaders`, `producer_ids`.
+//! `brokers`, `controllers`, `directories`, `elect_leaders`,
+//! `producer_ids`.
 
 #![forbid(unsafe_code)]
 
@@ -45,6 +46,7 @@ mod partition_update;
 mod topic_values;
 
 pub mod brokers;
+pub mod controllers;
 pub mod directories;
 pub mod elect_leaders;
 pub mod producer_ids;

@@ -32,7 +32,8 @@ pub(crate) enum PlacementError {
     #[error("All brokers are currently fenced, or have all their log directories cordoned.")]
     NoActiveBroker,
     #[error(
-        "The target replication factor of {wanted} cannot be reached because only {brokers} broker(s) are registered or some brokers have all their log directories cordoned."
+        "The target replication factor of {wanted} cannot be reached because only {brokers} \
+         broker(s) are registered or some brokers have all their log directories cordoned."
     )]
     TooFewBrokers { wanted: i16, brokers: usize },
 }

@@ -108,6 +108,31 @@ impl TestCluster {
     }
 }
 
+/// `text` with its long lines broken between words, so that snapshots fit on the page.
+pub(crate) fn wrapped(text: &str) -> String {
+    const COLUMNS_MAX: usize = 90;
+    let mut out = String::new();
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        out += line.get(..indent).unwrap_or_default();
+        let mut column = indent;
+        for (index, word) in line.trim_start().split(' ').enumerate() {
+            let is_full = column + 1 + word.len() > COLUMNS_MAX && index > 0;
+            if is_full {
+                out += &format!("\n{:indent$}    ", "");
+                column = indent + 4;
+            } else if index > 0 {
+                out.push(' ');
+                column += 1;
+            }
+            out += word;
+            column += word.len();
+        }
+        out.push('\n');
+    }
+    out
+}
+
 /// Bytes that are never the same twice and the same in every run.
 pub(crate) fn counting_random(drawn: &mut u64) -> impl FnMut() -> [u8; 16] {
     move || {

@@ -21,12 +21,14 @@ pub enum InvalidTopicName {
     Dots(String),
     /// The name is longer than [`LENGTH_MAX`].
     #[error(
-        "Topic name is invalid: the length of '{0}' is longer than the max allowed length {LENGTH_MAX}"
+        "Topic name is invalid: the length of '{0}' is longer than the max allowed length \
+         {LENGTH_MAX}"
     )]
     TooLong(String),
     /// There is a character that no name has.
     #[error(
-        "Topic name is invalid: '{0}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+        "Topic name is invalid: '{0}' contains one or more characters other than ASCII \
+         alphanumerics, '.', '_' and '-'"
     )]
     IllegalCharacter(String),
 }
@@ -88,14 +90,16 @@ mod tests {
         check(
             &long,
             &format!(
-                "Topic name is invalid: the length of '{long}' is longer than the max allowed length 249"
+                "Topic name is invalid: the length of '{long}' is longer than the max allowed \
+                 length 249"
             ),
         );
         for name in ["a b", "a/b", "é", "a:", "a\0"] {
             check(
                 name,
                 &format!(
-                    "Topic name is invalid: '{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+                    "Topic name is invalid: '{name}' contains one or more characters other than \
+                     ASCII alphanumerics, '.', '_' and '-'"
                 ),
             );
         }

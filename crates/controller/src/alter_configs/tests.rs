@@ -1,6 +1,6 @@
 use super::*;
 use crate::create_topics::{NewTopic, create_topics};
-use crate::test_cluster::TestCluster;
+use crate::test_cluster::{TestCluster, wrapped};
 use expect_test::{Expect, expect};
 
 /// A cluster with broker 1, which decides, and the topics `a` and `b`.
@@ -101,7 +101,7 @@ fn alter_on(cluster: &mut TestCluster, script: &str) -> String {
 
 #[expect(clippy::needless_pass_by_value, reason = "reads as a table")]
 fn check(script: &str, expect: Expect) {
-    expect.assert_eq(&alter_on(&mut cluster(), script));
+    expect.assert_eq(&wrapped(&alter_on(&mut cluster(), script)));
 }
 
 #[test]
@@ -147,7 +147,8 @@ fn resources_are_named_right_and_once() {
          unknown:1 kafka=INFO",
         expect![[r#"
             : 42 Default topic resources are not allowed.
-            b/c: 17 Topic name is invalid: 'b/c' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'
+            b/c: 17 Topic name is invalid: 'b/c' contains one or more characters other than ASCII
+                alphanumerics, '.', '_' and '-'
             nosuch: 3 The topic 'nosuch' does not exist.
             nosuch2: 40 Invalid value x for configuration retention.ms: Not a number of type LONG
             a: 42 Each resource must appear at most once.
@@ -216,7 +217,7 @@ fn only_differences_are_written_but_of_brokers() {
         1: ok
           Broker 1 message.max.bytes = None
     "#]]
-    .assert_eq(&shown);
+    .assert_eq(&wrapped(&shown));
 }
 
 #[test]
@@ -273,7 +274,7 @@ fn min_insync_replicas_start_eligible_replicas_over() {
         1: 40 Broker-level min.insync.replicas cannot be altered while ELR is enabled.
         1: 40 Broker-level min.insync.replicas cannot be altered while ELR is enabled.
     "#]]
-    .assert_eq(&shown);
+    .assert_eq(&wrapped(&shown));
 }
 
 #[test]
@@ -289,8 +290,10 @@ fn directories_are_cordoned_from_a_metadata_version_on() {
     expect![[r#"
         1: ok
           Broker 1 cordoned.log.dirs = Some("/x")
-        1: 40 The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= 4.3-IV0
-    "#]].assert_eq(&shown);
+        1: 40 The cordoned.log.dirs configuration value cannot be set because it requires
+            metadata.version >= 4.3-IV0
+    "#]]
+    .assert_eq(&wrapped(&shown));
 }
 
 #[test]

@@ -2,7 +2,7 @@ use super::*;
 use crate::create_topics::{NewTopic, PartitionAssignment, create_topics};
 use crate::directories::{DirectoryAssignment, assign_replicas_to_directories, change_directories};
 use crate::elect_leaders::{ElectionType, balance_leaders, elect_leaders, elect_unclean_leaders};
-use crate::test_cluster::{TestCluster, directory};
+use crate::test_cluster::{TestCluster, directory, wrapped};
 use expect_test::{Expect, expect};
 use metadata::{ConfigResource, LeaderRecoveryState, PartitionChange};
 use model::TopicPartition;
@@ -21,7 +21,7 @@ fn check(script: &str, expect: Expect) {
         shown += &format!("{line}{}\n", step(&mut cluster, line));
         shown += &changes(&before, &cluster.image);
     }
-    expect.assert_eq(&shown);
+    expect.assert_eq(&wrapped(&shown));
 }
 
 fn step(cluster: &mut TestCluster, line: &str) -> String {
@@ -750,7 +750,9 @@ fn the_same_incarnation_keeps_its_epoch() {
             topic t 1
               t-0 leader 1 epoch 0.0 isr [1]
             register 1 again live
-            register 1 live -> DUPLICATE_BROKER_REGISTRATION: Another broker is registered with that broker id. If the broker was recently restarted this should self-resolve once the heartbeat manager expires the broker's session.
+            register 1 live -> DUPLICATE_BROKER_REGISTRATION: Another broker is registered with that
+                broker id. If the broker was recently restarted this should self-resolve once the
+                heartbeat manager expires the broker's session.
             register 1
               broker 1 epoch 6 fenced directories [1, 101]
               t-0 leader -1 epoch 1.1 isr [1]
@@ -891,8 +893,14 @@ fn registrations_are_checked() {
         INVALID_REGISTRATION: Broker 2 is already registered with directory AAAAAAAAAAAAAAAAAAAD6g
         BROKER_ID_NOT_REGISTERED: Controller does not support registering ZK brokers.
         INVALID_REGISTRATION: Request features do not contain 'metadata.version'
-        UNSUPPORTED_VERSION: Unable to register because the broker does not support finalized version 30 of metadata.version. The broker wants a version between 7 and 29, inclusive.
-        UNSUPPORTED_VERSION: Unable to register because the broker does not support finalized version 1 of eligible.leader.replicas.version. The broker wants a version between 0 and 0, inclusive.
-        UNSUPPORTED_VERSION: Unable to register because the broker does not support finalized version 0 of other. The broker wants a version between 1 and 2, inclusive.
-    "#]].assert_eq(&shown);
+        UNSUPPORTED_VERSION: Unable to register because the broker does not support finalized
+            version 30 of metadata.version. The broker wants a version between 7 and 29,
+            inclusive.
+        UNSUPPORTED_VERSION: Unable to register because the broker does not support finalized
+            version 1 of eligible.leader.replicas.version. The broker wants a version between 0
+            and 0, inclusive.
+        UNSUPPORTED_VERSION: Unable to register because the broker does not support finalized
+            version 0 of other. The broker wants a version between 1 and 2, inclusive.
+    "#]]
+    .assert_eq(&wrapped(&shown));
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::create_topics::{NewTopic, create_topics};
-use crate::test_cluster::TestCluster;
+use crate::test_cluster::{TestCluster, wrapped};
 use expect_test::{Expect, expect};
 
 /// A cluster of three brokers and the topic `a` with two partitions of two replicas.
@@ -64,7 +64,7 @@ fn check_on(cluster: &mut TestCluster, script: &str, expect: &Expect) {
         let (replicas, isr) = (&partition.replicas, &partition.isr);
         shown += &format!("  {id} {replicas:?} isr {isr:?}\n");
     }
-    expect.assert_eq(&shown);
+    expect.assert_eq(&wrapped(&shown));
 }
 
 /// Scripts that are refused, each over the same cluster.
@@ -77,7 +77,7 @@ fn check_refused(scripts: &[&str], expect: Expect) {
         shown += &results_of(&mut cluster, script);
         assert_eq!(cluster.image.topics, before);
     }
-    expect.assert_eq(&shown);
+    expect.assert_eq(&wrapped(&shown));
 }
 
 #[test]
@@ -144,8 +144,10 @@ fn assignments_are_checked() {
             a: 39 The manual partition assignment includes an empty replica list.
             a: 39 The manual partition assignment includes the broker 1 more than once.
             a: 39 The manual partition assignment includes broker 9, but no such broker is registered.
-            a: 39 The manual partition assignment includes a partition with 1 replica(s), but this is not consistent with previous partitions, which have 2 replica(s).
-            a: 39 The manual partition assignment includes a partition with 3 replica(s), but this is not consistent with previous partitions, which have 2 replica(s).
+            a: 39 The manual partition assignment includes a partition with 1 replica(s), but this is
+                not consistent with previous partitions, which have 2 replica(s).
+            a: 39 The manual partition assignment includes a partition with 3 replica(s), but this is
+                not consistent with previous partitions, which have 2 replica(s).
         "#]],
     );
 }
@@ -175,9 +177,10 @@ fn new_partitions_are_led_by_active_brokers() {
         &mut cluster,
         "a 4 2,1",
         &expect![[r#"
-        a: 39 All brokers specified in the manual partition assignment for partition 3 are fenced or in controlled shutdown.
-          2 [2, 1] isr [1]
-    "#]],
+            a: 39 All brokers specified in the manual partition assignment for partition 3 are fenced
+                or in controlled shutdown.
+              2 [2, 1] isr [1]
+        "#]],
     );
     cluster.change_broker(3, |broker| broker.is_fenced = true);
     check_on(

@@ -1,5 +1,5 @@
 use super::*;
-use crate::test_cluster::TestCluster;
+use crate::test_cluster::{TestCluster, wrapped};
 use expect_test::{Expect, expect};
 
 /// `name partitions replication [index=b,b]... [key=value]...`, one topic a line; `-` for -1.
@@ -80,7 +80,7 @@ fn check_on(cluster: &mut TestCluster, script: &str, expect: &Expect) {
     let topics = parse(script);
     let results = cluster
         .apply(|image, context, random| create_topics(image, context, &topics, false, random));
-    expect.assert_eq(&render(cluster, &results));
+    expect.assert_eq(&wrapped(&render(cluster, &results)));
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "reads as a table")]
@@ -145,10 +145,12 @@ fn names_are_checked() {
             a.b: 36 Topic 'a.b' already exists.
             a_b: 17 Topic 'a_b' collides with existing topic: a.b
             x.y: 17 Topic 'x.y' collides with existing topic: x_y
-            x:.y: 17 Topic name is invalid: 'x:.y' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'
+            x:.y: 17 Topic name is invalid: 'x:.y' contains one or more characters other than ASCII
+                alphanumerics, '.', '_' and '-'
             : 17 Topic name is invalid: the empty string is not allowed
             .: 17 Topic name is invalid: '.' is not allowed
-            b/c: 17 Topic name is invalid: 'b/c' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'
+            b/c: 17 Topic name is invalid: 'b/c' contains one or more characters other than ASCII
+                alphanumerics, '.', '_' and '-'
             other.one: 1 partitions, 1 replicas
               0: [1] isr [1] leader 1
             other_one: 1 partitions, 1 replicas
@@ -173,8 +175,12 @@ fn counts_are_checked() {
             b: 37 Number of partitions was set to an invalid non-positive value.
             c: 38 Replication factor must be larger than 0, or -1 to use the default value.
             d: 38 Replication factor must be larger than 0, or -1 to use the default value.
-            e: 38 Unable to replicate the partition 4 time(s): The target replication factor of 4 cannot be reached because only 3 broker(s) are registered or some brokers have all their log directories cordoned.
-            f: 38 Unable to replicate the partition 32767 time(s): The target replication factor of 32767 cannot be reached because only 3 broker(s) are registered or some brokers have all their log directories cordoned.
+            e: 38 Unable to replicate the partition 4 time(s): The target replication factor of 4
+                cannot be reached because only 3 broker(s) are registered or some brokers have all
+                their log directories cordoned.
+            f: 38 Unable to replicate the partition 32767 time(s): The target replication factor of
+                32767 cannot be reached because only 3 broker(s) are registered or some brokers have
+                all their log directories cordoned.
         "#]],
     );
 }
@@ -194,10 +200,12 @@ fn assignments_are_checked() {
          j - - 0=1 -1=1",
         expect![[r#"
             a: 42 A manual partition assignment was specified, but numPartitions was not set to -1.
-            b: 42 A manual partition assignment was specified, but replication factor was not set to -1.
+            b: 42 A manual partition assignment was specified, but replication factor was not set to
+                -1.
             c: 39 The manual partition assignment includes an empty replica list.
             d: 39 The manual partition assignment includes the broker 1 more than once.
-            e: 39 The manual partition assignment includes a partition with 2 replica(s), but this is not consistent with previous partitions, which have 1 replica(s).
+            e: 39 The manual partition assignment includes a partition with 2 replica(s), but this is
+                not consistent with previous partitions, which have 1 replica(s).
             f: 39 The manual partition assignment includes broker 7, but no such broker is registered.
             g: 39 Found multiple manual partition assignments for partition 0
             h: 39 partitions should be a consecutive 0-based integer sequence
@@ -236,8 +244,10 @@ fn configurations_are_checked() {
     let results = cluster
         .apply(|image, context, random| create_topics(image, context, &[topic], false, random));
     expect![[r#"
-        big: 40 The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes.
-    "#]].assert_eq(&render(&cluster, &results));
+        big: 40 The configuration value cannot be added because it exceeds the maximum value size
+            of 32767 bytes.
+    "#]]
+    .assert_eq(&wrapped(&render(&cluster, &results)));
 }
 
 #[test]
@@ -254,7 +264,8 @@ fn only_active_brokers_are_in_sync() {
             b: 42 A manual partition assignment was specified, but numPartitions was not set to -1.
             c: 1 partitions, 2 replicas
               0: [2, 1] isr [1] leader 1
-            d: 39 All brokers specified in the manual partition assignment for partition 0 are fenced or in controlled shutdown.
+            d: 39 All brokers specified in the manual partition assignment for partition 0 are fenced
+                or in controlled shutdown.
         "#]],
     );
     cluster.change_broker(1, |broker| broker.is_in_controlled_shutdown = true);
@@ -262,18 +273,21 @@ fn only_active_brokers_are_in_sync() {
         &mut cluster,
         "e 1 3\nf 1 2",
         &expect![[r#"
-        e: 38 Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached because only 2 broker(s) are registered or some brokers have all their log directories cordoned.
-        f: 1 partitions, 2 replicas
-          0: [3, 2] isr [3] leader 3
-    "#]],
+            e: 38 Unable to replicate the partition 3 time(s): The target replication factor of 3
+                cannot be reached because only 2 broker(s) are registered or some brokers have all
+                their log directories cordoned.
+            f: 1 partitions, 2 replicas
+              0: [3, 2] isr [3] leader 3
+        "#]],
     );
     cluster.change_broker(3, |broker| broker.is_fenced = true);
     check_on(
         &mut cluster,
         "g 1 1",
         &expect![[r#"
-        g: 38 Unable to replicate the partition 1 time(s): All brokers are currently fenced, or have all their log directories cordoned.
-    "#]],
+            g: 38 Unable to replicate the partition 1 time(s): All brokers are currently fenced, or
+                have all their log directories cordoned.
+        "#]],
     );
     cluster.change_broker(3, |broker| {
         broker.is_fenced = false;
@@ -283,9 +297,11 @@ fn only_active_brokers_are_in_sync() {
         &mut cluster,
         "h 1 1\ni 1 2",
         &expect![[r#"
-        h: 38 Unable to replicate the partition 1 time(s): All brokers are currently fenced, or have all their log directories cordoned.
-        i: 38 Unable to replicate the partition 2 time(s): All brokers are currently fenced, or have all their log directories cordoned.
-    "#]],
+            h: 38 Unable to replicate the partition 1 time(s): All brokers are currently fenced, or
+                have all their log directories cordoned.
+            i: 38 Unable to replicate the partition 2 time(s): All brokers are currently fenced, or
+                have all their log directories cordoned.
+        "#]],
     );
 }
 
@@ -296,9 +312,10 @@ fn no_brokers_no_topics() {
         &mut cluster,
         "a 1 1\nb - - 0=1",
         &expect![[r#"
-        a: 38 Unable to replicate the partition 1 time(s): All brokers are currently fenced, or have all their log directories cordoned.
-        b: 39 The manual partition assignment includes broker 1, but no such broker is registered.
-    "#]],
+            a: 38 Unable to replicate the partition 1 time(s): All brokers are currently fenced, or
+                have all their log directories cordoned.
+            b: 39 The manual partition assignment includes broker 1, but no such broker is registered.
+        "#]],
     );
 }
 
@@ -356,8 +373,9 @@ fn the_answer_tells_where_values_come_from() {
     expect![[r#"
         min.insync.replicas=Some("1") DynamicDefaultBroker
         retention.bytes=Some("7") Topic
-        retention.ms=Some("7200000") StaticBroker"#]]
-    .assert_eq(&shown.join("\n"));
+        retention.ms=Some("7200000") StaticBroker
+    "#]]
+    .assert_eq(&wrapped(&shown.join("\n")));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::create_topics::{NewTopic, create_topics};
-use crate::test_cluster::TestCluster;
+use crate::test_cluster::{TestCluster, wrapped};
 use expect_test::{Expect, expect};
 use metadata::ConfigResource;
 
@@ -88,7 +88,7 @@ fn delete(cluster: &mut TestCluster, script: &str, access: &dyn Fn(&str) -> Topi
 #[expect(clippy::needless_pass_by_value, reason = "reads as a table")]
 fn check(script: &str, expect: Expect) {
     let shown = delete(&mut cluster(&[]), script, &|_| TopicAccess::Delete);
-    expect.assert_eq(&shown);
+    expect.assert_eq(&wrapped(&shown));
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn what_a_client_may_not_see_stays_unseen() {
         nosuch id -: 29 Topic authorization failed.
         left ["b", "c"]
     "#]]
-    .assert_eq(&shown);
+    .assert_eq(&wrapped(&shown));
     let shown = delete(&mut cluster(&[]), "#a #b #c #nosuch", &access);
     expect![[r#"
         a id a: deleted
@@ -166,7 +166,7 @@ fn what_a_client_may_not_see_stays_unseen() {
         - id -: 100 This server does not host this topic ID.
         left ["b", "c"]
     "#]]
-    .assert_eq(&shown);
+    .assert_eq(&wrapped(&shown));
 }
 
 #[test]
@@ -179,5 +179,5 @@ fn deletion_may_be_disabled() {
         - id b: 73 null
         left ["a", "b", "c"]
     "#]]
-    .assert_eq(&shown);
+    .assert_eq(&wrapped(&shown));
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::test_cluster::TestCluster;
+use crate::test_cluster::{TestCluster, wrapped};
 use expect_test::{Expect, expect};
 
 fn parse(script: &str) -> Vec<FeatureUpdate> {
@@ -40,7 +40,7 @@ fn check(scripts: &[&str], expect: Expect) {
         let mut cluster = TestCluster::new(&[]).with_brokers(&[1, 2]);
         update(&mut cluster, script)
     });
-    expect.assert_eq(&shown.collect::<String>());
+    expect.assert_eq(&wrapped(&shown.collect::<String>()));
 }
 
 #[test]
@@ -69,26 +69,47 @@ fn levels_are_checked_in_kafkas_words() {
             "eligible.leader.replicas.version 1 1; nosuch 1 1",
         ],
         expect![[r#"
-            metadata.version 31 1: Invalid update version 31 for feature metadata.version. Local controller 1 only supports versions 7-30
-            metadata.version 6 3: Invalid update version 6 for feature metadata.version. Local controller 1 only supports versions 7-30
-            metadata.version -1 1: Invalid update version -1 for feature metadata.version. A feature version cannot be less than 0.
-            metadata.version 29 1: Invalid update version 29 for feature metadata.version. Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade.
-            metadata.version 29 2: Unsupported metadata.version downgrade from 30 to 29. Refusing to perform the requested downgrade because it might delete metadata information.
-            metadata.version 29 3: Unsupported metadata.version downgrade from 30 to 29. Unsafe metadata downgrade is not supported in this version.
-            metadata.version 30 1: 1 records, {"metadata.version": 30} UpdatedFeatures { kraft_version: None }
-            metadata.version 30 2: 1 records, {"metadata.version": 30} UpdatedFeatures { kraft_version: None }
-            metadata.version 30 0: Invalid update version 30 for feature metadata.version. The controller does not support the given upgrade type.
-            nosuch 1 1: Invalid update version 1 for feature nosuch. Local controller 1 does not support this feature.
+            metadata.version 31 1: Invalid update version 31 for feature metadata.version. Local
+                controller 1 only supports versions 7-30
+            metadata.version 6 3: Invalid update version 6 for feature metadata.version. Local
+                controller 1 only supports versions 7-30
+            metadata.version -1 1: Invalid update version -1 for feature metadata.version. A feature
+                version cannot be less than 0.
+            metadata.version 29 1: Invalid update version 29 for feature metadata.version. Can't
+                downgrade the version of this feature without setting the upgrade type to either safe
+                or unsafe downgrade.
+            metadata.version 29 2: Unsupported metadata.version downgrade from 30 to 29. Refusing to
+                perform the requested downgrade because it might delete metadata information.
+            metadata.version 29 3: Unsupported metadata.version downgrade from 30 to 29. Unsafe
+                metadata downgrade is not supported in this version.
+            metadata.version 30 1: 1 records, {"metadata.version": 30} UpdatedFeatures {
+                kraft_version: None }
+            metadata.version 30 2: 1 records, {"metadata.version": 30} UpdatedFeatures {
+                kraft_version: None }
+            metadata.version 30 0: Invalid update version 30 for feature metadata.version. The
+                controller does not support the given upgrade type.
+            nosuch 1 1: Invalid update version 1 for feature nosuch. Local controller 1 does not
+                support this feature.
             nosuch 0 1: Invalid update version 0 for feature nosuch. Feature nosuch not found.
-            kraft.version 2 1: Invalid update version 2 for feature kraft.version. Local controller 1 only supports versions 0-1
-            kraft.version 0 2: 0 records, {"metadata.version": 30} UpdatedFeatures { kraft_version: None }
-            kraft.version 0 1: 1 records, {"metadata.version": 30} UpdatedFeatures { kraft_version: None }
-            kraft.version 1 1: 1 records, {"metadata.version": 30} UpdatedFeatures { kraft_version: Some(1) }
-            group.version 1 1: Invalid update version 1 for feature group.version. Local controller 1 does not support this feature.
-            eligible.leader.replicas.version 1 2: Invalid update version 1 for feature eligible.leader.replicas.version. Can't downgrade to a newer version.
-            eligible.leader.replicas.version 1 1: 2 records, {"eligible.leader.replicas.version": 1, "metadata.version": 30} UpdatedFeatures { kraft_version: None }
-            eligible.leader.replicas.version 0 2; eligible.leader.replicas.version 1 1: 2 records, {"eligible.leader.replicas.version": 1, "metadata.version": 30} UpdatedFeatures { kraft_version: None }
-            eligible.leader.replicas.version 1 1; nosuch 1 1: Invalid update version 1 for feature nosuch. Local controller 1 does not support this feature.
+            kraft.version 2 1: Invalid update version 2 for feature kraft.version. Local controller 1
+                only supports versions 0-1
+            kraft.version 0 2: 0 records, {"metadata.version": 30} UpdatedFeatures { kraft_version:
+                None }
+            kraft.version 0 1: 1 records, {"metadata.version": 30} UpdatedFeatures { kraft_version:
+                None }
+            kraft.version 1 1: 1 records, {"metadata.version": 30} UpdatedFeatures { kraft_version:
+                Some(1) }
+            group.version 1 1: Invalid update version 1 for feature group.version. Local controller 1
+                does not support this feature.
+            eligible.leader.replicas.version 1 2: Invalid update version 1 for feature
+                eligible.leader.replicas.version. Can't downgrade to a newer version.
+            eligible.leader.replicas.version 1 1: 2 records, {"eligible.leader.replicas.version": 1,
+                "metadata.version": 30} UpdatedFeatures { kraft_version: None }
+            eligible.leader.replicas.version 0 2; eligible.leader.replicas.version 1 1: 2 records,
+                {"eligible.leader.replicas.version": 1, "metadata.version": 30} UpdatedFeatures {
+                kraft_version: None }
+            eligible.leader.replicas.version 1 1; nosuch 1 1: Invalid update version 1 for feature
+                nosuch. Local controller 1 does not support this feature.
         "#]],
     );
 }
@@ -101,16 +122,20 @@ fn every_node_must_support_the_level() {
     });
     let enable = "eligible.leader.replicas.version 1 1";
     expect![[r#"
-        eligible.leader.replicas.version 1 1: Invalid update version 1 for feature eligible.leader.replicas.version. Broker 2 does not support this feature.
-    "#]].assert_eq(&update(&mut cluster, enable));
+        eligible.leader.replicas.version 1 1: Invalid update version 1 for feature
+            eligible.leader.replicas.version. Broker 2 does not support this feature.
+    "#]]
+    .assert_eq(&wrapped(&update(&mut cluster, enable)));
     cluster.change_broker(2, |broker| {
         let range = VersionRange { min: 2, max: 3 };
         let name = ELIGIBLE_LEADER_REPLICAS_FEATURE.to_owned();
         broker.features.insert(name, range);
     });
     expect![[r#"
-        eligible.leader.replicas.version 1 1: Invalid update version 1 for feature eligible.leader.replicas.version. Broker 2 only supports versions 2-3
-    "#]].assert_eq(&update(&mut cluster, enable));
+        eligible.leader.replicas.version 1 1: Invalid update version 1 for feature
+            eligible.leader.replicas.version. Broker 2 only supports versions 2-3
+    "#]]
+    .assert_eq(&wrapped(&update(&mut cluster, enable)));
 }
 
 #[test]
@@ -132,23 +157,34 @@ fn features_go_down_where_nothing_is_lost() {
         shown += &update(&mut cluster, script);
     }
     expect![[r#"
-        metadata.version 23 2: 1 records, {"metadata.version": 23} UpdatedFeatures { kraft_version: None }
-        eligible.leader.replicas.version 1 1: 2 records, {"eligible.leader.replicas.version": 1, "metadata.version": 23} UpdatedFeatures { kraft_version: None }
-        metadata.version 22 2: Unsupported metadata.version downgrade from 23 to 22. Refusing to perform the requested downgrade because it might delete metadata information.
-        eligible.leader.replicas.version 0 1: Invalid update version 0 for feature eligible.leader.replicas.version. Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade.
-        eligible.leader.replicas.version 0 2: 1 records, {"metadata.version": 23} UpdatedFeatures { kraft_version: None }
-        metadata.version 22 2: Unsupported metadata.version downgrade from 23 to 22. Refusing to perform the requested downgrade because it might delete metadata information.
-    "#]].assert_eq(&shown);
+        metadata.version 23 2: 1 records, {"metadata.version": 23} UpdatedFeatures {
+            kraft_version: None }
+        eligible.leader.replicas.version 1 1: 2 records, {"eligible.leader.replicas.version": 1,
+            "metadata.version": 23} UpdatedFeatures { kraft_version: None }
+        metadata.version 22 2: Unsupported metadata.version downgrade from 23 to 22. Refusing to
+            perform the requested downgrade because it might delete metadata information.
+        eligible.leader.replicas.version 0 1: Invalid update version 0 for feature
+            eligible.leader.replicas.version. Can't downgrade the version of this feature without
+            setting the upgrade type to either safe or unsafe downgrade.
+        eligible.leader.replicas.version 0 2: 1 records, {"metadata.version": 23} UpdatedFeatures
+            { kraft_version: None }
+        metadata.version 22 2: Unsupported metadata.version downgrade from 23 to 22. Refusing to
+            perform the requested downgrade because it might delete metadata information.
+    "#]]
+    .assert_eq(&wrapped(&shown));
     cluster.replay(&[MetadataRecord::FeatureLevel {
         name: MetadataVersion::FEATURE.to_owned(),
         level: 22,
     }]);
     expect![[r#"
-        eligible.leader.replicas.version 1 1: Invalid update version 1 for feature eligible.leader.replicas.version. eligible.leader.replicas.version could not be set to 1 because it depends on metadata.version level 23
-    "#]].assert_eq(&update(
+        eligible.leader.replicas.version 1 1: Invalid update version 1 for feature
+            eligible.leader.replicas.version. eligible.leader.replicas.version could not be set to
+            1 because it depends on metadata.version level 23
+    "#]]
+    .assert_eq(&wrapped(&update(
         &mut cluster,
         "eligible.leader.replicas.version 1 1",
-    ));
+    )));
 }
 
 #[test]
