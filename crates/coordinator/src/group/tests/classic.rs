@@ -647,7 +647,7 @@ fn group_of_the_largest_size_takes_nobody_else() {
 #[test]
 fn assignments_that_no_batch_can_hold_fail() {
     check(&expect![[r#"
-        config delay=0 batch=400
+        config delay=0 batch=240
         join g a version=3
           parked
           record: g generation=0 /- leader=- at=0
@@ -655,7 +655,7 @@ fn assignments_that_no_batch_can_hold_fail() {
         tick 0
           a: joined a-1 generation=1 consumer/range leader=a-1 members: a-1[t]
           g CompletingRebalance 1
-        sync g a a=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+        sync g a a=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
           UNKNOWN_SERVER_ERROR
           g PreparingRebalance 1
         join g a
