@@ -16,8 +16,8 @@
 //!
 //! Reading order: `decision`, `context`, `features`, `bootstrap`, `update_features`; topics:
 //! `topic_name`, `placement`, `assignment`, `create_topics`, `create_partitions`,
-//! `delete_topics`, `internal_topics`, `alter_configs`; brokers: `topic_values`, `partition_update`, `elections`,
-//! `brokers`, `controllers`, `directories`, `elect_leaders`,
+//! `delete_topics`, `internal_topics`, `alter_configs`; brokers: `topic_values`,
+//! `partition_update`, `elections`, `brokers`, `controllers`, `directories`, `elect_leaders`,
 //! `producer_ids`.
 
 #![forbid(unsafe_code)]
