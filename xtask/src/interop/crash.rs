@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::process::tail;
 use super::run::Run;
 use super::server::{Against, Server};
 
@@ -75,7 +74,7 @@ fn under_load(run: &mut Run, rounds: usize, end: fn(Server) -> Result<()>) -> Re
     }
     producer.await_more_lines(&notes)?;
     producer.finish()?;
-    verify(run, &server).map_err(|error| error.context(tail(&plan.log_path())))?;
+    verify(run, &server).map_err(|error| error.context(server.log_tail()))?;
     Ok(server)
 }
 

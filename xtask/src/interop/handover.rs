@@ -8,26 +8,44 @@ use super::server::{Against, Server, ServerPlan};
 
 const SUITE: &str = "handover";
 
+/// What a directory formatted by an older Kafka lacks beyond `metadata.version`.
+const NO_FEATURES: [&str; 5] = [
+    "group.version=0",
+    "transaction.version=0",
+    "share.version=0",
+    "streams.version=0",
+    "eligible.leader.replicas.version=0",
+];
+
 /// The names of the scenarios.
 pub(crate) fn list() -> Vec<String> {
-    vec!["kafka-first".to_owned(), "kafka-second".to_owned()]
+    [
+        "kafka-first",
+        "kafka-first-without-features",
+        "kafka-second",
+    ]
+    .map(str::to_owned)
+    .into()
 }
 
 /// Runs what is asked for.
 pub(crate) fn run(run: &mut Run) -> Result<()> {
     let tested = run.options.against;
     run.scenario(SUITE, "kafka-first", |run| {
-        hand_over(run, [Against::Kafka, tested, Against::Kafka])
+        hand_over(run, [Against::Kafka, tested, Against::Kafka], &[])
+    });
+    run.scenario(SUITE, "kafka-first-without-features", |run| {
+        hand_over(run, [Against::Kafka, tested, Against::Kafka], &NO_FEATURES)
     });
     run.scenario(SUITE, "kafka-second", |run| {
-        hand_over(run, [tested, Against::Kafka, tested])
+        hand_over(run, [tested, Against::Kafka, tested], &[])
     });
     Ok(())
 }
 
 /// Starts each server in turn on one directory; each checks what it finds and adds to it.
-fn hand_over(run: &mut Run, servers: [Against; 3]) -> Result<()> {
-    let plan = ServerPlan::new(servers[0], &run.suite_dir(SUITE), &[])?;
+fn hand_over(run: &mut Run, servers: [Against; 3], features: &[&str]) -> Result<()> {
+    let plan = ServerPlan::new(servers[0], &run.suite_dir(SUITE), &[])?.with_features(features);
     let mut left: Option<String> = None;
     let mut sums = Vec::new();
     for (turn, against) in servers.into_iter().enumerate() {

@@ -127,7 +127,7 @@ fn skipped(run: &Run) -> Result<Option<String>> {
     if run.options.against == Against::Kafka || run.options.no_exceptions {
         return Ok(None);
     }
-    let path = run.source("see interop/go/kgo-exceptions.txt");
+    let path = run.source("go/kgo-exceptions.txt");
     let text = fs::read_to_string(&path).with_context(|| format!("no {}", path.display()))?;
     let mut patterns = Vec::new();
     for line in text.lines().map(str::trim) {

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 
 /// Lines of a log that are shown when its process fails.
-const SHOWN_LOG_LINES: usize = 40;
+const SHOWN_LOG_LINES: usize = 25;
 
 /// Runs a command to its end; its output shows only in the error of one that fails.
 pub(crate) fn run_quietly(command: &mut Command) -> Result<()> {
@@ -40,6 +40,7 @@ pub(crate) fn output_of(command: &mut Command) -> Result<String> {
 /// standard error is appended to the file `log`, whose end is in the error of one that fails.
 pub(crate) fn output_within(command: &mut Command, log: &Path, limit: Duration) -> Result<String> {
     let deadline = Instant::now() + limit;
+    let mark = LogMark::at_end_of(log);
     let process = Watched::start(command, log)?;
     let mut output = String::new();
     let status = loop {
@@ -55,21 +56,44 @@ pub(crate) fn output_within(command: &mut Command, log: &Path, limit: Duration) 
     let name = command.get_program();
     match status {
         Some(status) if status.success() => Ok(output),
-        Some(status) => bail!("{name:?} ended with {status}\n{output}{}", tail(log)),
+        Some(status) => bail!("{name:?} ended with {status}\n{output}{}", mark.tail()),
         None => bail!(
             "{name:?} is not done after {limit:?}\n{output}{}",
-            tail(log)
+            mark.tail()
         ),
     }
 }
 
-/// The last lines of a log, for people.
-pub(crate) fn tail(log: &Path) -> String {
-    let text = fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text.lines().collect();
-    let shown = &lines[lines.len().saturating_sub(SHOWN_LOG_LINES)..];
-    format!("the end of {}:\n{}\n", log.display(), shown.join("\n"))
+/// A log that several processes write one after the other, seen from where the latest begins.
+#[derive(Clone, Debug)]
+pub(crate) struct LogMark {
+    path: PathBuf,
+    start_bytes: u64,
+}
+
+impl LogMark {
+    /// Marks the present end of the log, which need not exist yet.
+    pub(crate) fn at_end_of(path: &Path) -> Self {
+        let start_bytes = fs::metadata(path).map_or(0, |metadata| metadata.len());
+        Self {
+            path: path.to_owned(),
+            start_bytes,
+        }
+    }
+
+    /// The last lines after the mark, for people.
+    pub(crate) fn tail(&self) -> String {
+        let text = fs::read(&self.path).unwrap_or_default();
+        let start = usize::try_from(self.start_bytes).unwrap_or(usize::MAX);
+        let text = String::from_utf8_lossy(text.get(start..).unwrap_or_default());
+        let lines: Vec<&str> = text.lines().collect();
+        let shown = &lines[lines.len().saturating_sub(SHOWN_LOG_LINES)..];
+        format!(
+            "the end of {}:\n{}\n",
+            self.path.display(),
+            shown.join("\n")
+        )
+    }
 }
 
 /// What a watched process did next.

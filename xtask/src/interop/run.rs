@@ -12,7 +12,7 @@ use super::exceptions::Exceptions;
 use super::go::Go;
 use super::java::Java;
 use super::options::Options;
-use super::process::{output_within, run_quietly, tail};
+use super::process::{output_within, run_quietly};
 use super::python::Python;
 use super::report::Report;
 use super::server::{Against, Programs, Server, ServerPlan};
@@ -138,15 +138,13 @@ impl Run {
     pub(crate) fn start_planned(&mut self, plan: &ServerPlan) -> Result<Server> {
         let programs = self.programs()?;
         plan.start(&programs)
-            .map_err(|error| error.context(tail(&plan.log_path())))
     }
 
     /// Stops the server as scenario `SUITE/stop`, then has Kafka's DumpLogSegments read every file
     /// it leaves as scenario `SUITE/disk`.
     pub(crate) fn stop_and_read(&mut self, suite: &str, server: Server) -> Result<()> {
-        let log = server.plan().log_path();
         let started = Instant::now();
-        let stopped = server.stop().map_err(|error| error.context(tail(&log)));
+        let stopped = server.stop();
         self.report
             .outcome(&format!("{suite}/stop"), started.elapsed(), &stopped);
         if let Some(reason) = self.exception(suite, "disk") {

@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::java::Java;
-use super::process::run_quietly;
+use super::process::{LogMark, run_quietly};
 
 /// The cluster that StorageTool formats.
 const CLUSTER_ID: &str = "cmhvdGhhcmJvdXJyaXZlcg";
@@ -61,6 +61,7 @@ pub(crate) struct ServerPlan {
     dir: PathBuf,
     properties: Vec<(String, String)>,
     by_file: bool,
+    features: Vec<String>,
 }
 
 impl ServerPlan {
@@ -80,6 +81,7 @@ impl ServerPlan {
             dir: dir.to_owned(),
             properties: Vec::new(),
             by_file: against == Against::Kafka,
+            features: Vec::new(),
         };
         for (name, value) in [
             ("offsets.topic.replication.factor", "1"),
@@ -112,6 +114,13 @@ impl ServerPlan {
         }
     }
 
+    /// The same plan, but Kafka's StorageTool formats the directory with these features
+    /// (`NAME=LEVEL`) instead of the newest.
+    pub(crate) fn with_features(mut self, features: &[&str]) -> Self {
+        self.features = features.iter().map(|&feature| feature.to_owned()).collect();
+        self
+    }
+
     fn set(&mut self, name: &str, value: &str) {
         self.properties.retain(|(present, _)| present != name);
         self.properties.push((name.to_owned(), value.to_owned()));
@@ -128,7 +137,7 @@ impl ServerPlan {
     }
 
     /// The file that takes the server's output.
-    pub(crate) fn log_path(&self) -> PathBuf {
+    fn log_path(&self) -> PathBuf {
         self.dir.join("server.log")
     }
 
@@ -138,6 +147,7 @@ impl ServerPlan {
             Against::Riverrun => self.riverrun_command(programs)?,
             Against::Kafka => self.kafka_command(programs)?,
         };
+        let log_mark = LogMark::at_end_of(&self.log_path());
         let log = File::options()
             .create(true)
             .append(true)
@@ -151,9 +161,12 @@ impl ServerPlan {
         let mut server = Server {
             child,
             plan: self.clone(),
+            log_mark,
         };
-        server.wait_until_ready()?;
-        Ok(server)
+        match server.wait_until_ready() {
+            Ok(()) => Ok(server),
+            Err(error) => Err(error.context(server.log_tail())),
+        }
     }
 
     fn riverrun_command(&self, programs: &Programs) -> Result<Command> {
@@ -181,7 +194,11 @@ impl ServerPlan {
         let file = self.write_properties()?;
         if !self.data_dir().join("meta.properties").exists() {
             let mut format = programs.java.command("kafka.tools.StorageTool");
-            format.args(["format", "--standalone", "-t", CLUSTER_ID, "-c"]);
+            format.args(["format", "--standalone", "-t", CLUSTER_ID]);
+            for feature in &self.features {
+                format.args(["--feature", feature]);
+            }
+            format.arg("-c");
             run_quietly(format.arg(&file)).context("Kafka's StorageTool failed")?;
         }
         let mut command = programs
@@ -218,6 +235,7 @@ impl ServerPlan {
 pub(crate) struct Server {
     child: Child,
     plan: ServerPlan,
+    log_mark: LogMark,
 }
 
 impl Server {
@@ -231,6 +249,11 @@ impl Server {
         &self.plan
     }
 
+    /// The last lines that this process wrote.
+    pub(crate) fn log_tail(&self) -> String {
+        self.log_mark.tail()
+    }
+
     /// The process's exit status if it ended by itself.
     pub(crate) fn exit_status(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
@@ -238,6 +261,11 @@ impl Server {
 
     /// Stops the server by SIGTERM and waits for its end.
     pub(crate) fn stop(mut self) -> Result<()> {
+        let stopped = self.stop_gracefully();
+        stopped.map_err(|error| error.context(self.log_tail()))
+    }
+
+    fn stop_gracefully(&mut self) -> Result<()> {
         if let Some(status) = self.child.try_wait()? {
             bail!("the server ended by itself: {status}");
         }

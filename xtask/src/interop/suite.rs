@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::process::tail;
 use super::program::{self, Outcome, Scenario};
 use super::run::Run;
 use super::server::Server;
@@ -238,7 +237,7 @@ fn restarted_if_ended(run: &mut Run, suite: &str, mut server: Server) -> Result<
     let plan = server.plan().clone();
     let reason = format!(
         "the server ended by itself: {status}\n{}",
-        tail(&plan.log_path())
+        server.log_tail()
     );
     run.report
         .failed(&format!("{suite}/server"), Duration::ZERO, &reason);
