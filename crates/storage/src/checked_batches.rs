@@ -109,3 +109,107 @@ impl<'f, F: DiskFile> CheckedBatches<'f, F> {
         Ok(&self.window)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{Disk, OpenMode};
+    use crate::sim::SimDisk;
+    use crate::stored_batch::StoredBatches;
+    use proptest::prelude::*;
+    use record::{BatchBuilder, BatchHeader, EndTransactionMarker, TransactionResult};
+
+    fn file_of(batches: &[Vec<u8>]) -> crate::sim::SimFile {
+        let disk = SimDisk::default();
+        let path = std::path::Path::new("/x");
+        let file = disk.open(path, OpenMode::Create).unwrap();
+        file.write_at(&batches.concat(), 0).unwrap();
+        file
+    }
+
+    /// A batch of one record with a value of so many bytes.
+    fn batch(base_offset: i64, value_bytes: usize) -> Vec<u8> {
+        let mut builder = BatchBuilder::new(BatchHeader {
+            base_offset,
+            ..BatchHeader::default()
+        });
+        builder.append(7, None, Some(&vec![b'v'; value_bytes]), &[]);
+        builder.into_uncompressed()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+        #[test]
+        fn batches_of_any_size_are_found_and_checked(
+            sizes in prop::collection::vec(
+                prop_oneof![0usize..100, 3000usize..5000, 250_000usize..280_000],
+                0..8,
+            ),
+            damaged in any::<prop::sample::Index>(),
+        ) {
+            let mut batches: Vec<Vec<u8>> = Vec::new();
+            for (at, size) in sizes.iter().enumerate() {
+                batches.push(batch(at as i64, *size));
+            }
+            let victim = (!batches.is_empty()).then(|| damaged.index(batches.len()));
+            if let Some(victim) = victim {
+                let last = batches[victim].len() - 1;
+                batches[victim][last] ^= 1;
+            }
+            let file = file_of(&batches);
+            let end = batches.iter().map(Vec::len).sum::<usize>() as u64;
+            let mut checked = CheckedBatches::new(&file, 0, end);
+            let mut headers = StoredBatches::new(&file, 0, end);
+            let mut position = 0;
+            for (at, bytes) in batches.iter().enumerate() {
+                let found = checked.next().unwrap().unwrap();
+                prop_assert_eq!(found.batch.base_offset, at as i64);
+                prop_assert_eq!(found.batch.position, position);
+                prop_assert_eq!(found.is_crc_valid, victim != Some(at));
+                prop_assert_eq!(headers.next().unwrap(), Some(found.batch));
+                position += bytes.len() as u64;
+            }
+            prop_assert!(checked.next().unwrap().is_none());
+            prop_assert!(headers.next().unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn markers_are_read() {
+        let mut builder = BatchBuilder::new(BatchHeader::default());
+        let marker = EndTransactionMarker {
+            result: TransactionResult::Abort,
+            coordinator_epoch: 9,
+        };
+        let bytes = marker.build(&mut builder, 0, 5, 1).to_vec();
+        let end = 2 * bytes.len() as u64;
+        let file = file_of(&[bytes.clone(), bytes]);
+        let mut batches = CheckedBatches::new(&file, 0, end);
+        for _ in 0..2 {
+            let found = batches.next().unwrap().unwrap();
+            assert_eq!(found.marker, Some(marker));
+            assert!(found.is_crc_valid);
+        }
+    }
+
+    #[test]
+    fn a_length_beyond_the_end_costs_nothing() {
+        let mut bytes = batch(0, 10);
+        bytes[8..12].copy_from_slice(&i32::MAX.to_be_bytes());
+        let end = bytes.len() as u64;
+        let file = file_of(&[bytes]);
+        let is_truncated = |error: ScanError| {
+            let truncated = BatchError::Truncated;
+            matches!(error, ScanError::Batch { position: 0, error } if error == truncated)
+        };
+        assert!(is_truncated(
+            CheckedBatches::new(&file, 0, end).next().unwrap_err()
+        ));
+        assert!(is_truncated(
+            StoredBatches::new(&file, 0, end).next().unwrap_err()
+        ));
+        // An end that the file does not have, as after a truncation by somebody else.
+        let failed = CheckedBatches::new(&file, 0, u64::MAX).next().unwrap_err();
+        assert!(matches!(failed, ScanError::Io(_)));
+    }
+}

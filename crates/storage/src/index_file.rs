@@ -104,9 +104,12 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
             let reason = format!("its length {length} is no multiple of {}", E::SIZE_BYTES);
             return Ok(Err(reason));
         };
-        let last = match written_count.checked_sub(1) {
+        let last = match written_count.checked_sub(1).map(|at| read_entry(&file, at)) {
             None => None,
-            Some(at) => Some(read_entry(&file, at).context("read", &path)?),
+            Some(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                return Ok(Err("its last entry is none".to_owned()));
+            }
+            Some(entry) => Some(entry.context("read", &path)?),
         };
         Ok(Ok(Self {
             file: OnceLock::new(),
@@ -329,4 +332,110 @@ fn read_entry<E: IndexEntry>(file: &impl DiskFile, at: u32) -> io::Result<E> {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     E::decode(bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offset_index::OffsetEntry;
+    use crate::sim::SimDisk;
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    type Index = IndexFile<SimDisk, OffsetEntry>;
+
+    fn files() -> PartitionFiles<SimDisk> {
+        PartitionFiles {
+            disk: SimDisk::default(),
+            directory: Path::new("/").into(),
+        }
+    }
+
+    fn entry(relative_offset: u32) -> OffsetEntry {
+        OffsetEntry {
+            relative_offset,
+            position: relative_offset * 10,
+        }
+    }
+
+    fn floor(index: &Index, files: &PartitionFiles<SimDisk>, target: u32) -> Option<u32> {
+        let precedes = |entry: &OffsetEntry| entry.relative_offset <= target;
+        let found = match index.lookup(files, 0, precedes).unwrap() {
+            Lookup::Found(found) => found,
+            Lookup::Search(written) => written.search(precedes).unwrap().1,
+        };
+        found.map(|entry| entry.relative_offset)
+    }
+
+    fn from(index: &Index, files: &PartitionFiles<SimDisk>, target: u32) -> Vec<u32> {
+        let mut found = Vec::new();
+        let precedes = |entry: &OffsetEntry| entry.relative_offset < target;
+        let visited = index.visit_from(files, 0, precedes, |entry| {
+            found.push(entry.relative_offset);
+            true
+        });
+        visited.unwrap();
+        found
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn an_index_is_a_sorted_list(
+            gaps in prop::collection::vec(1u32..5, 0..1200),
+            kept_percent in 0u32..100,
+            reload in any::<bool>(),
+        ) {
+            let files = files();
+            let mut index = Index::empty();
+            let mut list = Vec::new();
+            for gap in gaps {
+                let next = list.last().unwrap_or(&0) + gap;
+                list.push(next);
+                index.push(entry(next));
+                index.write_tail_if_long(&files, 0).unwrap();
+            }
+            let end = list.last().map_or(5, |last| last + 5);
+            if reload {
+                index.write_tail(&files, 0).unwrap();
+                index = Index::load(&files, 0).unwrap().unwrap();
+            }
+            let check = |index: &Index, list: &[u32]| {
+                assert_eq!(index.count() as usize, list.len());
+                assert_eq!(index.last(), list.last().map(|last| entry(*last)));
+                for target in (0..end).step_by(13).chain(list.iter().step_by(9).copied()) {
+                    let expected = list.iter().rev().find(|at| **at <= target).copied();
+                    assert_eq!(floor(index, &files, target), expected);
+                }
+                let middle = end / 2;
+                let expected: Vec<u32> = list.iter().copied().filter(|at| *at >= middle).collect();
+                assert_eq!(from(index, &files, middle), expected);
+            };
+            check(&index, &list);
+            let kept_end = end * kept_percent / 100;
+            index.truncate(&files, 0, |entry| entry.relative_offset < kept_end).unwrap();
+            list.retain(|at| *at < kept_end);
+            check(&index, &list);
+            index.push(entry(end));
+            list.push(end);
+            index.close_file();
+            index.write_tail(&files, 0).unwrap();
+            check(&index, &list);
+            let path = files.path(FileName::new(0, FileKind::OffsetIndex));
+            let bytes = files.disk.read(&path, 1 << 20).unwrap();
+            prop_assert_eq!(bytes.len(), list.len() * OffsetEntry::SIZE_BYTES);
+        }
+    }
+
+    #[test]
+    fn a_file_of_an_odd_length_is_damaged() {
+        let files = files();
+        let missing = Index::load(&files, 0).unwrap();
+        assert_eq!(missing.unwrap_err(), "it is missing");
+        let name = FileName::new(0, FileKind::OffsetIndex);
+        let file = files.open(name, OpenMode::Create).unwrap();
+        file.write_at(&[0; 12], 0).unwrap();
+        let odd = Index::load(&files, 0).unwrap();
+        assert_eq!(odd.unwrap_err(), "its length 12 is no multiple of 8");
+    }
 }

@@ -68,5 +68,5 @@ pub use producer_state::{
     AppendOrigin, ProducerBatch, ProducerEntry, ProducerError, ProducerState, VerificationGuard,
     fuzz_producer_snapshot,
 };
-pub use recovery::{OpenError, RecoveryEvent, fuzz_segment_recovery};
+pub use recovery::{OpenError, RecoveryEvent, fuzz_indexes, fuzz_segment_recovery};
 pub use transaction_index::AbortedTransaction;

@@ -14,6 +14,8 @@
 
 mod entry;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 mod verification;
 
 use std::collections::BTreeMap;

@@ -11,6 +11,7 @@
 //! reported as a [`RecoveryEvent`].
 
 mod event;
+mod fuzz;
 mod listing;
 mod old_format;
 mod rebuild;
@@ -31,7 +32,7 @@ use crate::segment::{Segment, SegmentReadError};
 use crate::stored_batch::{ScanError, StoredBatches};
 
 pub use event::RecoveryEvent;
-pub use rebuild::fuzz_segment_recovery;
+pub use fuzz::{fuzz_indexes, fuzz_segment_recovery};
 
 const EPOCHS_LENGTH_MAX: u64 = 1 << 26;
 

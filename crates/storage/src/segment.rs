@@ -585,3 +585,14 @@ impl From<ScanError> for SegmentReadError {
         Self::Scan(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::RealDisk;
+
+    #[test]
+    fn a_segment_is_small_in_memory() {
+        assert!(size_of::<Segment<RealDisk>>() <= 384);
+    }
+}

@@ -8,6 +8,7 @@
 //! Faults: the machine stops after the n-th change, or a chosen write or sync fails.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,13 +30,12 @@ pub enum Crash {
 }
 
 /// A disk in memory. Clones share it.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
 }
 
 /// An open file of a [`SimDisk`]; of no use after a crash.
-#[derive(Debug)]
 pub struct SimFile {
     state: Arc<Mutex<State>>,
     inode: usize,
@@ -43,6 +43,18 @@ pub struct SimFile {
     crashes: u64,
     name: String,
     writable: bool,
+}
+
+impl fmt::Debug for SimDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimDisk").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SimFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SimFile").field(&self.name).finish()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -44,7 +44,7 @@ pub(super) fn list<D: Disk>(
             None => {}
         }
     }
-    finish_swaps(files, &mut names, &mut leftovers)?;
+    finish_swaps(files, &mut names, events)?;
     let mut listing = Listing::default();
     for name in &names {
         let is_segment = |offset| names.contains(&FileName::new(offset, FileKind::Log));
@@ -82,7 +82,7 @@ fn remove<D: Disk>(
 fn finish_swaps<D: Disk>(
     files: &PartitionFiles<D>,
     names: &mut BTreeSet<FileName>,
-    leftovers: &mut Vec<PathBuf>,
+    events: &mut Vec<RecoveryEvent>,
 ) -> Result<(), OpenError> {
     let swaps: Vec<FileName> = names
         .iter()
@@ -96,18 +96,13 @@ fn finish_swaps<D: Disk>(
     for swap in &swaps {
         names.remove(swap);
     }
-    names.retain(|name| {
-        let is_replaced = name.kind != FileKind::ProducerSnapshot
-            && covered.iter().any(|offsets| offsets.contains(&name.offset));
-        if is_replaced {
-            leftovers.push(files.path(*name));
-        }
-        !is_replaced
-    });
-    // What is replaced goes first: two files cannot have one name.
-    for file in leftovers.iter() {
-        files.remove(file)?;
-    }
+    let is_replaced = |name: &FileName| {
+        name.kind != FileKind::ProducerSnapshot
+            && covered.iter().any(|offsets| offsets.contains(&name.offset))
+    };
+    let replaced = names.extract_if(.., is_replaced);
+    let replaced = replaced.map(|name| files.path(name)).collect();
+    remove(files, replaced, events)?;
     let is_complete = |offset| {
         swaps
             .iter()
@@ -124,7 +119,7 @@ fn finish_swaps<D: Disk>(
             files.rename(*swap, name)?;
             names.insert(name);
         } else {
-            leftovers.push(files.path(*swap));
+            remove(files, vec![files.path(*swap)], events)?;
         }
     }
     if !swaps.is_empty() {

@@ -133,34 +133,3 @@ fn damage_in(found: &CheckedBatch, base_offset: i64, end_offset: i64) -> Option<
     (!follows || !is_in_reach)
         .then(|| format!("offsets {first}..={last} do not follow {end_offset}"))
 }
-
-/// Takes any bytes for a segment's log file: recovery keeps a prefix of whole batches, and a
-/// second recovery finds nothing more to mend.
-pub fn fuzz_segment_recovery(bytes: &[u8]) {
-    use crate::disk::OpenMode;
-    use crate::log::{Log, LogOpening};
-    let disk = crate::sim::SimDisk::default();
-    let directory = std::path::Path::new("/topic-0");
-    disk.create_directory(directory)
-        .expect("this disk does not fail");
-    let path = directory.join("00000000000000000000.log");
-    let file = disk
-        .open(&path, OpenMode::Create)
-        .expect("this disk does not fail");
-    file.write_at(bytes, 0).expect("this disk does not fail");
-    let open = || {
-        let partition = model::TopicPartition::new("topic", 0);
-        let opening = LogOpening::new(disk.clone(), directory.to_owned(), partition);
-        Log::open(opening)
-    };
-    let Ok(first) = open() else {
-        return;
-    };
-    let kept = disk.read(&path, u64::MAX).expect("the file is there");
-    assert!(bytes.starts_with(&kept), "what is kept was there before");
-    assert_eq!(first.log.size_bytes(), kept.len() as u64);
-    let end_offset = first.log.log_end_offset();
-    let second = open().expect("a recovered log opens");
-    assert!(second.events.iter().all(|event| !event.is_loss()));
-    assert_eq!(second.log.log_end_offset(), end_offset);
-}

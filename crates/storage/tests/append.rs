@@ -1,0 +1,289 @@
+//! What may be appended, what is refused, and what a failing disk does.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+mod support;
+
+use std::sync::Arc;
+
+use record::{RecordBatch, RecordBatchMut, TimestampType};
+use storage::sim::SimDisk;
+use storage::{AppendError, AppendOptions, Appended, Log, LogConfig, ProducerError, TruncateError};
+use support::{
+    batch, marker, new_log, producer_batch, read_all, small_config, transactional_batch,
+};
+
+type TestLog = Log<SimDisk>;
+
+fn append(log: &mut TestLog, mut records: Vec<u8>) -> Result<Appended, AppendError> {
+    log.append_as_leader(&mut records, AppendOptions::client(1, 50))
+}
+
+fn configured(change: impl FnOnce(&mut LogConfig)) -> (SimDisk, TestLog) {
+    let (disk, mut log) = new_log();
+    let mut config = small_config();
+    change(&mut config);
+    log.set_config(Arc::new(config));
+    (disk, log)
+}
+
+/// A batch as a leader has stamped it.
+fn stamped(base_offset: i64, leader_epoch: i32, values: &[&str]) -> Vec<u8> {
+    let mut records = batch(5, values);
+    let (mut header, _) = RecordBatchMut::parse(&mut records).unwrap();
+    header.set_base_offset(base_offset);
+    header.set_partition_leader_epoch(leader_epoch);
+    records
+}
+
+#[test]
+fn several_batches_are_one_append() {
+    let (_, mut log) = new_log();
+    let records = [batch(1, &["a", "b"]), batch(2, &["c"])].concat();
+    let appended = append(&mut log, records).unwrap();
+    assert_eq!((appended.base_offset, appended.last_offset), (0, 2));
+    assert_eq!(appended.log_append_time_ms, -1);
+    assert_eq!(read_all(&log, 0).len(), 3);
+}
+
+#[test]
+fn bytes_that_are_no_batches_are_refused() {
+    let (_, mut log) = new_log();
+    let whole = batch(1, &["a"]);
+    let mut garbage = whole.clone();
+    garbage.extend_from_slice(&[7; 30]);
+    let truncated = whole[..whole.len() - 1].to_vec();
+    for records in [truncated, garbage, vec![0; 61]] {
+        let refused = append(&mut log, records);
+        assert!(
+            matches!(refused, Err(AppendError::Corrupt(_))),
+            "{refused:?}"
+        );
+    }
+    assert!(matches!(
+        append(&mut log, Vec::new()),
+        Err(AppendError::Empty)
+    ));
+    let mut backwards = whole;
+    backwards[23..27].copy_from_slice(&(-1i32).to_be_bytes());
+    let refused = append(&mut log, backwards);
+    assert!(matches!(refused, Err(AppendError::InvalidOffsets)));
+    assert_eq!((log.log_end_offset(), log.size_bytes()), (0, 0));
+}
+
+#[test]
+fn sizes_are_limited() {
+    let (_, mut log) = configured(|config| config.max_message_bytes = 200);
+    let long = "x".repeat(200);
+    let refused = append(&mut log, batch(1, &[&long]));
+    assert!(matches!(
+        refused,
+        Err(AppendError::MessageTooLarge { max_bytes: 200, .. })
+    ));
+    let medium = "x".repeat(100);
+    let many: Vec<u8> = (0..8).flat_map(|_| batch(1, &[&medium])).collect();
+    let refused = append(&mut log, many);
+    assert!(matches!(
+        refused,
+        Err(AppendError::RecordListTooLarge {
+            max_bytes: 1000,
+            ..
+        })
+    ));
+    append(&mut log, batch(1, &[&medium])).unwrap();
+}
+
+#[test]
+fn the_time_of_append_is_written_into_the_batch() {
+    let (_, mut log) = configured(|config| config.timestamp_type = TimestampType::LogAppendTime);
+    let appended = append(&mut log, batch(7, &["a"])).unwrap();
+    assert_eq!(appended.log_append_time_ms, 50);
+    let slice = log.read(0, 1000, 1, true).unwrap().slice.unwrap();
+    let bytes = slice.to_vec().unwrap();
+    let (found, _) = RecordBatch::parse(&bytes).unwrap();
+    assert!(found.is_crc_valid());
+    assert_eq!(found.timestamp_type(), TimestampType::LogAppendTime);
+    assert_eq!(found.max_timestamp(), 50);
+    assert_eq!(
+        log.offset_for_timestamp(8).unwrap().unwrap().timestamp_ms,
+        50
+    );
+}
+
+#[test]
+fn a_duplicate_answers_with_the_first_offsets() {
+    let (_, mut log) = new_log();
+    append(&mut log, batch(0, &["before"])).unwrap();
+    append(&mut log, producer_batch(5, 0, 0, &["a", "b"])).unwrap();
+    append(&mut log, batch(0, &["after"])).unwrap();
+    let size_bytes = log.size_bytes();
+    let repeated = append(&mut log, producer_batch(5, 0, 0, &["a", "b"])).unwrap();
+    assert!(repeated.is_duplicate);
+    assert_eq!((repeated.base_offset, repeated.last_offset), (1, 2));
+    assert_eq!(repeated.log_append_time_ms, 0);
+    assert_eq!((log.log_end_offset(), log.size_bytes()), (4, size_bytes));
+    let refused = append(&mut log, producer_batch(5, 0, 3, &["c"])).unwrap_err();
+    assert!(matches!(
+        refused,
+        AppendError::Producer(ProducerError::OutOfOrderSequence {
+            found: 3,
+            last: 1,
+            ..
+        })
+    ));
+}
+
+#[test]
+fn aborted_transactions_are_found_by_the_range_they_overlap() {
+    let (_, mut log) = new_log();
+    append(&mut log, transactional_batch(1, 0, 0, &["a"])).unwrap();
+    append(&mut log, transactional_batch(2, 0, 0, &["b"])).unwrap();
+    for (id, is_abort) in [(1, true), (2, false)] {
+        append(&mut log, marker(id, 0, is_abort)).unwrap();
+    }
+    for at in 0..30 {
+        append(&mut log, batch(at, &["some filling"])).unwrap();
+    }
+    append(&mut log, transactional_batch(1, 0, 1, &["c"])).unwrap();
+    append(&mut log, marker(1, 0, true)).unwrap();
+    assert!(log.segment_count() > 2);
+    let found = |start, end| {
+        let found = log.aborted_transactions(start, end).unwrap();
+        found
+            .iter()
+            .map(|one| (one.first_offset, one.last_offset))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(found(0, 36), [(0, 2), (34, 35)]);
+    assert_eq!(found(0, 2), [(0, 2)]);
+    assert_eq!(found(3, 34), []);
+    assert_eq!(found(3, 35), [(34, 35)]);
+}
+
+#[test]
+fn a_follower_takes_what_the_leader_has_stamped() {
+    let (_, mut log) = new_log();
+    let records = [stamped(3, 4, &["a", "b"]), stamped(5, 4, &["c"])].concat();
+    let appended = log.append_as_follower(&records, 4, 0).unwrap();
+    assert_eq!((appended.base_offset, appended.last_offset), (3, 5));
+    assert_eq!(log.leader_epochs().latest(), Some(4));
+    let values: Vec<String> = read_all(&log, 0)
+        .into_iter()
+        .map(|record| record.1)
+        .collect();
+    assert_eq!(values, ["a", "b", "c"]);
+
+    let refused = log.append_as_follower(&stamped(5, 4, &["again"]), 4, 0);
+    let expected = AppendError::UnexpectedOffset {
+        found: 5,
+        expected: 6,
+    };
+    assert_eq!(refused.unwrap_err().to_string(), expected.to_string());
+    let refused = log.append_as_follower(&stamped(6, 5, &["next epoch"]), 4, 0);
+    assert!(matches!(refused, Err(AppendError::Empty)));
+    let mut damaged = stamped(6, 4, &["damaged"]);
+    *damaged.last_mut().unwrap() ^= 1;
+    let refused = log.append_as_follower(&damaged, 4, 0);
+    assert!(matches!(
+        refused,
+        Err(AppendError::CorruptChecksum { base_offset: 6 })
+    ));
+
+    let records = [stamped(6, 4, &["d"]), stamped(7, 5, &["e"])].concat();
+    let appended = log.append_as_follower(&records, 4, 0).unwrap();
+    assert_eq!(appended.last_offset, 6);
+}
+
+#[test]
+fn a_follower_takes_more_than_a_segment_at_once() {
+    let (_, mut log) = new_log();
+    let filling = "x".repeat(300);
+    let records: Vec<u8> = (0..10).flat_map(|at| stamped(at, 0, &[&filling])).collect();
+    let appended = log.append_as_follower(&records, 0, 0).unwrap();
+    assert_eq!((appended.base_offset, appended.last_offset), (0, 9));
+    assert!(appended.has_rolled);
+    assert_eq!(log.segment_count(), 5);
+    // A single batch of a leader with larger segments.
+    let huge = "x".repeat(5000);
+    log.append_as_follower(&stamped(10, 0, &[&huge]), 0, 0)
+        .unwrap();
+    assert_eq!(read_all(&log, 0).len(), 11);
+}
+
+#[test]
+fn segments_roll_by_age_of_their_records() {
+    let (_, mut log) = configured(|config| config.segment_ms = 1000);
+    append(&mut log, batch(5000, &["a"])).unwrap();
+    assert!(!append(&mut log, batch(6000, &["b"])).unwrap().has_rolled);
+    assert!(append(&mut log, batch(6001, &["c"])).unwrap().has_rolled);
+    assert!(!append(&mut log, batch(5000, &["d"])).unwrap().has_rolled);
+    assert_eq!(log.active_segment_base_offset(), 2);
+}
+
+#[test]
+fn segments_roll_when_an_index_is_full() {
+    let (_, mut log) = configured(|config| {
+        config.segment_index_bytes = 36;
+        config.index_interval_bytes = 0;
+        config.segment_bytes = 1 << 20;
+    });
+    for at in 0..10 {
+        append(&mut log, batch(at, &["a"])).unwrap();
+    }
+    // Three entries fit the time index, one of which is for sealing it; the first batch of a
+    // segment has none.
+    assert_eq!(log.segment_count(), 4);
+}
+
+#[test]
+fn segments_roll_when_offsets_leave_the_reach_of_their_indexes() {
+    let (_, mut log) = new_log();
+    append(&mut log, batch(0, &["a"])).unwrap();
+    let far = i64::from(i32::MAX) + 5;
+    log.append_as_follower(&stamped(far, 0, &["b"]), 0, 0)
+        .unwrap();
+    assert_eq!(log.segment_count(), 2);
+    let values: Vec<i64> = read_all(&log, 0).iter().map(|record| record.0).collect();
+    assert_eq!(values, [0, far]);
+}
+
+#[test]
+fn a_failed_write_takes_the_log_out_of_service_but_not_its_readers() {
+    let (disk, mut log) = new_log();
+    append(&mut log, batch(0, &["a"])).unwrap();
+    disk.fail_writes_to(Some(".log"));
+    let failed = append(&mut log, batch(0, &["b"])).unwrap_err();
+    assert!(matches!(failed, AppendError::Storage(_)));
+    assert!(
+        failed
+            .to_string()
+            .contains("/topic-0/00000000000000000000.log")
+    );
+    disk.fail_writes_to(None);
+    assert!(log.is_failed());
+    assert!(matches!(
+        append(&mut log, batch(0, &["c"])),
+        Err(AppendError::Offline)
+    ));
+    let follower = log.append_as_follower(&stamped(1, 0, &["c"]), 0, 0);
+    assert!(matches!(follower, Err(AppendError::Offline)));
+    assert!(matches!(log.truncate_to(0, 0), Err(TruncateError::Offline)));
+    assert!(log.close(0).is_err());
+    assert_eq!(read_all(&log, 0), [(0, "a".to_owned())]);
+}
+
+#[test]
+fn a_failed_sync_takes_the_log_out_of_service() {
+    let (disk, mut log) = new_log();
+    append(&mut log, batch(0, &["a"])).unwrap();
+    disk.fail_syncs_of(Some(".log"));
+    let failed = log.flush(0).unwrap_err();
+    assert_eq!(failed.operation, "sync");
+    disk.fail_syncs_of(None);
+    assert!(log.is_failed());
+    assert_eq!(log.flushed_end_offset(), 0);
+    assert!(matches!(
+        append(&mut log, batch(0, &["b"])),
+        Err(AppendError::Offline)
+    ));
+}

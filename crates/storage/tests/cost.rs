@@ -1,0 +1,59 @@
+//! What a partition costs that nobody writes to.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+mod support;
+
+use std::fs;
+
+use model::{TopicPartition, Uuid};
+use storage::{AppendOptions, Log, LogOpening, RealDisk};
+use support::batch;
+
+fn open_file_count() -> usize {
+    fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[test]
+fn an_idle_partition_holds_little_memory_and_no_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let before = open_file_count();
+    let mut logs = Vec::new();
+    for partition in 0..100 {
+        let folder = directory.path().join(format!("topic-{partition}"));
+        let partition = TopicPartition::new("topic", partition);
+        let log = Log::create(LogOpening {
+            topic_id: Some(Uuid::METADATA_TOPIC),
+            ..LogOpening::new(RealDisk, folder, partition)
+        });
+        logs.push(log.unwrap());
+    }
+    assert_eq!(
+        open_file_count() - before,
+        100,
+        "the active segment's log file"
+    );
+    let files = fs::read_dir(directory.path().join("topic-0")).unwrap();
+    assert_eq!(files.count(), 2, "the log file and the topic's id");
+    for log in &mut logs {
+        for _ in 0..100 {
+            let mut records = batch(0, &["some value"]);
+            log.append_as_leader(&mut records, AppendOptions::client(0, 0))
+                .unwrap();
+        }
+    }
+    assert!(open_file_count() - before <= 300, "and its indexes'");
+    for log in &mut logs {
+        log.close_idle_files();
+        log.close_idle_files();
+    }
+    assert_eq!(open_file_count(), before);
+    for log in &mut logs {
+        assert!(log.read(0, 1000, i64::MAX, true).unwrap().length() > 0);
+        let mut records = batch(0, &["some value"]);
+        log.append_as_leader(&mut records, AppendOptions::client(0, 0))
+            .unwrap();
+    }
+    assert!(size_of::<Log<RealDisk>>() < 1024);
+}

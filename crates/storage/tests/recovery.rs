@@ -1,0 +1,385 @@
+//! Directories that are not as an orderly shutdown leaves them, and what opening them reports.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+use storage::disk::OpenMode;
+use storage::sim::SimDisk;
+use storage::{
+    AppendOptions, Disk, DiskFile, Log, LogConfig, OpenError, fuzz_indexes, fuzz_segment_recovery,
+};
+use support::{batch, marker, new_log, opening, producer_batch, read_all, transactional_batch};
+
+fn path(name: &str) -> PathBuf {
+    Path::new("/topic-0").join(name)
+}
+
+fn bytes(disk: &SimDisk, name: &str) -> Vec<u8> {
+    disk.read(&path(name), 1 << 20).unwrap()
+}
+
+fn write(disk: &SimDisk, name: &str, bytes: &[u8]) {
+    let file = disk.open(&path(name), OpenMode::Replace).unwrap();
+    file.write_at(bytes, 0).unwrap();
+}
+
+fn names(disk: &SimDisk) -> Vec<String> {
+    let entries = disk.list(Path::new("/topic-0")).unwrap();
+    entries.into_iter().map(|entry| entry.name).collect()
+}
+
+/// Three segments from 0, 10 and 20 on, with producers and an aborted transaction in each.
+fn written_log() -> SimDisk {
+    let (disk, mut log) = new_log();
+    for segment in 0..3 {
+        let options = AppendOptions::client(segment, 0);
+        let mut append = |mut records: Vec<u8>| {
+            log.append_as_leader(&mut records, options).unwrap();
+        };
+        append(producer_batch(1, 0, segment * 3, &["a", "b", "c"]));
+        append(batch(i64::from(segment) * 100, &["d", "e"]));
+        append(transactional_batch(2, 0, segment * 2, &["f", "g"]));
+        append(marker(2, 0, true));
+        append(batch(i64::from(segment) * 100 + 50, &["h", "i"]));
+        if segment < 2 {
+            log.roll_segment(0).unwrap();
+        }
+    }
+    log.close(0).unwrap();
+    disk
+}
+
+struct Reopening {
+    is_clean: bool,
+    recovery_point: i64,
+    config: LogConfig,
+}
+
+impl Reopening {
+    const fn new(config: LogConfig) -> Self {
+        Self {
+            is_clean: true,
+            recovery_point: 0,
+            config,
+        }
+    }
+}
+
+/// Damages a closed log, opens it, and shows what is reported and where the log ends.
+fn check(
+    damage: impl FnOnce(&SimDisk, &mut Reopening),
+    expected: Expect,
+) -> (SimDisk, Log<SimDisk>) {
+    let disk = written_log();
+    let mut reopening = Reopening::new(support::small_config());
+    damage(&disk, &mut reopening);
+    let mut opening = opening(&disk);
+    opening.is_clean = reopening.is_clean;
+    opening.recovery_point = reopening.recovery_point;
+    opening.config = Arc::new(reopening.config);
+    let opened = Log::open(opening).unwrap();
+    let (start, end) = (opened.log.log_start_offset(), opened.log.log_end_offset());
+    let mut shown = format!("{start}..{end}\n");
+    for event in &opened.events {
+        let loss = if event.is_loss() { "loss: " } else { "" };
+        shown.push_str(&format!("{loss}{event}\n"));
+    }
+    expected.assert_eq(&shown);
+    (disk, opened.log)
+}
+
+#[test]
+fn nothing_is_reported_of_an_orderly_shutdown() {
+    let (_, log) = check(
+        |_, _| {},
+        expect![[r#"
+        0..30
+    "#]],
+    );
+    assert_eq!(read_all(&log, 0).len(), 27);
+    assert_eq!(log.aborted_transactions(0, 30).unwrap().len(), 3);
+}
+
+#[test]
+fn damaged_indexes_are_rebuilt() {
+    let good = written_log();
+    let (disk, log) = check(
+        |disk, _| {
+            disk.remove_file(&path("00000000000000000000.index"))
+                .unwrap();
+            write(disk, "00000000000000000010.timeindex", &[1; 13]);
+            write(disk, "00000000000000000020.index", &[0xff; 16]);
+            write(disk, "00000000000000000020.txnindex", &[9; 34]);
+        },
+        expect![[r#"
+            0..30
+            `/topic-0/00000000000000000000.index` is rebuilt: it is missing
+            `/topic-0/00000000000000000010.timeindex` is rebuilt: its length 13 is no multiple of 12
+            `/topic-0/00000000000000000020.txnindex` is rebuilt: its last entry is none
+        "#]],
+    );
+    assert_eq!(log.aborted_transactions(0, 30).unwrap().len(), 3);
+    for name in names(&good).iter().filter(|name| name.ends_with("index")) {
+        assert_eq!(bytes(&good, name), bytes(&disk, name), "{name}");
+    }
+}
+
+#[test]
+fn a_torn_tail_is_cut() {
+    let (disk, log) = check(
+        |disk, reopening| {
+            let name = "00000000000000000020.log";
+            let mut log = bytes(disk, name);
+            log.truncate(log.len() - 3);
+            log.extend([0; 700]);
+            write(disk, name, &log);
+            reopening.is_clean = false;
+            reopening.recovery_point = 25;
+        },
+        expect![[r#"
+            0..28
+            loss: `/topic-0/00000000000000000020.log` is cut at position 317, losing 774 bytes: the crc of its batch does not match
+        "#]],
+    );
+    assert_eq!(bytes(&disk, "00000000000000000020.log").len(), 317);
+    assert_eq!(read_all(&log, 20).len(), 7);
+    assert_eq!(log.producer_state().end_offset(), 28);
+}
+
+#[test]
+fn damage_in_the_middle_ends_the_log_there() {
+    let (disk, mut log) = check(
+        |disk, reopening| {
+            let name = "00000000000000000010.log";
+            let mut log = bytes(disk, name);
+            log[150] ^= 1;
+            write(disk, name, &log);
+            reopening.is_clean = false;
+        },
+        expect![[r#"
+            0..13
+            loss: `/topic-0/00000000000000000010.log` is cut at position 85, losing 309 bytes: the crc of its batch does not match
+            loss: `/topic-0/00000000000000000020.log` is dropped: the log ends before it
+        "#]],
+    );
+    assert_eq!(log.leader_epochs().latest(), Some(1));
+    assert!(names(&disk).contains(&"00000000000000000020.log.deleted".to_owned()));
+    log.remove_deleted_files(i64::MAX).unwrap();
+    assert!(!names(&disk).contains(&"00000000000000000020.log.deleted".to_owned()));
+    let mut next = producer_batch(1, 0, 6, &["next"]);
+    let appended = log
+        .append_as_leader(&mut next, AppendOptions::client(5, 0))
+        .unwrap();
+    assert_eq!(appended.base_offset, 13);
+}
+
+#[test]
+fn damage_below_the_recovery_point_costs_no_other_segment() {
+    let (disk, log) = check(
+        |disk, _| {
+            let name = "00000000000000000010.log";
+            let mut log = bytes(disk, name);
+            log[150] ^= 1;
+            write(disk, name, &log);
+            disk.remove_file(&path("00000000000000000010.index"))
+                .unwrap();
+        },
+        expect![[r#"
+            0..30
+            `/topic-0/00000000000000000010.index` is rebuilt: it is missing
+            loss: `/topic-0/00000000000000000010.log` is unreadable from position 85 on: the crc of its batch does not match
+        "#]],
+    );
+    assert!(bytes(&disk, "00000000000000000010.log").len() > 101);
+    let offsets: Vec<i64> = read_all(&log, 10).iter().map(|record| record.0).collect();
+    assert_eq!(offsets, [10, 11, 12, 20, 21, 22, 23, 24, 25, 26, 28, 29]);
+}
+
+#[test]
+fn a_segment_without_its_end_ends_the_log() {
+    check(
+        |disk, reopening| {
+            let name = "00000000000000000010.log";
+            let log = bytes(disk, name);
+            write(disk, name, &log[..85]);
+            reopening.is_clean = false;
+            reopening.recovery_point = 12;
+        },
+        expect![[r#"
+            0..13
+            loss: `/topic-0/00000000000000000020.log` is dropped: the log ends before it
+        "#]],
+    );
+    // Compaction leaves such gaps.
+    check(
+        |disk, reopening| {
+            let name = "00000000000000000010.log";
+            let log = bytes(disk, name);
+            write(disk, name, &log[..85]);
+            reopening.is_clean = false;
+            reopening.recovery_point = 12;
+            reopening.config.cleanup_policy.compact = true;
+        },
+        expect![[r#"
+            0..30
+        "#]],
+    );
+}
+
+#[test]
+fn small_files_are_rebuilt() {
+    let (disk, log) = check(
+        |disk, _| {
+            write(disk, "leader-epoch-checkpoint", b"0\n1\nx y\n");
+            write(disk, "partition.metadata", b"version: 7\n");
+            write(disk, "00000000000000000030.snapshot", &[1; 20]);
+            write(disk, "00000000000000000020.snapshot", b"");
+        },
+        expect![[r#"
+            0..30
+            `/topic-0/leader-epoch-checkpoint` is rebuilt: it has the line `x y`
+            `/topic-0/00000000000000000030.snapshot` is rebuilt: its version is 257, not 1
+            `/topic-0/00000000000000000020.snapshot` is rebuilt: it is truncated
+            `/topic-0/partition.metadata` is rebuilt: its version is `7`, not 0
+        "#]],
+    );
+    assert_eq!(
+        bytes(&disk, "leader-epoch-checkpoint"),
+        b"0\n3\n0 0\n1 10\n2 20\n"
+    );
+    let last: Vec<_> = log
+        .producer_state()
+        .producers()
+        .map(|(id, entry)| (id, entry.last_sequence()))
+        .collect();
+    assert_eq!(last, [(1, 8), (2, 5)]);
+    assert!(!names(&disk).contains(&"partition.metadata".to_owned()));
+}
+
+#[test]
+fn leftovers_are_removed() {
+    let (disk, _) = check(
+        |disk, _| {
+            write(disk, "00000000000000000000.log.deleted", b"x");
+            write(disk, "00000000000000000010.log.cleaned", b"x");
+            write(disk, "leader-epoch-checkpoint.tmp", b"x");
+            write(disk, "00000000000000000005.index", b"x");
+            write(disk, "00000000000000000005.snapshot", b"x");
+            write(disk, "notes.txt", b"x");
+        },
+        expect![[r#"
+            0..30
+            leftover `/topic-0/00000000000000000000.log.deleted` is removed
+            leftover `/topic-0/00000000000000000010.log.cleaned` is removed
+            leftover `/topic-0/leader-epoch-checkpoint.tmp` is removed
+            leftover `/topic-0/00000000000000000005.index` is removed
+        "#]],
+    );
+    let left = names(&disk);
+    assert!(left.contains(&"notes.txt".to_owned()));
+    assert!(!left.contains(&"00000000000000000005.snapshot".to_owned()));
+}
+
+#[test]
+fn a_complete_compaction_is_finished() {
+    let (disk, log) = check(
+        |disk, _| {
+            // The first two segments, as one.
+            let names = ["00000000000000000000.log", "00000000000000000010.log"];
+            let both = [bytes(disk, names[0]), bytes(disk, names[1])].concat();
+            write(disk, "00000000000000000000.log.swap", &both);
+            write(disk, "00000000000000000000.timeindex.swap", b"");
+        },
+        expect![[r#"
+            0..30
+            leftover `/topic-0/00000000000000000000.log` is removed
+            leftover `/topic-0/00000000000000000000.index` is removed
+            leftover `/topic-0/00000000000000000000.timeindex` is removed
+            leftover `/topic-0/00000000000000000000.txnindex` is removed
+            leftover `/topic-0/00000000000000000010.log` is removed
+            leftover `/topic-0/00000000000000000010.index` is removed
+            leftover `/topic-0/00000000000000000010.timeindex` is removed
+            leftover `/topic-0/00000000000000000010.txnindex` is removed
+            `/topic-0/00000000000000000000.index` is rebuilt: it is missing
+        "#]],
+    );
+    assert_eq!(log.segment_count(), 2);
+    assert_eq!(read_all(&log, 0).len(), 27);
+    assert!(names(&disk).iter().all(|name| !name.ends_with(".swap")));
+}
+
+#[test]
+fn a_log_that_starts_above_its_end_starts_anew() {
+    let disk = written_log();
+    let mut opening = opening(&disk);
+    opening.is_clean = true;
+    opening.log_start_offset = 40;
+    let opened = Log::open(opening).unwrap();
+    assert!(opened.events[0].is_loss());
+    let log = opened.log;
+    assert_eq!((log.log_start_offset(), log.log_end_offset()), (40, 40));
+}
+
+#[test]
+fn messages_of_old_formats_are_refused_and_kept() {
+    let disk = written_log();
+    // Offset, size, CRC-32, then magic 0, attributes 0, no key, and the value "v".
+    let mut old = vec![0, 0, 0, 0, 0, 0, 0, 30, 0, 0, 0, 15];
+    old.extend([0xd2, 0x0c, 0xbf, 0xf5]);
+    old.extend(*b"\0\0\xff\xff\xff\xff\0\0\0\x01v");
+    let name = "00000000000000000020.log";
+    let mut log = bytes(&disk, name);
+    log.extend(&old);
+    write(&disk, name, &log);
+    let failed = Log::open(opening(&disk)).unwrap_err();
+    assert!(
+        matches!(
+            failed,
+            OpenError::OldFormat {
+                magic: 0,
+                position: 394,
+                ..
+            }
+        ),
+        "{failed}"
+    );
+    assert_eq!(bytes(&disk, name), log);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
+    #[test]
+    fn any_bytes_are_taken_for_a_segment(
+        kept in 0usize..1500,
+        changes in prop::collection::vec((0usize..1500, any::<u8>()), 0..4),
+        tail in prop::collection::vec(any::<u8>(), 0..100),
+    ) {
+        let disk = written_log();
+        let mut log: Vec<u8> = names(&disk)
+            .iter()
+            .filter(|name| name.ends_with(".log"))
+            .flat_map(|name| bytes(&disk, name))
+            .collect();
+        for (at, byte) in changes {
+            if let Some(changed) = log.get_mut(at) {
+                *changed = byte;
+            }
+        }
+        log.truncate(kept);
+        log.extend(tail);
+        fuzz_segment_recovery(&log);
+    }
+
+    #[test]
+    fn any_bytes_are_taken_for_indexes(
+        bytes in prop::collection::vec(prop_oneof![Just(0u8), 0u8..20, any::<u8>()], 0..300),
+    ) {
+        fuzz_indexes(&bytes);
+    }
+}

@@ -1,0 +1,275 @@
+//! What happens to a log beside appends and reads: flushes, retention, truncation, renaming.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model::Uuid;
+use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
+use storage::partition_metadata::read_partition_metadata;
+use storage::retention::RetentionReason;
+use storage::sim::{Crash, SimDisk};
+use storage::{AppendOptions, Disk, Log, LogConfig};
+use support::{batch, new_log, opening, read_all, records_of, small_config};
+
+type TestLog = Log<SimDisk>;
+
+fn append(log: &mut TestLog, timestamp_ms: i64, value: &str) -> i64 {
+    let mut records = batch(timestamp_ms, &[value]);
+    let options = AppendOptions::client(0, timestamp_ms);
+    log.append_as_leader(&mut records, options)
+        .unwrap()
+        .base_offset
+}
+
+/// A log of so many segments of two batches each.
+fn log_of_segments(count: i64) -> (SimDisk, TestLog) {
+    let (disk, mut log) = new_log();
+    for at in 0..count {
+        append(&mut log, at * 100, "first");
+        append(&mut log, at * 100 + 50, "second");
+        if at + 1 < count {
+            log.roll_segment(at).unwrap();
+        }
+    }
+    (disk, log)
+}
+
+fn names(disk: &SimDisk, suffix: &str) -> Vec<String> {
+    let entries = disk.list(Path::new("/topic-0")).unwrap().into_iter();
+    let names = entries.map(|entry| entry.name);
+    names.filter(|name| name.ends_with(suffix)).collect()
+}
+
+fn configure(log: &mut TestLog, change: impl FnOnce(&mut LogConfig)) {
+    let mut config = small_config();
+    change(&mut config);
+    log.set_config(Arc::new(config));
+}
+
+#[test]
+fn flushes_are_due_by_count_and_by_time() {
+    let (_, mut log) = new_log();
+    configure(&mut log, |config| {
+        config.flush_messages = 3;
+        config.flush_ms = 100;
+    });
+    assert!(!log.is_flush_due(1000));
+    append(&mut log, 0, "a");
+    assert!(!log.is_flush_due(99));
+    assert!(log.is_flush_due(100));
+    append(&mut log, 0, "b");
+    let mut third = batch(0, &["c"]);
+    let appended = log
+        .append_as_leader(&mut third, AppendOptions::client(0, 0))
+        .unwrap();
+    assert!(appended.is_flush_due && log.is_flush_due(0));
+    log.flush(50).unwrap();
+    assert_eq!(log.flushed_end_offset(), 3);
+    assert!(!log.is_flush_due(1000));
+    append(&mut log, 0, "d");
+    assert!(!log.is_flush_due(149));
+    assert!(log.is_flush_due(150));
+}
+
+#[test]
+fn appends_go_on_while_files_are_synced() {
+    let (disk, mut log) = new_log();
+    append(&mut log, 0, "a");
+    let flush = log.begin_flush(0).unwrap();
+    let outcome = flush.sync();
+    append(&mut log, 0, "b");
+    log.complete_flush(flush, outcome).unwrap();
+    assert_eq!(log.flushed_end_offset(), 1);
+    disk.crash(Crash::LosesUnsynced);
+    let log = Log::open(opening(&disk)).unwrap().log;
+    assert_eq!(read_all(&log, 0), [(0, "a".to_owned())]);
+}
+
+#[test]
+fn a_flush_that_began_before_a_truncation_says_nothing_about_what_follows() {
+    let (_, mut log) = new_log();
+    append(&mut log, 0, "a");
+    append(&mut log, 0, "b");
+    let flush = log.begin_flush(0).unwrap();
+    log.truncate_to(1, 0).unwrap();
+    append(&mut log, 0, "c");
+    append(&mut log, 0, "d");
+    let outcome = flush.sync();
+    log.complete_flush(flush, outcome).unwrap();
+    assert!(log.flushed_end_offset() <= 1);
+}
+
+#[test]
+fn old_segments_go_at_once_and_their_files_later() {
+    let (disk, mut log) = log_of_segments(4);
+    configure(&mut log, |config| {
+        config.retention_ms = 1000;
+        config.file_delete_delay_ms = 60;
+    });
+    let slow = log.read(0, 1000, i64::MAX, true).unwrap();
+    let deleted = log.delete_old_segments(8, 1200).unwrap();
+    let time = RetentionReason::Time;
+    assert_eq!(deleted.segments, [(0, time), (2, time)]);
+    assert_eq!((deleted.log_start_offset, log.log_start_offset()), (4, 4));
+    assert_eq!(log.segment_count(), 2);
+    assert_eq!(names(&disk, ".log.deleted").len(), 2);
+    assert_eq!(log.next_removal_ms(), Some(1260));
+    log.remove_deleted_files(1259).unwrap();
+    assert_eq!(names(&disk, ".log.deleted").len(), 2);
+    log.remove_deleted_files(1260).unwrap();
+    assert_eq!(names(&disk, ".deleted"), [] as [&str; 0]);
+    assert_eq!(log.next_removal_ms(), None);
+    // Whoever had the file open goes on.
+    assert_eq!(records_of(&slow, 0).len(), 2);
+}
+
+#[test]
+fn a_log_that_is_deleted_whole_goes_on_at_its_end() {
+    let (_, mut log) = log_of_segments(2);
+    configure(&mut log, |config| config.retention_ms = 0);
+    let deleted = log.delete_old_segments(4, 10_000).unwrap();
+    assert_eq!(deleted.segments.len(), 2);
+    assert_eq!((log.log_start_offset(), log.log_end_offset()), (4, 4));
+    assert_eq!(log.size_bytes(), 0);
+    assert_eq!(append(&mut log, 0, "next"), 4);
+    assert_eq!(
+        log.delete_old_segments(5, 10_000).unwrap().segments.len(),
+        1
+    );
+    assert_eq!(
+        log.delete_old_segments(5, 10_000).unwrap().segments.len(),
+        0
+    );
+}
+
+#[test]
+fn the_start_of_a_log_moves_up_only() {
+    let (disk, mut log) = log_of_segments(3);
+    assert_eq!(log.advance_log_start_offset(3).unwrap(), Some(true));
+    assert_eq!(log.advance_log_start_offset(2).unwrap(), Some(false));
+    assert_eq!(log.advance_log_start_offset(7).unwrap(), None);
+    assert!(log.read(2, 100, 6, true).is_err());
+    let values = read_all(&log, 3);
+    assert_eq!(values.len(), 3);
+    let below = log.delete_old_segments(6, 0).unwrap();
+    assert_eq!(below.segments, [(0, RetentionReason::LogStart)]);
+    log.close(0).unwrap();
+    let mut opening = opening(&disk);
+    opening.is_clean = true;
+    opening.log_start_offset = 3;
+    let log = Log::open(opening).unwrap().log;
+    assert_eq!(log.log_start_offset(), 3);
+    assert_eq!(read_all(&log, 3), values);
+}
+
+#[test]
+fn truncation_cuts_whole_batches_and_epochs() {
+    let (_, mut log) = new_log();
+    for epoch in 0..3 {
+        for _ in 0..2 {
+            let mut records = batch(0, &["a", "b"]);
+            let options = AppendOptions::client(epoch, 0);
+            log.append_as_leader(&mut records, options).unwrap();
+        }
+    }
+    let end_of = |log: &TestLog, epoch| {
+        let end = log.offset_for_leader_epoch(epoch);
+        end.map(|end| (end.leader_epoch, end.end_offset))
+    };
+    assert_eq!(end_of(&log, 1), Some((1, 8)));
+    assert_eq!(end_of(&log, 2), Some((2, 12)));
+    assert_eq!(end_of(&log, 3), None);
+    assert!(!log.truncate_to(12, 0).unwrap());
+    assert!(log.truncate_to(7, 0).unwrap());
+    assert_eq!(log.log_end_offset(), 7);
+    assert_eq!(read_all(&log, 0).last().unwrap().0, 5);
+    assert_eq!(end_of(&log, 1), Some((1, 7)));
+    assert_eq!(end_of(&log, 2), None);
+    assert_eq!(append(&mut log, 0, "next"), 7);
+}
+
+#[test]
+fn a_log_restarts_anywhere() {
+    let (disk, mut log) = log_of_segments(3);
+    log.restart_at(100, 0).unwrap();
+    assert_eq!((log.log_start_offset(), log.log_end_offset()), (100, 100));
+    assert_eq!(log.leader_epochs().latest(), None);
+    assert_eq!(append(&mut log, 0, "next"), 100);
+    log.close(0).unwrap();
+    let mut opening = opening(&disk);
+    opening.is_clean = true;
+    let log = Log::open(opening).unwrap().log;
+    assert_eq!(read_all(&log, 100), [(100, "next".to_owned())]);
+}
+
+#[test]
+fn a_renamed_log_reads_on() {
+    let (disk, mut log) = log_of_segments(3);
+    log.close_idle_files();
+    log.close_idle_files();
+    let state = PartitionDirectoryState::Deleted;
+    let id = Uuid::from_u128(7);
+    let name = PartitionDirectory::marked_name(log.topic_partition(), state, id);
+    log.rename_directory(&name).unwrap();
+    assert!(disk.status(Path::new("/topic-0")).is_err());
+    assert_eq!(read_all(&log, 0).len(), 6);
+    let slice = log.read(0, 1000, i64::MAX, true).unwrap();
+    let flush = log.begin_flush(0).unwrap();
+    disk.remove_directory(log.directory()).unwrap();
+    assert_eq!(records_of(&slice, 0).len(), 2);
+    // A flush that is on its way finds less to sync and does not fail.
+    let outcome = flush.sync();
+    log.complete_flush(flush, outcome).unwrap();
+}
+
+#[test]
+fn a_new_log_is_durable_with_its_first_flush() {
+    let disk = SimDisk::default();
+    let mut opening_with_id = opening(&disk);
+    opening_with_id.topic_id = Some(Uuid::METADATA_TOPIC);
+    let mut log = Log::create(opening_with_id).unwrap();
+    append(&mut log, 0, "a");
+    log.flush(0).unwrap();
+    disk.crash(Crash::LosesUnsynced);
+    let found = read_partition_metadata(&disk, Path::new("/topic-0")).unwrap();
+    assert_eq!(found, Some(Uuid::METADATA_TOPIC));
+    let opened = Log::open(opening(&disk)).unwrap();
+    assert_eq!(opened.log.topic_id(), Some(Uuid::METADATA_TOPIC));
+    assert_eq!(opened.log.leader_epochs().latest(), Some(0));
+    assert_eq!(read_all(&opened.log, 0).len(), 1);
+}
+
+#[test]
+fn times_find_records() {
+    let (_, mut log) = new_log();
+    for (timestamp_ms, value) in [(10, "a"), (30, "b"), (20, "c"), (40, "d"), (40, "e")] {
+        append(&mut log, timestamp_ms, value);
+    }
+    let offset = |timestamp_ms| {
+        let found = log.offset_for_timestamp(timestamp_ms).unwrap();
+        found.map(|found| (found.offset, found.timestamp_ms, found.leader_epoch))
+    };
+    assert_eq!(offset(0), Some((0, 10, Some(0))));
+    assert_eq!(offset(11), Some((1, 30, Some(0))));
+    assert_eq!(offset(31), Some((3, 40, Some(0))));
+    assert_eq!(offset(41), None);
+    let youngest = log.max_timestamp_offset().unwrap().unwrap();
+    assert_eq!((youngest.offset, youngest.timestamp_ms), (3, 40));
+}
+
+#[test]
+fn a_read_is_finished_without_the_log() {
+    let (_, mut log) = log_of_segments(3);
+    let prepared = log.prepare_read(2, 10_000, i64::MAX, true).unwrap();
+    configure(&mut log, |config| config.retention_ms = 0);
+    log.delete_old_segments(6, 10_000).unwrap();
+    log.remove_deleted_files(i64::MAX).unwrap();
+    drop(log);
+    let slice = prepared.finish().unwrap().unwrap();
+    assert_eq!(records_of(&slice, 2).len(), 2);
+    assert_eq!(slice.end_offset_max, 4);
+}
