@@ -31,7 +31,7 @@ mod groups;
 mod hosting;
 mod log_directories;
 mod maintenance;
-mod metadata_log;
+pub mod metadata_log;
 mod partitions;
 mod removals;
 

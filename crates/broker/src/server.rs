@@ -280,7 +280,7 @@ fn open_metadata_log(
             fixed_voters: (!voters.is_empty()).then(|| voters.iter().map(|one| one.id).collect()),
             bootstrap_records,
             min_insync_replicas: config.typed.int("min.insync.replicas"),
-            config: config.controller.metadata_log.clone(),
+            config: config.controller.metadata_log,
             now_ms: now_ms(),
         },
     )?;
@@ -360,6 +360,7 @@ fn register(
         });
     let features = controller::SUPPORTED_FEATURES
         .iter()
+        .filter(|feature| feature.versions.max > 0)
         .map(|feature| (feature.name.to_owned(), feature.versions))
         .collect();
     let registration = NewRegistration {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crates of the workspace's own tooling; they stand outside the layers.
-const TOOLING: &[&str] = &["codegen", "xtask"];
+const TOOLING: &[&str] = &["codegen", "interpreter", "testkit"];
 
 /// A crate as its `Cargo.toml` tells.
 #[derive(Debug)]

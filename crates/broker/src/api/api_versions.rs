@@ -40,6 +40,7 @@ pub(crate) fn serve(
     let supported = controller::SUPPORTED_FEATURES;
     let supported_features = supported
         .iter()
+        .filter(|feature| feature.versions.max > 0)
         .filter(|feature| request.version >= 4 || feature.versions.min > 0)
         .map(|feature| SupportedFeatureKey {
             name: feature.name,

@@ -51,11 +51,7 @@ pub(crate) async fn serve(
             None => (request.version < 6).then_some(""),
         },
         topic_id: topic.topic_id,
-        error_code: topic
-            .result
-            .as_ref()
-            .map_or_else(|e| e.code, |()| ErrorCode::None)
-            .code(),
+        error_code: code(request.version, &topic.result).code(),
         error_message: topic
             .result
             .as_ref()
@@ -68,4 +64,15 @@ pub(crate) async fn serve(
     };
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+/// Clients of before version 3 do not know that deletion can be disabled.
+fn code(version: i16, result: &Result<(), ApiError>) -> ErrorCode {
+    match result {
+        Ok(()) => ErrorCode::None,
+        Err(error) if version < 3 && error.code == ErrorCode::TopicDeletionDisabled => {
+            ErrorCode::InvalidRequest
+        }
+        Err(error) => error.code,
+    }
 }

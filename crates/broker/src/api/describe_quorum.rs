@@ -6,6 +6,7 @@
 use super::{Request, Served};
 use crate::Broker;
 use crate::clock::now_ms;
+use crate::metadata_log::QuorumDescription;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};
 use wire::messages::describe_quorum_response::{
@@ -25,42 +26,13 @@ pub(crate) async fn serve(
         .controller
         .run(|controller| controller.log.describe_quorum(now_ms()));
     let described = described.await;
-    let voters: Vec<ReplicaState> = match &described {
-        Ok(quorum) => quorum
-            .voters
-            .iter()
-            .map(|voter| ReplicaState {
-                replica_id: voter.id,
-                replica_directory_id: voter.directory_id,
-                log_end_offset: voter.log_end_offset,
-                last_fetch_timestamp: voter.last_fetch_timestamp_ms,
-                last_caught_up_timestamp: voter.last_caught_up_timestamp_ms,
-            })
-            .collect(),
-        Err(_) => Vec::new(),
-    };
+    let voters: Vec<ReplicaState> = described.as_ref().map(voters_of).unwrap_or_default();
     let topics = message.topics.iter().map(|topic| {
         let partitions = topic.partitions.iter().map(|asked| {
             let is_metadata = topic.topic_name == METADATA_TOPIC && asked.partition_index == 0;
             match &described {
-                Ok(quorum) if is_metadata => PartitionData {
-                    partition_index: 0,
-                    error_message: None,
-                    leader_id: quorum.leader_id,
-                    leader_epoch: quorum.leader_epoch,
-                    high_watermark: quorum.high_watermark,
-                    current_voters: (&voters).into(),
-                    ..Default::default()
-                },
-                _ => {
-                    let error = ErrorCode::UnknownTopicOrPartition;
-                    PartitionData {
-                        partition_index: asked.partition_index,
-                        error_code: error.code(),
-                        error_message: Some(error.message()),
-                        ..Default::default()
-                    }
-                }
+                Ok(quorum) if is_metadata => metadata_partition(quorum, &voters),
+                _ => unknown_partition(asked.partition_index),
             }
         });
         TopicData {
@@ -93,4 +65,41 @@ pub(crate) async fn serve(
     };
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+fn voters_of(quorum: &QuorumDescription) -> Vec<ReplicaState> {
+    let voters = quorum.voters.iter();
+    voters
+        .map(|voter| ReplicaState {
+            replica_id: voter.id,
+            replica_directory_id: voter.directory_id,
+            log_end_offset: voter.log_end_offset,
+            last_fetch_timestamp: voter.last_fetch_timestamp_ms,
+            last_caught_up_timestamp: voter.last_caught_up_timestamp_ms,
+        })
+        .collect()
+}
+
+fn metadata_partition<'q>(
+    quorum: &QuorumDescription,
+    voters: &'q Vec<ReplicaState>,
+) -> PartitionData<'q> {
+    PartitionData {
+        error_message: None,
+        leader_id: quorum.leader_id,
+        leader_epoch: quorum.leader_epoch,
+        high_watermark: quorum.high_watermark,
+        current_voters: voters.into(),
+        ..Default::default()
+    }
+}
+
+fn unknown_partition(partition_index: i32) -> PartitionData<'static> {
+    let error = ErrorCode::UnknownTopicOrPartition;
+    PartitionData {
+        partition_index,
+        error_code: error.code(),
+        error_message: Some(error.message()),
+        ..Default::default()
+    }
 }

@@ -69,7 +69,7 @@ impl Broker {
             .await
             .flatten()
             .map_err(|_| ErrorCode::CoordinatorLoadInProgress)?;
-        *ids = block.first..block.first + i64::from(block.count);
+        *ids = block.first..block.first + block.count;
         ids.next().ok_or(ErrorCode::CoordinatorLoadInProgress)
     }
 }

@@ -56,8 +56,18 @@ pub(crate) fn serve(
         Ok(Answer::Later(_)) => Err(ErrorCode::UnknownServerError),
         Err(error) => Err(error),
     };
-    let response = match errors {
-        Ok(errors) if request.version < 3 => {
+    let response = response(request.version, &leave, errors);
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+fn response<'f>(
+    version: i16,
+    leave: &LeaveGroup<'f>,
+    errors: Result<Vec<ErrorCode>, ErrorCode>,
+) -> LeaveGroupResponse<'f> {
+    match errors {
+        Ok(errors) if version < 3 => {
             let error = errors.first().copied().unwrap_or(ErrorCode::None);
             LeaveGroupResponse {
                 error_code: error.code(),
@@ -83,7 +93,5 @@ pub(crate) fn serve(
             error_code: error.code(),
             ..Default::default()
         },
-    };
-    request.answer(&response, out);
-    Ok(Served::Answered)
+    }
 }

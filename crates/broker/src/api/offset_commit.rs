@@ -9,6 +9,7 @@ use crate::Broker;
 use crate::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::group::{OffsetCommit, OffsetCommitPartition, OffsetCommitTopic};
+use metadata::Topic;
 use model::{DecodeError, ErrorCode};
 use wire::messages::offset_commit_request::OffsetCommitRequestTopic;
 use wire::messages::offset_commit_response::{
@@ -34,25 +35,10 @@ pub(crate) fn serve(
     let exists = |index: usize, partition: i32| {
         found[index].is_some_and(|topic| topic.partition(partition).is_some())
     };
-    let existing = topics.iter().enumerate().filter_map(|(index, topic)| {
-        let partitions: Vec<_> = topic
-            .partitions
-            .iter()
-            .filter(|one| exists(index, one.partition_index))
-            .map(|one| OffsetCommitPartition {
-                index: one.partition_index,
-                offset: one.committed_offset,
-                leader_epoch: one.committed_leader_epoch,
-                metadata: one.committed_metadata,
-            })
-            .collect();
-        let found = found[index].filter(|_| !partitions.is_empty())?;
-        Some(OffsetCommitTopic {
-            name: &found.name,
-            topic_id: found.id,
-            partitions,
-        })
-    });
+    let existing = topics
+        .iter()
+        .enumerate()
+        .filter_map(|(index, topic)| existing_part(topic, found[index]?));
     let commit = OffsetCommit {
         group_id: message.group_id,
         generation_id: message.generation_id_or_member_epoch,
@@ -66,12 +52,12 @@ pub(crate) fn serve(
     let responses = topics.iter().enumerate().map(|(index, topic)| {
         let partitions = topic.partitions.iter().map(|one| {
             let error = match (exists(index, one.partition_index), &mut stored) {
-                (_, Err(error)) if !found_is_unknown_id(&found, index, request.version) => *error,
                 (true, Ok(errors)) => errors.next().unwrap_or(ErrorCode::UnknownServerError),
-                (false, _) if found_is_unknown_id(&found, index, request.version) => {
+                (true, Err(error)) => *error,
+                (false, _) if request.version >= 10 && found[index].is_none() => {
                     ErrorCode::UnknownTopicId
                 }
-                _ => ErrorCode::UnknownTopicOrPartition,
+                (false, _) => ErrorCode::UnknownTopicOrPartition,
             };
             let (partition_index, error_code) = (one.partition_index, error.code());
             OffsetCommitResponsePartition {
@@ -93,8 +79,27 @@ pub(crate) fn serve(
     Ok(Served::Answered)
 }
 
-fn found_is_unknown_id<T>(found: &[Option<T>], index: usize, version: i16) -> bool {
-    version >= 10 && found[index].is_none()
+/// The partitions of a request's topic that exist; `None` when there are none.
+fn existing_part<'f>(
+    asked: &OffsetCommitRequestTopic<'f>,
+    topic: &'f Topic,
+) -> Option<OffsetCommitTopic<'f>> {
+    let existing = asked.partitions.iter();
+    let partitions: Vec<_> = existing
+        .filter(|one| topic.partition(one.partition_index).is_some())
+        .map(|one| OffsetCommitPartition {
+            index: one.partition_index,
+            offset: one.committed_offset,
+            leader_epoch: one.committed_leader_epoch,
+            metadata: one.committed_metadata,
+        })
+        .collect();
+    let (name, topic_id) = (&*topic.name, topic.id);
+    (!partitions.is_empty()).then_some(OffsetCommitTopic {
+        name,
+        topic_id,
+        partitions,
+    })
 }
 
 fn store(
