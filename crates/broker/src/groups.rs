@@ -10,7 +10,9 @@
 
 use crate::Broker;
 use crate::clock::now_ms;
-use coordinator::group::{DeletedTopic, GroupConfig, GroupShard, RecordOrigin, partition_for};
+use coordinator::group::{
+    DeletedTopic, GroupConfig, GroupShard, RecordOrigin, append_error, partition_for,
+};
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
 use model::ErrorCode;
 use parking_lot::{Mutex, RwLock};
@@ -152,51 +154,52 @@ impl Groups {
     /// # Errors
     /// Why the coordinator cannot decide: it loads, has no such partition, or cannot write.
     pub(crate) fn decide<R>(
-        self: &Arc<Self>,
+        &self,
         group_id: &str,
         decide: impl FnOnce(&mut GroupShard, i64) -> Decision<R>,
     ) -> Result<Answer<R>, ErrorCode> {
-        let shard = self.shard_of(group_id)?;
-        let answer = self.decide_in(&shard, decide);
-        self.deadline_moved.notify_one();
-        answer
+        self.decide_in(&*self.shard_of(group_id)?, decide)
     }
 
     fn decide_in<R>(
-        self: &Arc<Self>,
-        shard: &Arc<Shard>,
+        &self,
+        shard: &Shard,
         decide: impl FnOnce(&mut GroupShard, i64) -> Decision<R>,
     ) -> Result<Answer<R>, ErrorCode> {
         let now_ms = now_ms();
         let mut state = shard.state.lock();
         let ready = state.ready()?;
-        let decision = decide(&mut ready.shard, now_ms);
-        if let Err(error) = ready.commit(&shard.partition, &decision.records, now_ms) {
-            tracing::warn!(partition = %shard.partition, %error, "groups cannot be written");
-            let failed = std::mem::replace(&mut *state, State::Loading);
-            drop(state);
-            if let State::Ready(ready) = failed {
-                ready.release_all();
+        let deadline_before = ready.shard.next_deadline();
+        let mut decision = decide(&mut ready.shard, now_ms);
+        let parked = match &decision.reply {
+            Reply::Parked(token) => Some(ready.wait(*token)),
+            Reply::Now(_) => None,
+        };
+        let batch_bytes_max = self.config.batch_bytes_max;
+        let result = match ready.commit(&shard.partition, &decision, batch_bytes_max, now_ms) {
+            Ok(()) => {
+                ready.release(decision.released);
+                match (decision.reply, parked) {
+                    (Reply::Now(reply), _) => Ok(Answer::Now(reply)),
+                    (Reply::Parked(_), Some(receiver)) => Ok(Answer::Later(receiver)),
+                    (Reply::Parked(_), None) => unreachable!("a parked token has its receiver"),
+                }
             }
-            let (groups, shard) = (self.clone(), shard.clone());
-            self.runtime
-                .spawn_blocking(move || groups.replay_log(&shard));
-            return Err(append_error_code(&error));
+            Err(failed) => {
+                let error = append_error(failed.error.code());
+                tracing::warn!(partition = %shard.partition, error = %failed.error, "groups cannot be written");
+                decision.records.drain(..failed.appended_count);
+                let released = ready.shard.append_failed(decision, error, now_ms);
+                ready.release(released);
+                parked.map_or(Err(error), |receiver| Ok(Answer::Later(receiver)))
+            }
+        };
+        let deadline = ready.shard.next_deadline();
+        drop(state);
+        if deadline.is_some_and(|at| deadline_before.is_none_or(|before| at < before)) {
+            self.deadline_moved.notify_one();
         }
-        for (token, response) in decision.released {
-            if let Some(waiting) = ready.waiting.remove(&token) {
-                // Nobody listens any more when the connection is gone.
-                let _ = waiting.send(response);
-            }
-        }
-        Ok(match decision.reply {
-            Reply::Now(reply) => Answer::Now(reply),
-            Reply::Parked(token) => {
-                let (sender, receiver) = oneshot::channel();
-                ready.waiting.insert(token, sender);
-                Answer::Later(receiver)
-            }
-        })
+        result
     }
 
     /// Asks the shard of `group_id` without changing it.
@@ -230,7 +233,7 @@ impl Groups {
     }
 
     /// Forgets the offsets of topics that were deleted.
-    pub(crate) fn delete_topic_offsets(self: &Arc<Self>, topics: &[DeletedTopic<'_>]) {
+    pub(crate) fn delete_topic_offsets(&self, topics: &[DeletedTopic<'_>]) {
         let shards: Vec<_> = self.shards.read().values().cloned().collect();
         for shard in shards {
             // A shard that loads meets the topic's absence when it expires offsets.
@@ -238,7 +241,7 @@ impl Groups {
         }
     }
 
-    fn expire_due(self: &Arc<Self>) -> Option<i64> {
+    fn expire_due(&self) -> Option<i64> {
         let shards: Vec<_> = self.shards.read().values().cloned().collect();
         let mut next: Option<i64> = None;
         for shard in shards {
@@ -282,17 +285,45 @@ impl State {
     }
 }
 
+/// The log did not take a decision's records, or those after the first few.
+struct FailedCommit {
+    appended_count: usize,
+    error: AppendError,
+}
+
 impl Ready {
-    /// Appends the records as one batch and replays them.
-    fn commit(
+    /// Appends the records and replays them: as one batch, or as several when a decision that need
+    /// not be atomic is larger than a batch may be.
+    fn commit<R>(
+        &mut self,
+        partition: &Partition,
+        decision: &Decision<R>,
+        batch_bytes_max: usize,
+        now_ms: i64,
+    ) -> Result<(), FailedCommit> {
+        let mut appended_count = 0;
+        while appended_count < decision.records.len() {
+            let rest = &decision.records[appended_count..];
+            let count = match decision.is_atomic {
+                true => rest.len(),
+                false => count_for_batch(rest, batch_bytes_max),
+            };
+            self.append(partition, &rest[..count], now_ms)
+                .map_err(|error| FailedCommit {
+                    appended_count,
+                    error,
+                })?;
+            appended_count += count;
+        }
+        Ok(())
+    }
+
+    fn append(
         &mut self,
         partition: &Partition,
         records: &[CoordinatorRecord],
         now_ms: i64,
     ) -> Result<(), AppendError> {
-        if records.is_empty() {
-            return Ok(());
-        }
         let mut builder = BatchBuilder::new(BatchHeader::default());
         for record in records {
             builder.append(now_ms, Some(&record.key), record.value.as_deref(), &[]);
@@ -310,6 +341,21 @@ impl Ready {
             replayed.expect("a shard can read what it has written");
         }
         Ok(())
+    }
+
+    fn wait(&mut self, token: Token) -> oneshot::Receiver<GroupResponse> {
+        let (sender, receiver) = oneshot::channel();
+        self.waiting.insert(token, sender);
+        receiver
+    }
+
+    fn release(&mut self, released: Vec<(Token, GroupResponse)>) {
+        for (token, response) in released {
+            if let Some(waiting) = self.waiting.remove(&token) {
+                // Nobody listens any more when the connection is gone.
+                let _ = waiting.send(response);
+            }
+        }
     }
 
     fn release_all(self) {
@@ -381,14 +427,16 @@ fn replay_batch(
     Ok(())
 }
 
-fn append_error_code(error: &AppendError) -> ErrorCode {
-    match error.code() {
-        ErrorCode::NotEnoughReplicas
-        | ErrorCode::RequestTimedOut
-        | ErrorCode::UnknownTopicOrPartition => ErrorCode::CoordinatorNotAvailable,
-        ErrorCode::NotLeaderOrFollower | ErrorCode::KafkaStorageError => ErrorCode::NotCoordinator,
-        _ => ErrorCode::UnknownServerError,
-    }
+/// How many of the records fit a batch; at least one.
+fn count_for_batch(records: &[CoordinatorRecord], batch_bytes_max: usize) -> usize {
+    let mut left = batch_bytes_max.saturating_sub(record::batch::HEADER_SIZE_BYTES);
+    let fit = records.iter().take_while(|record| {
+        let size = record.size_in_bytes_max();
+        let fits = size <= left;
+        left = left.saturating_sub(size);
+        fits
+    });
+    fit.count().max(1)
 }
 
 /// Waits for an answer that depends on other members.
