@@ -90,6 +90,8 @@ fn check(
         let loss = if event.is_loss() { "loss: " } else { "" };
         shown.push_str(&format!("{loss}{event}\n"));
     }
+    // Offsets of two digits are enough here.
+    let shown = shown.replace("/topic-0/", "").replace(&"0".repeat(18), "");
     expected.assert_eq(&shown);
     (disk, opened.log)
 }
@@ -119,9 +121,9 @@ fn damaged_indexes_are_rebuilt() {
         },
         expect![[r#"
             0..30
-            `/topic-0/00000000000000000000.index` is rebuilt: it is missing
-            `/topic-0/00000000000000000010.timeindex` is rebuilt: its length 13 is no multiple of 12
-            `/topic-0/00000000000000000020.txnindex` is rebuilt: its last entry is none
+            `00.index` is rebuilt: it is missing
+            `10.timeindex` is rebuilt: its length 13 is no multiple of 12
+            `20.txnindex` is rebuilt: its last entry is none
         "#]],
     );
     assert_eq!(log.aborted_transactions(0, 30).unwrap().len(), 3);
@@ -144,7 +146,7 @@ fn a_torn_tail_is_cut() {
         },
         expect![[r#"
             0..28
-            loss: `/topic-0/00000000000000000020.log` is cut at position 317, losing 774 bytes: the crc of its batch does not match
+            loss: `20.log` is cut at position 317, losing 774 bytes: the crc of its batch does not match
         "#]],
     );
     assert_eq!(bytes(&disk, "00000000000000000020.log").len(), 317);
@@ -164,8 +166,8 @@ fn damage_in_the_middle_ends_the_log_there() {
         },
         expect![[r#"
             0..13
-            loss: `/topic-0/00000000000000000010.log` is cut at position 85, losing 309 bytes: the crc of its batch does not match
-            loss: `/topic-0/00000000000000000020.log` is dropped: the log ends before it
+            loss: `10.log` is cut at position 85, losing 309 bytes: the crc of its batch does not match
+            loss: `20.log` is dropped: the log ends before it
         "#]],
     );
     assert_eq!(log.leader_epochs().latest(), Some(1));
@@ -192,8 +194,8 @@ fn damage_below_the_recovery_point_costs_no_other_segment() {
         },
         expect![[r#"
             0..30
-            `/topic-0/00000000000000000010.index` is rebuilt: it is missing
-            loss: `/topic-0/00000000000000000010.log` is unreadable from position 85 on: the crc of its batch does not match
+            `10.index` is rebuilt: it is missing
+            loss: `10.log` is unreadable from position 85 on: the crc of its batch does not match
         "#]],
     );
     assert!(bytes(&disk, "00000000000000000010.log").len() > 101);
@@ -213,7 +215,7 @@ fn a_segment_without_its_end_ends_the_log() {
         },
         expect![[r#"
             0..13
-            loss: `/topic-0/00000000000000000020.log` is dropped: the log ends before it
+            loss: `20.log` is dropped: the log ends before it
         "#]],
     );
     // Compaction leaves such gaps.
@@ -243,10 +245,10 @@ fn small_files_are_rebuilt() {
         },
         expect![[r#"
             0..30
-            `/topic-0/leader-epoch-checkpoint` is rebuilt: it has the line `x y`
-            `/topic-0/00000000000000000030.snapshot` is rebuilt: its version is 257, not 1
-            `/topic-0/00000000000000000020.snapshot` is rebuilt: it is truncated
-            `/topic-0/partition.metadata` is rebuilt: its version is `7`, not 0
+            `leader-epoch-checkpoint` is rebuilt: it has the line `x y`
+            `30.snapshot` is rebuilt: its version is 257, not 1
+            `20.snapshot` is rebuilt: it is truncated
+            `partition.metadata` is rebuilt: its version is `7`, not 0
         "#]],
     );
     assert_eq!(
@@ -275,10 +277,10 @@ fn leftovers_are_removed() {
         },
         expect![[r#"
             0..30
-            leftover `/topic-0/00000000000000000000.log.deleted` is removed
-            leftover `/topic-0/00000000000000000010.log.cleaned` is removed
-            leftover `/topic-0/leader-epoch-checkpoint.tmp` is removed
-            leftover `/topic-0/00000000000000000005.index` is removed
+            leftover `00.log.deleted` is removed
+            leftover `10.log.cleaned` is removed
+            leftover `leader-epoch-checkpoint.tmp` is removed
+            leftover `05.index` is removed
         "#]],
     );
     let left = names(&disk);
@@ -298,15 +300,15 @@ fn a_complete_compaction_is_finished() {
         },
         expect![[r#"
             0..30
-            leftover `/topic-0/00000000000000000000.log` is removed
-            leftover `/topic-0/00000000000000000000.index` is removed
-            leftover `/topic-0/00000000000000000000.timeindex` is removed
-            leftover `/topic-0/00000000000000000000.txnindex` is removed
-            leftover `/topic-0/00000000000000000010.log` is removed
-            leftover `/topic-0/00000000000000000010.index` is removed
-            leftover `/topic-0/00000000000000000010.timeindex` is removed
-            leftover `/topic-0/00000000000000000010.txnindex` is removed
-            `/topic-0/00000000000000000000.index` is rebuilt: it is missing
+            leftover `00.log` is removed
+            leftover `00.index` is removed
+            leftover `00.timeindex` is removed
+            leftover `00.txnindex` is removed
+            leftover `10.log` is removed
+            leftover `10.index` is removed
+            leftover `10.timeindex` is removed
+            leftover `10.txnindex` is removed
+            `00.index` is rebuilt: it is missing
         "#]],
     );
     assert_eq!(log.segment_count(), 2);

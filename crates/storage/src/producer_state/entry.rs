@@ -145,7 +145,7 @@ impl ProducerEntry {
             if self.transaction_first_offset.is_some() && !is_transactional {
                 return Err(ProducerError::InvalidTransactionState {
                     producer_id: batch.producer_id,
-                    reason: "has an open transaction, so the batch must be part of it",
+                    reason: "has an open transaction",
                 });
             }
         }

@@ -254,7 +254,7 @@ fn open_transactions_hold_the_stable_offset_back_until_their_marker_is_replicate
             p1 e0 s0 n2 txn          -> 0..=1  (unstable 0)
             p2 e0 s0 n1 txn          -> 2..=2  (unstable 0)
             p1 e0 s2 n1 txn          -> 3..=3  (unstable 0)
-            p1 e0 s3 n1              -> producer 1 has an open transaction, so the batch must be part of it  (unstable 0)
+            p1 e0 s3 n1              -> producer 1 has an open transaction  (unstable 0)
             marker p1 e0 abort c7    -> 4..=4, aborted 0..=4 stable 2  (unstable 0)
             marker p2 e0 commit c7   -> 5..=5  (unstable 0)
             hw 5                     -> done  (unstable 2)
