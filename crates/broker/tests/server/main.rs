@@ -1,0 +1,7 @@
+//! A whole server over real sockets: what no client should send, what no disk should hold, and
+//! what both get when they behave.
+//!
+//! One file for each subject. They make one program, which links once and runs them in parallel;
+//! each test has a server, ports and a directory of its own.
+
+mod frames;
