@@ -151,6 +151,43 @@ impl Value {
     }
 }
 
+macro_rules! from {
+    ($($variant:ident($type:ty);)*) => {$(
+        impl From<$type> for Value {
+            fn from(value: $type) -> Self {
+                Self::$variant(value.into())
+            }
+        }
+    )*};
+}
+
+from! {
+    Bool(bool);
+    Integer(i16);
+    Integer(i32);
+    Integer(i64);
+    Float(f64);
+    Uuid([u8; 16]);
+    String(&str);
+    String(String);
+    Bytes(Vec<u8>);
+    Bytes(&[u8]);
+    Array(Vec<Self>);
+    Struct(Struct);
+}
+
+impl From<&Self> for Value {
+    fn from(value: &Self) -> Self {
+        value.clone()
+    }
+}
+
+impl From<&String> for Value {
+    fn from(value: &String) -> Self {
+        Self::String(value.clone())
+    }
+}
+
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -13,6 +13,7 @@
 mod codec;
 mod crash;
 mod cross;
+mod diff;
 mod exceptions;
 mod go;
 mod handover;

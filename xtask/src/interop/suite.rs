@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use super::program::{self, Outcome, Scenario};
 use super::run::Run;
 use super::server::Server;
-use super::{codec, crash, cross, handover, kgo};
+use super::{codec, crash, cross, diff, handover, kgo};
 
 /// A failure that takes this long has waited for the server in vain.
 const SLOW_FAILURE: Duration = Duration::from_secs(15);
@@ -126,6 +126,14 @@ pub(crate) const SUITES: &[Suite] = &[
         kind: Kind::Module {
             list: |_| Ok(handover::list()),
             run: handover::run,
+        },
+    },
+    Suite {
+        name: "diff",
+        about: "the same requests to Apache Kafka, answers compared field by field",
+        kind: Kind::Module {
+            list: |_| Ok(diff::list()),
+            run: diff::run,
         },
     },
     Suite {

@@ -1,0 +1,192 @@
+//! The differential test: the same requests to Apache Kafka and to the server under test, and
+//! their answers compared field by field.
+//!
+//!     topics.rs produce.rs fetch.rs …   sequences of requests, seeded
+//!        │
+//!     session.rs ── one sequence under way: send to both, compare, stop at a difference
+//!        │
+//!     lab.rs ────── the pair of servers: versions both offer, bytes of requests and answers
+//!     side.rs       a server's sockets
+//!     names.rs      stand-ins for what a server names: ids, members, ports
+//!     normal.rs     answers in a comparable form
+//!     difference.rs differences, and the file of those that are meant
+//!
+//! With `--against kafka` both are Kafka, and a difference is a fault of the comparison.
+
+mod admin;
+mod anything;
+mod batches;
+mod body;
+mod consumer_groups;
+mod difference;
+mod fetch;
+mod frames;
+mod groups;
+mod lab;
+mod names;
+mod normal;
+mod offsets;
+mod produce;
+mod session;
+mod side;
+mod topics;
+mod transactions;
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, anyhow};
+use interpreter::Random;
+
+use super::run::Run;
+use super::server::{Against, Server, ServerPlan};
+use difference::Exceptions;
+use lab::Lab;
+use session::{Found, Session, Stop};
+use side::Side;
+
+/// Sequences of each kind, unless the command line says.
+const DEFAULT_COUNT: usize = 24;
+/// Fields shown of those that differ in a kind of sequence.
+const MAX_SHOWN: usize = 20;
+/// Characters shown of a request or a value.
+const MAX_SHOWN_CHARS: usize = 600;
+
+/// What both servers are started with: nothing that happens by the clock.
+const PROPERTIES: &[(&str, &str)] = &[
+    ("log.retention.ms", "-1"),
+    ("group.consumer.assignment.interval.ms", "0"),
+    ("controller.quorum.append.linger.ms", "0"),
+    ("auto.create.topics.enable", "false"),
+];
+
+type Sequence = fn(&mut Session<'_>) -> Result<(), Stop>;
+
+/// The kinds of sequences.
+const SEQUENCES: &[(&str, Sequence)] = &[
+    ("topics", topics::sequence),
+    ("produce", produce::sequence),
+    ("idempotence", produce::idempotent_sequence),
+    ("fetch", fetch::sequence),
+    ("fetch-sessions", fetch::session_sequence),
+    ("offsets", offsets::sequence),
+    ("groups", groups::sequence),
+    ("rebalances", groups::rebalance_sequence),
+    ("static-members", groups::static_sequence),
+    ("consumer-groups", consumer_groups::sequence),
+    ("transactions", transactions::sequence),
+    ("configs", admin::config_sequence),
+    ("admin", admin::sequence),
+    ("anything", anything::sequence),
+    ("frames", frames::sequence),
+];
+
+/// The suite's name.
+const SUITE: &str = "diff";
+
+/// The names of the scenarios.
+pub(crate) fn list() -> Vec<String> {
+    SEQUENCES.iter().map(|(name, _)| (*name).into()).collect()
+}
+
+/// Starts both servers and runs the sequences that are asked for.
+pub(crate) fn run(run: &mut Run) -> Result<()> {
+    let (kafka, other) = start(run)?;
+    let schema = codegen::parse_folder(&run.root().join("crates/wire/schema"));
+    let exceptions = if run.options.against == Against::Kafka || run.options.no_exceptions {
+        Exceptions::default()
+    } else {
+        Exceptions::read(&run.source("differential-exceptions.txt"))?
+    };
+    let sides = [
+        Side::new("kafka", &kafka.bootstrap())?,
+        Side::new("other", &other.bootstrap())?,
+    ];
+    let mut lab = Lab::new(schema.map_err(anyhow::Error::msg)?, sides, exceptions)?;
+    for (name, sequence) in SEQUENCES {
+        run.scenario(SUITE, name, |run| run_kind(run, &mut lab, name, *sequence));
+    }
+    let not_covered = lab.not_covered();
+    if !not_covered.is_empty() && run.options.selection.iter().all(|name| name == SUITE) {
+        println!("    not sent: {}", not_covered.join(", "));
+    }
+    other.stop()?;
+    kafka.stop()
+}
+
+fn start(run: &mut Run) -> Result<(Server, Server)> {
+    let dir = run.suite_dir(SUITE);
+    let plan = ServerPlan::new(Against::Kafka, &dir.join("kafka"), PROPERTIES)?;
+    let kafka = run.start_planned(&plan)?;
+    // The second takes its ports when the first has its own.
+    let plan = ServerPlan::new(run.options.against, &dir.join("other"), PROPERTIES)?;
+    let other = run.start_planned(&plan)?;
+    Ok((kafka, other))
+}
+
+/// Runs the sequences of one kind.
+fn run_kind(run: &Run, lab: &mut Lab, name: &str, sequence: Sequence) -> Result<()> {
+    let count = run.options.count.unwrap_or(DEFAULT_COUNT);
+    let seed = run.options.seed.unwrap_or(1);
+    let mut found = Vec::new();
+    let mut compared = 0;
+    for index in 0..count {
+        let salt = name.bytes().fold(index as u64, |salt, byte| {
+            salt.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte)
+        });
+        let random = Random::new(seed ^ salt);
+        let mut session = Session::new(lab, format!("{name}-{index}"), random);
+        match sequence(&mut session) {
+            Ok(()) | Err(Stop::NotOffered | Stop::Differs) => {}
+            Err(Stop::Failed(error)) => {
+                return Err(error.context(format!("sequence {index}")));
+            }
+        }
+        compared += session.step();
+        found.append(&mut session.found);
+    }
+    if found.is_empty() {
+        println!("    {name}: {count} sequences, {compared} answers compared");
+        Ok(())
+    } else {
+        Err(anyhow!("{}", describe(&found, compared)))
+    }
+}
+
+/// What differs, each field once with its first example.
+fn describe(found: &[Found], compared: usize) -> String {
+    let mut by_field: BTreeMap<(String, String), Vec<&Found>> = BTreeMap::new();
+    for one in found {
+        let key = (one.api.to_string(), one.difference.field());
+        by_field.entry(key).or_default().push(one);
+    }
+    let mut text = format!(
+        "{} fields differ in {} of {compared} answers\n",
+        by_field.len(),
+        found.len()
+    );
+    for ((api, field), examples) in by_field.iter().take(MAX_SHOWN) {
+        let Some(one) = examples.first() else {
+            continue;
+        };
+        text.push_str(&format!(
+            "\n{api}  {field}  ({} times)\n  in {} step {}, version {}: {}\n  request {}\n",
+            examples.len(),
+            one.sequence,
+            one.step,
+            one.version,
+            shortened(&one.difference.path),
+            shortened(&one.request),
+        ));
+        text.push_str(&format!("  kafka   {}\n", shortened(&one.difference.kafka)));
+        text.push_str(&format!("  other   {}\n", shortened(&one.difference.other)));
+    }
+    text
+}
+
+fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().take(MAX_SHOWN_CHARS).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
