@@ -6,6 +6,7 @@ use crate::Broker;
 use crate::clock::now_ms;
 use crate::log_directories::LogDirectory;
 use model::TopicPartition;
+use parking_lot::Mutex;
 use replication::Partition;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use storage::checkpoint::{
 };
 use storage::{RealDisk, StorageError};
 
+/// Logs that each recovery thread's share of the disk closes side by side.
+const CLOSING_THREADS: usize = 4;
 /// How often files and directories that wait for removal are looked at.
 const REMOVAL_INTERVAL_MS: i64 = 1_000;
 
@@ -203,17 +206,35 @@ pub(crate) fn checkpoint_high_watermarks(broker: &Broker) {
 /// # Errors
 /// The first failure of each log directory, by its place in `log.dirs`.
 pub(crate) fn close_logs(broker: &Broker) -> Vec<(usize, StorageError)> {
-    let mut failures = Vec::new();
-    for partition in broker.partitions.all() {
-        let closed = partition.with_log(|log| log.close(now_ms()));
-        partition.notify();
-        let Err(error) = closed else { continue };
-        let directory = partition.log_directory();
-        let at = broker
-            .log_directories
-            .iter()
-            .position(|one| one.name() == directory);
-        failures.extend(at.map(|at| (at, error)));
-    }
-    failures
+    let failures = Mutex::new(Vec::new());
+    let queue = Mutex::new(broker.partitions.all().into_iter());
+    let per_directory = broker.config.log.num_recovery_threads_per_data_dir.max(1) as usize;
+    // Closing waits for the disk, not for the processor.
+    let threads = per_directory * broker.log_directories.len() * CLOSING_THREADS;
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let Some(partition) = queue.lock().next() else {
+                        return;
+                    };
+                    let closed = close(broker, &partition);
+                    failures.lock().extend(closed);
+                }
+            });
+        }
+    });
+    failures.into_inner()
+}
+
+/// Closes one log; gives the failure with the place of its directory in `log.dirs`.
+fn close(broker: &Broker, partition: &Partition) -> Option<(usize, StorageError)> {
+    let closed = partition.with_log(|log| log.close(now_ms()));
+    partition.notify();
+    let error = closed.err()?;
+    let directories = &broker.log_directories;
+    let at = directories
+        .iter()
+        .position(|one| one.name() == partition.log_directory())?;
+    Some((at, error))
 }

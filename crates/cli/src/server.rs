@@ -4,6 +4,7 @@ use crate::arguments::ServerArguments;
 use broker::Server;
 use config::ServerConfig;
 use config::sources::{self, PropertiesText, Sources, StaticConfig};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use std::fmt::Display;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -13,6 +14,7 @@ use tracing_subscriber::EnvFilter;
 /// Runs a server until SIGTERM or SIGINT.
 pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
     log_to_stderr();
+    raise_open_files();
     match configure(arguments) {
         Ok(config) => {
             let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -87,6 +89,15 @@ fn configure(arguments: &ServerArguments) -> Result<ServerConfig, Vec<String>> {
 
 fn texts<E: Display>(errors: Vec<E>) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
+}
+
+/// Every partition has a file open: the soft limit of open files goes as far as the hard one.
+fn raise_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
 }
 
 async fn serve(config: ServerConfig) -> ExitCode {
