@@ -28,7 +28,9 @@ mod normal;
 mod offsets;
 mod produce;
 mod session;
+mod share_groups;
 mod side;
+mod streams_groups;
 mod topics;
 mod transactions;
 
@@ -55,6 +57,9 @@ const MAX_SHOWN_CHARS: usize = 600;
 const PROPERTIES: &[(&str, &str)] = &[
     ("log.retention.ms", "-1"),
     ("group.consumer.assignment.interval.ms", "0"),
+    ("group.share.assignment.interval.ms", "0"),
+    ("group.streams.assignment.interval.ms", "0"),
+    ("group.streams.initial.rebalance.delay.ms", "0"),
     ("controller.quorum.append.linger.ms", "0"),
     ("auto.create.topics.enable", "false"),
 ];
@@ -73,6 +78,9 @@ const SEQUENCES: &[(&str, Sequence)] = &[
     ("rebalances", groups::rebalance_sequence),
     ("static-members", groups::static_sequence),
     ("consumer-groups", consumer_groups::sequence),
+    ("share-groups", share_groups::sequence),
+    ("acknowledgements", share_groups::acknowledgement_sequence),
+    ("streams-groups", streams_groups::sequence),
     ("transactions", transactions::sequence),
     ("configs", admin::config_sequence),
     ("admin", admin::sequence),

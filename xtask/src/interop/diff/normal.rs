@@ -34,6 +34,7 @@ enum Rule {
 const RULES: &[(&str, &str, Rule)] = &[
     ("", "ErrorMessage", Rule::Text),
     ("", "BatchIndexErrorMessage", Rule::Text),
+    ("", "AcknowledgeErrorMessage", Rule::Text),
     ("", "StatusDetail", Rule::Text),
     ("DescribeConfigsResponse", "Documentation", Rule::Text),
     // The controller listens on another port.

@@ -1,8 +1,8 @@
 //! A sequence of requests under way: each goes to both servers, and their answers are compared.
 //!
 //! The functions return Kafka's answer in its comparable form, whose stand-ins can go into the
-//! next request. The first difference that is not meant ends the sequence, as the servers may
-//! differ in their state from there on.
+//! next request. A difference in an error code, or between an answer and none, ends the sequence if
+//! it is not meant, as the servers may differ in their state from there on.
 
 use std::collections::VecDeque;
 use std::thread;
@@ -20,6 +20,8 @@ use super::side::{ANSWER_LIMIT, Outcome};
 /// Errors that pass by themselves: 5 leader not available, 14 coordinator load in progress,
 /// 15 coordinator not available, 51 concurrent transactions.
 const TRANSIENT: [i64; 4] = [5, 14, 15, 51];
+/// Differences after which a sequence is given up.
+const MAX_FOUND: usize = 30;
 /// How long a transient error is asked away.
 const TRANSIENT_LIMIT: Duration = Duration::from_secs(3);
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
@@ -76,6 +78,14 @@ pub(super) struct Found {
     pub(super) version: i16,
     pub(super) request: String,
     pub(super) difference: Difference,
+}
+
+impl Found {
+    /// Whether the servers may differ in their state from here on.
+    fn tells_of_state(&self) -> bool {
+        let path = &self.difference.path;
+        path == "(outcome)" || path.ends_with("ErrorCode")
+    }
 }
 
 /// A sequence under way.
@@ -378,9 +388,10 @@ impl<'a> Session<'a> {
             request: request.body.to_string(),
             difference,
         });
-        let count_before = self.found.len();
+        let found: Vec<Found> = found.collect();
+        let states_differ = found.iter().any(Found::tells_of_state);
         self.found.extend(found);
-        if self.found.len() > count_before {
+        if states_differ || self.found.len() > MAX_FOUND {
             return Err(Stop::Differs);
         }
         Ok(kafka.unwrap_or_default())

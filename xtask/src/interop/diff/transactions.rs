@@ -68,7 +68,25 @@ pub(super) fn sequence(session: &mut Session<'_>) -> Result<(), Stop> {
             producer = init(session, &transactional_id, with.then_some(&old))?;
         }
     }
+    marker_of_nobody(session, &topic)?;
     read_all(session, &topic)
+}
+
+/// The end of a transaction that no coordinator knows.
+fn marker_of_nobody(session: &mut Session<'_>, topic: &Topic) -> Result<(), Stop> {
+    let random = &mut session.random;
+    let request = body!({ Markers: [{
+        ProducerId: 555_000_111_i64,
+        ProducerEpoch: (*random.choice(&[0, 3])),
+        TransactionResult: (random.chance(1, 2)),
+        Topics: [{ Name: (&topic.name), PartitionIndexes: [1, 9] }],
+        CoordinatorEpoch: 0,
+        TransactionVersion: (*random.choice(&[0, 1, 2])),
+    }] });
+    match session.call(ApiKey::WriteTxnMarkers, &request) {
+        Ok(_) | Err(Stop::NotOffered) => Ok(()),
+        Err(stop) => Err(stop),
+    }
 }
 
 fn odd_init(session: &mut Session<'_>) -> Result<(), Stop> {
