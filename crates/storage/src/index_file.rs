@@ -71,17 +71,6 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
         }
     }
 
-    /// An empty index in place of the file that is there.
-    pub(crate) fn replace(
-        files: &PartitionFiles<D>,
-        base_offset: i64,
-    ) -> Result<Self, StorageError> {
-        let index = Self::empty();
-        let file = files.open(FileName::new(base_offset, E::KIND), OpenMode::Replace)?;
-        index.file.get_or_init(|| Arc::new(file));
-        Ok(index)
-    }
-
     /// The index of an existing segment; `Err` holds what is wrong with the file.
     pub(crate) fn load(
         files: &PartitionFiles<D>,
@@ -174,6 +163,39 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
         written.context("write", &files.path(name))?;
         self.written_count += self.tail.len() as u32;
         self.tail.clear();
+        Ok(())
+    }
+
+    /// Makes the file of an index that was built in memory from scratch, unless it is what is
+    /// there already. An index without entries has no file unless `is_required`.
+    pub(crate) fn write_anew(
+        &mut self,
+        files: &PartitionFiles<D>,
+        base_offset: i64,
+        is_required: bool,
+    ) -> Result<(), StorageError> {
+        let name = FileName::new(base_offset, E::KIND);
+        let path = files.path(name);
+        if self.tail.is_empty() && !is_required {
+            return files.remove(&path);
+        }
+        let mut bytes = Vec::with_capacity(self.tail.len() * E::SIZE_BYTES);
+        for entry in &self.tail {
+            entry.encode(&mut bytes);
+        }
+        let is_written = match files.disk.read(&path, bytes.len() as u64) {
+            Ok(found) => found == bytes,
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::InvalidData => false,
+                _ => return Err(StorageError::new("read", &path, error)),
+            },
+        };
+        if !is_written {
+            let file = files.open(name, OpenMode::Replace)?;
+            file.write_at(&bytes, 0).context("write", &path)?;
+        }
+        self.written_count = self.tail.len() as u32;
+        self.tail = Vec::new();
         Ok(())
     }
 

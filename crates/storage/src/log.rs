@@ -211,7 +211,7 @@ impl<D: Disk> Log<D> {
             leader_epochs: recovered.leader_epochs,
             producer_state: recovered.producer_state,
             snapshots: recovered.snapshots,
-            unsynced: flush::Unsynced::of_opened_log(is_topic_id_new),
+            unsynced: flush::Unsynced::of_opened_log(opening.is_clean, is_topic_id_new),
             truncation_count: 0,
             is_modified: !opening.is_clean || !events.is_empty(),
             last_flush_ms: opening.now_ms,
@@ -219,14 +219,13 @@ impl<D: Disk> Log<D> {
             batches: Vec::new(),
             files,
         };
-        for name in recovered.new_snapshots {
+        for name in recovered.unsynced_snapshots {
             log.unsynced.add_file(name.to_string());
-            log.unsynced.add_directory();
         }
         for base_offset in recovered.dropped {
             log.schedule_removal(FileName::new(base_offset, FileKind::Log), opening.now_ms);
         }
-        if log.is_modified {
+        if recovered.are_epochs_news {
             log.write_leader_epochs()?;
         }
         Ok(OpenedLog { log, events })

@@ -146,30 +146,30 @@ fn split_property(line: &str) -> (&str, &str) {
 }
 
 fn unescaped(text: &str) -> Result<String, String> {
-    let mut result = String::with_capacity(text.len());
+    // As in Java: escapes stand for units of UTF-16, two of them for a rare character.
+    let mut units = Vec::with_capacity(text.len());
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
-        if character != '\\' {
-            result.push(character);
-            continue;
-        }
-        match characters.next() {
-            Some('t') => result.push('\t'),
-            Some('n') => result.push('\n'),
-            Some('r') => result.push('\r'),
-            Some('f') => result.push('\u{c}'),
-            Some('u') => {
-                let digits: String = characters.by_ref().take(4).collect();
-                let code = u32::from_str_radix(&digits, 16)
-                    .ok()
-                    .and_then(char::from_u32);
-                result.push(code.ok_or(format!("it has the escape `\\u{digits}`"))?);
-            }
-            Some(other) => result.push(other),
-            None => {}
-        }
+        let plain = match character {
+            '\\' => match characters.next() {
+                Some('t') => '\t',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('f') => '\u{c}',
+                Some('u') => {
+                    let digits: String = characters.by_ref().take(4).collect();
+                    let unit = u16::from_str_radix(&digits, 16);
+                    units.push(unit.map_err(|_| format!("it has the escape `\\u{digits}`"))?);
+                    continue;
+                }
+                Some(other) => other,
+                None => break,
+            },
+            plain => plain,
+        };
+        units.extend_from_slice(plain.encode_utf16(&mut [0; 2]));
     }
-    Ok(result)
+    String::from_utf16(&units).map_err(|_| "it has half a character".to_owned())
 }
 
 fn escaped(value: &str) -> String {

@@ -65,8 +65,10 @@ pub(crate) struct Recovered<D: Disk> {
     pub(crate) leader_epochs: LeaderEpochs,
     pub(crate) producer_state: ProducerState,
     pub(crate) snapshots: BTreeSet<i64>,
-    /// Snapshots that have been written and not synced.
-    pub(crate) new_snapshots: Vec<FileName>,
+    /// Those of the snapshots that may not be durable.
+    pub(crate) unsynced_snapshots: Vec<FileName>,
+    /// Whether the file of the leader epochs says something else.
+    pub(crate) are_epochs_news: bool,
     /// Base offsets of segments that were dropped; their files are marked `.deleted`.
     pub(crate) dropped: Vec<i64>,
     pub(crate) events: Vec<RecoveryEvent>,
@@ -77,6 +79,10 @@ struct Recovery<'a, D: Disk> {
     files: &'a PartitionFiles<D>,
     opening: &'a LogOpening<D>,
     recovered: Recovered<D>,
+    /// Snapshots above the recovery point, which may be torn.
+    doubtful_snapshots: BTreeSet<i64>,
+    /// What the file of the leader epochs says, unless it is damaged.
+    epochs_in_file: Option<LeaderEpochs>,
     /// Segments with a damaged index, by position in `segments`.
     damaged: BTreeMap<usize, (FileKind, String)>,
 }
@@ -98,18 +104,24 @@ pub(crate) fn recover<D: Disk>(
             leader_epochs: LeaderEpochs::default(),
             producer_state: ProducerState::empty(0),
             snapshots: listing.snapshots.clone(),
-            new_snapshots: Vec::new(),
+            unsynced_snapshots: Vec::new(),
+            are_epochs_news: false,
             dropped: Vec::new(),
             events,
         },
+        doubtful_snapshots: BTreeSet::new(),
+        epochs_in_file: Some(LeaderEpochs::default()),
         damaged: BTreeMap::new(),
     };
+    if !opening.is_clean {
+        let first = opening.recovery_point.saturating_add(1);
+        recovery.doubtful_snapshots = recovery.recovered.snapshots.split_off(&first);
+    }
     recovery.load_segments(&listing)?;
-    recovery.remove_doubtful_snapshots()?;
-    let epochs_are_damaged = recovery.load_leader_epochs()?;
+    recovery.load_leader_epochs()?;
     let state = recovery.check_segments()?;
     recovery.settle_ends()?;
-    if epochs_are_damaged {
+    if recovery.epochs_in_file.is_none() {
         recovery.rebuild_leader_epochs()?;
     }
     recovery.settle_leader_epochs()?;
@@ -167,9 +179,10 @@ impl<D: Disk> Recovery<'_, D> {
                     // The file may be older than the batches, which know better.
                     self.recovered.leader_epochs.truncate_from_end(base_offset);
                 }
-                state = Some(self.rebuild_segment(at, before, is_cut_forbidden)?);
+                let after = self.rebuild_segment(at, before, is_cut_forbidden)?;
                 self.drop_after_gap(at, is_trusted)?;
-                self.take_snapshot(state.as_ref())?;
+                self.take_snapshot(&after)?;
+                state = Some(after);
             }
             at += 1;
         }
@@ -213,9 +226,7 @@ impl<D: Disk> Recovery<'_, D> {
         let damage = checked.damage;
         let is_last = at + 1 == self.recovered.segments.len();
         let segment = &mut self.recovered.segments[at];
-        if !is_last || segment.size_bytes() > 0 {
-            segment.seal(self.files)?;
-        }
+        segment.write_indexes_anew(self.files, is_last)?;
         if is_cut_forbidden {
             self.recovered
                 .events
@@ -294,26 +305,31 @@ impl<D: Disk> Recovery<'_, D> {
         Ok(())
     }
 
-    /// Reads the leader epochs; whether they have to be rebuilt.
-    fn load_leader_epochs(&mut self) -> Result<bool, OpenError> {
+    /// Reads the leader epochs; damaged ones are rebuilt later.
+    fn load_leader_epochs(&mut self) -> Result<(), OpenError> {
         let path = self.files.directory.join(LEADER_EPOCH_CHECKPOINT);
         let reason = match self.files.disk.read(&path, EPOCHS_LENGTH_MAX) {
             // A file that was never synced is empty after a crash; so is one that Kafka has just
             // made, for a log that is empty as well.
-            Ok(bytes) if bytes.is_empty() => return Ok(true),
+            Ok(bytes) if bytes.is_empty() => {
+                self.epochs_in_file = None;
+                return Ok(());
+            }
             Ok(bytes) => match LeaderEpochs::parse(&bytes) {
                 Ok(epochs) => {
-                    self.recovered.leader_epochs = epochs;
-                    return Ok(false);
+                    self.recovered.leader_epochs = epochs.clone();
+                    self.epochs_in_file = Some(epochs);
+                    return Ok(());
                 }
                 Err(reason) => reason,
             },
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(StorageError::new("read", &path, error).into()),
         };
         let event = RecoveryEvent::DamagedFile { file: path, reason };
         self.recovered.events.push(event);
-        Ok(true)
+        self.epochs_in_file = None;
+        Ok(())
     }
 
     /// Takes the epochs from the headers of all batches.
@@ -351,17 +367,19 @@ impl<D: Disk> Recovery<'_, D> {
         recovered
             .leader_epochs
             .truncate_from_start(recovered.log_start_offset);
+        recovered.are_epochs_news = self.epochs_in_file.as_ref() != Some(&recovered.leader_epochs);
         Ok(())
     }
 
     fn settle_producer_state(&mut self, state: Option<ProducerState>) -> Result<(), OpenError> {
         let end_offset = self.recovered.log_end_offset;
-        self.remove_stray_snapshots()?;
         let segment_count = self.recovered.segments.len();
         let mut state = match state {
             Some(state) if state.end_offset() == end_offset => state,
             _ => self.producer_state_at(end_offset, segment_count)?,
         };
+        self.confirm_snapshot(&state)?;
+        self.remove_stray_snapshots()?;
         state.advance_log_start_offset(self.recovered.log_start_offset);
         let expiration_ms = self.opening.config.producer_id_expiration_ms;
         state.expire(self.opening.now_ms, expiration_ms);
@@ -369,31 +387,34 @@ impl<D: Disk> Recovery<'_, D> {
         Ok(())
     }
 
-    /// A snapshot above the recovery point may be torn.
-    fn remove_doubtful_snapshots(&mut self) -> Result<(), OpenError> {
-        if self.opening.is_clean {
-            return Ok(());
-        }
-        let first = self.opening.recovery_point.saturating_add(1);
-        for offset in self.recovered.snapshots.split_off(&first) {
-            let name = FileName::new(offset, FileKind::ProducerSnapshot);
-            self.files.remove(&self.files.path(name))?;
+    /// Snapshots the state at the start of a segment, for those that come to be checked later.
+    fn take_snapshot(&mut self, state: &ProducerState) -> Result<(), OpenError> {
+        let offset = state.end_offset();
+        let mut bases = self.recovered.segments.iter().map(Segment::base_offset);
+        if bases.any(|base| base == offset) && !self.confirm_snapshot(state)? {
+            let name = write_snapshot(self.files, state)?;
+            self.recovered.snapshots.insert(offset);
+            self.recovered.unsynced_snapshots.push(name);
         }
         Ok(())
     }
 
-    /// Snapshots the state at the start of a segment, for those that come to be checked later.
-    fn take_snapshot(&mut self, state: Option<&ProducerState>) -> Result<(), OpenError> {
-        let recovered = &mut self.recovered;
-        if let Some(state) = state {
-            let offset = state.end_offset();
-            let mut bases = recovered.segments.iter().map(Segment::base_offset);
-            if bases.any(|base| base == offset) && recovered.snapshots.insert(offset) {
-                let name = write_snapshot(self.files, state)?;
-                recovered.new_snapshots.push(name);
+    /// Whether there is a snapshot of this very state; a doubtful one is compared with it.
+    fn confirm_snapshot(&mut self, state: &ProducerState) -> Result<bool, OpenError> {
+        let offset = state.end_offset();
+        if self.doubtful_snapshots.remove(&offset) {
+            let name = FileName::new(offset, FileKind::ProducerSnapshot);
+            let path = self.files.path(name);
+            let bytes = state.to_snapshot();
+            if matches!(self.files.disk.read(&path, bytes.len() as u64), Ok(found) if found == bytes)
+            {
+                self.recovered.snapshots.insert(offset);
+                self.recovered.unsynced_snapshots.push(name);
+            } else {
+                self.files.remove(&path)?;
             }
         }
-        Ok(())
+        Ok(self.recovered.snapshots.contains(&offset))
     }
 
     /// Snapshots help when they are at the start of a segment or, the newest one, at the end.
@@ -406,7 +427,7 @@ impl<D: Disk> Recovery<'_, D> {
             .map(Segment::base_offset)
             .collect();
         let end_offset = recovered.log_end_offset;
-        let mut strays = Vec::new();
+        let mut strays: Vec<i64> = self.doubtful_snapshots.iter().copied().collect();
         recovered.snapshots.retain(|offset| {
             let is_useful = bases.contains(offset) || Some(*offset) == newest;
             let is_kept = is_useful && *offset <= end_offset;

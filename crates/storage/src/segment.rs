@@ -109,31 +109,6 @@ impl<D: Disk> Segment<D> {
         Ok(Self::bare(base_offset, size_bytes, status.modified_ms))
     }
 
-    /// The segment of an existing log file, its index files made anew: empty, and only there when
-    /// there is something to index.
-    pub(crate) fn with_new_indexes(
-        files: &PartitionFiles<D>,
-        base_offset: i64,
-    ) -> Result<Self, StorageError> {
-        let mut segment = Self::without_indexes(files, base_offset)?;
-        if segment.size_bytes > 0 {
-            segment.offset_index = IndexFile::replace(files, base_offset)?;
-            segment.time_index = IndexFile::replace(files, base_offset)?;
-        }
-        let stale: &[FileKind] = match segment.size_bytes {
-            0 => &[
-                FileKind::OffsetIndex,
-                FileKind::TimeIndex,
-                FileKind::TransactionIndex,
-            ],
-            _ => &[FileKind::TransactionIndex],
-        };
-        for kind in stale {
-            files.remove(&files.path(FileName::new(base_offset, *kind)))?;
-        }
-        Ok(segment)
-    }
-
     /// The segment of an existing log file with its indexes; `Err` names a damaged one.
     pub(crate) fn load(
         files: &PartitionFiles<D>,
@@ -348,6 +323,22 @@ impl<D: Disk> Segment<D> {
         self.time_index.write_tail(files, self.base_offset)?;
         self.recent.clear();
         Ok(())
+    }
+
+    /// Writes the indexes, which were built in memory, where the files say anything else.
+    pub(crate) fn write_indexes_anew(
+        &mut self,
+        files: &PartitionFiles<D>,
+        is_active: bool,
+    ) -> Result<(), StorageError> {
+        self.push_largest_timestamp();
+        let is_required = !is_active || self.size_bytes > 0;
+        let base_offset = self.base_offset;
+        self.offset_index
+            .write_anew(files, base_offset, is_required)?;
+        self.time_index
+            .write_anew(files, base_offset, is_required)?;
+        self.transaction_index.write_anew(files, base_offset, false)
     }
 
     /// Makes the indexes of a sealed segment durable.

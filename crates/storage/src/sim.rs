@@ -23,7 +23,8 @@ const SECTOR_BYTES: usize = 512;
 pub enum Crash {
     /// Nothing: the durable state exactly.
     LosesUnsynced,
-    /// Everything: the process died, the machine did not.
+    /// Everything, for now: the process died, the machine did not. What was not synced is still
+    /// not durable.
     KeepsAll,
     /// A part that follows from the seed.
     Random(u64),
@@ -199,6 +200,29 @@ impl State {
         Ok(())
     }
 
+    /// Goes back to what is durable, and what `choices` leave of the rest.
+    fn stop_machine(&mut self, mut choices: Option<Choices>) {
+        for file in &mut self.files {
+            for change in std::mem::take(&mut file.pending) {
+                let parts = choices.as_mut().map(|choices| change.torn(choices));
+                for part in parts.into_iter().flatten() {
+                    part.apply(&mut file.durable);
+                }
+            }
+            file.current.clone_from(&file.durable);
+        }
+        for directory in &mut self.directories {
+            let pending = std::mem::take(&mut directory.pending);
+            let kept = choices
+                .as_mut()
+                .map(|choices| choices.below(pending.len() + 1));
+            for change in &pending[..kept.unwrap_or(0)] {
+                apply_names(change, &mut directory.durable);
+            }
+            directory.current.clone_from(&directory.durable);
+        }
+    }
+
     fn directory(&self, path: &Path) -> io::Result<usize> {
         let mut at = 0;
         for component in path.components() {
@@ -286,34 +310,11 @@ impl SimDisk {
     /// Ends every open file, drops what was not synced as told, and lets the disk work again.
     pub fn crash(&self, crash: Crash) {
         let mut state = locked(&self.state);
-        let mut choices = Choices(match crash {
-            Crash::Random(seed) => seed,
-            Crash::LosesUnsynced | Crash::KeepsAll => 0,
-        });
-        for file in &mut state.files {
-            for change in std::mem::take(&mut file.pending) {
-                let kept = match crash {
-                    Crash::LosesUnsynced => Vec::new(),
-                    Crash::KeepsAll => vec![change],
-                    Crash::Random(_) => change.torn(&mut choices),
-                };
-                for part in kept {
-                    part.apply(&mut file.durable);
-                }
-            }
-            file.current.clone_from(&file.durable);
-        }
-        for directory in &mut state.directories {
-            let pending = std::mem::take(&mut directory.pending);
-            let kept = match crash {
-                Crash::LosesUnsynced => 0,
-                Crash::KeepsAll => pending.len(),
-                Crash::Random(_) => choices.below(pending.len() + 1),
-            };
-            for change in &pending[..kept] {
-                apply_names(change, &mut directory.durable);
-            }
-            directory.current.clone_from(&directory.durable);
+        let state = &mut *state;
+        match crash {
+            Crash::KeepsAll => {}
+            Crash::LosesUnsynced => state.stop_machine(None),
+            Crash::Random(seed) => state.stop_machine(Some(Choices(seed))),
         }
         state.crashes += 1;
         state.stop_at = None;

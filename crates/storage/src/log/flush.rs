@@ -18,6 +18,7 @@ use super::{Log, LogState};
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName};
+use crate::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::partition_metadata::PARTITION_METADATA;
 use crate::segment::NamedFile;
 
@@ -41,19 +42,26 @@ pub(super) struct Unsynced {
 
 impl Unsynced {
     pub(super) fn of_new_log(has_topic_id: bool) -> Self {
-        let mut unsynced = Self::of_opened_log(has_topic_id);
+        let mut unsynced = Self::default();
+        if has_topic_id {
+            unsynced.add_file(PARTITION_METADATA.to_owned());
+        }
         unsynced.add_directory();
-        unsynced.add(UnsyncedItem::Parent);
+        unsynced.add_parent();
         unsynced
     }
 
-    pub(super) fn of_opened_log(is_topic_id_new: bool) -> Self {
-        let mut unsynced = Self::default();
-        if is_topic_id_new {
-            unsynced.add_file(PARTITION_METADATA.to_owned());
-            unsynced.add_directory();
+    /// After a crash nobody knows what the process before had not synced yet.
+    pub(super) fn of_opened_log(is_clean: bool, is_topic_id_new: bool) -> Self {
+        match is_clean {
+            false => {
+                let mut unsynced = Self::of_new_log(true);
+                unsynced.add_file(LEADER_EPOCH_CHECKPOINT.to_owned());
+                unsynced
+            }
+            true if is_topic_id_new => Self::of_new_log(true),
+            true => Self::default(),
         }
-        unsynced
     }
 
     pub(super) fn add_file(&mut self, name: String) {

@@ -55,8 +55,8 @@ impl Damage {
     }
 }
 
-/// Checks `segment`, whose indexes become those of its good batches, which go to `state` and
-/// `leader_epochs` as well. The log file stays as it is.
+/// Checks `segment`, whose indexes become, in memory, those of its good batches, which go to
+/// `state` and `leader_epochs` as well. No file is changed.
 pub(super) fn check<D: Disk>(
     files: &PartitionFiles<D>,
     segment: &mut Segment<D>,
@@ -66,7 +66,7 @@ pub(super) fn check<D: Disk>(
 ) -> Result<Checked, OpenError> {
     let base_offset = segment.base_offset();
     let path = files.path(FileName::new(base_offset, FileKind::Log));
-    *segment = Segment::with_new_indexes(files, base_offset)?;
+    *segment = Segment::without_indexes(files, base_offset)?;
     let file = segment.log_file(files)?.clone();
     let length = file.length().context("read", &path)?;
     let mut end_offset = base_offset;
@@ -96,7 +96,6 @@ pub(super) fn check<D: Disk>(
         }
         let batch = found.batch;
         segment.note(&batch, config.index_interval_bytes);
-        segment.write_long_tails(files)?;
         // Epochs only rise: any other one is that of an old segment, and known.
         if leader_epochs
             .latest()
@@ -104,8 +103,9 @@ pub(super) fn check<D: Disk>(
         {
             leader_epochs.assign(batch.partition_leader_epoch, batch.base_offset);
         }
-        let aborted = state.replay(&batch, found.marker);
-        segment.append_aborted(files, &aborted)?;
+        for aborted in state.replay(&batch, found.marker) {
+            segment.transaction_index.push(aborted);
+        }
         end_offset = batch.last_offset + 1;
         end_position = batch.end_position();
     };
