@@ -138,7 +138,10 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(12))]
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::with_cases(12)
+        })]
         #[test]
         fn batches_of_any_size_are_found_and_checked(
             sizes in prop::collection::vec(

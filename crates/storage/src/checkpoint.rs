@@ -185,7 +185,10 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::with_cases(200)
+        })]
         #[test]
         fn any_bytes_are_taken(text in "(0\n)?[0-3]\n(([a-c]{1,2}|[0-9]|-| |\n|\\PC){0,20})") {
             fuzz_checkpoint(text.as_bytes());

@@ -239,7 +239,7 @@ mod tests {
         let directory = Path::new("/");
         assert_eq!(read_meta_properties(&disk, directory).unwrap(), None);
         let properties = MetaProperties {
-            cluster_id: " odd=one: é\\".to_owned(),
+            cluster_id: " odd=one: é🍎\\".to_owned(),
             node_id: 7,
             directory_id: Some(Uuid::METADATA_TOPIC),
         };
@@ -285,7 +285,10 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::with_cases(200)
+        })]
         #[test]
         fn any_bytes_are_taken(text in "(version=1\nnode.id=1\n)?(cluster.id=)?(\\PC|\\\\|\n){0,20}") {
             fuzz_meta_properties(text.as_bytes());
