@@ -5,7 +5,6 @@
 use crate::Broker;
 use crate::clock::now_ms;
 use crate::log_directories::LogDirectory;
-use model::TopicPartition;
 use parking_lot::Mutex;
 use replication::Partition;
 use std::collections::BTreeMap;
@@ -22,50 +21,51 @@ const CLOSING_THREADS: usize = 4;
 /// How often files and directories that wait for removal are looked at.
 const REMOVAL_INTERVAL_MS: i64 = 1_000;
 
+/// Flushes that are due are looked for at least this often, whatever the scheduler's interval, so
+/// that `flush.ms` of a topic means what it says.
+const FLUSH_CHECK_INTERVAL_MS: i64 = 100;
+
 /// Starts every task; they end when the broker stops.
 pub(crate) fn start(broker: &Arc<Broker>) {
     let log = &broker.config.log;
-    let replication = &broker.config.replication;
-    every(broker, log.retention_check_interval_ms, delete_old_segments);
+    let first_ms = log.initial_task_delay_ms;
     every(
         broker,
-        i64::from(log.flush_offset_checkpoint_interval_ms),
-        checkpoint_logs,
+        first_ms,
+        log.retention_check_interval_ms,
+        delete_old_segments,
     );
-    every(
-        broker,
-        replication.high_watermark_checkpoint_interval_ms,
-        checkpoint_high_watermarks,
-    );
-    every(
-        broker,
-        log.flush_scheduler_interval_ms.min(flush_check_ms(broker)),
-        flush_due,
-    );
-    every(broker, REMOVAL_INTERVAL_MS, remove_due);
+    let interval_ms = i64::from(log.flush_offset_checkpoint_interval_ms);
+    every(broker, first_ms, interval_ms, checkpoint_recovery_points);
+    let interval_ms = i64::from(log.flush_start_offset_checkpoint_interval_ms);
+    every(broker, first_ms, interval_ms, checkpoint_log_start_offsets);
+    let interval_ms = broker
+        .config
+        .replication
+        .high_watermark_checkpoint_interval_ms;
+    every(broker, 0, interval_ms, checkpoint_high_watermarks);
+    let interval_ms = log.flush_scheduler_interval_ms.min(FLUSH_CHECK_INTERVAL_MS);
+    every(broker, 0, interval_ms, flush_due);
+    every(broker, 0, REMOVAL_INTERVAL_MS, remove_due);
     let expiration = &broker.config.transactions;
-    every(
-        broker,
-        i64::from(expiration.producer_id_expiration_check_interval_ms),
-        expire_producers,
-    );
+    let interval_ms = i64::from(expiration.producer_id_expiration_check_interval_ms);
+    every(broker, interval_ms, interval_ms, expire_producers);
 }
 
-/// `flush.ms` of a topic is kept to a tenth of a second, whatever the scheduler's interval.
-fn flush_check_ms(_: &Broker) -> i64 {
-    100
-}
-
-fn every(broker: &Arc<Broker>, interval_ms: i64, work: fn(&Broker)) {
+/// Does `work` after `first_ms`, then each time that `interval_ms` have gone by.
+fn every(broker: &Arc<Broker>, first_ms: i64, interval_ms: i64, work: fn(&Broker)) {
     let weak = Arc::downgrade(broker);
     let mut stop = broker.stop.subscribe();
-    let interval = Duration::from_millis(interval_ms.clamp(1, i64::from(u32::MAX)) as u64);
+    let duration = |ms: i64| Duration::from_millis(ms.clamp(0, i64::from(u32::MAX)) as u64);
+    let (first, interval) = (duration(first_ms), duration(interval_ms.max(1)));
     tokio::spawn(async move {
+        let mut wait = first;
         loop {
             tokio::select! {
-                () = tokio::time::sleep(interval) => {}
+                () = tokio::time::sleep(wait) => {}
                 _ = stop.wait_for(|stop| *stop) => return,
             }
+            wait = interval;
             let Some(broker) = weak.upgrade() else { return };
             let done = tokio::task::spawn_blocking(move || work(&broker)).await;
             if let Err(error) = done {
@@ -110,8 +110,11 @@ fn delete_old_segments(broker: &Broker) {
 
 fn flush_due(broker: &Broker) {
     for partition in broker.partitions.all() {
-        let end =
-            partition.with_log(|log| log.is_flush_due(now_ms()).then(|| log.log_end_offset()));
+        let end = partition.with_log(|log| {
+            // A closed segment that is durable need not be recovered after a crash.
+            let has_rolled = log.flushed_end_offset() < log.active_segment_base_offset();
+            (has_rolled || log.is_flush_due(now_ms())).then(|| log.log_end_offset())
+        });
         let Some(end) = end else { continue };
         if let Err(error) = partition.flush_up_to(end, now_ms()) {
             report(broker, &partition, &error);
@@ -160,45 +163,40 @@ fn by_directory(broker: &Broker) -> Vec<(Arc<LogDirectory>, Vec<Arc<Partition>>)
         .collect()
 }
 
-fn write(directory: &LogDirectory, name: &str, offsets: &OffsetCheckpoint) {
-    if let Err(error) = write_checkpoint(&RealDisk, &directory.path().join(name), offsets) {
-        directory.fail(&error);
+/// Writes a checkpoint into each log directory that is online: an offset of each partition that
+/// has one to note.
+fn checkpoint(broker: &Broker, name: &str, offset: impl Fn(&Partition) -> Option<i64>) {
+    for (directory, partitions) in by_directory(broker) {
+        let offsets: OffsetCheckpoint = partitions
+            .iter()
+            .filter_map(|one| Some((one.topic_partition().clone(), offset(one)?)))
+            .collect();
+        if let Err(error) = write_checkpoint(&RealDisk, &directory.path().join(name), &offsets) {
+            directory.fail(&error);
+        }
     }
 }
 
-/// Notes up to where logs are durable, and where they start.
-pub(crate) fn checkpoint_logs(broker: &Broker) {
-    for (directory, partitions) in by_directory(broker) {
-        let (mut recovery_points, mut starts) = (OffsetCheckpoint::new(), OffsetCheckpoint::new());
-        for partition in &partitions {
-            let name: TopicPartition = partition.topic_partition().clone();
-            partition.with_log(|log| {
-                recovery_points.insert(name.clone(), log.recovery_point());
-                if log.log_start_offset() > 0 {
-                    starts.insert(name, log.log_start_offset());
-                }
-            });
-        }
-        write(&directory, RECOVERY_POINT_CHECKPOINT, &recovery_points);
-        write(&directory, LOG_START_OFFSET_CHECKPOINT, &starts);
-    }
+/// Notes up to where logs are durable.
+pub(crate) fn checkpoint_recovery_points(broker: &Broker) {
+    checkpoint(broker, RECOVERY_POINT_CHECKPOINT, |partition| {
+        Some(partition.with_log(|log| log.recovery_point()))
+    });
+}
+
+/// Notes where logs start, if not at zero.
+pub(crate) fn checkpoint_log_start_offsets(broker: &Broker) {
+    checkpoint(broker, LOG_START_OFFSET_CHECKPOINT, |partition| {
+        let start = partition.with_log(|log| log.log_start_offset());
+        (start > 0).then_some(start)
+    });
 }
 
 /// Notes the high watermarks.
 pub(crate) fn checkpoint_high_watermarks(broker: &Broker) {
-    for (directory, partitions) in by_directory(broker) {
-        let offsets = partitions.iter().map(|partition| {
-            (
-                partition.topic_partition().clone(),
-                partition.offsets().high_watermark,
-            )
-        });
-        write(
-            &directory,
-            REPLICATION_OFFSET_CHECKPOINT,
-            &offsets.collect(),
-        );
-    }
+    checkpoint(broker, REPLICATION_OFFSET_CHECKPOINT, |partition| {
+        Some(partition.offsets().high_watermark)
+    });
 }
 
 /// Closes every log, so that the next start need not recover any.

@@ -94,7 +94,8 @@ impl Server {
 /// Closes the logs and marks the directories in which all went well.
 fn leave(broker: &Broker) {
     let failures = maintenance::close_logs(broker);
-    maintenance::checkpoint_logs(broker);
+    maintenance::checkpoint_recovery_points(broker);
+    maintenance::checkpoint_log_start_offsets(broker);
     maintenance::checkpoint_high_watermarks(broker);
     let image = broker.image();
     let epoch = image

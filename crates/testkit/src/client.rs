@@ -188,6 +188,18 @@ impl Client {
         frame
     }
 
+    /// Reads one frame, unless the server closes the connection or lets `patience` pass.
+    #[track_caller]
+    pub fn receive_frame_if_any(&mut self, patience: Duration) -> Option<Vec<u8>> {
+        if self.is_silent_for(patience) {
+            return None;
+        }
+        match self.stream.peek(&mut [0]) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(self.receive_frame()),
+        }
+    }
+
     /// Whether nothing is there to be read within `time`.
     pub fn is_silent_for(&mut self, time: Duration) -> bool {
         self.stream.set_read_timeout(Some(time)).unwrap();

@@ -4,6 +4,8 @@
 //!   there; only a topic that recompresses makes a copy.
 //! - Version 7 and later may carry zstd; version 13 names topics by id (KIP-516).
 //! - `acks=0` has no answer; an error then closes the connection, as Kafka does.
+//! - A batch that `flush.messages` asks to flush is durable before it is acknowledged. Requests that
+//!   wait for the same partition share one sync.
 //! - A transactional batch is INVALID_TXN_STATE: the transaction APIs are not served.
 //! - Ignored on purpose: `TimeoutMs` beyond the wait for the high watermark.
 
@@ -14,8 +16,8 @@ use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::partitions::HostedTopic;
 use bytes::BytesMut;
 use model::{DecodeError, ErrorCode, Uuid};
-use record::{InvalidRecords, ProduceValidator, ValidatedBytes, parse_produce};
-use replication::Partition;
+use record::{InvalidRecords, ProduceValidator, RecordBatchMut, ValidatedBytes, parse_produce};
+use replication::{AppendError, Partition};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,8 +46,24 @@ struct PartitionPart {
     index: i32,
     records: Option<Range<usize>>,
     outcome: Outcome,
-    /// Set for a batch that was appended, with the offset after it.
-    appended: Option<(Arc<Partition>, i64)>,
+    appended: Option<AppendedBatch>,
+}
+
+/// A batch that is in the log of its partition.
+struct AppendedBatch {
+    partition: Arc<Partition>,
+    /// The offset after its last record.
+    end_offset: i64,
+    /// Whether the topic wants it to be durable.
+    is_flush_due: bool,
+}
+
+impl PartitionPart {
+    fn is_flush_due(&self) -> bool {
+        self.appended
+            .as_ref()
+            .is_some_and(|batch| batch.is_flush_due)
+    }
 }
 
 struct Outcome {
@@ -112,6 +130,9 @@ pub(crate) async fn serve(
             };
         }
         at += topic.partition_count;
+    }
+    if partitions.iter().any(PartitionPart::is_flush_due) {
+        flush(broker, &mut partitions).await;
     }
     if acks == -1 {
         wait_for_replicas(&mut partitions, timeout_ms).await;
@@ -229,9 +250,16 @@ fn append(
         (None, ValidatedBytes::InPlace { size_in_bytes }) => &mut records[..*size_in_bytes],
         (None, ValidatedBytes::Rebuilt(_)) => unreachable!("taken just above"),
     };
+    // The header may claim other times than the records have, or those of a broker.
+    let (mut batch, _) = RecordBatchMut::parse(bytes).expect("a validated batch can be parsed");
+    batch.set_max_timestamp(validated.timestamp_type, validated.max_timestamp);
     match partition.append_as_leader(bytes, now_ms) {
         Ok(appended) => {
-            part.appended = Some((partition.clone(), appended.last_offset + 1));
+            part.appended = Some(AppendedBatch {
+                partition: partition.clone(),
+                end_offset: appended.last_offset + 1,
+                is_flush_due: appended.is_flush_due,
+            });
             Outcome {
                 base_offset: appended.base_offset,
                 log_append_time_ms: appended.log_append_time_ms,
@@ -246,17 +274,43 @@ fn append(
     }
 }
 
+/// Makes the batches durable whose topics ask for it, all partitions at the same time.
+async fn flush(broker: &Broker, partitions: &mut [PartitionPart]) {
+    let flushes: Vec<_> = partitions
+        .iter()
+        .map(|part| {
+            let batch = part.appended.as_ref().filter(|batch| batch.is_flush_due)?;
+            let (partition, end_offset) = (batch.partition.clone(), batch.end_offset);
+            let flush = move || partition.flush_up_to(end_offset, now_ms());
+            Some(tokio::task::spawn_blocking(flush))
+        })
+        .collect();
+    for (part, flush) in partitions.iter_mut().zip(flushes) {
+        let Some(flush) = flush else { continue };
+        match (flush.await, &part.appended) {
+            (Ok(Ok(())), _) | (_, None) => {}
+            (Ok(Err(error)), Some(batch)) => {
+                let error = AppendError::from(error);
+                broker.report_append_error(&batch.partition, &error);
+                part.outcome = Outcome::explained(error.code(), error.to_string());
+            }
+            // The server stops before the flush has begun.
+            (Err(_), _) => part.outcome = Outcome::refused(ErrorCode::KafkaStorageError),
+        }
+    }
+}
+
 /// Waits until every batch is below its partition's high watermark, or the time is over.
 async fn wait_for_replicas(partitions: &mut [PartitionPart], timeout_ms: i32) {
     let deadline = tokio::time::Instant::now() + Duration::from_millis(timeout_ms.max(0) as u64);
     for part in partitions {
-        let Some((partition, end_offset)) = &part.appended else {
+        let Some(batch) = &part.appended else {
             continue;
         };
-        if partition.offsets().high_watermark >= *end_offset {
+        if batch.partition.offsets().high_watermark >= batch.end_offset {
             continue;
         }
-        let wait = partition.wait_for_high_watermark(*end_offset);
+        let wait = batch.partition.wait_for_high_watermark(batch.end_offset);
         if tokio::time::timeout_at(deadline, wait).await.is_err() {
             part.outcome = Outcome::refused(ErrorCode::RequestTimedOut);
         }

@@ -100,9 +100,14 @@ async fn requests(
     let mut stop = broker.stop.subscribe();
     let max_bytes = broker.config.network.socket_request_max_bytes;
     loop {
-        let frame = buffer
-            .take_frame(max_bytes)
-            .map_err(|e| End::Refused(e.to_string()))?;
+        let frame = match buffer.take_frame(max_bytes) {
+            Ok(frame) => frame,
+            Err(error) => {
+                // What came before is answered.
+                out.flush(stream).await.map_err(End::Failed)?;
+                return Err(End::Refused(error.to_string()));
+            }
+        };
         let Some(frame) = frame else {
             out.flush(stream).await.map_err(End::Failed)?;
             tokio::select! {

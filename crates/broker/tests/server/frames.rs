@@ -1,6 +1,8 @@
 //! Frames that are none: whatever arrives, the connection ends and the server goes on.
 
 use testkit::TestServer;
+use wire::ApiKey;
+use wire::messages::MetadataRequest;
 
 /// A frame of this size, as its size says, with these bytes after it.
 fn announced(size: i32, bytes: &[u8]) -> Vec<u8> {
@@ -57,4 +59,109 @@ fn what_is_no_request_closes_the_connection() {
         client.assert_closed();
     }
     server.assert_serves();
+}
+
+#[test]
+fn a_frame_above_the_configured_size_closes_the_connection() {
+    let server = TestServer::start(&[("socket.request.max.bytes", "1000")]);
+    for (size, is_closed) in [(1_000i32, false), (1_001, true)] {
+        let mut client = server.connect();
+        let mut frame = client.frame(9, &MetadataRequest::default());
+        // Bytes after the message are allowed: a later version may have put them there.
+        frame.resize(4 + usize::try_from(size).unwrap(), 0);
+        frame[..4].copy_from_slice(&size.to_be_bytes());
+        client.send_bytes(&frame);
+        match is_closed {
+            true => client.assert_closed(),
+            false => assert!(!client.receive_frame().is_empty()),
+        }
+    }
+    server.assert_serves();
+}
+
+#[test]
+fn a_frame_that_is_cut_off_is_not_served() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    let frame = client.frame(9, &MetadataRequest::default());
+    for length in 1..frame.len() {
+        let mut client = server.connect();
+        client.send_bytes(&frame[..length]);
+        client.finish_sending();
+        client.assert_closed();
+    }
+    server.assert_serves();
+}
+
+#[test]
+fn a_request_arrives_in_single_bytes() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    let frame = client.frame(9, &MetadataRequest::default());
+    for byte in frame {
+        client.send_bytes(&[byte]);
+    }
+    assert!(!client.receive_frame().is_empty());
+}
+
+#[test]
+fn a_frame_that_never_ends_is_given_up() {
+    let server = TestServer::start(&[("connections.max.idle.ms", "200")]);
+    let mut client = server.connect();
+    client.send_bytes(&announced(100 * 1024 * 1024, b"a few bytes"));
+    client.assert_closed();
+    server.assert_serves();
+}
+
+#[test]
+fn a_request_of_an_unknown_kind_closes_the_connection() {
+    let server = TestServer::start(&[]);
+    for (what, key, version) in [
+        ("no such API", 999, 0),
+        ("a negative key", -1, 0),
+        ("an API of controllers only", 52, 0),
+        ("a version below the lowest", 0, 2),
+        ("a version above the highest", 3, 14),
+        ("a negative version", 3, -1),
+        ("the highest version", 1, i16::MAX),
+    ] {
+        let mut client = server.connect();
+        let frame = client.frame_of(key, version, false, &[0; 64]);
+        client.send_bytes(&frame);
+        println!("{what}");
+        client.assert_closed();
+    }
+    server.assert_serves();
+}
+
+#[test]
+fn a_body_that_is_not_the_message_closes_the_connection() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    let bodies: [(&str, &[u8]); 4] = [
+        ("nothing", &[]),
+        ("a count beyond the frame", &[0x7f, 0xff, 0xff, 0xff]),
+        ("a name beyond the frame", &[0, 0, 0, 1, 0x7f, 0xff, b'a']),
+        ("a name that is no text", &[0, 0, 0, 1, 0, 2, 0xc3, 0x28]),
+    ];
+    for (what, body) in bodies {
+        let frame = client.frame_of(ApiKey::Metadata as i16, 1, false, body);
+        let mut client = server.connect();
+        client.send_bytes(&frame);
+        println!("{what}");
+        client.assert_closed();
+    }
+    server.assert_serves();
+}
+
+#[test]
+fn answers_before_a_bad_request_are_sent() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.send(9, &MetadataRequest::default());
+    client.send(9, &MetadataRequest::default());
+    client.send_bytes(&announced(-5, &[]));
+    client.receive();
+    client.receive();
+    client.assert_closed();
 }

@@ -4,4 +4,14 @@
 //! One file for each subject. They make one program, which links once and runs them in parallel;
 //! each test has a server, ports and a directory of its own.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "what goes wrong in a test fails the test"
+)]
+
+mod acks;
+mod api_versions;
+mod batches;
+mod compression;
 mod frames;
+mod served;

@@ -355,7 +355,8 @@ impl<D: Disk> Log<D> {
                 log_start_offset: self.log_start_offset,
                 is_duplicate: true,
                 has_rolled: false,
-                is_flush_due: false,
+                // The first copy may still wait for its flush, and its producer with it.
+                is_flush_due: self.is_flush_due_by_count(),
             });
         }
         let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
@@ -364,7 +365,6 @@ impl<D: Disk> Log<D> {
         let (base_offset, last_offset) = (first.base_offset, last.last_offset);
         let written = self.write(records, batches, checked.producers, now_ms);
         let has_rolled = self.poison_on_error(written)?;
-        let unflushed_count = self.log_end_offset - self.flushed_end_offset;
         Ok(Appended {
             base_offset,
             last_offset,
@@ -372,8 +372,12 @@ impl<D: Disk> Log<D> {
             log_start_offset: self.log_start_offset,
             is_duplicate: false,
             has_rolled,
-            is_flush_due: unflushed_count >= self.config.flush_messages,
+            is_flush_due: self.is_flush_due_by_count(),
         })
+    }
+
+    fn is_flush_due_by_count(&self) -> bool {
+        self.log_end_offset - self.flushed_end_offset >= self.config.flush_messages
     }
 
     /// Writes checked batches and takes them into the state of the log; returns whether a segment

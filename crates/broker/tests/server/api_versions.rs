@@ -1,0 +1,108 @@
+//! ApiVersions: what a client and a server that do not know each other yet agree on.
+
+use broker::served::SERVED;
+use model::ErrorCode;
+use testkit::{Answer, Client, TestServer};
+use wire::ApiKey;
+use wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
+
+fn named<'a>(name: &'a str, version: &'a str) -> ApiVersionsRequest<'a> {
+    ApiVersionsRequest {
+        client_software_name: name,
+        client_software_version: version,
+    }
+}
+
+/// The error and the ranges of an answer.
+fn read(answer: &Answer, version: i16) -> (ErrorCode, Vec<(i16, i16, i16)>) {
+    let response: ApiVersionsResponse<'_> = answer.read_as(version);
+    let keys = response.api_keys.iter();
+    let ranges = keys.map(|one| (one.api_key, one.min_version, one.max_version));
+    (ErrorCode::from_code(response.error_code), ranges.collect())
+}
+
+#[test]
+fn every_version_tells_what_is_served() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    for version in 0..=4 {
+        let answer = client.call(version, &named("a", "1"));
+        let (error, ranges) = read(&answer, version);
+        assert_eq!(error, ErrorCode::None);
+        let expected: Vec<_> = SERVED
+            .iter()
+            .filter(|one| one.api.facts().broker)
+            .map(|one| match one.api {
+                // librdkafka stops at a broker that does not claim to know the oldest Produce.
+                ApiKey::Produce => (0, 0, one.max_version),
+                api => (api as i16, one.min_version, one.max_version),
+            })
+            .collect();
+        assert_eq!(ranges, expected, "version {version}");
+    }
+}
+
+#[test]
+fn a_version_from_the_future_is_answered_in_version_0_with_error_35() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    for version in [5, 6, 1_000, i16::MAX, -1] {
+        // The body of a version that nobody knows may hold anything.
+        let frame = client.frame_of(18, version, version >= 3, &[0xab; 40]);
+        client.send_bytes(&frame);
+        let frame = client.receive_frame();
+        let answer = Answer {
+            version: 0,
+            body: frame[4..].to_vec(),
+        };
+        let (error, ranges) = read(&answer, 0);
+        assert_eq!(error, ErrorCode::UnsupportedVersion);
+        assert_eq!(ranges, [(18, 0, 4)]);
+    }
+    // The same connection goes on in a version that both have.
+    let (error, _) = read(&client.call(4, &named("a", "1")), 4);
+    assert_eq!(error, ErrorCode::None);
+    server.assert_serves();
+}
+
+#[test]
+fn software_must_have_a_name_and_a_version() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    let mut error = |name: &str, version: &str, api_version: i16| {
+        read(
+            &client.call(api_version, &named(name, version)),
+            api_version,
+        )
+        .0
+    };
+    for name in ["", "-a", "a-", ".", "a b", "a_b", "é", "a\0", "a\n"] {
+        assert_eq!(error(name, "1", 3), ErrorCode::InvalidRequest, "{name:?}");
+        assert_eq!(error("a", name, 4), ErrorCode::InvalidRequest, "{name:?}");
+    }
+    let long = "x".repeat(10_000);
+    for name in ["a", "apache-kafka-java", "4.3.1-rc.1", &long] {
+        assert_eq!(error(name, name, 3), ErrorCode::None);
+    }
+    // Older versions do not have the fields.
+    assert_eq!(error("", "", 2), ErrorCode::None);
+    server.assert_serves();
+}
+
+#[test]
+fn a_controller_listener_serves_what_controllers_serve() {
+    let server = TestServer::start(&[]);
+    let mut client = Client::connect(server.address_of("CONTROLLER"));
+    let (error, ranges) = read(&client.call(4, &named("a", "1")), 4);
+    assert_eq!(error, ErrorCode::None);
+    let expected: Vec<i16> = SERVED
+        .iter()
+        .filter(|one| one.api.facts().controller)
+        .map(|one| one.api as i16)
+        .collect();
+    let told: Vec<i16> = ranges.iter().map(|(key, ..)| *key).collect();
+    assert_eq!(told, expected);
+    let mut client = Client::connect(server.address_of("CONTROLLER"));
+    client.send_unanswered(9, &wire::messages::MetadataRequest::default());
+    client.assert_closed();
+}
