@@ -81,9 +81,10 @@ fn damage(frame: Vec<u8>, random: &mut Random) -> Vec<u8> {
             return huge;
         }
         _ => {
-            // Behind the header, whose client id is four letters.
+            // Behind the header, whose client id is four letters. A length becomes wild, a string
+            // stays UTF-8: Kafka puts another character for what is not.
             let at = 14 + random.below((body.len() - 14).max(1));
-            let wild = [0xff, 0xff, 0xff, 0xff];
+            let wild = [0x7f, 0x7f, 0x7f, 0x7f];
             for (byte, wild) in body.iter_mut().skip(at).zip(wild) {
                 *byte = wild;
             }

@@ -49,6 +49,8 @@ pub(super) struct Request {
     pub(super) correlation_id: i32,
     /// With stand-ins for what servers name.
     pub(super) body: Struct,
+    /// What a report says beside the body.
+    pub(super) note: String,
 }
 
 impl Lab {
@@ -188,6 +190,7 @@ impl Lab {
             version,
             correlation_id: self.correlation_id,
             body: fit(self.message(api, "Request"), version, body),
+            note: String::new(),
         }
     }
 

@@ -239,13 +239,16 @@ impl<'a> Session<'a> {
         damage: &dyn Fn(Vec<u8>) -> Vec<u8>,
         limit: Duration,
     ) -> Answer {
+        let mut note = String::new();
         for side in 0..2 {
-            let frame = self.lab.frame(side, request);
-            self.lab.sides[side].send(0, &damage(frame))?;
+            let frame = damage(self.lab.frame(side, request));
+            note = format!(" as {frame:02x?}");
+            self.lab.sides[side].send(0, &frame)?;
         }
         let outcomes = self.receive_both(0, limit);
         let read_as = Request {
             version: answer_version,
+            note,
             ..request.clone()
         };
         let answer = self.settle(0, &read_as, outcomes, Expect::Anything);
@@ -385,7 +388,7 @@ impl<'a> Session<'a> {
             step: self.step,
             api: request.api,
             version: request.version,
-            request: request.body.to_string(),
+            request: format!("{}{}", request.body, request.note),
             difference,
         });
         let found: Vec<Found> = found.collect();
