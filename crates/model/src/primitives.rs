@@ -15,7 +15,7 @@ pub enum DecodeError {
     Truncated,
     /// A varint is longer than its type allows.
     VarintTooLong,
-    /// A length is negative where null is not allowed, or beyond the type's bound.
+    /// A string is longer than the protocol allows.
     InvalidLength,
     /// A field that may not be null is null.
     UnexpectedNull,
@@ -233,34 +233,38 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// A length that stands before a string: i16, or compact. `None` for null.
+    /// A length that stands before a string: i16, or compact. `None` for null, which is any length
+    /// below zero, as Apache Kafka reads it.
     #[inline]
     fn string_length(&mut self, flexible: bool) -> Result<Option<usize>, DecodeError> {
         let length = if flexible {
-            i64::from(self.unsigned_varint()?) - 1
+            self.compact_length()?
         } else {
-            i64::from(self.i16()?)
+            i32::from(self.i16()?)
         };
         match length {
-            -1 => Ok(None),
+            ..0 => Ok(None),
             0..=0x7fff => Ok(Some(length as usize)),
             _ => Err(DecodeError::InvalidLength),
         }
     }
 
-    /// A length that stands before bytes or an array: i32, or compact. `None` for null.
+    /// A length that stands before bytes or an array: i32, or compact. `None` for null, which is
+    /// any length below zero, as Apache Kafka reads it.
     #[inline]
     pub fn length(&mut self, flexible: bool) -> Result<Option<usize>, DecodeError> {
         let length = if flexible {
-            i64::from(self.unsigned_varint()?) - 1
+            self.compact_length()?
         } else {
-            i64::from(self.i32()?)
+            self.i32()?
         };
-        match length {
-            -1 => Ok(None),
-            0.. => Ok(Some(length as usize)),
-            _ => Err(DecodeError::InvalidLength),
-        }
+        Ok(usize::try_from(length).ok())
+    }
+
+    /// One less than an unsigned varint, in the 32 bits of a signed integer.
+    #[inline]
+    fn compact_length(&mut self) -> Result<i32, DecodeError> {
+        Ok((self.unsigned_varint()? as i32).wrapping_sub(1))
     }
 
     /// A string that may be null.
