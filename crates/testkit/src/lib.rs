@@ -31,5 +31,7 @@ pub use batches::{
 };
 pub use client::{Answer, Client};
 pub use deadline::{LIMIT, wait_until};
-pub use requests::{FETCH_VERSION, Fetched, ListedOffset, PRODUCE_VERSION, Produced, fetch_topic};
+pub use requests::{
+    BrokerAddress, FETCH_VERSION, Fetched, ListedOffset, PRODUCE_VERSION, Produced, fetch_topic,
+};
 pub use server::TestServer;

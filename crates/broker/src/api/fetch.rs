@@ -84,7 +84,7 @@ pub(crate) async fn serve(
             .map(|(topic, index, request)| Part::new(broker, owned(topic), index, request, None))
             .collect(),
     };
-    read_or_wait(&mut parts, limits).await;
+    read_or_wait(broker, &mut parts, limits).await;
     let (error, session_id, told) = conclude(broker, &message, request, &context, parts, limits);
     answer(request, error, session_id, &told, out);
     Ok(Served::Answered)
@@ -98,21 +98,7 @@ impl Part {
         request: FetchPartition,
         slot: Option<replication::PartitionSlot>,
     ) -> Self {
-        let hosted = match &topic {
-            SessionTopic::Id(id) => broker
-                .partitions
-                .topic_by_id(*id)
-                .ok_or(ErrorCode::UnknownTopicId),
-            SessionTopic::Name(name) => broker
-                .partitions
-                .topic(name)
-                .ok_or(ErrorCode::UnknownTopicOrPartition),
-        };
-        let partition = hosted.and_then(|topic| {
-            topic
-                .partition(index)
-                .ok_or(ErrorCode::UnknownTopicOrPartition)
-        });
+        let partition = find(broker, &topic, index);
         let result = Err(ErrorCode::UnknownServerError);
         Self {
             topic,
@@ -174,6 +160,23 @@ impl Part {
             Err(error) => ReadOutcome::error(*error),
         }
     }
+}
+
+/// The partition as it is hosted at the moment.
+fn find(broker: &Broker, topic: &SessionTopic, index: i32) -> Result<Arc<Partition>, ErrorCode> {
+    let hosted = match topic {
+        SessionTopic::Id(id) => broker
+            .partitions
+            .topic_by_id(*id)
+            .ok_or(ErrorCode::UnknownTopicId)?,
+        SessionTopic::Name(name) => broker
+            .partitions
+            .topic(name)
+            .ok_or(ErrorCode::UnknownTopicOrPartition)?,
+    };
+    hosted
+        .partition(index)
+        .ok_or(ErrorCode::UnknownTopicOrPartition)
 }
 
 fn limits(broker: &Broker, version: i16, message: &FetchRequest<'_>) -> Limits {
@@ -266,7 +269,7 @@ fn session_parts(broker: &Broker, fetch: &IncrementalFetch) -> Result<Vec<Part>,
 }
 
 /// Reads the partitions; waits and reads again while there is too little to answer.
-async fn read_or_wait(parts: &mut [Part], limits: Limits) {
+async fn read_or_wait(broker: &Broker, parts: &mut [Part], limits: Limits) {
     let deadline = Instant::now() + limits.max_wait;
     loop {
         let seen: Vec<_> = parts
@@ -283,6 +286,10 @@ async fn read_or_wait(parts: &mut [Part], limits: Limits) {
         if tokio::time::timeout_at(deadline, wait).await.is_err() {
             read_all(parts, limits);
             return;
+        }
+        // What has changed may be that a topic is deleted.
+        for part in &mut *parts {
+            part.partition = find(broker, &part.topic, part.index);
         }
     }
 }
