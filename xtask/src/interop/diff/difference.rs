@@ -21,6 +21,11 @@ pub(super) struct Difference {
 }
 
 impl Difference {
+    /// Whether the servers may differ in their state from here on.
+    pub(super) fn tells_of_state(&self) -> bool {
+        self.path == "(outcome)" || self.path.ends_with("ErrorCode")
+    }
+
     /// The path without the indices.
     pub(super) fn field(&self) -> String {
         let mut field = String::new();

@@ -1,8 +1,8 @@
 //! A sequence of requests under way: each goes to both servers, and their answers are compared.
 //!
 //! The functions return Kafka's answer in its comparable form, whose stand-ins can go into the
-//! next request. A difference in an error code, or between an answer and none, ends the sequence if
-//! it is not meant, as the servers may differ in their state from there on.
+//! next request. A difference in an error code, or between an answer and none, ends the sequence,
+//! meant or not, as the servers may differ in their state from there on.
 
 use std::collections::VecDeque;
 use std::thread;
@@ -78,14 +78,6 @@ pub(super) struct Found {
     pub(super) version: i16,
     pub(super) request: String,
     pub(super) difference: Difference,
-}
-
-impl Found {
-    /// Whether the servers may differ in their state from here on.
-    fn tells_of_state(&self) -> bool {
-        let path = &self.difference.path;
-        path == "(outcome)" || path.ends_with("ErrorCode")
-    }
 }
 
 /// A sequence under way.
@@ -375,6 +367,7 @@ impl<'a> Session<'a> {
                 }]
             }
         };
+        let states_differ = differences.iter().any(Difference::tells_of_state);
         if !differences.is_empty() && expect != Expect::Anything && has_failed(&kafka) {
             return Err(Stop::Differs);
         }
@@ -391,8 +384,6 @@ impl<'a> Session<'a> {
             request: format!("{}{}", request.body, request.note),
             difference,
         });
-        let found: Vec<Found> = found.collect();
-        let states_differ = found.iter().any(Found::tells_of_state);
         self.found.extend(found);
         if states_differ || self.found.len() > MAX_FOUND {
             return Err(Stop::Differs);
