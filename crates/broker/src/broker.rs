@@ -25,8 +25,10 @@ pub(crate) struct Broker {
     pub(crate) node_id: i32,
     /// Where it listens.
     pub(crate) listeners: Listeners,
-    /// How many connections there may be.
-    pub(crate) limits: ConnectionLimits,
+    /// How many connections there may be of clients.
+    pub(crate) client_limits: ConnectionLimits,
+    /// How many connections there may be to the controller, which clients cannot use up.
+    pub(crate) controller_limits: ConnectionLimits,
     /// Every `log.dirs` entry, in their order.
     pub(crate) log_directories: Vec<Arc<LogDirectory>>,
     /// The partitions that are led here.
@@ -83,6 +85,14 @@ impl ConfigLayers {
 }
 
 impl Broker {
+    /// How many connections there may be to a listener of this kind.
+    pub(crate) const fn limits(&self, is_controller: bool) -> &ConnectionLimits {
+        match is_controller {
+            true => &self.controller_limits,
+            false => &self.client_limits,
+        }
+    }
+
     /// The newest image of the cluster.
     pub(crate) fn image(&self) -> Arc<MetadataImage> {
         self.image.read().clone()

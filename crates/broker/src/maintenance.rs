@@ -112,7 +112,7 @@ fn flush_due(broker: &Broker) {
     for partition in broker.partitions.all() {
         let end = partition.with_log(|log| {
             // A closed segment that is durable need not be recovered after a crash.
-            let has_rolled = log.flushed_end_offset() < log.active_segment_base_offset();
+            let has_rolled = log.recovery_point() < log.active_segment_base_offset();
             (has_rolled || log.is_flush_due(now_ms())).then(|| log.log_end_offset())
         });
         let Some(end) = end else { continue };

@@ -15,13 +15,15 @@ use crate::removals::Removals;
 use crate::start_error::StartError;
 use crate::{hosting, maintenance};
 use config::ServerConfig;
+use config::server::NetworkConfig;
 use controller::ControllerContext;
 use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
 use coordinator::group::GroupConfig;
 use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
 use parking_lot::{Mutex, RwLock};
 use replication::FetchSessionCache;
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 use storage::RealDisk;
@@ -234,7 +236,7 @@ fn open(config: ServerConfig, listeners: Listeners) -> Result<Opened, StartError
         listeners,
         directories,
         controller,
-    ));
+    )?);
     let mut log = log;
     register(&broker, &mut log, previous_broker_epoch)?;
     let image = log.image().clone();
@@ -297,22 +299,15 @@ fn new_broker(
     listeners: Listeners,
     log_directories: Vec<Arc<LogDirectory>>,
     controller: ControllerThread,
-) -> Broker {
+) -> Result<Broker, StartError> {
     let network = &config.network;
-    let overrides = network.max_connections_per_ip_overrides.iter();
-    let limits = ConnectionLimits::new(
-        network.max_connections.max(0) as usize,
-        network.max_connections_per_ip.max(0) as usize,
-        overrides
-            .filter_map(|(ip, max)| Some((ip.parse().ok()?, (*max).max(0) as usize)))
-            .collect(),
-    );
     let sessions = network.max_incremental_fetch_session_cache_slots.max(0) as usize;
-    Broker {
+    Ok(Broker {
         cluster_id,
         node_id: config.node_id,
         listeners,
-        limits,
+        client_limits: connection_limits(network)?,
+        controller_limits: connection_limits(network)?,
         log_directories,
         partitions: Partitions::default(),
         removals: Removals::default(),
@@ -323,7 +318,29 @@ fn new_broker(
         stop: watch::Sender::new(false),
         image: RwLock::new(Arc::new(MetadataImage::default())),
         config,
+    })
+}
+
+/// The limits as configured; a name among the overrides stands for all of its addresses.
+fn connection_limits(network: &NetworkConfig) -> Result<ConnectionLimits, StartError> {
+    let mut overrides = BTreeMap::new();
+    for (host, max) in &network.max_connections_per_ip_overrides {
+        let addresses =
+            (host.as_str(), 0)
+                .to_socket_addrs()
+                .map_err(|source| StartError::Host {
+                    key: "max.connections.per.ip.overrides",
+                    host: host.clone(),
+                    source,
+                })?;
+        let max = (*max).max(0) as usize;
+        overrides.extend(addresses.map(|address| (address.ip().to_canonical(), max)));
     }
+    Ok(ConnectionLimits::new(
+        network.max_connections.max(0) as usize,
+        network.max_connections_per_ip.max(0) as usize,
+        overrides,
+    ))
 }
 
 fn group_config(config: &ServerConfig) -> GroupConfig {

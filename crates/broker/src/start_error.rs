@@ -22,6 +22,16 @@ pub enum StartError {
         /// What the operating system says.
         source: io::Error,
     },
+    /// A host of the configuration has no address.
+    #[error("`{key}`: host `{host}` has no address: {source}")]
+    Host {
+        /// The key.
+        key: &'static str,
+        /// The host.
+        host: String,
+        /// What the operating system says.
+        source: io::Error,
+    },
     /// A directory of `log.dirs` cannot be made.
     #[error("cannot make log directory `{}`: {source}; set `log.dirs` to one that can be written", path.display())]
     Directory {

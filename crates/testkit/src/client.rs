@@ -118,6 +118,12 @@ impl Client {
         self.send_bytes(&frame);
     }
 
+    /// Sends a request to a server that may close the connection meanwhile.
+    pub fn send_if_open<'a, M: Message<'a>>(&mut self, version: i16, request: &M) {
+        let frame = self.frame(version, request);
+        self.send_bytes_if_open(&frame);
+    }
+
     /// The bytes of a request, its size included, which [`Client::send`] would send.
     pub fn frame<'a, M: Message<'a>>(&mut self, version: i16, request: &M) -> Vec<u8> {
         let api = api_of::<M>();

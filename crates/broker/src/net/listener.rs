@@ -7,6 +7,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// A listener of the configuration, bound.
 #[derive(Debug)]
@@ -76,16 +77,18 @@ impl BoundListener {
         (host, self.advertised_port.unwrap_or(self.address.port()))
     }
 
-    /// Accepts connections until the broker stops.
+    /// Accepts connections until the broker stops. Beyond the limit of all connections, the next
+    /// one waits, accepted and not served, and those after it wait in the kernel.
     pub(crate) async fn accept(self: Arc<Self>, broker: Arc<Broker>) {
         let mut stop = broker.stop.subscribe();
+        let limits = broker.limits(self.is_controller);
         loop {
             let accepted = tokio::select! {
-                accepted = self.accept_one(&broker.limits) => accepted,
+                accepted = self.accept_one(limits) => accepted,
                 _ = stop.wait_for(|stop| *stop) => return,
             };
             match accepted {
-                Ok((stream, peer, room)) => match broker.limits.admit(peer.ip(), room) {
+                Ok((stream, peer, room)) => match limits.admit(peer.ip(), room) {
                     Some(slot) => {
                         let (broker, listener) = (broker.clone(), self.clone());
                         tokio::spawn(async move {
@@ -107,10 +110,9 @@ impl BoundListener {
     async fn accept_one(
         &self,
         limits: &ConnectionLimits,
-    ) -> io::Result<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
-        let room = limits.room().await;
+    ) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
         let (stream, peer) = self.socket.accept().await?;
-        Ok((stream, peer, room))
+        Ok((stream, peer, limits.room().await))
     }
 }
 

@@ -237,7 +237,11 @@ impl Client {
     /// The id and epoch of a new idempotent producer.
     #[track_caller]
     pub fn init_producer_id(&mut self) -> (i64, i16) {
-        let answer = self.call(4, &InitProducerIdRequest::default());
+        let request = InitProducerIdRequest {
+            transactional_id: None,
+            ..InitProducerIdRequest::default()
+        };
+        let answer = self.call(4, &request);
         let response: InitProducerIdResponse = answer.read();
         assert_eq!(response.error_code, 0);
         (response.producer_id, response.producer_epoch)

@@ -1,0 +1,139 @@
+//! Connections: how many there may be, how long they may be silent, and the order on each.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+use testkit::{Client, TestServer, batch};
+use wire::messages::MetadataRequest;
+
+/// Whether a new connection from this address is served.
+fn is_served_from(server: &TestServer, ip: IpAddr) -> Option<Client> {
+    let mut client = Client::connect_from(ip, server.address());
+    client.send_if_open(9, &MetadataRequest::default());
+    let answer = client.receive_frame_if_any(testkit::LIMIT);
+    answer.map(|_| client)
+}
+
+#[test]
+fn an_address_has_its_share_of_connections() {
+    let server = TestServer::start(&[
+        ("max.connections.per.ip", "2"),
+        (
+            "max.connections.per.ip.overrides",
+            "127.0.0.2:1,127.0.0.3:0",
+        ),
+    ]);
+    for (ip, share) in [("127.0.0.1", 2), ("127.0.0.2", 1), ("127.0.0.3", 0)] {
+        let ip: IpAddr = ip.parse().unwrap();
+        let mut open: Vec<Client> = Vec::new();
+        for _ in 0..share {
+            open.push(is_served_from(&server, ip).expect("within the share"));
+        }
+        assert!(is_served_from(&server, ip).is_none(), "{ip}");
+        // The others go on, and a place that is left is taken.
+        for client in &mut open {
+            client.brokers();
+        }
+        if open.pop().is_some() {
+            testkit::wait_until("the place is free", || {
+                is_served_from(&server, ip).is_some()
+            });
+        }
+    }
+}
+
+#[test]
+fn beyond_the_limit_of_all_connections_one_waits_for_a_place() {
+    let server = TestServer::start(&[("max.connections", "2")]);
+    let mut first = server.connect();
+    let mut second = server.connect();
+    first.brokers();
+    second.brokers();
+    let mut third = server.connect();
+    third.send(9, &MetadataRequest::default());
+    assert!(third.is_silent_for(Duration::from_millis(50)));
+    second.brokers();
+    drop(first);
+    third.receive();
+}
+
+#[test]
+fn a_silent_connection_is_closed() {
+    let server = TestServer::start(&[("connections.max.idle.ms", "300")]);
+    let mut client = server.connect();
+    let start = Instant::now();
+    client.brokers();
+    client.assert_closed();
+    assert!(start.elapsed() >= Duration::from_millis(250));
+    server.assert_serves();
+}
+
+#[test]
+fn a_request_that_waits_is_not_silence() {
+    let server = TestServer::start(&[("connections.max.idle.ms", "150")]);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    client.send_fetch("topic", 0, 0, 300);
+    client.receive_fetched();
+    client.brokers();
+}
+
+#[test]
+fn answers_come_in_the_order_of_the_requests() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 4, &[]);
+    for round in 0..50 {
+        for index in 0..4 {
+            client.send_produce("topic", index, &batch(&["value"]), -1);
+            client.send(9, &MetadataRequest::default());
+            client.send_fetch("topic", index, round, 0);
+        }
+    }
+    for round in 0..50 {
+        for _ in 0..4 {
+            // Each answer bears the number of its request, which is checked.
+            assert_eq!(client.receive_produced().base_offset, round);
+            client.receive();
+            assert_eq!(client.receive_fetched().values(), ["value"]);
+        }
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_is_held_back_alone() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    let large = "x".repeat(900_000);
+    client
+        .produce("topic", 0, &batch(&[&large]))
+        .assert_accepted();
+    let mut deaf = server.connect();
+    for _ in 0..100 {
+        deaf.send_fetch("topic", 0, 0, 0);
+    }
+    server.assert_serves();
+    for _ in 0..100 {
+        assert_eq!(deaf.receive_fetched().values()[0].len(), large.len());
+    }
+}
+
+#[test]
+fn a_client_that_leaves_in_the_middle_of_an_answer_is_forgotten() {
+    let server = TestServer::start(&[("max.connections", "3")]);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    let large = "x".repeat(900_000);
+    client
+        .produce("topic", 0, &batch(&[&large]))
+        .assert_accepted();
+    drop(client);
+    for _ in 0..10 {
+        let mut leaver = server.connect();
+        leaver.send_fetch("topic", 0, 0, 0);
+        // Or while it waits.
+        leaver.send_fetch("topic", 0, 1, 60_000);
+        drop(leaver);
+    }
+    server.assert_serves();
+}

@@ -1,0 +1,107 @@
+//! Durability on demand: what `flush.messages` and `flush.ms` ask for is on the disk in time.
+//!
+//! The recovery point tells what is durable. With a checkpoint written every few milliseconds, the
+//! file shows it from outside.
+
+use std::path::Path;
+use testkit::{Client, TestServer, batch, wait_until};
+
+const CHECKPOINT: &str = "recovery-point-offset-checkpoint";
+const KEYS: [(&str, &str); 2] = [
+    ("log.flush.offset.checkpoint.interval.ms", "5"),
+    ("log.initial.task.delay.ms", "0"),
+];
+
+/// The recovery point of the topic's one partition, as the checkpoint has it.
+fn recovery_point(directory: &Path, topic: &str) -> Option<i64> {
+    let text = std::fs::read_to_string(directory.join(CHECKPOINT)).ok()?;
+    let line = text
+        .lines()
+        .find(|line| line.starts_with(&format!("{topic} 0 ")))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+/// Waits until the checkpoint has been written after this call.
+fn wait_for_checkpoint(directory: &Path) {
+    let path = directory.join(CHECKPOINT);
+    for _ in 0..2 {
+        let modified = || {
+            std::fs::metadata(&path)
+                .and_then(|file| file.modified())
+                .ok()
+        };
+        let before = modified();
+        wait_until("a checkpoint is written", || modified() > before);
+    }
+}
+
+fn produce(client: &mut Client, topic: &str, count: i64) {
+    for _ in 0..count {
+        client
+            .produce(topic, 0, &batch(&["value"]))
+            .assert_accepted();
+    }
+}
+
+#[test]
+fn flush_messages_flushes_before_the_answer() {
+    let server = TestServer::start(&KEYS);
+    let mut client = server.connect();
+    client.create_topic("each", 1, &[("flush.messages", "1")]);
+    client.create_topic("third", 1, &[("flush.messages", "3")]);
+    client.create_topic("never", 1, &[]);
+    for topic in ["each", "third", "never"] {
+        produce(&mut client, topic, 5);
+    }
+    wait_for_checkpoint(server.directory());
+    // The last offset of the open segment stays below the recovery point: its index is rebuilt.
+    for (topic, expected) in [("each", 4), ("third", 2), ("never", 0)] {
+        let point = recovery_point(server.directory(), topic);
+        assert_eq!(point, Some(expected), "{topic}");
+    }
+}
+
+#[test]
+fn many_producers_share_their_flushes() {
+    let server = TestServer::start(&KEYS);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[("flush.messages", "1")]);
+    let (producers, each) = (8, 10);
+    std::thread::scope(|scope| {
+        for _ in 0..producers {
+            scope.spawn(|| produce(&mut server.connect(), "topic", each));
+        }
+    });
+    let count = producers * each;
+    assert_eq!(client.fetch("topic", 0, 0).high_watermark, count);
+    wait_for_checkpoint(server.directory());
+    let point = recovery_point(server.directory(), "topic");
+    assert_eq!(point, Some(count - 1));
+}
+
+#[test]
+fn flush_ms_flushes_in_time() {
+    let server = TestServer::start(&KEYS);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[("flush.ms", "10")]);
+    produce(&mut client, "topic", 3);
+    wait_until("the log is flushed", || {
+        recovery_point(server.directory(), "topic") == Some(2)
+    });
+}
+
+#[test]
+fn a_segment_that_is_closed_is_flushed_behind_the_scenes() {
+    let server = TestServer::start(&KEYS);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[("segment.bytes", "1048576")]);
+    let large = "x".repeat(600_000);
+    for _ in 0..3 {
+        client
+            .produce("topic", 0, &batch(&[&large]))
+            .assert_accepted();
+    }
+    wait_until("closed segments are flushed", || {
+        recovery_point(server.directory(), "topic") >= Some(2)
+    });
+}
