@@ -6,7 +6,11 @@
 //! | those of `DEVELOPMENT` | as there |
 //! | `listeners`, of a broker | `PLAINTEXT://127.0.0.1:9092` |
 //! | `listeners`, of a controller | `CONTROLLER://127.0.0.1:9093` |
-//! | `controller.quorum.voters` | the node itself, for a controller without any other quorum |
+//! | `controller.quorum.bootstrap.servers` | the node itself, for a controller without any other quorum |
+//!
+//! The quorum is a dynamic one, as `kafka-storage format --standalone` makes it: its voter is in
+//! the metadata log, so that the directory can be opened with a properties file that names no
+//! voters, by Apache Kafka too.
 //!
 //! Whatever is set in the environment or with `--set` takes the place of these. `listeners` that
 //! are set without one for the controller get one on a port of the system's choice.
@@ -53,16 +57,11 @@ pub(super) fn complete(given: &mut Given) {
     ]
     .iter()
     .any(|key| given.contains_key(*key));
-    if has_role("controller") && !has_quorum {
-        let id = if given.contains_key("node.id") {
-            "node.id"
-        } else {
-            "broker.id"
-        };
-        if let Some(address) = controller_address(given) {
-            let voter = format!("{}@{address}", text(given, id).trim());
-            default(given, "controller.quorum.voters", &voter);
-        }
+    if has_role("controller")
+        && !has_quorum
+        && let Some(address) = controller_address(given)
+    {
+        default(given, "controller.quorum.bootstrap.servers", &address);
     }
 }
 

@@ -168,8 +168,9 @@ fn without_a_file_there_is_a_node_for_development() {
             .min_insync_replicas,
         Some(1)
     );
-    let voters = config.controller.quorum.voters;
-    assert_eq!((voters[0].id, voters[0].port), (1, 9093));
+    let quorum = config.controller.quorum;
+    assert_eq!(quorum.bootstrap_servers, [("127.0.0.1".to_owned(), 9093)]);
+    assert!(quorum.voters.is_empty(), "{:?}", quorum.voters);
     assert!(config.warnings.is_empty());
 }
 
@@ -190,13 +191,16 @@ fn the_development_setup_follows_what_is_set() {
         bound,
         ["PLAINTEXT://127.0.0.1:19092", "CONTROLLER://127.0.0.1:0"]
     );
-    assert_eq!(config.controller.quorum.voters[0].id, 7);
+    assert_eq!(config.node_id, 7);
+    assert!(config.controller.quorum.voters.is_empty());
 
     let config = develop(&[("broker.id", "5")]).expect("the older name is as good");
-    assert_eq!(
-        (config.node_id, config.controller.quorum.voters[0].id),
-        (5, 5)
-    );
+    assert_eq!(config.node_id, 5);
+
+    let config = develop(&[("controller.quorum.voters", "1@localhost:9093")])
+        .expect("a quorum of fixed voters");
+    assert_eq!(config.controller.quorum.voters[0].id, 1);
+    assert!(config.controller.quorum.bootstrap_servers.is_empty());
 
     let config = develop(&[
         ("process.roles", "broker"),
