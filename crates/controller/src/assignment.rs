@@ -5,13 +5,12 @@ use crate::placement::default_directory;
 use metadata::{MetadataImage, NO_LEADER, Partition};
 use model::{BrokerId, ErrorCode};
 
-/// Whether a client may choose `replicas` for the partition of this index, when the partitions
-/// before it have `replication_factor` replicas each.
+/// Whether a client may choose `replicas` for a partition, when those before it have
+/// `replication_factor` replicas each.
 pub(crate) fn check_assignment(
     image: &MetadataImage,
     replicas: &[BrokerId],
     replication_factor: Option<usize>,
-    partition_id: i32,
 ) -> Result<(), ApiError> {
     let invalid = |words| Err(ApiError::new(ErrorCode::InvalidReplicaAssignment, words));
     if replicas.is_empty() {
@@ -40,10 +39,24 @@ pub(crate) fn check_assignment(
              this is not consistent with previous partitions, which have {factor} replica(s)."
         ));
     }
+    Ok(())
+}
+
+/// The same for a partition of this index that is new: one of its replicas must be able to lead.
+pub(crate) fn check_new_assignment(
+    image: &MetadataImage,
+    replicas: &[BrokerId],
+    replication_factor: Option<usize>,
+    partition_id: i32,
+) -> Result<(), ApiError> {
+    check_assignment(image, replicas, replication_factor)?;
     if !replicas.iter().any(|id| image.cluster.is_active(*id)) {
-        return invalid(format!(
-            "All brokers specified in the manual partition assignment for partition \
-             {partition_id} are fenced or in controlled shutdown."
+        return Err(ApiError::new(
+            ErrorCode::InvalidReplicaAssignment,
+            format!(
+                "All brokers specified in the manual partition assignment for partition \
+                 {partition_id} are fenced or in controlled shutdown."
+            ),
         ));
     }
     Ok(())

@@ -3,7 +3,7 @@
 //! New partitions have as many replicas as the first one. Whether the client may alter a topic is
 //! the caller's question.
 
-use crate::assignment::{check_assignment, new_partition};
+use crate::assignment::{check_new_assignment, new_partition};
 use crate::context::Random;
 use crate::create_topics::PARTITIONS_PER_REQUEST_MAX;
 use crate::decision::{ApiError, Decision, TopicResult};
@@ -130,7 +130,7 @@ impl Growth<'_, '_> {
         };
         let first = topic.count - i32::try_from(added).expect("less than count");
         for (partition_id, replicas) in (first..).zip(assignments) {
-            check_assignment(self.image, replicas, Some(factor), partition_id)?;
+            check_new_assignment(self.image, replicas, Some(factor), partition_id)?;
         }
         Ok(assignments.clone())
     }

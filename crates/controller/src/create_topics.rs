@@ -5,7 +5,7 @@
 //! than [`PARTITIONS_PER_REQUEST_MAX`] partitions refuse every topic. Whether the client may
 //! create a topic, or see its configuration, is the caller's question.
 
-use crate::assignment::{check_assignment, new_partition};
+use crate::assignment::{check_new_assignment, new_partition};
 use crate::context::{ControllerContext, Random, random_id};
 use crate::decision::{ApiError, Decision, TopicResult};
 use crate::placement::{Placement, place};
@@ -295,7 +295,7 @@ impl Creation<'_, '_> {
                     "Found multiple manual partition assignments for partition {index}"
                 )));
             }
-            check_assignment(
+            check_new_assignment(
                 self.image,
                 &assignment.broker_ids,
                 replication_factor,

@@ -91,3 +91,12 @@ pub struct TopicResult<T> {
     /// What was decided, or why not.
     pub result: Result<T, ApiError>,
 }
+
+/// What became of the partitions of one topic of a request, in its order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartitionResults {
+    /// The topic's name as requested.
+    pub topic: String,
+    /// Each partition, and why it was refused.
+    pub partitions: Vec<(i32, Result<(), ApiError>)>,
+}

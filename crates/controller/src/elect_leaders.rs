@@ -4,7 +4,7 @@
 //! partition that has none, and may lose records by it.
 
 use crate::context::ControllerContext;
-use crate::decision::{ApiError, Decision};
+use crate::decision::{ApiError, Decision, PartitionResults};
 use crate::partition_update::{Election, PartitionUpdate};
 use crate::topic_values::TopicValues;
 use metadata::{MetadataImage, MetadataRecord, Partition, PartitionChange, Topic};
@@ -37,41 +37,53 @@ impl ElectionType {
     }
 }
 
-/// What became of the election of one partition.
+/// Partitions of one topic that are to have their leaders elected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ElectionResult {
-    /// The partition as requested.
-    pub partition: TopicPartition,
-    /// Why no leader was elected.
-    pub result: Result<(), ApiError>,
+pub struct TopicElection {
+    /// The topic's name.
+    pub topic: String,
+    /// Its partitions.
+    pub partitions: Vec<i32>,
 }
 
-/// Elects leaders of `partitions` in their order. `None` stands for every partition; those that
-/// need no election are then left out of the results.
+/// Elects leaders of the partitions of `topics` in their order. `None` stands for every partition;
+/// those that need no election are then left out of the results, their topics are not.
 pub fn elect_leaders(
     image: &MetadataImage,
     context: &ControllerContext<'_>,
     election: ElectionType,
-    partitions: Option<&[TopicPartition]>,
-) -> Decision<Vec<ElectionResult>> {
+    topics: Option<&[TopicElection]>,
+) -> Decision<Vec<PartitionResults>> {
     let elections = Elections::new(image, context);
     let mut records = Vec::new();
-    let mut results = Vec::new();
-    let mut elect = |partition: TopicPartition| {
-        let outcome = elections.elect_by_name(&partition, election);
-        let result = outcome.map(|change| records.push(MetadataRecord::PartitionChange(change)));
-        ElectionResult { partition, result }
+    let mut elect = |topic: &str, partition: i32| {
+        let at = TopicPartition::new(topic, partition);
+        let elected = elections.elect_by_name(&at, election);
+        let result = elected.map(|change| records.push(MetadataRecord::PartitionChange(change)));
+        (partition, result)
     };
-    match partitions {
-        Some(partitions) => results.extend(partitions.iter().cloned().map(elect)),
-        None => {
-            for topic in image.topics.iter() {
-                let ids = topic.partitions.keys();
-                let elected = ids.map(|id| elect(TopicPartition::new(&*topic.name, *id)));
-                results.extend(elected.filter(|result| !is_not_needed(result)));
-            }
-        }
-    }
+    let results = match topics {
+        Some(topics) => topics
+            .iter()
+            .map(|TopicElection { topic, partitions }| PartitionResults {
+                topic: topic.clone(),
+                partitions: partitions.iter().map(|id| elect(topic, *id)).collect(),
+            })
+            .collect(),
+        None => image
+            .topics
+            .iter()
+            .map(|topic| PartitionResults {
+                topic: topic.name.to_string(),
+                partitions: topic
+                    .partitions
+                    .keys()
+                    .map(|id| elect(&topic.name, *id))
+                    .filter(|(_, result)| !is_not_needed(result))
+                    .collect(),
+            })
+            .collect(),
+    };
     Decision::splittable(records, results)
 }
 
@@ -102,8 +114,8 @@ pub fn elect_unclean_leaders(
     elections.hold(ElectionType::Unclean, count_max, &may_be_unclean)
 }
 
-fn is_not_needed(result: &ElectionResult) -> bool {
-    matches!(&result.result, Err(error) if error.code == ErrorCode::ElectionNotNeeded)
+fn is_not_needed(result: &Result<(), ApiError>) -> bool {
+    matches!(result, Err(error) if error.code == ErrorCode::ElectionNotNeeded)
 }
 
 /// Elections over one image.

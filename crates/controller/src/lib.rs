@@ -18,7 +18,7 @@
 //! `topic_name`, `placement`, `assignment`, `create_topics`, `create_partitions`,
 //! `delete_topics`, `internal_topics`, `alter_configs`; brokers: `topic_values`,
 //! `partition_update`, `elections`, `brokers`, `controllers`, `directories`, `elect_leaders`,
-//! `producer_ids`.
+//! `reassign_partitions`, `producer_ids`.
 
 #![forbid(unsafe_code)]
 
@@ -50,6 +50,7 @@ pub mod controllers;
 pub mod directories;
 pub mod elect_leaders;
 pub mod producer_ids;
+pub mod reassign_partitions;
 
 #[cfg(test)]
 mod test_cluster;
@@ -57,5 +58,5 @@ mod test_cluster;
 mod tests;
 
 pub use context::{ControllerContext, Random};
-pub use decision::{ApiError, Decision, TopicResult};
+pub use decision::{ApiError, Decision, PartitionResults, TopicResult};
 pub use features::{SUPPORTED_FEATURES, SupportedFeature, supported_versions};

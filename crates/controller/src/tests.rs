@@ -11,11 +11,14 @@ use crate::create_topics::{NewTopic, create_topics};
 use crate::delete_topics::{TopicAccess, TopicToDelete, delete_topics};
 use crate::directories::{DirectoryAssignment, assign_replicas_to_directories, change_directories};
 use crate::elect_leaders::{ElectionType, balance_leaders, elect_leaders, elect_unclean_leaders};
+use crate::partition_update::PartitionUpdate;
 use crate::producer_ids::allocate_producer_ids;
+use crate::reassign_partitions::{TopicReassignment, reassign_partitions};
 use crate::test_cluster::{TestCluster, directory};
+use crate::topic_values::TopicValues;
 use crate::update_features::{FeatureUpdate, UpgradeType, update_features};
-use crate::{Decision, SUPPORTED_FEATURES};
-use metadata::{MetadataImage, MetadataRecord, Partition, PartitionChange};
+use crate::{ControllerContext, Decision, SUPPORTED_FEATURES};
+use metadata::{MetadataImage, MetadataRecord, Partition};
 use model::{BrokerId, Uuid};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -52,6 +55,8 @@ enum Step {
     ElectUnclean,
     ElectAll,
     EligibleLeaderReplicas(i16),
+    /// Replicas of the topic's first partition; none takes a reassignment back.
+    Reassign(u8, Vec<BrokerId>),
     ProducerIds(BrokerId),
 }
 
@@ -86,6 +91,12 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::ElectUnclean),
         1 => Just(Step::ElectAll),
         1 => (0..2i16).prop_map(Step::EligibleLeaderReplicas),
+        3 => (topic(), Just(vec![1, 2, 3, 4]).prop_shuffle(), 0..4usize).prop_map(
+            |(topic, mut replicas, count)| {
+                replicas.truncate(count);
+                Step::Reassign(topic, replicas)
+            }
+        ),
         1 => id().prop_map(Step::ProducerIds),
     ]
 }
@@ -262,10 +273,18 @@ fn decide_cluster(cluster: &TestCluster, step: &Step) -> Vec<MetadataRecord> {
             };
             alter_configs(image, context, &[resource], false).records
         }
-        Step::CatchUp => catch_up(image),
+        Step::CatchUp => catch_up(image, context),
         Step::Balance => balance_leaders(image, context, 3).records,
         Step::ElectUnclean => elect_unclean_leaders(image, context, 3).records,
         Step::ElectAll => elect_leaders(image, context, ElectionType::Unclean, None).records,
+        Step::Reassign(topic, ref replicas) => {
+            let replicas = (!replicas.is_empty()).then(|| replicas.clone());
+            let topics = [TopicReassignment {
+                topic: name(topic),
+                partitions: vec![(0, replicas)],
+            }];
+            reassign_partitions(image, context, &topics, true).records
+        }
         Step::EligibleLeaderReplicas(level) => {
             let update = FeatureUpdate {
                 feature: metadata::ELIGIBLE_LEADER_REPLICAS_FEATURE.to_owned(),
@@ -283,15 +302,17 @@ fn decide_cluster(cluster: &TestCluster, step: &Step) -> Vec<MetadataRecord> {
 }
 
 /// What leaders ask for once all active replicas have caught up.
-fn catch_up(image: &MetadataImage) -> Vec<MetadataRecord> {
+fn catch_up(image: &MetadataImage, context: &ControllerContext<'_>) -> Vec<MetadataRecord> {
+    let values = TopicValues::new(image, context);
+    let can_lead = |id: BrokerId| image.cluster.is_active(id);
     let mut records = Vec::new();
     for topic in image.topics.iter() {
         for (id, partition) in topic.partitions.iter().filter(|(_, p)| p.has_leader()) {
-            let mut change = PartitionChange::of(topic.id, *id);
+            let (at, min_isr) = ((topic.id, *id), values.min_isr(topic));
+            let mut update = PartitionUpdate::new(image, at, partition, min_isr, &can_lead);
             let replicas = partition.replicas.iter().copied();
-            change.isr = Some(replicas.filter(|id| image.cluster.is_active(*id)).collect());
-            change.eligible_leader_replicas = Some(Vec::new());
-            records.push(MetadataRecord::PartitionChange(change));
+            update.isr = replicas.filter(|id| can_lead(*id)).collect();
+            records.extend(update.build().map(MetadataRecord::PartitionChange));
         }
     }
     records
@@ -303,6 +324,14 @@ fn check_partition(image: &MetadataImage, partition: &Partition) {
     assert_eq!(partition.directories.len(), replicas.len());
     assert!(isr.iter().chain(eligible).all(|id| replicas.contains(id)));
     assert!(isr.iter().all(|id| !eligible.contains(id)));
+    let (adding, removing) = (&partition.adding_replicas, &partition.removing_replicas);
+    assert!(
+        adding
+            .iter()
+            .chain(removing)
+            .all(|id| replicas.contains(id))
+    );
+    assert!(adding.iter().all(|id| !removing.contains(id)));
     let has_eligible_replicas = image.features.has_eligible_leader_replicas();
     assert!(
         !isr.is_empty() || has_eligible_replicas || !eligible.is_empty() || !partition.has_leader()

@@ -1,11 +1,12 @@
 use super::*;
 use crate::create_topics::{NewTopic, PartitionAssignment, create_topics};
 use crate::directories::{DirectoryAssignment, assign_replicas_to_directories, change_directories};
-use crate::elect_leaders::{ElectionType, balance_leaders, elect_leaders, elect_unclean_leaders};
+use crate::elect_leaders::{
+    ElectionType, TopicElection, balance_leaders, elect_leaders, elect_unclean_leaders,
+};
 use crate::test_cluster::{TestCluster, directory, wrapped};
 use expect_test::{Expect, expect};
 use metadata::{ConfigResource, LeaderRecoveryState, PartitionChange};
-use model::TopicPartition;
 
 /// Runs a script, one step a line, and shows what each step answers and changes.
 #[expect(clippy::needless_pass_by_value, reason = "reads as a table")]
@@ -160,21 +161,29 @@ fn election(cluster: &mut TestCluster, words: &[&str]) -> String {
         "preferred" => ElectionType::Preferred,
         _ => ElectionType::Unclean,
     };
-    let partitions: Vec<_> = words[2..]
+    let topics: Vec<_> = words[2..]
         .iter()
         .map(|word| {
             let (topic, partition) = word.rsplit_once('-').unwrap();
-            TopicPartition::new(topic, partition.parse().unwrap())
+            TopicElection {
+                topic: topic.to_owned(),
+                partitions: vec![partition.parse().unwrap()],
+            }
         })
         .collect();
-    let partitions = (!partitions.is_empty()).then_some(&*partitions);
+    let topics = (!topics.is_empty()).then_some(&*topics);
     let results =
-        cluster.apply(|image, context, _| elect_leaders(image, context, election, partitions));
-    let shown = results.iter().map(|result| match &result.result {
-        Ok(()) => format!("\n  {}: ok", result.partition),
-        Err(error) => format!("\n  {}: {error}", result.partition),
-    });
-    shown.collect()
+        cluster.apply(|image, context, _| elect_leaders(image, context, election, topics));
+    let mut shown = String::new();
+    for topic in results {
+        for (id, result) in topic.partitions {
+            shown += &match result {
+                Ok(()) => format!("\n  {}-{id}: ok", topic.topic),
+                Err(error) => format!("\n  {}-{id}: {error}", topic.topic),
+            };
+        }
+    }
+    shown
 }
 
 /// `offline|cordon broker directory`, `assign broker directory topic-partition`.
