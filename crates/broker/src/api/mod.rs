@@ -15,6 +15,7 @@ pub mod served;
 mod authorized_operations;
 
 mod alter_configs;
+mod alter_partition_reassignments;
 mod api_versions;
 mod create_partitions;
 mod create_topics;
@@ -28,6 +29,7 @@ mod describe_log_dirs;
 mod describe_producers;
 mod describe_quorum;
 mod describe_topic_partitions;
+mod elect_leaders;
 mod fetch;
 mod find_coordinator;
 mod heartbeat;
@@ -38,6 +40,7 @@ mod leave_group;
 mod list_config_resources;
 mod list_groups;
 mod list_offsets;
+mod list_partition_reassignments;
 mod metadata;
 mod offset_commit;
 mod offset_delete;
@@ -197,6 +200,13 @@ async fn dispatch(
         ApiKey::AlterConfigs => alter_configs::serve(broker, request, out).await,
         ApiKey::IncrementalAlterConfigs => {
             incremental_alter_configs::serve(broker, request, out).await
+        }
+        ApiKey::ElectLeaders => elect_leaders::serve(broker, request, out).await,
+        ApiKey::AlterPartitionReassignments => {
+            alter_partition_reassignments::serve(broker, request, out).await
+        }
+        ApiKey::ListPartitionReassignments => {
+            list_partition_reassignments::serve(broker, request, out)
         }
         ApiKey::UpdateFeatures => update_features::serve(broker, request, out).await,
         ApiKey::DeleteRecords => delete_records::serve(broker, request, out),

@@ -21,6 +21,7 @@ mod frames;
 mod listeners;
 mod offsets;
 mod producers;
+mod reassignments;
 mod restart;
 mod retention;
 mod served;

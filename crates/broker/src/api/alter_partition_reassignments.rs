@@ -1,0 +1,81 @@
+//! AlterPartitionReassignments: v0–1. Replicas move to other brokers (KIP-455).
+//!
+//! - Partitions without replicas have their ongoing reassignment taken back.
+//! - Version 1 can insist on as many replicas as there are (KIP-860).
+//! - A request without topics has the schema's defaults as its answer, an empty message included.
+//! - A client has its answer when the reassignment is under way; `TimeoutMs` is ignored.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::net::ResponseBuffer;
+use controller::PartitionResults;
+use controller::reassign_partitions::{TopicReassignment, reassign_partitions};
+use model::{DecodeError, ErrorCode};
+use wire::messages::alter_partition_reassignments_response::{
+    ReassignablePartitionResponse, ReassignableTopicResponse,
+};
+use wire::messages::{AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse};
+
+pub(crate) async fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: AlterPartitionReassignmentsRequest<'_> = request.decode()?;
+    if message.topics.is_empty() {
+        request.answer(&AlterPartitionReassignmentsResponse::default(), out);
+        return Ok(Served::Answered);
+    }
+    let allows_other_counts = message.allow_replication_factor_change;
+    let topics: Vec<TopicReassignment> = message
+        .topics
+        .iter()
+        .map(|topic| TopicReassignment {
+            topic: topic.name.to_owned(),
+            partitions: topic
+                .partitions
+                .iter()
+                .map(|one| {
+                    let replicas = one.replicas.as_ref();
+                    (
+                        one.partition_index,
+                        replicas.map(|ids| ids.iter().collect()),
+                    )
+                })
+                .collect(),
+        })
+        .collect();
+    let decided = broker.controller.decide(move |image, context, _| {
+        reassign_partitions(image, context, &topics, allows_other_counts)
+    });
+    let (error, results) = match decided.await {
+        Ok(results) => (ErrorCode::None, results),
+        Err(error) => (error, Vec::new()),
+    };
+    let response = AlterPartitionReassignmentsResponse {
+        allow_replication_factor_change: allows_other_counts,
+        error_code: error.code(),
+        error_message: (error != ErrorCode::None).then(|| error.message()),
+        responses: results.iter().map(response_of).collect(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+fn response_of(results: &PartitionResults) -> ReassignableTopicResponse<'_> {
+    let partitions = results.partitions.iter();
+    ReassignableTopicResponse {
+        name: &results.topic,
+        partitions: partitions
+            .map(|(id, result)| ReassignablePartitionResponse {
+                partition_index: *id,
+                error_code: result
+                    .as_ref()
+                    .map_or_else(|e| e.code, |()| ErrorCode::None)
+                    .code(),
+                error_message: result.as_ref().err().and_then(|e| e.message.as_deref()),
+            })
+            .collect(),
+    }
+}

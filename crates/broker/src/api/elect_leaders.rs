@@ -1,0 +1,89 @@
+//! ElectLeaders: v0–2. Leadership goes to preferred replicas, or to any replica (KIP-183, KIP-460).
+//!
+//! - Version 0 elects preferred leaders only, and has no error for the whole request.
+//! - An empty list of topics asks for nothing, whatever the election type.
+//! - Without a list every partition is meant; those that need no election are not told then.
+//! - A client has its answer when the leaders lead; `TimeoutMs` is ignored.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::net::ResponseBuffer;
+use controller::elect_leaders::{ElectionType, TopicElection, elect_leaders};
+use controller::{ApiError, PartitionResults};
+use model::{DecodeError, ErrorCode};
+use wire::messages::elect_leaders_response::{PartitionResult, ReplicaElectionResult};
+use wire::messages::{ElectLeadersRequest, ElectLeadersResponse};
+
+pub(crate) async fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: ElectLeadersRequest<'_> = request.decode()?;
+    let topics: Option<Vec<TopicElection>> = message.topic_partitions.as_ref().map(|topics| {
+        let topics = topics.iter().map(|one| TopicElection {
+            topic: one.topic.to_owned(),
+            partitions: one.partitions.iter().collect(),
+        });
+        topics.collect()
+    });
+    let elected = broker.elect(message.election_type, topics.clone()).await;
+    let error_code = elected
+        .as_ref()
+        .map_or_else(|e| e.code, |_| ErrorCode::None);
+    let results = elected.unwrap_or_else(|error| refused(topics.unwrap_or_default(), &error));
+    let response = ElectLeadersResponse {
+        error_code: error_code.code(),
+        replica_election_results: results.iter().map(result_of).collect(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+impl Broker {
+    async fn elect(
+        &self,
+        election_type: i8,
+        topics: Option<Vec<TopicElection>>,
+    ) -> Result<Vec<PartitionResults>, ApiError> {
+        if topics.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(Vec::new());
+        }
+        let election = ElectionType::from_id(election_type)?;
+        let decided = self.controller.decide(move |image, context, _| {
+            elect_leaders(image, context, election, topics.as_deref())
+        });
+        decided.await.map_err(ApiError::with_default_message)
+    }
+}
+
+/// The error of the whole request, for each of its partitions.
+fn refused(topics: Vec<TopicElection>, error: &ApiError) -> Vec<PartitionResults> {
+    let results = topics.into_iter().map(|one| PartitionResults {
+        topic: one.topic,
+        partitions: one
+            .partitions
+            .into_iter()
+            .map(|id| (id, Err(error.clone())))
+            .collect(),
+    });
+    results.collect()
+}
+
+fn result_of(results: &PartitionResults) -> ReplicaElectionResult<'_> {
+    let partitions = results.partitions.iter();
+    ReplicaElectionResult {
+        topic: &results.topic,
+        partition_result: partitions
+            .map(|(id, result)| PartitionResult {
+                partition_id: *id,
+                error_code: result
+                    .as_ref()
+                    .map_or_else(|e| e.code, |()| ErrorCode::None)
+                    .code(),
+                error_message: result.as_ref().err().and_then(|e| e.message.as_deref()),
+            })
+            .collect(),
+    }
+}
