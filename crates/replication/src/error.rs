@@ -47,6 +47,9 @@ pub enum ReadError {
     /// The reader knows another leader: `FencedLeaderEpoch` or `UnknownLeaderEpoch`.
     #[error("the reader knows another leader: {0}")]
     LeaderEpoch(ErrorCode),
+    /// The log has no such leader epoch as the reader's last one.
+    #[error("leader epoch {0} is not in the log's history")]
+    UnknownLastEpoch(i32),
     /// The log says no.
     #[error(transparent)]
     Log(#[from] storage::ReadError),
@@ -57,6 +60,7 @@ impl ReadError {
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::LeaderEpoch(code) => *code,
+            Self::UnknownLastEpoch(_) => ErrorCode::OffsetOutOfRange,
             Self::Log(storage::ReadError::OffsetOutOfRange { .. }) => ErrorCode::OffsetOutOfRange,
             Self::Log(storage::ReadError::Storage(_)) => ErrorCode::KafkaStorageError,
             Self::Log(_) => ErrorCode::CorruptMessage,

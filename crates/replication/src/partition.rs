@@ -304,7 +304,7 @@ impl<D: Disk> Partition<D> {
         let state = self.state.lock();
         check_leader_epoch(&state, request.current_leader_epoch).map_err(ReadError::LeaderEpoch)?;
         let offsets = state.offsets();
-        if let Some(diverging) = diverging_epoch(&state, request) {
+        if let Some(diverging) = diverging_epoch(&state, request)? {
             return Ok(ReadResult {
                 offsets,
                 records: None,
@@ -454,13 +454,18 @@ fn end_offset_of_epoch<D: Disk>(state: &State<D>, leader_epoch: i32) -> Option<(
 }
 
 /// Where the reader's log leaves this one, if its last epoch and offset are not of this history.
-fn diverging_epoch<D: Disk>(state: &State<D>, request: &ReadRequest) -> Option<(i32, i64)> {
-    if request.last_fetched_epoch < 0 {
-        return None;
+fn diverging_epoch<D: Disk>(
+    state: &State<D>,
+    request: &ReadRequest,
+) -> Result<Option<(i32, i64)>, ReadError> {
+    let last_fetched_epoch = request.last_fetched_epoch;
+    if last_fetched_epoch < 0 {
+        return Ok(None);
     }
-    let end = end_offset_of_epoch(state, request.last_fetched_epoch).unwrap_or((-1, -1));
-    let diverges = end.0 < request.last_fetched_epoch || end.1 < request.fetch_offset;
-    diverges.then_some(end)
+    let end = end_offset_of_epoch(state, last_fetched_epoch)
+        .ok_or(ReadError::UnknownLastEpoch(last_fetched_epoch))?;
+    let diverges = end.0 < last_fetched_epoch || end.1 < request.fetch_offset;
+    Ok(diverges.then_some(end))
 }
 
 impl<D: Disk> fmt::Display for Partition<D> {

@@ -30,9 +30,6 @@ pub(crate) fn serve(
 }
 
 fn delete(broker: &Broker, group_id: &str) -> ErrorCode {
-    if group_id.is_empty() {
-        return ErrorCode::InvalidGroupId;
-    }
     match broker.groups.decide(group_id, |shard, now_ms| {
         shard.delete_groups(&[group_id], now_ms)
     }) {

@@ -25,6 +25,13 @@ pub(crate) fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: DescribeConfigsRequest<'_> = request.decode()?;
+    let kinds = message
+        .resources
+        .iter()
+        .map(|resource| resource.resource_type);
+    let unknown = kinds
+        .into_iter()
+        .find(|kind| ConfigResourceType::from_id(*kind).is_none());
     let described: Vec<_> = message
         .resources
         .iter()
@@ -34,6 +41,11 @@ pub(crate) fn serve(
                 .iter()
                 .flat_map(|k| k.iter())
                 .collect();
+            // A kind of resource that does not exist spoils the whole request.
+            if let Some(kind) = unknown {
+                let reason = format!("Unexpected resource type {kind}");
+                return Err((ErrorCode::InvalidRequest, reason));
+            }
             describe(
                 broker,
                 resource.resource_type,

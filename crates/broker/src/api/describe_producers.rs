@@ -36,7 +36,7 @@ pub(crate) fn serve(
             PartitionResponse {
                 partition_index,
                 error_code: error.code(),
-                error_message: (!error.is_none()).then_some(error.message()),
+                error_message: None,
                 active_producers: active_producers.collect(),
             }
         });

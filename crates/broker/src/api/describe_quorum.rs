@@ -56,12 +56,20 @@ pub(crate) async fn serve(
         node_id: broker.node_id,
         listeners: (&listeners).into(),
     };
+    let names_metadata = message
+        .topics
+        .iter()
+        .any(|topic| topic.topic_name == METADATA_TOPIC);
     let error = described.as_ref().err().copied().unwrap_or(ErrorCode::None);
     let response = DescribeQuorumResponse {
         error_code: error.code(),
-        error_message: None,
+        error_message: Some(error.message()),
         topics: topics.collect(),
-        nodes: vec![node].into(),
+        nodes: if names_metadata {
+            vec![node].into()
+        } else {
+            Vec::new().into()
+        },
     };
     request.answer(&response, out);
     Ok(Served::Answered)

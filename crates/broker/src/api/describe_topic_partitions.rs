@@ -31,6 +31,10 @@ pub(crate) fn serve(
         Some(cursor) => (cursor.topic_name, cursor.partition_index),
         None => ("", 0),
     };
+    if from_partition < 0 {
+        request.answer(&refused(&message), out);
+        return Ok(Served::Answered);
+    }
     let limit_max = broker.config.network.max_request_partition_size_limit;
     let limit = message.response_partition_limit.min(limit_max);
     let mut left = limit.max(1) as usize;
@@ -75,6 +79,25 @@ pub(crate) fn serve(
     Ok(Served::Answered)
 }
 
+/// A cursor before the first partition spoils the whole request.
+fn refused<'f>(
+    message: &DescribeTopicPartitionsRequest<'f>,
+) -> DescribeTopicPartitionsResponse<'f> {
+    let names: BTreeSet<&str> = message.topics.iter().map(|topic| topic.name).collect();
+    let topics = names
+        .into_iter()
+        .map(|name| DescribeTopicPartitionsResponseTopic {
+            error_code: ErrorCode::InvalidRequest.code(),
+            name: Some(name),
+            is_internal: super::is_internal(name),
+            ..Default::default()
+        });
+    DescribeTopicPartitionsResponse {
+        topics: topics.collect(),
+        ..Default::default()
+    }
+}
+
 fn missing(name: &str) -> DescribeTopicPartitionsResponseTopic<'_> {
     let error = match controller::topic_name::check(name) {
         Ok(()) => ErrorCode::UnknownTopicOrPartition,
@@ -84,6 +107,7 @@ fn missing(name: &str) -> DescribeTopicPartitionsResponseTopic<'_> {
         error_code: error.code(),
         name: Some(name),
         is_internal: super::is_internal(name),
+        topic_authorized_operations: authorized_operations::TOPIC,
         ..Default::default()
     }
 }

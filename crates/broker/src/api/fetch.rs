@@ -406,7 +406,11 @@ fn answer_part(writer: &mut FetchResponseWriter, part: &Part, out: &mut Response
             partition.diverging_epoch = result.diverging_epoch;
             partition.aborted_transactions = result.aborted_transactions.as_deref();
         }
-        Err(error) => partition.error = *error,
+        Err(error) => {
+            partition.error = *error;
+            // What was not read at all has an empty list where null means "not asked for".
+            partition.aborted_transactions = part.partition.is_err().then_some(&[]);
+        }
     }
     writer.partition(&partition, &mut out.head);
     if let Some(records) = part

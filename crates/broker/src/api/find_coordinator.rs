@@ -39,7 +39,7 @@ pub(crate) async fn serve(
                 host: &host,
                 port: i32::from(port),
                 error_code: ErrorCode::None.code(),
-                error_message: (request.version < 4).then_some(ErrorCode::None.message()),
+                error_message: Some(ErrorCode::None.message()),
             },
             Err(error) => Coordinator {
                 key,

@@ -45,6 +45,7 @@ pub(crate) async fn serve(
         generation_id: response.generation_id,
         protocol_type: response.protocol_type.as_deref(),
         protocol_name: match response.protocol_name.as_deref() {
+            _ if request.version >= 7 && !response.error.is_none() => None,
             None if request.version < 7 => Some(""),
             name => name,
         },

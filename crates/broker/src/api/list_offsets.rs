@@ -11,7 +11,7 @@ use crate::Broker;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};
 use replication::Partition;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::messages::list_offsets_request::ListOffsetsPartition;
 use wire::messages::list_offsets_response::{
     ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
@@ -56,10 +56,17 @@ pub(crate) fn serve(
         }
     }
     let topics = message.topics.iter().map(|topic| {
-        let partitions = topic.partitions.iter().map(|asked| {
+        // A partition that is named twice has one answer.
+        let mut answered = BTreeSet::new();
+        let asked = topic
+            .partitions
+            .iter()
+            .filter(|asked| answered.insert(asked.partition_index));
+        let asked: Vec<ListOffsetsPartition> = asked.collect();
+        let partitions = asked.iter().map(|asked| {
             let index = asked.partition_index;
             let result = match counts.get(&(topic.name, index)) {
-                Some(1) => find(broker, request.version, &message, topic.name, &asked),
+                Some(1) => find(broker, request.version, &message, topic.name, asked),
                 _ => Err(ErrorCode::InvalidRequest),
             };
             let error = result.as_ref().err().copied().unwrap_or(ErrorCode::None);

@@ -53,6 +53,10 @@ pub(crate) async fn serve(
         name: one.name.or((request.version < 12).then_some("")),
         topic_id: one.id,
         is_internal: one.name.is_some_and(super::is_internal),
+        topic_authorized_operations: match one.name {
+            Some(_) if one.error != ErrorCode::InvalidRequest => topic_operations,
+            _ => i32::MIN,
+        },
         ..Default::default()
     });
     let topics: Array<'_, _> = described.chain(undescribed).collect();
@@ -63,6 +67,20 @@ pub(crate) async fn serve(
         port: i32::from(one.port),
         rack: one.rack.as_deref(),
     });
+    if missing
+        .iter()
+        .any(|one| one.error == ErrorCode::InvalidRequest)
+    {
+        // Kafka answers such a request with its topics and nothing else.
+        request.answer(
+            &MetadataResponse {
+                topics,
+                ..Default::default()
+            },
+            out,
+        );
+        return Ok(Served::Answered);
+    }
     let response = MetadataResponse {
         brokers: brokers.collect(),
         cluster_id: Some(&broker.cluster_id),

@@ -16,7 +16,9 @@ use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::partitions::HostedTopic;
 use bytes::BytesMut;
 use model::{DecodeError, ErrorCode, Uuid};
-use record::{InvalidRecords, ProduceValidator, RecordBatchMut, ValidatedBytes, parse_produce};
+use record::{
+    InvalidRecords, ProduceValidator, RecordBatch, RecordBatchMut, ValidatedBytes, parse_produce,
+};
 use replication::{AppendError, Partition};
 use std::cell::RefCell;
 use std::ops::Range;
@@ -87,22 +89,31 @@ impl Outcome {
         }
     }
 
-    fn explained(error: ErrorCode, message: String) -> Self {
+    /// What the partition's log, or what it demands of records, has refused. The answer then says
+    /// where the log starts, but for errors that leave that unsaid.
+    fn refused_by(partition: &Partition, error: ErrorCode) -> Self {
+        let log_start_offset = match error {
+            ErrorCode::MessageTooLarge
+            | ErrorCode::RecordListTooLarge
+            | ErrorCode::CorruptMessage
+            | ErrorCode::KafkaStorageError => -1,
+            _ => partition.offsets().log_start_offset,
+        };
         Self {
-            error_message: Some(message),
+            log_start_offset,
             ..Self::refused(error)
         }
     }
-}
 
-impl From<InvalidRecords> for Outcome {
-    fn from(invalid: InvalidRecords) -> Self {
+    /// Records that are refused; only where single ones are at fault does the answer explain it.
+    fn invalid(partition: &Partition, invalid: InvalidRecords) -> Self {
         let errors = invalid.record_errors.iter();
+        let errors = errors.map(|e| (e.batch_index, Some(e.to_string())));
         Self {
-            record_errors: errors
-                .map(|e| (e.batch_index, Some(e.to_string())))
-                .collect(),
-            ..Self::explained(invalid.error, invalid.message.into_owned())
+            record_errors: errors.collect(),
+            error_message: (!invalid.record_errors.is_empty())
+                .then(|| invalid.message.into_owned()),
+            ..Self::refused_by(partition, invalid.error)
         }
     }
 }
@@ -120,11 +131,15 @@ pub(crate) async fn serve(
         timeout_ms,
         topics,
         mut partitions,
+        lacks_transactional_id,
     } = parse(broker, frame, body_start, request.version)?;
     let mut at = 0;
     for topic in &topics {
         for part in &mut partitions[at..at + topic.partition_count] {
             part.outcome = match acks {
+                _ if lacks_transactional_id => {
+                    Outcome::refused(ErrorCode::TransactionalIdAuthorizationFailed)
+                }
                 -1..=1 => append(broker, context, request.version, topic, part, frame),
                 _ => Outcome::refused(ErrorCode::InvalidRequiredAcks),
             };
@@ -157,6 +172,8 @@ struct Parts {
     timeout_ms: i32,
     topics: Vec<TopicPart>,
     partitions: Vec<PartitionPart>,
+    /// A batch is transactional and the request is of no transaction.
+    lacks_transactional_id: bool,
 }
 
 /// Reads the request into ranges of the frame, so that the frame can then be written to.
@@ -178,6 +195,7 @@ fn parse(
     };
     let mut topics = Vec::with_capacity(message.topic_data.len());
     let mut partitions = Vec::new();
+    let mut is_transactional = false;
     for topic in message.topic_data.iter() {
         let hosted = match version {
             13.. => broker.partitions.topic_by_id(topic.topic_id),
@@ -189,11 +207,17 @@ fn parse(
             hosted,
             partition_count: topic.partition_data.len(),
         });
-        partitions.extend(topic.partition_data.iter().map(|part| PartitionPart {
-            index: part.index,
-            records: part.records.map(range),
-            outcome: Outcome::refused(ErrorCode::UnknownServerError),
-            appended: None,
+        partitions.extend(topic.partition_data.iter().map(|part| {
+            let batch = part
+                .records
+                .and_then(|records| RecordBatch::parse(records).ok());
+            is_transactional |= batch.is_some_and(|(batch, _)| batch.is_transactional());
+            PartitionPart {
+                index: part.index,
+                records: part.records.map(range),
+                outcome: Outcome::refused(ErrorCode::UnknownServerError),
+                appended: None,
+            }
         }));
     }
     let (acks, timeout_ms) = (message.acks, message.timeout_ms);
@@ -202,6 +226,7 @@ fn parse(
         timeout_ms,
         topics,
         partitions,
+        lacks_transactional_id: is_transactional && message.transactional_id.is_none(),
     })
 }
 
@@ -225,7 +250,7 @@ fn append(
     let records = &mut frame[part.records.clone().unwrap_or_default()];
     let batch = match parse_produce(records, version) {
         Ok(batch) => batch,
-        Err(invalid) => return invalid.into(),
+        Err(invalid) => return Outcome::refused(invalid.error),
     };
     if super::is_internal(&hosted.name) && context.client_id() != ADMIN_CLIENT_ID {
         return Outcome::refused(ErrorCode::InvalidTopicException);
@@ -239,7 +264,7 @@ fn append(
         VALIDATOR.with_borrow_mut(|validator| validator.validate(&batch, &rules, now_ms));
     let mut validated = match validated {
         Ok(validated) => validated,
-        Err(invalid) => return invalid.into(),
+        Err(invalid) => return Outcome::invalid(&partition, invalid),
     };
     let mut rebuilt = match &mut validated.bytes {
         ValidatedBytes::Rebuilt(bytes) => Some(std::mem::take(bytes)),
@@ -269,7 +294,7 @@ fn append(
         }
         Err(error) => {
             broker.report_append_error(&partition, &error);
-            Outcome::explained(error.code(), error.to_string())
+            Outcome::refused_by(&partition, error.code())
         }
     }
 }
@@ -292,7 +317,7 @@ async fn flush(broker: &Broker, partitions: &mut [PartitionPart]) {
             (Ok(Err(error)), Some(batch)) => {
                 let error = AppendError::from(error);
                 broker.report_append_error(&batch.partition, &error);
-                part.outcome = Outcome::explained(error.code(), error.to_string());
+                part.outcome = Outcome::refused(error.code());
             }
             // The server stops before the flush has begun.
             (Err(_), _) => part.outcome = Outcome::refused(ErrorCode::KafkaStorageError),
