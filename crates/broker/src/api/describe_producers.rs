@@ -16,6 +16,7 @@ pub(crate) fn serve(
 ) -> Result<Served, DecodeError> {
     let message: DescribeProducersRequest<'_> = request.decode()?;
     let topics = message.topics.iter().map(|topic| {
+        let hosted = broker.partitions.topic(topic.name).is_some();
         let partitions = topic.partition_indexes.iter().map(|partition_index| {
             let found = match controller::topic_name::check(topic.name) {
                 Ok(()) => broker.partitions.find(topic.name, partition_index),
@@ -36,7 +37,8 @@ pub(crate) fn serve(
             PartitionResponse {
                 partition_index,
                 error_code: error.code(),
-                error_message: None,
+                // Only a topic that does not exist is explained.
+                error_message: (!error.is_none() && !hosted).then_some(error.message()),
                 active_producers: active_producers.collect(),
             }
         });

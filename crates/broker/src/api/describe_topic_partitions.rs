@@ -31,7 +31,8 @@ pub(crate) fn serve(
         Some(cursor) => (cursor.topic_name, cursor.partition_index),
         None => ("", 0),
     };
-    if from_partition < 0 {
+    let is_stray = message.cursor.is_some() && !names.contains(from_topic);
+    if from_partition < 0 || (is_stray && !all) {
         request.answer(&refused(&message), out);
         return Ok(Served::Answered);
     }
@@ -79,7 +80,7 @@ pub(crate) fn serve(
     Ok(Served::Answered)
 }
 
-/// A cursor before the first partition spoils the whole request.
+/// A cursor before the first partition, or of a topic that is not asked for, spoils the request.
 fn refused<'f>(
     message: &DescribeTopicPartitionsRequest<'f>,
 ) -> DescribeTopicPartitionsResponse<'f> {

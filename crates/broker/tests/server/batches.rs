@@ -114,7 +114,9 @@ fn what_no_producer_may_send_is_refused() {
         is_transactional: true,
         ..BatchHeader::default()
     };
-    use ErrorCode::{CorruptMessage, InvalidRecord, InvalidTimestamp, InvalidTxnState};
+    use ErrorCode::{
+        CorruptMessage, InvalidRecord, InvalidTimestamp, TransactionalIdAuthorizationFailed,
+    };
     let cases: Vec<(&str, ErrorCode, Vec<u8>)> = vec![
         ("nothing", InvalidRecord, vec![]),
         ("two batches", InvalidRecord, [whole(), whole()].concat()),
@@ -165,7 +167,7 @@ fn what_no_producer_may_send_is_refused() {
         ),
         (
             "a transaction",
-            InvalidTxnState,
+            TransactionalIdAuthorizationFailed,
             batch_of(transactional, &["first"]),
         ),
         (
