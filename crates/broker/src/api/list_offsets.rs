@@ -55,7 +55,11 @@ pub(crate) fn serve(
                 .or_default() += 1;
         }
     }
-    let topics = message.topics.iter().map(|topic| {
+    let topics = message
+        .topics
+        .iter()
+        .filter(|topic| !topic.partitions.is_empty());
+    let topics = topics.map(|topic| {
         // A partition that is named twice has one answer.
         let mut answered = BTreeSet::new();
         let asked = topic

@@ -250,7 +250,14 @@ fn append(
     let records = &mut frame[part.records.clone().unwrap_or_default()];
     let batch = match parse_produce(records, version) {
         Ok(batch) => batch,
-        Err(invalid) => return Outcome::refused(invalid.error),
+        Err(invalid) => {
+            return Outcome {
+                // Of what is no batch at all Kafka says what is wrong, of too few or many nothing.
+                error_message: (invalid.error == ErrorCode::CorruptMessage)
+                    .then(|| invalid.message.into_owned()),
+                ..Outcome::refused(invalid.error)
+            };
+        }
     };
     if super::is_internal(&hosted.name) && context.client_id() != ADMIN_CLIENT_ID {
         return Outcome::refused(ErrorCode::InvalidTopicException);
