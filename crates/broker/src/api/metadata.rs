@@ -40,7 +40,6 @@ pub(crate) async fn serve(
         ),
     };
     create_missing(broker, &message, request.version, &mut missing).await;
-    let operations = |included, bits| if included { bits } else { i32::MIN };
     let topic_operations = operations(
         message.include_topic_authorized_operations,
         authorized_operations::TOPIC,
@@ -94,6 +93,11 @@ pub(crate) async fn serve(
     };
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+/// The bits when they are asked for, and what stands for "not asked for".
+const fn operations(included: bool, bits: i32) -> i32 {
+    if included { bits } else { i32::MIN }
 }
 
 /// The topics that the request names; `None` for all.

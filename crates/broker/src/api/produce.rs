@@ -285,7 +285,17 @@ fn append(
     // The header may claim other times than the records have, or those of a broker.
     let (mut batch, _) = RecordBatchMut::parse(bytes).expect("a validated batch can be parsed");
     batch.set_max_timestamp(validated.timestamp_type, validated.max_timestamp);
-    match partition.append_as_leader(bytes, now_ms) {
+    append_validated(broker, part, &partition, bytes)
+}
+
+/// Appends a batch that may be appended.
+fn append_validated(
+    broker: &Broker,
+    part: &mut PartitionPart,
+    partition: &Arc<Partition>,
+    bytes: &mut [u8],
+) -> Outcome {
+    match partition.append_as_leader(bytes, now_ms()) {
         Ok(appended) => {
             part.appended = Some(AppendedBatch {
                 partition: partition.clone(),
@@ -300,8 +310,8 @@ fn append(
             }
         }
         Err(error) => {
-            broker.report_append_error(&partition, &error);
-            Outcome::refused_by(&partition, error.code())
+            broker.report_append_error(partition, &error);
+            Outcome::refused_by(partition, error.code())
         }
     }
 }
