@@ -380,9 +380,14 @@ fn replay(partition: &Partition, shard: &mut GroupShard) -> Result<(), String> {
         let before = offset;
         for batch in Batches::new(&bytes) {
             let batch = batch.map_err(|error| format!("at offset {offset}: {error}"))?;
-            replay_batch(&batch, &mut buffers, shard)
-                .map_err(|error| format!("at offset {offset}: {error}"))?;
-            offset = batch.next_offset();
+            if batch.is_crc_valid() {
+                replay_batch(&batch, &mut buffers, shard)
+                    .map_err(|error| format!("at offset {offset}: {error}"))?;
+            } else {
+                tracing::error!(%partition, offset, "a damaged batch of group records is skipped");
+            }
+            // Damage must not make it begin again and again.
+            offset = batch.next_offset().min(end).max(offset + 1);
         }
         if offset == before {
             return Err(format!("no batch can be read at offset {offset}"));

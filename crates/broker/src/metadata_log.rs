@@ -9,6 +9,7 @@
 //! The files are those of Apache Kafka, which can open the directory afterwards, as this opens one
 //! of Kafka's. With one voter the high watermark is the end of the log once that is flushed.
 
+mod damage;
 mod directories;
 mod election;
 mod error;
@@ -192,10 +193,11 @@ impl<D: Disk> MetadataLog<D> {
                 .map_err(|error| AppendMetadataError::Replay { index, error })?;
         }
         if !records.is_empty() {
+            // One at a time: what is damaged before a whole batch was damaged by no crash.
             for batch in self.batches_of(records, now_ms) {
                 self.write(&batch, now_ms)?;
+                self.flush(now_ms)?;
             }
-            self.flush(now_ms)?;
         }
         let before = self.publish(image, now_ms);
         Ok(AppendedMetadata {

@@ -17,8 +17,24 @@ pub enum OpenMetadataLogError {
     /// The log itself cannot be opened.
     #[error("cannot open the metadata log: {0}")]
     Log(String),
+    /// A batch that was durable once is damaged.
+    #[error(
+        "`{}` is damaged at position {position}, and not as a crash would leave it; nothing was \
+         changed: restore the file from a copy",
+        file.display()
+    )]
+    Damaged {
+        /// The segment's file.
+        file: PathBuf,
+        /// Where the damaged batch begins.
+        position: u64,
+    },
     /// Two log directories belong to different clusters.
-    #[error("log directory `{}` belongs to cluster `{found}`, not `{expected}`", directory.display())]
+    #[error(
+        "log directory `{}` belongs to cluster `{found}`, not `{expected}`; set `log.dirs` to \
+         directories of one cluster",
+        directory.display()
+    )]
     ClusterId {
         /// The directory.
         directory: PathBuf,
@@ -28,7 +44,11 @@ pub enum OpenMetadataLogError {
         expected: String,
     },
     /// A log directory belongs to another node.
-    #[error("log directory `{}` belongs to node {found}, not {expected}", directory.display())]
+    #[error(
+        "log directory `{}` belongs to node {found}, not {expected}; set `node.id` to {found}, or \
+         `log.dirs` to other directories",
+        directory.display()
+    )]
     NodeId {
         /// The directory.
         directory: PathBuf,

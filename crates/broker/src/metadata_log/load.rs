@@ -1,5 +1,6 @@
 //! Opening the metadata log: from files to an image, and to the leadership of a new epoch.
 
+use super::damage;
 use super::directories::{BOOTSTRAP_CHECKPOINT, METADATA_LOG_FOLDER, failure, sync_directory};
 use super::election::{Voters, read_quorum_state, write_leadership};
 use super::error::OpenMetadataLogError;
@@ -45,6 +46,7 @@ impl<D: Disk> MetadataLog<D> {
     ) -> Result<OpenedMetadataLog<D>, OpenMetadataLogError> {
         let folder = options.directory.join(METADATA_LOG_FOLDER);
         let now_ms = options.now_ms;
+        damage::check(&disk, &options.directory, &folder)?;
         let (mut log, events) = open_log(&disk, &options, &folder)?;
         let mut snapshots = Snapshots::open(&disk, &folder)?;
         check_snapshots(&mut log, &snapshots, now_ms)?;

@@ -8,12 +8,15 @@
     clippy::unwrap_used,
     reason = "what goes wrong in a test fails the test"
 )]
+#![allow(clippy::print_stdout, reason = "shown of a test that fails")]
 
 mod acks;
 mod api_versions;
 mod batches;
 mod compression;
 mod connections;
+mod damage;
+mod directory;
 mod fetch;
 mod fetch_sessions;
 mod flush;
@@ -25,4 +28,5 @@ mod reassignments;
 mod restart;
 mod retention;
 mod served;
+mod start;
 mod topics;

@@ -1,15 +1,8 @@
 //! Topics: made with good names and settings only, deleted with their data, made on demand.
 
+use crate::directory::names_beginning as names;
 use model::ErrorCode;
-use std::path::Path;
 use testkit::{TestServer, batch, wait_until};
-
-/// The names in a directory that begin with `prefix`.
-fn names(directory: &Path, prefix: &str) -> Vec<String> {
-    let entries = std::fs::read_dir(directory).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| name.starts_with(prefix)).collect()
-}
 
 #[test]
 fn illegal_names_are_refused() {

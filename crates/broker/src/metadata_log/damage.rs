@@ -1,0 +1,133 @@
+//! Damage of the metadata log that no crash explains.
+//!
+//! Recovery cuts a log at its first damaged batch, which is right for a batch that a crash has left
+//! incomplete. Of the metadata log that can only be the last one, as each batch is synced before
+//! the next is written. Anything else is a disk that forgets or somebody's mistake: cutting there
+//! would throw away topics, so the log is left as it is and not opened.
+//!
+//! ```text
+//!   [batch][batch][bat           a crash: the tail is cut
+//!   [batch][b?tch][batch]        damage: an error
+//!   [batch][batch][bat   after an orderly stop: an error
+//! ```
+
+use super::directories::failure;
+use super::error::OpenMetadataLogError;
+use record::batch::{HEADER_SIZE_BYTES, MAGIC, MAGIC_OFFSET, batch_size_bytes};
+use record::{Batches, RecordBatch};
+use std::io;
+use std::path::{Path, PathBuf};
+use storage::clean_shutdown::CLEAN_SHUTDOWN_FILE;
+use storage::disk::{Disk, DiskFile, OpenMode};
+
+/// How much of a segment is read at a time, unless a batch is larger.
+const READ_BYTES: u64 = 1 << 20;
+/// How far beyond a damaged batch a sound one is looked for.
+const SEARCH_BYTES: u64 = 64 << 20;
+/// Digits of a segment's name.
+const NAME_DIGITS: usize = 20;
+
+/// Checks every batch in `folder`, which lies in the log directory `directory`.
+///
+/// # Errors
+/// When a batch is damaged that was durable once; when the disk fails.
+pub(super) fn check<D: Disk>(
+    disk: &D,
+    directory: &Path,
+    folder: &Path,
+) -> Result<(), OpenMetadataLogError> {
+    let segments = segments(disk, folder)?;
+    let was_stopped_in_order = disk.status(&directory.join(CLEAN_SHUTDOWN_FILE)).is_ok();
+    let read_error = |path: &Path, source| failure("read", path, source);
+    for (index, (base_offset, path)) in segments.iter().enumerate() {
+        let file = disk
+            .open(path, OpenMode::Read)
+            .map_err(|error| read_error(path, error))?;
+        let position = sound_bytes(&file, *base_offset).map_err(|error| read_error(path, error))?;
+        let length = file.length().map_err(|error| read_error(path, error))?;
+        if position == length {
+            continue;
+        }
+        let was_durable = was_stopped_in_order
+            || index + 1 < segments.len()
+            || has_batch_after(&file, position).map_err(|error| read_error(path, error))?;
+        if was_durable {
+            return Err(OpenMetadataLogError::Damaged {
+                file: path.clone(),
+                position,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The files of batches with their first offsets, in order.
+fn segments<D: Disk>(disk: &D, folder: &Path) -> Result<Vec<(i64, PathBuf)>, OpenMetadataLogError> {
+    let entries = match disk.list(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failure("list", folder, error).into()),
+    };
+    let base_offset = |name: &str| -> Option<i64> {
+        let digits = name.strip_suffix(".log")?;
+        let is_base = digits.len() == NAME_DIGITS && digits.bytes().all(|b| b.is_ascii_digit());
+        digits.parse().ok().filter(|_| is_base)
+    };
+    let mut segments: Vec<_> = entries
+        .iter()
+        .filter_map(|entry| Some((base_offset(&entry.name)?, folder.join(&entry.name))))
+        .collect();
+    segments.sort();
+    Ok(segments)
+}
+
+/// How many bytes at the front of a segment are batches without damage, one after the other from
+/// `base_offset` on.
+fn sound_bytes<F: DiskFile>(file: &F, base_offset: i64) -> io::Result<u64> {
+    let mut next_offset = base_offset;
+    let length = file.length()?;
+    let (mut position, mut want_bytes) = (0, READ_BYTES);
+    while position < length {
+        let window = read(file, position, want_bytes.min(length - position))?;
+        let mut batches = Batches::new(&window);
+        let before = position;
+        for batch in batches.by_ref() {
+            match batch {
+                Ok(batch) if batch.base_offset() == next_offset && batch.is_crc_valid() => {
+                    next_offset = batch.next_offset();
+                    position += batch.size_in_bytes() as u64;
+                }
+                _ => return Ok(position),
+            }
+        }
+        want_bytes = READ_BYTES;
+        if position == before {
+            let announced = batch_size_bytes(&window).unwrap_or(0) as u64;
+            if announced <= window.len() as u64 || announced > length - position {
+                return Ok(position);
+            }
+            want_bytes = announced;
+        }
+    }
+    Ok(position)
+}
+
+/// Whether a sound batch begins anywhere after `position`.
+fn has_batch_after<F: DiskFile>(file: &F, position: u64) -> io::Result<bool> {
+    let start = position + 1;
+    let length = file.length()?.saturating_sub(start);
+    let bytes = read(file, start, length.min(SEARCH_BYTES))?;
+    let begins = |at: usize| {
+        let rest = &bytes[at..];
+        rest.get(MAGIC_OFFSET) == Some(&(MAGIC as u8))
+            && RecordBatch::parse(rest).is_ok_and(|(batch, _)| batch.is_crc_valid())
+    };
+    Ok((0..bytes.len().saturating_sub(HEADER_SIZE_BYTES - 1)).any(begins))
+}
+
+fn read<F: DiskFile>(file: &F, position: u64, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+    let count = file.read_full_at(&mut bytes, position)?;
+    bytes.truncate(count);
+    Ok(bytes)
+}

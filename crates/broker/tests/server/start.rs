@@ -1,0 +1,281 @@
+//! Why a server does not start: it says what is wrong and what to change, and changes nothing.
+
+use crate::directory::{assert_unchanged, change, contents};
+use std::net::TcpListener;
+use std::path::Path;
+use testkit::TestServer;
+
+/// A directory that a server has used and left in order.
+fn used(directory: &Path) {
+    let server = TestServer::start_in(directory, &[]).unwrap();
+    server.connect().create_topic("topic", 1, &[]);
+    server.stop();
+}
+
+/// Expects that no server starts in `directory`, that it says all of `words`, and that it leaves
+/// everything below `root` as it is.
+#[track_caller]
+fn assert_refused(root: &Path, directory: &Path, keys: &[(&str, &str)], words: &[&str]) {
+    let before = contents(root);
+    let Err(error) = TestServer::start_in(directory, keys) else {
+        panic!("the server starts; expected: {words:?}");
+    };
+    let message = error.to_string();
+    for word in words {
+        assert!(message.contains(word), "no `{word}` in: {message}");
+    }
+    assert_unchanged(root, &before);
+}
+
+#[test]
+fn a_port_in_use_is_named_with_the_key_to_change() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let listeners = format!("PLAINTEXT://{address}");
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("data");
+    let keys = [("listeners", listeners.as_str())];
+    assert_refused(root.path(), &directory, &keys, &[&address, "`listeners`"]);
+    assert!(
+        !directory.exists(),
+        "nothing is made before the port is had"
+    );
+    drop(taken);
+    TestServer::start_in(&directory, &keys)
+        .unwrap()
+        .assert_serves();
+}
+
+#[test]
+fn an_address_of_another_machine_cannot_be_had() {
+    let root = tempfile::tempdir().unwrap();
+    let keys = [("listeners", "PLAINTEXT://192.0.2.1:0")];
+    let words = ["192.0.2.1:0", "`listeners`"];
+    assert_refused(root.path(), &root.path().join("data"), &keys, &words);
+}
+
+#[test]
+fn a_directory_of_a_running_server_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::start_in(directory.path(), &[]).unwrap();
+    let name = directory.path().display().to_string();
+    let Err(error) = TestServer::start_in(directory.path(), &[]) else {
+        panic!("two servers share a directory");
+    };
+    let message = error.to_string();
+    for word in [&*name, "in use", "`log.dirs`"] {
+        assert!(message.contains(word), "no `{word}` in: {message}");
+    }
+    server.assert_serves();
+    server.stop();
+    TestServer::start_in(directory.path(), &[])
+        .unwrap()
+        .assert_serves();
+}
+
+#[test]
+fn a_directory_that_is_missing_is_made() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("a/b/c");
+    TestServer::start_in(&directory, &[])
+        .unwrap()
+        .assert_serves();
+    assert!(directory.join("meta.properties").exists());
+}
+
+#[test]
+fn a_file_is_no_directory() {
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("file");
+    std::fs::write(&file, "something of somebody").unwrap();
+    for directory in [file.clone(), file.join("below")] {
+        let name = file.display().to_string();
+        assert_refused(root.path(), &directory, &[], &[&name, "`log.dirs`"]);
+    }
+}
+
+#[test]
+fn a_directory_of_another_node_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    used(directory.path());
+    let keys = [("node.id", "7")];
+    let name = directory.path().display().to_string();
+    let words = [&*name, "node 1", "7", "`node.id`"];
+    assert_refused(directory.path(), directory.path(), &keys, &words);
+}
+
+#[test]
+fn directories_of_different_clusters_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let (one, two) = (root.path().join("one"), root.path().join("two"));
+    used(&one);
+    used(&two);
+    let dirs = format!("{},{}", one.display(), two.display());
+    let words = [&*two.display().to_string(), "cluster", "`log.dirs`"];
+    assert_refused(root.path(), &one, &[("log.dirs", &dirs)], &words);
+}
+
+#[test]
+fn copies_of_one_directory_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let (one, two) = (root.path().join("one"), root.path().join("two"));
+    used(&one);
+    std::fs::create_dir(&two).unwrap();
+    std::fs::copy(one.join("meta.properties"), two.join("meta.properties")).unwrap();
+    let dirs = format!("{},{}", one.display(), two.display());
+    let words = [&*two.display().to_string(), "directory.id"];
+    assert_refused(root.path(), &one, &[("log.dirs", &dirs)], &words);
+}
+
+#[test]
+fn a_meta_properties_that_cannot_be_read_is_left_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    used(directory.path());
+    let file = directory.path().join("meta.properties");
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let without = |key: &str| {
+        let lines = whole.lines().filter(|line| !line.starts_with(key));
+        lines.collect::<Vec<_>>().join("\n").into_bytes()
+    };
+    for (what, bytes) in [
+        ("nothing", vec![]),
+        ("noise", vec![0xff, 0xfe, 0, 1, 2]),
+        ("text", b"hello world".to_vec()),
+        ("no cluster", without("cluster.id")),
+        ("no node", without("node.id")),
+        ("no version", without("version")),
+        (
+            "an old version",
+            whole.replace("version=1", "version=0").into_bytes(),
+        ),
+        (
+            "a new version",
+            whole.replace("version=1", "version=2").into_bytes(),
+        ),
+        (
+            "a node that is no number",
+            whole.replace("node.id=1", "node.id=one").into_bytes(),
+        ),
+        ("a megabyte", vec![b'#'; 1 << 20]),
+    ] {
+        println!("{what}");
+        std::fs::write(&file, bytes).unwrap();
+        let name = file.display().to_string();
+        assert_refused(directory.path(), directory.path(), &[], &[&name]);
+    }
+    std::fs::write(&file, whole).unwrap();
+    TestServer::start_in(directory.path(), &[])
+        .unwrap()
+        .assert_serves();
+}
+
+#[test]
+fn a_quorum_state_that_cannot_be_read_is_left_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    used(directory.path());
+    let file = directory.path().join("__cluster_metadata-0/quorum-state");
+    let whole = std::fs::read_to_string(&file).unwrap();
+    for garbage in [
+        "",
+        "{",
+        "[]",
+        "\u{0}\u{0}\u{0}",
+        &whole.replace("\"data_version\":", "\"data_version\":9"),
+        &whole.replace("\"leaderEpoch\":", "\"leaderEpoch\":\"x\","),
+    ] {
+        assert_ne!(garbage, whole);
+        std::fs::write(&file, garbage).unwrap();
+        let name = file.display().to_string();
+        println!("{garbage}");
+        assert_refused(directory.path(), directory.path(), &[], &[&name]);
+    }
+    // Without the file the epochs of the log itself count.
+    std::fs::remove_file(&file).unwrap();
+    TestServer::start_in(directory.path(), &[])
+        .unwrap()
+        .assert_serves();
+}
+
+#[test]
+fn a_metadata_log_that_is_damaged_is_left_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    used(directory.path());
+    let folder = directory.path().join("__cluster_metadata-0");
+    let file = folder.join("00000000000000000000.log");
+    let whole = std::fs::read(&file).unwrap();
+    for at in (0..whole.len()).step_by(37) {
+        change(&file, |bytes| bytes[at] ^= 0x20);
+        // But for the leader's epoch no byte is without protection.
+        let mut batches = record::Batches::new(&whole).map(Result::unwrap);
+        let is_epoch = batches.any(|batch| {
+            let start = batch.bytes().as_ptr() as usize - whole.as_ptr() as usize;
+            (start + 12..start + 16).contains(&at)
+        });
+        if !is_epoch {
+            let name = file.display().to_string();
+            assert_refused(directory.path(), directory.path(), &[], &[&name, "damaged"]);
+        }
+        std::fs::write(&file, &whole).unwrap();
+    }
+    // Cut off after an orderly stop, which no crash explains either.
+    change(&file, |bytes| bytes.truncate(whole.len() - 3));
+    let name = file.display().to_string();
+    assert_refused(directory.path(), directory.path(), &[], &[&name, "damaged"]);
+    std::fs::write(&file, &whole).unwrap();
+    let server = TestServer::start_in(directory.path(), &[]).unwrap();
+    assert_eq!(server.connect().topics(), ["topic"]);
+}
+
+#[test]
+fn a_metadata_log_that_a_crash_has_cut_is_mended() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::start_in(directory.path(), &[]).unwrap();
+    let mut client = server.connect();
+    client.create_topic("first", 1, &[]);
+    client.create_topic("second", 1, &[]);
+    server.crash();
+    let folder = directory.path().join("__cluster_metadata-0");
+    let file = folder.join("00000000000000000000.log");
+    // The batch of the second topic is not whole.
+    change(&file, |bytes| bytes.truncate(bytes.len() - 3));
+    let server = TestServer::start_in(directory.path(), &[]).unwrap();
+    assert_eq!(server.connect().topics(), ["first"]);
+    server.assert_serves();
+}
+
+#[test]
+fn a_snapshot_that_is_damaged_is_left_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let keys = [("metadata.log.max.record.bytes.between.snapshots", "1000")];
+    let server = TestServer::start_in(directory.path(), &keys).unwrap();
+    let mut client = server.connect();
+    for topic in ["a", "b", "c", "d", "e", "f"] {
+        client.create_topic(topic, 3, &[]);
+    }
+    server.stop();
+    let folder = directory.path().join("__cluster_metadata-0");
+    let snapshots = crate::directory::names_ending(&folder, ".checkpoint");
+    let newest = snapshots.last().unwrap();
+    assert!(
+        !newest.starts_with("00000000000000000000-"),
+        "{snapshots:?}"
+    );
+    let file = folder.join(newest);
+    let whole = std::fs::read(&file).unwrap();
+    type Damage = fn(&mut Vec<u8>);
+    let damages: [(&str, Damage); 4] = [
+        ("a byte", |bytes| bytes[100] ^= 1),
+        ("cut", |bytes| bytes.truncate(bytes.len() - 10)),
+        ("empty", |bytes| bytes.clear()),
+        ("noise after it", |bytes| bytes.extend([7; 100])),
+    ];
+    for (what, damage) in damages {
+        change(&file, damage);
+        println!("{what}");
+        let words = [newest.trim_end_matches(".checkpoint")];
+        assert_refused(directory.path(), directory.path(), &keys, &words);
+        std::fs::write(&file, &whole).unwrap();
+    }
+    let server = TestServer::start_in(directory.path(), &keys).unwrap();
+    assert_eq!(server.connect().topics().len(), 6);
+}
