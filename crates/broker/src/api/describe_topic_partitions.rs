@@ -84,15 +84,13 @@ pub(crate) fn serve(
 fn refused<'f>(
     message: &DescribeTopicPartitionsRequest<'f>,
 ) -> DescribeTopicPartitionsResponse<'f> {
-    let names: BTreeSet<&str> = message.topics.iter().map(|topic| topic.name).collect();
-    let topics = names
-        .into_iter()
-        .map(|name| DescribeTopicPartitionsResponseTopic {
-            error_code: ErrorCode::InvalidRequest.code(),
-            name: Some(name),
-            is_internal: super::is_internal(name),
-            ..Default::default()
-        });
+    let topics = message.topics.iter();
+    let topics = topics.map(|topic| DescribeTopicPartitionsResponseTopic {
+        error_code: ErrorCode::InvalidRequest.code(),
+        name: Some(topic.name),
+        is_internal: super::is_internal(topic.name),
+        ..Default::default()
+    });
     DescribeTopicPartitionsResponse {
         topics: topics.collect(),
         ..Default::default()
