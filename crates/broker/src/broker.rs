@@ -8,9 +8,9 @@ use crate::partitions::Partitions;
 use crate::removals::Removals;
 use config::{BrokerLayers, ConfigMap, ServerConfig};
 use metadata::{Config, ConfigResource, MetadataImage};
-use model::ErrorCode;
 use parking_lot::{Mutex, RwLock};
 use replication::{AppendError, FetchSessionCache, Partition};
+use std::fmt::Display;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -103,17 +103,34 @@ impl Broker {
         ConfigLayers::of(&self.config, &self.image())
     }
 
-    /// Logs a failed append where a human must look, and takes the log directory offline.
-    pub(crate) fn report_append_error(&self, partition: &Partition, error: &AppendError) {
-        if error.code() == ErrorCode::KafkaStorageError {
-            let directory = partition.log_directory();
-            if let Some(one) = self
-                .log_directories
-                .iter()
-                .find(|one| one.name() == directory)
-            {
-                one.fail(error);
+    /// Takes a log directory offline after a failed write: none of its logs takes more records,
+    /// whichever file it was. Reading goes on.
+    pub(crate) fn fail_directory(&self, name: &str, reason: &dyn Display) {
+        let mut directories = self.log_directories.iter();
+        let found = directories.find(|one| one.name() == name);
+        if !found.is_some_and(|one| one.fail(reason)) {
+            return;
+        }
+        for partition in self.partitions.all() {
+            if partition.log_directory() == name {
+                partition.with_log(storage::Log::fail);
+                partition.notify();
             }
+        }
+    }
+
+    /// Acts on a failed write to a partition, unless its topic is being deleted.
+    pub(crate) fn report_storage_error(&self, partition: &Partition, error: &dyn Display) {
+        match self.partitions.topic_by_id(partition.topic_id()) {
+            Some(_) => self.fail_directory(partition.log_directory(), error),
+            None => tracing::debug!(%partition, %error, "a deleted partition cannot be written"),
+        }
+    }
+
+    /// Acts on a batch that was not appended.
+    pub(crate) fn report_append_error(&self, partition: &Partition, error: &AppendError) {
+        if error.is_disk_failure() {
+            self.report_storage_error(partition, error);
         } else {
             tracing::debug!(%partition, %error, "a batch is refused");
         }

@@ -187,7 +187,12 @@ impl Groups {
             }
             Err(failed) => {
                 let error = append_error(failed.error.code());
-                tracing::warn!(partition = %shard.partition, error = %failed.error, "groups cannot be written");
+                let (partition, reason) = (&shard.partition, &failed.error);
+                if reason.is_disk_failure() {
+                    tracing::error!(%partition, %reason, "groups cannot be written");
+                } else {
+                    tracing::debug!(%partition, %reason, "groups cannot be written");
+                }
                 decision.records.drain(..failed.appended_count);
                 let released = ready.shard.append_failed(decision, error, now_ms);
                 ready.release(released);

@@ -350,7 +350,7 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
             after.leader_epoch,
             directory,
         ) {
-            directory.fail(&error);
+            broker.fail_directory(directory.name(), &error);
             continue;
         }
         if directory.id() != directory_id {
@@ -377,12 +377,15 @@ fn create(
 ) -> Result<(), storage::StorageError> {
     let name = TopicPartition::new(&*topic.name, index);
     let path = directory.path().join(name.to_string());
-    let log = Log::create(LogOpening {
+    let mut log = Log::create(LogOpening {
         topic_id: Some(topic.id),
         config: topic_log_config(broker, topic),
         now_ms: now_ms(),
         ..LogOpening::new(RealDisk, path, name)
     })?;
+    if directory.is_offline() {
+        log.fail();
+    }
     lead(topic, log, directory.name(), leader_epoch)?;
     if &*topic.name == OFFSETS_TOPIC {
         let partition = topic.partition(index).expect("added just above");

@@ -51,9 +51,10 @@ impl LogDirectory {
         self.offline.load(Ordering::Acquire)
     }
 
-    /// Takes the directory offline. Said once.
-    pub(crate) fn fail(&self, reason: &dyn Display) {
-        if !self.offline.swap(true, Ordering::AcqRel) {
+    /// Takes the directory offline, and says so; false when it is already.
+    pub(crate) fn fail(&self, reason: &dyn Display) -> bool {
+        let is_news = !self.offline.swap(true, Ordering::AcqRel);
+        if is_news {
             tracing::error!(
                 directory = self.name,
                 %reason,
@@ -61,6 +62,7 @@ impl LogDirectory {
                  is started again; free space or replace the disk, then restart"
             );
         }
+        is_news
     }
 
     /// Bytes of the file system, all and usable; -1 each when it does not say.

@@ -75,17 +75,6 @@ fn every(broker: &Arc<Broker>, first_ms: i64, interval_ms: i64, work: fn(&Broker
     });
 }
 
-fn report(broker: &Broker, partition: &Partition, error: &dyn std::fmt::Display) {
-    let directory = partition.log_directory();
-    if let Some(one) = broker
-        .log_directories
-        .iter()
-        .find(|one| one.name() == directory)
-    {
-        one.fail(error);
-    }
-}
-
 fn delete_old_segments(broker: &Broker) {
     for topic in broker.partitions.all_topics() {
         if topic.settings().cleanup_policy.compact && !topic.settings().cleanup_policy.delete {
@@ -102,7 +91,7 @@ fn delete_old_segments(broker: &Broker) {
                     tracing::info!(%partition, count, start, "old segments are deleted");
                     partition.notify();
                 }
-                Err(error) => report(broker, &partition, &error),
+                Err(error) => broker.report_storage_error(&partition, &error),
             }
         }
     }
@@ -110,14 +99,20 @@ fn delete_old_segments(broker: &Broker) {
 
 fn flush_due(broker: &Broker) {
     for partition in broker.partitions.all() {
-        let end = partition.with_log(|log| {
+        let (is_failed, end) = partition.with_log(|log| {
             // A closed segment that is durable need not be recovered after a crash.
             let has_rolled = log.recovery_point() < log.active_segment_base_offset();
-            (has_rolled || log.is_flush_due(now_ms())).then(|| log.log_end_offset())
+            let is_due = has_rolled || log.is_flush_due(now_ms());
+            (log.is_failed(), is_due.then(|| log.log_end_offset()))
         });
+        if is_failed {
+            // Whoever wrote may have had no directory to blame: the coordinators, for example.
+            broker.report_storage_error(&partition, &format!("{partition} could not be written"));
+            continue;
+        }
         let Some(end) = end else { continue };
         if let Err(error) = partition.flush_up_to(end, now_ms()) {
-            report(broker, &partition, &error);
+            broker.report_storage_error(&partition, &error);
         }
     }
 }
@@ -172,7 +167,7 @@ fn checkpoint(broker: &Broker, name: &str, offset: impl Fn(&Partition) -> Option
             .filter_map(|one| Some((one.topic_partition().clone(), offset(one)?)))
             .collect();
         if let Err(error) = write_checkpoint(&RealDisk, &directory.path().join(name), &offsets) {
-            directory.fail(&error);
+            broker.fail_directory(directory.name(), &error);
         }
     }
 }

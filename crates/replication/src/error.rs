@@ -9,6 +9,11 @@ use storage::{ProducerError, StorageError};
 pub struct AppendError(#[from] storage::AppendError);
 
 impl AppendError {
+    /// Whether the disk has failed just now, and not the log been closed or failed before.
+    pub const fn is_disk_failure(&self) -> bool {
+        matches!(self.0, storage::AppendError::Storage(_))
+    }
+
     /// The code of a response.
     pub const fn code(&self) -> ErrorCode {
         match &self.0 {

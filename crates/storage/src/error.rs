@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// A call of the disk failed.
+/// A call of the disk failed. The text holds the operating system's answer, since nothing else
+/// tells a full disk from a broken one.
 #[derive(Debug, Error)]
-#[error("cannot {operation} `{}`", file.display())]
+#[error("cannot {operation} `{}`: {source}", file.display())]
 pub struct StorageError {
     /// What was tried: `write`, `sync`, `rename` and so on.
     pub operation: &'static str,

@@ -301,6 +301,13 @@ impl<D: Disk> Log<D> {
         self.state == LogState::Failed
     }
 
+    /// Takes the log out of service, as a failed write does: when its disk has failed elsewhere.
+    pub fn fail(&mut self) {
+        if self.state == LogState::Open {
+            self.state = LogState::Failed;
+        }
+    }
+
     /// The history of leader epochs.
     pub const fn leader_epochs(&self) -> &LeaderEpochs {
         &self.leader_epochs

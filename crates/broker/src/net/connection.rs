@@ -18,6 +18,9 @@ use tokio::net::TcpStream;
 /// Answers that wait are sent when they grow beyond this, even while more requests are at hand.
 const FLUSH_BYTES: usize = 256 * 1024;
 
+/// How often it is checked whether the client of a request that waits is still there.
+const LEFT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
 /// What a request may ask of the connection that it came by.
 #[derive(Debug)]
 pub(crate) struct ConnectionContext {
@@ -51,7 +54,7 @@ impl ConnectionContext {
 /// Why a connection ended.
 #[derive(Debug)]
 enum End {
-    /// The client closed it, between requests.
+    /// The client closed it, between requests or while it waited for an answer.
     Closed,
     /// The broker stops.
     Stopping,
@@ -124,10 +127,25 @@ async fn requests(
             biased;
             served = api::serve(broker, context, frame, &mut out) => served,
             _ = stop.wait_for(|stop| *stop) => return Err(End::Stopping),
+            () = left(stream) => return Err(End::Closed),
         };
         if let Served::Close(reason) = served {
             out.flush(stream).await.map_err(End::Failed)?;
             return Err(End::Refused(reason));
+        }
+    }
+}
+
+/// Ends when the client has left, so that nobody waits on behalf of a connection that is gone.
+async fn left(stream: &TcpStream) {
+    use rustix::net::{RecvFlags, recv};
+    loop {
+        tokio::time::sleep(LEFT_CHECK_INTERVAL).await;
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        match recv(stream, &mut [0; 1][..], flags) {
+            Ok((0, _)) => return,
+            Ok(_) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+            Err(_) => return,
         }
     }
 }

@@ -144,8 +144,12 @@ impl<D: Disk> Log<D> {
             && (unflushed_count >= self.config.flush_messages || waited_ms >= self.config.flush_ms)
     }
 
-    /// Gathers what has to be synced for everything in the log to be durable.
+    /// Gathers what has to be synced for everything in the log to be durable. Of a log that has
+    /// failed nothing is: a second sync may succeed and say nothing about what the first has lost.
     pub fn begin_flush(&mut self, now_ms: i64) -> Result<Flush<D>, StorageError> {
+        if self.state == LogState::Failed {
+            return Err(self.failed_earlier("flush"));
+        }
         let mut open_files = Vec::new();
         let last = self.segments.len() - 1;
         let first_dirty = match self.flushed_end_offset < self.active().end_offset() {
@@ -231,15 +235,17 @@ impl<D: Disk> Log<D> {
         match self.state {
             LogState::Open => {}
             LogState::Closed => return Ok(()),
-            LogState::Failed => {
-                let error = io::Error::other("an earlier write has failed");
-                return Err(StorageError::new("close", &self.files.directory, error));
-            }
+            LogState::Failed => return Err(self.failed_earlier("close")),
         }
         let closed = self.complete_files(now_ms);
         self.poison_on_error(closed)?;
         self.state = LogState::Closed;
         Ok(())
+    }
+
+    fn failed_earlier(&self, operation: &'static str) -> StorageError {
+        let error = io::Error::other("an earlier write has failed");
+        StorageError::new(operation, &self.files.directory, error)
     }
 
     fn complete_files(&mut self, now_ms: i64) -> Result<(), StorageError> {

@@ -1,7 +1,7 @@
 //! Records: produced, fetched, found and deleted; and the ids of their producers.
 
-use crate::Client;
 use crate::batches::{FetchedRecord, records_of};
+use crate::{Answer, Client};
 use model::ErrorCode;
 use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use wire::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -97,24 +97,24 @@ impl Client {
         self.receive_produced()
     }
 
+    /// Produces one batch to a server that may close the connection meanwhile; `None` when it has.
+    #[track_caller]
+    pub fn produce_if_open(&mut self, topic: &str, index: i32, records: &[u8]) -> Option<Produced> {
+        let request = produce_request(topic, index, records, -1);
+        let frame = self.frame(PRODUCE_VERSION, &request);
+        self.send_bytes_if_open(&frame);
+        let frame = self.receive_frame_if_any(crate::LIMIT)?;
+        Some(produced(&Answer {
+            version: PRODUCE_VERSION,
+            // The header is the correlation id and no tagged fields.
+            body: frame[5..].to_vec(),
+        }))
+    }
+
     /// Sends one batch; unless `acks` is 0, [`Client::receive_produced`] reads the answer.
     #[track_caller]
     pub fn send_produce(&mut self, topic: &str, index: i32, records: &[u8], acks: i16) {
-        let partition = PartitionProduceData {
-            index,
-            records: Some(records),
-        };
-        let topic = TopicProduceData {
-            name: topic,
-            partition_data: vec![partition].into(),
-            ..TopicProduceData::default()
-        };
-        let request = ProduceRequest {
-            acks,
-            timeout_ms: 10_000,
-            topic_data: vec![topic].into(),
-            ..ProduceRequest::default()
-        };
+        let request = produce_request(topic, index, records, acks);
         match acks {
             0 => self.send_unanswered(PRODUCE_VERSION, &request),
             _ => self.send(PRODUCE_VERSION, &request),
@@ -124,23 +124,7 @@ impl Client {
     /// Reads the answer to a produce request of one batch.
     #[track_caller]
     pub fn receive_produced(&mut self) -> Produced {
-        let answer = self.receive();
-        let response: ProduceResponse<'_> = answer.read();
-        let topic = response.responses.iter().next().expect("one topic");
-        let partition = topic.partition_responses.iter().next();
-        let partition = partition.expect("one partition");
-        Produced {
-            error: ErrorCode::from_code(partition.error_code),
-            base_offset: partition.base_offset,
-            log_append_time_ms: partition.log_append_time_ms,
-            log_start_offset: partition.log_start_offset,
-            message: partition.error_message.map(str::to_owned),
-            record_errors: partition
-                .record_errors
-                .iter()
-                .map(|error| error.batch_index)
-                .collect(),
-        }
+        produced(&self.receive())
     }
 
     /// Fetches what there is of a partition from `offset` on, without waiting.
@@ -245,6 +229,46 @@ impl Client {
         let response: InitProducerIdResponse = answer.read();
         assert_eq!(response.error_code, 0);
         (response.producer_id, response.producer_epoch)
+    }
+}
+
+fn produce_request<'a>(
+    topic: &'a str,
+    index: i32,
+    records: &'a [u8],
+    acks: i16,
+) -> ProduceRequest<'a> {
+    let partition = PartitionProduceData {
+        index,
+        records: Some(records),
+    };
+    let topic = TopicProduceData {
+        name: topic,
+        partition_data: vec![partition].into(),
+        ..TopicProduceData::default()
+    };
+    ProduceRequest {
+        acks,
+        timeout_ms: 10_000,
+        topic_data: vec![topic].into(),
+        ..ProduceRequest::default()
+    }
+}
+
+#[track_caller]
+fn produced(answer: &Answer) -> Produced {
+    let response: ProduceResponse<'_> = answer.read();
+    let topic = response.responses.iter().next().expect("one topic");
+    let partition = topic.partition_responses.iter().next();
+    let partition = partition.expect("one partition");
+    let record_errors = partition.record_errors.iter();
+    Produced {
+        error: ErrorCode::from_code(partition.error_code),
+        base_offset: partition.base_offset,
+        log_append_time_ms: partition.log_append_time_ms,
+        log_start_offset: partition.log_start_offset,
+        message: partition.error_message.map(str::to_owned),
+        record_errors: record_errors.map(|error| error.batch_index).collect(),
     }
 }
 

@@ -1,0 +1,155 @@
+//! Configuration that cannot be, and what is said of it.
+
+use crate::process::{BINARY, Process};
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(BINARY);
+    command.args(arguments).envs(environment.iter().copied());
+    command.output().unwrap()
+}
+
+/// Expects a failure that says each of `words`, and no more than a line for each error.
+#[track_caller]
+fn assert_fails(arguments: &[&str], environment: &[(&str, &str)], words: &[&str]) {
+    let output = run(arguments, environment);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(output.stdout.is_empty());
+    for word in words {
+        assert!(text.contains(word), "no `{word}` in:\n{text}");
+    }
+    assert!(!text.contains("panicked"), "{text}");
+}
+
+fn file(directory: &Path, text: &str) -> String {
+    let path = directory.join("server.properties");
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_wrong_value_is_told_with_its_key_and_what_is_allowed() {
+    for (pair, words) in [
+        (
+            "num.partitions=many",
+            &["--set", "num.partitions", "many", "INT"][..],
+        ),
+        ("num.partitions=0", &["num.partitions", "0", "1"]),
+        (
+            "log.cleanup.policy=burn",
+            &["log.cleanup.policy", "burn", "compact, delete"],
+        ),
+        ("compression.type=rar", &["compression.type", "rar", "zstd"]),
+        (
+            "auto.create.topics.enable=maybe",
+            &["maybe", "true", "false"],
+        ),
+        ("listeners=nowhere", &["listeners", "nowhere"]),
+        ("listeners=PLAINTEXT://h:99999", &["listeners", "99999"]),
+        ("log.dirs=", &["log.dirs"]),
+        ("process.roles=king", &["process.roles", "king"]),
+    ] {
+        assert_fails(&["server", "--set", pair], &[], words);
+    }
+}
+
+#[test]
+fn every_wrong_value_is_told_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "# a comment\nnum.partitions=many\nlog.retention.ms=soon\n";
+    let path = file(directory.path(), text);
+    assert_fails(
+        &["server", &path, "--set", "log.segment.bytes=1"],
+        &[("KAFKA_MIN_INSYNC_REPLICAS", "none")],
+        &[
+            &format!("{path} line 2"),
+            &format!("{path} line 3"),
+            "--set",
+            "log.segment.bytes",
+            "KAFKA_MIN_INSYNC_REPLICAS",
+            "min.insync.replicas",
+        ],
+    );
+}
+
+#[test]
+fn a_set_that_is_no_pair_is_told() {
+    for pair in ["foo", "", "=1", " =1"] {
+        let quoted = format!("`--set {pair}`");
+        assert_fails(&["server", "--set", pair], &[], &[&quoted, "KEY=VALUE"]);
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("missing.properties");
+    let missing = missing.display().to_string();
+    assert_fails(&["server", &missing], &[], &[&missing, "No such file"]);
+    let folder = directory.path().display().to_string();
+    assert_fails(&["server", &folder], &[], &[&folder]);
+    let path = directory.path().join("noise.properties");
+    std::fs::write(&path, [0xff, 0xfe, 0xfd]).unwrap();
+    let path = path.display().to_string();
+    assert_fails(&["server", &path], &[], &[&path]);
+    let path = file(directory.path(), "key=\\u12\n");
+    assert_fails(&["server", &path], &[], &[&path, "line 1"]);
+}
+
+#[test]
+fn a_key_that_nobody_knows_is_a_warning_with_the_nearest_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let keys = [
+        ("log.retention.hour", "5"),
+        ("utterly.foreign.thing.of.somebody", "1"),
+        ("zookeeper.connect", "localhost:2181"),
+    ];
+    let process = Process::start(&data, &keys);
+    let log = process.log();
+    let line = |word: &str| {
+        let found = log.lines().find(|line| line.contains(word));
+        found.unwrap_or_else(|| panic!("no `{word}` in:\n{log}"))
+    };
+    assert!(line("`log.retention.hour`").contains("did you mean `log.retention.hours`?"));
+    assert!(line("`log.retention.hour`").contains("WARN"));
+    assert!(line("`utterly.foreign").contains("unknown and ignored"));
+    assert!(!line("`utterly.foreign").contains("did you mean"));
+    assert!(line("`zookeeper.connect`").contains("no effect"));
+    process.stop();
+}
+
+#[test]
+fn what_does_not_work_yet_is_told() {
+    let map = "listener.security.protocol.map=SSL:SSL,CONTROLLER:PLAINTEXT";
+    let listeners = "listeners=SSL://127.0.0.1:0";
+    assert_fails(
+        &["server", "--set", listeners, "--set", map],
+        &[],
+        &["SSL", "PLAINTEXT"],
+    );
+    let elsewhere = "controller.quorum.bootstrap.servers=127.0.0.1:1";
+    assert_fails(
+        &[
+            "server",
+            "--set",
+            "process.roles=broker",
+            "--set",
+            elsewhere,
+        ],
+        &[],
+        &["`process.roles=broker,controller`"],
+    );
+}
+
+#[test]
+fn a_command_that_does_not_exist_is_told_with_the_right_one() {
+    let output = run(&["serve"], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("server"), "{text}");
+    assert!(run(&["--version"], &[]).status.success());
+    assert!(run(&["server", "--help"], &[]).status.success());
+}

@@ -1,0 +1,96 @@
+//! A disk that takes no more: producers are told, consumers go on, and nothing acknowledged is
+//! lost.
+
+use crate::process::Process;
+use model::ErrorCode;
+use testkit::{Client, batch, wait_until};
+
+const LIMIT_BYTES: u64 = 1024 * 1024;
+
+/// Fills a topic until the disk takes no more; returns how many records were acknowledged.
+#[track_caller]
+fn fill(client: &mut Client, topic: &str) -> i64 {
+    let value = "x".repeat(50_000);
+    for count in 0..1_000 {
+        let produced = client.produce(topic, 0, &batch(&[&value]));
+        if produced.error != ErrorCode::None {
+            assert_eq!(produced.error, ErrorCode::KafkaStorageError);
+            return count;
+        }
+    }
+    panic!("the disk is never full");
+}
+
+#[test]
+fn a_full_disk_stops_producers_and_not_consumers() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start_with_file_limit(directory.path(), LIMIT_BYTES);
+    let mut client = process.connect();
+    client.create_topic("topic", 1, &[]);
+    client.create_topic("other", 1, &[]);
+    client
+        .produce("other", 0, &batch(&["before"]))
+        .assert_accepted();
+    let count = fill(&mut client, "topic");
+    assert!(count > 5);
+
+    // The log names the directory and what to do.
+    let name = directory.path().display().to_string();
+    wait_until("the failure is logged", || process.log().contains("ERROR"));
+    let log = process.log();
+    let errors: Vec<_> = log.lines().filter(|line| line.contains("ERROR")).collect();
+    let [error] = errors[..] else {
+        panic!("one error is expected:\n{log}");
+    };
+    for word in [&*name, "File too large", "free space"] {
+        assert!(error.contains(word), "no `{word}` in: {error}");
+    }
+
+    // All of the directory takes no more, though these files could grow.
+    for topic in ["topic", "other"] {
+        let produced = client.produce(topic, 0, &batch(&["late"]));
+        assert_eq!(produced.error, ErrorCode::KafkaStorageError, "{topic}");
+    }
+    // Whoever wants no answer loses the connection.
+    let mut careless = process.connect();
+    careless.send_produce("other", 0, &batch(&["late"]), 0);
+    careless.assert_closed();
+    // Reading goes on, to the last acknowledged record.
+    let last = client.fetch("topic", 0, count - 1);
+    assert_eq!(last.high_watermark, count);
+    assert_eq!(last.values().len(), 1);
+    assert_eq!(client.fetch("other", 0, 0).values(), ["before"]);
+    assert_eq!(process.log().matches("ERROR").count(), 1, "it is said once");
+
+    // With space again, everything is there.
+    process.stop();
+    assert!(!directory.path().join(".kafka_cleanshutdown").exists());
+    let process = Process::start(directory.path(), &[]);
+    let mut client = process.connect();
+    assert_eq!(client.fetch("topic", 0, count - 1).high_watermark, count);
+    for topic in ["topic", "other"] {
+        client
+            .produce(topic, 0, &batch(&["after"]))
+            .assert_accepted();
+    }
+    assert_eq!(client.fetch("topic", 0, count).values(), ["after"]);
+    assert_eq!(client.fetch("other", 0, 0).values(), ["before", "after"]);
+    process.stop();
+}
+
+#[test]
+fn offsets_of_groups_stop_with_the_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start_with_file_limit(directory.path(), LIMIT_BYTES);
+    let mut client = process.connect();
+    client.create_topic("topic", 1, &[]);
+    client.wait_for_coordinator("group");
+    assert_eq!(client.commit_offset("group", "topic", 1), ErrorCode::None);
+    fill(&mut client, "topic");
+    assert_ne!(client.commit_offset("group", "topic", 2), ErrorCode::None);
+    process.kill();
+    let process = Process::start(directory.path(), &[]);
+    let mut client = process.connect();
+    client.wait_for_coordinator("group");
+    assert_eq!(client.committed_offset("group", "topic", 0), 1);
+}

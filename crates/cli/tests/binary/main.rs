@@ -1,0 +1,13 @@
+//! The binary as whoever runs it sees it: what it says about its configuration, how it ends, and
+//! what it does without memory or disk to spare. These need a process of their own.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "what goes wrong in a test fails the test"
+)]
+
+mod configuration;
+mod disk;
+mod memory;
+mod process;
+mod signals;

@@ -1,0 +1,150 @@
+//! A running `riverrun server`.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use testkit::{Client, wait_until};
+
+/// The binary under test.
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_riverrun");
+
+/// A server process; it is killed with the value.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    log: Arc<Mutex<String>>,
+    address: SocketAddr,
+}
+
+impl Process {
+    /// Starts a server with its data in `directory` and waits until it is ready.
+    #[track_caller]
+    pub(crate) fn start(directory: &Path, keys: &[(&str, &str)]) -> Self {
+        Self::run(Command::new(BINARY), directory, keys)
+    }
+
+    /// Starts a server that can write no file beyond so many bytes: for it the disk is full there.
+    #[track_caller]
+    pub(crate) fn start_with_file_limit(directory: &Path, limit_bytes: u64) -> Self {
+        let mut shell = Command::new("sh");
+        let blocks = limit_bytes / 512;
+        // The signal that comes with the limit would end the process.
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+        shell.args(["-c", &script, BINARY]);
+        Self::run(shell, directory, &[])
+    }
+
+    #[track_caller]
+    fn run(mut command: Command, directory: &Path, keys: &[(&str, &str)]) -> Self {
+        let directory = directory.display().to_string();
+        let mut all = vec![
+            ("listeners", "PLAINTEXT://127.0.0.1:0"),
+            ("log.dirs", &directory),
+            ("offsets.topic.num.partitions", "1"),
+        ];
+        all.extend(keys);
+        command.arg("server");
+        for (key, value) in all {
+            command.arg("--set").arg(format!("{key}={value}"));
+        }
+        command.env_remove("RIVERRUN_LOG");
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let log = Arc::new(Mutex::new(String::new()));
+        let written = log.clone();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let mut log = written.lock().unwrap();
+                log.push_str(&line);
+                log.push('\n');
+            }
+        });
+        let mut process = Self {
+            child,
+            log,
+            address: SocketAddr::from(([0; 4], 0)),
+        };
+        wait_until("the server is ready", || {
+            let exited = process.child.try_wait().unwrap();
+            assert_eq!(exited, None, "{}", process.log());
+            process.log().contains("riverrun is ready")
+        });
+        process.address = address(&process.log());
+        process
+    }
+
+    /// What it has written to its log so far.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// A new connection.
+    #[track_caller]
+    pub(crate) fn connect(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    /// Where it listens.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Sends a signal by name, such as `TERM`.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let mut status = None;
+        wait_until("the server has ended", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    /// Stops it in order.
+    #[track_caller]
+    pub(crate) fn stop(mut self) {
+        self.signal("TERM");
+        assert!(self.wait().success(), "{}", self.log());
+    }
+
+    /// Ends it without warning.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.wait();
+    }
+
+    /// A number of bytes that the kernel knows of the process, such as `VmHWM`.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn memory_bytes(&self, name: &str) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let text = std::fs::read_to_string(path).unwrap();
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        let kibibytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        kibibytes * 1024
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The address in the line that tells of the listener.
+fn address(log: &str) -> SocketAddr {
+    let line = log
+        .lines()
+        .find(|line| line.contains("listener=\"PLAINTEXT\""));
+    let (_, address) = line.unwrap().split_once("address=").unwrap();
+    address.trim().parse().unwrap()
+}
