@@ -138,6 +138,9 @@ pub trait Element<'a>: Clone {
     fn encode(&self, version: Version, out: &mut Vec<u8>);
 }
 
+/// The longest string that the protocol can carry.
+pub const STRING_BYTES_MAX: usize = 0x7fff;
+
 /// Reads the primitives of the protocol from a slice, front to back.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
@@ -370,11 +373,23 @@ impl Writer {
         }
     }
 
+    /// The part of a string that the protocol can carry: all of it, up to [`STRING_BYTES_MAX`].
+    /// Only texts that quote what a peer has sent can be longer.
+    #[inline]
+    const fn carried(value: &str) -> &str {
+        if value.len() <= STRING_BYTES_MAX {
+            return value;
+        }
+        value
+            .split_at(value.floor_char_boundary(STRING_BYTES_MAX))
+            .0
+    }
+
     /// Bytes of a string with its length; `None` is null.
     #[inline]
     pub const fn string_size(value: Option<&str>, flexible: bool) -> usize {
         let length = match value {
-            Some(value) => value.len(),
+            Some(value) => Self::carried(value).len(),
             None => return if flexible { 1 } else { 2 },
         };
         length
@@ -385,14 +400,11 @@ impl Writer {
             }
     }
 
-    /// Appends a string; `None` is null. The protocol carries at most 32,767 bytes of it.
+    /// Appends a string; `None` is null. What is longer than the protocol can carry is cut off.
     #[inline]
     pub fn string(value: Option<&str>, flexible: bool, out: &mut Vec<u8>) {
+        let value = value.map(Self::carried);
         let length = value.map(str::len);
-        debug_assert!(
-            length.is_none_or(|n| n <= 0x7fff),
-            "a string is at most 32,767 bytes"
-        );
         if flexible {
             varint::write_unsigned_varint(length.map_or(0, |n| n as u32 + 1), out);
         } else {
@@ -429,5 +441,27 @@ impl Writer {
     pub fn tagged(tag: u32, size: usize, out: &mut Vec<u8>) {
         varint::write_unsigned_varint(tag, out);
         varint::write_unsigned_varint(size as u32, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_beyond_the_protocol_is_cut_between_characters() {
+        let fits = "x".repeat(STRING_BYTES_MAX);
+        for (text, expected) in [
+            (fits.clone(), &fits[..]),
+            (format!("{fits}x"), &fits),
+            (format!("{}é", &fits[1..]), &fits[1..]),
+        ] {
+            for flexible in [false, true] {
+                let mut bytes = Vec::new();
+                Writer::string(Some(&text), flexible, &mut bytes);
+                assert_eq!(bytes.len(), Writer::string_size(Some(&text), flexible));
+                assert_eq!(Reader::new(&bytes).string(flexible), Ok(expected));
+            }
+        }
     }
 }

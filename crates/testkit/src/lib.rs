@@ -23,6 +23,7 @@
 mod batches;
 mod client;
 mod deadline;
+mod panics;
 mod requests;
 mod server;
 

@@ -1,6 +1,6 @@
 //! A server that runs in the test's process, on ports and in a directory of its own.
 
-use crate::{Client, batch, wait_until};
+use crate::{Client, batch, panics, wait_until};
 use broker::{Server, StartError};
 use config::ServerConfig;
 use config::sources::{Sources, load};
@@ -8,11 +8,14 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 /// The topic of [`TestServer::assert_serves`].
 const PROBE_TOPIC: &str = "still-serving";
+/// Numbers the servers of this process.
+static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// A running server. Dropping it is a crash: see [`TestServer::crash`].
 #[derive(Debug)]
@@ -21,6 +24,8 @@ pub struct TestServer {
     running: Option<(Runtime, Server)>,
     addresses: Vec<(String, SocketAddr)>,
     directory: PathBuf,
+    /// The name of its threads.
+    thread_name: String,
     /// Removed with the last server that uses it.
     _temporary: Option<Arc<TempDir>>,
 }
@@ -42,8 +47,11 @@ impl TestServer {
     #[track_caller]
     pub fn start_in(directory: &Path, keys: &[(&str, &str)]) -> Result<Self, StartError> {
         let config = config(directory, keys);
+        panics::watch();
+        let thread_name = format!("server-{}", COUNT.fetch_add(1, Ordering::Relaxed));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
+            .thread_name(&thread_name)
             .enable_all()
             .build()
             .unwrap();
@@ -52,6 +60,7 @@ impl TestServer {
             addresses: server.addresses(),
             running: Some((runtime, server)),
             directory: directory.to_owned(),
+            thread_name,
             _temporary: None,
         })
     }
@@ -79,9 +88,10 @@ impl TestServer {
         Client::connect(self.address())
     }
 
-    /// Produces a record over a new connection and fetches it back.
+    /// Produces a record over a new connection and fetches it back. No task may have panicked.
     #[track_caller]
     pub fn assert_serves(&self) {
+        panics::assert_none(&self.thread_name);
         let mut client = self.connect();
         client.create_topic_if_missing(PROBE_TOPIC);
         let produced = client.produce(PROBE_TOPIC, 0, &batch(&["probe"]));
@@ -90,12 +100,14 @@ impl TestServer {
         assert_eq!(fetched.values(), ["probe"], "the server serves no more");
     }
 
-    /// Stops in order.
+    /// Stops in order. No task may have panicked.
+    #[track_caller]
     pub fn stop(mut self) {
         let (runtime, server) = self.running.take().expect("it runs until it is stopped");
         runtime.block_on(server.stop());
         drop(runtime);
         wait_until_unlocked(&self.directory);
+        panics::assert_none(&self.thread_name);
     }
 
     /// Ends as if the process was killed: nothing is closed, flushed or written down.

@@ -18,6 +18,10 @@ fn illegal_names_are_refused() {
         let error = client.topic_error(name);
         assert_eq!(error, ErrorCode::InvalidTopicException, "{name:?}");
     }
+    // What quotes such a name is longer than an answer can carry.
+    let longest = "x".repeat(32_767);
+    let (error, _) = client.try_create_topic(&longest, 1, &[]);
+    assert_eq!(error, ErrorCode::InvalidTopicException);
     client.create_topic(&"x".repeat(249), 1, &[]);
     client.create_topic("A.b_c-9", 1, &[]);
     // Names that metrics cannot tell apart.
