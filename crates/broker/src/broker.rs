@@ -21,6 +21,8 @@ pub(crate) struct Broker {
     pub(crate) config: ServerConfig,
     /// The cluster's id, as `meta.properties` has it.
     pub(crate) cluster_id: String,
+    /// The level of `kraft.version`: the quorum's, hence not in the image.
+    pub(crate) kraft_version: i16,
     /// `node.id`.
     pub(crate) node_id: i32,
     /// Where it listens.

@@ -233,6 +233,7 @@ fn open(config: ServerConfig, listeners: Listeners) -> Result<Opened, StartError
     let broker = Arc::new(new_broker(
         config,
         prepared.cluster_id,
+        log.describe_quorum(now_ms()).kraft_version,
         listeners,
         directories,
         controller,
@@ -296,6 +297,7 @@ fn open_metadata_log(
 fn new_broker(
     config: ServerConfig,
     cluster_id: String,
+    kraft_version: i16,
     listeners: Listeners,
     log_directories: Vec<Arc<LogDirectory>>,
     controller: ControllerThread,
@@ -304,6 +306,7 @@ fn new_broker(
     let sessions = network.max_incremental_fetch_session_cache_slots.max(0) as usize;
     Ok(Broker {
         cluster_id,
+        kraft_version,
         node_id: config.node_id,
         listeners,
         client_limits: connection_limits(network)?,

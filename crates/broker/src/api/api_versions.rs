@@ -4,11 +4,13 @@
 //!   refused: body version 0, error 35, so that the client can choose again (KIP-511).
 //! - From version 3 the client must name its software as KIP-511 says, or gets INVALID_REQUEST.
 //! - Before version 4 a supported feature whose minimum is 0 is left out (KIP-584 readers).
+//! - `kraft.version` is finalized by the quorum, not by a record: it is told beside the image's.
 //! - Produce is advertised from 0: librdkafka stops at a broker that does not (KAFKA-18659).
 
 use super::{Request, Served, served};
 use crate::Broker;
 use crate::net::{ConnectionContext, ResponseBuffer};
+use metadata::KRAFT_VERSION_FEATURE;
 use model::{DecodeError, ErrorCode};
 use wire::ApiKey;
 use wire::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey, SupportedFeatureKey};
@@ -49,12 +51,15 @@ pub(crate) fn serve(
         })
         .collect();
     let finalized = image.features.finalized();
+    let kraft_version = (KRAFT_VERSION_FEATURE, broker.kraft_version);
     let finalized_features = finalized
         .iter()
+        .map(|(name, level)| (&**name, *level))
+        .chain((kraft_version.1 > 0).then_some(kraft_version))
         .map(|(name, level)| FinalizedFeatureKey {
             name,
-            max_version_level: *level,
-            min_version_level: *level,
+            max_version_level: level,
+            min_version_level: level,
         })
         .collect();
     let response = ApiVersionsResponse {

@@ -43,6 +43,19 @@ fn every_version_tells_what_is_served() {
 }
 
 #[test]
+fn the_level_of_the_quorum_is_among_the_finalized_features() {
+    let fixed_voter = ("controller.quorum.voters", "1@127.0.0.1:9093");
+    for (keys, expected) in [(&[][..], Some(1)), (&[fixed_voter][..], None)] {
+        let server = TestServer::start(keys);
+        let answer = server.connect().call(4, &named("a", "1"));
+        let response: ApiVersionsResponse<'_> = answer.read();
+        let mut finalized = response.finalized_features.iter();
+        let kraft = finalized.find(|feature| feature.name == "kraft.version");
+        assert_eq!(kraft.map(|one| one.max_version_level), expected, "{keys:?}");
+    }
+}
+
+#[test]
 fn a_version_from_the_future_is_answered_in_version_0_with_error_35() {
     let server = TestServer::start(&[]);
     let mut client = server.connect();
