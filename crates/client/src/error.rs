@@ -1,0 +1,98 @@
+//! What can go wrong, as the application sees it.
+
+use model::ErrorCode;
+
+/// An error of a producer, consumer or admin call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting has a value that is not allowed, or two settings contradict each other.
+    #[error("`{key}` = `{value}`: {reason}")]
+    Configuration {
+        /// The setting, by Kafka's name.
+        key: String,
+        /// The value it was given.
+        value: String,
+        /// What is allowed.
+        reason: String,
+    },
+    /// No broker could be reached in time.
+    #[error("no broker answers at {address} within {waited_ms} ms: {reason}")]
+    Unreachable {
+        /// The address, or the bootstrap addresses, that were tried.
+        address: String,
+        /// How long it was tried.
+        waited_ms: u64,
+        /// What the last attempt met, and which setting to look at.
+        reason: String,
+    },
+    /// A broker took longer than the deadline of the call.
+    #[error("{operation}: no answer from {address} within {waited_ms} ms (`{setting}`)")]
+    TimedOut {
+        /// What was asked for.
+        operation: String,
+        /// The broker, or "the cluster" when none was chosen yet.
+        address: String,
+        /// How long the call waited.
+        waited_ms: u64,
+        /// The setting that bounds it.
+        setting: &'static str,
+    },
+    /// The connection ended while an answer was awaited.
+    #[error("{address} closed the connection: {reason}")]
+    Disconnected {
+        /// The broker.
+        address: String,
+        /// What the connection met.
+        reason: String,
+    },
+    /// What answered does not speak Kafka's protocol, or not as it should.
+    #[error("{address} sent what is no answer of Kafka's protocol: {reason}")]
+    Malformed {
+        /// The broker.
+        address: String,
+        /// What was wrong with it.
+        reason: String,
+    },
+    /// The broker does not serve a version of the API that this client can use.
+    #[error("{address} does not support {api}{detail}")]
+    Unsupported {
+        /// The broker.
+        address: String,
+        /// The API.
+        api: &'static str,
+        /// The versions on both sides, or the feature that misses.
+        detail: String,
+    },
+    /// The broker refused, with an error of the protocol.
+    #[error("{subject}: {code:?}{}", message.as_deref().map(|text| format!(": {text}")).unwrap_or_default())]
+    Refused {
+        /// The topic, partition, group or broker that it is about.
+        subject: String,
+        /// The protocol's error.
+        code: ErrorCode,
+        /// The broker's own words, where it sent some.
+        message: Option<String>,
+    },
+    /// The call itself cannot be carried out, whatever the broker says.
+    #[error("{0}")]
+    Invalid(String),
+    /// The client was closed.
+    #[error("the {0} is closed")]
+    Closed(&'static str),
+}
+
+impl Error {
+    /// Whether the same call may succeed later, without a change by the caller.
+    pub fn is_retriable(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Disconnected { .. } => true,
+            Self::Refused { code, .. } => code.is_retriable(),
+            Self::Configuration { .. }
+            | Self::Malformed { .. }
+            | Self::Unsupported { .. }
+            | Self::Invalid(_)
+            | Self::Closed(_) => false,
+        }
+    }
+}

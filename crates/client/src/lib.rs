@@ -1,0 +1,30 @@
+//! Kafka's client: producer, consumer and admin, for any broker that speaks Kafka's protocol.
+//!
+//! ```text
+//!   Producer                    Consumer                        Admin          async shells
+//!     │ send(record)              │ poll() / Stream               │
+//!   partitioner                 subscription                    one call each
+//!   accumulator  batches        membership   group protocol       │            pure cores:
+//!   sender       order, retry   fetcher      sessions, budget     │            handle_* / poll_*
+//!     │                           │                               │
+//!     └────────── cluster::Metadata: topics, leaders, epochs (pure) ──────────┘
+//!                 cluster::Brokers: bootstrap, backoff, rebootstrap
+//!                 cluster::Connection: one task a broker, pipelined, one vectored write
+//! ```
+//!
+//! Invariants:
+//! - What decides is pure: the accumulator, the sender, the fetcher, the membership and the metadata
+//!   take time and random numbers as arguments. What waits is a thin shell around them.
+//! - Every queue and buffer has a bound; who would exceed it waits, or gets an error that names the
+//!   setting. No call blocks a thread.
+//! - Every wait has a deadline, and the error at its end names the broker's address.
+//! - A broker's bytes are untrusted: they never panic, and never allocate beyond what arrived.
+//! - A record that was acknowledged is never reported as failed; one that is reported as failed with
+//!   a final error is not sent again.
+//! - Records of a partition keep their order through retries.
+
+#![forbid(unsafe_code)]
+
+mod error;
+
+pub use error::Error;
