@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod consumer;
 mod error;
 
 pub use error::Error;

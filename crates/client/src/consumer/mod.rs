@@ -1,0 +1,5 @@
+//! The consumer.
+
+pub mod assignors;
+
+pub use assignors::Assignor;
