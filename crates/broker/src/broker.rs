@@ -3,6 +3,7 @@
 use crate::controller_thread::ControllerThread;
 use crate::groups::Groups;
 use crate::log_directories::LogDirectory;
+use crate::loggers::Loggers;
 use crate::net::{ConnectionLimits, Listeners};
 use crate::partitions::Partitions;
 use crate::removals::Removals;
@@ -39,6 +40,8 @@ pub(crate) struct Broker {
     pub(crate) removals: Removals,
     /// Decides about the cluster, one request after the other.
     pub(crate) controller: ControllerThread,
+    /// What this process logs.
+    pub(crate) loggers: Loggers,
     /// The group coordinator.
     pub(crate) groups: Arc<Groups>,
     /// Incremental fetch sessions.

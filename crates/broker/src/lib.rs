@@ -30,6 +30,7 @@ mod controller_thread;
 mod groups;
 mod hosting;
 mod log_directories;
+pub mod loggers;
 mod maintenance;
 pub mod metadata_log;
 mod partitions;

@@ -5,6 +5,7 @@ use crate::clock::{now_ms, random_uuid};
 use crate::controller_thread::{self, ControllerThread};
 use crate::groups::{Groups, OFFSETS_TOPIC};
 use crate::log_directories::{self, LogDirectory};
+use crate::loggers::Loggers;
 use crate::metadata_log::{
     DirectoryOptions, LocalVoter, LogDirectories, MetadataLog, MetadataLogOptions,
     prepare_log_directories,
@@ -44,9 +45,20 @@ impl Server {
     /// # Errors
     /// A [`StartError`], which says what to do about it.
     pub async fn start(config: ServerConfig) -> Result<Self, StartError> {
+        Self::start_with_loggers(config, Loggers::default()).await
+    }
+
+    /// The same for a process with these loggers.
+    ///
+    /// # Errors
+    /// A [`StartError`], which says what to do about it.
+    pub async fn start_with_loggers(
+        config: ServerConfig,
+        loggers: Loggers,
+    ) -> Result<Self, StartError> {
         check_supported(&config)?;
         let listeners = bind(&config).await?;
-        let start = move || open(config, listeners);
+        let start = move || open(config, listeners, loggers);
         let (broker, log, jobs) = tokio::task::spawn_blocking(start)
             .await
             .expect("opening does not panic")?;
@@ -179,7 +191,11 @@ async fn bind(config: &ServerConfig) -> Result<Listeners, StartError> {
 type Opened = (Arc<Broker>, MetadataLog, controller_thread::Jobs);
 
 /// Everything that reads and writes files before the first request.
-fn open(config: ServerConfig, listeners: Listeners) -> Result<Opened, StartError> {
+fn open(
+    config: ServerConfig,
+    listeners: Listeners,
+    loggers: Loggers,
+) -> Result<Opened, StartError> {
     let paths: Vec<PathBuf> = config.log.log_dirs.iter().map(PathBuf::from).collect();
     let metadata_directory = PathBuf::from(&config.log.metadata_log_dir);
     let mut all = paths.clone();
@@ -237,6 +253,7 @@ fn open(config: ServerConfig, listeners: Listeners) -> Result<Opened, StartError
         listeners,
         directories,
         controller,
+        loggers,
     )?);
     let mut log = log;
     register(&broker, &mut log, previous_broker_epoch)?;
@@ -301,6 +318,7 @@ fn new_broker(
     listeners: Listeners,
     log_directories: Vec<Arc<LogDirectory>>,
     controller: ControllerThread,
+    loggers: Loggers,
 ) -> Result<Broker, StartError> {
     let network = &config.network;
     let sessions = network.max_incremental_fetch_session_cache_slots.max(0) as usize;
@@ -315,6 +333,7 @@ fn new_broker(
         partitions: Partitions::default(),
         removals: Removals::default(),
         controller,
+        loggers,
         groups: Arc::new(Groups::new(group_config(&config), Handle::current())),
         fetch_sessions: Mutex::new(FetchSessionCache::new(sessions)),
         producer_ids: tokio::sync::Mutex::new(0..0),

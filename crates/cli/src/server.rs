@@ -2,6 +2,7 @@
 
 use crate::arguments::ServerArguments;
 use broker::Server;
+use broker::loggers::{Levels, Loggers, ROOT};
 use config::ServerConfig;
 use config::sources::{self, PropertiesText, Sources, StaticConfig};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -9,11 +10,15 @@ use std::fmt::Display;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::reload;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Runs a server until SIGTERM or SIGINT.
 pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
-    log_to_stderr();
+    let loggers = log_to_stderr();
     raise_open_files();
     match configure(arguments) {
         Ok(config) => {
@@ -21,7 +26,7 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
                 .enable_all()
                 .build();
             match runtime {
-                Ok(runtime) => runtime.block_on(serve(config)),
+                Ok(runtime) => runtime.block_on(serve(config, loggers)),
                 Err(error) => fail(&format!("no threads can be started: {error}")),
             }
         }
@@ -34,14 +39,54 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
     }
 }
 
-fn log_to_stderr() {
-    let filter = EnvFilter::try_from_env("RIVERRUN_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+/// Logs to the standard error, at the levels that `RIVERRUN_LOG` sets: a level for all, or
+/// `target=level` pairs, separated by commas. Clients may change them while the server runs.
+fn log_to_stderr() -> Loggers {
+    let given = std::env::var("RIVERRUN_LOG").unwrap_or_default();
+    let parsed: Result<Targets, _> = match given.trim() {
+        // An empty directive would be a level: ERROR.
+        "" => Ok(Targets::new()),
+        given => given.parse(),
+    };
+    let targets = parsed.as_ref().cloned().unwrap_or_default();
+    let mut levels: Levels = targets
+        .iter()
+        .map(|(target, level)| (target.replace("::", "."), level))
+        .collect();
+    let root = targets.default_level().unwrap_or(LevelFilter::INFO);
+    levels.insert(ROOT.to_owned(), root);
+    let (filter, handle) = reload::Layer::new(filter(&levels));
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
+        .with_target(false);
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
         .init();
+    if let Err(error) = parsed {
+        tracing::warn!(
+            "`RIVERRUN_LOG={given}` is no list of levels and `target=level` pairs ({error}): INFO \
+             holds"
+        );
+    }
+    Loggers::new(levels, move |levels| {
+        // It fails only when the subscriber is gone, and then nobody logs.
+        let _ = handle.reload(self::filter(levels));
+    })
+}
+
+/// The target of a logger.
+fn target_of(logger: &str) -> String {
+    logger.replace('.', "::")
+}
+
+fn filter(levels: &Levels) -> Targets {
+    let root = levels.get(ROOT).copied();
+    let targets = levels.iter().filter(|(name, _)| *name != ROOT);
+    Targets::new()
+        .with_default(root.unwrap_or(LevelFilter::INFO))
+        .with_targets(targets.map(|(name, level)| (target_of(name), *level)))
 }
 
 fn configure(arguments: &ServerArguments) -> Result<ServerConfig, Vec<String>> {
@@ -100,7 +145,7 @@ fn raise_open_files() {
     }
 }
 
-async fn serve(config: ServerConfig) -> ExitCode {
+async fn serve(config: ServerConfig, loggers: Loggers) -> ExitCode {
     let signals = (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
@@ -109,7 +154,7 @@ async fn serve(config: ServerConfig) -> ExitCode {
         return fail("signals cannot be received");
     };
     let started = std::time::Instant::now();
-    let server = match Server::start(config).await {
+    let server = match Server::start_with_loggers(config, loggers).await {
         Ok(server) => server,
         Err(error) => return fail(&error.to_string()),
     };

@@ -2,7 +2,7 @@
 //!
 //! - Each value comes with its source; synonyms and documentation come when asked for.
 //! - A broker describes itself by its id, and what holds for all brokers by an empty name.
-//! - The loggers of a broker are one, `root`, at the level the process runs with.
+//! - The loggers of a broker are described by its own process.
 
 use super::{Request, Served};
 use crate::Broker;
@@ -107,7 +107,11 @@ fn result_of(
             })
             .collect(),
         config_type: entry.type_code(),
-        documentation: entry.documentation.filter(|_| include_documentation),
+        // Kafka sends the missing documentation of a logger as an empty string.
+        documentation: match entry.source {
+            ConfigSource::DynamicBrokerLogger => Some(""),
+            _ => entry.documentation.filter(|_| include_documentation),
+        },
     }
 }
 
@@ -147,8 +151,8 @@ fn describe(
             describe::describe_broker(&layers, keys)
         }
         Some(ConfigResourceType::BrokerLogger) => {
-            check_broker(broker, name)?;
-            Ok(loggers(keys))
+            check_logging_broker(broker, name)?;
+            Ok(loggers(broker, keys))
         }
         Some(ConfigResourceType::ClientMetrics) => {
             not_empty(name, "Client metrics subscription name must not be empty")?;
@@ -184,23 +188,32 @@ fn check_broker(broker: &Broker, name: &str) -> Result<(), Refusal> {
     Err((ErrorCode::InvalidRequest, reason))
 }
 
-fn loggers(keys: &[&str]) -> Vec<ConfigEntry> {
-    let level = tracing::level_filters::LevelFilter::current()
-        .to_string()
-        .to_uppercase();
-    let root = ConfigEntry {
-        name: "root".to_owned(),
-        value: Some(level),
-        source: ConfigSource::DynamicBrokerLogger,
-        read_only: false,
-        sensitive: false,
-        synonyms: Vec::new(),
-        kind: None,
-        documentation: None,
+fn check_logging_broker(broker: &Broker, name: &str) -> Result<(), Refusal> {
+    let own = broker.node_id;
+    let reason = match name.parse::<i32>() {
+        Ok(id) if id == own => return Ok(()),
+        Ok(id) => format!("Unexpected broker id, expected {own} but received {id}"),
+        Err(_) if name.is_empty() => "Broker id must not be empty".to_owned(),
+        Err(_) => format!("Broker id must be an integer, but it is: {name}"),
     };
-    if keys.is_empty() || keys.contains(&"root") {
-        vec![root]
-    } else {
-        Vec::new()
-    }
+    Err((ErrorCode::InvalidRequest, reason))
+}
+
+fn loggers(broker: &Broker, keys: &[&str]) -> Vec<ConfigEntry> {
+    let all = broker.loggers.describe();
+    let asked = all
+        .iter()
+        .filter(|(name, _)| keys.is_empty() || keys.contains(name));
+    asked
+        .map(|(name, level)| ConfigEntry {
+            name: (*name).to_owned(),
+            value: Some((*level).to_owned()),
+            source: ConfigSource::DynamicBrokerLogger,
+            read_only: false,
+            sensitive: false,
+            synonyms: Vec::new(),
+            kind: None,
+            documentation: None,
+        })
+        .collect()
 }

@@ -2,13 +2,16 @@
 //!
 //! - Operations: 0 sets, 1 deletes, 2 appends to a list, 3 subtracts from one.
 //! - A change of a topic's or broker's configuration holds when the client has its answer.
+//! - The levels of loggers (KIP-412) are the process's own: the controller never sees them.
 
 use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use controller::ApiError;
 use controller::alter_configs::{AlteredResource, ConfigChange, ConfigOperation, alter_configs};
+use metadata::ConfigResourceType;
 use model::{DecodeError, ErrorCode};
+use std::collections::BTreeMap;
 use wire::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
 use wire::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
 
@@ -34,7 +37,7 @@ pub(crate) async fn serve(
             }
         })
         .collect();
-    let results = broker.alter_configs(resources, message.validate_only).await;
+    let results = alter(broker, resources, message.validate_only).await;
     let responses = message
         .resources
         .iter()
@@ -57,6 +60,69 @@ pub(crate) async fn serve(
     };
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+/// Alters each resource where it is at home; one result for each, in their order.
+async fn alter(
+    broker: &Broker,
+    resources: Vec<AlteredResource>,
+    validate_only: bool,
+) -> Vec<Result<(), ApiError>> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for logging in resources.iter().filter(|one| is_logger(one)) {
+        *counts.entry(logging.resource_name.clone()).or_default() += 1;
+    }
+    let decided = resources.iter().map(|one| {
+        is_logger(one).then(|| match counts.get(&one.resource_name) {
+            Some(1) => alter_loggers(broker, one, validate_only),
+            _ => Err(invalid_request("Each resource must appear at most once.")),
+        })
+    });
+    let decided: Vec<Option<_>> = decided.collect();
+    let stored: Vec<_> = resources
+        .into_iter()
+        .filter(|one| !is_logger(one))
+        .collect();
+    let stored = match stored.is_empty() {
+        true => Vec::new(),
+        false => broker.alter_configs(stored, validate_only).await,
+    };
+    let mut stored = stored.into_iter();
+    decided
+        .into_iter()
+        .map(|one| one.unwrap_or_else(|| stored.next().expect("one result for each resource")))
+        .collect()
+}
+
+fn is_logger(resource: &AlteredResource) -> bool {
+    resource.resource_type == ConfigResourceType::BrokerLogger.id()
+}
+
+fn invalid_request(words: impl Into<String>) -> ApiError {
+    ApiError::new(ErrorCode::InvalidRequest, words)
+}
+
+fn alter_loggers(
+    broker: &Broker,
+    resource: &AlteredResource,
+    validate_only: bool,
+) -> Result<(), ApiError> {
+    let (own, name) = (broker.node_id, &resource.resource_name);
+    match name.parse::<i32>() {
+        Ok(id) if id == own => {}
+        Ok(id) => {
+            let words = format!("Unexpected node id. Expected {own}, but received {id}");
+            return Err(invalid_request(words));
+        }
+        Err(_) => {
+            let words = format!("Node id must be an integer, but it is: {name}");
+            return Err(invalid_request(words));
+        }
+    }
+    match &resource.change {
+        ConfigChange::Operations(operations) => broker.loggers.alter(operations, validate_only),
+        ConfigChange::Values(_) => Err(invalid_request("the levels of loggers change one by one")),
+    }
 }
 
 impl Broker {

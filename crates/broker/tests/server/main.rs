@@ -22,6 +22,7 @@ mod fetch_sessions;
 mod flush;
 mod frames;
 mod listeners;
+mod loggers;
 mod offsets;
 mod producers;
 mod reassignments;

@@ -8,6 +8,7 @@
 
 mod configuration;
 mod disk;
+mod loggers;
 mod memory;
 mod process;
 mod signals;

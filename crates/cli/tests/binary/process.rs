@@ -25,6 +25,14 @@ impl Process {
         Self::run(Command::new(BINARY), directory, keys)
     }
 
+    /// Starts a server that logs as `levels` say.
+    #[track_caller]
+    pub(crate) fn start_with_log(directory: &Path, levels: &str) -> Self {
+        let mut command = Command::new(BINARY);
+        command.env("RIVERRUN_LOG", levels);
+        Self::run(command, directory, &[])
+    }
+
     /// Starts a server that can write no file beyond so many bytes: for it the disk is full there.
     #[track_caller]
     pub(crate) fn start_with_file_limit(directory: &Path, limit_bytes: u64) -> Self {
@@ -49,7 +57,9 @@ impl Process {
         for (key, value) in all {
             command.arg("--set").arg(format!("{key}={value}"));
         }
-        command.env_remove("RIVERRUN_LOG");
+        if !command.get_envs().any(|(name, _)| name == "RIVERRUN_LOG") {
+            command.env_remove("RIVERRUN_LOG");
+        }
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let log = Arc::new(Mutex::new(String::new()));

@@ -1,0 +1,90 @@
+//! What is logged, and how a client changes that while the server runs.
+
+use crate::process::Process;
+use testkit::wait_until;
+use wire::messages::IncrementalAlterConfigsRequest;
+use wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
+
+/// Sets the level of a logger of broker 1.
+fn set(process: &Process, logger: &str, level: &str) {
+    let request = IncrementalAlterConfigsRequest {
+        resources: [AlterConfigsResource {
+            resource_type: 8,
+            resource_name: "1",
+            configs: [AlterableConfig {
+                name: logger,
+                config_operation: 0,
+                value: Some(level),
+            }]
+            .into_iter()
+            .collect(),
+        }]
+        .into_iter()
+        .collect(),
+        ..Default::default()
+    };
+    process.connect().call(1, &request);
+}
+
+/// Sends what is no request: the connection's end is logged at DEBUG.
+fn send_garbage(process: &Process) {
+    let mut client = process.connect();
+    client.send_bytes(&[0xff; 16]);
+    client.assert_closed();
+}
+
+#[test]
+fn levels_are_told_at_the_start() {
+    for (given, logged, silent) in [
+        ("", "INFO", "DEBUG"),
+        (
+            "warn,broker.net=debug,riverrun=info",
+            "connection closed",
+            "wrong",
+        ),
+        (
+            "error,broker::net=debug,riverrun=info",
+            "connection closed",
+            "wrong",
+        ),
+        (
+            "info,broker=louder",
+            "`RIVERRUN_LOG=info,broker=louder`",
+            "DEBUG",
+        ),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let process = Process::start_with_log(directory.path(), given);
+        send_garbage(&process);
+        wait_until(logged, || process.log().contains(logged));
+        assert!(
+            !process.log().contains(silent),
+            "{given}: {}",
+            process.log()
+        );
+        process.stop();
+    }
+}
+
+#[test]
+fn a_level_that_a_client_sets_holds_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start(directory.path(), &[]);
+    let closings = || process.log().matches("connection closed").count();
+    send_garbage(&process);
+    set(&process, "broker.net", "DEBUG");
+    wait_until("the change is logged", || {
+        process
+            .log()
+            .contains("logger=\"broker.net\" level=\"DEBUG\"")
+    });
+    assert_eq!(closings(), 0, "{}", process.log());
+    send_garbage(&process);
+    wait_until("the closing is logged", || closings() == 1);
+    set(&process, "broker.net", "FATAL");
+    send_garbage(&process);
+    set(&process, "broker.net", "DEBUG");
+    send_garbage(&process);
+    wait_until("the next closing is logged", || closings() == 2);
+    process.stop();
+}
