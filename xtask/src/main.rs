@@ -5,6 +5,7 @@
     reason = "a command's failure goes to standard error"
 )]
 
+mod bench;
 mod compat;
 mod interop;
 mod tidy;
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask tidy | compat | interop [ARGUMENT...]";
+const USAGE: &str = "usage: cargo xtask tidy | compat | interop | bench [ARGUMENT...]";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -33,6 +34,7 @@ fn dispatch(command: &str, arguments: &[String]) -> Result<()> {
         "compat" => compat::run(),
         "tidy" => tidy::run(),
         "interop" => interop::run(arguments),
+        "bench" => bench::run(arguments),
         _ => bail!("{USAGE}"),
     }
 }

@@ -54,7 +54,9 @@ fn findings(root: &Path) -> Result<Vec<String>> {
 /// Every Rust file that is not generated, with its text.
 fn rust_files(root: &Path) -> Result<BTreeMap<PathBuf, String>> {
     let mut files = BTreeMap::new();
-    let mut folders = vec![root.join("crates"), root.join("xtask")];
+    let mut folders = ["crates", "benches", "xtask"]
+        .map(|name| root.join(name))
+        .to_vec();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
             let path = entry?.path();

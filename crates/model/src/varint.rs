@@ -70,6 +70,28 @@ pub const fn size_of_varlong(value: i64) -> usize {
     size_of_unsigned_varlong(zigzag_i64(value))
 }
 
+/// Bytes that `values` take together as zigzag varints.
+///
+/// The size is one more than the number of bounds that a value passes; comparisons, unlike counts
+/// of leading zeros, become vector instructions on every target.
+#[inline]
+pub fn total_size_of_varints(values: &[i32]) -> usize {
+    // Sums of 32 bits, as wide as the values: 5 bytes each leave room for this many.
+    values.chunks(1 << 20).map(total_size_of_chunk).sum()
+}
+
+#[inline]
+fn total_size_of_chunk(values: &[i32]) -> usize {
+    let passed = |value: i32| {
+        // Without its sign, a value keeps its place among the bounds of zigzag, halved.
+        let value = value ^ (value >> 31);
+        let passes = |bits: u32| u32::from(value >= 1 << bits);
+        passes(6) + passes(13) + passes(20) + passes(27)
+    };
+    let passed: u32 = values.iter().map(|&value| passed(value)).sum();
+    values.len() + passed as usize
+}
+
 /// Reads an unsigned varint of 32 bits from the front of `bytes`: the value and its length.
 #[inline]
 pub const fn read_unsigned_varint(bytes: &[u8]) -> Result<(u32, usize), VarintError> {

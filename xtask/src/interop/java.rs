@@ -1,4 +1,4 @@
-//! Java: the class path that Maven resolves and the programs compiled from `interop/java`.
+//! Java: the class path that Maven resolves and the programs compiled from a folder of sources.
 //!
 //! Both are kept under the cache directory beside a copy of what they were made from, and made
 //! again when that differs. Apache Kafka itself runs from the same class path.
@@ -21,6 +21,13 @@ const FLAGS: [&str; 6] = [
     "-Dorg.slf4j.simpleLogger.showShortLogName=true",
 ];
 
+/// Whether the compiler runs the annotation processors that it finds on the class path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Annotations {
+    Ignore,
+    Process,
+}
+
 /// An installed set of Java programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Java {
@@ -28,14 +35,19 @@ pub(crate) struct Java {
 }
 
 impl Java {
-    /// Resolves and compiles what is not in `cache` yet. `source` is `interop/java`.
-    pub(crate) fn install(source: &Path, cache: &Path) -> Result<Self> {
+    /// Resolves and compiles what is not in `cache` yet. `source` has a `pom.xml` and `src`.
+    pub(crate) fn install(source: &Path, cache: &Path, annotations: Annotations) -> Result<Self> {
         fs::create_dir_all(cache)?;
         let jars = resolve(source, cache)?;
-        let classes = compile(source, cache, &jars)?;
+        let classes = compile(source, cache, &jars, annotations)?;
         Ok(Self {
             class_path: format!("{}:{jars}", classes.display()),
         })
+    }
+
+    /// What `java -cp` takes.
+    pub(crate) fn class_path(&self) -> &str {
+        &self.class_path
     }
 
     /// A command that runs `class`.
@@ -80,13 +92,14 @@ fn resolve(source: &Path, cache: &Path) -> Result<String> {
         ])
         .arg(format!("-Dmdep.outputFile={}", output.display()))
         .current_dir(source);
-    run_quietly(&mut maven).context("Maven cannot resolve interop/java/pom.xml")?;
+    run_quietly(&mut maven)
+        .with_context(|| format!("Maven cannot resolve {}/pom.xml", source.display()))?;
     fs::write(stamp, pom)?;
     Ok(fs::read_to_string(output)?.trim().to_owned())
 }
 
 /// Compiles every source file and returns the directory of the classes.
-fn compile(source: &Path, cache: &Path, jars: &str) -> Result<PathBuf> {
+fn compile(source: &Path, cache: &Path, jars: &str, annotations: Annotations) -> Result<PathBuf> {
     let files = java_files(&source.join("src"))?;
     ensure!(
         !files.is_empty(),
@@ -111,10 +124,13 @@ fn compile(source: &Path, cache: &Path, jars: &str) -> Result<PathBuf> {
         "17",
         "-Xlint:all,-processing,-options,-try",
         "-Werror",
-        "-proc:none",
     ]);
+    if annotations == Annotations::Ignore {
+        javac.arg("-proc:none");
+    }
+    fs::create_dir_all(&classes)?;
     javac.args(["-cp", jars, "-d"]).arg(&classes).args(&files);
-    run_quietly(&mut javac).context("cannot compile interop/java")?;
+    run_quietly(&mut javac).with_context(|| format!("cannot compile {}", source.display()))?;
     fs::write(stamp, made_from)?;
     Ok(classes)
 }

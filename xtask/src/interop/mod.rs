@@ -17,10 +17,10 @@ mod diff;
 mod exceptions;
 mod go;
 mod handover;
-mod java;
+pub(crate) mod java;
 mod kgo;
 mod options;
-mod process;
+pub(crate) mod process;
 mod program;
 mod python;
 mod report;
@@ -29,13 +29,24 @@ mod serve;
 mod server;
 mod suite;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
 use options::{Options, USAGE};
 use run::Run;
 use suite::SUITES;
+
+/// Keeps installed parts between checkouts when it names a folder.
+const CACHE_VARIABLE: &str = "RIVERRUN_INTEROP_CACHE";
+
+/// Where the programs of other languages are kept between runs.
+pub(crate) fn cache(root: &Path) -> PathBuf {
+    match std::env::var_os(CACHE_VARIABLE) {
+        Some(folder) => PathBuf::from(folder),
+        None => root.join("target/interop/cache"),
+    }
+}
 
 /// Runs the command; fails if a scenario has.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {

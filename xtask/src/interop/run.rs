@@ -10,15 +10,12 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::exceptions::Exceptions;
 use super::go::Go;
-use super::java::Java;
+use super::java::{Annotations, Java};
 use super::options::Options;
 use super::process::{output_within, run_quietly};
 use super::python::Python;
 use super::report::Report;
 use super::server::{Against, Programs, Server, ServerPlan};
-
-/// Keeps installed parts between checkouts when it names a folder.
-const CACHE_VARIABLE: &str = "RIVERRUN_INTEROP_CACHE";
 
 /// Time for one program that is no list of scenarios.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(120);
@@ -40,10 +37,7 @@ pub(crate) struct Run {
 impl Run {
     /// Prepares a run in the repository at `root`.
     pub(crate) fn new(options: Options, root: &Path) -> Result<Self> {
-        let cache = match std::env::var_os(CACHE_VARIABLE) {
-            Some(folder) => PathBuf::from(folder),
-            None => root.join("target/interop/cache"),
-        };
+        let cache = super::cache(root);
         fs::create_dir_all(&cache)?;
         let exceptions = if options.against == Against::Kafka || options.no_exceptions {
             Exceptions::default()
@@ -105,7 +99,8 @@ impl Run {
     /// The Java programs, compiled at the first call.
     pub(crate) fn java(&mut self) -> Result<Java> {
         if self.java.is_none() {
-            let java = Java::install(&self.source("java"), &self.cache.join("java"))?;
+            let source = self.source("java");
+            let java = Java::install(&source, &self.cache.join("java"), Annotations::Ignore)?;
             self.java = Some(java);
         }
         self.java.clone().context("Java is installed above")
