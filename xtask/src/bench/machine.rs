@@ -28,6 +28,7 @@ impl Machine {
             "--",
             "Cargo.lock",
             "crates",
+            "benches/macrobench",
             "benches/micro",
         ])?;
         if !changed.is_empty() {

@@ -1,0 +1,69 @@
+//! What the server's process has cost: CPU time and memory as `/proc/PID` tells them.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+/// Kernels report CPU time in hundredths of a second, whatever their own tick is.
+const TICK: Duration = Duration::from_millis(10);
+
+/// A process to watch; without an id everything is unknown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Process(pub(crate) Option<u32>);
+
+impl Process {
+    /// CPU time of all threads, user and system, since the process began.
+    pub(crate) fn cpu_time(self) -> Result<Option<Duration>> {
+        let Some(pid) = self.0 else { return Ok(None) };
+        let path = format!("/proc/{pid}/stat");
+        let stat = fs::read_to_string(&path).with_context(|| path.clone())?;
+        let time = cpu_time_of(&stat).with_context(|| format!("{path} is not understood"))?;
+        Ok(Some(time))
+    }
+
+    /// Resident memory in bytes.
+    pub(crate) fn resident_bytes(self) -> Result<Option<u64>> {
+        let Some(pid) = self.0 else { return Ok(None) };
+        let path = format!("/proc/{pid}/status");
+        let status = fs::read_to_string(&path).with_context(|| path.clone())?;
+        let bytes = resident_bytes_of(&status).with_context(|| format!("{path} has no VmRSS"))?;
+        Ok(Some(bytes))
+    }
+}
+
+/// User and system time are the 14th and 15th field; the second, a name in parentheses, may hold
+/// anything.
+fn cpu_time_of(stat: &str) -> Option<Duration> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let user: u32 = fields.next()?.parse().ok()?;
+    let system: u32 = fields.next()?.parse().ok()?;
+    Some(TICK * (user + system))
+}
+
+fn resident_bytes_of(status: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_counted_from_the_end_of_the_name() {
+        let stat = "7 (a ) b) S 1 2 3 4 5 6 7 8 9 10 120 30 0 0 20 0";
+        assert_eq!(cpu_time_of(stat), Some(Duration::from_millis(1500)));
+        assert_eq!(cpu_time_of("7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn resident_memory_is_in_kib() {
+        let status = "Name:\tx\nVmRSS:\t    2048 kB\nVmSwap: 0 kB\n";
+        assert_eq!(resident_bytes_of(status), Some(2 << 20));
+    }
+}
