@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use crate::dump_log::DumpLogArguments;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -16,6 +17,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run a broker and controller
     Server(ServerArguments),
+    /// Show and check the files of a log directory
+    DumpLog(DumpLogArguments),
 }
 
 /// The arguments of `server`.

@@ -1,6 +1,7 @@
 //! `riverrun server`: configuration from its sources, a runtime, and a stop in order.
 
 use crate::arguments::ServerArguments;
+use crate::{complain, fail};
 use broker::Server;
 use broker::loggers::{Levels, Loggers, ROOT};
 use config::ServerConfig;
@@ -173,17 +174,4 @@ async fn serve(config: ServerConfig, loggers: Loggers) -> ExitCode {
     server.stop().await;
     tracing::info!("stopped");
     ExitCode::SUCCESS
-}
-
-fn fail(reason: &str) -> ExitCode {
-    complain(reason);
-    ExitCode::FAILURE
-}
-
-#[expect(
-    clippy::print_stderr,
-    reason = "whoever starts a server reads why it did not start"
-)]
-fn complain(reason: &str) {
-    eprintln!("error: {reason}");
 }

@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub mod disk;
+pub mod inspect;
 pub mod sim;
 
 mod config;

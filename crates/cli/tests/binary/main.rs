@@ -8,6 +8,7 @@
 
 mod configuration;
 mod disk;
+mod dump_log;
 mod loggers;
 mod memory;
 mod process;

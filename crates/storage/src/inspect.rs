@@ -1,0 +1,153 @@
+//! The files of a partition one at a time, for tools that show or check them without the log.
+//!
+//! Nothing here opens a log, takes its lock or changes a file: the bytes come from the caller.
+
+use crate::file_name::{FileKind, FileName, FileState};
+use crate::index_file::IndexEntry;
+use crate::offset_index::OffsetEntry;
+use crate::time_index::TimeEntry;
+use crate::{AbortedTransaction, ProducerState, TimestampOffset};
+
+/// What a file of a partition's directory holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogFileKind {
+    /// `.log`: record batches.
+    Log,
+    /// `.index`: offset to position.
+    OffsetIndex,
+    /// `.timeindex`: timestamp to offset.
+    TimeIndex,
+    /// `.txnindex`: aborted transactions.
+    TransactionIndex,
+    /// `.snapshot`: the producers below the offset in the name.
+    ProducerSnapshot,
+}
+
+/// A file of a partition's directory, told by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogFile {
+    /// What it holds.
+    pub kind: LogFileKind,
+    /// Base offset of the segment; of a producer snapshot, the offset up to which it counts.
+    pub offset: i64,
+    /// Whether it is part of the log: not being deleted, and not being written by compaction.
+    pub is_current: bool,
+}
+
+impl LogFile {
+    /// The file of this name, `None` when no file of a log is named so.
+    pub fn named(name: &str) -> Option<Self> {
+        let name = FileName::parse(name)?;
+        Some(Self {
+            kind: match name.kind {
+                FileKind::Log => LogFileKind::Log,
+                FileKind::OffsetIndex => LogFileKind::OffsetIndex,
+                FileKind::TimeIndex => LogFileKind::TimeIndex,
+                FileKind::TransactionIndex => LogFileKind::TransactionIndex,
+                FileKind::ProducerSnapshot => LogFileKind::ProducerSnapshot,
+            },
+            offset: name.offset,
+            is_current: name.state == FileState::Current,
+        })
+    }
+}
+
+/// An entry of an offset index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OffsetPosition {
+    /// Last offset of a batch.
+    pub offset: i64,
+    /// Where that batch starts in the segment, in bytes.
+    pub position: u32,
+}
+
+/// The entries of an offset index of the segment at `base_offset`.
+///
+/// The rest of a file that was allocated ahead, which a crash leaves behind, is zeros and no entry.
+pub fn offset_index_entries(bytes: &[u8], base_offset: i64) -> Vec<OffsetPosition> {
+    entries::<OffsetEntry>(bytes)
+        .map(|entry| OffsetPosition {
+            offset: base_offset.wrapping_add(i64::from(entry.relative_offset)),
+            position: entry.position,
+        })
+        .collect()
+}
+
+/// The entries of a time index of the segment at `base_offset`; zeros as in
+/// [`offset_index_entries`].
+pub fn time_index_entries(bytes: &[u8], base_offset: i64) -> Vec<TimestampOffset> {
+    entries::<TimeEntry>(bytes)
+        .map(|entry| TimestampOffset {
+            timestamp_ms: entry.timestamp_ms,
+            offset: base_offset.wrapping_add(i64::from(entry.relative_offset)),
+            leader_epoch: None,
+        })
+        .collect()
+}
+
+/// The entries of a transaction index, up to the first that is none.
+pub fn aborted_transactions(bytes: &[u8]) -> Vec<AbortedTransaction> {
+    bytes
+        .chunks_exact(AbortedTransaction::SIZE_BYTES)
+        .map_while(AbortedTransaction::decode)
+        .collect()
+}
+
+/// The producers of a snapshot that counts up to `offset`; `Err` tells what is wrong with it.
+pub fn producer_snapshot(bytes: &[u8], offset: i64) -> Result<ProducerState, String> {
+    ProducerState::from_snapshot(bytes, offset)
+}
+
+fn entries<E: IndexEntry>(bytes: &[u8]) -> impl Iterator<Item = E> {
+    let is_zero = |chunk: &[u8]| chunk.iter().all(|byte| *byte == 0);
+    let chunks = bytes.chunks_exact(E::SIZE_BYTES).enumerate();
+    chunks
+        .take_while(move |(at, chunk)| *at == 0 || !is_zero(chunk))
+        .filter_map(|(_, chunk)| E::decode(chunk))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_what_a_file_holds() {
+        for (name, expected) in [
+            (
+                "00000000000000004711.log",
+                Some((LogFileKind::Log, 4711, true)),
+            ),
+            (
+                "00000000000000000000.timeindex",
+                Some((LogFileKind::TimeIndex, 0, true)),
+            ),
+            (
+                "00000000000000000009.snapshot.deleted",
+                Some((LogFileKind::ProducerSnapshot, 9, false)),
+            ),
+            ("leader-epoch-checkpoint", None),
+            ("4711.log", None),
+        ] {
+            let file = LogFile::named(name).map(|file| (file.kind, file.offset, file.is_current));
+            assert_eq!(file, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_index_ends_where_its_zeros_begin() {
+        let mut bytes = Vec::new();
+        for (relative_offset, position) in [(0, 0), (11, 0), (25, 4160)] {
+            OffsetEntry {
+                relative_offset,
+                position,
+            }
+            .encode(&mut bytes);
+        }
+        bytes.extend([0; 27]);
+        let found: Vec<_> = offset_index_entries(&bytes, 100)
+            .iter()
+            .map(|entry| (entry.offset, entry.position))
+            .collect();
+        assert_eq!(found, [(100, 0), (111, 0), (125, 4160)]);
+    }
+}
