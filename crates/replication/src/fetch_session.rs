@@ -22,7 +22,7 @@ mod partition_index;
 use partition_index::PartitionIndex;
 
 /// A topic as a request names it: by id from version 13 on, by name before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TopicRef<'a> {
     /// By id.
     Id(Uuid),

@@ -2,12 +2,14 @@
 //!
 //! - Offset -1 stands for the high watermark; beyond it, or before the start, is OFFSET_OUT_OF_RANGE.
 //! - A topic that does not delete (`cleanup.policy` without `delete`) is POLICY_VIOLATION.
+//! - A partition named twice has one answer and its last offset; a topic without partitions none.
 //! - Internal topics are INVALID_TOPIC_EXCEPTION.
 
 use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};
+use std::collections::BTreeMap;
 use wire::messages::delete_records_response::{
     DeleteRecordsPartitionResult, DeleteRecordsTopicResult,
 };
@@ -21,17 +23,24 @@ pub(crate) fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: DeleteRecordsRequest<'_> = request.decode()?;
-    let topics = message.topics.iter().map(|topic| {
-        let partitions = topic.partitions.iter().map(|asked| {
-            let result = delete(broker, topic.name, asked.partition_index, asked.offset);
+    let mut offsets: BTreeMap<&str, BTreeMap<i32, i64>> = BTreeMap::new();
+    for topic in message.topics.iter() {
+        for asked in topic.partitions.iter() {
+            let partitions = offsets.entry(topic.name).or_default();
+            partitions.insert(asked.partition_index, asked.offset);
+        }
+    }
+    let topics = offsets.iter().map(|(name, partitions)| {
+        let partitions = partitions.iter().map(|(index, offset)| {
+            let result = delete(broker, name, *index, *offset);
             DeleteRecordsPartitionResult {
-                partition_index: asked.partition_index,
+                partition_index: *index,
                 low_watermark: result.unwrap_or(-1),
                 error_code: result.err().unwrap_or(ErrorCode::None).code(),
             }
         });
         DeleteRecordsTopicResult {
-            name: topic.name,
+            name,
             partitions: partitions.collect(),
         }
     });

@@ -63,12 +63,9 @@ struct One {
 }
 
 fn describe(broker: &Broker, group_id: &str, version: i16) -> One {
-    let result = match group_id {
-        "" => Err(ErrorCode::InvalidGroupId),
-        group => broker
-            .groups
-            .read(group, |shard, _| shard.describe_group(group)),
-    };
+    let result = broker
+        .groups
+        .read(group_id, |shard, _| shard.describe_group(group_id));
     let none = |error| {
         let group = Described {
             state: "",

@@ -1,6 +1,7 @@
 //! DescribeQuorum: v0–2. The controllers and how far each has come.
 //!
 //! - Version 1 has fetch times (KIP-836), version 2 directory ids and endpoints (KIP-853).
+//! - The one question that has an answer is for partition 0 of the metadata log, alone.
 //! - The one voter is this node; it has always caught up with itself.
 
 use super::{Request, Served};
@@ -27,13 +28,11 @@ pub(crate) async fn serve(
         .run(|controller| controller.log.describe_quorum(now_ms()));
     let described = described.await;
     let voters: Vec<ReplicaState> = described.as_ref().map(voters_of).unwrap_or_default();
+    let is_valid = is_metadata_partition(&message);
     let topics = message.topics.iter().map(|topic| {
-        let partitions = topic.partitions.iter().map(|asked| {
-            let is_metadata = topic.topic_name == METADATA_TOPIC && asked.partition_index == 0;
-            match &described {
-                Ok(quorum) if is_metadata => metadata_partition(quorum, &voters),
-                _ => unknown_partition(asked.partition_index),
-            }
+        let partitions = topic.partitions.iter().map(|asked| match &described {
+            Ok(quorum) if is_valid => metadata_partition(quorum, &voters),
+            _ => unknown_partition(asked.partition_index),
         });
         TopicData {
             topic_name: topic.topic_name,
@@ -56,16 +55,12 @@ pub(crate) async fn serve(
         node_id: broker.node_id,
         listeners: (&listeners).into(),
     };
-    let names_metadata = message
-        .topics
-        .iter()
-        .any(|topic| topic.topic_name == METADATA_TOPIC);
     let error = described.as_ref().err().copied().unwrap_or(ErrorCode::None);
     let response = DescribeQuorumResponse {
         error_code: error.code(),
         error_message: Some(error.message()),
         topics: topics.collect(),
-        nodes: if names_metadata {
+        nodes: if is_valid {
             vec![node].into()
         } else {
             Vec::new().into()
@@ -73,6 +68,14 @@ pub(crate) async fn serve(
     };
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+fn is_metadata_partition(message: &DescribeQuorumRequest<'_>) -> bool {
+    let mut asked = message.topics.iter().map(|topic| {
+        let mut partitions = topic.partitions.iter().map(|one| one.partition_index);
+        (topic.topic_name, partitions.next(), partitions.next())
+    });
+    asked.next() == Some((METADATA_TOPIC, Some(0), None)) && asked.next().is_none()
 }
 
 fn voters_of(quorum: &QuorumDescription) -> Vec<ReplicaState> {
@@ -93,7 +96,7 @@ fn metadata_partition<'q>(
     voters: &'q Vec<ReplicaState>,
 ) -> PartitionData<'q> {
     PartitionData {
-        error_message: None,
+        error_message: Some(""),
         leader_id: quorum.leader_id,
         leader_epoch: quorum.leader_epoch,
         high_watermark: quorum.high_watermark,

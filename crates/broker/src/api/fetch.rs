@@ -17,6 +17,7 @@ use replication::{
     NewSession, Partition, ReadOutcome, ReadRequest, ReadResult, SessionRequest, SessionTopic,
     TopicRef,
 };
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -24,8 +25,8 @@ use wire::fetch_response::{FetchResponseHead, FetchResponsePartition, FetchRespo
 use wire::messages::FetchRequest;
 
 const READ_COMMITTED: i8 = 1;
-/// The replica id of a consumer.
-const CONSUMER: i32 = -1;
+/// The replica id of a log that a broker makes in another of its directories.
+const FUTURE_REPLICA: i32 = -3;
 
 /// A partition to read and what was found.
 struct Part {
@@ -45,7 +46,8 @@ struct Limits {
     min_bytes: usize,
     max_wait: Duration,
     isolation: Isolation,
-    follower: bool,
+    /// The request is of a broker, hence of one that is no replica: the only replica is this one.
+    is_follower: bool,
 }
 
 pub(crate) async fn serve(
@@ -80,12 +82,16 @@ pub(crate) async fn serve(
                 return Ok(Served::Answered);
             }
         },
-        FetchContext::Sessionless | FetchContext::Full => asked(&message, request.version)
+        FetchContext::Sessionless | FetchContext::Full => asked_once(&message, request.version)
+            .into_iter()
             .map(|(topic, index, request)| Part::new(broker, owned(topic), index, request, None))
             .collect(),
     };
     read_or_wait(broker, &mut parts, limits).await;
-    let (error, session_id, told) = conclude(broker, &message, request, &context, parts, limits);
+    let (error, session_id, mut told) =
+        conclude(broker, &message, request, &context, parts, limits);
+    // As in Kafka's answers, what does not exist follows what could be read.
+    told.sort_by_key(|part| part.partition.is_err());
     answer(request, error, session_id, &told, out);
     Ok(Served::Answered)
 }
@@ -110,16 +116,17 @@ impl Part {
         }
     }
 
-    fn read(&mut self, left_bytes: usize, at_least_one_batch: bool, isolation: Isolation) -> usize {
+    fn read(&mut self, left_bytes: usize, at_least_one_batch: bool, limits: Limits) -> usize {
         let request = ReadRequest {
             current_leader_epoch: self.request.current_leader_epoch,
             fetch_offset: self.request.fetch_offset,
             last_fetched_epoch: self.request.last_fetched_epoch,
             max_bytes: left_bytes.min(self.request.max_bytes.max(0) as usize),
             at_least_one_batch,
-            isolation,
+            isolation: limits.isolation,
         };
         self.result = match &self.partition {
+            Ok(partition) if limits.is_follower => Err(self.no_replica_error(partition)),
             Ok(partition) => partition.read(&request).map_err(|error| {
                 if error.code() == ErrorCode::KafkaStorageError {
                     tracing::error!(%partition, %error, "records cannot be read");
@@ -129,6 +136,16 @@ impl Part {
             Err(error) => Err(*error),
         };
         self.bytes()
+    }
+
+    /// What a broker hears that is no replica of the partition.
+    fn no_replica_error(&self, partition: &Partition) -> ErrorCode {
+        let epoch = self.request.current_leader_epoch;
+        match partition.check_leader_epoch(epoch) {
+            Err(error) => error,
+            Ok(()) if epoch == -1 => ErrorCode::NotLeaderOrFollower,
+            Ok(()) => ErrorCode::UnknownLeaderEpoch,
+        }
     }
 
     fn bytes(&self) -> usize {
@@ -184,7 +201,6 @@ fn limits(broker: &Broker, version: i16, message: &FetchRequest<'_>) -> Limits {
         15.. => message.replica_state.replica_id,
         _ => message.replica_id,
     };
-    let follower = replica_id != CONSUMER;
     let max_bytes = message
         .max_bytes
         .min(broker.config.network.fetch_max_bytes)
@@ -194,11 +210,11 @@ fn limits(broker: &Broker, version: i16, message: &FetchRequest<'_>) -> Limits {
         min_bytes: message.min_bytes.min(max_bytes).max(0) as usize,
         max_wait: Duration::from_millis(message.max_wait_ms.max(0) as u64),
         isolation: match message.isolation_level {
-            _ if follower => Isolation::LogEnd,
+            _ if replica_id >= 0 || replica_id == FUTURE_REPLICA => Isolation::LogEnd,
             READ_COMMITTED => Isolation::LastStableOffset,
             _ => Isolation::HighWatermark,
         },
-        follower,
+        is_follower: replica_id >= 0,
     }
 }
 
@@ -221,6 +237,26 @@ fn asked<'f, 'm>(
             (name, asked.partition, request)
         })
     })
+}
+
+/// The partitions that the request names, each once and as it is named last.
+fn asked_once<'f>(
+    message: &FetchRequest<'f>,
+    version: i16,
+) -> Vec<(TopicRef<'f>, i32, FetchPartition)> {
+    let mut all: Vec<_> = asked(message, version).collect();
+    if all.is_sorted_by(|a, b| (a.0, a.1) < (b.0, b.1)) {
+        return all;
+    }
+    let mut last = BTreeMap::new();
+    for (topic, index, request) in &all {
+        last.insert((*topic, *index), *request);
+    }
+    all.retain_mut(|(topic, index, request)| {
+        let found = last.remove(&(*topic, *index));
+        found.map(|last| *request = last).is_some()
+    });
+    all
 }
 
 /// The partitions that the session is to forget.
@@ -299,7 +335,7 @@ fn read_all(parts: &mut [Part], limits: Limits) -> usize {
     let mut found = 0;
     for part in parts {
         let left = limits.max_bytes.saturating_sub(found);
-        found += part.read(left, found == 0, limits.isolation);
+        found += part.read(left, found == 0, limits);
     }
     found
 }
@@ -318,7 +354,7 @@ fn conclude(
         FetchContext::Sessionless => (ErrorCode::None, INVALID_SESSION_ID, parts),
         FetchContext::Full => {
             let new = NewSession {
-                is_privileged: limits.follower,
+                is_privileged: limits.is_follower,
                 uses_topic_ids: request.version >= 13,
                 partition_count: parts.len(),
                 random: u32::from_be_bytes(random_bytes()),

@@ -2,6 +2,7 @@
 //!
 //! - Ids come from blocks of 1000 that the controller gives out; a block that is not used up before
 //!   a restart is lost.
+//! - A producer id without its epoch, or an epoch without its id, is INVALID_REQUEST.
 //! - A transactional id is refused with INVALID_REQUEST: the transaction APIs are not served.
 
 use super::{Request, Served};
@@ -18,9 +19,10 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: InitProducerIdRequest<'_> = request.decode()?;
+    let names_half = (message.producer_id == -1) != (message.producer_epoch == -1);
     let result = match message.transactional_id {
-        None => broker.next_producer_id().await,
-        Some(_) => Err(ErrorCode::InvalidRequest),
+        None if !names_half => broker.next_producer_id().await,
+        _ => Err(ErrorCode::InvalidRequest),
     };
     let response = match result {
         Ok(producer_id) => InitProducerIdResponse {

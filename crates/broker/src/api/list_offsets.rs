@@ -3,7 +3,8 @@
 //! - Versions: 4 leader epochs, 7 the offset of the largest timestamp (KIP-734), 8 earliest local
 //!   (KIP-405), 9 latest tiered (KIP-1005), 11 earliest pending upload (KIP-1023).
 //! - Nothing is tiered here: earliest local is the log's start, and tiered offsets are unknown (-1).
-//! - A partition named twice is INVALID_REQUEST.
+//! - A partition named twice is INVALID_REQUEST; a topic without partitions has no answer.
+//! - An isolation level that there is not is UNKNOWN_SERVER_ERROR for everything.
 //! - `TimeoutMs` (version 10) is for tiered storage and ignored.
 
 use super::{Request, Served};
@@ -11,7 +12,7 @@ use crate::Broker;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};
 use replication::Partition;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use wire::messages::list_offsets_request::ListOffsetsPartition;
 use wire::messages::list_offsets_response::{
     ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
@@ -24,6 +25,7 @@ const MAX_TIMESTAMP: i64 = -3;
 const EARLIEST_LOCAL: i64 = -4;
 const LATEST_TIERED: i64 = -5;
 const EARLIEST_PENDING_UPLOAD: i64 = -6;
+const READ_UNCOMMITTED: i8 = 0;
 const READ_COMMITTED: i8 = 1;
 /// The replica id of a consumer.
 const CONSUMER: i32 = -1;
@@ -47,53 +49,78 @@ pub(crate) fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: ListOffsetsRequest<'_> = request.decode()?;
-    let mut counts: BTreeMap<(&str, i32), u32> = BTreeMap::new();
+    let topics = match message.isolation_level {
+        READ_UNCOMMITTED | READ_COMMITTED => found_topics(broker, request.version, &message),
+        _ => refused_topics(&message, ErrorCode::UnknownServerError),
+    };
+    let response = ListOffsetsResponse {
+        topics: topics.into(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+fn found_topics<'f>(
+    broker: &Broker,
+    version: i16,
+    message: &ListOffsetsRequest<'f>,
+) -> Vec<ListOffsetsTopicResponse<'f>> {
+    // By name and index, so that a partition that is named twice has one answer: `None`.
+    let mut asked: BTreeMap<&str, BTreeMap<i32, Option<ListOffsetsPartition>>> = BTreeMap::new();
     for topic in message.topics.iter() {
         for partition in topic.partitions.iter() {
-            *counts
-                .entry((topic.name, partition.partition_index))
-                .or_default() += 1;
+            let partitions = asked.entry(topic.name).or_default();
+            partitions
+                .entry(partition.partition_index)
+                .and_modify(|once| *once = None)
+                .or_insert(Some(partition));
         }
     }
-    let topics = message
-        .topics
-        .iter()
-        .filter(|topic| !topic.partitions.is_empty());
-    let topics = topics.map(|topic| {
-        // A partition that is named twice has one answer.
-        let mut answered = BTreeSet::new();
-        let asked = topic
-            .partitions
-            .iter()
-            .filter(|asked| answered.insert(asked.partition_index));
-        let asked: Vec<ListOffsetsPartition> = asked.collect();
-        let partitions = asked.iter().map(|asked| {
-            let index = asked.partition_index;
-            let result = match counts.get(&(topic.name, index)) {
-                Some(1) => find(broker, request.version, &message, topic.name, asked),
-                _ => Err(ErrorCode::InvalidRequest),
-            };
-            let error = result.as_ref().err().copied().unwrap_or(ErrorCode::None);
-            let found = result.unwrap_or(NOT_FOUND);
-            ListOffsetsPartitionResponse {
-                partition_index: index,
-                error_code: error.code(),
-                timestamp: found.timestamp,
-                offset: found.offset,
-                leader_epoch: found.leader_epoch,
-            }
+    let topics = asked.into_iter().map(|(name, partitions)| {
+        let partitions = partitions.into_iter().map(|(index, asked)| {
+            let result = asked
+                .ok_or(ErrorCode::InvalidRequest)
+                .and_then(|asked| find(broker, version, message, name, &asked));
+            partition_response(index, result)
         });
+        ListOffsetsTopicResponse {
+            name,
+            partitions: partitions.collect(),
+        }
+    });
+    topics.collect()
+}
+
+/// Each mention of a partition with the same error.
+fn refused_topics<'f>(
+    message: &ListOffsetsRequest<'f>,
+    error: ErrorCode,
+) -> Vec<ListOffsetsTopicResponse<'f>> {
+    let topics = message.topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter();
+        let partitions = partitions.map(|one| partition_response(one.partition_index, Err(error)));
         ListOffsetsTopicResponse {
             name: topic.name,
             partitions: partitions.collect(),
         }
     });
-    let response = ListOffsetsResponse {
-        topics: topics.collect(),
-        ..Default::default()
-    };
-    request.answer(&response, out);
-    Ok(Served::Answered)
+    topics.collect()
+}
+
+fn partition_response(
+    partition_index: i32,
+    result: Result<Found, ErrorCode>,
+) -> ListOffsetsPartitionResponse {
+    let error = result.as_ref().err().copied().unwrap_or(ErrorCode::None);
+    let found = result.unwrap_or(NOT_FOUND);
+    ListOffsetsPartitionResponse {
+        partition_index,
+        error_code: error.code(),
+        timestamp: found.timestamp,
+        offset: found.offset,
+        leader_epoch: found.leader_epoch,
+    }
 }
 
 fn find(

@@ -2,15 +2,17 @@
 //!
 //! - Versions 2 to 4 say how long to keep the offsets; later ones leave it to the broker (KIP-211).
 //! - Version 10 names topics by id (KIP-848); an id that is unknown is UNKNOWN_TOPIC_ID.
+//! - A topic without partitions has no answer, unless it does not exist.
 //! - Partitions that do not exist are UNKNOWN_TOPIC_OR_PARTITION, and the others are stored.
 
 use super::{Request, Served};
 use crate::Broker;
 use crate::groups::Answer;
 use crate::net::ResponseBuffer;
-use coordinator::group::{OffsetCommit, OffsetCommitPartition, OffsetCommitTopic};
+use coordinator::group::{OffsetCommit, OffsetCommitPartition, OffsetCommitTopic, PartitionErrors};
 use metadata::Topic;
-use model::{DecodeError, ErrorCode};
+use model::{DecodeError, ErrorCode, Uuid};
+use std::collections::BTreeMap;
 use wire::messages::offset_commit_request::OffsetCommitRequestTopic;
 use wire::messages::offset_commit_response::{
     OffsetCommitResponsePartition, OffsetCommitResponseTopic,
@@ -25,20 +27,31 @@ pub(crate) fn serve(
     let message: OffsetCommitRequest<'_> = request.decode()?;
     let topics: Vec<OffsetCommitRequestTopic<'_>> = message.topics.iter().collect();
     let image = broker.image();
-    let found: Vec<_> = topics
-        .iter()
-        .map(|topic| match request.version {
-            10.. => image.topics.by_id(topic.topic_id),
-            _ => image.topics.by_name(topic.name),
-        })
-        .collect();
-    let exists = |index: usize, partition: i32| {
-        found[index].is_some_and(|topic| topic.partition(partition).is_some())
-    };
-    let existing = topics
-        .iter()
-        .enumerate()
-        .filter_map(|(index, topic)| existing_part(topic, found[index]?));
+    let mut answer = Answered::default();
+    let mut stored_for = Vec::new();
+    let mut existing = Vec::new();
+    for asked in &topics {
+        let found = match request.version {
+            10.. => image.topics.by_id(asked.topic_id),
+            _ => image.topics.by_name(asked.name),
+        };
+        let Some(topic) = found else {
+            answer.add(asked, unknown_partitions(asked, request.version));
+            continue;
+        };
+        let missing = asked.partitions.iter().map(|one| one.partition_index);
+        let missing = missing.filter(|index| topic.partition(*index).is_none());
+        let missing: Vec<_> = missing
+            .map(|index| partition_response(index, ErrorCode::UnknownTopicOrPartition))
+            .collect();
+        if !missing.is_empty() {
+            answer.add(asked, missing);
+        }
+        if let Some(part) = existing_part(asked, topic) {
+            stored_for.push(asked);
+            existing.push(part);
+        }
+    }
     let commit = OffsetCommit {
         group_id: message.group_id,
         generation_id: message.generation_id_or_member_epoch,
@@ -46,30 +59,15 @@ pub(crate) fn serve(
         group_instance_id: message.group_instance_id,
         retention_time_ms: message.retention_time_ms,
         reports_group_id_not_found: request.version >= 9,
-        topics: existing.collect(),
+        topics: existing,
     };
-    let mut stored = store(broker, &commit).map(|errors| errors.into_iter().flatten());
-    let responses = topics.iter().enumerate().map(|(index, topic)| {
-        let partitions = topic.partitions.iter().map(|one| {
-            let error = match (exists(index, one.partition_index), &mut stored) {
-                (true, Ok(errors)) => errors.next().unwrap_or(ErrorCode::UnknownServerError),
-                (true, Err(error)) => *error,
-                (false, _) if request.version >= 10 && found[index].is_none() => {
-                    ErrorCode::UnknownTopicId
-                }
-                (false, _) => ErrorCode::UnknownTopicOrPartition,
-            };
-            let (partition_index, error_code) = (one.partition_index, error.code());
-            OffsetCommitResponsePartition {
-                partition_index,
-                error_code,
-            }
-        });
-        OffsetCommitResponseTopic {
-            name: topic.name,
-            topic_id: topic.topic_id,
-            partitions: partitions.collect(),
-        }
+    let errors = store(broker, &commit);
+    answer.add_stored(&stored_for, &commit.topics, errors);
+    let responses = answer.topics.into_iter();
+    let responses = responses.map(|(name, topic_id, partitions)| OffsetCommitResponseTopic {
+        name,
+        topic_id,
+        partitions: partitions.into(),
     });
     let response = OffsetCommitResponse {
         topics: responses.collect(),
@@ -77,6 +75,79 @@ pub(crate) fn serve(
     };
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+type AnsweredTopic<'f> = (&'f str, Uuid, Vec<OffsetCommitResponsePartition>);
+
+/// The topics of the answer.
+#[derive(Default)]
+struct Answered<'f> {
+    topics: Vec<AnsweredTopic<'f>>,
+    /// Where each topic is in the list.
+    places: BTreeMap<(&'f str, Uuid), usize>,
+}
+
+impl<'f> Answered<'f> {
+    /// Adds partitions to those that the topic has already.
+    fn add(
+        &mut self,
+        asked: &OffsetCommitRequestTopic<'f>,
+        partitions: Vec<OffsetCommitResponsePartition>,
+    ) {
+        let (name, id) = (asked.name, asked.topic_id);
+        let next = self.topics.len();
+        match *self.places.entry((name, id)).or_insert(next) {
+            place if place == next => self.topics.push((name, id, partitions)),
+            place => self.topics[place].2.extend(partitions),
+        }
+    }
+
+    /// Adds what was stored, or why nothing was. Topics that are named twice share an entry unless
+    /// the answer has nothing else.
+    fn add_stored(
+        &mut self,
+        asked: &[&OffsetCommitRequestTopic<'f>],
+        stored: &[OffsetCommitTopic<'_>],
+        errors: Result<PartitionErrors, ErrorCode>,
+    ) {
+        let mut errors = errors.map(|errors| errors.into_iter().flatten());
+        let has_refused = !self.topics.is_empty();
+        for (asked, topic) in asked.iter().zip(stored) {
+            let partitions = topic.partitions.iter().map(|one| {
+                let error = match &mut errors {
+                    Ok(errors) => errors.next().unwrap_or(ErrorCode::UnknownServerError),
+                    Err(error) => *error,
+                };
+                partition_response(one.index, error)
+            });
+            let partitions = partitions.collect();
+            match has_refused {
+                true => self.add(asked, partitions),
+                false => self.topics.push((asked.name, asked.topic_id, partitions)),
+            }
+        }
+    }
+}
+
+/// All partitions of a topic that does not exist.
+fn unknown_partitions(
+    asked: &OffsetCommitRequestTopic<'_>,
+    version: i16,
+) -> Vec<OffsetCommitResponsePartition> {
+    let error = match version {
+        10.. => ErrorCode::UnknownTopicId,
+        _ => ErrorCode::UnknownTopicOrPartition,
+    };
+    let partitions = asked.partitions.iter();
+    let partitions = partitions.map(|one| partition_response(one.partition_index, error));
+    partitions.collect()
+}
+
+fn partition_response(partition_index: i32, error: ErrorCode) -> OffsetCommitResponsePartition {
+    OffsetCommitResponsePartition {
+        partition_index,
+        error_code: error.code(),
+    }
 }
 
 /// The partitions of a request's topic that exist; `None` when there are none.
@@ -102,10 +173,7 @@ fn existing_part<'f>(
     })
 }
 
-fn store(
-    broker: &Broker,
-    commit: &OffsetCommit<'_>,
-) -> Result<coordinator::group::PartitionErrors, ErrorCode> {
+fn store(broker: &Broker, commit: &OffsetCommit<'_>) -> Result<PartitionErrors, ErrorCode> {
     if commit.topics.is_empty() {
         return Ok(Vec::new());
     }

@@ -7,6 +7,8 @@
 //! - A batch that `flush.messages` asks to flush is durable before it is acknowledged. Requests that
 //!   wait for the same partition share one sync.
 //! - A transactional batch is INVALID_TXN_STATE: the transaction APIs are not served.
+//! - A partition named twice has one answer and its last records; a topic without partitions none.
+//! - A first batch that is no batch refuses the whole request.
 //! - Ignored on purpose: `TimeoutMs` beyond the wait for the high watermark.
 
 use super::{Request, Served};
@@ -17,7 +19,8 @@ use crate::partitions::HostedTopic;
 use bytes::BytesMut;
 use model::{DecodeError, ErrorCode, Uuid};
 use record::{
-    InvalidRecords, ProduceValidator, RecordBatch, RecordBatchMut, ValidatedBytes, parse_produce,
+    BatchError, InvalidRecords, ProduceValidator, RecordBatch, RecordBatchMut, ValidatedBytes,
+    parse_produce,
 };
 use replication::{AppendError, Partition};
 use std::cell::RefCell;
@@ -46,7 +49,9 @@ struct TopicPart {
 /// A partition of the request: where its records are in the frame, then what became of them.
 struct PartitionPart {
     index: i32,
-    records: Option<Range<usize>>,
+    records: Range<usize>,
+    /// What is wrong with other records that the request has for the partition.
+    repetition_error: Option<ErrorCode>,
     outcome: Outcome,
     appended: Option<AppendedBatch>,
 }
@@ -65,6 +70,22 @@ impl PartitionPart {
         self.appended
             .as_ref()
             .is_some_and(|batch| batch.is_flush_due)
+    }
+
+    /// Takes in another mention of the partition: the last valid records are appended, and the
+    /// last invalid ones decide the answer.
+    fn repeat(&mut self, later: Self, frame: &[u8], version: i16) {
+        let error_of = |records: &Range<usize>| {
+            let parsed = parse_produce(&frame[records.clone()], version);
+            parsed.err().map(|invalid| invalid.error)
+        };
+        let later_error = error_of(&later.records);
+        if later_error.is_none() {
+            self.repetition_error = self.repetition_error.or_else(|| error_of(&self.records));
+            self.records = later.records;
+        } else {
+            self.repetition_error = later_error;
+        }
     }
 }
 
@@ -131,17 +152,23 @@ pub(crate) async fn serve(
         timeout_ms,
         topics,
         mut partitions,
-        lacks_transactional_id,
+        refusal,
     } = parse(broker, frame, body_start, request.version)?;
+    let append = Append {
+        broker,
+        context,
+        version: request.version,
+        acks,
+    };
     let mut at = 0;
     for topic in &topics {
         for part in &mut partitions[at..at + topic.partition_count] {
-            part.outcome = match acks {
-                _ if lacks_transactional_id => {
-                    Outcome::refused(ErrorCode::TransactionalIdAuthorizationFailed)
-                }
-                -1..=1 => append(broker, context, request.version, topic, part, frame),
-                _ => Outcome::refused(ErrorCode::InvalidRequiredAcks),
+            part.outcome = match &refusal {
+                Some((error, message)) => Outcome {
+                    error_message: message.clone(),
+                    ..Outcome::refused(*error)
+                },
+                None => append.to(topic, part, frame),
             };
         }
         at += topic.partition_count;
@@ -172,8 +199,25 @@ struct Parts {
     timeout_ms: i32,
     topics: Vec<TopicPart>,
     partitions: Vec<PartitionPart>,
-    /// A batch is transactional and the request is of no transaction.
-    lacks_transactional_id: bool,
+    /// What refuses the whole request.
+    refusal: Option<(ErrorCode, Option<String>)>,
+}
+
+/// A partition under the name or the id that the request has for its topic.
+struct NamedPart<'f> {
+    topic: &'f str,
+    topic_id: Uuid,
+    part: PartitionPart,
+}
+
+impl NamedPart<'_> {
+    fn topic_key(&self) -> (&str, Uuid) {
+        (self.topic, self.topic_id)
+    }
+
+    fn key(&self) -> (&str, Uuid, i32) {
+        (self.topic, self.topic_id, self.part.index)
+    }
 }
 
 /// Reads the request into ranges of the frame, so that the frame can then be written to.
@@ -185,107 +229,163 @@ fn parse(
 ) -> Result<Parts, DecodeError> {
     use model::{Message, Reader};
     let message = ProduceRequest::read(&mut Reader::new(&frame[body_start..]), version)?;
-    let range = |part: &[u8]| {
-        // An empty part need not point into the frame.
-        if part.is_empty() {
-            return 0..0;
-        }
-        let start = part.as_ptr() as usize - frame.as_ptr() as usize;
-        start..start + part.len()
-    };
-    let mut topics = Vec::with_capacity(message.topic_data.len());
-    let mut partitions = Vec::new();
-    let mut is_transactional = false;
+    let mut named = Vec::new();
     for topic in message.topic_data.iter() {
-        let hosted = match version {
-            13.. => broker.partitions.topic_by_id(topic.topic_id),
-            _ => broker.partitions.topic(topic.name),
-        };
-        topics.push(TopicPart {
-            name: range(topic.name.as_bytes()),
-            id: topic.topic_id,
-            hosted,
-            partition_count: topic.partition_data.len(),
-        });
-        partitions.extend(topic.partition_data.iter().map(|part| {
-            let batch = part
-                .records
-                .and_then(|records| RecordBatch::parse(records).ok());
-            is_transactional |= batch.is_some_and(|(batch, _)| batch.is_transactional());
-            PartitionPart {
+        named.extend(topic.partition_data.iter().map(|part| NamedPart {
+            topic: topic.name,
+            topic_id: topic.topic_id,
+            part: PartitionPart {
                 index: part.index,
-                records: part.records.map(range),
+                records: range_in(frame, part.records.unwrap_or_default()),
+                repetition_error: None,
                 outcome: Outcome::refused(ErrorCode::UnknownServerError),
                 appended: None,
-            }
+            },
         }));
     }
-    let (acks, timeout_ms) = (message.acks, message.timeout_ms);
+    let refusal = refusal(&named, frame, message.transactional_id);
+    let named = without_repetitions(named, frame, version);
+    let topics = named.chunk_by(|a, b| a.topic_key() == b.topic_key());
+    let topics = topics.map(|parts| TopicPart {
+        name: range_in(frame, parts[0].topic.as_bytes()),
+        id: parts[0].topic_id,
+        hosted: match version {
+            13.. => broker.partitions.topic_by_id(parts[0].topic_id),
+            _ => broker.partitions.topic(parts[0].topic),
+        },
+        partition_count: parts.len(),
+    });
     Ok(Parts {
-        acks,
-        timeout_ms,
-        topics,
-        partitions,
-        lacks_transactional_id: is_transactional && message.transactional_id.is_none(),
+        acks: message.acks,
+        timeout_ms: message.timeout_ms,
+        topics: topics.collect(),
+        partitions: named.into_iter().map(|one| one.part).collect(),
+        refusal,
     })
 }
 
-fn append(
-    broker: &Broker,
-    context: &ConnectionContext,
-    version: i16,
-    topic: &TopicPart,
-    part: &mut PartitionPart,
-    frame: &mut [u8],
-) -> Outcome {
-    let Some(hosted) = &topic.hosted else {
-        return Outcome::refused(match version {
-            13.. => ErrorCode::UnknownTopicId,
-            _ => ErrorCode::UnknownTopicOrPartition,
-        });
-    };
-    let Some(partition) = hosted.partition(part.index) else {
-        return Outcome::refused(ErrorCode::UnknownTopicOrPartition);
-    };
-    let records = &mut frame[part.records.clone().unwrap_or_default()];
-    let batch = match parse_produce(records, version) {
-        Ok(batch) => batch,
-        Err(invalid) => {
-            return Outcome {
-                // Of what is no batch at all Kafka says what is wrong, of too few or many nothing.
-                error_message: (invalid.error == ErrorCode::CorruptMessage)
-                    .then(|| invalid.message.into_owned()),
-                ..Outcome::refused(invalid.error)
-            };
+/// Where in the frame `part` of it is.
+fn range_in(frame: &[u8], part: &[u8]) -> Range<usize> {
+    // An empty part need not point into the frame.
+    if part.is_empty() {
+        return 0..0;
+    }
+    let start = part.as_ptr() as usize - frame.as_ptr() as usize;
+    start..start + part.len()
+}
+
+/// Why the whole request is refused: a batch in it is transactional and it is of no transaction,
+/// or what should be a batch before that one is none.
+fn refusal(
+    parts: &[NamedPart<'_>],
+    frame: &[u8],
+    transactional_id: Option<&str>,
+) -> Option<(ErrorCode, Option<String>)> {
+    for one in parts {
+        match RecordBatch::parse(&frame[one.part.records.clone()]) {
+            Ok((batch, _)) if batch.is_transactional() => {
+                let refusal = (ErrorCode::TransactionalIdAuthorizationFailed, None);
+                return transactional_id.is_none().then_some(refusal);
+            }
+            Err(error @ (BatchError::InvalidLength(_) | BatchError::UnknownMagic(_))) => {
+                return Some((ErrorCode::CorruptMessage, Some(error.to_string())));
+            }
+            _ => {}
         }
-    };
-    if super::is_internal(&hosted.name) && context.client_id() != ADMIN_CLIENT_ID {
-        return Outcome::refused(ErrorCode::InvalidTopicException);
     }
-    if batch.is_transactional() {
-        return Outcome::refused(ErrorCode::InvalidTxnState);
+    None
+}
+
+/// The partitions by topic and index, each once.
+fn without_repetitions<'f>(
+    mut named: Vec<NamedPart<'f>>,
+    frame: &[u8],
+    version: i16,
+) -> Vec<NamedPart<'f>> {
+    if named.is_sorted_by(|a, b| a.key() < b.key()) {
+        return named;
     }
-    let now_ms = now_ms();
-    let rules = hosted.rules();
-    let validated =
-        VALIDATOR.with_borrow_mut(|validator| validator.validate(&batch, &rules, now_ms));
-    let mut validated = match validated {
-        Ok(validated) => validated,
-        Err(invalid) => return Outcome::invalid(&partition, invalid),
-    };
-    let mut rebuilt = match &mut validated.bytes {
-        ValidatedBytes::Rebuilt(bytes) => Some(std::mem::take(bytes)),
-        ValidatedBytes::InPlace { .. } => None,
-    };
-    let bytes = match (&mut rebuilt, &validated.bytes) {
-        (Some(bytes), _) => &mut bytes[..],
-        (None, ValidatedBytes::InPlace { size_in_bytes }) => &mut records[..*size_in_bytes],
-        (None, ValidatedBytes::Rebuilt(_)) => unreachable!("taken just above"),
-    };
-    // The header may claim other times than the records have, or those of a broker.
-    let (mut batch, _) = RecordBatchMut::parse(bytes).expect("a validated batch can be parsed");
-    batch.set_max_timestamp(validated.timestamp_type, validated.max_timestamp);
-    append_validated(broker, part, &partition, bytes)
+    named.sort_by(|a, b| a.key().cmp(&b.key()));
+    let mut single: Vec<NamedPart<'f>> = Vec::with_capacity(named.len());
+    for one in named {
+        match single.last_mut() {
+            Some(last) if last.key() == one.key() => last.part.repeat(one.part, frame, version),
+            _ => single.push(one),
+        }
+    }
+    single
+}
+
+/// Who appends, and under which terms.
+#[derive(Clone, Copy)]
+struct Append<'a> {
+    broker: &'a Broker,
+    context: &'a ConnectionContext,
+    version: i16,
+    acks: i16,
+}
+
+impl Append<'_> {
+    fn to(self, topic: &TopicPart, part: &mut PartitionPart, frame: &mut [u8]) -> Outcome {
+        let Some(hosted) = &topic.hosted else {
+            return Outcome::refused(match self.version {
+                13.. => ErrorCode::UnknownTopicId,
+                _ => ErrorCode::UnknownTopicOrPartition,
+            });
+        };
+        let Some(partition) = hosted.partition(part.index) else {
+            return Outcome::refused(ErrorCode::UnknownTopicOrPartition);
+        };
+        let outcome = self.records_to(hosted, &partition, part, frame);
+        match part.repetition_error {
+            Some(error) => Outcome::refused(error),
+            None => outcome,
+        }
+    }
+
+    fn records_to(
+        self,
+        hosted: &HostedTopic,
+        partition: &Arc<Partition>,
+        part: &mut PartitionPart,
+        frame: &mut [u8],
+    ) -> Outcome {
+        let records = &mut frame[part.records.clone()];
+        let batch = match parse_produce(records, self.version) {
+            Ok(batch) => batch,
+            Err(invalid) => return Outcome::refused(invalid.error),
+        };
+        if !(-1..=1).contains(&self.acks) {
+            return Outcome::refused(ErrorCode::InvalidRequiredAcks);
+        }
+        if super::is_internal(&hosted.name) && self.context.client_id() != ADMIN_CLIENT_ID {
+            return Outcome::refused(ErrorCode::InvalidTopicException);
+        }
+        if batch.is_transactional() {
+            return Outcome::refused(ErrorCode::InvalidTxnState);
+        }
+        let now_ms = now_ms();
+        let rules = hosted.rules();
+        let validated =
+            VALIDATOR.with_borrow_mut(|validator| validator.validate(&batch, &rules, now_ms));
+        let mut validated = match validated {
+            Ok(validated) => validated,
+            Err(invalid) => return Outcome::invalid(partition, invalid),
+        };
+        let mut rebuilt = match &mut validated.bytes {
+            ValidatedBytes::Rebuilt(bytes) => Some(std::mem::take(bytes)),
+            ValidatedBytes::InPlace { .. } => None,
+        };
+        let bytes = match (&mut rebuilt, &validated.bytes) {
+            (Some(bytes), _) => &mut bytes[..],
+            (None, ValidatedBytes::InPlace { size_in_bytes }) => &mut records[..*size_in_bytes],
+            (None, ValidatedBytes::Rebuilt(_)) => unreachable!("taken just above"),
+        };
+        // The header may claim other times than the records have, or those of a broker.
+        let (mut batch, _) = RecordBatchMut::parse(bytes).expect("a validated batch can be parsed");
+        batch.set_max_timestamp(validated.timestamp_type, validated.max_timestamp);
+        append_validated(self.broker, part, partition, bytes)
+    }
 }
 
 /// Appends a batch that may be appended.

@@ -26,6 +26,7 @@ mod loggers;
 mod offsets;
 mod producers;
 mod reassignments;
+mod repetitions;
 mod restart;
 mod retention;
 mod served;

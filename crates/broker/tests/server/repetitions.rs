@@ -1,0 +1,255 @@
+//! Requests that name a topic or a partition twice, or a topic without partitions: what is done
+//! once, and what is answered.
+
+use model::ErrorCode;
+use testkit::{Client, TestServer, batch};
+use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
+use wire::messages::fetch_request::{FetchPartition, FetchTopic};
+use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
+use wire::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use wire::messages::*;
+
+fn server_with_topic() -> (TestServer, Client) {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 2, &[]);
+    (server, client)
+}
+
+/// Index, error and base offset of each partition in the answer to a request for one topic, whose
+/// partitions are named by one entry each.
+fn produce(client: &mut Client, acks: i16, batches: &[(i32, &[u8])]) -> Vec<(i32, ErrorCode, i64)> {
+    let topics = batches.iter().map(|(index, records)| TopicProduceData {
+        name: "topic",
+        partition_data: vec![PartitionProduceData {
+            index: *index,
+            records: Some(records),
+        }]
+        .into(),
+        ..TopicProduceData::default()
+    });
+    let empty = TopicProduceData {
+        name: "topic",
+        ..TopicProduceData::default()
+    };
+    let request = ProduceRequest {
+        acks,
+        timeout_ms: 1_000,
+        topic_data: topics.chain([empty]).collect(),
+        ..ProduceRequest::default()
+    };
+    let answer = client.call(9, &request);
+    let response: ProduceResponse<'_> = answer.read();
+    let partitions = response.responses.iter().flat_map(|topic| {
+        let partitions = topic.partition_responses.iter();
+        let partitions = partitions.map(|one| {
+            (
+                one.index,
+                ErrorCode::from_code(one.error_code),
+                one.base_offset,
+            )
+        });
+        partitions.collect::<Vec<_>>()
+    });
+    partitions.collect()
+}
+
+#[test]
+fn the_last_valid_batch_of_a_partition_is_produced() {
+    let (server, mut client) = server_with_topic();
+    let [a, b, c] = ["a", "b", "c"].map(|value| batch(&[value]));
+    let answered = produce(&mut client, 1, &[(1, &a), (0, &b), (1, &c)]);
+    assert_eq!(answered, [(0, ErrorCode::None, 0), (1, ErrorCode::None, 0)]);
+    assert_eq!(client.fetch("topic", 1, 0).values(), ["c"]);
+    // What is wrong with either is the answer, and the other is produced.
+    let two = [&a[..], &b].concat();
+    for batches in [[(1, &two[..]), (1, &a)], [(1, &a), (1, &two[..])]] {
+        let answered = produce(&mut client, 1, &batches);
+        assert_eq!(answered, [(1, ErrorCode::InvalidRecord, -1)]);
+    }
+    assert_eq!(client.fetch("topic", 1, 0).values(), ["c", "a", "a"]);
+    let answered = produce(&mut client, 7, &[(1, &two), (0, &a), (9, &a)]);
+    let expected = [
+        (0, ErrorCode::InvalidRequiredAcks, -1),
+        (1, ErrorCode::InvalidRecord, -1),
+        (9, ErrorCode::UnknownTopicOrPartition, -1),
+    ];
+    assert_eq!(answered, expected);
+    server.assert_serves();
+}
+
+#[test]
+fn a_batch_that_is_none_refuses_the_whole_request() {
+    let (server, mut client) = server_with_topic();
+    let good = batch(&["good"]);
+    let mut magic = good.clone();
+    magic[16] = 3;
+    let mut length = good.clone();
+    length[8..12].copy_from_slice(&13_i32.to_be_bytes());
+    for bad in [&magic, &length] {
+        let answered = produce(&mut client, 1, &[(0, &good), (1, bad), (9, &good)]);
+        let expected = [0, 1, 9].map(|index| (index, ErrorCode::CorruptMessage, -1));
+        assert_eq!(answered, expected);
+    }
+    // Behind the first batch it concerns the partition only.
+    let second = [&good[..], &magic].concat();
+    let answered = produce(&mut client, 1, &[(0, &good), (1, &second)]);
+    let expected = [(0, ErrorCode::None, 0), (1, ErrorCode::CorruptMessage, -1)];
+    assert_eq!(answered, expected);
+    server.assert_serves();
+}
+
+#[test]
+fn the_last_offset_of_a_partition_is_deleted_to() {
+    let (_server, mut client) = server_with_topic();
+    client
+        .produce("topic", 0, &batch(&["a", "b", "c"]))
+        .assert_accepted();
+    let topic = |offsets: &[i64]| {
+        let partitions = offsets.iter().map(|offset| DeleteRecordsPartition {
+            partition_index: 0,
+            offset: *offset,
+        });
+        DeleteRecordsTopic {
+            name: "topic",
+            partitions: partitions.collect(),
+        }
+    };
+    let request = DeleteRecordsRequest {
+        topics: vec![topic(&[3, 1]), topic(&[]), topic(&[2])].into(),
+        ..DeleteRecordsRequest::default()
+    };
+    let answer = client.call(2, &request);
+    let response: DeleteRecordsResponse<'_> = answer.read();
+    let topics = response.topics.iter().flat_map(|topic| {
+        let partitions = topic.partitions.iter();
+        partitions.map(|one| one.low_watermark).collect::<Vec<_>>()
+    });
+    assert_eq!(topics.collect::<Vec<_>>(), [2]);
+}
+
+#[test]
+fn offsets_of_a_partition_named_twice_are_not_listed() {
+    let (_server, mut client) = server_with_topic();
+    let topic = |indices: &[i32]| {
+        let partitions = indices.iter().map(|index| ListOffsetsPartition {
+            partition_index: *index,
+            timestamp: -1,
+            ..ListOffsetsPartition::default()
+        });
+        ListOffsetsTopic {
+            name: "topic",
+            partitions: partitions.collect(),
+        }
+    };
+    let listed = |client: &mut Client, isolation_level: i8| {
+        let request = ListOffsetsRequest {
+            replica_id: -1,
+            isolation_level,
+            topics: vec![topic(&[1, 0]), topic(&[]), topic(&[1])].into(),
+            ..ListOffsetsRequest::default()
+        };
+        let answer = client.call(6, &request);
+        let response: ListOffsetsResponse<'_> = answer.read();
+        let topics = response.topics.iter().map(|topic| {
+            let partitions = topic.partitions.iter();
+            let partitions =
+                partitions.map(|one| (one.partition_index, ErrorCode::from_code(one.error_code)));
+            partitions.collect::<Vec<_>>()
+        });
+        topics.collect::<Vec<_>>()
+    };
+    let expected = vec![(0, ErrorCode::None), (1, ErrorCode::InvalidRequest)];
+    assert_eq!(listed(&mut client, 1), [expected]);
+    let unknown = |index: i32| (index, ErrorCode::UnknownServerError);
+    let expected = [vec![unknown(1), unknown(0)], vec![], vec![unknown(1)]];
+    assert_eq!(listed(&mut client, 2), expected);
+}
+
+#[test]
+fn a_partition_named_twice_is_fetched_as_named_last() {
+    let (_server, mut client) = server_with_topic();
+    client.produce("topic", 0, &batch(&["a"])).assert_accepted();
+    let topic = |partitions: &[(i32, i64)]| {
+        let partitions = partitions.iter().map(|(index, offset)| FetchPartition {
+            partition: *index,
+            fetch_offset: *offset,
+            partition_max_bytes: 1_000,
+            ..FetchPartition::default()
+        });
+        FetchTopic {
+            topic: "topic",
+            partitions: partitions.collect(),
+            ..FetchTopic::default()
+        }
+    };
+    let fetched = |client: &mut Client, replica_id: i32| {
+        let request = FetchRequest {
+            replica_id,
+            session_epoch: -1,
+            topics: vec![topic(&[(0, 99), (7, 0)]), topic(&[(1, 0), (0, 1)])].into(),
+            ..FetchRequest::default()
+        };
+        let answer = client.call(12, &request);
+        let response: FetchResponse<'_> = answer.read();
+        let topics = response.responses.iter().flat_map(|topic| {
+            let partitions = topic.partitions.iter();
+            let partitions =
+                partitions.map(|one| (one.partition_index, ErrorCode::from_code(one.error_code)));
+            partitions.collect::<Vec<_>>()
+        });
+        topics.collect::<Vec<_>>()
+    };
+    let missing = (7, ErrorCode::UnknownTopicOrPartition);
+    let expected = [(0, ErrorCode::None), (1, ErrorCode::None), missing];
+    assert_eq!(fetched(&mut client, -1), expected);
+    // A broker that is no replica reads nothing.
+    let refused = |index| (index, ErrorCode::NotLeaderOrFollower);
+    assert_eq!(fetched(&mut client, 3), [refused(0), refused(1), missing]);
+}
+
+#[test]
+fn a_topic_without_partitions_is_not_committed() {
+    let (_server, mut client) = server_with_topic();
+    let topic = |name: &'static str, indices: &[i32]| {
+        let partitions = indices.iter().map(|index| OffsetCommitRequestPartition {
+            partition_index: *index,
+            committed_offset: 1,
+            ..OffsetCommitRequestPartition::default()
+        });
+        OffsetCommitRequestTopic {
+            name,
+            partitions: partitions.collect(),
+            ..OffsetCommitRequestTopic::default()
+        }
+    };
+    let mut committed = |topics: Vec<OffsetCommitRequestTopic<'_>>| {
+        let request = OffsetCommitRequest {
+            group_id: "group",
+            generation_id_or_member_epoch: -1,
+            topics: topics.into(),
+            ..OffsetCommitRequest::default()
+        };
+        let answer = client.call(8, &request);
+        let response: OffsetCommitResponse<'_> = answer.read();
+        let topics = response.topics.iter().map(|topic| {
+            let partitions = topic.partitions.iter();
+            let partitions = partitions.map(|one| (one.partition_index, one.error_code));
+            (topic.name.to_owned(), partitions.collect::<Vec<_>>())
+        });
+        topics.collect::<Vec<_>>()
+    };
+    // There are no groups before somebody has asked for a coordinator.
+    let none = ErrorCode::NotCoordinator.code();
+    let unknown = ErrorCode::UnknownTopicOrPartition.code();
+    let answered = committed(vec![topic("topic", &[]), topic("missing", &[])]);
+    assert_eq!(answered, [("missing".to_owned(), vec![])]);
+    let answered = committed(vec![topic("topic", &[0]), topic("topic", &[1])]);
+    let entry = |partitions: &[(i32, i16)]| ("topic".to_owned(), partitions.to_vec());
+    assert_eq!(answered, [entry(&[(0, none)]), entry(&[(1, none)])]);
+    let answered = committed(vec![topic("topic", &[0]), topic("topic", &[1, 5])]);
+    assert_eq!(answered, [entry(&[(5, unknown), (0, none), (1, none)])]);
+}
