@@ -11,6 +11,7 @@ fn main() {
     };
     write("messages.rs", codegen::generate_messages(&schema));
     write("message_list.rs", codegen::generate_message_list(&schema));
+    write("requests.rs", codegen::generate_requests(&schema));
     write("api_list.rs", codegen::generate_api_list(&schema));
     write("api_keys.rs", codegen::generate_api_keys(&schema));
 }

@@ -25,7 +25,11 @@
 
 #![forbid(unsafe_code)]
 
+mod cluster;
+pub mod config;
 pub mod consumer;
 mod error;
 
+pub use cluster::{Broker, Partition, Topic};
+pub use config::ClientConfig;
 pub use error::Error;

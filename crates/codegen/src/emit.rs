@@ -74,6 +74,29 @@ pub fn generate_api_list(schema: &Schema) -> String {
     out
 }
 
+/// What ties each request to its API and its response: the implementations of `Request`.
+pub fn generate_requests(schema: &Schema) -> String {
+    let mut out = String::new();
+    for Api { name, .. } in &schema.apis {
+        let life_of = |suffix: &str| {
+            let full = format!("{name}{suffix}");
+            let message = schema.messages.iter().find(|m| m.name == full);
+            let message = message.expect("each api has both messages");
+            let one = message.root();
+            Emitter { message, one }.lifetime(&full)
+        };
+        let (request, response) = (life_of("Request"), life_of("Response"));
+        let head = format!("impl<'a> crate::Request<'a> for {name}Request{request} {{");
+        line(&mut out, 0, &head);
+        let api = format!("const API: crate::ApiKey = crate::ApiKey::{name};");
+        line(&mut out, 1, &api);
+        let answer = format!("type Response = {name}Response{response};");
+        line(&mut out, 1, &answer);
+        line(&mut out, 0, "}");
+    }
+    out
+}
+
 /// The enum `ApiKey` and the facts of each API.
 pub fn generate_api_keys(schema: &Schema) -> String {
     let mut out = String::new();

@@ -28,7 +28,10 @@ mod emit;
 mod parse;
 mod schema;
 
-pub use emit::{generate_api_keys, generate_api_list, generate_message_list, generate_messages};
+pub use emit::{
+    generate_api_keys, generate_api_list, generate_message_list, generate_messages,
+    generate_requests,
+};
 pub use parse::{ParseError, parse};
 pub use schema::{Api, Field, FieldType, Message, Schema, StructType, VersionRange};
 

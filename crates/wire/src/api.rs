@@ -27,6 +27,14 @@ pub struct ApiFacts {
     pub controller: bool,
 }
 
+/// A message that asks for an API, and the message that answers it.
+pub trait Request<'a>: model::Message<'a> {
+    /// What it asks for.
+    const API: ApiKey;
+    /// What answers it, in the same version.
+    type Response: model::Message<'a>;
+}
+
 impl ApiKey {
     /// Every API, by number.
     pub fn all() -> impl Iterator<Item = &'static ApiFacts> {

@@ -21,5 +21,5 @@ pub mod messages;
 pub mod fuzz;
 pub mod produce_response;
 
-pub use api::{ApiFacts, ApiKey};
+pub use api::{ApiFacts, ApiKey, Request};
 pub use header::{RequestHeader, ResponseHeader, begin_frame, finish_frame};

@@ -10,3 +10,4 @@
 include!(concat!(env!("OUT_DIR"), "/messages.rs"));
 include!(concat!(env!("OUT_DIR"), "/message_list.rs"));
 include!(concat!(env!("OUT_DIR"), "/api_list.rs"));
+include!(concat!(env!("OUT_DIR"), "/requests.rs"));

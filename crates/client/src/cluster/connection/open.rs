@@ -1,0 +1,203 @@
+//! How a connection is made: names to addresses, the socket, and ApiVersions (KIP-511).
+//!
+//! The first request is ApiVersions in the highest version. A broker that does not know the version
+//! answers in version 0 with UNSUPPORTED_VERSION, and is asked again in the highest that it names.
+
+use super::pipeline::{Input, Pipeline, body_of, malformed};
+use super::task::Driver;
+use super::{
+    Connection, ConnectionSettings, Deadline, QUEUE_LENGTH, Request, ServedVersions, Shared,
+};
+use crate::Error;
+use crate::config::Endpoint;
+use bytes::Bytes;
+use model::{ErrorCode, Message as _};
+use parking_lot::Mutex;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::mpsc;
+use wire::ApiKey;
+use wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
+
+/// How this client calls itself; Apache Kafka counts clients by it.
+const SOFTWARE_NAME: &str = "riverrun";
+
+/// See [`Connection::open`].
+pub(super) async fn open(
+    endpoint: &Endpoint,
+    address: &str,
+    settings: &ConnectionSettings,
+) -> Result<Connection, Error> {
+    let mut stream = connect(endpoint, address, settings).await?;
+    let mut input = Input::new(settings.response_bytes_max);
+    let deadline = Deadline::after_ms(settings.request_timeout_ms, "request.timeout.ms");
+    let negotiated = negotiate(&mut stream, &mut input, address, settings);
+    let versions = match deadline.bound(negotiated).await {
+        Some(versions) => versions?,
+        None => return Err(deadline.error(ApiKey::ApiVersions.to_string(), address)),
+    };
+    let address: Arc<str> = address.into();
+    let (queue, receiver) = mpsc::channel(QUEUE_LENGTH);
+    let shared = Arc::new(Shared {
+        address: address.clone(),
+        client_id: settings.client_id.clone(),
+        request_timeout_ms: settings.request_timeout_ms,
+        versions,
+        buffers: Mutex::default(),
+        ended: Mutex::default(),
+    });
+    let pipeline = Pipeline::new(address, input);
+    let driver = Driver::new(receiver, shared.clone(), pipeline, settings);
+    tokio::spawn(driver.run(stream));
+    Ok(Connection { queue, shared })
+}
+
+/// Connects to the first address of the name that accepts.
+async fn connect(
+    endpoint: &Endpoint,
+    address: &str,
+    settings: &ConnectionSettings,
+) -> Result<TcpStream, Error> {
+    let setting = "socket.connection.setup.timeout.ms";
+    let deadline = Deadline::after_ms(settings.setup_timeout_ms, setting);
+    let unreachable = |reason: String| Error::Unreachable {
+        address: address.to_owned(),
+        waited_ms: deadline.waited_ms(),
+        reason,
+    };
+    let lookup = tokio::net::lookup_host((&*endpoint.host, endpoint.port));
+    let addresses: Vec<SocketAddr> = match deadline.bound(lookup).await {
+        Some(Ok(addresses)) => addresses.collect(),
+        Some(Err(error)) => {
+            let reason = format!("the name `{}` has no address: {error}", endpoint.host);
+            return Err(unreachable(reason));
+        }
+        None => {
+            let reason = format!(
+                "the name `{}` is not resolved in time (`{setting}`)",
+                endpoint.host
+            );
+            return Err(unreachable(reason));
+        }
+    };
+    let mut reason = format!("the name `{}` has no address", endpoint.host);
+    let timeout = Duration::from_millis(settings.setup_timeout_ms);
+    for socket_address in addresses {
+        let attempt = connect_socket(socket_address, settings);
+        // Each address has the whole time: one that swallows packets must not use up the others'.
+        match tokio::time::timeout(timeout, attempt).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => reason = error.to_string(),
+            Err(_) => {
+                let waited_ms = settings.setup_timeout_ms;
+                reason = format!("no connection within {waited_ms} ms (`{setting}`)");
+            }
+        }
+    }
+    Err(unreachable(reason))
+}
+
+async fn connect_socket(
+    address: SocketAddr,
+    settings: &ConnectionSettings,
+) -> io::Result<TcpStream> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    // -1, and nothing else below zero, leaves the size to the system.
+    if let Ok(bytes) = u32::try_from(settings.send_buffer_bytes) {
+        socket.set_send_buffer_size(bytes)?;
+    }
+    if let Ok(bytes) = u32::try_from(settings.receive_buffer_bytes) {
+        socket.set_recv_buffer_size(bytes)?;
+    }
+    let stream = socket.connect(address).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// Asks which versions the broker serves.
+async fn negotiate(
+    stream: &mut TcpStream,
+    input: &mut Input,
+    address: &str,
+    settings: &ConnectionSettings,
+) -> Result<ServedVersions, Error> {
+    let mut version = ApiKey::ApiVersions.facts().max_stable_version;
+    for correlation_id in 0.. {
+        let body = ask(stream, input, address, settings, version, correlation_id).await?;
+        // What a broker does not understand it answers in version 0.
+        let code = body.first_chunk().map(|code| i16::from_be_bytes(*code));
+        let is_refused = code == Some(ErrorCode::UnsupportedVersion.code());
+        let layout = if is_refused { 0 } else { version };
+        let response = ApiVersionsResponse::from_bytes(&body, layout)
+            .map_err(|error| malformed(address, format!("ApiVersions: {error}")))?;
+        match ServedVersions::of(&response) {
+            Ok(versions) => return Ok(versions),
+            Err(ErrorCode::UnsupportedVersion) if version > 0 => {
+                let named = response
+                    .api_keys
+                    .iter()
+                    .find(|api| api.api_key == ApiKey::ApiVersions as i16);
+                let highest = named.map_or(0, |api| api.max_version);
+                version = highest.clamp(0, version - 1);
+            }
+            Err(code) => {
+                return Err(Error::Refused {
+                    subject: format!("ApiVersions at {address}"),
+                    code,
+                    message: None,
+                });
+            }
+        }
+    }
+    unreachable!("each round asks for a lower version")
+}
+
+/// Sends ApiVersions in `version` and reads the body of the answer.
+async fn ask(
+    stream: &mut TcpStream,
+    input: &mut Input,
+    address: &str,
+    settings: &ConnectionSettings,
+    version: i16,
+    correlation_id: i32,
+) -> Result<Bytes, Error> {
+    let api = ApiKey::ApiVersions;
+    let mut request = Request::begin(api, version, &settings.client_id, Vec::new());
+    let message = ApiVersionsRequest {
+        client_software_name: SOFTWARE_NAME,
+        client_software_version: env!("CARGO_PKG_VERSION"),
+    };
+    message.write(version, request.body());
+    request.finish(correlation_id);
+    let disconnected = |reason: String| Error::Disconnected {
+        address: address.to_owned(),
+        reason: format!(
+            "{reason} before it answered the first request: is this a PLAINTEXT listener of Kafka's \
+             protocol?"
+        ),
+    };
+    let written = stream.write_all(&request.into_buffer()).await;
+    written.map_err(|error| disconnected(error.to_string()))?;
+    loop {
+        match input.next_frame() {
+            Ok(Some(frame)) => {
+                let body = body_of(frame, api, version, correlation_id);
+                return body.map_err(|reason| malformed(address, reason));
+            }
+            Ok(None) => {}
+            Err(reason) => return Err(malformed(address, reason)),
+        }
+        match stream.read_buf(input.room()).await {
+            Ok(0) => return Err(disconnected("it ended".to_owned())),
+            Ok(_) => {}
+            Err(error) => return Err(disconnected(error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The task that owns a connection's socket.
+
+use super::pipeline::{InFlight, Pipeline};
+use super::{Answer, ConnectionSettings, Queued, Request, Shared};
+use crate::Error;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::net::tcp::WriteHalf;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+/// The most parts that one write takes; the system takes 1024.
+const PARTS_MAX: usize = 64;
+/// How far a timer is set when nothing has a deadline.
+const FAR: Duration = Duration::from_secs(24 * 3_600);
+
+/// What the task works on.
+#[derive(Debug)]
+pub(super) struct Driver {
+    queue: mpsc::Receiver<Queued>,
+    /// Whether every handle is gone, so that the queue stays empty.
+    is_abandoned: bool,
+    shared: Arc<Shared>,
+    pipeline: Pipeline,
+    outgoing: Outgoing,
+    next_correlation_id: i32,
+    in_flight_max: usize,
+    idle_max: Option<Duration>,
+    used_at: Instant,
+}
+
+/// Requests that are not written yet, and how much of the first one is.
+#[derive(Debug, Default)]
+struct Outgoing {
+    requests: VecDeque<Leaving>,
+    written_bytes: usize,
+}
+
+/// A request to write. One that gets no answer tells `written` that it has left.
+#[derive(Debug)]
+struct Leaving {
+    request: Request,
+    written: Option<oneshot::Sender<Result<Answer, Error>>>,
+    deadline: Instant,
+}
+
+impl Driver {
+    pub(super) fn new(
+        queue: mpsc::Receiver<Queued>,
+        shared: Arc<Shared>,
+        pipeline: Pipeline,
+        settings: &ConnectionSettings,
+    ) -> Self {
+        Self {
+            queue,
+            is_abandoned: false,
+            shared,
+            pipeline,
+            outgoing: Outgoing::default(),
+            next_correlation_id: 1 << 8,
+            in_flight_max: settings.in_flight_max,
+            idle_max: settings.idle_max,
+            used_at: Instant::now(),
+        }
+    }
+
+    /// Moves bytes until the connection ends, then fails what is left.
+    pub(super) async fn run(mut self, mut stream: TcpStream) {
+        let error = self.drive(&mut stream).await;
+        tracing::debug!(%error, "connection ended");
+        *self.shared.ended.lock() = Some(error.clone());
+        self.queue.close();
+        self.pipeline.handle_end(&error);
+        for leaving in self.outgoing.requests {
+            if let Some(written) = leaving.written {
+                let _ = written.send(Err(error.clone()));
+            }
+        }
+        while let Ok(queued) = self.queue.try_recv() {
+            let _ = queued.reply.send(Err(error.clone()));
+        }
+    }
+
+    /// Moves bytes until the connection ends; returns why.
+    async fn drive(&mut self, stream: &mut TcpStream) -> Error {
+        let (mut read_half, mut write_half) = stream.split();
+        let mut timer = pin!(sleep_until(self.wake_at()));
+        loop {
+            if self.is_abandoned && self.is_idle() {
+                return self.disconnected("the client closed it");
+            }
+            let wake_at = self.wake_at();
+            if wake_at < timer.deadline() {
+                timer.as_mut().reset(wake_at);
+            }
+            let has_room = self.has_room();
+            tokio::select! {
+                biased;
+                written = self.outgoing.write(&mut write_half),
+                    if !self.outgoing.requests.is_empty() =>
+                {
+                    match written {
+                        Ok(0) => return self.disconnected("it takes no more bytes"),
+                        Ok(bytes) => self.handle_written(bytes),
+                        Err(error) => return self.disconnected(error.to_string()),
+                    }
+                }
+                read = read_half.read_buf(self.pipeline.input.room()) => match read {
+                    Ok(0) => return self.disconnected("the broker ended it"),
+                    Ok(_) => {
+                        self.used_at = Instant::now();
+                        if let Err(error) = self.pipeline.handle_arrived() {
+                            return error;
+                        }
+                    }
+                    Err(error) => return self.disconnected(error.to_string()),
+                },
+                queued = self.queue.recv(), if has_room && !self.is_abandoned => match queued {
+                    Some(queued) => self.take(queued),
+                    None => self.is_abandoned = true,
+                },
+                () = &mut timer => {
+                    if let Some(error) = self.handle_time(Instant::now()) {
+                        return error;
+                    }
+                    timer.as_mut().reset(self.wake_at());
+                }
+            }
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.pipeline.in_flight_count() < self.in_flight_max
+            && self.outgoing.requests.len() < self.in_flight_max
+    }
+
+    fn is_idle(&self) -> bool {
+        self.pipeline.in_flight_count() == 0 && self.outgoing.requests.is_empty()
+    }
+
+    /// Takes a request from the queue, and those behind it while there is room: they leave with one
+    /// write.
+    fn take(&mut self, queued: Queued) {
+        self.used_at = Instant::now();
+        self.begin(queued);
+        while self.has_room() {
+            match self.queue.try_recv() {
+                Ok(queued) => self.begin(queued),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn begin(&mut self, queued: Queued) {
+        let Queued {
+            mut request,
+            deadline,
+            reply,
+        } = queued;
+        if deadline.at() <= self.used_at {
+            let error = deadline.error(request.api.to_string(), &*self.shared.address);
+            let _ = reply.send(Err(error));
+            return;
+        }
+        let correlation_id = self.next_correlation_id;
+        self.next_correlation_id = correlation_id.checked_add(1).unwrap_or(0);
+        request.finish(correlation_id);
+        let written = if request.is_answered {
+            self.pipeline.handle_sent(InFlight {
+                correlation_id,
+                api: request.api,
+                version: request.version,
+                deadline,
+                reply,
+            });
+            None
+        } else {
+            Some(reply)
+        };
+        self.outgoing.requests.push_back(Leaving {
+            request,
+            written,
+            deadline: deadline.at(),
+        });
+    }
+
+    /// Notes that the next `bytes` have left.
+    fn handle_written(&mut self, bytes: usize) {
+        for leaving in self.outgoing.advance(bytes) {
+            if let Some(written) = leaving.written {
+                let answer = Answer {
+                    address: self.shared.address.clone(),
+                    version: leaving.request.version(),
+                    body: Bytes::new(),
+                };
+                let _ = written.send(Ok(answer));
+            }
+            self.shared.recycle(leaving.request.into_buffer());
+        }
+    }
+
+    /// When something is due even if nothing happens.
+    fn wake_at(&self) -> Instant {
+        let leaving = self
+            .outgoing
+            .requests
+            .iter()
+            .map(|leaving| leaving.deadline);
+        let idle = self.idle_max.map(|idle_max| self.used_at + idle_max);
+        let deadline = leaving.chain(self.pipeline.next_deadline()).min();
+        deadline.or(idle).unwrap_or(self.used_at + FAR)
+    }
+
+    /// What is due ends the connection.
+    fn handle_time(&mut self, now: Instant) -> Option<Error> {
+        if let Some(error) = self.pipeline.handle_deadline(now) {
+            return Some(error);
+        }
+        let stuck = |leaving: &Leaving| leaving.deadline <= now;
+        if self.outgoing.requests.iter().any(stuck) {
+            return Some(self.disconnected("it takes no more bytes"));
+        }
+        let idle_max = self.idle_max?;
+        (self.is_idle() && now >= self.used_at + idle_max)
+            .then(|| self.disconnected("it was idle for `connections.max.idle.ms`"))
+    }
+
+    fn disconnected(&self, reason: impl Into<String>) -> Error {
+        Error::Disconnected {
+            address: self.shared.address.to_string(),
+            reason: reason.into(),
+        }
+    }
+}
+
+impl Outgoing {
+    /// Writes as much as the socket takes at once; returns how much that was.
+    async fn write(&self, socket: &mut WriteHalf<'_>) -> std::io::Result<usize> {
+        let mut parts: Vec<IoSlice<'_>> =
+            Vec::with_capacity(PARTS_MAX.min(self.requests.len() * 3));
+        let mut skip = self.written_bytes;
+        for leaving in &self.requests {
+            leaving.request.parts(skip, &mut parts, PARTS_MAX);
+            skip = 0;
+            if parts.len() == PARTS_MAX {
+                break;
+            }
+        }
+        socket.write_vectored(&parts).await
+    }
+
+    /// Takes out the requests that the next written `bytes` complete.
+    fn advance(&mut self, bytes: usize) -> impl Iterator<Item = Leaving> {
+        let mut written_bytes = self.written_bytes + bytes;
+        let mut complete = 0;
+        for leaving in &self.requests {
+            match written_bytes.checked_sub(leaving.request.frame_bytes()) {
+                Some(rest) => written_bytes = rest,
+                None => break,
+            }
+            complete += 1;
+        }
+        self.written_bytes = written_bytes;
+        self.requests.drain(..complete)
+    }
+}

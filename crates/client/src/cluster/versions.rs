@@ -1,0 +1,167 @@
+//! Which versions of each API a broker serves, and which features its cluster has finalized.
+
+use crate::Error;
+use model::ErrorCode;
+use std::collections::BTreeMap;
+use wire::ApiKey;
+use wire::messages::ApiVersionsResponse;
+
+/// What a broker said about itself when the connection was made (KIP-35, KIP-584).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ServedVersions {
+    /// The lowest and the highest version, by the API's number.
+    ranges: BTreeMap<i16, (i16, i16)>,
+    /// The finalized levels by the feature's name.
+    features: BTreeMap<String, i16>,
+    /// Counts the changes of the features; -1 when unknown.
+    features_epoch: i64,
+}
+
+impl ServedVersions {
+    /// What the answer to ApiVersions says; `Err` with its code if it is an error.
+    pub(crate) fn of(response: &ApiVersionsResponse<'_>) -> Result<Self, ErrorCode> {
+        match ErrorCode::from_code(response.error_code) {
+            ErrorCode::None => Ok(Self {
+                ranges: response
+                    .api_keys
+                    .iter()
+                    .map(|api| (api.api_key, (api.min_version, api.max_version)))
+                    .collect(),
+                features: response
+                    .finalized_features
+                    .iter()
+                    .map(|feature| (feature.name.to_owned(), feature.max_version_level))
+                    .collect(),
+                features_epoch: response.finalized_features_epoch,
+            }),
+            code => Err(code),
+        }
+    }
+
+    /// Whether the broker serves some version of `api` that this client has.
+    pub(crate) fn serves(&self, api: ApiKey) -> bool {
+        self.highest(api, i16::MAX).is_some()
+    }
+
+    /// The highest version of `api` that both sides have, not above `at_most`; `None` without one.
+    pub(crate) fn highest(&self, api: ApiKey, at_most: i16) -> Option<i16> {
+        let facts = api.facts();
+        let &(first, last) = self.ranges.get(&(api as i16))?;
+        let version = last.min(facts.max_stable_version).min(at_most);
+        (version >= first.max(facts.min_version)).then_some(version)
+    }
+
+    /// As [`ServedVersions::highest`], or the error that names both sides.
+    pub(crate) fn version_of(
+        &self,
+        api: ApiKey,
+        at_most: i16,
+        address: &str,
+    ) -> Result<i16, Error> {
+        self.highest(api, at_most).ok_or_else(|| {
+            let facts = api.facts();
+            let ours = facts.max_stable_version.min(at_most);
+            let detail = match self.ranges.get(&(api as i16)) {
+                Some((first, last)) => format!(
+                    " in versions {} to {ours}, which this call needs: it has {first} to {last}",
+                    facts.min_version
+                ),
+                None => ": it does not serve this API".to_owned(),
+            };
+            Error::Unsupported {
+                address: address.to_owned(),
+                api: facts.name,
+                detail,
+            }
+        })
+    }
+
+    /// The finalized level of a feature such as `transaction.version`; zero when it has none.
+    pub(crate) fn feature(&self, name: &str) -> i16 {
+        self.features.get(name).copied().unwrap_or(0)
+    }
+
+    /// Counts the changes of the features; -1 when unknown.
+    pub(crate) const fn features_epoch(&self) -> i64 {
+        self.features_epoch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey};
+
+    fn served(ranges: &[(ApiKey, i16, i16)]) -> ServedVersions {
+        let apis = ranges.iter().map(|&(api, first, last)| ApiVersion {
+            api_key: api as i16,
+            min_version: first,
+            max_version: last,
+        });
+        let features = [FinalizedFeatureKey {
+            name: "transaction.version",
+            max_version_level: 2,
+            min_version_level: 2,
+        }];
+        let response = ApiVersionsResponse {
+            api_keys: apis.collect(),
+            finalized_features: features.to_vec().into(),
+            finalized_features_epoch: 7,
+            ..ApiVersionsResponse::default()
+        };
+        ServedVersions::of(&response).expect("no error")
+    }
+
+    #[test]
+    fn the_highest_version_of_both_sides_is_used() {
+        let check = |first: i16, last: i16, at_most: i16, expect: Option<i16>| {
+            let served = served(&[(ApiKey::Metadata, first, last)]);
+            assert_eq!(served.highest(ApiKey::Metadata, at_most), expect);
+        };
+        check(0, 13, i16::MAX, Some(13));
+        check(0, 99, i16::MAX, Some(13));
+        check(0, 9, i16::MAX, Some(9));
+        check(0, 13, 4, Some(4));
+        check(5, 13, 4, None);
+        check(14, 99, i16::MAX, None);
+        check(3, 2, i16::MAX, None);
+    }
+
+    #[test]
+    fn what_is_not_served_is_an_error_that_names_both_sides() {
+        let served = served(&[(ApiKey::Metadata, 20, 21)]);
+        let check = |api: ApiKey, expect: &str| {
+            let error = served.version_of(api, i16::MAX, "one:9092");
+            assert_eq!(error.expect_err("has none").to_string(), expect);
+        };
+        check(
+            ApiKey::Metadata,
+            "one:9092 does not support Metadata in versions 0 to 13, which this call needs: it has \
+             20 to 21",
+        );
+        check(
+            ApiKey::CreateTopics,
+            "one:9092 does not support CreateTopics: it does not serve this API",
+        );
+    }
+
+    #[test]
+    fn features_are_known_by_name() {
+        let served = served(&[]);
+        assert_eq!(served.feature("transaction.version"), 2);
+        assert_eq!(served.feature("group.version"), 0);
+        assert_eq!(served.features_epoch(), 7);
+    }
+
+    #[test]
+    fn an_error_is_no_answer() {
+        let response = ApiVersionsResponse {
+            error_code: ErrorCode::UnsupportedVersion.code(),
+            ..ApiVersionsResponse::default()
+        };
+        assert_eq!(
+            ServedVersions::of(&response),
+            Err(ErrorCode::UnsupportedVersion)
+        );
+    }
+}

@@ -1,0 +1,359 @@
+//! How settings are declared and set by Kafka's names.
+//!
+//! [`settings!`](crate::config::settings) makes a struct of typed fields with Kafka's defaults, and
+//! its [`Settings`]: what is set from text by name. A struct may embed others, so that a producer's
+//! configuration takes the names that every client has. A name that nobody knows is refused with the
+//! nearest one that exists.
+
+use crate::Error;
+
+/// A struct whose fields are settings with Kafka's names.
+pub trait Settings {
+    /// The names, with those of embedded structs.
+    fn keys() -> Vec<&'static str>;
+
+    /// Sets `key` to what `value` says; `None` when this struct has no such key.
+    fn assign(&mut self, key: &str, value: &str) -> Option<Result<(), Error>>;
+
+    /// The value of `key` as text; `None` when this struct has no such key.
+    fn text_of(&self, key: &str) -> Option<String>;
+
+    /// Sets `key` to what `value` says.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`] for a key that does not exist and for a value that is not allowed.
+    fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
+        self.assign(key, value)
+            .unwrap_or_else(|| Err(unknown(key, value, &Self::keys())))
+    }
+}
+
+/// What a setting can hold.
+pub trait Setting: Sized {
+    /// Reads the value; otherwise says what is allowed.
+    fn parse(text: &str) -> Result<Self, String>;
+    /// Writes the value as [`Setting::parse`] reads it.
+    fn text(&self) -> String;
+    /// The value as a number, where bounds apply.
+    fn number(&self) -> Option<i128> {
+        None
+    }
+}
+
+macro_rules! number_setting {
+    ($($type:ty)*) => {$(
+        impl Setting for $type {
+            fn parse(text: &str) -> Result<Self, String> {
+                text.trim().parse().map_err(|_| {
+                    format!("must be a whole number from {} to {}", Self::MIN, Self::MAX)
+                })
+            }
+            fn text(&self) -> String {
+                self.to_string()
+            }
+            fn number(&self) -> Option<i128> {
+                i128::try_from(*self).ok()
+            }
+        }
+    )*};
+}
+
+number_setting! { i32 i64 u32 u64 usize }
+
+impl Setting for bool {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err("must be `true` or `false`".to_owned()),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Setting for String {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(text.to_owned())
+    }
+
+    fn text(&self) -> String {
+        self.clone()
+    }
+}
+
+/// Absent when the text is empty.
+impl<T: Setting> Setting for Option<T> {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        T::parse(text).map(Some)
+    }
+
+    fn text(&self) -> String {
+        self.as_ref().map(T::text).unwrap_or_default()
+    }
+
+    fn number(&self) -> Option<i128> {
+        self.as_ref().and_then(T::number)
+    }
+}
+
+/// Elements between commas.
+impl<T: Setting> Setting for Vec<T> {
+    fn parse(text: &str) -> Result<Self, String> {
+        let elements = text.split(',').map(str::trim);
+        elements.filter(|e| !e.is_empty()).map(T::parse).collect()
+    }
+
+    fn text(&self) -> String {
+        let elements: Vec<String> = self.iter().map(T::text).collect();
+        elements.join(",")
+    }
+}
+
+/// The error for a value of `key` that is not allowed.
+pub(crate) fn not_allowed(key: &str, value: impl Into<String>, reason: impl Into<String>) -> Error {
+    Error::Configuration {
+        key: key.to_owned(),
+        value: value.into(),
+        reason: reason.into(),
+    }
+}
+
+/// Parses the value of `key`, which lies between the bounds if it is a number.
+pub(crate) fn parse_bounded<T: Setting>(
+    key: &'static str,
+    text: &str,
+    bounds: Option<(i128, i128)>,
+) -> Result<T, Error> {
+    let value = T::parse(text).map_err(|reason| not_allowed(key, text, reason))?;
+    match (value.number(), bounds) {
+        (Some(number), Some((first, last))) if !(first..=last).contains(&number) => {
+            let reason = format!("must be from {first} to {last}");
+            Err(not_allowed(key, text, reason))
+        }
+        _ => Ok(value),
+    }
+}
+
+/// The first and the last value of a range, as [`parse_bounded`] takes them.
+pub(crate) fn bounds_of(range: impl std::ops::RangeBounds<i128>) -> Option<(i128, i128)> {
+    use std::ops::Bound::{Excluded, Included, Unbounded};
+    let first = match range.start_bound() {
+        Included(first) => *first,
+        Excluded(before) => before + 1,
+        Unbounded => i128::MIN,
+    };
+    let last = match range.end_bound() {
+        Included(last) => *last,
+        Excluded(end) => end - 1,
+        // Kafka's whole numbers end there unless they say otherwise.
+        Unbounded => i128::from(i64::MAX),
+    };
+    Some((first, last))
+}
+
+fn unknown(key: &str, value: &str, keys: &[&'static str]) -> Error {
+    let nearest = keys.iter().min_by_key(|known| distance(key, known));
+    let reason = match nearest {
+        Some(known) if distance(key, known) <= key.len().max(6) / 3 => {
+            format!("there is no such setting; did you mean `{known}`?")
+        }
+        _ => "there is no such setting".to_owned(),
+    };
+    not_allowed(key, value, reason)
+}
+
+/// How many bytes must be added, removed or replaced to make one text of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other = other.as_bytes();
+    // A name longer than any setting is near to none, whatever it is.
+    let one = &one.as_bytes()[..one.len().min(128)];
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+/// Declares a struct of settings:
+///
+/// ```text
+/// settings! {
+///     /// What it is.
+///     pub struct ProducerConfig {
+///         embeds client: ClientConfig;
+///         /// How long a batch waits for more records.
+///         "linger.ms" linger_ms: u64 = 5, in 0..=i32::MAX as i128;
+///         /// The codec.
+///         "compression.type" compression: CompressionType = CompressionType::None;
+///     }
+/// }
+/// ```
+///
+/// It has `Default`, [`Settings`], and `from_pairs`.
+macro_rules! settings {
+    (
+        $(#[$about:meta])*
+        pub struct $name:ident {
+            $(embeds $(#[$embedded_about:meta])* $embedded:ident: $embedded_type:ty;)*
+            $(
+                $(#[$field_about:meta])*
+                $key:literal $field:ident: $type:ty = $default:expr $(, in $range:expr)?;
+            )*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name {
+            $(
+                /// The settings that every client has.
+                $(#[$embedded_about])*
+                pub $embedded: $embedded_type,
+            )*
+            $(
+                $(#[$field_about])*
+                #[doc = concat!("\n\nKafka's `", $key, "`.")]
+                pub $field: $type,
+            )*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self {
+                    $($embedded: <$embedded_type>::default(),)*
+                    $($field: $default,)*
+                }
+            }
+        }
+
+        impl $name {
+            /// The defaults, changed by pairs of Kafka's names and values as text.
+            ///
+            /// # Errors
+            /// [`Error::Configuration`](crate::Error::Configuration) for a key that does not exist
+            /// and for a value that is not allowed.
+            pub fn from_pairs<'a>(
+                pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+            ) -> Result<Self, crate::Error> {
+                let mut config = Self::default();
+                for (key, value) in pairs {
+                    config.set(key, value)?;
+                }
+                Ok(config)
+            }
+
+            /// Sets `key`, one of Kafka's names, to what `value` says.
+            ///
+            /// # Errors
+            /// [`Error::Configuration`](crate::Error::Configuration) for a key that does not exist
+            /// and for a value that is not allowed.
+            pub fn set(&mut self, key: &str, value: &str) -> Result<(), crate::Error> {
+                crate::config::Settings::set(self, key, value)
+            }
+        }
+
+        impl crate::config::Settings for $name {
+            fn keys() -> Vec<&'static str> {
+                #[allow(unused_mut, reason = "only what embeds others adds to it")]
+                let mut keys = vec![$($key,)*];
+                $(keys.extend(<$embedded_type as crate::config::Settings>::keys());)*
+                keys
+            }
+
+            fn assign(&mut self, key: &str, value: &str) -> Option<Result<(), crate::Error>> {
+                match key {
+                    $($key => {
+                        #[allow(unused_mut, unused_assignments, reason = "not every setting has bounds")]
+                        let mut bounds = None;
+                        $(bounds = crate::config::bounds_of($range);)?
+                        Some(
+                            crate::config::parse_bounded($key, value, bounds)
+                                .map(|value| self.$field = value),
+                        )
+                    })*
+                    _ => {
+                        $(
+                            let embedded = crate::config::Settings::assign(
+                                &mut self.$embedded, key, value,
+                            );
+                            if embedded.is_some() {
+                                return embedded;
+                            }
+                        )*
+                        None
+                    }
+                }
+            }
+
+            fn text_of(&self, key: &str) -> Option<String> {
+                match key {
+                    $($key => Some(crate::config::Setting::text(&self.$field)),)*
+                    _ => {
+                        $(
+                            let text = crate::config::Settings::text_of(&self.$embedded, key);
+                            if text.is_some() {
+                                return text;
+                            }
+                        )*
+                        None
+                    }
+                }
+            }
+        }
+    };
+}
+
+/// Declares an enum whose values have names in the configuration; names are read in any case.
+///
+/// ```text
+/// choices! {
+///     /// What it chooses.
+///     pub enum GroupProtocol {
+///         /// The one since 0.9.
+///         Classic = "classic",
+///     }
+/// }
+/// ```
+macro_rules! choices {
+    (
+        $(#[$about:meta])*
+        pub enum $name:ident {
+            $($(#[$variant_about:meta])* $variant:ident = $text:literal,)*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$variant_about])* $variant,)*
+        }
+
+        impl crate::config::Setting for $name {
+            fn parse(text: &str) -> Result<Self, String> {
+                let text = text.trim();
+                $(if text.eq_ignore_ascii_case($text) {
+                    return Ok(Self::$variant);
+                })*
+                Err(format!("must be one of {}", [$(concat!("`", $text, "`")),*].join(", ")))
+            }
+
+            fn text(&self) -> String {
+                match self {
+                    $(Self::$variant => $text.to_owned(),)*
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use {choices, settings};
