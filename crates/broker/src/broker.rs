@@ -20,6 +20,8 @@ use tokio::sync::watch;
 pub(crate) struct Broker {
     /// What it was started with.
     pub(crate) config: ServerConfig,
+    /// The configuration in force; see [`Broker::live_config`].
+    pub(crate) live_config: RwLock<Arc<ServerConfig>>,
     /// The cluster's id, as `meta.properties` has it.
     pub(crate) cluster_id: String,
     /// The level of `kraft.version`: the quorum's, hence not in the image.

@@ -248,7 +248,11 @@ fn open_in_parallel(
     founds: &[Found],
     openings: Vec<Opening>,
 ) -> Result<(), StartError> {
-    let per_directory = broker.config.log.num_recovery_threads_per_data_dir.max(1) as usize;
+    let per_directory = broker
+        .live_config()
+        .log
+        .num_recovery_threads_per_data_dir
+        .max(1) as usize;
     let threads = (per_directory * founds.len()).min(openings.len());
     let queue = Mutex::new(openings.into_iter());
     let failure = Mutex::new(None);
@@ -307,7 +311,7 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<(), Sta
 }
 
 fn topic_log_config(broker: &Broker, topic: &HostedTopic) -> Arc<LogConfig> {
-    let expiration_ms = i64::from(broker.config.transactions.producer_id_expiration_ms);
+    let expiration_ms = i64::from(broker.live_config().transactions.producer_id_expiration_ms);
     Arc::new(log_config(&topic.settings(), expiration_ms))
 }
 
@@ -436,9 +440,10 @@ fn apply_configs(broker: &Broker, delta: &MetadataDelta, defaults: &TopicDefault
         }
     }
     if all {
+        broker.reconfigure(&delta.after);
         topics = broker.partitions.all_topics();
     }
-    let expiration_ms = i64::from(broker.config.transactions.producer_id_expiration_ms);
+    let expiration_ms = i64::from(broker.live_config().transactions.producer_id_expiration_ms);
     for topic in topics {
         let settings = settings(&delta.after, defaults, &topic.name);
         topic.set_settings(&settings, expiration_ms);

@@ -29,6 +29,7 @@ mod api;
 mod controller_thread;
 mod groups;
 mod hosting;
+mod live_config;
 mod log_directories;
 pub mod loggers;
 mod maintenance;

@@ -131,7 +131,7 @@ fn remove_due(broker: &Broker) {
 }
 
 fn expire_producers(broker: &Broker) {
-    let expiration_ms = i64::from(broker.config.transactions.producer_id_expiration_ms);
+    let expiration_ms = i64::from(broker.live_config().transactions.producer_id_expiration_ms);
     for partition in broker.partitions.all() {
         partition.with_log(|log| {
             log.producer_state_mut().expire(now_ms(), expiration_ms);
@@ -201,7 +201,11 @@ pub(crate) fn checkpoint_high_watermarks(broker: &Broker) {
 pub(crate) fn close_logs(broker: &Broker) -> Vec<(usize, StorageError)> {
     let failures = Mutex::new(Vec::new());
     let queue = Mutex::new(broker.partitions.all().into_iter());
-    let per_directory = broker.config.log.num_recovery_threads_per_data_dir.max(1) as usize;
+    let per_directory = broker
+        .live_config()
+        .log
+        .num_recovery_threads_per_data_dir
+        .max(1) as usize;
     // Closing waits for the disk, not for the processor.
     let threads = per_directory * broker.log_directories.len() * CLOSING_THREADS;
     std::thread::scope(|scope| {

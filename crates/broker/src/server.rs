@@ -4,6 +4,7 @@ use crate::Broker;
 use crate::clock::{now_ms, random_uuid};
 use crate::controller_thread::{self, ControllerThread};
 use crate::groups::{Groups, OFFSETS_TOPIC};
+use crate::live_config::connection_limits;
 use crate::log_directories::{self, LogDirectory};
 use crate::loggers::Loggers;
 use crate::metadata_log::{
@@ -16,15 +17,13 @@ use crate::removals::Removals;
 use crate::start_error::StartError;
 use crate::{hosting, maintenance};
 use config::ServerConfig;
-use config::server::NetworkConfig;
 use controller::ControllerContext;
 use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
 use coordinator::group::GroupConfig;
-use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
+use metadata::{ConfigResource, MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
 use parking_lot::{Mutex, RwLock};
 use replication::FetchSessionCache;
-use std::collections::BTreeMap;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use storage::RealDisk;
@@ -258,6 +257,14 @@ fn open(
     let mut log = log;
     register(&broker, &mut log, previous_broker_epoch)?;
     let image = log.image().clone();
+    if image.configs.of(&ConfigResource::all_brokers()).is_some()
+        || image
+            .configs
+            .of(&ConfigResource::broker(broker.node_id))
+            .is_some()
+    {
+        broker.reconfigure(&image);
+    }
     let placed = hosting::open_all(&broker, &image, &clean)?;
     if !placed.is_empty() {
         log.append(&placed, now_ms())?;
@@ -321,14 +328,15 @@ fn new_broker(
     loggers: Loggers,
 ) -> Result<Broker, StartError> {
     let network = &config.network;
+    let limits = connection_limits(&config)?;
     let sessions = network.max_incremental_fetch_session_cache_slots.max(0) as usize;
     Ok(Broker {
         cluster_id,
         kraft_version,
         node_id: config.node_id,
         listeners,
-        client_limits: connection_limits(network)?,
-        controller_limits: connection_limits(network)?,
+        client_limits: ConnectionLimits::new(limits.clone()),
+        controller_limits: ConnectionLimits::new(limits),
         log_directories,
         partitions: Partitions::default(),
         removals: Removals::default(),
@@ -339,30 +347,9 @@ fn new_broker(
         producer_ids: tokio::sync::Mutex::new(0..0),
         stop: watch::Sender::new(false),
         image: RwLock::new(Arc::new(MetadataImage::default())),
+        live_config: RwLock::new(Arc::new(config.clone())),
         config,
     })
-}
-
-/// The limits as configured; a name among the overrides stands for all of its addresses.
-fn connection_limits(network: &NetworkConfig) -> Result<ConnectionLimits, StartError> {
-    let mut overrides = BTreeMap::new();
-    for (host, max) in &network.max_connections_per_ip_overrides {
-        let addresses =
-            (host.as_str(), 0)
-                .to_socket_addrs()
-                .map_err(|source| StartError::Host {
-                    key: "max.connections.per.ip.overrides",
-                    host: host.clone(),
-                    source,
-                })?;
-        let max = (*max).max(0) as usize;
-        overrides.extend(addresses.map(|address| (address.ip().to_canonical(), max)));
-    }
-    Ok(ConnectionLimits::new(
-        network.max_connections.max(0) as usize,
-        network.max_connections_per_ip.max(0) as usize,
-        overrides,
-    ))
 }
 
 fn group_config(config: &ServerConfig) -> GroupConfig {

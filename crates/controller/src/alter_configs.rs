@@ -11,6 +11,7 @@ use crate::context::ControllerContext;
 use crate::create_topics::MIN_INSYNC_REPLICAS;
 use crate::decision::{ApiError, Decision};
 use crate::topic_name;
+use config::TopicDefaults;
 use config::alter::{AlterOperation, AlterScope, Alteration, Altered, alter, replace};
 use metadata::{Config, ConfigResource, ConfigResourceType, MetadataImage, MetadataRecord};
 use model::ErrorCode;
@@ -116,7 +117,8 @@ fn decide(
     check_name(context, &resource)?;
     let empty = Config::new();
     let current = image.configs.of(&resource).map_or(&empty, |values| values);
-    let scope = scope(image, context, &resource);
+    let topic_defaults = context.topic_defaults(image);
+    let scope = scope(image, context, &resource, &topic_defaults);
     let (outcome, touched) = match &altered.change {
         ConfigChange::Operations(operations) => {
             let alterations: Vec<_> = operations
@@ -206,11 +208,12 @@ fn scope<'a>(
     image: &'a MetadataImage,
     context: &ControllerContext<'a>,
     resource: &ConfigResource,
+    topic_defaults: &'a TopicDefaults,
 ) -> AlterScope<'a> {
     let eligible_leader_replicas = image.features.has_eligible_leader_replicas();
     match resource.resource_type {
         ConfigResourceType::Topic => AlterScope::Topic {
-            defaults: &context.config.topic_defaults,
+            defaults: topic_defaults,
             remote_storage: context
                 .config
                 .typed

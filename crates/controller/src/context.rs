@@ -1,6 +1,6 @@
 //! What a decision knows beside the image: the controller's own configuration, and random bytes.
 
-use config::{BrokerLayers, ServerConfig};
+use config::{BrokerLayers, ServerConfig, TopicDefaults};
 use metadata::{ConfigResource, MetadataImage};
 use model::{BrokerId, Uuid};
 
@@ -20,6 +20,12 @@ impl<'a> ControllerContext<'a> {
             node_id: config.node_id,
             config,
         }
+    }
+
+    /// What topics without values of their own have, with what has been set for brokers.
+    pub fn topic_defaults(&self, image: &MetadataImage) -> TopicDefaults {
+        TopicDefaults::of_broker(&self.layers(image))
+            .unwrap_or_else(|_| self.config.topic_defaults.clone())
     }
 
     /// The layers of the configuration that topics fall back to.

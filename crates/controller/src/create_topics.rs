@@ -217,8 +217,9 @@ impl Creation<'_, '_> {
             .map(|(name, value)| (name.as_str(), value.as_deref()))
             .collect();
         let config = self.context.config;
+        let defaults = self.context.topic_defaults(self.image);
         let remote_storage = config.typed.boolean("remote.log.storage.system.enable");
-        let overrides = check_created_topic(&pairs, &config.topic_defaults, remote_storage)?;
+        let overrides = check_created_topic(&pairs, &defaults, remote_storage)?;
         match overrides
             .values()
             .find(|value| value.len() > VALUE_BYTES_MAX)

@@ -1,86 +1,225 @@
-//! How many connections there may be, in all and from one address.
+//! How many connections there may be: in all, to one listener and from one address; and how many
+//! new ones a second. The limits change while the broker runs; connections that are open stay.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
-/// `max.connections`, `max.connections.per.ip` and `max.connections.per.ip.overrides`.
-#[derive(Debug)]
-pub(crate) struct ConnectionLimits {
-    total: Arc<Semaphore>,
-    per_ip: usize,
-    per_ip_overrides: BTreeMap<IpAddr, usize>,
-    open: Arc<Mutex<BTreeMap<IpAddr, usize>>>,
+/// What is allowed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Limits {
+    /// `max.connections` and `max.connection.creation.rate` of all listeners together.
+    pub(crate) total: ListenerLimit,
+    /// The same of single listeners, by name in upper case.
+    pub(crate) listeners: BTreeMap<String, ListenerLimit>,
+    /// `max.connections.per.ip`.
+    pub(crate) per_ip: usize,
+    /// `max.connections.per.ip.overrides`, every name resolved.
+    pub(crate) per_ip_overrides: BTreeMap<IpAddr, usize>,
+    /// For how long connections may come faster than their rate, until they are as many as the
+    /// rate allows in this time: the window of Kafka's quotas.
+    pub(crate) burst: Duration,
 }
 
-/// The right to be connected; given back when dropped.
+/// What one listener, or all of them, may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ListenerLimit {
+    /// Open connections.
+    pub(crate) connections: usize,
+    /// New connections a second.
+    pub(crate) per_second: u32,
+}
+
+impl Default for ListenerLimit {
+    fn default() -> Self {
+        Self {
+            connections: usize::MAX,
+            per_second: u32::MAX,
+        }
+    }
+}
+
+/// The limits, and what is open under them.
+#[derive(Debug)]
+pub(crate) struct ConnectionLimits {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// Told when a connection has gone or limits have changed.
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    limits: Limits,
+    all: Count,
+    listeners: BTreeMap<String, Count>,
+    ips: BTreeMap<IpAddr, usize>,
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    open: usize,
+    /// When the connections so far would have been taken at the rate allowed, if that is ahead.
+    paid_until: Option<Instant>,
+}
+
+/// The right to take one more connection; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct ConnectionRoom {
+    listener: String,
+    shared: Arc<Shared>,
+}
+
+/// The right of an address to be connected; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     ip: IpAddr,
-    open: Arc<Mutex<BTreeMap<IpAddr, usize>>>,
-    _total: OwnedSemaphorePermit,
+    room: ConnectionRoom,
 }
 
 impl ConnectionLimits {
-    /// Limits from their configured values.
-    pub(crate) fn new(
-        total: usize,
-        per_ip: usize,
-        per_ip_overrides: BTreeMap<IpAddr, usize>,
-    ) -> Self {
-        let total = Arc::new(Semaphore::new(total.min(Semaphore::MAX_PERMITS)));
+    /// Nothing open yet.
+    pub(crate) fn new(limits: Limits) -> Self {
+        let state = State {
+            limits,
+            all: Count::default(),
+            listeners: BTreeMap::new(),
+            ips: BTreeMap::new(),
+        };
         Self {
-            total,
-            per_ip,
-            per_ip_overrides,
-            open: Arc::default(),
+            shared: Arc::new(Shared {
+                state: Mutex::new(state),
+                changed: Notify::new(),
+            }),
         }
     }
 
-    /// Waits until one more connection may be accepted.
-    pub(crate) async fn room(&self) -> OwnedSemaphorePermit {
-        self.total
-            .clone()
-            .acquire_owned()
-            .await
-            .expect("the semaphore is never closed")
+    /// Other limits, which hold for the next connection.
+    pub(crate) fn set(&self, limits: Limits) {
+        self.shared.state.lock().limits = limits;
+        self.shared.changed.notify_waiters();
+    }
+
+    /// Waits until a listener may take one more connection.
+    pub(crate) async fn room(&self, listener: &str) -> ConnectionRoom {
+        let listener = listener.to_uppercase();
+        loop {
+            // Made before the look, so that no change between the two is missed.
+            let changed = self.shared.changed.notified();
+            let taken = self.shared.state.lock().take(&listener, Instant::now());
+            match taken {
+                Ok(()) => {
+                    let shared = self.shared.clone();
+                    return ConnectionRoom { listener, shared };
+                }
+                Err(Some(wait)) => {
+                    let _ = tokio::time::timeout(wait, changed).await;
+                }
+                Err(None) => changed.await,
+            }
+        }
     }
 
     /// Admits a connection from `ip`; `None` when the address has its share already.
-    pub(crate) fn admit(&self, ip: IpAddr, room: OwnedSemaphorePermit) -> Option<ConnectionSlot> {
+    pub(crate) fn admit(&self, ip: IpAddr, room: ConnectionRoom) -> Option<ConnectionSlot> {
         let ip = ip.to_canonical();
-        let max = self
-            .per_ip_overrides
-            .get(&ip)
-            .copied()
-            .unwrap_or(self.per_ip);
-        let mut open = self.open.lock();
-        let count = open.entry(ip).or_default();
-        if *count >= max {
-            if *count == 0 {
-                open.remove(&ip);
-            }
+        let mut state = self.shared.state.lock();
+        let limits = &state.limits;
+        let max = limits.per_ip_overrides.get(&ip).copied();
+        let max = max.unwrap_or(limits.per_ip);
+        if state.ips.get(&ip).copied().unwrap_or(0) >= max {
+            drop(state);
             return None;
         }
-        *count += 1;
-        drop(open);
-        Some(ConnectionSlot {
-            ip,
-            open: self.open.clone(),
-            _total: room,
-        })
+        *state.ips.entry(ip).or_default() += 1;
+        drop(state);
+        Some(ConnectionSlot { ip, room })
+    }
+}
+
+impl State {
+    /// Takes room for a connection; an error tells how long to wait, or that one must go first.
+    fn take(&mut self, listener: &str, now: Instant) -> Result<(), Option<Duration>> {
+        let own_limit = self.limits.listeners.get(listener).copied();
+        let own_limit = own_limit.unwrap_or_default();
+        let own = self.listeners.entry(listener.to_owned()).or_default();
+        let mut counts = [(&mut self.all, self.limits.total), (own, own_limit)];
+        for (count, limit) in &counts {
+            if count.open >= limit.connections {
+                return Err(None);
+            }
+        }
+        let burst = self.limits.burst;
+        for (count, limit) in &counts {
+            count.check_rate(*limit, burst, now).map_err(Some)?;
+        }
+        for (count, limit) in &mut counts {
+            count.open += 1;
+            count.pay(*limit, now);
+        }
+        Ok(())
+    }
+}
+
+impl Count {
+    fn check_rate(
+        &self,
+        limit: ListenerLimit,
+        burst: Duration,
+        now: Instant,
+    ) -> Result<(), Duration> {
+        let interval = match limit.per_second {
+            u32::MAX => return Ok(()),
+            // None is ever due; the wait ends with the next change of the limits.
+            0 => return Err(Duration::from_secs(3600)),
+            per_second => Duration::from_secs(1) / per_second,
+        };
+        let ahead = self.paid_until.unwrap_or(now);
+        let owed = ahead.saturating_duration_since(now) + interval;
+        let excess = owed.saturating_sub(burst.max(interval));
+        match excess.is_zero() {
+            true => Ok(()),
+            false => Err(excess),
+        }
+    }
+
+    fn pay(&mut self, limit: ListenerLimit, now: Instant) {
+        self.paid_until = match limit.per_second {
+            0 | u32::MAX => None,
+            per_second => {
+                let from = self.paid_until.map_or(now, |at| at.max(now));
+                Some(from + Duration::from_secs(1) / per_second)
+            }
+        };
+    }
+}
+
+impl Drop for ConnectionRoom {
+    fn drop(&mut self) {
+        let mut state = self.shared.state.lock();
+        state.all.open -= 1;
+        if let Some(own) = state.listeners.get_mut(&self.listener) {
+            own.open -= 1;
+        }
+        drop(state);
+        self.shared.changed.notify_waiters();
     }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut open = self.open.lock();
-        if let Some(count) = open.get_mut(&self.ip) {
+        let mut state = self.room.shared.state.lock();
+        if let Some(count) = state.ips.get_mut(&self.ip) {
             *count -= 1;
             if *count == 0 {
-                open.remove(&self.ip);
+                state.ips.remove(&self.ip);
             }
         }
     }
@@ -90,16 +229,92 @@ impl Drop for ConnectionSlot {
 mod tests {
     use super::*;
 
+    const LISTENER: &str = "plaintext";
+
+    fn limits(connections: usize, per_ip: usize) -> Limits {
+        let total = ListenerLimit {
+            connections,
+            ..ListenerLimit::default()
+        };
+        Limits {
+            total,
+            per_ip,
+            ..Limits::default()
+        }
+    }
+
     #[tokio::test]
     async fn an_address_gets_its_share_and_gets_it_back() {
         let local: IpAddr = "127.0.0.1".parse().unwrap();
         let other: IpAddr = "127.0.0.2".parse().unwrap();
-        let limits = ConnectionLimits::new(10, 1, BTreeMap::from([(other, 0)]));
-        let first = limits.admit(local, limits.room().await);
+        let limits = ConnectionLimits::new(Limits {
+            per_ip_overrides: BTreeMap::from([(other, 0)]),
+            ..limits(10, 1)
+        });
+        let first = limits.admit(local, limits.room(LISTENER).await);
         assert!(first.is_some());
-        assert!(limits.admit(local, limits.room().await).is_none());
-        assert!(limits.admit(other, limits.room().await).is_none());
+        assert!(limits.admit(local, limits.room(LISTENER).await).is_none());
+        assert!(limits.admit(other, limits.room(LISTENER).await).is_none());
         drop(first);
-        assert!(limits.admit(local, limits.room().await).is_some());
+        assert!(limits.admit(local, limits.room(LISTENER).await).is_some());
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_room_gets_it_when_one_leaves_or_the_limit_rises() {
+        let all = Arc::new(ConnectionLimits::new(limits(1, 9)));
+        let wait = || {
+            let all = all.clone();
+            tokio::spawn(async move { all.room(LISTENER).await })
+        };
+        let first = all.room(LISTENER).await;
+        let waiting = wait();
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(first);
+        let second = waiting.await.unwrap();
+        let waiting = wait();
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        all.set(limits(2, 9));
+        drop((waiting.await.unwrap(), second));
+    }
+
+    #[test]
+    fn a_listener_has_a_limit_of_its_own_beside_that_of_all() {
+        let own = ListenerLimit {
+            connections: 1,
+            ..ListenerLimit::default()
+        };
+        let all = ConnectionLimits::new(Limits {
+            listeners: BTreeMap::from([("A".to_owned(), own)]),
+            ..limits(2, 9)
+        });
+        let mut state = all.shared.state.lock();
+        let now = Instant::now();
+        assert_eq!(state.take("A", now), Ok(()));
+        assert_eq!(state.take("A", now), Err(None));
+        assert_eq!(state.take("B", now), Ok(()));
+        assert_eq!(state.take("B", now), Err(None));
+    }
+
+    #[test]
+    fn connections_come_at_their_rate_after_a_burst() {
+        let mut all = limits(1000, 9);
+        all.total.per_second = 10;
+        all.burst = Duration::from_secs(2);
+        let all = ConnectionLimits::new(all);
+        let mut state = all.shared.state.lock();
+        let start = Instant::now();
+        let mut taken_after = |milliseconds| {
+            let now = start + Duration::from_millis(milliseconds);
+            (0..100)
+                .take_while(|_| state.take("A", now).is_ok())
+                .count()
+        };
+        assert_eq!(taken_after(0), 20);
+        assert_eq!(taken_after(50), 0);
+        assert_eq!(taken_after(101), 1);
+        assert_eq!(taken_after(1101), 10);
+        assert_eq!(taken_after(60_000), 20);
     }
 }

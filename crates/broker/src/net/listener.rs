@@ -1,13 +1,12 @@
 //! Listening sockets: bound at start, accepted from until the broker stops.
 
 use super::connection;
-use super::limits::ConnectionLimits;
+use super::limits::{ConnectionLimits, ConnectionRoom};
 use crate::Broker;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::OwnedSemaphorePermit;
 
 /// A listener of the configuration, bound.
 #[derive(Debug)]
@@ -77,7 +76,7 @@ impl BoundListener {
         (host, self.advertised_port.unwrap_or(self.address.port()))
     }
 
-    /// Accepts connections until the broker stops. Beyond the limit of all connections, the next
+    /// Accepts connections until the broker stops. Beyond the limits of connections, the next
     /// one waits, accepted and not served, and those after it wait in the kernel.
     pub(crate) async fn accept(self: Arc<Self>, broker: Arc<Broker>) {
         let mut stop = broker.stop.subscribe();
@@ -110,9 +109,9 @@ impl BoundListener {
     async fn accept_one(
         &self,
         limits: &ConnectionLimits,
-    ) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+    ) -> io::Result<(TcpStream, SocketAddr, ConnectionRoom)> {
         let (stream, peer) = self.socket.accept().await?;
-        Ok((stream, peer, limits.room().await))
+        Ok((stream, peer, limits.room(&self.name).await))
     }
 }
 

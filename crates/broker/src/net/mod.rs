@@ -7,6 +7,6 @@ mod listener;
 mod response;
 
 pub(crate) use connection::ConnectionContext;
-pub(crate) use limits::ConnectionLimits;
+pub(crate) use limits::{ConnectionLimits, Limits, ListenerLimit};
 pub(crate) use listener::{BoundListener, Listeners};
 pub(crate) use response::{FileRange, ResponseBuffer};

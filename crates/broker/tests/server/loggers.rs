@@ -1,72 +1,10 @@
 //! The loggers of a broker: read and changed by clients.
 
-use testkit::{Answer, Client, TestServer};
-use wire::messages::describe_configs_request::DescribeConfigsResource;
-use wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
-use wire::messages::{
-    DescribeConfigsRequest, DescribeConfigsResponse, IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-};
-
-const BROKER: i8 = 4;
-const BROKER_LOGGER: i8 = 8;
-const SET: i8 = 0;
-
-/// One value of one resource is set; gives a request's part.
-fn set<'a>(kind: i8, name: &'a str, key: &'a str, value: &'a str) -> AlterConfigsResource<'a> {
-    AlterConfigsResource {
-        resource_type: kind,
-        resource_name: name,
-        configs: [AlterableConfig {
-            name: key,
-            config_operation: SET,
-            value: Some(value),
-        }]
-        .into_iter()
-        .collect(),
-    }
-}
-
-/// The code and words for each resource.
-fn alter(client: &mut Client, resources: Vec<AlterConfigsResource<'_>>) -> Vec<(i16, String)> {
-    let request = IncrementalAlterConfigsRequest {
-        resources: resources.into_iter().collect(),
-        ..Default::default()
-    };
-    let answer: Answer = client.call(1, &request);
-    let response: IncrementalAlterConfigsResponse<'_> = answer.read();
-    let results = response.responses.iter();
-    let told = results.map(|one| {
-        let words = one.error_message.unwrap_or_default().to_owned();
-        (one.error_code, words)
-    });
-    told.collect()
-}
-
-/// The code of the answer, and each logger with its level.
-fn describe(client: &mut Client, broker: &str) -> (i16, Vec<(String, String)>) {
-    let request = DescribeConfigsRequest {
-        resources: [DescribeConfigsResource {
-            resource_type: BROKER_LOGGER,
-            resource_name: broker,
-            configuration_keys: None,
-        }]
-        .into_iter()
-        .collect(),
-        ..Default::default()
-    };
-    let answer = client.call(4, &request);
-    let response: DescribeConfigsResponse<'_> = answer.read();
-    let result = response.results.iter().next().expect("one for each");
-    let loggers = result.configs.iter().map(|one| {
-        let level = one.value.unwrap_or_default().to_owned();
-        (one.name.to_owned(), level)
-    });
-    (result.error_code, loggers.collect())
-}
+use crate::configs::{BROKER, BROKER_LOGGER, alter, describe, set};
+use testkit::{Client, TestServer};
 
 fn level(client: &mut Client, logger: &str) -> String {
-    let (error, loggers) = describe(client, "1");
+    let (error, loggers) = describe(client, BROKER_LOGGER, "1");
     assert_eq!(error, 0);
     let found = loggers.into_iter().find(|(name, _)| name == logger);
     found.expect("the logger").1
@@ -117,6 +55,10 @@ fn each_resource_of_a_request_has_its_own_result() {
     assert_eq!(alter(&mut client, twice), [refused.clone(), refused]);
     assert_eq!(level(&mut client, "root"), "INFO");
     for broker in ["", "2", "one"] {
-        assert_eq!(describe(&mut client, broker), (42, Vec::new()), "{broker}");
+        assert_eq!(
+            describe(&mut client, BROKER_LOGGER, broker),
+            (42, Vec::new()),
+            "{broker}"
+        );
     }
 }

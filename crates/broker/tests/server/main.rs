@@ -14,6 +14,7 @@ mod acks;
 mod api_versions;
 mod batches;
 mod compression;
+mod configs;
 mod connections;
 mod damage;
 mod directory;

@@ -79,6 +79,14 @@ pub(super) fn check_changes(set: &[(&str, &str)], breadth: Breadth) -> Result<()
             parse(definition, value).map_err(AlterError::invalid_request)?;
         }
     }
+    // At the start it may be zero; set on a running broker it would lock everybody out.
+    refuse(
+        "max.connections must be at least 1 on a running broker",
+        &|name| {
+            without_listener(name).unwrap_or(name) == "max.connections"
+                && set.contains(&(name, "0"))
+        },
+    )?;
     if breadth == Breadth::AllBrokers {
         refuse(
             "Cannot update these configs at default cluster level, broker id must be specified",

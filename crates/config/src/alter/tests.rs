@@ -354,6 +354,11 @@ fn a_change_of_brokers_is_judged_by_its_outcome() {
     for (script, expected) in [
         ("SET listener.name.plaintext.max.connections=5", "ok"),
         (
+            "SET listener.name.plaintext.max.connections=0",
+            "42 max.connections must be at least 1",
+        ),
+        ("SET max.connections=0", "42 max.connections must be"),
+        (
             "SET listener.name.plaintext.num.network.threads=99",
             "42 Invalid value 99",
         ),

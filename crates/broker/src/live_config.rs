@@ -1,0 +1,105 @@
+//! The configuration that the broker runs with: what it was started with, and over it what has been
+//! set while it runs, for all brokers and for this one (KIP-226).
+//!
+//! ```text
+//!   change of a broker's values ──> reconfigure ──> live_config      read where it is needed
+//!                                               ├─> limits of connections
+//!                                               └─> (hosting) settings of every log
+//! ```
+//!
+//! Keys that cannot change while a broker runs are refused by the controller, so reading any key
+//! from the live configuration is right; what is read at the start only says so itself.
+
+use crate::Broker;
+use crate::broker::ConfigLayers;
+use crate::net::{Limits, ListenerLimit};
+use crate::start_error::StartError;
+use config::ServerConfig;
+use metadata::MetadataImage;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Broker {
+    /// The configuration in force.
+    pub(crate) fn live_config(&self) -> Arc<ServerConfig> {
+        self.live_config.read().clone()
+    }
+
+    /// Puts in force what the image says of brokers.
+    pub(crate) fn reconfigure(&self, image: &MetadataImage) {
+        let layers = ConfigLayers::of(&self.config, image);
+        let config = match ServerConfig::of_layers(&layers.layers()) {
+            Ok(config) => Arc::new(config),
+            Err(errors) => {
+                let reasons: Vec<_> = errors.iter().map(ToString::to_string).collect();
+                let reasons = reasons.join("; ");
+                tracing::warn!(
+                    reasons,
+                    "what is set for the broker cannot be; nothing changes"
+                );
+                return;
+            }
+        };
+        match connection_limits(&config) {
+            Ok(limits) => {
+                self.client_limits.set(limits.clone());
+                self.controller_limits.set(limits);
+            }
+            Err(error) => tracing::warn!(%error, "the limits of connections stay as they are"),
+        }
+        *self.live_config.write() = config;
+    }
+}
+
+/// The limits as configured; a name among the overrides stands for all of its addresses.
+///
+/// # Errors
+/// The name without an address.
+pub(crate) fn connection_limits(config: &ServerConfig) -> Result<Limits, StartError> {
+    let network = &config.network;
+    let count = |limit: i32| usize::try_from(limit.max(0)).unwrap_or(usize::MAX);
+    // Kafka's largest number is no limit.
+    let rate = |limit: i32| match limit {
+        i32::MAX => u32::MAX,
+        limit => limit.max(0).unsigned_abs(),
+    };
+    let mut per_ip_overrides = BTreeMap::new();
+    for (host, max) in &network.max_connections_per_ip_overrides {
+        per_ip_overrides.extend(addresses(host)?.into_iter().map(|ip| (ip, count(*max))));
+    }
+    let listeners = network.listener_limits.iter().map(|(listener, own)| {
+        let connections = own.max_connections.map_or(usize::MAX, count);
+        let per_second = own.max_connection_creation_rate.map_or(u32::MAX, rate);
+        let limit = ListenerLimit {
+            connections,
+            per_second,
+        };
+        (listener.as_str().to_owned(), limit)
+    });
+    let window = config.replication.client_quota_window;
+    let window_seconds =
+        (window.num - 1).max(1).unsigned_abs() * window.size_seconds.unsigned_abs();
+    Ok(Limits {
+        total: ListenerLimit {
+            connections: count(network.max_connections),
+            per_second: rate(network.max_connection_creation_rate),
+        },
+        listeners: listeners.collect(),
+        per_ip: count(network.max_connections_per_ip),
+        per_ip_overrides,
+        burst: Duration::from_secs(window_seconds.into()),
+    })
+}
+
+fn addresses(host: &str) -> Result<Vec<IpAddr>, StartError> {
+    let found = (host, 0)
+        .to_socket_addrs()
+        .map_err(|source| StartError::Host {
+            key: "max.connections.per.ip.overrides",
+            host: host.to_owned(),
+            source,
+        })?;
+    Ok(found.map(|one| one.ip().to_canonical()).collect())
+}
