@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: riverrun and Apache Kafka measured in the same run.
 //!
+//!     brokers/ ── `macro`: whole brokers under load, and the floor
 //!     micro/ ──── single functions, through JMH on Kafka's side
 //!        │
 //!     machine.rs     where, from which commit and by which command
@@ -8,6 +9,7 @@
 //!
 //! Results with all of that are kept in `benches/results/`.
 
+mod brokers;
 mod chart;
 mod machine;
 mod micro;
@@ -15,12 +17,16 @@ mod statistics;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask bench micro [OPTION...]; `--help` names the options";
+const USAGE: &str = "\
+usage: cargo xtask bench macro|micro [OPTION...]   compares; `--help` names the options
+       cargo xtask bench load|floor [OPTION...]    the load generator or the floor by itself";
 
 /// Runs the benchmark that the first argument names.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     match arguments.split_first() {
+        Some((name, rest)) if name == "macro" => brokers::run(rest),
         Some((name, rest)) if name == "micro" => micro::run(rest),
+        Some((name, _)) if name == "load" || name == "floor" => brokers::run_alone(arguments),
         _ => bail!("{USAGE}"),
     }
 }

@@ -26,7 +26,7 @@ mod python;
 mod report;
 mod run;
 mod serve;
-mod server;
+pub(crate) mod server;
 mod suite;
 
 use std::path::{Path, PathBuf};

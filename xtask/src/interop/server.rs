@@ -334,7 +334,7 @@ fn answers_metadata(port: u16) -> Result<bool> {
 
 /// A free port below the range from which the kernel takes the source ports of connections: a
 /// client that keeps reconnecting to a stopped server must not be given the server's own port.
-fn free_port(other_than: u16) -> Result<u16> {
+pub(crate) fn free_port(other_than: u16) -> Result<u16> {
     const FIRST: u32 = 20_000;
     const COUNT: u32 = 12_000;
     let start = std::process::id().wrapping_mul(31) % COUNT;

@@ -2,14 +2,16 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use model::{ErrorCode, Message, Reader};
 use wire::messages::create_topics_request::CreatableTopic;
+use wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use wire::messages::{
     CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest, DeleteTopicsResponse,
-    ProduceResponse,
+    FetchRequest, FetchResponse, ProduceResponse,
 };
 use wire::{ApiKey, RequestHeader, ResponseHeader, begin_frame, finish_frame};
 
@@ -21,6 +23,7 @@ const CREATE_TOPICS_VERSION: i16 = 7;
 const DELETE_TOPICS_VERSION: i16 = 5;
 const CORRELATION_ID: i32 = 1;
 const LIMIT: Duration = Duration::from_secs(60);
+const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A connection with at most one unanswered request.
 #[derive(Debug)]
@@ -62,6 +65,38 @@ impl Client {
             ErrorCode::None => Ok(true),
             ErrorCode::TopicAlreadyExists => Ok(false),
             error => bail!("topic `{name}` cannot be made: {error}"),
+        }
+    }
+
+    /// Waits until every partition of a new topic is served: a server may answer before that.
+    pub(super) fn wait_for_leaders(&mut self, name: &str, partitions: i32) -> Result<()> {
+        let partitions = (0..partitions).map(|partition| FetchPartition {
+            partition,
+            ..FetchPartition::default()
+        });
+        let topic = FetchTopic {
+            topic: name,
+            partitions: partitions.collect(),
+            ..FetchTopic::default()
+        };
+        let request = FetchRequest {
+            session_epoch: -1,
+            topics: vec![topic].into(),
+            ..FetchRequest::default()
+        };
+        let frame = frame(ApiKey::Fetch, FETCH_VERSION, &request);
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let body = self.call(ApiKey::Fetch, FETCH_VERSION, &frame)?;
+            let response = FetchResponse::from_bytes(body, FETCH_VERSION)?;
+            let topic = response.responses.iter().next();
+            let partitions = topic.context("no topic answered")?.partitions;
+            let Some(refused) = partitions.iter().find(|one| one.error_code != 0) else {
+                return Ok(());
+            };
+            let error = ErrorCode::from_code(refused.error_code);
+            ensure!(Instant::now() < deadline, "topic `{name}`: {error}");
+            thread::sleep(RETRY_INTERVAL);
         }
     }
 

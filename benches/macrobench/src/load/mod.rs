@@ -65,6 +65,7 @@ pub(crate) fn run(kind: &str, mut flags: Flags) -> Result<()> {
     }
     let mut client = Client::connect(target.address)?;
     let is_new = client.create_topic(&target.topic, target.partitions)?;
+    client.wait_for_leaders(&target.topic, target.partitions)?;
     let result = match kind {
         "produce" => {
             let batching = batching(&mut flags)?;

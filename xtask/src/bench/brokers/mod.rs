@@ -1,0 +1,152 @@
+//! `cargo xtask bench macro`: whole brokers under the same load, and the floor below both.
+//!
+//!     scenario.rs ── what is measured, and the goals
+//!        │
+//!     round.rs ───── one server: started, warmed up, put under each load, ended
+//!        ├─ peer.rs      Apache Kafka, riverrun or the floor     cores.rs  on which core
+//!        └─ programs.rs  and `benches/macrobench`, which loads and is the floor
+//!        │
+//!     measured.rs ── estimates, ratios, verdicts ── report.rs  tables, JSON, charts
+//!
+//! In each round every server is started afresh in turn, so that what slows the machine down for a
+//! while falls on all of them, and each virtual machine compiles its code anew.
+
+mod cores;
+mod measured;
+mod options;
+mod peer;
+mod programs;
+mod report;
+mod round;
+mod scenario;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+
+use super::machine::Machine;
+use crate::interop::process::output_of;
+use crate::tidy::workspace_root;
+use cores::Cores;
+use measured::Measured;
+use options::Options;
+use peer::{JVM_FLAGS, Kind};
+use programs::Programs;
+use report::Report;
+use round::Bench;
+
+/// Runs the comparison.
+pub(super) fn run(arguments: &[String]) -> Result<()> {
+    let Some(options) = Options::parse(arguments)? else {
+        return Ok(());
+    };
+    let root = workspace_root()?;
+    let command = format!("cargo xtask bench macro {}", arguments.join(" "));
+    let mut machine = Machine::here(&root, command.trim())?;
+    let programs = Programs::prepare(&root, options.binary.as_deref())?;
+    let cores = if options.pin { Cores::choose()? } else { None };
+    let scratch = Scratch::new()?;
+    machine.facts.push(("file system", file_system(&scratch.0)));
+    machine.facts.push(("JVM flags", JVM_FLAGS.join(" ")));
+    let bench = Bench {
+        options: &options,
+        programs: &programs,
+        cores,
+    };
+    let measured = measure(&bench, &scratch.0)?;
+    let report = Report {
+        machine,
+        measured,
+        rounds: options.rounds,
+        method: method(&bench),
+    };
+    println!("\n{}\n{}", report.method, report.text());
+    let output = options.output.clone().unwrap_or_else(|| {
+        root.join(match options.is_whole() {
+            true => "benches/results",
+            false => "target/bench",
+        })
+    });
+    report.write(&output)?;
+    println!(
+        "written to {}",
+        output.join("macro*.{md,json,svg}").display()
+    );
+    Ok(())
+}
+
+/// Runs the load generator or the floor by itself.
+pub(super) fn run_alone(arguments: &[String]) -> Result<()> {
+    programs::run_macrobench(&workspace_root()?, arguments)
+}
+
+fn measure(bench: &Bench<'_>, scratch: &Path) -> Result<Measured> {
+    let mut measured = Measured::default();
+    for round in 1..=bench.options.rounds {
+        for &kind in &bench.options.peers {
+            let begin = Instant::now();
+            let dir = scratch.join(kind.name());
+            let results = bench.run(kind, &dir);
+            fs::remove_dir_all(&dir).with_context(|| format!("{} stays", dir.display()))?;
+            measured.push(kind, results?);
+            println!(
+                "round {round} of {}: {} took {:.0} s",
+                bench.options.rounds,
+                kind.title(),
+                begin.elapsed().as_secs_f64()
+            );
+        }
+    }
+    Ok(measured)
+}
+
+/// How the run is made, for the reader of its results.
+fn method(bench: &Bench<'_>) -> String {
+    let cores = match bench.cores {
+        Some(Cores { server, load }) => {
+            format!("Servers ran on core {server}, the load generator on core {load}.")
+        }
+        None => "Servers and the load generator shared the cores.".to_owned(),
+    };
+    format!(
+        "In each of {} rounds the servers were started in turn and put under the same load by the \
+         same program. {cores} Before the first window Apache Kafka had {} s of these loads to \
+         compile its code, the others {} s; before each window went 1 s of its own load. Windows \
+         lasted {} s or until they had produced enough. CPU time is that of all threads of the \
+         server's process, user and system, from `/proc/PID/stat`. A GB is 10^9 bytes of records \
+         before compression.",
+        bench.options.rounds,
+        bench.warm_up_seconds(Kind::Kafka),
+        bench.warm_up_seconds(Kind::Riverrun),
+        bench.options.seconds,
+    )
+}
+
+/// A folder for the servers' data that is removed at the end.
+#[derive(Debug)]
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self> {
+        let name = format!("riverrun-bench-{}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
+        Ok(Self(dir))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is reported where it is first tried.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The type of the file system that holds `dir`.
+fn file_system(dir: &Path) -> String {
+    let mut stat = std::process::Command::new("stat");
+    let text = output_of(stat.args(["-f", "-c", "%T"]).arg(dir));
+    text.map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
+}
