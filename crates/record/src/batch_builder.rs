@@ -3,7 +3,10 @@
 //! The size of a record is computed before it is written, without branches on its varints, so a
 //! batch that must stay under a limit never has to be taken back.
 
-use model::varint::{size_of_varint, size_of_varlong, write_varint, write_varlong};
+use model::varint::{
+    MAX_VARINT_BYTES, MAX_VARLONG_BYTES, size_of_varint, size_of_varlong, write_varint, zigzag_i32,
+    zigzag_i64,
+};
 
 use crate::attributes::{Attributes, TimestampType};
 use crate::batch::{
@@ -100,9 +103,14 @@ pub struct BatchBuilder {
 impl BatchBuilder {
     /// An empty batch.
     pub fn new(header: BatchHeader) -> Self {
+        Self::in_buffer(header, Vec::new())
+    }
+
+    /// An empty batch in a buffer that has served before; what it holds is dropped.
+    pub fn in_buffer(header: BatchHeader, buffer: Vec<u8>) -> Self {
         let mut builder = Self {
             header,
-            buffer: Vec::new(),
+            buffer,
             base_timestamp: None,
             max_timestamp: NO_TIMESTAMP,
             last_offset: 0,
@@ -156,6 +164,20 @@ impl BatchBuilder {
         self.buffer.len()
     }
 
+    /// The greatest size that this record can take in any batch, its length included.
+    pub fn record_size_max(
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: &[Header<'_>],
+    ) -> usize {
+        2 * MAX_VARINT_BYTES
+            + MAX_VARLONG_BYTES
+            + 1
+            + size_of_nullable(key)
+            + size_of_nullable(value)
+            + size_of_headers(headers)
+    }
+
     /// Size of the uncompressed batch if this record were appended to it.
     pub fn size_with_record(
         &self,
@@ -185,12 +207,33 @@ impl BatchBuilder {
     ) -> i64 {
         let offset = self.last_offset + 1;
         self.start_record(offset, timestamp, key, value, size_of_headers(headers));
-        write_varint(length(headers.len()), &mut self.buffer);
-        for header in headers {
-            write_nullable(Some(header.key), &mut self.buffer);
-            write_nullable(header.value, &mut self.buffer);
-        }
+        self.write_headers(headers);
         offset
+    }
+
+    /// Appends a record at the next offset, unless the uncompressed batch would exceed
+    /// `limit_bytes`. Whether the record was appended.
+    #[inline]
+    pub fn append_within(
+        &mut self,
+        limit_bytes: usize,
+        timestamp: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: &[Header<'_>],
+    ) -> bool {
+        let headers_bytes = size_of_headers(headers);
+        let front = self.front(
+            self.last_offset + 1,
+            timestamp,
+            size_of_nullable(key) + size_of_nullable(value) + headers_bytes,
+        );
+        if self.buffer.len() + front.size_bytes > limit_bytes {
+            return false;
+        }
+        self.write_front(&front, timestamp, key, value);
+        self.write_headers(headers);
+        true
     }
 
     /// Appends a record of another batch at an offset beyond those appended before.
@@ -218,27 +261,63 @@ impl BatchBuilder {
         value: Option<&[u8]>,
         headers_bytes: usize,
     ) {
+        let contents_bytes = size_of_nullable(key) + size_of_nullable(value) + headers_bytes;
+        let front = self.front(offset, timestamp, contents_bytes);
+        self.write_front(&front, timestamp, key, value);
+    }
+
+    /// What stands before the key of a record whose key, value and headers take `contents_bytes`.
+    #[inline]
+    fn front(&self, offset: i64, timestamp: i64, contents_bytes: usize) -> RecordFront {
         assert!(offset > self.last_offset, "offsets grow within a batch");
         let offset_delta = i32::try_from(offset - self.header.base_offset)
             .expect("the offsets of a batch span less than 2^31");
-        let base_timestamp = *self.base_timestamp.get_or_insert(timestamp);
-        let timestamp_delta = timestamp.wrapping_sub(base_timestamp);
-        let body_bytes = 1
-            + size_of_varlong(timestamp_delta)
-            + size_of_varint(offset_delta)
-            + size_of_nullable(key)
-            + size_of_nullable(value)
-            + headers_bytes;
-        self.buffer.reserve(size_of_varint(i32::MAX) + body_bytes);
-        write_varint(length(body_bytes), &mut self.buffer);
-        self.buffer.push(0);
-        write_varlong(timestamp_delta, &mut self.buffer);
-        write_varint(offset_delta, &mut self.buffer);
-        write_nullable(key, &mut self.buffer);
+        let timestamp_delta = timestamp.wrapping_sub(self.base_timestamp.unwrap_or(timestamp));
+        let body_bytes =
+            1 + size_of_varlong(timestamp_delta) + size_of_varint(offset_delta) + contents_bytes;
+        RecordFront {
+            offset,
+            offset_delta,
+            timestamp_delta,
+            body_bytes,
+            size_bytes: size_of_varint(length(body_bytes)) + body_bytes,
+        }
+    }
+
+    /// Writes a record up to its value. The integers go to the stack first: one extension of the
+    /// buffer for all of them costs less than a check of its capacity for each byte.
+    #[inline]
+    fn write_front(
+        &mut self,
+        front: &RecordFront,
+        timestamp: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+    ) {
+        self.buffer.reserve(front.size_bytes);
+        let mut integers = Integers::default();
+        integers.push(zigzag_i32(length(front.body_bytes)).into());
+        integers.push(0);
+        integers.push(zigzag_i64(front.timestamp_delta));
+        integers.push(zigzag_i32(front.offset_delta).into());
+        let key_length = key.map_or(-1, |key| length(key.len()));
+        integers.push(zigzag_i32(key_length).into());
+        self.buffer.extend_from_slice(integers.as_slice());
+        self.buffer.extend_from_slice(key.unwrap_or_default());
         write_nullable(value, &mut self.buffer);
+        self.base_timestamp.get_or_insert(timestamp);
         self.max_timestamp = self.max_timestamp.max(timestamp);
-        self.last_offset = offset;
+        self.last_offset = front.offset;
         self.record_count += 1;
+    }
+
+    #[inline]
+    fn write_headers(&mut self, headers: &[Header<'_>]) {
+        write_varint(length(headers.len()), &mut self.buffer);
+        for header in headers {
+            write_nullable(Some(header.key), &mut self.buffer);
+            write_nullable(header.value, &mut self.buffer);
+        }
     }
 
     /// Appends the batch to `output`, compressed. The builder stays as it is until `reset`.
@@ -260,6 +339,11 @@ impl BatchBuilder {
     /// The batch, uncompressed, in a buffer that the caller keeps.
     pub fn into_uncompressed(mut self) -> Vec<u8> {
         self.build_uncompressed();
+        self.buffer
+    }
+
+    /// The buffer, to be used again; its content is of no use.
+    pub fn into_buffer(self) -> Vec<u8> {
         self.buffer
     }
 
@@ -300,6 +384,42 @@ impl BatchBuilder {
     }
 }
 
+/// The integers of a record before its key, and what they make the record take.
+struct RecordFront {
+    offset: i64,
+    offset_delta: i32,
+    timestamp_delta: i64,
+    /// The record without its length.
+    body_bytes: usize,
+    /// The record with its length.
+    size_bytes: usize,
+}
+
+/// Varints in a row on the stack: three of 32 bits, one of 64, and the attributes.
+#[derive(Default)]
+struct Integers {
+    bytes: [u8; 3 * MAX_VARINT_BYTES + MAX_VARLONG_BYTES + 1],
+    size_bytes: usize,
+}
+
+impl Integers {
+    #[inline]
+    fn push(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.bytes[self.size_bytes] = value as u8 | 0x80;
+            self.size_bytes += 1;
+            value >>= 7;
+        }
+        self.bytes[self.size_bytes] = value as u8;
+        self.size_bytes += 1;
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.size_bytes]
+    }
+}
+
+#[inline]
 fn length(size_bytes: usize) -> i32 {
     i32::try_from(size_bytes).expect("a batch is smaller than 2 GiB")
 }

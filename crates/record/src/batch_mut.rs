@@ -8,10 +8,10 @@
 
 use crate::attributes::{Attributes, TimestampType};
 use crate::batch::{
-    ATTRIBUTES_OFFSET, BASE_OFFSET_OFFSET, BATCH_LENGTH_OFFSET, BatchError, CRC_OFFSET,
-    HEADER_SIZE_BYTES, LAST_OFFSET_DELTA_OFFSET, LOG_OVERHEAD_BYTES, MAX_TIMESTAMP_OFFSET,
-    PARTITION_LEADER_EPOCH_OFFSET, PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET, RecordBatch,
-    batch_size_bytes,
+    ATTRIBUTES_OFFSET, BASE_OFFSET_OFFSET, BASE_SEQUENCE_OFFSET, BATCH_LENGTH_OFFSET, BatchError,
+    CRC_OFFSET, HEADER_SIZE_BYTES, LAST_OFFSET_DELTA_OFFSET, LOG_OVERHEAD_BYTES,
+    MAX_TIMESTAMP_OFFSET, PARTITION_LEADER_EPOCH_OFFSET, PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET,
+    RecordBatch, batch_size_bytes,
 };
 use crate::crc::crc_with_new_head;
 
@@ -71,6 +71,20 @@ impl<'a> RecordBatchMut<'a> {
         self.change(|header| {
             header.set_field(ATTRIBUTES_OFFSET, attributes.0.to_be_bytes());
             header.set_field(MAX_TIMESTAMP_OFFSET, max_timestamp);
+        });
+    }
+
+    /// Sets who produces and the sequence number of the first record.
+    pub fn set_producer_state(
+        &mut self,
+        producer_id: i64,
+        producer_epoch: i16,
+        base_sequence: i32,
+    ) {
+        self.change(|header| {
+            header.set_field(PRODUCER_ID_OFFSET, producer_id.to_be_bytes());
+            header.set_field(PRODUCER_EPOCH_OFFSET, producer_epoch.to_be_bytes());
+            header.set_field(BASE_SEQUENCE_OFFSET, base_sequence.to_be_bytes());
         });
     }
 
