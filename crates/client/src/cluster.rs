@@ -16,7 +16,7 @@ mod versions;
 
 pub(crate) use backoff::{Backoff, Random};
 pub(crate) use brokers::{Brokers, BrokersOptions, CoordinatorKind, Lane};
-pub(crate) use connection::{Answer, Connection, Pending};
+pub(crate) use connection::{Answer, Connection, Pending, Sent};
 pub(crate) use deadline::Deadline;
 pub use metadata::{Broker, Partition, Topic};
 pub(crate) use metadata::{Leader, Metadata};

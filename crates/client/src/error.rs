@@ -74,6 +74,19 @@ pub enum Error {
         /// The broker's own words, where it sent some.
         message: Option<String>,
     },
+    /// The producer holds as much as it may, and the brokers did not take enough of it in time.
+    #[error(
+        "no {needed_bytes} bytes of `buffer.memory` = {memory_bytes} became free within {waited_ms} ms \
+         (`max.block.ms`): records come faster than the brokers take them"
+    )]
+    BufferFull {
+        /// What the record's batch needs.
+        needed_bytes: usize,
+        /// All there is.
+        memory_bytes: usize,
+        /// How long the call waited.
+        waited_ms: u64,
+    },
     /// The call itself cannot be carried out, whatever the broker says.
     #[error("{0}")]
     Invalid(String),
@@ -86,7 +99,10 @@ impl Error {
     /// Whether the same call may succeed later, without a change by the caller.
     pub fn is_retriable(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Disconnected { .. } => true,
+            Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::Disconnected { .. }
+            | Self::BufferFull { .. } => true,
             Self::Refused { code, .. } => code.is_retriable(),
             Self::Configuration { .. }
             | Self::Malformed { .. }

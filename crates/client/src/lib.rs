@@ -29,6 +29,7 @@ mod cluster;
 pub mod config;
 pub mod consumer;
 mod error;
+pub mod producer;
 
 pub use cluster::{Broker, Partition, Topic};
 pub use config::ClientConfig;

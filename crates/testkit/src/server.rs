@@ -55,7 +55,14 @@ impl TestServer {
             .enable_all()
             .build()
             .unwrap();
-        let server = runtime.block_on(Server::start(config))?;
+        let started = apart(|| runtime.block_on(Server::start(config)));
+        let server = match started {
+            Ok(server) => server,
+            Err(error) => {
+                apart(|| drop(runtime));
+                return Err(error);
+            }
+        };
         Ok(Self {
             addresses: server.addresses(),
             running: Some((runtime, server)),
@@ -104,8 +111,10 @@ impl TestServer {
     #[track_caller]
     pub fn stop(mut self) {
         let (runtime, server) = self.running.take().expect("it runs until it is stopped");
-        runtime.block_on(server.stop());
-        drop(runtime);
+        apart(|| {
+            runtime.block_on(server.stop());
+            drop(runtime);
+        });
         wait_until_unlocked(&self.directory);
         panics::assert_none(&self.thread_name);
     }
@@ -121,12 +130,20 @@ impl Drop for TestServer {
         let Some((runtime, server)) = self.running.take() else {
             return;
         };
-        drop(server);
-        drop(runtime);
+        apart(|| {
+            drop(server);
+            drop(runtime);
+        });
         if !std::thread::panicking() {
             wait_until_unlocked(&self.directory);
         }
     }
+}
+
+/// Does on a thread of its own what blocks: a test of an asynchronous client runs within a runtime.
+fn apart<T: Send>(block: impl FnOnce() -> T + Send) -> T {
+    let done = std::thread::scope(|scope| scope.spawn(block).join());
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The last threads of a server end just after it: only then may another one use its directory.

@@ -138,6 +138,15 @@ impl Answer {
     }
 }
 
+/// What came of [`Connection::try_send`].
+#[derive(Debug)]
+pub(crate) enum Sent {
+    /// The request is on its way.
+    Pending(Pending),
+    /// The queue has no room: the request is given back.
+    Full(Request),
+}
+
 /// An answer that is awaited. Dropping it discards the answer, not the request.
 #[derive(Debug)]
 pub(crate) struct Pending {
@@ -248,6 +257,27 @@ impl Connection {
             }),
             Some(Err(_)) => Err(self.end()),
             None => Err(deadline.error(api.to_string(), &**address)),
+        }
+    }
+
+    /// Sends `request` if the queue has room for it.
+    ///
+    /// # Errors
+    /// [`Error::Disconnected`] when the connection has ended.
+    pub(crate) fn try_send(&self, request: Request, deadline: Deadline) -> Result<Sent, Error> {
+        let (reply, receiver) = oneshot::channel();
+        let queued = Queued {
+            request,
+            deadline,
+            reply,
+        };
+        match self.queue.try_send(queued) {
+            Ok(()) => Ok(Sent::Pending(Pending {
+                address: self.shared.address.clone(),
+                reply: receiver,
+            })),
+            Err(mpsc::error::TrySendError::Full(queued)) => Ok(Sent::Full(queued.request)),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(self.end()),
         }
     }
 

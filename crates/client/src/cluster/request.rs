@@ -76,6 +76,21 @@ impl Request {
         self.fields.len() + self.slices_bytes
     }
 
+    /// A request outside of a connection.
+    #[cfg(test)]
+    pub(crate) fn for_tests(api: ApiKey, version: i16) -> Self {
+        Self::begin(api, version, "", Vec::new())
+    }
+
+    /// The whole body with its slices.
+    #[cfg(test)]
+    pub(crate) fn body_bytes(&self) -> Vec<u8> {
+        let mut parts = Vec::new();
+        let empty = Self::for_tests(self.api, self.version);
+        self.parts(empty.frame_bytes(), &mut parts, usize::MAX);
+        parts.iter().flat_map(|part| part.to_vec()).collect()
+    }
+
     /// Completes the frame.
     pub(super) fn finish(&mut self, correlation_id: i32) {
         finish_frame(&mut self.fields, 0, self.slices_bytes);

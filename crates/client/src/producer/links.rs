@@ -1,0 +1,194 @@
+//! The connections to the leaders, and what is on its way to them.
+//!
+//! A request is written at once when its broker is connected; otherwise it waits until the one
+//! attempt to connect ends. Answers of a broker come in the order of its requests, so only the
+//! oldest one of each is watched.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use model::{BrokerId, Uuid};
+use record::Compression;
+use tokio::task::JoinHandle;
+use wire::ApiKey;
+
+use super::request::{TOPIC_IDS_FROM, ZSTD_FROM, write_produce};
+use super::sender::{Request, RequestKey};
+use crate::Error;
+use crate::cluster::{Answer, Brokers, Connection, Deadline, Lane, Metadata, Pending, Sent};
+
+/// What happened to a request.
+#[derive(Debug)]
+pub(super) enum LinkEvent {
+    /// Its answer came, or with `acks=0` it has been written.
+    Answered(RequestKey, Answer),
+    /// It was not sent, or its answer did not come.
+    Lost(RequestKey, Error),
+    /// The broker is connected: what waits for it can be sent by [`Links::send`].
+    Connected(VecDeque<RequestKey>),
+}
+
+/// What every request of the producer says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LinkSettings {
+    pub(super) acks: i16,
+    pub(super) request_timeout_ms: u64,
+    pub(super) compression: Compression,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Links {
+    settings: LinkSettings,
+    brokers: Brokers,
+    links: BTreeMap<BrokerId, Link>,
+    /// What is to be told next.
+    events: VecDeque<LinkEvent>,
+}
+
+#[derive(Debug, Default)]
+struct Link {
+    connection: Option<Connection>,
+    connecting: Option<JoinHandle<Result<Connection, Error>>>,
+    /// What waits for the connection, in order.
+    queued: VecDeque<RequestKey>,
+    /// What waits for an answer, in order.
+    pending: VecDeque<(RequestKey, Pending)>,
+}
+
+impl Links {
+    pub(super) const fn new(brokers: Brokers, settings: LinkSettings) -> Self {
+        Self {
+            settings,
+            brokers,
+            links: BTreeMap::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Sends a request, at once or when its broker is connected.
+    pub(super) fn send(&mut self, key: RequestKey, request: &Request, metadata: &Metadata) {
+        let link = self.links.entry(request.node).or_default();
+        let Some(connection) = link
+            .connection
+            .take_if(|connection| !connection.is_closed())
+        else {
+            link.connection = None;
+            link.queued.push_back(key);
+            if link.connecting.is_none() {
+                link.connecting = Some(connect(&self.brokers, request.node, self.settings));
+            }
+            return;
+        };
+        match transmit(&connection, request, metadata, self.settings) {
+            Ok(pending) => link.pending.push_back((key, pending)),
+            Err(error) => self.events.push_back(LinkEvent::Lost(key, error)),
+        }
+        link.connection = Some(connection);
+    }
+
+    /// The next thing that happened.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<LinkEvent> {
+        if let Some(event) = self.events.pop_front() {
+            return Poll::Ready(event);
+        }
+        for link in self.links.values_mut() {
+            if let Some(connecting) = &mut link.connecting
+                && let Poll::Ready(connected) = Pin::new(connecting).poll(context)
+            {
+                link.connecting = None;
+                let queued = std::mem::take(&mut link.queued);
+                match connected.unwrap_or(Err(Error::Closed("producer"))) {
+                    Ok(connection) => {
+                        link.connection = Some(connection);
+                        return Poll::Ready(LinkEvent::Connected(queued));
+                    }
+                    Err(error) => {
+                        let lost = queued
+                            .iter()
+                            .map(|key| LinkEvent::Lost(*key, error.clone()));
+                        self.events.extend(lost);
+                    }
+                }
+                if let Some(event) = self.events.pop_front() {
+                    return Poll::Ready(event);
+                }
+            }
+            let answered = match link.pending.front_mut() {
+                Some((_, pending)) => Pin::new(pending).poll(context),
+                None => Poll::Pending,
+            };
+            if let Poll::Ready(answer) = answered
+                && let Some((key, _)) = link.pending.pop_front()
+            {
+                return Poll::Ready(match answer {
+                    Ok(answer) => LinkEvent::Answered(key, answer),
+                    Err(error) => LinkEvent::Lost(key, error),
+                });
+            }
+        }
+        Poll::Pending
+    }
+}
+
+fn connect(
+    brokers: &Brokers,
+    node: BrokerId,
+    settings: LinkSettings,
+) -> JoinHandle<Result<Connection, Error>> {
+    let brokers = brokers.clone();
+    tokio::spawn(async move {
+        let deadline = Deadline::after_ms(settings.request_timeout_ms, "request.timeout.ms");
+        brokers.connection(node, Lane::Main, deadline).await
+    })
+}
+
+/// Encodes a request around its batches and hands it to the connection.
+fn transmit(
+    connection: &Connection,
+    request: &Request,
+    metadata: &Metadata,
+    settings: LinkSettings,
+) -> Result<Pending, Error> {
+    let id_of = |topic: &str| metadata.topic(topic).map_or(Uuid::ZERO, |topic| topic.id);
+    let has_ids = request
+        .batches
+        .iter()
+        .all(|batch| !id_of(batch.outcome().topic()).is_zero());
+    let at_most = if has_ids {
+        TOPIC_IDS_FROM
+    } else {
+        TOPIC_IDS_FROM - 1
+    };
+    let version = connection.version_up_to(ApiKey::Produce, at_most)?;
+    if settings.compression == Compression::Zstd && version < ZSTD_FROM {
+        return Err(Error::Unsupported {
+            address: connection.address().to_string(),
+            api: "Produce",
+            detail: format!(
+                " in version {ZSTD_FROM}, which `compression.type` = `zstd` needs: it has {version}"
+            ),
+        });
+    }
+    let mut message = connection.request(ApiKey::Produce, version);
+    let timeout_ms = i32::try_from(settings.request_timeout_ms).unwrap_or(i32::MAX);
+    write_produce(
+        &mut message,
+        settings.acks,
+        timeout_ms,
+        &request.batches,
+        id_of,
+    );
+    if settings.acks == 0 {
+        message = message.without_answer();
+    }
+    match connection.try_send(message, connection.request_deadline())? {
+        Sent::Pending(pending) => Ok(pending),
+        Sent::Full(_) => Err(Error::Disconnected {
+            address: connection.address().to_string(),
+            reason: "its queue is full; lower `max.in.flight.requests.per.connection`".to_owned(),
+        }),
+    }
+}

@@ -1,0 +1,307 @@
+//! The producer's task: carries out what the sender decides, and tells it what came of it.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use model::{ErrorCode, Uuid};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use wire::messages::{InitProducerIdRequest, InitProducerIdResponse, ProduceResponse};
+
+use super::Shared;
+use super::links::{LinkEvent, LinkSettings, Links};
+use super::request::read_answers;
+use super::sender::{Action, Identity, RequestKey, Sender};
+use crate::Error;
+use crate::cluster::{Answer, Broker, Brokers, Deadline, Metadata};
+use crate::config::Endpoint;
+
+/// How long the timer of a producer sleeps that waits for nothing.
+const FAR_MS: u64 = 3_600_000;
+/// What an idempotent producer without transactions says of their timeout.
+const NO_TRANSACTION_TIMEOUT_MS: i32 = i32::MAX;
+
+/// Runs until the producer is closed and everything is delivered, or given up.
+pub(super) async fn run(shared: Arc<Shared>, seed: u64) {
+    let settings = LinkSettings {
+        acks: shared.config.acks_number(),
+        request_timeout_ms: shared.config.client.request_timeout_ms,
+        compression: shared.config.codec().compression,
+    };
+    let mut task = SenderTask {
+        sender: Sender::new(shared.config.sender_settings(), seed),
+        links: Links::new(shared.brokers.clone(), settings),
+        known_partitions: 0,
+        identity: None,
+        refresh: None,
+        guard: Guard(shared),
+    };
+    let mut changes = task.shared().brokers.subscribe();
+    let mut timer = pin!(tokio::time::sleep_until(Instant::now()));
+    while let Some(deadline) = task.step() {
+        if timer.deadline() != deadline {
+            timer.as_mut().reset(deadline);
+        }
+        let shared = Arc::clone(&task.guard.0);
+        tokio::select! {
+            biased;
+            event = poll_fn(|context| task.poll(context)) => task.handle(event),
+            () = shared.wake.notified() => {}
+            _ = changes.changed() => task.learn(),
+            () = &mut timer => {}
+        }
+        task.handle_all();
+    }
+}
+
+/// Fails what is left when the task ends, however it ends.
+struct Guard(Arc<Shared>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let mut accumulator = self.0.accumulator.lock();
+        accumulator.close();
+        drop(accumulator.take_out(|_| true));
+        self.0.oldest_generation.send_replace(u64::MAX);
+    }
+}
+
+/// What wakes the task, beside time and the producer.
+#[derive(Debug)]
+enum Event {
+    Link(LinkEvent),
+    ProducerId(Result<Identity, Error>),
+    Metadata(Result<Arc<Metadata>, Error>),
+}
+
+struct SenderTask {
+    sender: Sender,
+    links: Links,
+    /// How many partitions the sender has been told the leaders of.
+    known_partitions: usize,
+    identity: Option<JoinHandle<Result<Identity, Error>>>,
+    refresh: Option<JoinHandle<Result<Arc<Metadata>, Error>>>,
+    guard: Guard,
+}
+
+impl SenderTask {
+    fn shared(&self) -> &Shared {
+        &self.guard.0
+    }
+
+    /// Sends what can be sent, and says until when nothing more is to be done; `None` for ever.
+    fn step(&mut self) -> Option<Instant> {
+        let shared = Arc::clone(&self.guard.0);
+        loop {
+            let now = Instant::now().into_std();
+            let deadline = {
+                let mut accumulator = shared.accumulator.lock();
+                if *shared.is_aborted.borrow() {
+                    self.sender
+                        .abort(&mut accumulator, &Error::Closed("producer"));
+                    return None;
+                }
+                if accumulator.partition_keys_end() != self.known_partitions {
+                    drop(accumulator);
+                    self.learn();
+                    continue;
+                }
+                self.sender.collect(&mut accumulator, now);
+                let oldest = accumulator.oldest_generation();
+                shared
+                    .oldest_generation
+                    .send_if_modified(|known| std::mem::replace(known, oldest) != oldest);
+                if accumulator.is_closed() && !accumulator.has_unfinished() {
+                    return None;
+                }
+                accumulator.next_deadline()
+            };
+            while let Some(action) = self.sender.poll(now) {
+                self.act(action);
+            }
+            let deadlines = [deadline, self.sender.next_deadline()];
+            let deadline = deadlines.into_iter().flatten().min();
+            let far = || Instant::now() + std::time::Duration::from_millis(FAR_MS);
+            return Some(deadline.map_or_else(far, Instant::from_std));
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Produce(key) => self.send(key),
+            Action::InitProducerId => {
+                let brokers = self.shared().brokers.clone();
+                self.identity = Some(tokio::spawn(
+                    async move { init_producer_id(&brokers).await },
+                ));
+            }
+            Action::RefreshMetadata => {
+                let brokers = self.shared().brokers.clone();
+                for topic in self.shared().accumulator.lock().topics() {
+                    brokers.want(topic);
+                }
+                self.refresh = Some(tokio::spawn(async move {
+                    let timeout_ms = brokers.config().request_timeout_ms;
+                    let deadline = Deadline::after_ms(timeout_ms, "request.timeout.ms");
+                    brokers.refreshed(deadline).await
+                }));
+            }
+        }
+    }
+
+    fn send(&mut self, key: RequestKey) {
+        let metadata = self.shared().brokers.metadata();
+        self.links.send(key, self.sender.request(key), &metadata);
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Event> {
+        if let Poll::Ready(event) = self.links.poll(context) {
+            return Poll::Ready(Event::Link(event));
+        }
+        if let Poll::Ready(result) = poll_join(&mut self.identity, context) {
+            return Poll::Ready(Event::ProducerId(result));
+        }
+        poll_join(&mut self.refresh, context).map(Event::Metadata)
+    }
+
+    /// Handles what else has happened by now: one pass over the accumulator serves all of it.
+    fn handle_all(&mut self) {
+        let waker = std::task::Waker::noop();
+        let mut context = Context::from_waker(waker);
+        while let Poll::Ready(event) = self.poll(&mut context) {
+            self.handle(event);
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        let now = Instant::now().into_std();
+        match event {
+            Event::Link(LinkEvent::Answered(key, answer)) => self.handle_answer(key, &answer),
+            Event::Link(LinkEvent::Lost(key, error)) => {
+                tracing::debug!(%error, "a produce request is lost");
+                self.sender.handle_lost(key, &error, now);
+            }
+            Event::Link(LinkEvent::Connected(keys)) => {
+                for key in keys {
+                    self.send(key);
+                }
+            }
+            Event::ProducerId(identity) => {
+                let shared = Arc::clone(&self.guard.0);
+                let mut accumulator = shared.accumulator.lock();
+                self.sender
+                    .handle_producer_id(identity, &mut accumulator, now);
+            }
+            Event::Metadata(Ok(_)) => {
+                self.learn();
+                self.sender.handle_metadata(now);
+            }
+            Event::Metadata(Err(error)) => {
+                tracing::debug!(%error, "no metadata");
+                self.sender.handle_no_metadata(now);
+            }
+        }
+    }
+
+    fn handle_answer(&mut self, key: RequestKey, answer: &Answer) {
+        let now = Instant::now().into_std();
+        if self.shared().config.acks_number() == 0 {
+            self.sender.handle_sent(key, now);
+            return;
+        }
+        let response: ProduceResponse<'_> = match answer.read() {
+            Ok(response) => response,
+            Err(error) => {
+                self.sender.handle_lost(key, &error, now);
+                return;
+            }
+        };
+        let metadata = self.shared().brokers.metadata();
+        let id_of = |topic: &str| metadata.topic(topic).map_or(Uuid::ZERO, |topic| topic.id);
+        let batches = &self.sender.request(key).batches;
+        let answers = read_answers(&response, answer.version(), batches, id_of);
+        for (batch, answer) in batches.iter().zip(&answers) {
+            let Some(leader) = answer.as_ref().and_then(|answer| answer.leader) else {
+                continue;
+            };
+            let endpoint = response
+                .node_endpoints
+                .iter()
+                .find(|node| node.node_id == leader.id);
+            let broker = endpoint.and_then(|node| {
+                let port = u16::try_from(node.port).ok()?;
+                Some(Broker {
+                    id: node.node_id,
+                    endpoint: Endpoint::new(node.host, port),
+                    rack: node.rack.map(Arc::from),
+                })
+            });
+            let (topic, index) = batch.outcome().name();
+            self.shared()
+                .brokers
+                .update_leader(topic, index, leader, broker);
+        }
+        self.sender.handle_answers(key, answers, now);
+    }
+
+    /// Tells accumulator and sender what the metadata says.
+    fn learn(&mut self) {
+        let shared = Arc::clone(&self.guard.0);
+        let metadata = shared.brokers.metadata();
+        let now = Instant::now().into_std();
+        let mut accumulator = shared.accumulator.lock();
+        let topics: Vec<Arc<str>> = accumulator.topics().cloned().collect();
+        for topic in topics {
+            if let Some(partition_count) = metadata.partition_count(&topic) {
+                accumulator.set_partition_count(&topic, partition_count);
+            }
+        }
+        self.known_partitions = accumulator.partition_keys_end();
+        let leader_of = |topic: &str, index: i32| metadata.leader(topic, index);
+        self.sender.handle_leaders(&accumulator, leader_of, now);
+    }
+}
+
+fn poll_join<T>(
+    handle: &mut Option<JoinHandle<Result<T, Error>>>,
+    context: &mut Context<'_>,
+) -> Poll<Result<T, Error>> {
+    let Some(running) = handle else {
+        return Poll::Pending;
+    };
+    let ended = Pin::new(running).poll(context);
+    if ended.is_ready() {
+        *handle = None;
+    }
+    ended.map(|result| result.unwrap_or(Err(Error::Closed("producer"))))
+}
+
+/// Asks any broker for the id of an idempotent producer.
+async fn init_producer_id(brokers: &Brokers) -> Result<Identity, Error> {
+    let timeout_ms = brokers.config().request_timeout_ms;
+    let deadline = Deadline::after_ms(timeout_ms, "request.timeout.ms");
+    let connection = brokers.any_broker(deadline).await?;
+    let request = InitProducerIdRequest {
+        transactional_id: None,
+        transaction_timeout_ms: NO_TRANSACTION_TIMEOUT_MS,
+        ..InitProducerIdRequest::default()
+    };
+    let answer = connection.call(&request, deadline).await?;
+    let response: InitProducerIdResponse = answer.read()?;
+    match ErrorCode::from_code(response.error_code) {
+        ErrorCode::None => Ok(Identity {
+            id: response.producer_id,
+            epoch: response.producer_epoch,
+        }),
+        code => Err(Error::Refused {
+            subject: "the id of an idempotent producer".to_owned(),
+            code,
+            message: Some(format!(
+                "{} says so (`enable.idempotence`)",
+                answer.address()
+            )),
+        }),
+    }
+}
