@@ -16,6 +16,7 @@ use crate::net::{Limits, ListenerLimit};
 use crate::start_error::StartError;
 use config::ServerConfig;
 use metadata::MetadataImage;
+use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -79,17 +80,25 @@ pub(crate) fn connection_limits(config: &ServerConfig) -> Result<Limits, StartEr
         (listener.as_str().to_owned(), limit)
     });
     let window = config.replication.client_quota_window;
-    let window_seconds =
-        (window.num - 1).max(1).unsigned_abs() * window.size_seconds.unsigned_abs();
+    let window_seconds = i64::from((window.num - 1).max(1)) * i64::from(window.size_seconds.max(1));
     Ok(Limits {
         total: ListenerLimit {
-            connections: count(network.max_connections),
+            connections: count(network.max_connections).min(descriptors_for_connections()),
             per_second: rate(network.max_connection_creation_rate),
         },
         listeners: listeners.collect(),
         per_ip: count(network.max_connections_per_ip),
         per_ip_overrides,
-        burst: Duration::from_secs(window_seconds.into()),
+        burst: Duration::from_secs(window_seconds.unsigned_abs()),
+    })
+}
+
+/// Half of the files that the process may have open: a client that opens connections without end
+/// must leave the logs theirs.
+fn descriptors_for_connections() -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    limit.map_or(usize::MAX, |files| {
+        usize::try_from(files / 2).unwrap_or(usize::MAX)
     })
 }
 

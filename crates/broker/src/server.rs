@@ -145,6 +145,15 @@ fn check_supported(config: &ServerConfig) -> Result<(), StartError> {
             "`controller.quorum.voters` may name this node only: there is one controller",
         );
     }
+    if let Some(class) = &config.security.authorizer_class_name {
+        return Err(StartError::Unsupported(format!(
+            "`authorizer.class.name` asks for {class}; this version allows every client \
+             everything: leave the key out to run like that"
+        )));
+    }
+    if config.typed.boolean("remote.log.storage.system.enable") {
+        return refuse("leave `remote.log.storage.system.enable` out: there is no tiered storage");
+    }
     let secured = config
         .listeners
         .bound

@@ -11,8 +11,8 @@ use storage::{FileError, StorageError};
 pub enum StartError {
     /// A listener's address cannot be had.
     #[error(
-        "cannot listen on {address} (listener {listener}): {source}; stop what uses the port, or \
-         set `listeners` to another one"
+        "cannot listen on {address} (listener {listener}): {source}; {}",
+        bind_advice(source)
     )]
     Bind {
         /// The listener's name.
@@ -41,7 +41,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// Another process has a log directory.
-    #[error("{0}; stop that process, or set `log.dirs` to another directory")]
+    #[error("{}; {}", .0, lock_advice(.0))]
     Locked(#[from] LockError),
     /// A small file of a log directory cannot be read.
     #[error(transparent)]
@@ -71,4 +71,25 @@ pub enum StartError {
     /// The configuration asks for what does not work yet.
     #[error("{0}")]
     Unsupported(String),
+}
+
+fn bind_advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "stop what uses the port, or set `listeners` to another one",
+        io::ErrorKind::PermissionDenied => {
+            "set `listeners` to a port above 1023, or let the process bind the lower ones"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "no interface of this machine has the address: set `listeners` to one that has, or \
+             without a host for all of them"
+        }
+        _ => "set `listeners` to an address of this machine, or without a host for all of them",
+    }
+}
+
+fn lock_advice(error: &LockError) -> &'static str {
+    match error {
+        LockError::InUse { .. } => "stop that process, or set `log.dirs` to another directory",
+        LockError::Storage(_) => "set `log.dirs` to a directory that this user can write",
+    }
 }

@@ -4,11 +4,12 @@ use crate::arguments::ServerArguments;
 use crate::{complain, fail};
 use broker::Server;
 use broker::loggers::{Levels, Loggers, ROOT};
-use config::ServerConfig;
 use config::sources::{self, PropertiesText, Sources, StaticConfig};
+use config::{ServerConfig, ServerConfigError, ValueError};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::fmt::Display;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
@@ -102,10 +103,13 @@ fn configure(arguments: &ServerArguments) -> Result<ServerConfig, Vec<String>> {
         .as_ref()
         .map(|path| path.display().to_string());
     let text = match &arguments.properties {
-        Some(path) => Some(
-            std::fs::read_to_string(path)
-                .map_err(|error| vec![format!("cannot read `{}`: {error}", path.display())])?,
-        ),
+        Some(path) => Some(std::fs::read_to_string(path).map_err(|error| {
+            vec![format!(
+                "cannot read `{}`: {error}{}",
+                path.display(),
+                advice(path)
+            )]
+        })?),
         None => None,
     };
     let environment: Vec<(String, String)> = std::env::vars_os()
@@ -126,11 +130,36 @@ fn configure(arguments: &ServerArguments) -> Result<ServerConfig, Vec<String>> {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    let config = ServerConfig::read(&values).map_err(texts)?;
+    let config = ServerConfig::read(&values).map_err(|errors| {
+        let is_incomplete = errors.iter().any(is_missing);
+        let mut reasons = texts(errors);
+        if let (true, Some(name)) = (is_incomplete, &name) {
+            reasons.push(format!(
+                "`{name}` is not the file of a KRaft broker; one node of its own has \
+                 process.roles=broker,controller, node.id=1, \
+                 controller.listener.names=CONTROLLER and a CONTROLLER listener; or start without \
+                 a file, and give its other keys with --set"
+            ));
+        }
+        reasons
+    })?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
     Ok(config)
+}
+
+fn is_missing(error: &ServerConfigError) -> bool {
+    matches!(error, ServerConfigError::Value(ValueError::Missing { .. }))
+}
+
+/// What somebody may have meant by a file that cannot be read.
+fn advice(path: &Path) -> String {
+    let text = path.display().to_string();
+    match text.contains('=') {
+        true => format!("; to set a key, write `--set {text}`"),
+        false => String::new(),
+    }
 }
 
 fn texts<E: Display>(errors: Vec<E>) -> Vec<String> {

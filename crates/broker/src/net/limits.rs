@@ -42,6 +42,9 @@ impl Default for ListenerLimit {
     }
 }
 
+/// How long nothing more is said of connections that wait.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
+
 /// The limits, and what is open under them.
 #[derive(Debug)]
 pub(crate) struct ConnectionLimits {
@@ -61,6 +64,8 @@ struct State {
     all: Count,
     listeners: BTreeMap<String, Count>,
     ips: BTreeMap<IpAddr, usize>,
+    /// When it was last said that connections wait.
+    warned_at: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -92,6 +97,7 @@ impl ConnectionLimits {
             all: Count::default(),
             listeners: BTreeMap::new(),
             ips: BTreeMap::new(),
+            warned_at: None,
         };
         Self {
             shared: Arc::new(Shared {
@@ -153,6 +159,17 @@ impl State {
         let mut counts = [(&mut self.all, self.limits.total), (own, own_limit)];
         for (count, limit) in &counts {
             if count.open >= limit.connections {
+                let is_known = self.warned_at.is_some_and(|at| now < at + WARNING_INTERVAL);
+                if !is_known {
+                    self.warned_at = Some(now);
+                    tracing::warn!(
+                        listener,
+                        max = limit.connections,
+                        "there are as many connections as there may be, and the next ones wait; \
+                         raise `max.connections`, or the limit of open files (half of them are \
+                         for connections)"
+                    );
+                }
                 return Err(None);
             }
         }

@@ -137,3 +137,22 @@ fn a_client_that_leaves_in_the_middle_of_an_answer_is_forgotten() {
     }
     server.assert_serves();
 }
+
+#[test]
+fn clients_that_send_slowly_hold_nobody_back() {
+    let server = TestServer::start(&[]);
+    let mut slow: Vec<_> = (0..100).map(|_| server.connect()).collect();
+    let frame = slow[0].frame(9, &MetadataRequest::default());
+    let (last, first) = frame.split_last().unwrap();
+    for byte in first {
+        for client in &mut slow {
+            client.send_bytes(&[*byte]);
+        }
+    }
+    server.assert_serves();
+    for client in &mut slow {
+        client.send_bytes(&[*last]);
+        assert!(!client.receive_frame().is_empty());
+    }
+    server.assert_serves();
+}

@@ -1,7 +1,7 @@
 //! A disk that takes no more: producers are told, consumers go on, and nothing acknowledged is
 //! lost.
 
-use crate::process::Process;
+use crate::process::{Process, command_with_file_limit};
 use model::ErrorCode;
 use testkit::{Client, batch, wait_until};
 
@@ -93,4 +93,27 @@ fn offsets_of_groups_stop_with_the_disk() {
     let mut client = process.connect();
     client.wait_for_coordinator("group");
     assert_eq!(client.committed_offset("group", "topic", 0), 1);
+}
+
+#[test]
+fn a_server_does_not_start_on_a_full_disk() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("data");
+    let name = directory.display().to_string();
+    // The smallest files of a new directory are larger.
+    let mut command = command_with_file_limit(0);
+    let dirs = format!("log.dirs={name}");
+    let listeners = "listeners=PLAINTEXT://127.0.0.1:0";
+    command.args(["server", "--set", &dirs, "--set", listeners]);
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains(&name) && text.contains("File too large"),
+        "{text}"
+    );
+    // With space it does, in the same directory.
+    let process = Process::start(&directory, &[]);
+    process.connect().create_topic("topic", 1, &[]);
+    process.stop();
 }

@@ -11,5 +11,7 @@ mod disk;
 mod dump_log;
 mod loggers;
 mod memory;
+mod newcomer;
 mod process;
 mod signals;
+mod startup;

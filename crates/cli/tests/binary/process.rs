@@ -36,12 +36,13 @@ impl Process {
     /// Starts a server that can write no file beyond so many bytes: for it the disk is full there.
     #[track_caller]
     pub(crate) fn start_with_file_limit(directory: &Path, limit_bytes: u64) -> Self {
-        let mut shell = Command::new("sh");
-        let blocks = limit_bytes / 512;
-        // The signal that comes with the limit would end the process.
-        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
-        shell.args(["-c", &script, BINARY]);
-        Self::run(shell, directory, &[])
+        Self::run(command_with_file_limit(limit_bytes), directory, &[])
+    }
+
+    /// Starts a server that can have so many files and connections open.
+    #[track_caller]
+    pub(crate) fn start_with_descriptors(directory: &Path, count: usize) -> Self {
+        Self::run(limited(&format!("ulimit -n {count}")), directory, &[])
     }
 
     #[track_caller]
@@ -141,6 +142,20 @@ impl Process {
         let kibibytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
         kibibytes * 1024
     }
+}
+
+/// The binary, to be run by a shell that sets a limit first.
+fn limited(limit: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{limit}; exec \"$0\" \"$@\""), BINARY]);
+    shell
+}
+
+/// The binary, able to write so many bytes to a file.
+pub(crate) fn command_with_file_limit(limit_bytes: u64) -> Command {
+    let blocks = limit_bytes / 512;
+    // The signal that comes with the limit would end the process.
+    limited(&format!("trap '' XFSZ; ulimit -f {blocks}"))
 }
 
 impl Drop for Process {

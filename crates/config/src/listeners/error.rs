@@ -17,7 +17,7 @@ pub enum ListenerError {
     /// A listener has no protocol.
     #[error(
         "`{key}` has the listener `{name}`, for which listener.security.protocol.map has no \
-             security protocol"
+             security protocol; add one to it, such as `{name}:PLAINTEXT`"
     )]
     NoProtocol {
         /// The key.

@@ -13,11 +13,14 @@
 //! voters, by Apache Kafka too.
 //!
 //! Whatever is set in the environment or with `--set` takes the place of these. `listeners` that
-//! are set without one for the controller get one on a port of the system's choice.
+//! are set without one for the controller get one on a port of the system's choice, and a
+//! `listener.security.protocol.map` without it has it as PLAINTEXT.
 
 use std::collections::BTreeMap;
 
 use super::Origin;
+use crate::broker::BROKER;
+use crate::definition::ConfigDefinition;
 use crate::value::split_list;
 
 /// Values of the development setup that do not depend on others.
@@ -37,6 +40,8 @@ const CONTROLLER_LISTENER: &str = "CONTROLLER";
 const LISTENER_FOR_CLIENTS: &str = "PLAINTEXT://127.0.0.1:9092";
 const LISTENER_FOR_CONTROLLER: &str = "CONTROLLER://127.0.0.1:9093";
 const LISTENER_FOR_CONTROLLER_ANYWHERE: &str = "CONTROLLER://127.0.0.1:0";
+
+const PROTOCOL_FOR_CONTROLLER: &str = "CONTROLLER:PLAINTEXT";
 
 type Given = BTreeMap<String, (String, Origin)>;
 
@@ -89,6 +94,7 @@ fn complete_listeners(given: &mut Given, is_broker: bool, is_controller: bool) {
             if let Some((value, _)) = given.get_mut("listeners") {
                 *value = listeners.join(",");
             }
+            complete_protocols(given);
         }
         return;
     }
@@ -100,6 +106,28 @@ fn complete_listeners(given: &mut Given, is_broker: bool, is_controller: bool) {
         listeners.push(LISTENER_FOR_CONTROLLER);
     }
     default(given, "listeners", &listeners.join(","));
+}
+
+/// The listener that nobody asked for has a protocol, whatever is said of the others.
+fn complete_protocols(given: &mut Given) {
+    let key = "listener.security.protocol.map";
+    let default = BROKER
+        .definition(key)
+        .and_then(ConfigDefinition::default_text);
+    let map = given.get(key).map(|(value, _)| value.as_str()).or(default);
+    let mut map = split_list(map.unwrap_or_default());
+    let has_controller = map.iter().any(|entry| {
+        entry
+            .split_once(':')
+            .is_some_and(|(name, _)| name.trim().eq_ignore_ascii_case(CONTROLLER_LISTENER))
+    });
+    if !has_controller {
+        map.push(PROTOCOL_FOR_CONTROLLER.to_owned());
+        let entry = given
+            .entry(key.to_owned())
+            .or_insert_with(|| (String::new(), Origin::Development));
+        entry.0 = map.join(",");
+    }
 }
 
 fn is_of_controller(listener: &str) -> bool {

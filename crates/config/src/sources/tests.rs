@@ -194,6 +194,17 @@ fn the_development_setup_follows_what_is_set() {
     assert_eq!(config.node_id, 7);
     assert!(config.controller.quorum.voters.is_empty());
 
+    let config = develop(&[
+        ("listeners", "IN://127.0.0.1:1,OUT://127.0.0.1:2"),
+        (
+            "listener.security.protocol.map",
+            "IN:PLAINTEXT,OUT:PLAINTEXT",
+        ),
+        ("inter.broker.listener.name", "IN"),
+    ])
+    .expect("the controller's listener is added, with its protocol");
+    assert_eq!(config.listeners.bound.len(), 3);
+
     let config = develop(&[("broker.id", "5")]).expect("the older name is as good");
     assert_eq!(config.node_id, 5);
 

@@ -1,0 +1,98 @@
+//! Starts that are cut short, by a kill at any moment or by want of files.
+
+use crate::process::{BINARY, Process};
+use model::ErrorCode;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+use testkit::{batch, wait_until};
+
+/// Moments of a start at which it is killed.
+const MOMENTS: u32 = 24;
+
+fn spawn(directory: &Path) -> Child {
+    let dirs = format!("log.dirs={}", directory.display());
+    let mut command = Command::new(BINARY);
+    command.args(["server", "--set", &dirs]);
+    command.args(["--set", "listeners=PLAINTEXT://127.0.0.1:0"]);
+    command.args(["--set", "offsets.topic.num.partitions=1"]);
+    command.stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Kills starts in `directory` at moments spread over the time that one takes.
+fn kill_starts(directory: impl Fn(u32) -> std::path::PathBuf) {
+    let scratch = tempfile::tempdir().unwrap();
+    let start = Instant::now();
+    Process::start(scratch.path(), &[]).kill();
+    let whole = start.elapsed();
+    for moment in 0..MOMENTS {
+        let mut child = spawn(&directory(moment));
+        // The moment is the point: whatever the start has come to by then is what is tested.
+        std::thread::sleep(whole * moment / MOMENTS);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_start_that_is_killed_loses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start(directory.path(), &[]);
+    let mut client = process.connect();
+    client.create_topic("topic", 3, &[]);
+    for index in 0..3 {
+        client
+            .produce("topic", index, &batch(&["one", "two"]))
+            .assert_accepted();
+    }
+    let cluster = client.cluster_id();
+    // Once after an orderly stop, and from then on after a kill.
+    process.stop();
+    kill_starts(|_| directory.path().to_owned());
+    let process = Process::start(directory.path(), &[]);
+    let mut client = process.connect();
+    assert_eq!(client.cluster_id(), cluster);
+    for index in 0..3 {
+        assert_eq!(client.fetch("topic", index, 0).values(), ["one", "two"]);
+        client
+            .produce("topic", index, &batch(&["three"]))
+            .assert_accepted();
+    }
+    process.stop();
+}
+
+#[test]
+fn a_first_start_that_is_killed_can_be_repeated() {
+    let root = tempfile::tempdir().unwrap();
+    kill_starts(|moment| root.path().join(moment.to_string()));
+    for moment in 0..MOMENTS {
+        let process = Process::start(&root.path().join(moment.to_string()), &[]);
+        process.connect().create_topic("topic", 1, &[]);
+        process.kill();
+    }
+}
+
+#[test]
+fn connections_leave_the_logs_their_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start_with_descriptors(directory.path(), 100);
+    let mut client = process.connect();
+    client.create_topic("topic", 1, &[]);
+    let crowd: Vec<_> = (0..100).map(|_| process.connect()).collect();
+    wait_until("it is said that connections wait", || {
+        process.log().contains("raise `max.connections`")
+    });
+    // Those who are in are served, with files that are opened only now.
+    client.create_topic("other", 5, &[]);
+    for index in 0..5 {
+        client
+            .produce("other", index, &batch(&["value"]))
+            .assert_accepted();
+    }
+    assert_eq!(client.topic_error("other"), ErrorCode::None);
+    drop(crowd);
+    let mut late = process.connect();
+    assert_eq!(late.fetch("other", 4, 0).values(), ["value"]);
+    assert!(!process.log().contains("ERROR"), "{}", process.log());
+    process.stop();
+}
