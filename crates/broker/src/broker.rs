@@ -13,6 +13,7 @@ use parking_lot::{Mutex, RwLock};
 use replication::{AppendError, FetchSessionCache, Partition};
 use std::fmt::Display;
 use std::sync::Arc;
+use storage::StorageError;
 use tokio::sync::watch;
 
 /// A running broker and controller.
@@ -123,6 +124,20 @@ impl Broker {
                 partition.with_log(storage::Log::fail);
                 partition.notify();
             }
+        }
+    }
+
+    /// Acts on a file of a log directory that could not be written. The directory fails, unless
+    /// there were only too many files open.
+    pub(crate) fn report_directory_error(&self, name: &str, error: &StorageError) {
+        if error.is_out_of_files() {
+            tracing::error!(
+                directory = name,
+                %error,
+                "raise the limit of open files (`ulimit -n`) and restart"
+            );
+        } else {
+            self.fail_directory(name, error);
         }
     }
 

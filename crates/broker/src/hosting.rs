@@ -354,7 +354,7 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
             after.leader_epoch,
             directory,
         ) {
-            broker.fail_directory(directory.name(), &error);
+            broker.report_directory_error(directory.name(), &error);
             continue;
         }
         if directory.id() != directory_id {

@@ -167,7 +167,7 @@ fn checkpoint(broker: &Broker, name: &str, offset: impl Fn(&Partition) -> Option
             .filter_map(|one| Some((one.topic_partition().clone(), offset(one)?)))
             .collect();
         if let Err(error) = write_checkpoint(&RealDisk, &directory.path().join(name), &offsets) {
-            broker.fail_directory(directory.name(), &error);
+            broker.report_directory_error(directory.name(), &error);
         }
     }
 }

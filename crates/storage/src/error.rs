@@ -7,6 +7,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use thiserror::Error;
 
 /// A call of the disk failed. The text holds the operating system's answer, since nothing else
@@ -35,6 +36,13 @@ impl<T> Context<T> for io::Result<T> {
 }
 
 impl StorageError {
+    /// Whether the process, or the system, has as many files open as it may: the disk is well, and
+    /// nothing was written.
+    pub fn is_out_of_files(&self) -> bool {
+        let number = self.source.raw_os_error().map(Errno::from_raw_os_error);
+        matches!(number, Some(Errno::MFILE | Errno::NFILE))
+    }
+
     pub(crate) fn new(operation: &'static str, file: &Path, source: io::Error) -> Self {
         Self {
             operation,

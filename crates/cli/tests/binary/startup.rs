@@ -96,3 +96,29 @@ fn connections_leave_the_logs_their_files() {
     assert!(!process.log().contains("ERROR"), "{}", process.log());
     process.stop();
 }
+
+#[test]
+fn more_partitions_than_files_leave_the_others_as_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start_with_descriptors(directory.path(), 100);
+    let mut client = process.connect();
+    client.create_topic("topic", 1, &[]);
+    client
+        .produce("topic", 0, &batch(&["before"]))
+        .assert_accepted();
+    client.create_topic("too-many", 300, &[]);
+    wait_until("the limit is named", || process.log().contains("ulimit -n"));
+    client
+        .produce("topic", 0, &batch(&["after"]))
+        .assert_accepted();
+    assert_eq!(client.fetch("topic", 0, 0).values(), ["before", "after"]);
+    drop(client);
+    process.kill();
+    let process = Process::start(directory.path(), &[]);
+    let mut client = process.connect();
+    client
+        .produce("too-many", 299, &batch(&["value"]))
+        .assert_accepted();
+    assert_eq!(client.fetch("topic", 0, 0).values(), ["before", "after"]);
+    process.stop();
+}
