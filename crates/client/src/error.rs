@@ -65,7 +65,7 @@ pub enum Error {
         detail: String,
     },
     /// The broker refused, with an error of the protocol.
-    #[error("{subject}: {code:?}{}", message.as_deref().map(|text| format!(": {text}")).unwrap_or_default())]
+    #[error("{subject}: {code}{}", message.as_deref().map(|text| format!(": {text}")).unwrap_or_default())]
     Refused {
         /// The topic, partition, group or broker that it is about.
         subject: String,

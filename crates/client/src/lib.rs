@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod admin;
 mod cluster;
 pub mod config;
 pub mod consumer;
@@ -34,3 +35,8 @@ pub mod producer;
 pub use cluster::{Broker, Partition, Topic};
 pub use config::ClientConfig;
 pub use error::Error;
+
+/// How this client calls itself to brokers, which count clients by it (KIP-511).
+const SOFTWARE_NAME: &str = "riverrun";
+/// Which one it is.
+const SOFTWARE_VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -317,6 +317,11 @@ impl Brokers {
         }
     }
 
+    /// The error at a deadline: what stands in the way of metadata, if anything does.
+    pub(crate) fn failure_at(&self, operation: &str, deadline: Deadline) -> Error {
+        self.shared.failure_at(operation, deadline)
+    }
+
     /// How long to wait before something is tried again after `failures` in a row.
     pub(crate) fn retry_delay_ms(&self, failures: u32) -> u64 {
         self.shared.retry_delay_ms(failures)

@@ -160,7 +160,7 @@ pub(crate) fn bounds_of(range: impl std::ops::RangeBounds<i128>) -> Option<(i128
 fn unknown(key: &str, value: &str, keys: &[&'static str]) -> Error {
     let nearest = keys.iter().min_by_key(|known| distance(key, known));
     let reason = match nearest {
-        Some(known) if distance(key, known) <= key.len().max(6) / 3 => {
+        Some(known) if distance(key, known) <= known.len() / 3 => {
             format!("there is no such setting; did you mean `{known}`?")
         }
         _ => "there is no such setting".to_owned(),

@@ -34,6 +34,8 @@ pub(super) struct Pool {
 #[derive(Debug, Default)]
 struct Slot {
     live: Mutex<Option<Connection>>,
+    /// Why the last attempt failed, for those whose deadline comes before another one ends.
+    last_error: Mutex<Option<Error>>,
     /// Held while a connection is made, so that it is made once.
     attempts: tokio::sync::Mutex<Attempts>,
 }
@@ -44,7 +46,6 @@ struct Attempts {
     failures: u32,
     /// Not before then.
     retry_at: Option<Instant>,
-    last_error: Option<Error>,
 }
 
 impl Pool {
@@ -108,11 +109,7 @@ impl Pool {
             .await
         {
             Some(connected) => connected,
-            None => {
-                let last_error = slot.attempts.try_lock().ok();
-                let last_error = last_error.and_then(|attempts| attempts.last_error.clone());
-                Err(last_error.unwrap_or_else(|| deadline.error("connect", address)))
-            }
+            None => Err(slot.error_at(deadline, address)),
         }
     }
 
@@ -138,6 +135,7 @@ impl Pool {
         match Connection::open(endpoint, address, &settings).await {
             Ok(connection) => {
                 *attempts = Attempts::default();
+                *slot.last_error.lock() = None;
                 *slot.live.lock() = Some(connection.clone());
                 Ok(connection)
             }
@@ -148,7 +146,7 @@ impl Pool {
                 let random = self.random.lock().next();
                 let delay_ms = self.reconnect.delay_ms(attempts.failures, random);
                 attempts.retry_at = Some(Instant::now() + Duration::from_millis(delay_ms));
-                attempts.last_error = Some(error.clone());
+                *slot.last_error.lock() = Some(error.clone());
                 Err(error)
             }
         }
@@ -169,6 +167,21 @@ impl Slot {
             *live = None;
         }
         live.clone()
+    }
+
+    /// The error at a deadline: why the last attempt failed, if there was one.
+    fn error_at(&self, deadline: Deadline, address: String) -> Error {
+        match self.last_error.lock().clone() {
+            Some(Error::Unreachable {
+                address, reason, ..
+            }) => Error::Unreachable {
+                address,
+                waited_ms: deadline.waited_ms(),
+                reason,
+            },
+            Some(error) => error,
+            None => deadline.error("connect", address),
+        }
     }
 }
 

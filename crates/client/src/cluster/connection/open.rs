@@ -23,9 +23,6 @@ use tokio::sync::mpsc;
 use wire::ApiKey;
 use wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
 
-/// How this client calls itself; Apache Kafka counts clients by it.
-const SOFTWARE_NAME: &str = "riverrun";
-
 /// See [`Connection::open`].
 pub(super) async fn open(
     endpoint: &Endpoint,
@@ -171,8 +168,8 @@ async fn ask(
     let api = ApiKey::ApiVersions;
     let mut request = Request::begin(api, version, &settings.client_id, Vec::new());
     let message = ApiVersionsRequest {
-        client_software_name: SOFTWARE_NAME,
-        client_software_version: env!("CARGO_PKG_VERSION"),
+        client_software_name: crate::SOFTWARE_NAME,
+        client_software_version: crate::SOFTWARE_VERSION,
     };
     message.write(version, request.body());
     request.finish(correlation_id);
