@@ -271,7 +271,7 @@ impl Emitter<'_> {
         if self.flexible() {
             line(out, 3, "if v.flexible {");
             if self.tagged().next().is_none() {
-                line(out, 4, "r.tagged_fields(|_, _| Ok(()))?;");
+                line(out, 4, "r.skip_tagged_fields()?;");
             } else {
                 line(out, 4, "r.tagged_fields(|tag, r| {");
                 line(out, 5, "match tag {");

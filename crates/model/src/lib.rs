@@ -23,5 +23,5 @@ pub mod varint;
 pub use array::Array;
 pub use error_code::{ErrorCode, Retriability};
 pub use ids::{BrokerId, TopicPartition};
-pub use primitives::{DecodeError, Element, Message, Reader, Version, Writer};
+pub use primitives::{DecodeError, Element, Fields, Message, Reader, Version, Writer};
 pub use uuid::Uuid;

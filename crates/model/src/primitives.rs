@@ -332,6 +332,23 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The tagged fields at the end of a flexible struct that knows none.
+    #[inline]
+    pub fn skip_tagged_fields(&mut self) -> Result<(), DecodeError> {
+        *self = match self.bytes {
+            [0, rest @ ..] => Self::new(rest),
+            bytes => Self::new(bytes).past_tagged_fields()?,
+        };
+        Ok(())
+    }
+
+    /// By value, so that the frequent case keeps its reader in registers.
+    #[cold]
+    fn past_tagged_fields(mut self) -> Result<Self, DecodeError> {
+        self.tagged_fields(|_, _| Ok(()))?;
+        Ok(self)
+    }
+
     /// The tagged fields at the end of a flexible struct: calls `field` with each tag and a reader
     /// of its bytes. `field` leaves alone what it does not know.
     #[inline]
@@ -441,6 +458,37 @@ impl Writer {
     pub fn tagged(tag: u32, size: usize, out: &mut Vec<u8>) {
         varint::write_unsigned_varint(tag, out);
         varint::write_unsigned_varint(size as u32, out);
+    }
+}
+
+/// Puts fields of known sizes into an array, one after the other.
+///
+/// Where they are appended to a buffer together, it looks for room once and not for each; of the
+/// array itself nothing is left after compilation.
+#[derive(Debug)]
+pub struct Fields<'a> {
+    rest: &'a mut [u8],
+}
+
+impl<'a> Fields<'a> {
+    /// Begins at the front of `bytes`.
+    #[inline]
+    pub const fn of(bytes: &'a mut [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// Puts the next field.
+    ///
+    /// # Panics
+    /// When the array has no room for it.
+    #[inline]
+    pub const fn put<const N: usize>(self, field: [u8; N]) -> Self {
+        let (room, rest) = self
+            .rest
+            .split_first_chunk_mut()
+            .expect("the array is as long as its fields");
+        *room = field;
+        Self { rest }
     }
 }
 

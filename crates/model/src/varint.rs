@@ -156,12 +156,31 @@ const fn read_long(bytes: &[u8], max_length: usize) -> Result<(u64, usize), Vari
 
 /// Appends `value` as an unsigned varint.
 #[inline]
-pub fn write_unsigned_varint(mut value: u32, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
+pub fn write_unsigned_varint(value: u32, out: &mut Vec<u8>) {
+    if value < 0x80 {
+        out.push(value as u8);
+    } else {
+        let (bytes, size) = unsigned_varint_bytes(value);
+        // One append of a fixed size, cut to measure, is shorter than a branch for each byte.
+        out.extend_from_slice(&bytes);
+        out.truncate(out.len() - bytes.len() + size);
     }
-    out.push(value as u8);
+}
+
+/// `value` as an unsigned varint, followed by zeros, and its size.
+#[inline]
+pub const fn unsigned_varint_bytes(value: u32) -> ([u8; 8], usize) {
+    let size = size_of_unsigned_varint(value);
+    let value = value as u64;
+    // Seven bits to a byte, the lowest first.
+    let spread = value & 0x7f
+        | (value & 0x7f << 7) << 1
+        | (value & 0x7f << 14) << 2
+        | (value & 0x7f << 21) << 3
+        | (value & 0x0f << 28) << 4;
+    // Every byte but the last says that another follows.
+    let follows = 0x80_8080_8080 & ((1 << (8 * (size - 1))) - 1);
+    ((spread | follows).to_le_bytes(), size)
 }
 
 /// Appends `value` as an unsigned varint of 64 bits.
@@ -211,6 +230,12 @@ mod tests {
             size_by_loop(zigzag_i32(value) as u64)
         );
         assert_eq!(unzigzag_u32(zigzag_i32(value)), value);
+        let (head, size) = unsigned_varint_bytes(value as u32);
+        assert_eq!(
+            read_unsigned_varint(&head[..size]),
+            Ok((value as u32, size))
+        );
+        assert_eq!(head[size..], [0; 8][size..]);
         let mut bytes = Vec::new();
         write_varint(value, &mut bytes);
         assert_eq!(bytes.len(), size_of_varint(value));

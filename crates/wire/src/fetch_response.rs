@@ -6,8 +6,8 @@
 
 use crate::messages::fetch_response::{EpochEndOffset, LeaderIdAndEpoch};
 use crate::produce_response::write_node_endpoints;
-use model::varint::write_unsigned_varint;
-use model::{Element, ErrorCode, Message, Uuid, Version, Writer};
+use model::varint::unsigned_varint_bytes;
+use model::{Element, ErrorCode, Fields, Message, Uuid, Version, Writer};
 
 /// What stands at the front of the response.
 #[derive(Debug, Clone, Copy)]
@@ -47,48 +47,105 @@ pub struct FetchResponsePartition<'a> {
     pub records_bytes: usize,
 }
 
+impl FetchResponsePartition<'_> {
+    #[inline]
+    const fn has_tags(&self) -> bool {
+        self.diverging_epoch.is_some() || self.current_leader.is_some()
+    }
+}
+
 /// Writes a fetch response in one version.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct FetchResponseWriter {
     version: Version,
-    /// The tagged fields of the partition whose records are being appended.
-    tags: Vec<u8>,
 }
 
 impl FetchResponseWriter {
     /// A writer for `version`.
+    #[inline]
     pub fn new(version: i16) -> Self {
         let version = crate::messages::FetchResponse::layout(version);
-        Self {
-            version,
-            tags: Vec::new(),
-        }
+        Self { version }
     }
 
     /// Appends the front of the response.
-    pub fn head(&mut self, head: &FetchResponseHead, out: &mut Vec<u8>) {
-        out.extend_from_slice(&head.throttle_time_ms.to_be_bytes());
+    #[inline]
+    pub fn head(&self, head: &FetchResponseHead, out: &mut Vec<u8>) {
+        let mut fields = [0; 10];
+        let rest = Fields::of(&mut fields).put(head.throttle_time_ms.to_be_bytes());
         if self.version.number >= 7 {
-            out.extend_from_slice(&head.error.code().to_be_bytes());
-            out.extend_from_slice(&head.session_id.to_be_bytes());
+            rest.put(head.error.code().to_be_bytes())
+                .put(head.session_id.to_be_bytes());
+            append_with_length(fields, head.topic_count, self.version.flexible, out);
+        } else {
+            out.extend_from_slice(&head.throttle_time_ms.to_be_bytes());
+            Writer::length(Some(head.topic_count), false, out);
         }
-        Writer::length(Some(head.topic_count), self.version.flexible, out);
     }
 
     /// Appends the front of a topic with `partition_count` partitions.
-    pub fn topic(&mut self, name: &str, id: Uuid, partition_count: usize, out: &mut Vec<u8>) {
+    #[inline]
+    pub fn topic(&self, name: &str, id: Uuid, partition_count: usize, out: &mut Vec<u8>) {
         if self.version.number >= 13 {
-            out.extend_from_slice(&id.to_bytes());
+            append_with_length(id.to_bytes(), partition_count, true, out);
         } else {
             Writer::string(Some(name), self.version.flexible, out);
+            Writer::length(Some(partition_count), self.version.flexible, out);
         }
-        Writer::length(Some(partition_count), self.version.flexible, out);
     }
 
     /// Appends a partition up to its records, whose bytes the caller adds, followed by
     /// [`FetchResponseWriter::end_partition`].
-    pub fn partition(&mut self, partition: &FetchResponsePartition<'_>, out: &mut Vec<u8>) {
-        let Version { number, flexible } = self.version;
+    pub fn partition(&self, partition: &FetchResponsePartition<'_>, out: &mut Vec<u8>) {
+        if self.version.flexible {
+            flexible_partition(partition, out);
+        } else {
+            self.inflexible_partition(partition, out);
+        }
+    }
+
+    /// Appends what follows the records of the partition that was appended last.
+    #[inline]
+    pub fn end_partition(&self, partition: &FetchResponsePartition<'_>, out: &mut Vec<u8>) {
+        if !self.version.flexible {
+            return;
+        }
+        if partition.has_tags() {
+            self.tags(partition, out);
+        } else {
+            out.push(0);
+        }
+    }
+
+    /// Appends the whole of a partition that has no records: the most frequent answer where many
+    /// partitions are asked for.
+    #[inline]
+    pub fn partition_without_records(
+        &self,
+        partition: &FetchResponsePartition<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let is_fixed = self.version.flexible
+            && partition.aborted_transactions.is_none()
+            && !partition.has_tags();
+        if is_fixed {
+            let mut fields = [0; 37];
+            // The compact length of nothing, and no tagged fields.
+            put_fixed(partition, Fields::of(&mut fields)).put([1, 0]);
+            out.extend_from_slice(&fields);
+        } else {
+            self.both_ends(partition, out);
+        }
+    }
+
+    #[cold]
+    fn both_ends(&self, partition: &FetchResponsePartition<'_>, out: &mut Vec<u8>) {
+        self.partition(partition, out);
+        self.end_partition(partition, out);
+    }
+
+    fn inflexible_partition(&self, partition: &FetchResponsePartition<'_>, out: &mut Vec<u8>) {
+        let number = self.version.number;
         out.extend_from_slice(&partition.index.to_be_bytes());
         out.extend_from_slice(&partition.error.code().to_be_bytes());
         out.extend_from_slice(&partition.high_watermark.to_be_bytes());
@@ -97,30 +154,44 @@ impl FetchResponseWriter {
             out.extend_from_slice(&partition.log_start_offset.to_be_bytes());
         }
         let aborted = partition.aborted_transactions;
-        Writer::length(aborted.map(<[_]>::len), flexible, out);
+        Writer::length(aborted.map(<[_]>::len), false, out);
         for (producer_id, first_offset) in aborted.unwrap_or_default() {
             out.extend_from_slice(&producer_id.to_be_bytes());
             out.extend_from_slice(&first_offset.to_be_bytes());
-            if flexible {
-                out.push(0);
-            }
         }
         if number >= 11 {
             out.extend_from_slice(&partition.preferred_read_replica.to_be_bytes());
         }
-        Writer::length(Some(partition.records_bytes), flexible, out);
-        self.prepare_tags(partition);
+        Writer::length(Some(partition.records_bytes), false, out);
     }
 
-    /// Appends what follows a partition's records.
-    pub fn end_partition(&mut self, out: &mut Vec<u8>) {
-        if self.version.flexible {
-            out.extend_from_slice(&self.tags);
+    #[cold]
+    fn tags(&self, partition: &FetchResponsePartition<'_>, out: &mut Vec<u8>) {
+        let FetchResponsePartition {
+            diverging_epoch,
+            current_leader,
+            ..
+        } = partition;
+        let count = u8::from(diverging_epoch.is_some()) + u8::from(current_leader.is_some());
+        out.push(count);
+        if let Some((epoch, end_offset)) = *diverging_epoch {
+            let diverging = EpochEndOffset { epoch, end_offset };
+            Writer::tagged(0, diverging.encoded_size(self.version), out);
+            diverging.encode(self.version, out);
+        }
+        if let Some((leader_id, leader_epoch)) = *current_leader {
+            let leader = LeaderIdAndEpoch {
+                leader_id,
+                leader_epoch,
+            };
+            Writer::tagged(1, leader.encoded_size(self.version), out);
+            leader.encode(self.version, out);
         }
     }
 
     /// Appends what follows a topic's partitions.
-    pub fn end_topic(&mut self, out: &mut Vec<u8>) {
+    #[inline]
+    pub fn end_topic(&self, out: &mut Vec<u8>) {
         if self.version.flexible {
             out.push(0);
         }
@@ -128,35 +199,76 @@ impl FetchResponseWriter {
 
     /// Appends the end of the response: `node_endpoints` are the addresses of the leaders that the
     /// partitions name (id, host, port, rack; KIP-951).
-    pub fn end(&mut self, node_endpoints: &[(i32, &str, i32, Option<&str>)], out: &mut Vec<u8>) {
+    #[inline]
+    pub fn end(&self, node_endpoints: &[(i32, &str, i32, Option<&str>)], out: &mut Vec<u8>) {
         if self.version.flexible {
             let since = self.version.number >= 16;
             write_node_endpoints(if since { node_endpoints } else { &[] }, out);
         }
     }
+}
 
-    fn prepare_tags(&mut self, partition: &FetchResponsePartition<'_>) {
-        self.tags.clear();
-        if !self.version.flexible {
-            return;
-        }
-        let count = u32::from(partition.diverging_epoch.is_some())
-            + u32::from(partition.current_leader.is_some());
-        write_unsigned_varint(count, &mut self.tags);
-        if let Some((epoch, end_offset)) = partition.diverging_epoch {
-            let diverging = EpochEndOffset { epoch, end_offset };
-            Writer::tagged(0, diverging.encoded_size(self.version), &mut self.tags);
-            diverging.encode(self.version, &mut self.tags);
-        }
-        if let Some((leader_id, leader_epoch)) = partition.current_leader {
-            let leader = LeaderIdAndEpoch {
-                leader_id,
-                leader_epoch,
-            };
-            Writer::tagged(1, leader.encoded_size(self.version), &mut self.tags);
-            leader.encode(self.version, &mut self.tags);
-        }
+#[inline]
+fn append_with_length<const N: usize>(
+    fields: [u8; N],
+    length: usize,
+    flexible: bool,
+    out: &mut Vec<u8>,
+) {
+    if flexible && length < 0x7f {
+        let mut all = [0; 24];
+        Fields::of(&mut all).put(fields).put([length as u8 + 1]);
+        out.extend_from_slice(&all[..N + 1]);
+    } else {
+        out.extend_from_slice(&fields);
+        Writer::length(Some(length), flexible, out);
     }
+}
+
+/// Appends a partition up to its records, in the flexible form.
+#[inline]
+fn flexible_partition(partition: &FetchResponsePartition<'_>, out: &mut Vec<u8>) {
+    let (length, size) = unsigned_varint_bytes(partition.records_bytes as u32 + 1);
+    if let Some(aborted) = partition.aborted_transactions {
+        let mut fields = [0; 30];
+        put_offsets(partition, Fields::of(&mut fields));
+        out.extend_from_slice(&fields);
+        Writer::length(Some(aborted.len()), true, out);
+        for (producer_id, first_offset) in aborted {
+            let mut fields = [0; 17];
+            Fields::of(&mut fields)
+                .put(producer_id.to_be_bytes())
+                .put(first_offset.to_be_bytes());
+            out.extend_from_slice(&fields);
+        }
+        out.extend_from_slice(&partition.preferred_read_replica.to_be_bytes());
+        out.extend_from_slice(&length);
+    } else {
+        let mut fields = [0; 43];
+        put_fixed(partition, Fields::of(&mut fields)).put(length);
+        out.extend_from_slice(&fields);
+    }
+    out.truncate(out.len() - length.len() + size);
+}
+
+/// The fields up to the aborted transactions: 30 bytes.
+#[inline]
+fn put_offsets<'b>(partition: &FetchResponsePartition<'_>, fields: Fields<'b>) -> Fields<'b> {
+    fields
+        .put(partition.index.to_be_bytes())
+        .put(partition.error.code().to_be_bytes())
+        .put(partition.high_watermark.to_be_bytes())
+        .put(partition.last_stable_offset.to_be_bytes())
+        .put(partition.log_start_offset.to_be_bytes())
+}
+
+/// The fields up to the records, where no aborted transactions are told: 35 bytes.
+#[inline]
+fn put_fixed<'b>(partition: &FetchResponsePartition<'_>, fields: Fields<'b>) -> Fields<'b> {
+    put_offsets(partition, fields)
+        // Null for the aborted transactions.
+        .put([0])
+        .put(partition.preferred_read_replica.to_be_bytes())
 }
 
 #[cfg(test)]
@@ -170,7 +282,7 @@ mod tests {
 
     const ABORTED: &[(i64, i64)] = &[(7, 3), (8, 4)];
 
-    fn partitions() -> [FetchResponsePartition<'static>; 3] {
+    fn partitions() -> [FetchResponsePartition<'static>; 5] {
         let plain = FetchResponsePartition {
             index: 0,
             error: ErrorCode::None,
@@ -197,12 +309,21 @@ mod tests {
             records_bytes: 0,
             ..plain
         };
-        [plain, aborted, moved]
+        let empty = FetchResponsePartition {
+            index: 3,
+            records_bytes: 0,
+            ..plain
+        };
+        let empty_of_none_aborted = FetchResponsePartition {
+            aborted_transactions: Some(&[]),
+            ..empty
+        };
+        [plain, aborted, moved, empty, empty_of_none_aborted]
     }
 
     fn streamed(version: i16) -> Vec<u8> {
         let mut out = Vec::new();
-        let mut writer = FetchResponseWriter::new(version);
+        let writer = FetchResponseWriter::new(version);
         let head = FetchResponseHead {
             throttle_time_ms: 1,
             error: ErrorCode::None,
@@ -210,11 +331,15 @@ mod tests {
             topic_count: 1,
         };
         writer.head(&head, &mut out);
-        writer.topic("topic", Uuid::from_u128(77), 3, &mut out);
+        writer.topic("topic", Uuid::from_u128(77), partitions().len(), &mut out);
         for partition in partitions() {
+            if partition.records_bytes == 0 {
+                writer.partition_without_records(&partition, &mut out);
+                continue;
+            }
             writer.partition(&partition, &mut out);
             out.resize(out.len() + partition.records_bytes, 0xab);
-            writer.end_partition(&mut out);
+            writer.end_partition(&partition, &mut out);
         }
         writer.end_topic(&mut out);
         writer.end(&[(5, "host", 9092, Some("rack"))], &mut out);

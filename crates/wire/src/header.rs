@@ -34,7 +34,7 @@ impl<'a> RequestHeader<'a> {
         let flexible = ApiKey::from_number(header.api_key)
             .is_some_and(|api| api.is_request_flexible(header.api_version));
         if flexible {
-            reader.tagged_fields(|_, _| Ok(()))?;
+            reader.skip_tagged_fields()?;
         }
         Ok(header)
     }
@@ -68,7 +68,7 @@ impl ResponseHeader {
             correlation_id: reader.i32()?,
         };
         if version >= 1 {
-            reader.tagged_fields(|_, _| Ok(()))?;
+            reader.skip_tagged_fields()?;
         }
         Ok(header)
     }

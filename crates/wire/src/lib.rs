@@ -19,6 +19,7 @@ mod header;
 #[macro_use]
 pub mod messages;
 pub mod fuzz;
+pub mod produce_request;
 pub mod produce_response;
 
 pub use api::{ApiFacts, ApiKey, Request};

@@ -5,7 +5,7 @@
 
 use crate::messages::produce_response::LeaderIdAndEpoch;
 use model::varint::{size_of_unsigned_varint, write_unsigned_varint};
-use model::{Element, ErrorCode, Message, Uuid, Version, Writer};
+use model::{Element, ErrorCode, Fields, Message, Uuid, Version, Writer};
 
 /// What a response says of a partition.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +36,7 @@ pub struct ProduceResponseWriter {
 
 impl ProduceResponseWriter {
     /// A writer for `version`.
+    #[inline]
     pub fn new(version: i16) -> Self {
         Self {
             version: crate::messages::ProduceResponse::layout(version),
@@ -43,11 +44,13 @@ impl ProduceResponseWriter {
     }
 
     /// Appends the front of a response with `topic_count` topics.
+    #[inline]
     pub fn head(&self, topic_count: usize, out: &mut Vec<u8>) {
         Writer::length(Some(topic_count), self.version.flexible, out);
     }
 
     /// Appends the front of a topic with `partition_count` partitions.
+    #[inline]
     pub fn topic(&self, name: &str, id: Uuid, partition_count: usize, out: &mut Vec<u8>) {
         if self.version.number >= 13 {
             out.extend_from_slice(&id.to_bytes());
@@ -58,7 +61,30 @@ impl ProduceResponseWriter {
     }
 
     /// Appends a partition.
+    #[inline]
     pub fn partition(&self, partition: &ProduceResponsePartition<'_>, out: &mut Vec<u8>) {
+        let is_plain = partition.record_errors.is_empty()
+            && partition.error_message.is_none()
+            && partition.current_leader.is_none();
+        if self.version.flexible && is_plain {
+            // No errors of records, no message and no tagged fields are a zero each but the first,
+            // whose count is one more than it counts.
+            let mut fields = [0; 33];
+            Fields::of(&mut fields)
+                .put(partition.index.to_be_bytes())
+                .put(partition.error.code().to_be_bytes())
+                .put(partition.base_offset.to_be_bytes())
+                .put(partition.log_append_time_ms.to_be_bytes())
+                .put(partition.log_start_offset.to_be_bytes())
+                .put([1, 0, 0]);
+            out.extend_from_slice(&fields);
+        } else {
+            self.any_partition(partition, out);
+        }
+    }
+
+    #[cold]
+    fn any_partition(&self, partition: &ProduceResponsePartition<'_>, out: &mut Vec<u8>) {
         let Version { number, flexible } = self.version;
         out.extend_from_slice(&partition.index.to_be_bytes());
         out.extend_from_slice(&partition.error.code().to_be_bytes());
@@ -94,6 +120,7 @@ impl ProduceResponseWriter {
     }
 
     /// Appends what follows a topic's partitions.
+    #[inline]
     pub fn end_topic(&self, out: &mut Vec<u8>) {
         if self.version.flexible {
             out.push(0);
@@ -102,6 +129,7 @@ impl ProduceResponseWriter {
 
     /// Appends the end of the response: `node_endpoints` are the addresses of the leaders that the
     /// partitions name (id, host, port, rack; KIP-951).
+    #[inline]
     pub fn end(
         &self,
         throttle_time_ms: i32,
@@ -117,14 +145,20 @@ impl ProduceResponseWriter {
 }
 
 /// Appends the tagged fields at the end of a produce or fetch response: none, or the endpoints.
+#[inline]
 pub(crate) fn write_node_endpoints(
     node_endpoints: &[(i32, &str, i32, Option<&str>)],
     out: &mut Vec<u8>,
 ) {
     if node_endpoints.is_empty() {
         out.push(0);
-        return;
+    } else {
+        write_some_node_endpoints(node_endpoints, out);
     }
+}
+
+#[cold]
+fn write_some_node_endpoints(node_endpoints: &[(i32, &str, i32, Option<&str>)], out: &mut Vec<u8>) {
     let mut size = size_of_unsigned_varint(node_endpoints.len() as u32 + 1);
     for (_, host, _, rack) in node_endpoints {
         size += 8 + 1 + Writer::string_size(Some(host), true) + Writer::string_size(*rack, true);

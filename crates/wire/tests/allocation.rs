@@ -1,10 +1,17 @@
-//! Decoding allocates nothing, whatever lengths and counts a peer claims. Alone in its program:
-//! the allocator counts for all threads.
+//! Decoding allocates nothing, whatever lengths and counts a peer claims; neither does what a broker
+//! does with each produce and fetch, once its buffer has grown. One test alone in its program: the
+//! allocator counts for all threads.
 
 use interpreter::{Codec, Random, encode, random_message, verify};
+use model::{ErrorCode, Message as _, Uuid};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
 use std::path::Path;
+use wire::fetch_response::{FetchResponsePartition, FetchResponseWriter};
+use wire::messages::ProduceRequest;
+use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use wire::produce_request::read_produce_request;
+use wire::produce_response::{ProduceResponsePartition, ProduceResponseWriter};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -16,7 +23,12 @@ macro_rules! table {
 const CODECS: &[Codec] = wire::for_each_message!(table);
 
 #[test]
-fn decoding_allocates_nothing() {
+fn nothing_is_allocated() {
+    decoding();
+    produce_and_fetch();
+}
+
+fn decoding() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema");
     let schema = codegen::parse_folder(&folder).expect("the schema parses");
     let mut random = Random::new(3);
@@ -34,4 +46,83 @@ fn decoding_allocates_nothing() {
         assert_eq!(change.allocations, 0, "{}: {change:?}", message.name);
         assert_eq!(change.reallocations, 0, "{}: {change:?}", message.name);
     }
+}
+
+fn produce_and_fetch() {
+    let mut out = Vec::new();
+    let body = produce_request().to_bytes(13);
+    encode_responses(&mut out);
+    let region = Region::new(ALLOCATOR);
+    for _ in 0..10 {
+        let head = read_produce_request(&body, 13, |_| {}, |_| {}).expect("a request");
+        assert_eq!(head.acks, -1);
+        out.clear();
+        encode_responses(&mut out);
+    }
+    let change = region.change();
+    assert_eq!(change.allocations, 0, "{change:?}");
+    assert_eq!(change.reallocations, 0, "{change:?}");
+}
+
+fn produce_request() -> ProduceRequest<'static> {
+    let partition = |index| PartitionProduceData {
+        index,
+        records: Some(&[7; 100]),
+    };
+    let topic = TopicProduceData {
+        topic_id: Uuid::from_u128(1),
+        partition_data: (0..20).map(partition).collect(),
+        ..TopicProduceData::default()
+    };
+    ProduceRequest {
+        acks: -1,
+        topic_data: vec![topic].into(),
+        ..ProduceRequest::default()
+    }
+}
+
+/// Appends a produce response and a fetch response, with and without what is rare.
+fn encode_responses(out: &mut Vec<u8>) {
+    let writer = ProduceResponseWriter::new(13);
+    writer.head(1, out);
+    writer.topic("", Uuid::from_u128(1), 20, out);
+    for index in 0..20 {
+        let partition = ProduceResponsePartition {
+            index,
+            error: ErrorCode::None,
+            base_offset: 1,
+            log_append_time_ms: -1,
+            log_start_offset: 0,
+            record_errors: &[],
+            error_message: (index == 3).then_some("message"),
+            current_leader: (index == 5).then_some((1, 2)),
+        };
+        writer.partition(&partition, out);
+    }
+    writer.end_topic(out);
+    writer.end(0, &[(1, "host", 9092, None)], out);
+    let writer = FetchResponseWriter::new(18);
+    writer.topic("", Uuid::from_u128(1), 20, out);
+    for index in 0..20 {
+        let partition = FetchResponsePartition {
+            index,
+            error: ErrorCode::None,
+            high_watermark: 9,
+            last_stable_offset: 9,
+            log_start_offset: 0,
+            diverging_epoch: (index == 3).then_some((1, 2)),
+            current_leader: (index == 5).then_some((1, 2)),
+            aborted_transactions: (index == 7).then_some(&[(1, 2)]),
+            preferred_read_replica: -1,
+            records_bytes: index as usize % 2 * 100_000,
+        };
+        if partition.records_bytes == 0 {
+            writer.partition_without_records(&partition, out);
+        } else {
+            writer.partition(&partition, out);
+            writer.end_partition(&partition, out);
+        }
+    }
+    writer.end_topic(out);
+    writer.end(&[], out);
 }

@@ -2,10 +2,11 @@
 
 use super::TOPIC_ID;
 use crate::Operation;
-use model::{Message, Reader};
+use model::Message;
 use std::hint::black_box;
 use wire::messages::ProduceRequest;
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use wire::produce_request::{ProduceRequestPartition, ProduceRequestTopic, read_produce_request};
 
 const VERSION: i16 = 13;
 const RECORDS_BYTES: usize = 200;
@@ -25,43 +26,51 @@ impl ProduceRequestDecode {
                 index: i as i32,
                 records: Some(records),
             });
-        let topic = TopicProduceData {
-            topic_id: TOPIC_ID,
-            partition_data: parts.collect(),
-            ..TopicProduceData::default()
-        };
-        let request = ProduceRequest {
-            acks: -1,
-            timeout_ms: 30_000,
-            topic_data: vec![topic].into(),
-            ..ProduceRequest::default()
-        };
+        let parts: Vec<_> = parts.collect();
         Self {
             version: VERSION,
-            frame: request.to_bytes(VERSION),
+            frame: request(&parts).to_bytes(VERSION),
         }
+    }
+}
+
+/// A request of one topic with these partitions.
+fn request<'a>(partitions: &'a [PartitionProduceData<'a>]) -> ProduceRequest<'a> {
+    let topic = TopicProduceData {
+        topic_id: TOPIC_ID,
+        partition_data: partitions.into(),
+        ..TopicProduceData::default()
+    };
+    ProduceRequest {
+        acks: -1,
+        timeout_ms: 30_000,
+        topic_data: vec![topic].into(),
+        ..ProduceRequest::default()
     }
 }
 
 impl Operation for ProduceRequestDecode {
     fn evidence(&mut self) -> Vec<u8> {
-        let request = ProduceRequest::from_bytes(&self.frame, self.version);
-        request
-            .expect("the frame is a request")
-            .to_bytes(self.version)
+        let mut partitions = Vec::new();
+        let each = |ProduceRequestPartition { index, records }| {
+            partitions.push(PartitionProduceData { index, records });
+        };
+        read_produce_request(&self.frame, self.version, |_| {}, each)
+            .expect("the frame is a request");
+        request(&partitions).to_bytes(self.version)
     }
 
     fn repeat(&mut self, count: u64) {
         for _ in 0..count {
-            let mut reader = Reader::new(black_box(&self.frame));
-            let request = ProduceRequest::read(&mut reader, black_box(self.version));
-            let request = request.expect("the frame is a request");
-            for topic in request.topic_data.iter() {
-                black_box(topic.topic_id);
-                for partition in topic.partition_data.iter() {
-                    black_box((partition.index, partition.records));
-                }
-            }
+            let (frame, version) = black_box((&self.frame, self.version));
+            let topic = |topic: ProduceRequestTopic<'_>| {
+                black_box((topic.name, topic.id));
+            };
+            let partition = |partition: ProduceRequestPartition<'_>| {
+                black_box((partition.index, partition.records));
+            };
+            let head = read_produce_request(frame, version, topic, partition);
+            black_box(head).expect("the frame is a request");
         }
     }
 }

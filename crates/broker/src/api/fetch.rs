@@ -462,6 +462,6 @@ fn answer_part(writer: &mut FetchResponseWriter, part: &Part, out: &mut Response
             length: records.length,
         });
     }
-    writer.end_partition(&mut out.head);
+    writer.end_partition(&partition, &mut out.head);
     bytes
 }

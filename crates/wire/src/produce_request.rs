@@ -1,0 +1,218 @@
+//! A produce request read in one pass, its records in place.
+//!
+//! What is read is [`crate::messages::ProduceRequest`]; a test holds the two equal in every version,
+//! also for what is damaged. The generated message checks every partition before it shows the first,
+//! and reads it again for each array around it when it is shown. Here the caller is told of each
+//! partition as it is read, and acts on none before the end is reached without error.
+
+use crate::messages::ProduceRequest;
+use model::{DecodeError, Message, Reader, Uuid, Version};
+
+/// What stands at the front of the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProduceRequestHead<'a> {
+    /// The transaction that the batches belong to.
+    pub transactional_id: Option<&'a str>,
+    /// Whose acknowledgement the client waits for: 0 nobody's, 1 the leader's, -1 all replicas'.
+    pub acks: i16,
+    /// How long the leader may wait for the replicas.
+    pub timeout_ms: i32,
+}
+
+/// A topic of the request, whose partitions follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProduceRequestTopic<'a> {
+    /// Its name; empty from version 13 on.
+    pub name: &'a str,
+    /// Its id; zero before version 13.
+    pub id: Uuid,
+    /// How many partitions follow; no more than there are bytes.
+    pub partition_count: usize,
+}
+
+/// A partition of the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProduceRequestPartition<'a> {
+    /// The partition's index.
+    pub index: i32,
+    /// Its record batches.
+    pub records: Option<&'a [u8]>,
+}
+
+/// Reads the request at the front of `body`: calls `topic` with each topic, and `partition` with
+/// each of its partitions after it. Bytes after the request are left alone.
+///
+/// # Errors
+/// A [`DecodeError`] when the bytes are not a request of this version; by then some topics and
+/// partitions may have been told.
+#[inline]
+pub fn read_produce_request<'a>(
+    body: &'a [u8],
+    version: i16,
+    mut topic: impl FnMut(ProduceRequestTopic<'a>),
+    mut partition: impl FnMut(ProduceRequestPartition<'a>),
+) -> Result<ProduceRequestHead<'a>, DecodeError> {
+    if !(ProduceRequest::MIN_VERSION..=ProduceRequest::MAX_VERSION).contains(&version) {
+        return Err(DecodeError::UnsupportedVersion);
+    }
+    let version = ProduceRequest::layout(version);
+    let mut reader = Reader::new(body);
+    let head = ProduceRequestHead {
+        transactional_id: reader.nullable_string(version.flexible)?,
+        acks: reader.i16()?,
+        timeout_ms: reader.i32()?,
+    };
+    for _ in 0..array_length(&mut reader, version)? {
+        let (name, id) = if version.number >= 13 {
+            ("", reader.uuid()?)
+        } else {
+            (reader.string(version.flexible)?, Uuid::ZERO)
+        };
+        let partition_count = array_length(&mut reader, version)?;
+        topic(ProduceRequestTopic {
+            name,
+            id,
+            partition_count,
+        });
+        for _ in 0..partition_count {
+            let index = reader.i32()?;
+            let records = reader.nullable_bytes(version.flexible)?;
+            end_struct(&mut reader, version)?;
+            partition(ProduceRequestPartition { index, records });
+        }
+        end_struct(&mut reader, version)?;
+    }
+    end_struct(&mut reader, version)?;
+    Ok(head)
+}
+
+/// Tagged fields end each struct of a flexible version; none is known.
+#[inline]
+fn end_struct(reader: &mut Reader<'_>, version: Version) -> Result<(), DecodeError> {
+    if version.flexible {
+        reader.skip_tagged_fields()?;
+    }
+    Ok(())
+}
+
+/// The length of an array that may not be null. Each element takes at least a byte, so what is left
+/// bounds it.
+#[inline]
+fn array_length(reader: &mut Reader<'_>, version: Version) -> Result<usize, DecodeError> {
+    let length = reader.length(version.flexible)?;
+    let length = length.ok_or(DecodeError::UnexpectedNull)?;
+    if length > reader.remaining().len() {
+        return Err(DecodeError::Truncated);
+    }
+    Ok(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::produce_request::{PartitionProduceData, TopicProduceData};
+
+    /// What either reading tells, in order.
+    type Told<'a> = (
+        ProduceRequestHead<'a>,
+        Vec<(&'a str, Uuid, Vec<ProduceRequestPartition<'a>>)>,
+    );
+
+    fn in_one_pass<'a>(body: &'a [u8], version: i16) -> Result<Told<'a>, DecodeError> {
+        let topics = std::cell::RefCell::new(Vec::new());
+        let topic = |topic: ProduceRequestTopic<'a>| {
+            let partitions = Vec::with_capacity(topic.partition_count);
+            topics.borrow_mut().push((topic.name, topic.id, partitions));
+        };
+        let partition = |partition| {
+            let mut topics = topics.borrow_mut();
+            topics
+                .last_mut()
+                .expect("a topic comes first")
+                .2
+                .push(partition);
+        };
+        let head = read_produce_request(body, version, topic, partition)?;
+        Ok((head, topics.take()))
+    }
+
+    fn generated(body: &[u8], version: i16) -> Result<Told<'_>, DecodeError> {
+        let request = ProduceRequest::read(&mut Reader::new(body), version)?;
+        let head = ProduceRequestHead {
+            transactional_id: request.transactional_id,
+            acks: request.acks,
+            timeout_ms: request.timeout_ms,
+        };
+        let topics = request.topic_data.iter().map(|topic| {
+            let partitions = topic.partition_data.iter();
+            let partitions = partitions.map(|partition| ProduceRequestPartition {
+                index: partition.index,
+                records: partition.records,
+            });
+            (topic.name, topic.topic_id, partitions.collect())
+        });
+        Ok((head, topics.collect()))
+    }
+
+    fn request<'a>(records: &'a [Vec<u8>]) -> ProduceRequest<'a> {
+        let topic = |name, id, range: std::ops::Range<usize>| TopicProduceData {
+            name,
+            topic_id: Uuid::from_u128(id),
+            partition_data: range
+                .map(|index| PartitionProduceData {
+                    index: index as i32,
+                    records: records.get(index).map(|records| &records[..]),
+                })
+                .collect(),
+        };
+        ProduceRequest {
+            transactional_id: Some("transaction"),
+            acks: -1,
+            timeout_ms: 1500,
+            topic_data: vec![
+                topic("one", 1, 0..3),
+                topic("none", 2, 0..0),
+                topic("é", 3, 1..2),
+            ]
+            .into(),
+        }
+    }
+
+    #[test]
+    fn equals_the_generated_codec_in_every_version() {
+        let records = [vec![7; 5], vec![8; 200]];
+        for version in 2..=14 {
+            let body = request(&records).to_bytes(version.clamp(3, 13));
+            assert_eq!(
+                in_one_pass(&body, version),
+                generated(&body, version),
+                "{version}"
+            );
+        }
+    }
+
+    #[test]
+    fn refuses_what_the_generated_codec_refuses() {
+        let records = [vec![7; 5], vec![8; 20]];
+        for version in [3, 9, 13] {
+            let body = request(&records).to_bytes(version);
+            for length in 0..body.len() {
+                let cut = &body[..length];
+                assert_eq!(
+                    in_one_pass(cut, version),
+                    generated(cut, version),
+                    "{length}"
+                );
+            }
+            for at in 0..body.len() {
+                for byte in [0, 1, 2, 0x7f, 0x80, 0xff] {
+                    let mut damaged = body.clone();
+                    damaged[at] = byte;
+                    let (ours, theirs) =
+                        (in_one_pass(&damaged, version), generated(&damaged, version));
+                    assert_eq!(ours, theirs, "version {version}, {byte} at {at}");
+                }
+            }
+        }
+    }
+}
