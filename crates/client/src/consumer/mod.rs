@@ -1,5 +1,4 @@
 //! The consumer.
 
 pub mod assignors;
-
-pub use assignors::Assignor;
+mod membership;
