@@ -43,7 +43,9 @@ pub use control::{
     ControlRecord, ControlRecordKind, EndTransactionMarker, InvalidControlRecord,
     TransactionResult, fuzz_control_record,
 };
-pub use record::{Header, Headers, InvalidRecord, ReadRecordsError, Record, Records, fuzz_records};
+pub use record::{
+    Header, Headers, InvalidRecord, ReadRecordsError, Record, Records, ResumePoint, fuzz_records,
+};
 pub use validate::{
     InvalidRecords, ProduceValidator, RecordError, RecordFault, TargetCompression, ValidatedBatch,
     ValidatedBytes, ValidationRules, fuzz_validate_produce, parse_produce,

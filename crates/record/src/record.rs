@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::attributes::TimestampType;
 use crate::batch::RecordBatch;
 use crate::compression::{Compression, DecompressError, Decompressor};
-use crate::record_layout::{SliceSource, read_record, skip_header};
+use crate::record_layout::{SliceSource, Source as _, read_record, skip_header};
 
 /// Why bytes are not the records that their batch declares.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -136,7 +136,38 @@ pub struct Records<'a> {
     is_ended: bool,
 }
 
+/// Where reading the records of a batch goes on after some of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResumePoint {
+    position: usize,
+    left_count: i32,
+}
+
 impl<'a> Records<'a> {
+    /// The records of `batch` when `bytes` are what they are after decompression; the batch's own
+    /// bytes if it is not compressed.
+    pub fn decoded(batch: &RecordBatch<'_>, bytes: &'a [u8]) -> Self {
+        Self::new(batch, bytes)
+    }
+
+    /// As [`Records::decoded`], but without the records before `start`, which comes from other
+    /// records of the same batch.
+    pub fn resume(batch: &RecordBatch<'_>, bytes: &'a [u8], start: ResumePoint) -> Self {
+        Self {
+            source: SliceSource::starting_at(bytes, start.position),
+            left_count: start.left_count,
+            ..Self::new(batch, bytes)
+        }
+    }
+
+    /// Where the next record stands.
+    pub fn resume_point(&self) -> ResumePoint {
+        ResumePoint {
+            position: self.source.position(),
+            left_count: self.left_count,
+        }
+    }
+
     /// The records of `batch`, which are `bytes` after decompression.
     pub(crate) fn new(batch: &RecordBatch<'_>, bytes: &'a [u8]) -> Self {
         let log_append_time = match batch.timestamp_type() {

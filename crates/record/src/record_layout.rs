@@ -136,6 +136,12 @@ impl<'a> SliceSource<'a> {
         Self { bytes, rest: bytes }
     }
 
+    /// A source that has passed over the first `position` bytes, or over all if there are fewer.
+    pub(crate) fn starting_at(bytes: &'a [u8], position: usize) -> Self {
+        let rest = bytes.get(position..).unwrap_or_default();
+        Self { bytes, rest }
+    }
+
     /// The bytes of a range that has been passed over.
     pub(crate) fn slice(&self, range: Range<usize>) -> &'a [u8] {
         &self.bytes[range]

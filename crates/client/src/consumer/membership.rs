@@ -22,7 +22,6 @@ use std::collections::{BTreeSet, VecDeque};
 /// What a member is told once.
 #[derive(Debug, Clone)]
 pub(crate) struct MembershipSettings {
-    pub(crate) group_id: String,
     /// Set for a static member, which keeps its partitions while it is away for a short time.
     pub(crate) group_instance_id: Option<String>,
     pub(crate) session_timeout_ms: i64,
@@ -163,11 +162,6 @@ impl Membership {
         !is_static && !self.member_id.is_empty() && self.coordinator.is_some()
     }
 
-    /// Whether nothing is left to say to the coordinator.
-    pub(crate) fn has_left(&self) -> bool {
-        matches!(self.phase, Phase::Leaving { has_left: true })
-    }
-
     /// The application has polled: it lives.
     pub(crate) fn handle_application_poll(&mut self, now_ms: i64) {
         self.poll_deadline_ms = now_ms.saturating_add(self.settings.max_poll_interval_ms);
@@ -198,25 +192,10 @@ impl Membership {
         }
     }
 
-    /// The group's name.
-    pub(crate) fn group_id(&self) -> &str {
-        &self.settings.group_id
-    }
-
-    /// The name that a static member gave itself.
-    pub(crate) fn group_instance_id(&self) -> Option<&str> {
-        self.settings.group_instance_id.as_deref()
-    }
-
     /// Member id and generation, by which commits are known to be the member's; empty and -1 while
     /// it has none.
     pub(crate) fn generation(&self) -> (&str, i32) {
         (&self.member_id, self.generation_id)
-    }
-
-    /// The broker that coordinates the group, once found.
-    pub(crate) const fn coordinator(&self) -> Option<BrokerId> {
-        self.coordinator
     }
 
     /// The error for which the coordinator refused the member for good.
@@ -225,16 +204,6 @@ impl Membership {
             Phase::Failed(error) => Some(error),
             _ => None,
         }
-    }
-
-    /// Whether a rebalance is under way, so that a commit may meet it.
-    pub(crate) fn is_rebalancing(&self) -> bool {
-        self.topics.is_some() && !matches!(self.phase, Phase::Stable | Phase::Failed(_))
-    }
-
-    /// Whether the broker at which offsets are committed is the coordinator no more.
-    pub(crate) fn handle_coordinator_lost(&mut self) {
-        self.coordinator = None;
     }
 
     /// A commit was refused because of the member's generation; the same errors as of a heartbeat.

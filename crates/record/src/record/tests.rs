@@ -237,3 +237,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn reading_goes_on_where_it_stopped() {
+    let mut builder = BatchBuilder::new(BatchHeader::default());
+    for key in [b"a", b"b", b"c"] {
+        builder.append(1, Some(key), None, &[]);
+    }
+    let bytes = builder.build_uncompressed().to_vec();
+    let (batch, _) = RecordBatch::parse(&bytes).unwrap();
+    let mut all = Records::decoded(&batch, batch.records_bytes());
+    let mut resumed = Vec::new();
+    loop {
+        let start = all.resume_point();
+        resumed.extend(Records::resume(&batch, batch.records_bytes(), start).next());
+        if all.next().is_none() {
+            break;
+        }
+    }
+    let keys: Vec<_> = resumed
+        .iter()
+        .map(|record| record.unwrap().key.unwrap())
+        .collect();
+    assert_eq!(keys, [b"a", b"b", b"c"]);
+}

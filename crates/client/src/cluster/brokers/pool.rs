@@ -16,6 +16,8 @@ use tokio::time::Instant;
 pub(crate) enum Lane {
     /// Records, metadata and whatever is answered soon.
     Main,
+    /// Fetches, which wait at the broker for records.
+    Fetch,
     /// What a member of a group says to its coordinator, and a transaction to its own.
     Coordinator,
 }

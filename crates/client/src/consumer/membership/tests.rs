@@ -30,7 +30,6 @@ struct Script {
 
 fn settings(assignors: &[Assignor], instance: Option<&str>) -> MembershipSettings {
     MembershipSettings {
-        group_id: "g".to_owned(),
         group_instance_id: instance.map(str::to_owned),
         session_timeout_ms: 10_000,
         heartbeat_interval_ms: 3_000,

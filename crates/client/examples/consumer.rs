@@ -1,0 +1,63 @@
+//! Reads a topic as a member of a group and prints each record, until Ctrl-C.
+//!
+//! `cargo run -p client --example consumer -- 127.0.0.1:9092 my-group my-topic [KEY=VALUE...]`
+
+#![expect(clippy::print_stdout, reason = "an example shows what it reads")]
+#![expect(clippy::print_stderr, reason = "an example shows what goes wrong")]
+
+use client::Error;
+use client::consumer::{Consumer, ConsumerConfig, Offsets, RebalanceListener};
+use model::TopicPartition;
+use std::time::Duration;
+
+/// Shows which partitions come and go.
+struct Show;
+
+impl RebalanceListener for Show {
+    fn assigned(&mut self, partitions: &[TopicPartition]) -> Offsets {
+        eprintln!("assigned {partitions:?}");
+        Offsets::new()
+    }
+
+    fn revoked(&mut self, partitions: &[TopicPartition]) -> Offsets {
+        eprintln!("revoked {partitions:?}");
+        Offsets::new()
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [brokers, group, topic, settings @ ..] = &arguments[..] else {
+        eprintln!("usage: consumer BROKERS GROUP TOPIC [KEY=VALUE...]");
+        return Ok(());
+    };
+    let mut config = ConsumerConfig::new(brokers, group)?;
+    config.set("auto.offset.reset", "earliest")?;
+    for setting in settings {
+        let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+        config.set(key, value)?;
+    }
+    let mut consumer = Consumer::new(config)?;
+    consumer.set_rebalance_listener(Show);
+    consumer.subscribe([topic.as_str()])?;
+    loop {
+        let mut records = tokio::select! {
+            polled = consumer.poll(Duration::from_secs(1)) => polled?,
+            _ = tokio::signal::ctrl_c() => break,
+        };
+        records.for_each(|record| {
+            let text =
+                |bytes: Option<&[u8]>| bytes.map(String::from_utf8_lossy).unwrap_or_default();
+            println!(
+                "{}-{} at {}: {} = {}",
+                record.topic,
+                record.partition,
+                record.offset,
+                text(record.key),
+                text(record.value),
+            );
+        })?;
+    }
+    consumer.close(Duration::from_secs(10)).await
+}

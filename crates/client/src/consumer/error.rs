@@ -1,0 +1,64 @@
+//! The errors of a consumer in words that say what to do.
+
+use super::config::ConsumerConfig;
+use super::fetcher::PartitionError;
+use crate::Error;
+use model::{ErrorCode, TopicPartition};
+
+/// What keeps a partition from being read.
+pub(super) fn of_partition(name: &TopicPartition, error: PartitionError) -> Error {
+    let seek = "seek to where to go on, or set `auto.offset.reset`";
+    match error {
+        PartitionError::NoOffset => Error::Invalid(format!(
+            "no offset is committed for `{name}` and `auto.offset.reset` is `none`: {seek}"
+        )),
+        PartitionError::OutOfRange(offset) => Error::Refused {
+            subject: format!("offset {offset} of `{name}`"),
+            code: ErrorCode::OffsetOutOfRange,
+            message: Some(format!("`auto.offset.reset` is `none`: {seek}")),
+        },
+        PartitionError::Truncated(offset, common) => {
+            let end = common.map_or_else(
+                || "it is not known where".to_owned(),
+                |common| format!("it goes on at offset {common}"),
+            );
+            Error::Invalid(format!(
+                "the log of `{name}` was cut before offset {offset}, {end}: {seek}"
+            ))
+        }
+        PartitionError::Corrupt(offset, reason) => Error::Invalid(format!(
+            "`{name}` cannot be read at offset {offset}: {reason}; seek past it to go on"
+        )),
+        PartitionError::Refused(code) => Error::Refused {
+            subject: format!("partition `{name}`"),
+            code,
+            message: None,
+        },
+    }
+}
+
+/// Why the coordinator does not take this consumer.
+pub(super) fn of_member(config: &ConsumerConfig, code: ErrorCode) -> Error {
+    let advice = match code {
+        ErrorCode::FencedInstanceId => {
+            Some("another consumer of the group has the same `group.instance.id`")
+        }
+        ErrorCode::InconsistentGroupProtocol => Some(
+            "the other members have no assignor in common with `partition.assignment.strategy`",
+        ),
+        ErrorCode::InvalidSessionTimeout => Some(
+            "`session.timeout.ms` is not between `group.min.session.timeout.ms` and \
+             `group.max.session.timeout.ms` of the broker",
+        ),
+        ErrorCode::GroupMaxSizeReached => {
+            Some("the group has as many members as `group.max.size` of the broker allows")
+        }
+        ErrorCode::InvalidGroupId => Some("`group.id` is not valid"),
+        _ => None,
+    };
+    Error::Refused {
+        subject: format!("group `{}`", config.group_id.as_deref().unwrap_or_default()),
+        code,
+        message: advice.map(str::to_owned),
+    }
+}

@@ -1,0 +1,286 @@
+//! The task that keeps a consumer in its group: carries the membership's requests to the
+//! coordinator and its answers back.
+
+use super::assignors::Topics;
+use super::membership::{Answer, GroupRequest, JoinAnswer, JoinRequest, JoinedMember, SyncRequest};
+use super::shared::Shared;
+use crate::Error;
+use crate::cluster::{CoordinatorKind, Deadline, Metadata};
+use model::ErrorCode;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use wire::ApiKey;
+use wire::messages::heartbeat_request::HeartbeatRequest;
+use wire::messages::heartbeat_response::HeartbeatResponse;
+use wire::messages::join_group_request::{JoinGroupRequest, JoinGroupRequestProtocol};
+use wire::messages::join_group_response::JoinGroupResponse;
+use wire::messages::leave_group_request::{LeaveGroupRequest, MemberIdentity};
+use wire::messages::sync_group_request::{SyncGroupRequest, SyncGroupRequestAssignment};
+use wire::messages::sync_group_response::SyncGroupResponse;
+
+/// What a rebalance may take beyond the time that members have to rejoin.
+const JOIN_GRACE_MS: u64 = 5_000;
+
+/// Serves the membership until it is aborted.
+pub(super) async fn run(shared: Arc<Shared>) {
+    loop {
+        let woken = shared.joining.notified();
+        if !step(&shared).await {
+            let deadline_ms = {
+                let state = shared.state.lock();
+                state.membership.as_ref().and_then(|m| m.next_deadline())
+            };
+            match deadline_ms {
+                Some(at_ms) => {
+                    let _ = tokio::time::timeout_at(shared.instant(at_ms), woken).await;
+                }
+                None => woken.await,
+            }
+        }
+    }
+}
+
+/// Carries one request, if there is one.
+pub(super) async fn step(shared: &Shared) -> bool {
+    let request = {
+        let mut state = shared.state.lock();
+        let now_ms = shared.now_ms();
+        let membership = state.membership.as_mut();
+        membership.and_then(|membership| membership.poll_request(now_ms))
+    };
+    let Some(request) = request else {
+        return false;
+    };
+    let answer = perform(shared, &request).await;
+    let wants_topics = matches!(answer, Ok(Answer::Topics(_)));
+    {
+        let mut state = shared.state.lock();
+        let now_ms = shared.now_ms();
+        let Some(membership) = state.membership.as_mut() else {
+            return false;
+        };
+        match answer {
+            Ok(answer) => membership.handle_answer(answer, now_ms),
+            Err(error) => {
+                tracing::debug!(%error, ?request, "the coordinator did not answer");
+                membership.handle_failure(now_ms);
+            }
+        }
+        if membership.has_events() || membership.failure().is_some() {
+            shared.application.notify_one();
+        }
+    }
+    if wants_topics {
+        shared.want_topics();
+    }
+    true
+}
+
+async fn perform(shared: &Shared, request: &GroupRequest) -> Result<Answer, Error> {
+    match request {
+        GroupRequest::FindCoordinator => find_coordinator(shared).await,
+        GroupRequest::Join(join) => self::join(shared, join).await,
+        GroupRequest::DescribeTopics(topics) => describe(shared, topics).await,
+        GroupRequest::Sync(sync) => self::sync(shared, sync).await,
+        GroupRequest::Heartbeat => heartbeat(shared).await,
+        GroupRequest::Leave { reason } => leave(shared, reason).await,
+    }
+}
+
+/// The member as its requests name it.
+struct Identity {
+    member_id: String,
+    generation_id: i32,
+    group_instance_id: Option<String>,
+}
+
+fn identity(shared: &Shared) -> Identity {
+    let state = shared.state.lock();
+    let membership = state.membership.as_ref();
+    let (member_id, generation_id) = membership.map_or(("", -1), |m| m.generation());
+    Identity {
+        member_id: member_id.to_owned(),
+        generation_id,
+        group_instance_id: shared.config.group_instance_id.clone(),
+    }
+}
+
+async fn find_coordinator(shared: &Shared) -> Result<Answer, Error> {
+    let group_id = shared.group_id()?;
+    let kind = CoordinatorKind::Group;
+    shared.brokers.forget_coordinator(kind, group_id);
+    let deadline = shared.request_deadline();
+    match shared.brokers.coordinator(kind, group_id, deadline).await {
+        Ok(broker) => Ok(Answer::Coordinator(Ok(broker.id))),
+        Err(Error::Refused { code, .. }) => Ok(Answer::Coordinator(Err(code))),
+        Err(error) => Err(error),
+    }
+}
+
+async fn join(shared: &Shared, join: &JoinRequest) -> Result<Answer, Error> {
+    let group_id = shared.group_id()?;
+    let rebalance_ms = shared.config.max_poll_interval_ms;
+    let deadline = Deadline::after_ms(
+        rebalance_ms.saturating_add(JOIN_GRACE_MS),
+        "max.poll.interval.ms",
+    );
+    let kind = CoordinatorKind::Group;
+    let brokers = &shared.brokers;
+    let connect_by = shared.request_deadline();
+    let connection = brokers
+        .coordinator_connection(kind, group_id, connect_by)
+        .await?;
+    let identity = identity(shared);
+    let version = connection.version_of(ApiKey::JoinGroup)?;
+    let protocols = join.protocols.iter();
+    let request = JoinGroupRequest {
+        group_id,
+        session_timeout_ms: clamp(join.session_timeout_ms),
+        rebalance_timeout_ms: clamp(join.rebalance_timeout_ms),
+        member_id: &identity.member_id,
+        group_instance_id: identity.group_instance_id.as_deref(),
+        protocol_type: "consumer",
+        protocols: protocols
+            .map(|(name, metadata)| JoinGroupRequestProtocol { name, metadata })
+            .collect(),
+        reason: Some(join.reason),
+    };
+    let answer = connection.call_version(version, &request, deadline).await?;
+    let response: JoinGroupResponse<'_> = answer.read()?;
+    Ok(match ErrorCode::from_code(response.error_code) {
+        ErrorCode::None => Answer::Join(Ok(joined(&response))),
+        ErrorCode::MemberIdRequired => Answer::MemberIdRequired(response.member_id.to_owned()),
+        error => Answer::Join(Err(error)),
+    })
+}
+
+fn joined(response: &JoinGroupResponse<'_>) -> JoinAnswer {
+    let members = response.members.iter().map(|member| JoinedMember {
+        member_id: member.member_id.to_owned(),
+        group_instance_id: member.group_instance_id.map(str::to_owned),
+        metadata: member.metadata.to_vec(),
+    });
+    JoinAnswer {
+        generation_id: response.generation_id,
+        protocol_name: response.protocol_name.unwrap_or_default().to_owned(),
+        leader: response.leader.to_owned(),
+        skips_assignment: response.skip_assignment,
+        member_id: response.member_id.to_owned(),
+        members: members.collect(),
+    }
+}
+
+async fn describe(shared: &Shared, wanted: &BTreeSet<String>) -> Result<Answer, Error> {
+    for topic in wanted {
+        shared.brokers.want(topic);
+    }
+    let metadata = shared.brokers.refreshed(shared.request_deadline()).await?;
+    Ok(Answer::Topics(topics(&metadata, wanted.iter())))
+}
+
+/// The topics of these names that exist, with the racks of their replicas.
+pub(super) fn topics<'a>(metadata: &Metadata, names: impl Iterator<Item = &'a String>) -> Topics {
+    let rack = |id: &i32| metadata.broker(*id)?.rack.as_deref().map(str::to_owned);
+    let known = names.filter_map(|name| Some((name.clone(), metadata.topic(name)?)));
+    known
+        .map(|(name, topic)| {
+            let partitions = topic.partitions.iter();
+            let racks = partitions.map(|p| p.replicas.iter().filter_map(rack).collect());
+            (name, racks.collect())
+        })
+        .collect()
+}
+
+async fn sync(shared: &Shared, sync: &SyncRequest) -> Result<Answer, Error> {
+    let group_id = shared.group_id()?;
+    let rebalance_ms = shared.config.max_poll_interval_ms;
+    let deadline = Deadline::after_ms(
+        rebalance_ms.saturating_add(JOIN_GRACE_MS),
+        "max.poll.interval.ms",
+    );
+    let kind = CoordinatorKind::Group;
+    let connect_by = shared.request_deadline();
+    let brokers = &shared.brokers;
+    let connection = brokers
+        .coordinator_connection(kind, group_id, connect_by)
+        .await?;
+    let identity = identity(shared);
+    let version = connection.version_of(ApiKey::SyncGroup)?;
+    let assignments = sync.assignments.iter();
+    let request = SyncGroupRequest {
+        group_id,
+        generation_id: identity.generation_id,
+        member_id: &identity.member_id,
+        group_instance_id: identity.group_instance_id.as_deref(),
+        protocol_type: Some("consumer"),
+        protocol_name: Some(sync.protocol_name),
+        assignments: assignments
+            .map(|(member_id, assignment)| SyncGroupRequestAssignment {
+                member_id,
+                assignment,
+            })
+            .collect(),
+    };
+    let answer = connection.call_version(version, &request, deadline).await?;
+    let response: SyncGroupResponse<'_> = answer.read()?;
+    Ok(match ErrorCode::from_code(response.error_code) {
+        ErrorCode::None => Answer::Sync(Ok(response.assignment.to_vec())),
+        error => Answer::Sync(Err(error)),
+    })
+}
+
+async fn heartbeat(shared: &Shared) -> Result<Answer, Error> {
+    let group_id = shared.group_id()?;
+    let session = Deadline::after_ms(shared.config.session_timeout_ms, "session.timeout.ms");
+    let deadline = session.earlier(shared.request_deadline());
+    let kind = CoordinatorKind::Group;
+    let connection = shared
+        .brokers
+        .coordinator_connection(kind, group_id, deadline)
+        .await?;
+    let identity = identity(shared);
+    let request = HeartbeatRequest {
+        group_id,
+        generation_id: identity.generation_id,
+        member_id: &identity.member_id,
+        group_instance_id: identity.group_instance_id.as_deref(),
+    };
+    let answer = connection.call(&request, deadline).await?;
+    let response: HeartbeatResponse = answer.read()?;
+    Ok(Answer::Heartbeat(ErrorCode::from_code(response.error_code)))
+}
+
+async fn leave(shared: &Shared, reason: &str) -> Result<Answer, Error> {
+    /// The first version in which several members leave at once.
+    const BATCHED_FROM: i16 = 3;
+    let group_id = shared.group_id()?;
+    let deadline = shared.request_deadline();
+    let kind = CoordinatorKind::Group;
+    let connection = shared
+        .brokers
+        .coordinator_connection(kind, group_id, deadline)
+        .await?;
+    let identity = identity(shared);
+    let version = connection.version_of(ApiKey::LeaveGroup)?;
+    let members = [MemberIdentity {
+        member_id: &identity.member_id,
+        group_instance_id: identity.group_instance_id.as_deref(),
+        reason: Some(reason),
+    }];
+    let is_batched = version >= BATCHED_FROM;
+    let request = LeaveGroupRequest {
+        group_id,
+        member_id: if is_batched { "" } else { &identity.member_id },
+        members: if is_batched {
+            members[..].into()
+        } else {
+            Default::default()
+        },
+    };
+    connection.call_version(version, &request, deadline).await?;
+    Ok(Answer::Leave)
+}
+
+fn clamp(value: i64) -> i32 {
+    i32::try_from(value).unwrap_or(i32::MAX)
+}

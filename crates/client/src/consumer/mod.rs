@@ -1,4 +1,0 @@
-//! The consumer.
-
-pub mod assignors;
-mod membership;

@@ -1,0 +1,152 @@
+//! Partitions that come and go: what the application has a say in.
+
+use super::fetcher::Position;
+use super::membership::Event;
+use super::offsets::{self, Offsets};
+use super::{Consumer, joining};
+use crate::Error;
+use crate::cluster::Deadline;
+use model::TopicPartition;
+
+/// Hears of partitions that come and go, always within [`Consumer::poll`], `unsubscribe` or
+/// `close`.
+///
+/// Under the cooperative protocol it hears only of those that change.
+pub trait RebalanceListener: Send + Sync {
+    /// These are about to be others'. What was processed of them may be committed: the offsets
+    /// that are returned are, beside what `enable.auto.commit` does.
+    fn revoked(&mut self, partitions: &[TopicPartition]) -> Offsets {
+        let _ = partitions;
+        Offsets::new()
+    }
+
+    /// These may be others' already: the member was taken for dead. Nothing can be committed.
+    fn lost(&mut self, partitions: &[TopicPartition]) {
+        let _ = partitions;
+    }
+
+    /// These are this consumer's from here on. They are read from the offsets that are returned,
+    /// and from the committed ones where none is.
+    fn assigned(&mut self, partitions: &[TopicPartition]) -> Offsets {
+        let _ = partitions;
+        Offsets::new()
+    }
+}
+
+impl Consumer {
+    /// Deals with the partitions that come and go.
+    pub(super) async fn handle_events(&mut self) -> Result<(), Error> {
+        loop {
+            let event = {
+                let mut state = self.shared.state.lock();
+                let now_ms = self.shared.now_ms();
+                let Some(membership) = state.membership.as_mut() else {
+                    return Ok(());
+                };
+                membership.handle_application_poll(now_ms);
+                membership.poll_event()
+            };
+            let Some(event) = event.or_else(|| self.interrupted_event.take()) else {
+                return Ok(());
+            };
+            // A poll that is cancelled meanwhile leaves the event to the next one.
+            self.interrupted_event = Some(event.clone());
+            let handled = self.handle_event(event).await;
+            self.interrupted_event = None;
+            let mut state = self.shared.state.lock();
+            if let Some(membership) = state.membership.as_mut() {
+                membership.handle_event_done();
+            }
+            drop(state);
+            self.shared.want_topics();
+            self.wake();
+            handled?;
+        }
+    }
+
+    async fn handle_event(&mut self, event: Event) -> Result<(), Error> {
+        match event {
+            Event::Revoked(partitions) => {
+                let deadline = self.shared.api_deadline();
+                self.give_up(&partitions, deadline).await
+            }
+            Event::Lost(partitions) => {
+                if let Some(listener) = &mut self.listener {
+                    listener.lost(&partitions);
+                }
+                self.unassign(&partitions);
+                Ok(())
+            }
+            Event::Assigned(partitions) => {
+                let starts = match &mut self.listener {
+                    Some(listener) => listener.assigned(&partitions),
+                    None => Offsets::new(),
+                };
+                let mut state = self.shared.state.lock();
+                for name in &partitions {
+                    state.fetcher.assign(name);
+                    if let Some(start) = starts.get(name) {
+                        let position = Position {
+                            offset: start.offset,
+                            leader_epoch: start.leader_epoch,
+                        };
+                        state.fetcher.seek(name, position);
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives partitions up: the listener's offsets and the positions are committed first. A commit
+    /// that fails does not keep them.
+    async fn give_up(
+        &mut self,
+        partitions: &[TopicPartition],
+        deadline: Deadline,
+    ) -> Result<(), Error> {
+        let mut offsets = Offsets::new();
+        if self.shared.config.commits_automatically() {
+            offsets = self.offsets();
+            offsets.retain(|name, _| partitions.contains(name));
+        }
+        if let Some(listener) = &mut self.listener {
+            offsets.extend(listener.revoked(partitions));
+        }
+        // No later than the rebalance waits for this member.
+        let interval_ms = self.shared.config.max_poll_interval_ms;
+        let rebalance = Deadline::after_ms(interval_ms, "max.poll.interval.ms");
+        let within = deadline.earlier(rebalance);
+        let committed = offsets::commit(&self.shared, &offsets, within).await;
+        self.unassign(partitions);
+        committed
+    }
+
+    fn unassign(&self, partitions: &[TopicPartition]) {
+        let mut state = self.shared.state.lock();
+        for name in partitions {
+            state.fetcher.unassign(name);
+        }
+    }
+
+    /// Gives everything up, at the end of the subscription.
+    pub(super) async fn give_up_all(&mut self, deadline: Deadline) -> Result<(), Error> {
+        let partitions: Vec<TopicPartition> = self.assignment().into_iter().collect();
+        if partitions.is_empty() {
+            return Ok(());
+        }
+        self.give_up(&partitions, deadline).await
+    }
+
+    /// Leaves the group, as far as the coordinator can be reached in time.
+    pub(super) async fn leave(&mut self, deadline: Deadline) {
+        self.tasks[1].abort();
+        self.interrupted_event = None;
+        if let Some(membership) = self.shared.state.lock().membership.as_mut() {
+            membership.leave();
+        }
+        let _ = deadline.bound(joining::step(&self.shared)).await;
+        let task = tokio::spawn(joining::run(self.shared.clone()));
+        self.tasks[1] = task.abort_handle();
+    }
+}

@@ -1,0 +1,245 @@
+//! What the application's calls and the background tasks of a consumer have in common.
+
+use super::config::{ConsumerConfig, IsolationLevel};
+use super::fetcher::{FetchSettings, Fetcher, ScanRules};
+use super::membership::{Membership, MembershipSettings};
+use crate::Error;
+use crate::cluster::{Brokers, BrokersOptions, Deadline};
+use model::TopicPartition;
+use parking_lot::Mutex;
+use regex_lite::Regex;
+use std::collections::BTreeSet;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Shared by a consumer and its tasks.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) config: ConsumerConfig,
+    pub(super) brokers: Brokers,
+    /// Never held across an await.
+    pub(super) state: Mutex<State>,
+    /// Wakes a poll: records, events or errors are there.
+    pub(super) application: Notify,
+    /// Wakes the task that fetches.
+    pub(super) fetching: Notify,
+    /// Wakes the task of the membership.
+    pub(super) joining: Notify,
+    /// Commits one after the other, in the order in which they were asked for.
+    pub(super) commits: tokio::sync::Mutex<()>,
+    started: Instant,
+}
+
+/// The pure cores, and what is subscribed to.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) fetcher: Fetcher,
+    /// With `group.id`.
+    pub(super) membership: Option<Membership>,
+    pub(super) subscription: Subscription,
+    /// Whether committed offsets are being asked for.
+    pub(super) asks_committed: bool,
+    /// What went wrong in the background, for the application.
+    pub(super) error: Option<Error>,
+}
+
+/// What the application wants to read.
+#[derive(Debug)]
+pub(super) enum Subscription {
+    /// Nothing yet.
+    None,
+    /// These topics, as a member of the group.
+    Topics(BTreeSet<String>),
+    /// The topics whose whole name it matches, as a member of the group.
+    Pattern(Regex),
+    /// These partitions, whatever others read.
+    Partitions,
+}
+
+impl Shared {
+    pub(super) fn new(config: ConsumerConfig) -> Result<Self, Error> {
+        config.check()?;
+        let options = BrokersOptions {
+            allow_auto_topic_creation: config.allow_auto_create_topics,
+            metadata_max_idle_ms: None,
+        };
+        let brokers = Brokers::new(&config.client, options)?;
+        brokers.want_only([]);
+        let started = Instant::now();
+        let membership = membership_settings(&config).map(|settings| Membership::new(settings, 0));
+        let state = State {
+            fetcher: Fetcher::new(fetch_settings(&config)),
+            membership,
+            subscription: Subscription::None,
+            asks_committed: false,
+            error: None,
+        };
+        Ok(Self {
+            config,
+            brokers,
+            state: Mutex::new(state),
+            application: Notify::new(),
+            fetching: Notify::new(),
+            joining: Notify::new(),
+            commits: tokio::sync::Mutex::new(()),
+            started,
+        })
+    }
+
+    /// The time that the pure cores are told.
+    pub(super) fn now_ms(&self) -> i64 {
+        i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// The instant of a time that a pure core told.
+    pub(super) fn instant(&self, at_ms: i64) -> Instant {
+        // Beyond a day nothing is waited for without another look.
+        let at_ms = u64::try_from(at_ms).unwrap_or(0);
+        let now_ms = u64::try_from(self.now_ms()).unwrap_or(0);
+        self.started + std::time::Duration::from_millis(at_ms.min(now_ms + 86_400_000))
+    }
+
+    /// The deadline of a call without a timeout of its own.
+    pub(super) fn api_deadline(&self) -> Deadline {
+        Deadline::after_ms(self.config.default_api_timeout_ms, "default.api.timeout.ms")
+    }
+
+    /// The deadline of one request to a broker.
+    pub(super) fn request_deadline(&self) -> Deadline {
+        Deadline::after_ms(self.config.client.request_timeout_ms, "request.timeout.ms")
+    }
+
+    /// The group, which calls about committed offsets need.
+    pub(super) fn group_id(&self) -> Result<&str, Error> {
+        self.config.group_id.as_deref().ok_or_else(|| {
+            let reason = "committed offsets and subscriptions belong to a group: set `group.id`";
+            Error::Invalid(reason.to_owned())
+        })
+    }
+
+    /// Asks the metadata for the topics that matter here, and for no others.
+    pub(super) fn want_topics(&self) {
+        let (wanted, wants_all) = {
+            let state = self.state.lock();
+            let mut wanted: BTreeSet<String> = state
+                .fetcher
+                .assigned()
+                .map(|name| name.topic.clone())
+                .collect();
+            if let Subscription::Topics(topics) = &state.subscription {
+                wanted.extend(topics.iter().cloned());
+            }
+            let membership = state.membership.iter();
+            wanted.extend(membership.flat_map(Membership::watched_topics).cloned());
+            (
+                wanted,
+                matches!(state.subscription, Subscription::Pattern(_)),
+            )
+        };
+        self.brokers.want_only(wanted.iter().map(String::as_str));
+        self.brokers.want_all(wants_all);
+    }
+
+    /// Tells the cores what the metadata says.
+    pub(super) fn spread_metadata(&self) {
+        let metadata = self.brokers.metadata();
+        let mut state = self.state.lock();
+        let State {
+            fetcher,
+            membership,
+            subscription,
+            error,
+            ..
+        } = &mut *state;
+        let mut needs_refresh = false;
+        let assigned: Vec<_> = fetcher.assigned().cloned().collect();
+        for name in assigned {
+            let id = metadata
+                .topic(&name.topic)
+                .map_or(model::Uuid::ZERO, |topic| topic.id);
+            match metadata.leader(&name.topic, name.partition) {
+                Some(leader) => fetcher.handle_leader(&name, id, Some(leader)),
+                None => needs_refresh = true,
+            }
+        }
+        if let Subscription::Topics(topics) = subscription {
+            for topic in topics
+                .iter()
+                .filter(|topic| metadata.topic(topic).is_none())
+            {
+                needs_refresh = true;
+                let code = metadata
+                    .topic_error(topic)
+                    .filter(|code| !code.is_retriable());
+                if let Some(code) = code {
+                    *error = Some(Error::Refused {
+                        subject: format!("topic `{topic}`"),
+                        code,
+                        message: None,
+                    });
+                    self.application.notify_one();
+                }
+            }
+        }
+        if needs_refresh && metadata.updates() > 0 {
+            self.brokers.request_refresh();
+        }
+        let Some(membership) = membership else { return };
+        if let Subscription::Pattern(pattern) = subscription
+            && metadata.updates() > 0
+        {
+            let excludes_internal = self.config.exclude_internal_topics;
+            let topics = metadata.topics().filter(|topic| {
+                pattern.is_match(&topic.name) && !(excludes_internal && topic.is_internal)
+            });
+            membership.subscribe(topics.map(|topic| topic.name.to_string()).collect());
+        }
+        let watched: Vec<&String> = membership.watched_topics().collect();
+        if !watched.is_empty() {
+            let topics = super::joining::topics(&metadata, watched.into_iter());
+            membership.handle_topics(&topics);
+        }
+        drop(state);
+        self.joining.notify_one();
+    }
+
+    /// The partitions of `names` that are not assigned make an error.
+    pub(super) fn not_assigned(name: &TopicPartition) -> Error {
+        Error::Invalid(format!(
+            "partition `{name}` is not assigned to this consumer"
+        ))
+    }
+}
+
+fn fetch_settings(config: &ConsumerConfig) -> FetchSettings {
+    FetchSettings {
+        max_bytes: config.fetch_max_bytes,
+        partition_max_bytes: config.max_partition_fetch_bytes,
+        reset: config.auto_offset_reset,
+        retry_backoff_ms: ms(config.client.retry_backoff_ms),
+        preferred_replica_ms: ms(config.client.metadata_max_age_ms),
+        rules: ScanRules {
+            is_read_committed: config.isolation_level == IsolationLevel::ReadCommitted,
+            check_crcs: config.check_crcs,
+        },
+    }
+}
+
+fn membership_settings(config: &ConsumerConfig) -> Option<MembershipSettings> {
+    config.group_id.as_ref()?;
+    let rack = &config.client.client_rack;
+    Some(MembershipSettings {
+        group_instance_id: config.group_instance_id.clone(),
+        session_timeout_ms: ms(config.session_timeout_ms),
+        heartbeat_interval_ms: ms(config.heartbeat_interval_ms),
+        max_poll_interval_ms: ms(config.max_poll_interval_ms),
+        retry_backoff_ms: ms(config.client.retry_backoff_ms),
+        retry_backoff_max_ms: ms(config.client.retry_backoff_max_ms),
+        assignors: config.assignors.clone(),
+        rack_id: (!rack.is_empty()).then(|| rack.clone()),
+    })
+}
+
+fn ms(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
