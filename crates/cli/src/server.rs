@@ -11,7 +11,7 @@ use std::fmt::Display;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -28,7 +28,12 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
                 .enable_all()
                 .build();
             match runtime {
-                Ok(runtime) => runtime.block_on(serve(config, loggers)),
+                Ok(runtime) => {
+                    let code = runtime.block_on(serve(config, loggers));
+                    // A start that was given up goes on until the process ends, which is now.
+                    runtime.shutdown_background();
+                    code
+                }
                 Err(error) => fail(&format!("no threads can be started: {error}")),
             }
         }
@@ -175,16 +180,63 @@ fn raise_open_files() {
     }
 }
 
+/// The signals that end a server in order.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+    /// The terminal is gone; not for a process that was started to outlive it.
+    hangup: Option<Signal>,
+}
+
+impl StopSignals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: match ignores_hangup() {
+                true => None,
+                false => Some(signal(SignalKind::hangup())?),
+            },
+        })
+    }
+
+    async fn received(&mut self) {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = hangup => {}
+        }
+    }
+}
+
+/// Whether the process was started with SIGHUP ignored, as by `nohup`.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 == 1)
+}
+
 async fn serve(config: ServerConfig, loggers: Loggers) -> ExitCode {
-    let signals = (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-    );
-    let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
+    let Ok(mut stop) = StopSignals::listen() else {
         return fail("signals cannot be received");
     };
     let started = std::time::Instant::now();
-    let server = match Server::start_with_loggers(config, loggers).await {
+    // Recovery may take long, and is begun anew by the next start wherever this one ends.
+    let server = tokio::select! {
+        server = Server::start_with_loggers(config, loggers) => server,
+        () = stop.received() => {
+            tracing::info!("stopped before it was ready");
+            return ExitCode::SUCCESS;
+        }
+    };
+    let server = match server {
         Ok(server) => server,
         Err(error) => return fail(&error.to_string()),
     };
@@ -195,10 +247,7 @@ async fn serve(config: ServerConfig, loggers: Loggers) -> ExitCode {
         milliseconds = started.elapsed().as_millis() as u64,
         "riverrun is ready"
     );
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    stop.received().await;
     tracing::info!("stopping");
     server.stop().await;
     tracing::info!("stopped");

@@ -1,7 +1,9 @@
 //! What is logged, and how a client changes that while the server runs.
 
-use crate::process::Process;
-use testkit::wait_until;
+use crate::process::{BINARY, Process, address};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use testkit::{Client, wait_until};
 use wire::messages::IncrementalAlterConfigsRequest;
 use wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
 
@@ -87,4 +89,31 @@ fn a_level_that_a_client_sets_holds_at_once() {
     send_garbage(&process);
     wait_until("the next closing is logged", || closings() == 2);
     process.stop();
+}
+
+#[test]
+fn a_log_that_nobody_takes_does_no_harm() {
+    let directory = tempfile::tempdir().unwrap();
+    let dirs = format!("log.dirs={}", directory.path().display());
+    let mut command = Command::new(BINARY);
+    command.args(["server", "--set", &dirs]);
+    command.args(["--set", "listeners=PLAINTEXT://127.0.0.1:0"]);
+    command.env("RIVERRUN_LOG", "trace");
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = String::new();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    while !log.contains("riverrun is ready") {
+        assert!(lines.read_line(&mut log).unwrap() > 0, "{log}");
+    }
+    // From here on each line fails.
+    drop(lines);
+    let mut client = Client::connect(address(&log));
+    for number in 0..10 {
+        let mut garbage = Client::connect(address(&log));
+        garbage.send_bytes(&[0xff; 16]);
+        garbage.assert_closed();
+        client.create_topic(&format!("topic-{number}"), 1, &[]);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

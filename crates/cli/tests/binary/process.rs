@@ -45,6 +45,12 @@ impl Process {
         Self::run(limited(&format!("ulimit -n {count}")), directory, &[])
     }
 
+    /// Starts a server as `nohup` does.
+    #[track_caller]
+    pub(crate) fn start_without_hangup(directory: &Path) -> Self {
+        Self::run(limited("trap '' HUP"), directory, &[])
+    }
+
     #[track_caller]
     fn run(mut command: Command, directory: &Path, keys: &[(&str, &str)]) -> Self {
         let directory = directory.display().to_string();
@@ -166,7 +172,7 @@ impl Drop for Process {
 }
 
 /// The address in the line that tells of the listener.
-fn address(log: &str) -> SocketAddr {
+pub(crate) fn address(log: &str) -> SocketAddr {
     let line = log
         .lines()
         .find(|line| line.contains("listener=\"PLAINTEXT\""));

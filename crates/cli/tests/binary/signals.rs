@@ -7,7 +7,7 @@ const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 
 #[test]
 fn a_signal_to_stop_is_an_orderly_end() {
-    for signal in ["TERM", "INT"] {
+    for signal in ["TERM", "INT", "HUP"] {
         let directory = tempfile::tempdir().unwrap();
         let mut process = Process::start(directory.path(), &[]);
         process.connect().create_topic("topic", 1, &[]);
@@ -16,6 +16,15 @@ fn a_signal_to_stop_is_an_orderly_end() {
         assert!(process.log().contains("stopped"));
         assert!(directory.path().join(CLEAN_SHUTDOWN).exists());
     }
+}
+
+#[test]
+fn a_server_that_outlives_its_terminal_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start_without_hangup(directory.path());
+    process.signal("HUP");
+    process.connect().create_topic("topic", 1, &[]);
+    process.stop();
 }
 
 #[test]

@@ -19,8 +19,8 @@ fn spawn(directory: &Path) -> Child {
     command.stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Kills starts in `directory` at moments spread over the time that one takes.
-fn kill_starts(directory: impl Fn(u32) -> std::path::PathBuf) {
+/// Ends starts in `directory` with a signal, at moments spread over the time that one takes.
+fn end_starts(signal: &str, directory: impl Fn(u32) -> std::path::PathBuf) {
     let scratch = tempfile::tempdir().unwrap();
     let start = Instant::now();
     Process::start(scratch.path(), &[]).kill();
@@ -29,8 +29,16 @@ fn kill_starts(directory: impl Fn(u32) -> std::path::PathBuf) {
         let mut child = spawn(&directory(moment));
         // The moment is the point: whatever the start has come to by then is what is tested.
         std::thread::sleep(whole * moment / MOMENTS);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        let id = child.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &id]).status();
+        assert!(sent.unwrap().success());
+        let mut status = None;
+        wait_until("the start has ended", || {
+            status = child.try_wait().unwrap();
+            status.is_some()
+        });
+        // Nothing but the signal ends it.
+        assert!(matches!(status.unwrap().code(), None | Some(0)));
     }
 }
 
@@ -48,7 +56,8 @@ fn a_start_that_is_killed_loses_nothing() {
     let cluster = client.cluster_id();
     // Once after an orderly stop, and from then on after a kill.
     process.stop();
-    kill_starts(|_| directory.path().to_owned());
+    end_starts("TERM", |_| directory.path().to_owned());
+    end_starts("KILL", |_| directory.path().to_owned());
     let process = Process::start(directory.path(), &[]);
     let mut client = process.connect();
     assert_eq!(client.cluster_id(), cluster);
@@ -64,7 +73,7 @@ fn a_start_that_is_killed_loses_nothing() {
 #[test]
 fn a_first_start_that_is_killed_can_be_repeated() {
     let root = tempfile::tempdir().unwrap();
-    kill_starts(|moment| root.path().join(moment.to_string()));
+    end_starts("KILL", |moment| root.path().join(moment.to_string()));
     for moment in 0..MOMENTS {
         let process = Process::start(&root.path().join(moment.to_string()), &[]);
         process.connect().create_topic("topic", 1, &[]);
