@@ -420,6 +420,7 @@ fn answer(
     wire::finish_frame(&mut out.head, start, file_bytes);
 }
 
+/// Appends a partition; returns how many bytes of records are not in the buffer itself.
 fn answer_part(writer: &mut FetchResponseWriter, part: &Part, out: &mut ResponseBuffer) -> usize {
     let bytes = part.bytes();
     let mut partition = FetchResponsePartition {
@@ -449,19 +450,19 @@ fn answer_part(writer: &mut FetchResponseWriter, part: &Part, out: &mut Response
         }
     }
     writer.partition(&partition, &mut out.head);
+    let mut sent_apart = 0;
     if let Some(records) = part
         .result
         .as_ref()
         .ok()
         .and_then(|result| result.records.as_ref())
     {
-        let (file, position) = (records.file.clone(), records.position);
-        out.push_range(FileRange {
-            file,
-            position,
+        sent_apart = out.push_range(FileRange {
+            file: records.file.clone(),
+            position: records.position,
             length: records.length,
         });
     }
     writer.end_partition(&partition, &mut out.head);
-    bytes
+    sent_apart
 }

@@ -5,7 +5,6 @@
 
 use crate::Broker;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use bytes::BytesMut;
 use model::{DecodeError, Message, Reader};
 use std::sync::Arc;
 use wire::{ApiKey, RequestHeader, ResponseHeader};
@@ -116,20 +115,20 @@ impl Request<'_> {
     }
 }
 
-/// Whether a request may be answered later than at once, or take long.
-pub(crate) fn may_wait(frame: &[u8]) -> bool {
+/// Whether a request is answered at once as a rule, and in little time.
+pub(crate) fn is_quick(frame: &[u8]) -> bool {
     let api_key = frame.first_chunk().map(|bytes| i16::from_be_bytes(*bytes));
-    api_key != Some(ApiKey::Produce as i16)
+    api_key == Some(ApiKey::Produce as i16)
 }
 
 /// Serves one request.
 pub(crate) async fn serve(
     broker: &Arc<Broker>,
     context: &mut ConnectionContext,
-    mut frame: BytesMut,
+    frame: &mut [u8],
     out: &mut ResponseBuffer,
 ) -> Served {
-    let mut reader = Reader::new(&frame);
+    let mut reader = Reader::new(frame);
     let header = match RequestHeader::decode(&mut reader) {
         Ok(header) => header,
         Err(error) => return Served::Close(format!("a request header cannot be read: {error}")),
@@ -161,7 +160,7 @@ pub(crate) async fn serve(
             body: &[],
             ..request
         };
-        produce::serve(broker, context, &request, &mut frame, body_start, out).await
+        produce::serve(broker, context, &request, frame, body_start, out).await
     } else {
         dispatch(broker, context, &request, out).await
     };

@@ -16,14 +16,14 @@ use crate::Broker;
 use crate::clock::now_ms;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::partitions::HostedTopic;
-use bytes::BytesMut;
 use model::{DecodeError, ErrorCode, Uuid};
 use record::{
     BatchError, InvalidRecords, ProduceValidator, RecordBatch, RecordBatchMut, ValidatedBytes,
     parse_produce,
 };
 use replication::{AppendError, Partition};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::mem::take;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +36,41 @@ const ADMIN_CLIENT_ID: &str = "__admin_client";
 thread_local! {
     /// Buffers and codec contexts of validation, kept for the life of the thread.
     static VALIDATOR: RefCell<ProduceValidator> = RefCell::new(ProduceValidator::new());
+    /// Lists of a request that is answered, for the next one of the thread.
+    static LISTS: Cell<Option<(Vec<TopicPart>, Vec<PartitionPart>)>> = const { Cell::new(None) };
+}
+
+/// Lists for so many partitions are kept.
+const KEPT_PARTS: usize = 256;
+/// A request that has appended so much lets other connections have their turn.
+const TURN_BYTES: usize = 1024 * 1024;
+
+/// What a request asks for, part by part, and what became of it. The lists go from request to
+/// request, so that a request allocates nothing.
+#[derive(Default)]
+struct Parts {
+    topics: Vec<TopicPart>,
+    /// Of all topics, in their order.
+    partitions: Vec<PartitionPart>,
+}
+
+impl Parts {
+    fn take() -> Self {
+        let (topics, partitions) = LISTS.take().unwrap_or_default();
+        Self { topics, partitions }
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        let mut lists = (take(&mut self.topics), take(&mut self.partitions));
+        lists.0.clear();
+        lists.1.clear();
+        if lists.1.capacity() <= KEPT_PARTS {
+            // A thread that ends keeps nothing.
+            let _ = LISTS.try_with(|kept| kept.set(Some(lists)));
+        }
+    }
 }
 
 /// A topic of the request; its partitions follow in the list of parts.
@@ -48,6 +83,8 @@ struct TopicPart {
 
 /// A partition of the request: where its records are in the frame, then what became of them.
 struct PartitionPart {
+    /// Where the frame has the topic's name, and its id.
+    topic: (Range<usize>, Uuid),
     index: i32,
     records: Range<usize>,
     /// What is wrong with other records that the request has for the partition.
@@ -72,9 +109,19 @@ impl PartitionPart {
             .is_some_and(|batch| batch.is_flush_due)
     }
 
+    /// The topic that the request has it under.
+    fn topic_key<'f>(&self, frame: &'f [u8]) -> (&'f [u8], Uuid) {
+        (&frame[self.topic.0.clone()], self.topic.1)
+    }
+
+    fn key<'f>(&self, frame: &'f [u8]) -> (&'f [u8], Uuid, i32) {
+        let (name, id) = self.topic_key(frame);
+        (name, id, self.index)
+    }
+
     /// Takes in another mention of the partition: the last valid records are appended, and the
     /// last invalid ones decide the answer.
-    fn repeat(&mut self, later: Self, frame: &[u8], version: i16) {
+    fn repeat(&mut self, later: &Self, frame: &[u8], version: i16) {
         let error_of = |records: &Range<usize>| {
             let parsed = parse_produce(&frame[records.clone()], version);
             parsed.err().map(|invalid| invalid.error)
@@ -82,7 +129,7 @@ impl PartitionPart {
         let later_error = error_of(&later.records);
         if later_error.is_none() {
             self.repetition_error = self.repetition_error.or_else(|| error_of(&self.records));
-            self.records = later.records;
+            self.records = later.records.clone();
         } else {
             self.repetition_error = later_error;
         }
@@ -143,41 +190,43 @@ pub(crate) async fn serve(
     broker: &Broker,
     context: &ConnectionContext,
     request: &Request<'_>,
-    frame: &mut BytesMut,
+    frame: &mut [u8],
     body_start: usize,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
-    let Parts {
-        acks,
-        timeout_ms,
-        topics,
-        mut partitions,
-        refusal,
-    } = parse(broker, frame, body_start, request.version)?;
+    let mut parts = Parts::take();
+    let asked = parse(broker, frame, body_start, request.version, &mut parts)?;
+    let Parts { topics, partitions } = &mut parts;
+    let acks = asked.acks;
     let append = Append {
         broker,
         context,
         version: request.version,
         acks,
     };
-    let mut at = 0;
-    for topic in &topics {
+    let (mut at, mut turn_bytes) = (0, 0);
+    for topic in &*topics {
         for part in &mut partitions[at..at + topic.partition_count] {
-            part.outcome = match &refusal {
+            part.outcome = match &asked.refusal {
                 Some((error, message)) => Outcome {
                     error_message: message.clone(),
                     ..Outcome::refused(*error)
                 },
                 None => append.to(topic, part, frame),
             };
+            turn_bytes += part.records.len();
+            if turn_bytes > TURN_BYTES {
+                turn_bytes = 0;
+                tokio::task::yield_now().await;
+            }
         }
         at += topic.partition_count;
     }
     if partitions.iter().any(PartitionPart::is_flush_due) {
-        flush(broker, &mut partitions).await;
+        flush(broker, partitions).await;
     }
     if acks == -1 {
-        wait_for_replicas(&mut partitions, timeout_ms).await;
+        wait_for_replicas(partitions, asked.timeout_ms).await;
     }
     if acks == 0 {
         return Ok(
@@ -190,34 +239,16 @@ pub(crate) async fn serve(
             },
         );
     }
-    answer(request, frame, &topics, &partitions, out);
+    answer(request, frame, topics, partitions, out);
     Ok(Served::Answered)
 }
 
-struct Parts {
+/// What of the request holds for all partitions.
+struct Asked {
     acks: i16,
     timeout_ms: i32,
-    topics: Vec<TopicPart>,
-    partitions: Vec<PartitionPart>,
     /// What refuses the whole request.
     refusal: Option<(ErrorCode, Option<String>)>,
-}
-
-/// A partition under the name or the id that the request has for its topic.
-struct NamedPart<'f> {
-    topic: &'f str,
-    topic_id: Uuid,
-    part: PartitionPart,
-}
-
-impl NamedPart<'_> {
-    fn topic_key(&self) -> (&str, Uuid) {
-        (self.topic, self.topic_id)
-    }
-
-    fn key(&self) -> (&str, Uuid, i32) {
-        (self.topic, self.topic_id, self.part.index)
-    }
 }
 
 /// Reads the request into ranges of the frame, so that the frame can then be written to.
@@ -226,40 +257,42 @@ fn parse(
     frame: &[u8],
     body_start: usize,
     version: i16,
-) -> Result<Parts, DecodeError> {
+    parts: &mut Parts,
+) -> Result<Asked, DecodeError> {
     use model::{Message, Reader};
     let message = ProduceRequest::read(&mut Reader::new(&frame[body_start..]), version)?;
-    let mut named = Vec::new();
+    let Parts { topics, partitions } = parts;
     for topic in message.topic_data.iter() {
-        named.extend(topic.partition_data.iter().map(|part| NamedPart {
-            topic: topic.name,
-            topic_id: topic.topic_id,
-            part: PartitionPart {
-                index: part.index,
-                records: range_in(frame, part.records.unwrap_or_default()),
-                repetition_error: None,
-                outcome: Outcome::refused(ErrorCode::UnknownServerError),
-                appended: None,
-            },
+        let name = range_in(frame, topic.name.as_bytes());
+        partitions.extend(topic.partition_data.iter().map(|part| PartitionPart {
+            topic: (name.clone(), topic.topic_id),
+            index: part.index,
+            records: range_in(frame, part.records.unwrap_or_default()),
+            repetition_error: None,
+            outcome: Outcome::refused(ErrorCode::UnknownServerError),
+            appended: None,
         }));
     }
-    let refusal = refusal(&named, frame, message.transactional_id);
-    let named = without_repetitions(named, frame, version);
-    let topics = named.chunk_by(|a, b| a.topic_key() == b.topic_key());
-    let topics = topics.map(|parts| TopicPart {
-        name: range_in(frame, parts[0].topic.as_bytes()),
-        id: parts[0].topic_id,
-        hosted: match version {
-            13.. => broker.partitions.topic_by_id(parts[0].topic_id),
-            _ => broker.partitions.topic(parts[0].topic),
-        },
-        partition_count: parts.len(),
-    });
-    Ok(Parts {
+    let refusal = refusal(partitions, frame, message.transactional_id);
+    join_repetitions(partitions, frame, version);
+    for parts in partitions.chunk_by(|a, b| a.topic_key(frame) == b.topic_key(frame)) {
+        let (name, id) = &parts[0].topic;
+        let hosted = match version {
+            13.. => broker.partitions.topic_by_id(*id),
+            _ => std::str::from_utf8(&frame[name.clone()])
+                .ok()
+                .and_then(|name| broker.partitions.topic(name)),
+        };
+        topics.push(TopicPart {
+            name: name.clone(),
+            id: *id,
+            hosted,
+            partition_count: parts.len(),
+        });
+    }
+    Ok(Asked {
         acks: message.acks,
         timeout_ms: message.timeout_ms,
-        topics: topics.collect(),
-        partitions: named.into_iter().map(|one| one.part).collect(),
         refusal,
     })
 }
@@ -277,12 +310,12 @@ fn range_in(frame: &[u8], part: &[u8]) -> Range<usize> {
 /// Why the whole request is refused: a batch in it is transactional and it is of no transaction,
 /// or what should be a batch before that one is none.
 fn refusal(
-    parts: &[NamedPart<'_>],
+    parts: &[PartitionPart],
     frame: &[u8],
     transactional_id: Option<&str>,
 ) -> Option<(ErrorCode, Option<String>)> {
     for one in parts {
-        match RecordBatch::parse(&frame[one.part.records.clone()]) {
+        match RecordBatch::parse(&frame[one.records.clone()]) {
             Ok((batch, _)) if batch.is_transactional() => {
                 let refusal = (ErrorCode::TransactionalIdAuthorizationFailed, None);
                 return transactional_id.is_none().then_some(refusal);
@@ -296,24 +329,19 @@ fn refusal(
     None
 }
 
-/// The partitions by topic and index, each once.
-fn without_repetitions<'f>(
-    mut named: Vec<NamedPart<'f>>,
-    frame: &[u8],
-    version: i16,
-) -> Vec<NamedPart<'f>> {
-    if named.is_sorted_by(|a, b| a.key() < b.key()) {
-        return named;
+/// Brings the partitions in the order of topic and index, each once.
+fn join_repetitions(parts: &mut Vec<PartitionPart>, frame: &[u8], version: i16) {
+    if parts.is_sorted_by(|a, b| a.key(frame) < b.key(frame)) {
+        return;
     }
-    named.sort_by(|a, b| a.key().cmp(&b.key()));
-    let mut single: Vec<NamedPart<'f>> = Vec::with_capacity(named.len());
-    for one in named {
-        match single.last_mut() {
-            Some(last) if last.key() == one.key() => last.part.repeat(one.part, frame, version),
-            _ => single.push(one),
+    parts.sort_by(|a, b| a.key(frame).cmp(&b.key(frame)));
+    parts.dedup_by(|later, kept| {
+        let is_same = later.key(frame) == kept.key(frame);
+        if is_same {
+            kept.repeat(later, frame, version);
         }
-    }
-    single
+        is_same
+    });
 }
 
 /// Who appends, and under which terms.
@@ -336,7 +364,7 @@ impl Append<'_> {
         let Some(partition) = hosted.partition(part.index) else {
             return Outcome::refused(ErrorCode::UnknownTopicOrPartition);
         };
-        let outcome = self.records_to(hosted, &partition, part, frame);
+        let outcome = self.records_to(hosted, partition, part, frame);
         match part.repetition_error {
             Some(error) => Outcome::refused(error),
             None => outcome,
@@ -346,7 +374,7 @@ impl Append<'_> {
     fn records_to(
         self,
         hosted: &HostedTopic,
-        partition: &Arc<Partition>,
+        partition: Arc<Partition>,
         part: &mut PartitionPart,
         frame: &mut [u8],
     ) -> Outcome {
@@ -370,10 +398,10 @@ impl Append<'_> {
             VALIDATOR.with_borrow_mut(|validator| validator.validate(&batch, &rules, now_ms));
         let mut validated = match validated {
             Ok(validated) => validated,
-            Err(invalid) => return Outcome::invalid(partition, invalid),
+            Err(invalid) => return Outcome::invalid(&partition, invalid),
         };
         let mut rebuilt = match &mut validated.bytes {
-            ValidatedBytes::Rebuilt(bytes) => Some(std::mem::take(bytes)),
+            ValidatedBytes::Rebuilt(bytes) => Some(take(bytes)),
             ValidatedBytes::InPlace { .. } => None,
         };
         let bytes = match (&mut rebuilt, &validated.bytes) {
@@ -384,7 +412,7 @@ impl Append<'_> {
         // The header may claim other times than the records have, or those of a broker.
         let (mut batch, _) = RecordBatchMut::parse(bytes).expect("a validated batch can be parsed");
         batch.set_max_timestamp(validated.timestamp_type, validated.max_timestamp);
-        append_validated(self.broker, part, partition, bytes)
+        append_validated(self.broker, part, partition, bytes, now_ms)
     }
 }
 
@@ -392,13 +420,14 @@ impl Append<'_> {
 fn append_validated(
     broker: &Broker,
     part: &mut PartitionPart,
-    partition: &Arc<Partition>,
+    partition: Arc<Partition>,
     bytes: &mut [u8],
+    now_ms: i64,
 ) -> Outcome {
-    match partition.append_as_leader(bytes, now_ms()) {
+    match partition.append_as_leader(bytes, now_ms) {
         Ok(appended) => {
             part.appended = Some(AppendedBatch {
-                partition: partition.clone(),
+                partition,
                 end_offset: appended.last_offset + 1,
                 is_flush_due: appended.is_flush_due,
             });
@@ -410,8 +439,8 @@ fn append_validated(
             }
         }
         Err(error) => {
-            broker.report_append_error(partition, &error);
-            Outcome::refused_by(partition, error.code())
+            broker.report_append_error(&partition, &error);
+            Outcome::refused_by(&partition, error.code())
         }
     }
 }
@@ -444,7 +473,8 @@ async fn flush(broker: &Broker, partitions: &mut [PartitionPart]) {
 
 /// Waits until every batch is below its partition's high watermark, or the time is over.
 async fn wait_for_replicas(partitions: &mut [PartitionPart], timeout_ms: i32) {
-    let deadline = tokio::time::Instant::now() + Duration::from_millis(timeout_ms.max(0) as u64);
+    let timeout = Duration::from_millis(timeout_ms.max(0) as u64);
+    let mut deadline = None;
     for part in partitions {
         let Some(batch) = &part.appended else {
             continue;
@@ -452,6 +482,7 @@ async fn wait_for_replicas(partitions: &mut [PartitionPart], timeout_ms: i32) {
         if batch.partition.offsets().high_watermark >= batch.end_offset {
             continue;
         }
+        let deadline = *deadline.get_or_insert_with(|| tokio::time::Instant::now() + timeout);
         let wait = batch.partition.wait_for_high_watermark(batch.end_offset);
         if tokio::time::timeout_at(deadline, wait).await.is_err() {
             part.outcome = Outcome::refused(ErrorCode::RequestTimedOut);

@@ -1,18 +1,21 @@
 //! One connection: requests in order, one at a time, until either side has enough.
 //!
 //! Bytes are read ahead while a request is served only as far as they fit the socket's own buffer
-//! and one read: a client that sends faster than it is served is held back by TCP.
+//! and one read: a client that sends faster than it is served is held back by TCP. The listener
+//! ends the task when the broker stops.
 
 use super::frames::FrameBuffer;
+use super::idle::Idle;
 use super::listener::BoundListener;
 use super::response::ResponseBuffer;
 use crate::Broker;
 use crate::api::{self, Served};
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
 /// Answers that wait are sent when they grow beyond this, even while more requests are at hand.
@@ -20,6 +23,9 @@ const FLUSH_BYTES: usize = 256 * 1024;
 
 /// How often it is checked whether the client of a request that waits is still there.
 const LEFT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A connection that has brought so much without a pause lets the others have their turn.
+const TURN_BYTES: usize = 1024 * 1024;
 
 /// What a request may ask of the connection that it came by.
 #[derive(Debug)]
@@ -56,8 +62,6 @@ impl ConnectionContext {
 enum End {
     /// The client closed it, between requests or while it waited for an answer.
     Closed,
-    /// The broker stops.
-    Stopping,
     /// Nothing was asked for `connections.max.idle.ms`.
     Idle,
     /// The peer cannot be served: what it sent is not a request.
@@ -86,7 +90,7 @@ pub(crate) async fn serve(
     match end {
         Err(End::Refused(reason)) => tracing::debug!(%peer, reason, "connection closed"),
         Err(End::Failed(error)) => tracing::debug!(%peer, %error, "connection lost"),
-        Err(end @ (End::Closed | End::Stopping | End::Idle)) => {
+        Err(end @ (End::Closed | End::Idle)) => {
             tracing::trace!(%peer, ?end, "connection closed");
         }
         Ok(never) => match never {},
@@ -100,8 +104,9 @@ async fn requests(
 ) -> Result<std::convert::Infallible, End> {
     let mut buffer = FrameBuffer::default();
     let mut out = ResponseBuffer::default();
-    let mut stop = broker.stop.subscribe();
     let max_bytes = broker.config.network.socket_request_max_bytes;
+    let mut idle = Idle::new(broker.config.network.connections_max_idle_ms);
+    let mut turn_bytes = 0;
     loop {
         let frame = match buffer.take_frame(max_bytes) {
             Ok(frame) => frame,
@@ -113,20 +118,32 @@ async fn requests(
         };
         let Some(frame) = frame else {
             out.flush(stream).await.map_err(End::Failed)?;
-            tokio::select! {
-                read = read_more(broker, &mut buffer, stream) => read?,
-                _ = stop.wait_for(|stop| *stop) => return Err(End::Stopping),
+            if turn_bytes > TURN_BYTES {
+                turn_bytes = 0;
+                tokio::task::yield_now().await;
             }
+            turn_bytes += read_more(&mut buffer, stream, &mut idle).await?;
             continue;
         };
-        // A request that may wait must not hold back the answers before it.
-        if out.len() > 0 && (api::may_wait(&frame) || out.len() > FLUSH_BYTES) {
-            out.flush(stream).await.map_err(End::Failed)?;
+        let mut detached = None;
+        if api::is_quick(buffer.frame(frame.clone())) {
+            if out.len() > FLUSH_BYTES {
+                out.flush(stream).await.map_err(End::Failed)?;
+            }
+        } else {
+            // A request that may wait must not hold back the answers before it, nor a large buffer.
+            if out.len() > 0 {
+                out.flush(stream).await.map_err(End::Failed)?;
+            }
+            detached = buffer.detach(frame.clone());
         }
+        let frame = match &mut detached {
+            Some(frame) => frame,
+            None => buffer.frame(frame),
+        };
         let served = tokio::select! {
             biased;
             served = api::serve(broker, context, frame, &mut out) => served,
-            _ = stop.wait_for(|stop| *stop) => return Err(End::Stopping),
             () = left(stream) => return Err(End::Closed),
         };
         if let Served::Close(reason) = served {
@@ -150,26 +167,28 @@ async fn left(stream: &TcpStream) {
     }
 }
 
+/// Reads what there is, or waits for it; returns how many bytes came.
 async fn read_more(
-    broker: &Broker,
     buffer: &mut FrameBuffer,
     stream: &mut TcpStream,
-) -> Result<(), End> {
+    idle: &mut Idle,
+) -> Result<usize, End> {
     let within_frame = buffer.is_within_frame();
-    let read = stream.read_buf(buffer.room());
-    let count = match broker.config.network.connections_max_idle_ms {
-        Some(idle_ms) => {
-            let idle = Duration::from_millis(idle_ms.max(0) as u64);
-            tokio::time::timeout(idle, read)
-                .await
-                .map_err(|_| End::Idle)?
+    let mut waits = false;
+    let read = poll_fn(|context| match buffer.poll_read(stream, context) {
+        Poll::Ready(read) => Poll::Ready(Some(read)),
+        Poll::Pending => {
+            if !std::mem::replace(&mut waits, true) {
+                idle.restart();
+            }
+            idle.poll_over(context).map(|()| None)
         }
-        None => read.await,
-    };
-    match count {
-        Ok(0) if within_frame => Err(End::Refused("the client left within a request".into())),
-        Ok(0) => Err(End::Closed),
-        Ok(_) => Ok(()),
-        Err(error) => Err(End::Failed(error)),
+    });
+    match read.await {
+        None => Err(End::Idle),
+        Some(Ok(0)) if within_frame => Err(End::Refused("the client left within a request".into())),
+        Some(Ok(0)) => Err(End::Closed),
+        Some(Ok(count)) => Ok(count),
+        Some(Err(error)) => Err(End::Failed(error)),
     }
 }

@@ -1,14 +1,34 @@
 //! Frames out of a stream of bytes: a size of four bytes, then that many bytes.
 //!
-//! The buffer grows as bytes arrive, never to what a peer merely claims: a frame of 100 MiB that
-//! was announced and not sent costs nothing.
+//! A connection holds a buffer only from the moment that bytes have arrived until all of them are
+//! taken as frames. In between the buffer is with its thread, for whichever connection is next: so
+//! a thousand idle connections hold nothing, and a busy one finds a buffer that is warm.
+//!
+//! A buffer grows as bytes arrive, never to what a peer merely claims: a frame of 100 MiB that was
+//! announced and not sent costs nothing.
 
-use bytes::BytesMut;
+use std::cell::RefCell;
+use std::io;
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
 
-/// Bytes that one read asks for at least.
-const READ_BYTES: usize = 16 * 1024;
-/// An empty buffer above this is given back, so that idle connections stay small.
-const KEPT_BYTES: usize = 64 * 1024;
+/// The size of a new buffer: what a read asks for at least when nothing waits.
+const BUFFER_BYTES: usize = 128 * 1024;
+/// Larger buffers, which huge frames need, are not kept.
+const KEPT_BYTES: usize = 1024 * 1024 + BUFFER_BYTES;
+/// Buffers that a thread keeps.
+const KEPT_COUNT: usize = 2;
+/// Where a frame has begun and no more bytes have come, a buffer this many times larger than what
+/// there is of the frame is exchanged for one that fits.
+const SLACK: usize = 8;
+
+thread_local! {
+    /// Buffers without an owner, each as long as it was ever made.
+    static KEPT: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A frame's size that cannot be served; the connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -21,57 +41,152 @@ pub(crate) struct InvalidFrameSize {
 /// Bytes received and not yet taken as frames.
 #[derive(Debug, Default)]
 pub(crate) struct FrameBuffer {
-    bytes: BytesMut,
+    /// Bytes beyond `arrived` are left over from earlier frames.
+    bytes: Vec<u8>,
+    arrived: Range<usize>,
 }
 
 impl FrameBuffer {
-    /// Takes the next whole frame without its size; `None` until more bytes have arrived.
+    /// Takes the next whole frame and says where it is, without its size; `None` until more bytes
+    /// have arrived.
     ///
     /// # Errors
     /// [`InvalidFrameSize`] for a size that is negative or above `max_bytes`.
     pub(crate) fn take_frame(
         &mut self,
         max_bytes: i32,
-    ) -> Result<Option<BytesMut>, InvalidFrameSize> {
-        let Some(size) = self.bytes.first_chunk() else {
+    ) -> Result<Option<Range<usize>>, InvalidFrameSize> {
+        let Some(size) = self.announced() else {
             return Ok(None);
         };
-        let size = i32::from_be_bytes(*size);
         if !(0..=max_bytes).contains(&size) {
             return Err(InvalidFrameSize {
                 size,
                 max: max_bytes,
             });
         }
-        let end = 4 + size as usize;
-        if self.bytes.len() < end {
+        let start = self.arrived.start + 4;
+        let end = start + size as usize;
+        if self.arrived.end < end {
             return Ok(None);
         }
-        let mut frame = self.bytes.split_to(end);
-        let _ = frame.split_to(4);
-        Ok(Some(frame))
+        self.arrived.start = end;
+        Ok(Some(start..end))
     }
 
-    /// Where the next bytes go, with room for a read. The room doubles with what has arrived of an
-    /// unfinished frame, up to that frame's end.
-    pub(crate) fn room(&mut self) -> &mut BytesMut {
-        if self.bytes.is_empty() && self.bytes.capacity() > KEPT_BYTES {
-            self.bytes = BytesMut::new();
+    /// The bytes of a frame, until the next read.
+    pub(crate) fn frame(&mut self, range: Range<usize>) -> &mut [u8] {
+        &mut self.bytes[range]
+    }
+
+    /// Waits for bytes and reads what there is; returns how many, zero at the end of the stream.
+    /// The frames taken before are gone then.
+    ///
+    /// # Errors
+    /// What the socket says.
+    pub(crate) fn poll_read(
+        &mut self,
+        stream: &mut TcpStream,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if stream.poll_read_ready(context).is_pending() {
+            self.give_back_slack();
+            return Poll::Pending;
         }
-        let arrived = self.bytes.len();
-        let announced = match self.bytes.first_chunk() {
-            Some(size) => 4 + i32::from_be_bytes(*size).max(0) as usize,
-            None => 0,
-        };
-        let missing = announced.saturating_sub(arrived);
-        self.bytes
-            .reserve(missing.clamp(1, arrived.max(READ_BYTES)).max(READ_BYTES));
-        &mut self.bytes
+        let room = self.room();
+        let mut read = ReadBuf::new(room);
+        match Pin::new(stream).poll_read(context, &mut read) {
+            Poll::Ready(result) => {
+                let count = read.filled().len();
+                self.arrived.end += count;
+                Poll::Ready(result.map(|()| count))
+            }
+            Poll::Pending => {
+                self.give_back_slack();
+                Poll::Pending
+            }
+        }
+    }
+
+    /// The size that the frame at the front announces.
+    fn announced(&self) -> Option<i32> {
+        let size = self.bytes[self.arrived.clone()].first_chunk();
+        size.map(|size| i32::from_be_bytes(*size))
+    }
+
+    /// Where the next bytes go. An unfinished frame has room up to its end, or for as many bytes
+    /// again as have arrived of it.
+    fn room(&mut self) -> &mut [u8] {
+        let arrived = self.arrived.len();
+        let announced = self.announced().map_or(0, |size| 4 + size.max(0) as usize);
+        let missing = announced.saturating_sub(arrived).max(1);
+        let room = self.bytes.len() - self.arrived.end;
+        if arrived == 0 || room < missing.min(BUFFER_BYTES / 2) {
+            self.move_to_front(arrived + missing.min(arrived));
+        }
+        &mut self.bytes[self.arrived.end..]
+    }
+
+    /// Moves what has arrived to the front of a buffer that is not small and has `wanted` bytes.
+    fn move_to_front(&mut self, wanted: usize) {
+        let arrived = 0..self.arrived.len();
+        if self.bytes.len() < wanted.max(BUFFER_BYTES) {
+            let mut larger = KEPT
+                .with_borrow_mut(Vec::pop)
+                .unwrap_or_else(|| vec![0; BUFFER_BYTES]);
+            if larger.len() < wanted {
+                larger.resize(wanted, 0);
+            }
+            larger[arrived.clone()].copy_from_slice(&self.bytes[self.arrived.clone()]);
+            keep(std::mem::replace(&mut self.bytes, larger));
+        } else if self.arrived.start > 0 {
+            self.bytes.copy_within(self.arrived.clone(), 0);
+        }
+        self.arrived = arrived;
+    }
+
+    /// Holds no more than what has arrived is worth, while nothing arrives.
+    fn give_back_slack(&mut self) {
+        let arrived = self.arrived.len();
+        if self.bytes.len() > SLACK * arrived {
+            let left = self.bytes[self.arrived.clone()].to_vec();
+            keep(std::mem::replace(&mut self.bytes, left));
+            self.arrived = 0..arrived;
+        }
     }
 
     /// Whether a frame has begun and not ended.
     pub(crate) fn is_within_frame(&self) -> bool {
-        !self.bytes.is_empty()
+        !self.arrived.is_empty()
+    }
+
+    /// Moves a frame that may have to wait for long into a buffer of its size, if it is small. The
+    /// frames behind it stay where they are.
+    pub(crate) fn detach(&mut self, range: Range<usize>) -> Option<Vec<u8>> {
+        (range.len() < self.bytes.len() / SLACK && self.arrived.is_empty()).then(|| {
+            let frame = self.bytes[range].to_vec();
+            self.give_back_slack();
+            frame
+        })
+    }
+}
+
+impl Drop for FrameBuffer {
+    fn drop(&mut self) {
+        keep(std::mem::take(&mut self.bytes));
+    }
+}
+
+/// Keeps a buffer for the next connection of this thread, if it is worth it.
+fn keep(buffer: Vec<u8>) {
+    if (BUFFER_BYTES..=KEPT_BYTES).contains(&buffer.len()) {
+        // A thread that ends takes its connections' buffers along.
+        let _ = KEPT.try_with(|kept| {
+            let mut kept = kept.borrow_mut();
+            if kept.len() < KEPT_COUNT {
+                kept.push(buffer);
+            }
+        });
     }
 }
 
@@ -79,14 +194,28 @@ impl FrameBuffer {
 mod tests {
     use super::*;
 
+    impl FrameBuffer {
+        /// Takes as many bytes as one read would; returns the others.
+        fn receive<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+            let room = self.room();
+            let count = room.len().min(bytes.len());
+            room[..count].copy_from_slice(&bytes[..count]);
+            self.arrived.end += count;
+            &bytes[count..]
+        }
+    }
+
     fn frames(input: &[u8], chunk: usize, max: i32) -> Result<Vec<Vec<u8>>, InvalidFrameSize> {
         let mut buffer = FrameBuffer::default();
         let mut out = Vec::new();
-        for part in input.chunks(chunk) {
-            buffer.room().extend_from_slice(part);
-            while let Some(frame) = buffer.take_frame(max)? {
-                out.push(frame.to_vec());
+        for mut part in input.chunks(chunk) {
+            while !part.is_empty() {
+                part = buffer.receive(part);
+                while let Some(frame) = buffer.take_frame(max)? {
+                    out.push(buffer.frame(frame).to_vec());
+                }
             }
+            buffer.give_back_slack();
         }
         Ok(out)
     }
@@ -101,6 +230,35 @@ mod tests {
     }
 
     #[test]
+    fn frames_larger_than_a_buffer_come_out_whole() {
+        let sizes = [
+            3,
+            BUFFER_BYTES - 4,
+            1,
+            BUFFER_BYTES,
+            5 * KEPT_BYTES,
+            70_000,
+            2,
+        ];
+        let expect: Vec<Vec<u8>> = sizes
+            .iter()
+            .zip(1u8..)
+            .map(|(size, salt)| (0..*size).map(|at| (at % 251) as u8 ^ salt).collect())
+            .collect();
+        let mut input = Vec::new();
+        for frame in &expect {
+            input.extend((frame.len() as i32).to_be_bytes());
+            input.extend(frame);
+        }
+        for chunk in [1_000, 65_536, BUFFER_BYTES + 1, input.len()] {
+            assert!(
+                frames(&input, chunk, i32::MAX) == Ok(expect.clone()),
+                "chunks of {chunk}"
+            );
+        }
+    }
+
+    #[test]
     fn sizes_out_of_bounds_are_refused_from_their_four_bytes() {
         assert!(frames(&[0, 0, 0, 101], 4, 100).is_err());
         assert!(frames(&[0xff, 0xff, 0xff, 0xff], 4, 100).is_err());
@@ -109,11 +267,31 @@ mod tests {
     #[test]
     fn an_announced_frame_reserves_no_more_than_what_was_sent_allows() {
         let mut buffer = FrameBuffer::default();
-        buffer
-            .room()
-            .extend_from_slice(&100_000_000i32.to_be_bytes());
+        buffer.receive(&100_000_000i32.to_be_bytes());
         assert_eq!(buffer.take_frame(i32::MAX), Ok(None));
         buffer.room();
-        assert!(buffer.bytes.capacity() < 4 * READ_BYTES);
+        assert!(buffer.bytes.len() <= BUFFER_BYTES);
+        let bytes = vec![0; 10 * BUFFER_BYTES];
+        let mut bytes = &bytes[..];
+        while !bytes.is_empty() {
+            bytes = buffer.receive(bytes);
+        }
+        buffer.room();
+        assert!(buffer.bytes.len() <= 2 * (10 * BUFFER_BYTES + 4));
+    }
+
+    #[test]
+    fn who_waits_holds_what_has_arrived_and_little_more() {
+        let mut buffer = FrameBuffer::default();
+        buffer.receive(&[0, 0, 0, 1, 9]);
+        assert!(buffer.take_frame(100).unwrap().is_some());
+        buffer.give_back_slack();
+        assert_eq!(buffer.bytes.capacity(), 0);
+        buffer.receive(&[0, 0, 0, 2, 9]);
+        buffer.give_back_slack();
+        assert_eq!(buffer.bytes.capacity(), 5);
+        buffer.receive(&[8, 0]);
+        let frame = buffer.take_frame(100).unwrap().unwrap();
+        assert_eq!(buffer.frame(frame), [9, 8]);
     }
 }

@@ -5,8 +5,10 @@ use super::limits::{ConnectionLimits, ConnectionRoom};
 use crate::Broker;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 
 /// A listener of the configuration, bound.
 #[derive(Debug)]
@@ -77,20 +79,25 @@ impl BoundListener {
     }
 
     /// Accepts connections until the broker stops. Beyond the limits of connections, the next
-    /// one waits, accepted and not served, and those after it wait in the kernel.
+    /// one waits, accepted and not served, and those after it wait in the kernel. The connections
+    /// end with this.
     pub(crate) async fn accept(self: Arc<Self>, broker: Arc<Broker>) {
         let mut stop = broker.stop.subscribe();
         let limits = broker.limits(self.is_controller);
+        let mut connections = JoinSet::new();
+        let mut accepting = pin!(self.accept_one(limits));
         loop {
             let accepted = tokio::select! {
-                accepted = self.accept_one(limits) => accepted,
+                accepted = &mut accepting => accepted,
+                Some(_) = connections.join_next() => continue,
                 _ = stop.wait_for(|stop| *stop) => return,
             };
+            accepting.set(self.accept_one(limits));
             match accepted {
                 Ok((stream, peer, room)) => match limits.admit(peer.ip(), room) {
                     Some(slot) => {
                         let (broker, listener) = (broker.clone(), self.clone());
-                        tokio::spawn(async move {
+                        connections.spawn(async move {
                             connection::serve(broker, listener, stream, peer).await;
                             drop(slot);
                         });

@@ -1,12 +1,15 @@
 //! Sockets: listeners, connections, frames in, responses out.
 
 mod connection;
+mod file_range;
 mod frames;
+mod idle;
 mod limits;
 mod listener;
 mod response;
 
 pub(crate) use connection::ConnectionContext;
+pub(crate) use file_range::FileRange;
 pub(crate) use limits::{ConnectionLimits, Limits, ListenerLimit};
 pub(crate) use listener::{BoundListener, Listeners};
-pub(crate) use response::{FileRange, ResponseBuffer};
+pub(crate) use response::ResponseBuffer;

@@ -5,28 +5,21 @@
 //!   ranges:                                      ^ file 3, 4096..8192
 //! ```
 //!
-//! Bytes of a log never enter this process: a range goes from the page cache to the socket. The
-//! buffer is kept for the life of its connection.
+//! Many bytes of a log never enter this process: such a range goes from the page cache to the
+//! socket. Few bytes are copied to where they belong in the head, for that takes less than sending
+//! them apart. The buffer is kept for the life of its connection.
 
-use std::fs::File;
+use super::file_range::{self, FileRange};
 use std::io;
-use std::sync::Arc;
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 
 /// An encoded buffer above this is given back once sent, so that idle connections stay small.
-const KEPT_BYTES: usize = 64 * 1024;
-
-/// A part of a file, sent as it is.
-#[derive(Debug, Clone)]
-pub(crate) struct FileRange {
-    /// Stays open, and so readable, even when its name is removed.
-    pub(crate) file: Arc<File>,
-    /// Where the range begins.
-    pub(crate) position: u64,
-    /// How long it is.
-    pub(crate) length: usize,
-}
+const KEPT_BYTES: usize = 4 * 1024;
+/// Ranges up to this are copied. Sending a range apart costs two more system calls.
+const COPIED_BYTES: usize = 16 * 1024;
+/// So much is encoded and copied at most before the rest of the ranges is sent apart.
+const HEAD_MAX_BYTES: usize = 1024 * 1024;
 
 /// Responses of one connection that wait to be sent, in order.
 #[derive(Debug, Default)]
@@ -35,28 +28,34 @@ pub(crate) struct ResponseBuffer {
     pub(crate) head: Vec<u8>,
     /// The ranges, each with the length of `head` before it; ascending.
     ranges: Vec<(usize, FileRange)>,
+    /// Bytes of the ranges.
+    ranges_bytes: usize,
 }
 
 impl ResponseBuffer {
-    /// Appends a range of a file after what `head` holds.
-    pub(crate) fn push_range(&mut self, range: FileRange) {
+    /// Appends a range of a file after what `head` holds; returns how many bytes of it `head` does
+    /// not hold itself.
+    pub(crate) fn push_range(&mut self, range: FileRange) -> usize {
+        let fits = range.length <= COPIED_BYTES && self.head.len() < HEAD_MAX_BYTES;
+        if fits && file_range::copy_cached(&range, &mut self.head) {
+            return 0;
+        }
+        let length = range.length;
+        self.ranges_bytes += length;
         self.ranges.push((self.head.len(), range));
+        length
     }
 
     /// Bytes that wait, files included.
-    pub(crate) fn len(&self) -> usize {
-        self.head.len()
-            + self
-                .ranges
-                .iter()
-                .map(|(_, range)| range.length)
-                .sum::<usize>()
+    pub(crate) const fn len(&self) -> usize {
+        self.head.len() + self.ranges_bytes
     }
 
     /// Forgets what was appended after `head` had `length` bytes.
     pub(crate) fn truncate(&mut self, length: usize) {
         self.head.truncate(length);
         self.ranges.retain(|(at, _)| *at <= length);
+        self.ranges_bytes = self.ranges.iter().map(|(_, range)| range.length).sum();
     }
 
     /// Sends everything and empties the buffer.
@@ -69,14 +68,14 @@ impl ResponseBuffer {
         for (at, range) in &self.ranges {
             send_more(stream, &self.head[sent..*at]).await?;
             sent = *at;
-            send_range(stream, range).await?;
+            file_range::send(stream, range).await?;
         }
         stream.write_all(&self.head[sent..]).await?;
         self.ranges.clear();
+        self.ranges_bytes = 0;
         self.head.clear();
-        if self.head.capacity() > KEPT_BYTES {
-            self.head = Vec::new();
-        }
+        self.head.shrink_to(KEPT_BYTES);
+        self.ranges.shrink_to(1);
         Ok(())
     }
 }
@@ -95,41 +94,6 @@ async fn send_more(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
             })
             .await?;
         bytes = &bytes[sent..];
-    }
-    Ok(())
-}
-
-#[cfg(target_os = "linux")]
-async fn send_range(stream: &TcpStream, range: &FileRange) -> io::Result<()> {
-    let mut position = range.position;
-    let end = position + range.length as u64;
-    while position < end {
-        let sent = stream
-            .async_io(Interest::WRITABLE, || {
-                let left = (end - position) as usize;
-                rustix::fs::sendfile(stream, &range.file, Some(&mut position), left)
-                    .map_err(io::Error::from)
-            })
-            .await?;
-        if sent == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-    }
-    Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-async fn send_range(stream: &mut TcpStream, range: &FileRange) -> io::Result<()> {
-    use std::os::unix::fs::FileExt;
-    let mut chunk = vec![0; range.length.min(128 * 1024)];
-    let mut done = 0;
-    while done < range.length {
-        let length = chunk.len().min(range.length - done);
-        range
-            .file
-            .read_exact_at(&mut chunk[..length], range.position + done as u64)?;
-        stream.write_all(&chunk[..length]).await?;
-        done += length;
     }
     Ok(())
 }

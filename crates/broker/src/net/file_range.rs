@@ -1,0 +1,152 @@
+//! Parts of log files on their way to a socket.
+//!
+//! What is in the page cache goes out without waiting for anything but the socket. What is not
+//! would hold up the thread, and every connection on it, for as long as the disk takes: so it is
+//! asked first (`RWF_NOWAIT`), one page at the front of a range and one at the end of each piece,
+//! since files are read and forgotten from the front. A piece that is cold is read on a thread for
+//! blocking work, and sent then. File systems that cannot say are taken to be warm.
+//!
+//! Between pieces other connections have their turn, however fast a socket takes them.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use tokio::net::TcpStream;
+
+/// What is sent without a pause.
+const PIECE_BYTES: u64 = 1024 * 1024;
+
+/// A part of a file, sent as it is.
+#[derive(Debug, Clone)]
+pub(crate) struct FileRange {
+    /// Stays open, and so readable, even when its name is removed.
+    pub(crate) file: Arc<File>,
+    /// Where the range begins.
+    pub(crate) position: u64,
+    /// How long it is.
+    pub(crate) length: usize,
+}
+
+/// Appends the range to `out` if all of it is in memory; leaves `out` as it is otherwise.
+#[cfg(target_os = "linux")]
+pub(crate) fn copy_cached(range: &FileRange, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    out.resize(start + range.length, 0);
+    let is_copied = read_cached(&range.file, &mut out[start..], range.position)
+        .is_ok_and(|count| count == range.length);
+    if !is_copied {
+        out.truncate(start);
+    }
+    is_copied
+}
+
+/// Without a way to ask, nothing is known to be in memory.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn copy_cached(_range: &FileRange, _out: &mut Vec<u8>) -> bool {
+    false
+}
+
+/// Reads what is in memory at `position`; nothing comes from the disk.
+#[cfg(target_os = "linux")]
+fn read_cached(file: &File, buffer: &mut [u8], position: u64) -> rustix::io::Result<usize> {
+    use rustix::io::{ReadWriteFlags, preadv2};
+    let mut buffers = [io::IoSliceMut::new(buffer)];
+    preadv2(file, &mut buffers, position, ReadWriteFlags::NOWAIT)
+}
+
+/// Whether the page at `position` has to come from the disk.
+#[cfg(target_os = "linux")]
+fn is_cold(file: &File, position: u64) -> bool {
+    read_cached(file, &mut [0], position) == Err(rustix::io::Errno::AGAIN)
+}
+
+/// Reads a piece, so that it is in memory.
+#[cfg(target_os = "linux")]
+async fn warm(file: &Arc<File>, position: u64, end: u64) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    let file = file.clone();
+    let read = move || {
+        let mut chunk = vec![0; 128 * 1024];
+        let mut position = position;
+        while position < end {
+            let length = chunk.len().min((end - position) as usize);
+            match file.read_at(&mut chunk[..length], position) {
+                Ok(0) => break,
+                Ok(count) => position += count as u64,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    };
+    tokio::task::spawn_blocking(read)
+        .await
+        .map_err(io::Error::other)?
+}
+
+/// Sends a range.
+///
+/// # Errors
+/// Of the socket, or of a file that is shorter than the range.
+#[cfg(target_os = "linux")]
+pub(crate) async fn send(stream: &TcpStream, range: &FileRange) -> io::Result<()> {
+    let mut position = range.position;
+    let end = position + range.length as u64;
+    while position < end {
+        let piece_end = end.min(position + PIECE_BYTES);
+        let is_first = position == range.position;
+        if (is_first && is_cold(&range.file, position)) || is_cold(&range.file, piece_end - 1) {
+            warm(&range.file, position, piece_end).await?;
+        }
+        send_piece(stream, &range.file, &mut position, piece_end).await?;
+        if position < end {
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+async fn send_piece(
+    stream: &TcpStream,
+    file: &File,
+    position: &mut u64,
+    end: u64,
+) -> io::Result<()> {
+    while *position < end {
+        let sent = stream
+            .async_io(tokio::io::Interest::WRITABLE, || {
+                let left = (end - *position) as usize;
+                rustix::fs::sendfile(stream, file, Some(position), left).map_err(io::Error::from)
+            })
+            .await?;
+        if sent == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(())
+}
+
+/// Sends a range, read in pieces.
+///
+/// # Errors
+/// Of the socket, or of a file that is shorter than the range.
+#[cfg(not(target_os = "linux"))]
+pub(crate) async fn send(stream: &mut TcpStream, range: &FileRange) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    use tokio::io::AsyncWriteExt;
+    let mut position = range.position;
+    let end = position + range.length as u64;
+    while position < end {
+        let length = (PIECE_BYTES / 8).min(end - position) as usize;
+        let file = range.file.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let mut chunk = vec![0; length];
+            file.read_exact_at(&mut chunk, position).map(|()| chunk)
+        });
+        let chunk = read.await.map_err(io::Error::other)??;
+        stream.write_all(&chunk).await?;
+        position += length as u64;
+    }
+    Ok(())
+}
