@@ -9,8 +9,8 @@
 //!     +--------------------------------+-----------------------------+
 //! ```
 //!
-//! A partition is read only while it is changed. Whoever owns the log must therefore mark it
-//! whenever a read could come out differently, or mark all partitions before each fetch.
+//! A partition is read only while it is changed. Every partition that is not is therefore watched
+//! ([`FetchSession::watch`]) from the version on at which its last read has seen it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use model::{ErrorCode, Uuid};
 
 mod partition_index;
 
+use crate::progress::{Changes, Progress, Watches};
 use partition_index::PartitionIndex;
 
 /// A topic as a request names it: by id from version 13 on, by name before.
@@ -167,6 +168,8 @@ pub struct FetchSession {
     index: PartitionIndex,
     changed: BTreeSet<(u64, u32)>,
     taken: Vec<u32>,
+    /// By slot.
+    watches: Watches,
     next_position: u64,
 }
 
@@ -181,6 +184,7 @@ impl FetchSession {
             index: PartitionIndex::default(),
             changed: BTreeSet::new(),
             taken: Vec::new(),
+            watches: Watches::default(),
             next_position: 0,
         }
     }
@@ -224,20 +228,19 @@ impl FetchSession {
 
     /// Says that a read of a partition may come out differently from the last one.
     pub fn mark_changed(&mut self, slot: PartitionSlot) {
-        let Some(Some(partition)) = self.slots.get_mut(slot.0 as usize) else {
-            return;
-        };
-        if partition.state != State::Changed {
-            partition.state = State::Changed;
-            self.changed.insert((partition.position, slot.0));
+        mark(&mut self.slots, &mut self.changed, slot);
+    }
+
+    /// Marks a partition as changed once it has moved on from the version at which it was read.
+    pub fn watch(&mut self, slot: PartitionSlot, progress: &Arc<Progress>, seen: u64) {
+        if self.partition(slot).is_some() {
+            self.watches.watch(slot.0, progress, seen);
         }
     }
 
-    /// Says the same of every partition, for a caller that does not follow them one by one.
-    pub fn mark_all_changed(&mut self) {
-        for slot in 0..self.slots.len() as u32 {
-            self.mark_changed(PartitionSlot(slot));
-        }
+    /// To wait until a watched partition changes; it is among those taken next.
+    pub const fn changes(&self) -> &Arc<Changes> {
+        self.watches.changes()
     }
 
     /// Takes the partitions to read, in the order in which they share the bytes of the response.
@@ -245,6 +248,9 @@ impl FetchSession {
     /// Each is to be answered. Those that are not, because the response was full, throttled or
     /// never sent, are read by the next fetch.
     pub fn take_changed(&mut self) -> impl Iterator<Item = (PartitionSlot, &SessionPartition)> {
+        let (slots, changed) = (&mut self.slots, &mut self.changed);
+        self.watches
+            .take_changed(|slot| mark(slots, changed, PartitionSlot(slot)));
         let first = self.taken.len();
         for (_, slot) in std::mem::take(&mut self.changed) {
             let partition = self.slots[slot as usize].as_mut();
@@ -361,6 +367,7 @@ impl FetchSession {
             .take()
             .expect("an indexed partition has a slot");
         self.changed.remove(&(partition.position, slot));
+        self.watches.unwatch(slot);
         self.free_slots.push(slot);
         (PartitionSlot(slot), partition.topic, partition.partition)
     }
@@ -376,6 +383,19 @@ impl FetchSession {
                 self.mark_changed(slot);
             }
         }
+    }
+}
+
+fn mark(
+    slots: &mut [Option<SessionPartition>],
+    changed: &mut BTreeSet<(u64, u32)>,
+    slot: PartitionSlot,
+) {
+    if let Some(Some(partition)) = slots.get_mut(slot.0 as usize)
+        && partition.state != State::Changed
+    {
+        partition.state = State::Changed;
+        changed.insert((partition.position, slot.0));
     }
 }
 

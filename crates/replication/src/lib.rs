@@ -2,10 +2,11 @@
 //! fetches from it.
 //!
 //! ```text
-//!  batch ──> Partition::append_as_leader ──> log ──> high watermark ──> Progress wakes who waits
+//!  batch ──> Partition::append_as_leader ──> log ──> high watermark ──> Progress tells who watches
 //!  fetch request ──> FetchSessionCache::start ──> sessionless | full | incremental
 //!  incremental   ──> FetchSession::take_changed ──> partitions ──> Partition::read ──> FileSlice
 //!  read outcomes ──> FetchSession::answer ──> which partitions the response lists
+//!  nothing new   ──> FetchSession::watch ──> Progress ──> changed, and whoever waits is woken
 //! ```
 //!
 //! Invariants:
@@ -34,5 +35,5 @@ pub use fetch_session_cache::{
 pub use partition::{
     Isolation, Partition, PartitionOffsets, ProducerFacts, ReadRequest, ReadResult,
 };
-pub use progress::{AnyProgress, Progress};
+pub use progress::{Changes, Progress, Watches};
 pub use storage::TimestampOffset;

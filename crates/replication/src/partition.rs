@@ -4,13 +4,13 @@
 //! `await`.
 
 use crate::error::{AppendError, ReadError};
-use crate::progress::{AnyProgress, Progress};
+use crate::progress::{Progress, Watches};
 use model::{ErrorCode, TopicPartition, Uuid};
 use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
 use std::sync::Arc;
 use storage::{
-    AppendOptions, Appended, Disk, FileSlice, Log, LogConfig, RealDisk, StorageError,
+    AppendOptions, Appended, Disk, FileSlice, Log, LogConfig, LogSlice, RealDisk, StorageError,
     TimestampOffset,
 };
 
@@ -227,6 +227,9 @@ impl<D: Disk> Partition<D> {
             let end = state.log.log_end_offset();
             state.log.assign_leader_epoch(leader_epoch, end)?;
             state.leader_epoch = leader_epoch;
+            drop(state);
+            // Readers that know the older epoch are told.
+            self.progress.advance();
         }
         Ok(())
     }
@@ -317,26 +320,15 @@ impl<D: Disk> Partition<D> {
             Isolation::HighWatermark => offsets.high_watermark,
             Isolation::LastStableOffset => offsets.last_stable_offset,
         };
-        let (offset, max_bytes) = (request.fetch_offset, request.max_bytes);
-        let slice = state
-            .log
-            .read(offset, max_bytes, upper_bound, request.at_least_one_batch)?;
+        let slice = self.find_slice(state, request, upper_bound)?;
         let aborted_transactions = match request.isolation {
             Isolation::LastStableOffset if slice.length() > 0 => {
-                let aborted = state
-                    .log
-                    .aborted_transactions(offset, slice.end_offset_max)?;
-                Some(
-                    aborted
-                        .iter()
-                        .map(|one| (one.producer_id, one.first_offset))
-                        .collect(),
-                )
+                let end_offset = slice.end_offset_max;
+                Some(self.aborted_transactions(request.fetch_offset, end_offset)?)
             }
             Isolation::LastStableOffset => Some(Vec::new()),
             _ => None,
         };
-        drop(state);
         let records = slice.slice.filter(|slice| slice.length > 0);
         Ok(ReadResult {
             offsets,
@@ -344,6 +336,49 @@ impl<D: Disk> Partition<D> {
             aborted_transactions,
             diverging_epoch: None,
         })
+    }
+
+    /// Finds the range of a file. The log is locked for what memory tells; indexes and headers are
+    /// read without the lock, so a cold page holds up nobody who appends.
+    fn find_slice<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State<D>>,
+        request: &ReadRequest,
+        upper_bound: i64,
+    ) -> Result<LogSlice<D>, ReadError> {
+        let ReadRequest {
+            max_bytes,
+            at_least_one_batch,
+            ..
+        } = *request;
+        let mut offset = request.fetch_offset;
+        loop {
+            let log = &state.log;
+            let prepared = log.prepare_read(offset, max_bytes, upper_bound, at_least_one_batch)?;
+            drop(state);
+            let next = prepared.next_segment_offset();
+            match (prepared.finish()?, next) {
+                (Some(slice), _) => return Ok(slice),
+                // Compaction has left nothing in the rest of the segment.
+                (None, Some(next)) => offset = next,
+                (None, None) => unreachable!("the last segment always answers"),
+            }
+            state = self.state.lock();
+        }
+    }
+
+    /// Producer id and first offset of the transactions that were aborted in a range.
+    fn aborted_transactions(
+        &self,
+        offset: i64,
+        end_offset: i64,
+    ) -> Result<Vec<(i64, i64)>, ReadError> {
+        let aborted = self.state.lock();
+        let aborted = aborted.log.aborted_transactions(offset, end_offset)?;
+        let aborted = aborted.iter();
+        Ok(aborted
+            .map(|one| (one.producer_id, one.first_offset))
+            .collect())
     }
 
     /// Whole batches from `offset` on, at least one if there is one; for coordinators that load.
@@ -423,12 +458,15 @@ impl<D: Disk> Partition<D> {
 
     /// Waits until everything below `end_offset` is on every in-sync replica.
     pub async fn wait_for_high_watermark(&self, end_offset: i64) {
+        let mut watches = Watches::default();
         loop {
-            let version = self.progress.version();
+            let seen = self.progress.version();
             if self.offsets().high_watermark >= end_offset {
                 return;
             }
-            AnyProgress::new([(self.progress.clone(), version)]).await;
+            watches.watch(0, &self.progress, seen);
+            watches.changes().any().await;
+            watches.take_changed(|_| {});
         }
     }
 }

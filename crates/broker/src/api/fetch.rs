@@ -4,6 +4,8 @@
 //!   13 topic ids (KIP-516), 15 replica state, 16 node endpoints (KIP-951).
 //! - The first partition with records returns one whole batch even beyond every limit (KIP-74).
 //! - A request that finds fewer than `MinBytes` waits for any of its partitions until `MaxWaitMs`.
+//! - A fetch in a session reads the partitions that have changed since they were read last, and
+//!   costs nothing for the others; so does each wake of a request that waits.
 //! - Ignored on purpose: `RackId` (there is one replica), `ClusterId`, and the high watermark of
 //!   version 18, which concerns followers.
 
@@ -13,11 +15,11 @@ use crate::clock::{now_ms, random_bytes};
 use crate::net::{FileRange, ResponseBuffer};
 use model::{DecodeError, ErrorCode, Uuid};
 use replication::{
-    AnyProgress, FetchContext, FetchPartition, INVALID_SESSION_ID, IncrementalFetch, Isolation,
-    NewSession, Partition, ReadOutcome, ReadRequest, ReadResult, SessionRequest, SessionTopic,
-    TopicRef,
+    Changes, FetchContext, FetchPartition, INVALID_SESSION_ID, IncrementalFetch, Isolation,
+    NewSession, Partition, PartitionSlot, ReadOutcome, ReadRequest, ReadResult, SessionPartition,
+    SessionRequest, SessionTopic, TopicRef, Watches,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -33,9 +35,11 @@ struct Part {
     topic: SessionTopic,
     index: i32,
     request: FetchPartition,
-    /// Where the partition stands in its session.
-    slot: Option<replication::PartitionSlot>,
+    /// Where the partition stands in its session, or in the request without one.
+    slot: PartitionSlot,
     partition: Result<Arc<Partition>, ErrorCode>,
+    /// The version of the partition's progress before it was read.
+    seen: u64,
     result: Result<ReadResult, ErrorCode>,
 }
 
@@ -75,7 +79,7 @@ pub(crate) async fn serve(
         }
     };
     let mut parts = match &context {
-        FetchContext::Incremental(fetch) => match session_parts(broker, fetch) {
+        FetchContext::Incremental(fetch) => match take_changed(broker, fetch) {
             Ok(parts) => parts,
             Err(error) => {
                 answer(request, error, INVALID_SESSION_ID, &[], out);
@@ -84,10 +88,13 @@ pub(crate) async fn serve(
         },
         FetchContext::Sessionless | FetchContext::Full => asked_once(&message, request.version)
             .into_iter()
-            .map(|(topic, index, request)| Part::new(broker, owned(topic), index, request, None))
+            .zip(0..)
+            .map(|((topic, index, request), at)| {
+                Part::new(broker, owned(topic), index, request, PartitionSlot(at))
+            })
             .collect(),
     };
-    read_or_wait(broker, &mut parts, limits).await;
+    read_or_wait(broker, &context, &mut parts, limits).await;
     let (error, session_id, mut told) =
         conclude(broker, &message, request, &context, parts, limits);
     // As in Kafka's answers, what does not exist follows what could be read.
@@ -102,7 +109,7 @@ impl Part {
         topic: SessionTopic,
         index: i32,
         request: FetchPartition,
-        slot: Option<replication::PartitionSlot>,
+        slot: PartitionSlot,
     ) -> Self {
         let partition = find(broker, &topic, index);
         let result = Err(ErrorCode::UnknownServerError);
@@ -112,8 +119,13 @@ impl Part {
             request,
             slot,
             partition,
+            seen: 0,
             result,
         }
+    }
+
+    fn of_session(broker: &Broker, slot: PartitionSlot, one: &SessionPartition) -> Self {
+        Self::new(broker, one.topic.clone(), one.partition, one.request, slot)
     }
 
     fn read(&mut self, left_bytes: usize, at_least_one_batch: bool, limits: Limits) -> usize {
@@ -127,12 +139,15 @@ impl Part {
         };
         self.result = match &self.partition {
             Ok(partition) if limits.is_follower => Err(self.no_replica_error(partition)),
-            Ok(partition) => partition.read(&request).map_err(|error| {
-                if error.code() == ErrorCode::KafkaStorageError {
-                    tracing::error!(%partition, %error, "records cannot be read");
-                }
-                error.code()
-            }),
+            Ok(partition) => {
+                self.seen = partition.progress().version();
+                partition.read(&request).map_err(|error| {
+                    if error.code() == ErrorCode::KafkaStorageError {
+                        tracing::error!(%partition, %error, "records cannot be read");
+                    }
+                    error.code()
+                })
+            }
             Err(error) => Err(*error),
         };
         self.bytes()
@@ -162,6 +177,18 @@ impl Part {
         self.result
             .as_ref()
             .map_or(true, |result| result.diverging_epoch.is_some())
+    }
+
+    /// Whether there are records that the limits have kept from the answer.
+    fn is_left_out(&self, isolation: Isolation) -> bool {
+        self.result.as_ref().is_ok_and(|result| {
+            let end = match isolation {
+                Isolation::LogEnd => result.offsets.log_end_offset,
+                Isolation::HighWatermark => result.offsets.high_watermark,
+                Isolation::LastStableOffset => result.offsets.last_stable_offset,
+            };
+            result.records.is_none() && self.request.fetch_offset < end
+        })
     }
 
     fn outcome(&self) -> ReadOutcome {
@@ -286,58 +313,135 @@ fn owned(topic: TopicRef<'_>) -> SessionTopic {
     }
 }
 
-fn session_parts(broker: &Broker, fetch: &IncrementalFetch) -> Result<Vec<Part>, ErrorCode> {
+/// The partitions of a session that may have something new.
+fn take_changed(broker: &Broker, fetch: &IncrementalFetch) -> Result<Vec<Part>, ErrorCode> {
     let mut sessions = broker.fetch_sessions.lock();
     let session = sessions.session(fetch)?;
-    session.mark_all_changed();
     let taken = session.take_changed();
     Ok(taken
-        .map(|(slot, one)| {
-            Part::new(
-                broker,
-                one.topic.clone(),
-                one.partition,
-                one.request,
-                Some(slot),
-            )
-        })
+        .map(|(slot, one)| Part::of_session(broker, slot, one))
         .collect())
 }
 
-/// Reads the partitions; waits and reads again while there is too little to answer.
-async fn read_or_wait(broker: &Broker, parts: &mut [Part], limits: Limits) {
+/// Reads the partitions; waits and reads again what has changed while there is too little to
+/// answer.
+async fn read_or_wait(
+    broker: &Broker,
+    context: &FetchContext,
+    parts: &mut Vec<Part>,
+    limits: Limits,
+) {
+    let mut found = read(parts, 0.., 0, limits);
+    let is_enough = |found: usize, parts: &[Part]| {
+        found >= limits.min_bytes || parts.iter().any(Part::is_urgent)
+    };
+    if limits.max_wait.is_zero() || is_enough(found, parts) {
+        return;
+    }
+    let mut waiting = match context {
+        FetchContext::Incremental(fetch) => Waiting::Session(fetch, places(parts)),
+        FetchContext::Full | FetchContext::Sessionless if parts.is_empty() => return,
+        FetchContext::Full | FetchContext::Sessionless => Waiting::Request(Watches::default()),
+    };
     let deadline = Instant::now() + limits.max_wait;
+    let mut last_read: Vec<usize> = (0..parts.len()).collect();
     loop {
-        let seen: Vec<_> = parts
-            .iter()
-            .filter_map(|part| part.partition.as_ref().ok())
-            .map(|partition| (partition.progress().clone(), partition.progress().version()))
-            .collect();
-        let found = read_all(parts, limits);
-        let is_enough = found >= limits.min_bytes || parts.iter().any(Part::is_urgent);
-        if is_enough || parts.is_empty() || Instant::now() >= deadline {
+        let Some(changes) = waiting.watch(broker, parts, &last_read) else {
+            return;
+        };
+        if tokio::time::timeout_at(deadline, changes.any())
+            .await
+            .is_err()
+        {
             return;
         }
-        let wait = AnyProgress::new(seen);
-        if tokio::time::timeout_at(deadline, wait).await.is_err() {
-            read_all(parts, limits);
+        last_read = waiting.take_changed(broker, parts);
+        let before: usize = last_read.iter().map(|at| parts[*at].bytes()).sum();
+        found = read(parts, last_read.iter().copied(), found - before, limits);
+        let is_urgent = last_read.iter().any(|at| parts[*at].is_urgent());
+        if is_urgent || found >= limits.min_bytes {
             return;
-        }
-        // What has changed may be that a topic is deleted.
-        for part in &mut *parts {
-            part.partition = find(broker, &part.topic, part.index);
         }
     }
 }
 
-/// Reads in order until the response is full; one batch comes whole whatever its size.
-fn read_all(parts: &mut [Part], limits: Limits) -> usize {
-    let mut found = 0;
-    for part in parts {
+/// Reads some of the parts in order until the response, of which `found` bytes are taken, is full;
+/// one batch comes whole whatever its size. Returns how many bytes are taken then.
+fn read(
+    parts: &mut [Part],
+    places: impl IntoIterator<Item = usize>,
+    mut found: usize,
+    limits: Limits,
+) -> usize {
+    for at in places {
+        let Some(part) = parts.get_mut(at) else { break };
         let left = limits.max_bytes.saturating_sub(found);
         found += part.read(left, found == 0, limits);
     }
     found
+}
+
+/// Where each slot is among the parts.
+fn places(parts: &[Part]) -> HashMap<PartitionSlot, usize> {
+    parts.iter().map(|part| part.slot).zip(0..).collect()
+}
+
+/// What a fetch waits for.
+enum Waiting<'f> {
+    /// Any partition of the session; those that were not read are watched already.
+    Session(&'f IncrementalFetch, HashMap<PartitionSlot, usize>),
+    /// Any partition of the request, watched by its place.
+    Request(Watches),
+}
+
+impl Waiting<'_> {
+    /// Watches the parts that were just read. `None` when the session has gone on without this
+    /// fetch.
+    fn watch(&mut self, broker: &Broker, parts: &[Part], read: &[usize]) -> Option<Arc<Changes>> {
+        let read = read.iter().map(|at| &parts[*at]);
+        let found = read.filter_map(|part| Some((part, part.partition.as_ref().ok()?)));
+        match self {
+            Self::Session(fetch, _) => {
+                let mut sessions = broker.fetch_sessions.lock();
+                let session = sessions.session(fetch).ok()?;
+                for (part, partition) in found {
+                    session.watch(part.slot, partition.progress(), part.seen);
+                }
+                Some(session.changes().clone())
+            }
+            Self::Request(watches) => {
+                for (part, partition) in found {
+                    watches.watch(part.slot.0, partition.progress(), part.seen);
+                }
+                Some(watches.changes().clone())
+            }
+        }
+    }
+
+    /// The places of the parts that have changed, as they are hosted now: what has changed may be
+    /// that a topic is deleted. Those that the session had not read before are added.
+    fn take_changed(&mut self, broker: &Broker, parts: &mut Vec<Part>) -> Vec<usize> {
+        let mut changed = Vec::new();
+        match self {
+            Self::Session(fetch, places) => {
+                for part in take_changed(broker, fetch).unwrap_or_default() {
+                    let at = *places.entry(part.slot).or_insert(parts.len());
+                    changed.push(at);
+                    match parts.get_mut(at) {
+                        Some(known) => known.partition = part.partition,
+                        None => parts.push(part),
+                    }
+                }
+            }
+            Self::Request(watches) => watches.take_changed(|place| {
+                let at = place as usize;
+                let part = &mut parts[at];
+                part.partition = find(broker, &part.topic, part.index);
+                changed.push(at);
+            }),
+        }
+        changed
+    }
 }
 
 /// Tells the session what was found; what is left are the partitions that the client hears of.
@@ -376,8 +480,16 @@ fn conclude(
         FetchContext::Incremental(fetch) => match sessions.session(fetch) {
             Ok(session) => {
                 parts.retain(|part| {
-                    part.slot
-                        .is_some_and(|slot| session.answer(slot, &part.outcome()))
+                    let is_told = session.answer(part.slot, &part.outcome());
+                    match &part.partition {
+                        _ if part.is_left_out(limits.isolation) => session.mark_changed(part.slot),
+                        Ok(partition) if part.bytes() == 0 => {
+                            session.watch(part.slot, partition.progress(), part.seen);
+                        }
+                        // Read again by the next fetch whatever happens.
+                        _ => {}
+                    }
+                    is_told
                 });
                 (ErrorCode::None, fetch.session_id, parts)
             }

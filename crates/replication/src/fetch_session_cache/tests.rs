@@ -13,6 +13,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use model::Uuid;
@@ -20,6 +21,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fetch_session::{PartitionSlot, SessionPartition, SessionTopic};
+use crate::progress::Progress;
 
 type Name = (char, i32);
 
@@ -127,6 +129,7 @@ type Answer = (i32, Option<Vec<Name>>, Vec<Name>);
 struct Broker {
     cache: FetchSessionCache,
     outcomes: BTreeMap<Name, ReadOutcome>,
+    progress: BTreeMap<Name, Arc<Progress>>,
     now_ms: i64,
     created_count: u32,
 }
@@ -136,6 +139,7 @@ impl Broker {
         Self {
             cache: FetchSessionCache::new(slots_max),
             outcomes: BTreeMap::new(),
+            progress: BTreeMap::new(),
             now_ms: 0,
             created_count: 0,
         }
@@ -145,19 +149,14 @@ impl Broker {
         self.outcomes.get(&name).copied().unwrap_or(QUIET)
     }
 
-    /// Changes what reads find and tells every session, as a partition would.
+    fn progress(&mut self, name: Name) -> Arc<Progress> {
+        self.progress.entry(name).or_default().clone()
+    }
+
+    /// Changes what reads find and tells whoever watches, as a partition would.
     fn set(&mut self, name: Name, outcome: ReadOutcome) {
         self.outcomes.insert(name, outcome);
-        for id in 1..=self.created_count as i32 {
-            if let Some(session) = self.cache.find(id) {
-                let found = session
-                    .partitions()
-                    .find(|(_, partition)| name_of(partition) == name);
-                if let Some(slot) = found.map(|(slot, _)| slot) {
-                    session.mark_changed(slot);
-                }
-            }
-        }
+        self.progress(name).advance();
     }
 
     /// Handles a fetch from beginning to end.
@@ -205,7 +204,9 @@ impl Broker {
                 let mut listed = Vec::new();
                 for (slot, name) in taken {
                     let fits = fetch.only.as_ref().is_none_or(|only| only.contains(&name));
-                    let outcome = self.outcomes.get(&name).copied().unwrap_or(QUIET);
+                    let (outcome, progress) = (self.read(name), self.progress(name));
+                    let session = self.cache.session(&incremental)?;
+                    session.watch(slot, &progress, progress.version());
                     if fits && session.answer(slot, &outcome) {
                         listed.push(name);
                     }
@@ -607,7 +608,10 @@ fn slots_are_used_again() {
     assert!(session.is_empty() && session.partition(first).is_none());
     assert_eq!(session.update(add(2), none()).added, [first]);
     assert_eq!(session.len(), 1);
-    session.mark_all_changed();
+    let progress = Arc::new(Progress::default());
+    session.watch(first, &progress, progress.version());
+    assert!(!session.answer(PartitionSlot(7), &QUIET) && session.answer(first, &QUIET));
+    progress.advance();
     let taken: Vec<_> = session
         .take_changed()
         .map(|(_, partition)| name_of(partition))
