@@ -8,6 +8,7 @@
 use client::Error;
 use client::consumer::{Consumer, ConsumerConfig, Offsets, RebalanceListener};
 use model::TopicPartition;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Shows which partitions come and go.
@@ -23,6 +24,11 @@ impl RebalanceListener for Show {
         eprintln!("revoked {partitions:?}");
         Offsets::new()
     }
+}
+
+/// What is not UTF-8 is replaced, and what is missing is empty.
+fn text(bytes: Option<&[u8]>) -> Cow<'_, str> {
+    bytes.map(String::from_utf8_lossy).unwrap_or_default()
 }
 
 #[tokio::main]
@@ -47,8 +53,6 @@ async fn main() -> Result<(), Error> {
             _ = tokio::signal::ctrl_c() => break,
         };
         records.for_each(|record| {
-            let text =
-                |bytes: Option<&[u8]>| bytes.map(String::from_utf8_lossy).unwrap_or_default();
             println!(
                 "{}-{} at {}: {} = {}",
                 record.topic,
