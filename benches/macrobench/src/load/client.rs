@@ -22,7 +22,7 @@ pub(super) const FETCH_VERSION: i16 = 12;
 const CREATE_TOPICS_VERSION: i16 = 7;
 const DELETE_TOPICS_VERSION: i16 = 5;
 const CORRELATION_ID: i32 = 1;
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(180);
 const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A connection with at most one unanswered request.
@@ -125,7 +125,8 @@ impl Client {
     pub(super) fn call(&mut self, api: ApiKey, version: i16, frame: &[u8]) -> Result<&[u8]> {
         self.stream.write_all(frame)?;
         let mut size = [0; 4];
-        self.stream.read_exact(&mut size)?;
+        let read = self.stream.read_exact(&mut size);
+        read.with_context(|| format!("no answer to {api:?}"))?;
         let size = usize::try_from(i32::from_be_bytes(size)).context("a negative size")?;
         self.answer.resize(size, 0);
         self.stream.read_exact(&mut self.answer)?;

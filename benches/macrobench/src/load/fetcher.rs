@@ -15,7 +15,7 @@ use wire::messages::{FetchRequest, FetchResponse};
 use super::Target;
 use super::client::{FETCH_VERSION, body_of, write_frame};
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(60);
 /// The defaults of Kafka's consumer.
 const MAX_WAIT_MS: i32 = 500;
 const MAX_BYTES: i32 = 50 << 20;
@@ -144,7 +144,8 @@ impl Fetcher {
 
     fn receive(&mut self) -> Result<usize> {
         let mut size = [0; 4];
-        self.stream.read_exact(&mut size)?;
+        let read = self.stream.read_exact(&mut size);
+        read.context("no answer to a fetch")?;
         let size = usize::try_from(i32::from_be_bytes(size)).context("a negative size")?;
         if self.answer.len() < size {
             self.answer.resize(size, 0);

@@ -21,7 +21,7 @@ use super::latencies::Latencies;
 use super::window::{Phase, Window, Work};
 use super::{Batching, Target};
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Time to start the threads before the first request is due.
 const LEAD: Duration = Duration::from_millis(50);
@@ -154,7 +154,8 @@ fn receive(mut stream: TcpStream, part: &Part) -> Result<Latencies> {
             break;
         };
         let mut size = [0; 4];
-        stream.read_exact(&mut size)?;
+        let read = stream.read_exact(&mut size);
+        read.with_context(|| format!("no answer to produce request {number} of a connection"))?;
         let size = usize::try_from(i32::from_be_bytes(size)).context("a negative size")?;
         answer.resize(size, 0);
         stream.read_exact(&mut answer)?;

@@ -7,6 +7,7 @@
 //!        └─ programs.rs  and `benches/macrobench`, which loads and is the floor
 //!        │
 //!     measured.rs ── estimates, ratios, verdicts ── report.rs  tables, JSON, charts
+//!     profile.rs ─── `cargo xtask bench profile`: flame graphs of riverrun under the same loads
 //!
 //! In each round every server is started afresh in turn, so that what slows the machine down for a
 //! while falls on all of them, and each virtual machine compiles its code anew.
@@ -15,6 +16,7 @@ mod cores;
 mod measured;
 mod options;
 mod peer;
+mod profile;
 mod programs;
 mod report;
 mod round;
@@ -75,6 +77,11 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
         output.join("macro*.{md,json,svg}").display()
     );
     Ok(())
+}
+
+/// Draws where riverrun's time goes.
+pub(super) fn run_profile(arguments: &[String]) -> Result<()> {
+    profile::run(&workspace_root()?, arguments)
 }
 
 /// Runs the load generator or the floor by itself.

@@ -71,7 +71,7 @@ impl Bench<'_> {
 
     /// Starts the server; with its time to the first acknowledged record, which asks for it from
     /// before the start.
-    fn start<'p>(&self, plan: &'p Plan) -> Result<(Running<'p>, Value)> {
+    pub(super) fn start<'p>(&self, plan: &'p Plan) -> Result<(Running<'p>, Value)> {
         if plan.kind == Kind::Floor {
             let (mut running, _) = plan.start(self.programs)?;
             running.wait_until_listening()?;
@@ -127,14 +127,15 @@ impl Bench<'_> {
             let seconds = (seconds * share).to_string();
             command.args(["--topic", "warm-up", "--warmup-seconds", "0", "--delete"]);
             command.args(["--seconds", &seconds, "--max-mb", "2000"]);
-            result_of(command.stdout(Stdio::piped()).spawn()?)?;
+            let result = result_of(command.stdout(Stdio::piped()).spawn()?);
+            result.with_context(|| format!("warm-up `{load}`"))?;
             running.wait_until_deleted("warm-up")?;
         }
         Ok(())
     }
 
-    /// One window of load.
-    fn window(
+    /// One window of load; `delete` removes its topic, which a topic to consume from is not.
+    pub(super) fn window(
         &self,
         running: &mut Running<'_>,
         topic: &str,
@@ -151,7 +152,8 @@ impl Bench<'_> {
         } else {
             command.args(["--fill-mb", &(self.window_mb() / 2).to_string()]);
         }
-        let mut result = result_of(command.stdout(Stdio::piped()).spawn()?)?;
+        let result = result_of(command.stdout(Stdio::piped()).spawn()?);
+        let mut result = result.with_context(|| format!("`{load}` on topic {topic}"))?;
         let cpu = result["cpu_seconds"]
             .as_f64()
             .zip(result["seconds"].as_f64());

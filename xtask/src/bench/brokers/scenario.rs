@@ -218,11 +218,11 @@ pub(super) const SCENARIOS: [Scenario; 10] = [
     },
     Scenario {
         name: "partitions-1000",
-        about: "1,000 partitions, 10 MB/s, 10 partitions a request with 1 KiB each, acks all, and \
+        about: "1,000 partitions, 2 MB/s, 10 partitions a request with 1 KiB each, acks all, and \
                 a consumer that follows them all",
         load: Load::Window(
             "paced --acks -1 --partitions 1000 --partitions-per-request 10 --batch-bytes 1 \
-             --mb-per-second 10",
+             --mb-per-second 2",
         ),
         has_floor: false,
         metrics: &PACED,
