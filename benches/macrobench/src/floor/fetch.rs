@@ -71,7 +71,7 @@ fn encode<'a>(
     start: usize,
     out: &mut Vec<u8>,
 ) -> Vec<(usize, &'a Range)> {
-    let mut writer = FetchResponseWriter::new(version);
+    let writer = FetchResponseWriter::new(version);
     let head = FetchResponseHead {
         throttle_time_ms: 0,
         error: ErrorCode::None,
@@ -101,7 +101,7 @@ fn encode<'a>(
                 sends.push((out.len(), range));
                 records_bytes += range.length;
             }
-            writer.end_partition(out);
+            writer.end_partition(&partition, out);
         }
         writer.end_topic(out);
     }
