@@ -256,15 +256,19 @@ impl Shared {
         granted: Option<Ticket>,
         callback: &mut Option<Callback>,
     ) -> Result<Delivery, Refusal> {
-        let now = Instant::now().into_std();
+        let now = || Instant::now().into_std();
         let appended = {
             let mut accumulator = self.accumulator.lock();
-            accumulator.append(record, timestamp, now, granted, callback)?
+            accumulator.append(record, timestamp, now, granted, callback)
         };
-        if appended.wakes_sender {
+        // A record that is refused may have found a batch without room for it, which is due then.
+        if appended
+            .as_ref()
+            .map_or(true, |appended| appended.wakes_sender)
+        {
             self.wake.notify_one();
         }
-        Ok(appended.delivery)
+        appended.map(|appended| appended.delivery)
     }
 
     /// Waits for what keeps a record from being taken, until it is taken or the time is over.

@@ -214,127 +214,101 @@ impl Accumulator {
     }
 
     /// Appends a record. `granted` is memory that the caller waited for: what the record does not
-    /// need of it goes back. The callback is taken if the record is.
+    /// need of it goes back. The callback is taken if the record is. Only a record that opens a
+    /// batch asks for the time.
     pub(crate) fn append(
         &mut self,
         record: &ProducerRecord<'_>,
         timestamp: i64,
-        now: Instant,
+        now: impl FnOnce() -> Instant,
         granted: Option<Ticket>,
         callback: &mut Option<Callback>,
     ) -> Result<Appended, Refusal> {
         let granted_bytes = granted.and_then(|ticket| self.granted.remove(&ticket));
         self.free_bytes += granted_bytes.unwrap_or(0);
-        let appended = self.append_with(record, timestamp, now, granted_bytes.is_some(), callback);
-        if granted_bytes.is_some() {
+        let is_granted = granted_bytes.is_some();
+        let appended = self.append_with(record, timestamp, now, is_granted, callback);
+        if is_granted {
             self.grant();
         }
         appended
     }
 
+    #[inline]
     fn append_with(
         &mut self,
         record: &ProducerRecord<'_>,
         timestamp: i64,
-        now: Instant,
+        now: impl FnOnce() -> Instant,
         is_granted: bool,
         callback: &mut Option<Callback>,
     ) -> Result<Appended, Refusal> {
         if self.is_closed {
             return Err(Refusal::Closed);
         }
+        let settings = &self.settings;
+        // What fits into a batch that is open is not too large for anything.
+        let limit_bytes = settings.batch_bytes.min(settings.request_bytes_max);
+        let topic = self.topics.get_mut(record.topic);
+        let topic = topic.ok_or(Refusal::UnknownTopic)?;
+        let (partition, is_sticky) =
+            choose(topic, record, &self.partitions, settings, &mut self.random)?;
+        let slot = &mut self.partitions[partition];
+        let mut is_batch_full = false;
+        if let Some(open) = &mut slot.open {
+            let old_bytes = open.size_bytes();
+            if let Some(delivery) = open.append(limit_bytes, record, timestamp, callback) {
+                if is_sticky {
+                    let record_bytes = open.size_bytes() - old_bytes;
+                    topic.sticky.add(record_bytes, settings.batch_bytes, false);
+                }
+                return Ok(Appended {
+                    delivery,
+                    wakes_sender: false,
+                });
+            }
+            slot.full.extend(slot.open.take());
+            is_batch_full = true;
+        }
         let size_bytes = HEADER_SIZE_BYTES
             + BatchBuilder::record_size_max(record.key, record.value, record.headers);
+        let mut wakes_sender = is_batch_full && self.list(partition);
+        let (mut batch, now) = self.open_for(size_bytes, partition, now, is_granted)?;
+        let delivery = batch.append(limit_bytes, record, timestamp, callback);
+        let slot = &mut self.partitions[partition];
+        slot.open = Some(batch);
+        slot.is_open_due = false;
+        wakes_sender |= self.linger(partition, now);
+        if is_sticky && let Some(topic) = self.topics.get_mut(record.topic) {
+            let batch_bytes = self.settings.batch_bytes;
+            topic.sticky.add(size_bytes, batch_bytes, is_batch_full);
+        }
+        Ok(Appended {
+            delivery: delivery.expect("an open batch takes a first record of any size"),
+            wakes_sender,
+        })
+    }
+
+    /// A batch whose first record takes so much, with the memory for it.
+    fn open_for(
+        &mut self,
+        size_bytes: usize,
+        partition: PartitionKey,
+        now: impl FnOnce() -> Instant,
+        is_granted: bool,
+    ) -> Result<(Batch, Instant), Refusal> {
         if size_bytes > self.settings.request_bytes_max {
             return Err(Refusal::ExceedsRequest { size_bytes });
         }
         if size_bytes > self.settings.memory_bytes {
             return Err(Refusal::ExceedsMemory { size_bytes });
         }
-        let (partition, is_sticky) = self.choose(record)?;
-        let batch_bytes = self.settings.batch_bytes;
-        let slot = &mut self.partitions[partition];
-        let mut wakes_sender = false;
-        let mut is_batch_full = false;
-        let mut delivery = None;
-        if let Some(open) = &mut slot.open {
-            delivery = open.append(batch_bytes, record, timestamp, callback);
-            if delivery.is_none() {
-                slot.full.extend(slot.open.take());
-                is_batch_full = true;
-                wakes_sender = self.list(partition);
-            }
+        let size_bytes = size_bytes.max(self.settings.batch_bytes);
+        if !self.reserve(size_bytes, is_granted) {
+            return Err(Refusal::NeedsMemory { size_bytes });
         }
-        let delivery = match delivery {
-            Some(delivery) => delivery,
-            None => {
-                let size_bytes = size_bytes.max(batch_bytes);
-                if !self.reserve(size_bytes, is_granted) {
-                    return Err(Refusal::NeedsMemory { size_bytes });
-                }
-                let mut batch = self.open(partition, size_bytes, now);
-                let delivery = batch.append(batch_bytes, record, timestamp, callback);
-                let slot = &mut self.partitions[partition];
-                slot.open = Some(batch);
-                slot.is_open_due = false;
-                wakes_sender |= self.linger(partition, now);
-                delivery.expect("an open batch takes a first record of any size")
-            }
-        };
-        if is_sticky {
-            let topic = self.topics.get_mut(record.topic);
-            topic.expect("its partition was chosen").sticky.add(
-                size_bytes - HEADER_SIZE_BYTES,
-                batch_bytes,
-                is_batch_full,
-            );
-        }
-        Ok(Appended {
-            delivery,
-            wakes_sender,
-        })
-    }
-
-    /// The partition for a record, and whether it is the sticky one.
-    fn choose(&mut self, record: &ProducerRecord<'_>) -> Result<(PartitionKey, bool), Refusal> {
-        let topic = self.topics.get_mut(record.topic);
-        let topic = topic.ok_or(Refusal::UnknownTopic)?;
-        let partition_count = topic.partitions.len();
-        if let Some(index) = record.partition {
-            let index = usize::try_from(index).ok();
-            let partition = index.and_then(|index| topic.partitions.get(index));
-            return partition
-                .map(|partition| (*partition, false))
-                .ok_or(Refusal::NoSuchPartition { partition_count });
-        }
-        if partition_count == 0 {
-            return Err(Refusal::UnknownTopic);
-        }
-        if let (Some(key), false) = (record.key, self.settings.ignores_keys) {
-            return Ok((
-                topic.partitions[partition_of_key(key, partition_count)],
-                false,
-            ));
-        }
-        let index = match topic.sticky.current() {
-            Some(index) => index,
-            None => {
-                let partitions = &self.partitions;
-                let candidates = topic.partitions.iter().map(|partition| {
-                    let partition = &partitions[*partition];
-                    Candidate {
-                        queued_batches: partition.full.len()
-                            + usize::from(partition.open.is_some()),
-                        is_available: partition.is_available,
-                    }
-                });
-                let is_adaptive = self.settings.is_adaptive;
-                topic
-                    .sticky
-                    .draw(candidates, is_adaptive, self.random.next())
-            }
-        };
-        Ok((topic.partitions[index], true))
+        let now = now();
+        Ok((self.open(partition, size_bytes, now), now))
     }
 
     fn open(&mut self, partition: PartitionKey, reserved_bytes: usize, now: Instant) -> Batch {
@@ -611,4 +585,41 @@ impl Accumulator {
     pub(crate) const fn free_bytes(&self) -> usize {
         self.free_bytes
     }
+}
+
+/// The partition for a record, and whether it is the topic's sticky one.
+fn choose(
+    topic: &mut Topic,
+    record: &ProducerRecord<'_>,
+    partitions: &[Partition],
+    settings: &AccumulatorSettings,
+    random: &mut Random,
+) -> Result<(PartitionKey, bool), Refusal> {
+    let partition_count = topic.partitions.len();
+    if let Some(index) = record.partition {
+        let index = usize::try_from(index).ok();
+        let partition = index.and_then(|index| topic.partitions.get(index));
+        return partition
+            .map(|partition| (*partition, false))
+            .ok_or(Refusal::NoSuchPartition { partition_count });
+    }
+    if partition_count == 0 {
+        return Err(Refusal::UnknownTopic);
+    }
+    if let (Some(key), false) = (record.key, settings.ignores_keys) {
+        let index = partition_of_key(key, partition_count);
+        return Ok((topic.partitions[index], false));
+    }
+    let index = topic.sticky.current().unwrap_or_else(|| {
+        let candidates = topic.partitions.iter().map(|partition| {
+            let partition = &partitions[*partition];
+            Candidate {
+                queued_batches: partition.full.len() + usize::from(partition.open.is_some()),
+                is_available: partition.is_available,
+            }
+        });
+        let is_adaptive = settings.is_adaptive;
+        topic.sticky.draw(candidates, is_adaptive, random.next())
+    });
+    Ok((topic.partitions[index], true))
 }

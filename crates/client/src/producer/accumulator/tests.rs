@@ -92,9 +92,8 @@ impl Script {
             partition: partition.parse().ok(),
             ..ProducerRecord::new("t").value(&value)
         };
-        let appended = self
-            .accumulator
-            .append(&record, 9, self.now, None, &mut None);
+        let now = self.now;
+        let appended = self.accumulator.append(&record, 9, || now, None, &mut None);
         match appended {
             Ok(appended) if appended.wakes_sender => self.output.push_str("wake "),
             Ok(_) => {}

@@ -144,9 +144,10 @@ impl World {
         let mut callback: Option<Callback> = Some(Box::new(move |result| {
             outcomes.lock().entry(id).or_default().push(result);
         }));
+        let now = self.now;
         let appended = self
             .accumulator
-            .append(&record, 5, self.now, None, &mut callback);
+            .append(&record, 5, || now, None, &mut callback);
         match appended {
             Ok(appended) => {
                 assert!(callback.is_none(), "an appended record keeps its callback");
