@@ -83,10 +83,12 @@ settings! {
             MetadataRecoveryStrategy::Rebootstrap;
         /// After how long without metadata to start again from `bootstrap.servers`.
         "metadata.recovery.rebootstrap.trigger.ms" rebootstrap_trigger_ms: u64 = 300_000, in 0..=MS_MAX;
-        /// The socket's buffer for sending; -1 leaves it to the system.
-        "send.buffer.bytes" send_buffer_bytes: i32 = 131_072, in -1..=i32::MAX as i128;
-        /// The socket's buffer for receiving; -1 leaves it to the system.
-        "receive.buffer.bytes" receive_buffer_bytes: i32 = 65_536, in -1..=i32::MAX as i128;
+        /// The socket's buffer for sending; -1, unlike in Java's clients the default, leaves it to the
+        /// system, which then fits it to the connection.
+        "send.buffer.bytes" send_buffer_bytes: i32 = -1, in -1..=i32::MAX as i128;
+        /// The socket's buffer for receiving; -1, unlike in Java's clients the default, leaves it to
+        /// the system, which then fits it to the connection.
+        "receive.buffer.bytes" receive_buffer_bytes: i32 = -1, in -1..=i32::MAX as i128;
         /// The largest answer that is read. The name is librdkafka's: Java's clients have no bound.
         "receive.message.max.bytes" response_bytes_max: usize = 100_000_000, in 1_024..=i32::MAX as i128;
     }

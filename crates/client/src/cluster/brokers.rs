@@ -9,6 +9,8 @@
 mod coordinators;
 mod pool;
 mod refresh;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use coordinators::CoordinatorKind;
 pub(crate) use pool::Lane;

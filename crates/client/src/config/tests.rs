@@ -24,8 +24,6 @@ fn defaults_are_kafkas() {
     check("metadata.recovery.rebootstrap.trigger.ms", "300000");
     check("client.dns.lookup", "use_all_dns_ips");
     check("security.protocol", "PLAINTEXT");
-    check("send.buffer.bytes", "131072");
-    check("receive.buffer.bytes", "65536");
     check("bootstrap.servers", "");
 }
 

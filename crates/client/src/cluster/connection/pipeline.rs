@@ -1,7 +1,7 @@
 //! Frames out of a stream of bytes, and the requests that they answer.
 //!
 //! Pure: bytes come in, answers go to who waits. A frame's size is only believed as far as bytes
-//! arrive: the buffer at most doubles ahead of them, but for sizes that this peer has sent before.
+//! arrive: the buffer is never larger than four times what has arrived, or what an earlier frame took.
 
 use super::{Answer, Deadline};
 use crate::Error;

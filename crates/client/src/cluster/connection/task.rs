@@ -33,6 +33,8 @@ pub(super) struct Driver {
     in_flight_max: usize,
     idle_max: Option<Duration>,
     used_at: Instant,
+    /// No later than when something is due even if nothing happens.
+    wake_at: Instant,
 }
 
 /// Requests that are not written yet, and how much of the first one is.
@@ -57,6 +59,7 @@ impl Driver {
         pipeline: Pipeline,
         settings: &ConnectionSettings,
     ) -> Self {
+        let used_at = Instant::now();
         Self {
             queue,
             is_abandoned: false,
@@ -66,7 +69,10 @@ impl Driver {
             next_correlation_id: 1 << 8,
             in_flight_max: settings.in_flight_max,
             idle_max: settings.idle_max,
-            used_at: Instant::now(),
+            used_at,
+            wake_at: settings
+                .idle_max
+                .map_or(used_at + FAR, |idle_max| used_at + idle_max),
         }
     }
 
@@ -90,14 +96,13 @@ impl Driver {
     /// Moves bytes until the connection ends; returns why.
     async fn drive(&mut self, stream: &mut TcpStream) -> Error {
         let (mut read_half, mut write_half) = stream.split();
-        let mut timer = pin!(sleep_until(self.wake_at()));
+        let mut timer = pin!(sleep_until(self.wake_at));
         loop {
             if self.is_abandoned && self.is_idle() {
                 return self.disconnected("the client closed it");
             }
-            let wake_at = self.wake_at();
-            if wake_at < timer.deadline() {
-                timer.as_mut().reset(wake_at);
+            if self.wake_at < timer.deadline() {
+                timer.as_mut().reset(self.wake_at);
             }
             let has_room = self.has_room();
             tokio::select! {
@@ -129,7 +134,8 @@ impl Driver {
                     if let Some(error) = self.handle_time(Instant::now()) {
                         return error;
                     }
-                    timer.as_mut().reset(self.wake_at());
+                    self.wake_at = self.next_due();
+                    timer.as_mut().reset(self.wake_at);
                 }
             }
         }
@@ -168,6 +174,7 @@ impl Driver {
             let _ = reply.send(Err(error));
             return;
         }
+        self.wake_at = self.wake_at.min(deadline.at());
         let correlation_id = self.next_correlation_id;
         self.next_correlation_id = correlation_id.checked_add(1).unwrap_or(0);
         request.finish(correlation_id);
@@ -206,7 +213,7 @@ impl Driver {
     }
 
     /// When something is due even if nothing happens.
-    fn wake_at(&self) -> Instant {
+    fn next_due(&self) -> Instant {
         let leaving = self
             .outgoing
             .requests

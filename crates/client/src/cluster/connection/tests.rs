@@ -1,1 +1,302 @@
+use super::pipeline::Input;
+use super::*;
+use bytes::BufMut as _;
+use model::Message as _;
+use proptest::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use wire::messages::ApiVersionsResponse;
+use wire::messages::api_versions_response::ApiVersion;
 
+/// An API whose headers are the plainest in this version.
+const API: ApiKey = ApiKey::Heartbeat;
+const VERSION: i16 = 0;
+/// Bytes before the body of such a request: numbers, correlation id, client id.
+const HEADER_BYTES: usize = 2 + 2 + 4 + 2 + 2;
+
+fn settings() -> ConnectionSettings {
+    let mut settings = ConnectionSettings::of(&ClientConfig::default());
+    settings.client_id = "me".to_owned();
+    settings.request_timeout_ms = 20_000;
+    settings
+}
+
+/// A frame as the peer reads it, without its size.
+async fn read_frame(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut size = [0; 4];
+    stream.read_exact(&mut size).await.ok()?;
+    let mut frame = vec![0; u32::from_be_bytes(size) as usize];
+    stream.read_exact(&mut frame).await.ok()?;
+    Some(frame)
+}
+
+/// The answer to a request: its correlation id, then `body`.
+fn answer(request: &[u8], body: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    frame.put_u32(4 + body.len() as u32);
+    frame.extend_from_slice(&request[4..8]);
+    frame.extend_from_slice(body);
+    frame
+}
+
+/// Connects to a peer that does as `peer` says once versions are agreed on.
+async fn connect<F>(settings: ConnectionSettings, peer: impl FnOnce(TcpStream) -> F) -> Connection
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("is bound");
+    let endpoint = Endpoint::new("127.0.0.1", address.port());
+    let opened = tokio::spawn(async move { Connection::open(&endpoint, "peer", &settings).await });
+    let (mut stream, _) = listener.accept().await.expect("connects");
+    let request = read_frame(&mut stream).await.expect("asks");
+    let apis = [ApiVersion {
+        api_key: API as i16,
+        min_version: 0,
+        max_version: VERSION,
+    }];
+    let versions = ApiVersionsResponse {
+        api_keys: apis[..].into(),
+        ..ApiVersionsResponse::default()
+    };
+    let version = i16::from_be_bytes([request[2], request[3]]);
+    let frame = answer(&request, &versions.to_bytes(version));
+    stream.write_all(&frame).await.expect("takes it");
+    tokio::spawn(peer(stream));
+    opened.await.expect("no panic").expect("is opened")
+}
+
+/// Answers each request with its own body.
+async fn echo(mut stream: TcpStream) {
+    while let Some(frame) = read_frame(&mut stream).await {
+        let frame = answer(&frame, &frame[HEADER_BYTES..]);
+        if stream.write_all(&frame).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn request(connection: &Connection, body: &[u8]) -> Request {
+    let mut request = connection.request(API, VERSION);
+    request.body().extend_from_slice(body);
+    request
+}
+
+#[tokio::test]
+async fn every_request_gets_its_own_answer() {
+    let connection = connect(settings(), echo).await;
+    let mut pending = Vec::new();
+    for number in 0..1_000_u32 {
+        let body = number.to_be_bytes().repeat(1 + number as usize % 50);
+        let deadline = connection.request_deadline();
+        let request = request(&connection, &body);
+        pending.push((
+            body,
+            connection.send(request, deadline).await.expect("is sent"),
+        ));
+    }
+    for (body, pending) in pending {
+        let answer = pending.await.expect("is answered");
+        assert_eq!(answer.body(), &body[..]);
+        assert_eq!(answer.version(), VERSION);
+    }
+}
+
+#[tokio::test]
+async fn slices_arrive_between_the_fields_and_large_answers_whole() {
+    let connection = connect(settings(), echo).await;
+    for size in [0, 1, 5_000, 70_000, 3_000_000] {
+        let slice = Bytes::from(vec![b's'; size]);
+        let mut request = request(&connection, b"before");
+        request.append_slice(slice.clone());
+        request.body().extend_from_slice(b"after");
+        let deadline = connection.request_deadline();
+        let pending = connection.send(request, deadline).await.expect("is sent");
+        let answer = pending.await.expect("is answered");
+        let expect = [b"before", &slice[..], b"after"].concat();
+        assert!(answer.body() == &expect[..], "{size}");
+    }
+}
+
+#[tokio::test]
+async fn no_more_requests_are_in_flight_than_may_be() {
+    let mut settings = settings();
+    settings.in_flight_max = 3;
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let counter = arrived.clone();
+    let (go, may_answer) = oneshot::channel::<()>();
+    let connection = connect(settings, async move |mut stream: TcpStream| {
+        let mut unanswered = Vec::new();
+        for _ in 0..3 {
+            unanswered.push(read_frame(&mut stream).await.expect("arrives"));
+        }
+        counter.store(3, Ordering::SeqCst);
+        may_answer.await.expect("the test goes on");
+        let more = stream.try_read(&mut [0; 1]);
+        assert!(more.is_err(), "a fourth request came without an answer");
+        for frame in unanswered {
+            stream
+                .write_all(&answer(&frame, b""))
+                .await
+                .expect("takes it");
+        }
+        echo(stream).await;
+    })
+    .await;
+    let deadline = connection.request_deadline();
+    let mut pending = Vec::new();
+    for _ in 0..10 {
+        let request = request(&connection, b"");
+        pending.push(connection.send(request, deadline).await.expect("is queued"));
+    }
+    while arrived.load(Ordering::SeqCst) < 3 {
+        tokio::task::yield_now().await;
+    }
+    go.send(()).expect("the peer waits");
+    for pending in pending {
+        pending.await.expect("is answered");
+    }
+}
+
+#[tokio::test]
+async fn a_late_answer_ends_the_connection_for_all() {
+    let connection = connect(settings(), async |stream: TcpStream| {
+        std::future::pending::<()>().await;
+        drop(stream);
+    })
+    .await;
+    let soon = Deadline::after_ms(20, "request.timeout.ms");
+    let later = connection.request_deadline();
+    let first = request(&connection, b"");
+    let first = connection.send(first, later).await.expect("is sent");
+    let second = request(&connection, b"");
+    let second = connection.send(second, soon).await.expect("is sent");
+    let error = second.await.expect_err("is late");
+    assert!(
+        matches!(&error, Error::TimedOut { address, setting: "request.timeout.ms", .. } if address == "peer"),
+        "{error}"
+    );
+    let error = first.await.expect_err("its connection is gone");
+    assert!(matches!(error, Error::Disconnected { .. }), "{error}");
+    connection.closed().await;
+    let again = request(&connection, b"");
+    let error = connection.send(again, later).await.expect_err("is closed");
+    assert!(
+        error.to_string().contains("got no answer within"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_peer_that_closes_fails_what_is_in_flight() {
+    let connection = connect(settings(), async |mut stream: TcpStream| {
+        read_frame(&mut stream).await;
+    })
+    .await;
+    let deadline = connection.request_deadline();
+    let request = request(&connection, b"");
+    let pending = connection.send(request, deadline).await.expect("is sent");
+    let error = pending.await.expect_err("is not answered");
+    assert!(matches!(error, Error::Disconnected { .. }), "{error}");
+    connection.closed().await;
+    assert!(connection.is_closed());
+}
+
+#[tokio::test]
+async fn a_request_without_an_answer_is_done_when_it_has_left() {
+    let (arrived, has_arrived) = oneshot::channel();
+    let connection = connect(settings(), async move |mut stream: TcpStream| {
+        let frame = read_frame(&mut stream).await.expect("arrives");
+        arrived
+            .send(frame[HEADER_BYTES..].to_vec())
+            .expect("is awaited");
+        echo(stream).await;
+    })
+    .await;
+    let deadline = connection.request_deadline();
+    let silent = request(&connection, b"silent").without_answer();
+    let pending = connection.send(silent, deadline).await.expect("is sent");
+    assert!(pending.await.expect("has left").body().is_empty());
+    assert_eq!(has_arrived.await.as_deref(), Ok(&b"silent"[..]));
+    let loud = request(&connection, b"loud");
+    let pending = connection.send(loud, deadline).await.expect("is sent");
+    assert_eq!(pending.await.expect("is answered").body(), &b"loud"[..]);
+}
+
+#[tokio::test]
+async fn an_idle_connection_closes_and_so_does_one_that_nobody_holds() {
+    let mut idle = settings();
+    idle.idle_max = Some(Duration::from_millis(10));
+    let connection = connect(idle, echo).await;
+    connection.closed().await;
+
+    let (ended, has_ended) = oneshot::channel();
+    let connection = connect(settings(), async move |mut stream: TcpStream| {
+        let frame = read_frame(&mut stream).await.expect("arrives");
+        let frame = answer(&frame, b"last");
+        stream.write_all(&frame).await.expect("takes it");
+        assert_eq!(read_frame(&mut stream).await, None);
+        ended.send(()).expect("is awaited");
+    })
+    .await;
+    let deadline = connection.request_deadline();
+    let last = request(&connection, b"");
+    let pending = connection.send(last, deadline).await.expect("is sent");
+    drop(connection);
+    assert_eq!(pending.await.expect("is answered").body(), &b"last"[..]);
+    has_ended.await.expect("the peer sees the end");
+}
+
+#[test]
+fn a_claimed_size_is_believed_as_far_as_bytes_arrive() {
+    let mut input = Input::new(100_000_000);
+    input.room().put_slice(&50_000_000_u32.to_be_bytes());
+    let mut arrived = 4;
+    while arrived < 1_000_000 {
+        assert_eq!(input.next_frame(), Ok(None));
+        let room = input.room();
+        assert!(room.capacity() <= 4 * arrived.max(64 * 1024), "{arrived}");
+        let count = (room.capacity() - room.len()).min(10_000);
+        assert!(count > 0, "there is room");
+        room.put_slice(&vec![0; count]);
+        arrived += count;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn frames_come_out_as_they_went_in(
+        sizes in proptest::collection::vec(prop_oneof![4..40_usize, 4_000..4_200_usize, 60_000..200_000_usize], 1..6),
+        cuts in proptest::collection::vec(1..100_000_usize, 1..8),
+    ) {
+        let frames: Vec<Vec<u8>> = sizes.iter().enumerate()
+            .map(|(index, size)| vec![index as u8; *size])
+            .collect();
+        let mut stream = Vec::new();
+        for frame in &frames {
+            stream.put_u32(frame.len() as u32);
+            stream.extend_from_slice(frame);
+        }
+        let mut input = Input::new(1_000_000);
+        let mut out = Vec::new();
+        let mut rest = &stream[..];
+        for cut in cuts.iter().cycle() {
+            let room = input.room();
+            let spare = room.capacity() - room.len();
+            prop_assert!(spare > 0);
+            let (chunk, later) = rest.split_at((*cut).min(rest.len()).min(spare));
+            room.put_slice(chunk);
+            rest = later;
+            while let Some(frame) = input.next_frame().expect("sizes are allowed") {
+                out.push(frame);
+            }
+            if rest.is_empty() {
+                break;
+            }
+        }
+        prop_assert!(out == frames);
+    }
+}
