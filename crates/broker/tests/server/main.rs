@@ -22,6 +22,7 @@ mod fetch;
 mod fetch_sessions;
 mod flush;
 mod frames;
+mod groups;
 mod listeners;
 mod loggers;
 mod offsets;

@@ -1,0 +1,261 @@
+//! Consumer groups over real sockets: members come and go, a restart changes nothing, and what no
+//! member may ask for is refused.
+
+use model::ErrorCode;
+use std::time::Duration;
+use testkit::{Client, TestServer};
+use wire::messages::join_group_request::JoinGroupRequestProtocol;
+use wire::messages::leave_group_request::MemberIdentity;
+use wire::messages::sync_group_request::SyncGroupRequestAssignment;
+use wire::messages::{
+    DeleteGroupsRequest, DeleteGroupsResponse, HeartbeatRequest, HeartbeatResponse,
+    JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, LeaveGroupResponse, SyncGroupRequest,
+    SyncGroupResponse,
+};
+
+const GROUP: &str = "group";
+/// Groups that do not wait for more members.
+const KEYS: [(&str, &str); 1] = [("group.initial.rebalance.delay.ms", "0")];
+
+/// A member as its last join has left it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Member {
+    error: ErrorCode,
+    id: String,
+    generation: i32,
+    leader: String,
+    /// The members, which only the leader is told.
+    members: Vec<String>,
+}
+
+fn send_join(client: &mut Client, group: &str, id: &str, instance: Option<&str>) {
+    let protocol = JoinGroupRequestProtocol {
+        name: "range",
+        metadata: b"topics",
+    };
+    let request = JoinGroupRequest {
+        group_id: group,
+        session_timeout_ms: 30_000,
+        rebalance_timeout_ms: 30_000,
+        member_id: id,
+        group_instance_id: instance,
+        protocol_type: "consumer",
+        protocols: vec![protocol].into(),
+        ..JoinGroupRequest::default()
+    };
+    client.send(9, &request);
+}
+
+fn receive_join(client: &mut Client) -> Member {
+    let answer = client.receive();
+    let response: JoinGroupResponse<'_> = answer.read();
+    let members = response.members.iter();
+    Member {
+        error: ErrorCode::from_code(response.error_code),
+        id: response.member_id.to_owned(),
+        generation: response.generation_id,
+        leader: response.leader.to_owned(),
+        members: members.map(|one| one.member_id.to_owned()).collect(),
+    }
+}
+
+fn join(client: &mut Client, id: &str, instance: Option<&str>) -> Member {
+    send_join(client, GROUP, id, instance);
+    receive_join(client)
+}
+
+/// Joins a group as a new member, which is told its id first.
+#[track_caller]
+fn join_anew(client: &mut Client) -> Member {
+    let told = join(client, "", None);
+    assert_eq!(told.error, ErrorCode::MemberIdRequired);
+    join(client, &told.id, None)
+}
+
+fn send_sync(client: &mut Client, member: &Member, assignments: &[(&str, &[u8])]) {
+    let assignments =
+        assignments
+            .iter()
+            .map(|(member_id, assignment)| SyncGroupRequestAssignment {
+                member_id,
+                assignment,
+            });
+    let request = SyncGroupRequest {
+        group_id: GROUP,
+        generation_id: member.generation,
+        member_id: &member.id,
+        protocol_type: Some("consumer"),
+        protocol_name: Some("range"),
+        assignments: assignments.collect(),
+        ..SyncGroupRequest::default()
+    };
+    client.send(5, &request);
+}
+
+fn receive_sync(client: &mut Client) -> (ErrorCode, Vec<u8>) {
+    let answer = client.receive();
+    let response: SyncGroupResponse<'_> = answer.read();
+    let error = ErrorCode::from_code(response.error_code);
+    (error, response.assignment.to_vec())
+}
+
+fn heartbeat(client: &mut Client, generation_id: i32, member_id: &str) -> ErrorCode {
+    let request = HeartbeatRequest {
+        group_id: GROUP,
+        generation_id,
+        member_id,
+        group_instance_id: None,
+    };
+    let answer = client.call(4, &request);
+    let response: HeartbeatResponse = answer.read();
+    ErrorCode::from_code(response.error_code)
+}
+
+fn leave(client: &mut Client, member_id: &str) -> ErrorCode {
+    let member = MemberIdentity {
+        member_id,
+        ..MemberIdentity::default()
+    };
+    let request = LeaveGroupRequest {
+        group_id: GROUP,
+        members: vec![member].into(),
+        ..LeaveGroupRequest::default()
+    };
+    let answer = client.call(5, &request);
+    let response: LeaveGroupResponse<'_> = answer.read();
+    let member = response.members.iter().next().expect("one member");
+    ErrorCode::from_code(member.error_code)
+}
+
+fn delete(client: &mut Client) -> ErrorCode {
+    let request = DeleteGroupsRequest {
+        groups_names: vec![GROUP].into(),
+    };
+    let answer = client.call(2, &request);
+    let response: DeleteGroupsResponse<'_> = answer.read();
+    let result = response.results.iter().next().expect("one group");
+    ErrorCode::from_code(result.error_code)
+}
+
+#[test]
+fn members_come_and_go() {
+    let server = TestServer::start(&KEYS);
+    let (mut one, mut two) = (server.connect(), server.connect());
+    one.wait_for_coordinator(GROUP);
+    let first = join_anew(&mut one);
+    assert_eq!((first.error, first.generation), (ErrorCode::None, 1));
+    assert_eq!(first.members, [first.id.clone()]);
+    send_sync(&mut one, &first, &[(&first.id, b"everything")]);
+    assert_eq!(
+        receive_sync(&mut one),
+        (ErrorCode::None, b"everything".to_vec())
+    );
+    assert_eq!(heartbeat(&mut one, 1, &first.id), ErrorCode::None);
+
+    // Another one waits until the first has heard of it and joined again.
+    let told = join(&mut two, "", None);
+    send_join(&mut two, GROUP, &told.id, None);
+    assert!(two.is_silent_for(Duration::from_millis(20)));
+    testkit::wait_until("the first member hears of it", || {
+        heartbeat(&mut one, 1, &first.id) == ErrorCode::RebalanceInProgress
+    });
+    let first = join(&mut one, &first.id, None);
+    let second = receive_join(&mut two);
+    assert_eq!((first.generation, second.generation), (2, 2));
+    assert_eq!((&second.leader, second.members.len()), (&first.id, 0));
+    assert_eq!(first.members.len(), 2);
+    send_sync(&mut two, &second, &[]);
+    assert!(two.is_silent_for(Duration::from_millis(20)));
+    send_sync(
+        &mut one,
+        &first,
+        &[(&first.id, b"half"), (&second.id, b"the other")],
+    );
+    assert_eq!(receive_sync(&mut one).1, b"half");
+    assert_eq!(
+        receive_sync(&mut two),
+        (ErrorCode::None, b"the other".to_vec())
+    );
+
+    assert_eq!(delete(&mut one), ErrorCode::NonEmptyGroup);
+    assert_eq!(leave(&mut one, &first.id), ErrorCode::None);
+    assert_eq!(
+        heartbeat(&mut two, 2, &second.id),
+        ErrorCode::RebalanceInProgress
+    );
+    assert_eq!(leave(&mut two, &second.id), ErrorCode::None);
+    assert_eq!(delete(&mut one), ErrorCode::None);
+    assert_eq!(delete(&mut one), ErrorCode::GroupIdNotFound);
+    server.assert_serves();
+}
+
+#[test]
+fn members_are_members_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::start_in(directory.path(), &KEYS).unwrap();
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    client.wait_for_coordinator(GROUP);
+    let member = join(&mut client, "", Some("instance"));
+    assert_eq!((member.error, member.generation), (ErrorCode::None, 1));
+    send_sync(&mut client, &member, &[(&member.id, b"everything")]);
+    assert_eq!(receive_sync(&mut client).0, ErrorCode::None);
+    drop(client);
+    server.stop();
+    for is_crash in [false, true] {
+        let server = TestServer::start_in(directory.path(), &KEYS).unwrap();
+        let mut client = server.connect();
+        client.wait_for_coordinator(GROUP);
+        assert_eq!(heartbeat(&mut client, 1, &member.id), ErrorCode::None);
+        // A static member that comes back has its place, without a rebalance.
+        send_sync(&mut client, &member, &[]);
+        let expected = (ErrorCode::None, b"everything".to_vec());
+        assert_eq!(receive_sync(&mut client), expected, "crash: {is_crash}");
+        drop(client);
+        match is_crash {
+            false => server.crash(),
+            true => server.stop(),
+        }
+    }
+}
+
+#[test]
+fn what_no_member_may_ask_for_is_refused() {
+    let server = TestServer::start(&[KEYS[0], ("group.max.size", "1")]);
+    let mut client = server.connect();
+    client.wait_for_coordinator(GROUP);
+    let member = join_anew(&mut client);
+    send_sync(&mut client, &member, &[(&member.id, b"everything")]);
+    receive_sync(&mut client);
+    for (generation, id, expected) in [
+        (1, "nobody", ErrorCode::UnknownMemberId),
+        (2, &*member.id, ErrorCode::IllegalGeneration),
+        (-1, &member.id, ErrorCode::IllegalGeneration),
+        (1, "", ErrorCode::UnknownMemberId),
+    ] {
+        assert_eq!(
+            heartbeat(&mut client, generation, id),
+            expected,
+            "{generation} {id}"
+        );
+    }
+    assert_eq!(leave(&mut client, "nobody"), ErrorCode::UnknownMemberId);
+    let stale = Member {
+        generation: 9,
+        ..member.clone()
+    };
+    send_sync(&mut client, &stale, &[]);
+    assert_eq!(receive_sync(&mut client).0, ErrorCode::IllegalGeneration);
+    let mut other = server.connect();
+    send_join(&mut other, "", "", None);
+    assert_eq!(receive_join(&mut other).error, ErrorCode::InvalidGroupId);
+    let told = join(&mut other, "", None);
+    let refused = match told.error {
+        ErrorCode::MemberIdRequired => join(&mut other, &told.id, None),
+        _ => told,
+    };
+    assert_eq!(refused.error, ErrorCode::GroupMaxSizeReached);
+    // Nothing of this has touched the member.
+    assert_eq!(heartbeat(&mut client, 1, &member.id), ErrorCode::None);
+    server.assert_serves();
+}
