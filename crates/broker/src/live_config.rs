@@ -15,7 +15,7 @@ use crate::broker::ConfigLayers;
 use crate::net::{Limits, ListenerLimit};
 use crate::start_error::StartError;
 use config::ServerConfig;
-use metadata::MetadataImage;
+use metadata::{ConfigResource, MetadataImage};
 use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -26,6 +26,14 @@ impl Broker {
     /// The configuration in force.
     pub(crate) fn live_config(&self) -> Arc<ServerConfig> {
         self.live_config.read().clone()
+    }
+
+    /// Puts in force what the image says of brokers, if anything.
+    pub(crate) fn reconfigure_at_start(&self, image: &MetadataImage) {
+        let set = |resource| image.configs.of(&resource).is_some();
+        if set(ConfigResource::all_brokers()) || set(ConfigResource::broker(self.node_id)) {
+            self.reconfigure(image);
+        }
     }
 
     /// Puts in force what the image says of brokers.

@@ -20,7 +20,7 @@ use config::ServerConfig;
 use controller::ControllerContext;
 use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
 use coordinator::group::GroupConfig;
-use metadata::{ConfigResource, MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
+use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
 use parking_lot::{Mutex, RwLock};
 use replication::FetchSessionCache;
 use std::net::SocketAddr;
@@ -28,6 +28,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use storage::RealDisk;
 use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown, write_clean_shutdown};
+use storage::directory_lock::DirectoryLock;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -36,6 +37,7 @@ use tokio::sync::watch;
 pub struct Server {
     broker: Arc<Broker>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
+    _metadata_lock: Option<DirectoryLock>,
 }
 
 impl Server {
@@ -58,10 +60,11 @@ impl Server {
         check_supported(&config)?;
         let listeners = bind(&config).await?;
         let start = move || open(config, listeners, loggers);
-        let (broker, log, jobs) = tokio::task::spawn_blocking(start)
+        let opened = tokio::task::spawn_blocking(start)
             .await
             .expect("opening does not panic")?;
-        controller_thread::start(&broker, log, jobs).map_err(|error| {
+        let broker = opened.broker;
+        controller_thread::start(&broker, opened.log, opened.jobs).map_err(|error| {
             StartError::Unsupported(format!("no thread can be started: {error}"))
         })?;
         if let Some(topic) = broker.partitions.topic(OFFSETS_TOPIC) {
@@ -74,7 +77,11 @@ impl Server {
         for listener in &broker.listeners {
             tasks.push(tokio::spawn(listener.clone().accept(broker.clone())));
         }
-        Ok(Self { broker, tasks })
+        Ok(Self {
+            broker,
+            tasks,
+            _metadata_lock: opened.metadata_lock,
+        })
     }
 
     /// The addresses that the server listens on, with the names of the listeners.
@@ -196,7 +203,14 @@ async fn bind(config: &ServerConfig) -> Result<Listeners, StartError> {
     Ok(bound)
 }
 
-type Opened = (Arc<Broker>, MetadataLog, controller_thread::Jobs);
+/// What is there once every file is open.
+struct Opened {
+    broker: Arc<Broker>,
+    log: MetadataLog,
+    jobs: controller_thread::Jobs,
+    /// The lock of `metadata.log.dir`, when it is none of `log.dirs`.
+    metadata_lock: Option<DirectoryLock>,
+}
 
 /// Everything that reads and writes files before the first request.
 fn open(
@@ -210,34 +224,9 @@ fn open(
     if !all.contains(&metadata_directory) {
         all.push(metadata_directory.clone());
     }
-    let locks = log_directories::lock_all(&all)?;
-    let bootstrap_records = controller::bootstrap::bootstrap_records(MetadataVersion::LATEST);
-    let endpoints = voter_endpoints(&listeners);
-    let prepared = prepare_log_directories(
-        &RealDisk,
-        &mut DirectoryOptions {
-            directories: &all,
-            metadata_directory: &metadata_directory,
-            node_id: config.node_id,
-            new_cluster_id: &random_uuid().to_string(),
-            new_directory_id: &mut random_uuid,
-            new_quorum: config
-                .controller
-                .quorum
-                .voters
-                .is_empty()
-                .then(|| endpoints.clone()),
-            bootstrap_records: &bootstrap_records,
-            now_ms: now_ms(),
-        },
-    )?;
-    let log = open_metadata_log(
-        &config,
-        &prepared,
-        metadata_directory,
-        endpoints,
-        bootstrap_records,
-    )?;
+    let mut locks = log_directories::lock_all(&all)?;
+    let metadata_lock = locks.split_off(paths.len()).pop();
+    let (prepared, mut log) = open_metadata(&config, &all, metadata_directory, &listeners)?;
     let marks = paths
         .iter()
         .map(|path| take_clean_shutdown(&RealDisk, path));
@@ -263,23 +252,53 @@ fn open(
         controller,
         loggers,
     )?);
-    let mut log = log;
     register(&broker, &mut log, previous_broker_epoch)?;
     let image = log.image().clone();
-    if image.configs.of(&ConfigResource::all_brokers()).is_some()
-        || image
-            .configs
-            .of(&ConfigResource::broker(broker.node_id))
-            .is_some()
-    {
-        broker.reconfigure(&image);
-    }
+    broker.reconfigure_at_start(&image);
     let placed = hosting::open_all(&broker, &image, &clean)?;
     if !placed.is_empty() {
         log.append(&placed, now_ms())?;
     }
     *broker.image.write() = log.image().clone();
-    Ok((broker, log, jobs))
+    Ok(Opened {
+        broker,
+        log,
+        jobs,
+        metadata_lock,
+    })
+}
+
+/// Makes `directories` those of this node, and opens the metadata log in one of them.
+fn open_metadata(
+    config: &ServerConfig,
+    directories: &[PathBuf],
+    metadata_directory: PathBuf,
+    listeners: &Listeners,
+) -> Result<(LogDirectories, MetadataLog), StartError> {
+    let bootstrap_records = controller::bootstrap::bootstrap_records(MetadataVersion::LATEST);
+    let endpoints = voter_endpoints(listeners);
+    let has_fixed_voters = !config.controller.quorum.voters.is_empty();
+    let prepared = prepare_log_directories(
+        &RealDisk,
+        &mut DirectoryOptions {
+            directories,
+            metadata_directory: &metadata_directory,
+            node_id: config.node_id,
+            new_cluster_id: &random_uuid().to_string(),
+            new_directory_id: &mut random_uuid,
+            new_quorum: (!has_fixed_voters).then(|| endpoints.clone()),
+            bootstrap_records: &bootstrap_records,
+            now_ms: now_ms(),
+        },
+    )?;
+    let log = open_metadata_log(
+        config,
+        &prepared,
+        metadata_directory,
+        endpoints,
+        bootstrap_records,
+    )?;
+    Ok((prepared, log))
 }
 
 fn voter_endpoints(listeners: &Listeners) -> Vec<VoterEndpoint> {

@@ -144,7 +144,7 @@ fn members_come_and_go() {
     one.wait_for_coordinator(GROUP);
     let first = join_anew(&mut one);
     assert_eq!((first.error, first.generation), (ErrorCode::None, 1));
-    assert_eq!(first.members, [first.id.clone()]);
+    assert_eq!(first.members, std::slice::from_ref(&first.id));
     send_sync(&mut one, &first, &[(&first.id, b"everything")]);
     assert_eq!(
         receive_sync(&mut one),

@@ -74,6 +74,22 @@ fn a_directory_of_a_running_server_is_left_alone() {
 }
 
 #[test]
+fn a_metadata_directory_has_one_server_too() {
+    let root = tempfile::tempdir().unwrap();
+    let metadata = root.path().join("metadata").display().to_string();
+    let keys = [("metadata.log.dir", metadata.as_str())];
+    let server = TestServer::start_in(&root.path().join("one"), &keys).unwrap();
+    let Err(error) = TestServer::start_in(&root.path().join("two"), &keys) else {
+        panic!("two servers share {metadata}");
+    };
+    let message = error.to_string();
+    for word in [&metadata, "another process"] {
+        assert!(message.contains(word), "no `{word}` in: {message}");
+    }
+    server.assert_serves();
+}
+
+#[test]
 fn a_directory_that_is_missing_is_made() {
     let root = tempfile::tempdir().unwrap();
     let directory = root.path().join("a/b/c");
