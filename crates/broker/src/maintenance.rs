@@ -21,9 +21,11 @@ const CLOSING_THREADS: usize = 4;
 /// How often files and directories that wait for removal are looked at.
 const REMOVAL_INTERVAL_MS: i64 = 1_000;
 
-/// Flushes that are due are looked for at least this often, whatever the scheduler's interval, so
-/// that `flush.ms` of a topic means what it says.
+/// Flushes that are due are looked for at least this often where a topic has `flush.ms`, whatever
+/// the scheduler's interval, so that it means what it says.
 const FLUSH_CHECK_INTERVAL_MS: i64 = 100;
+/// How often closed segments, which nobody has asked to flush, are looked for.
+const CLOSED_SEGMENTS_INTERVAL_MS: i64 = 1_000;
 
 /// Starts every task; they end when the broker stops.
 pub(crate) fn start(broker: &Arc<Broker>) {
@@ -45,7 +47,8 @@ pub(crate) fn start(broker: &Arc<Broker>) {
         .high_watermark_checkpoint_interval_ms;
     every(broker, 0, interval_ms, checkpoint_high_watermarks);
     let interval_ms = log.flush_scheduler_interval_ms.min(FLUSH_CHECK_INTERVAL_MS);
-    every(broker, 0, interval_ms, flush_due);
+    every(broker, 0, interval_ms, flush_in_time);
+    every(broker, 0, CLOSED_SEGMENTS_INTERVAL_MS, flush_due);
     every(broker, 0, REMOVAL_INTERVAL_MS, remove_due);
     let expiration = &broker.config.transactions;
     let interval_ms = i64::from(expiration.producer_id_expiration_check_interval_ms);
@@ -94,6 +97,13 @@ fn delete_old_segments(broker: &Broker) {
                 Err(error) => broker.report_storage_error(&partition, &error),
             }
         }
+    }
+}
+
+/// Flushes what is due if there is a topic that asks for it.
+fn flush_in_time(broker: &Broker) {
+    if broker.partitions.has_flush_ms() {
+        flush_due(broker);
     }
 }
 

@@ -122,6 +122,13 @@ impl Partitions {
         topics
     }
 
+    /// Whether a topic is to be flushed after some time.
+    pub(crate) fn has_flush_ms(&self) -> bool {
+        let topics = self.topics.read();
+        let mut settings = topics.by_name.values().map(|topic| topic.settings());
+        settings.any(|settings| settings.flush_ms < i64::MAX)
+    }
+
     /// Every partition.
     pub(crate) fn all(&self) -> Vec<Arc<Partition>> {
         self.all_topics()

@@ -34,7 +34,7 @@ use crate::partition_metadata::{
     PARTITION_METADATA, read_partition_metadata, write_partition_metadata,
 };
 use crate::producer_snapshots::write_snapshot;
-use crate::producer_state::ProducerState;
+use crate::producer_state::{ProducerAppend, ProducerState};
 use crate::recovery::{OpenError, RecoveryEvent, recover};
 use crate::segment::Segment;
 use crate::stored_batch::StoredBatch;
@@ -137,6 +137,8 @@ pub struct Log<D: Disk> {
     deleted_files: Vec<retain::DeletedFiles>,
     /// Descriptions of the batches of one append; kept for its capacity.
     batches: Vec<StoredBatch>,
+    /// What the batches of one append change of their producers; kept likewise.
+    producer_append: ProducerAppend,
 }
 
 impl<D: Disk> Log<D> {
@@ -174,6 +176,7 @@ impl<D: Disk> Log<D> {
             last_flush_ms: opening.now_ms,
             deleted_files: Vec::new(),
             batches: Vec::new(),
+            producer_append: ProducerAppend::default(),
         })
     }
 
@@ -217,6 +220,7 @@ impl<D: Disk> Log<D> {
             last_flush_ms: opening.now_ms,
             deleted_files: Vec::new(),
             batches: Vec::new(),
+            producer_append: ProducerAppend::default(),
             files,
         };
         for name in recovered.unsynced_snapshots {

@@ -124,6 +124,16 @@ pub(crate) struct ProducerAppend {
     events: Vec<TransactionEvent>,
 }
 
+impl ProducerAppend {
+    /// Forgets the changes and keeps a little room for the next ones.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.entries.shrink_to(4);
+        self.events.clear();
+        self.events.shrink_to(4);
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 enum TransactionEvent {
     Started {
@@ -328,15 +338,15 @@ impl ProducerState {
     /// that they abort, for the transaction index.
     pub(crate) fn apply(
         &mut self,
-        append: ProducerAppend,
+        append: &mut ProducerAppend,
         end_offset: i64,
     ) -> Vec<AbortedTransaction> {
         self.end_offset = end_offset;
-        for (producer_id, entry) in append.entries {
+        for (producer_id, entry) in append.entries.drain(..) {
             self.producers.insert(producer_id, entry);
         }
         let mut aborted = Vec::new();
-        for event in append.events {
+        for event in append.events.drain(..) {
             match event {
                 TransactionEvent::Started {
                     producer_id,
@@ -378,7 +388,7 @@ impl ProducerState {
         let mut append = ProducerAppend::default();
         self.check(batch, marker, &AppendRules::REPLICATION, &mut append)
             .expect("replication is not refused");
-        self.apply(append, batch.last_offset + 1)
+        self.apply(&mut append, batch.last_offset + 1)
     }
 
     /// The log has moved its end without batches, as a roll or a truncation does.

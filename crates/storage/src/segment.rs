@@ -257,11 +257,10 @@ impl<D: Disk> Segment<D> {
         now_ms: i64,
     ) -> Result<(), StorageError> {
         let position = u64::from(self.size_bytes);
-        let written = self.log_file(files)?.write_at(bytes, position);
-        written.context(
-            "write",
-            &files.path(FileName::new(self.base_offset, FileKind::Log)),
-        )?;
+        if let Err(error) = self.log_file(files)?.write_at(bytes, position) {
+            let path = files.path(FileName::new(self.base_offset, FileKind::Log));
+            return Err(StorageError::new("write", &path, error));
+        }
         self.modified_ms = now_ms;
         for batch in batches {
             let position = position + batch.position;

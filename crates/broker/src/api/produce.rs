@@ -27,7 +27,7 @@ use std::mem::take;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::messages::ProduceRequest;
+use wire::produce_request::read_produce_request;
 use wire::produce_response::{ProduceResponsePartition, ProduceResponseWriter};
 
 /// The one client that may write to internal topics.
@@ -259,20 +259,25 @@ fn parse(
     version: i16,
     parts: &mut Parts,
 ) -> Result<Asked, DecodeError> {
-    use model::{Message, Reader};
-    let message = ProduceRequest::read(&mut Reader::new(&frame[body_start..]), version)?;
     let Parts { topics, partitions } = parts;
-    for topic in message.topic_data.iter() {
-        let name = range_in(frame, topic.name.as_bytes());
-        partitions.extend(topic.partition_data.iter().map(|part| PartitionPart {
-            topic: (name.clone(), topic.topic_id),
-            index: part.index,
-            records: range_in(frame, part.records.unwrap_or_default()),
-            repetition_error: None,
-            outcome: Outcome::refused(ErrorCode::UnknownServerError),
-            appended: None,
-        }));
-    }
+    let topic = Cell::new((0..0, Uuid::ZERO));
+    let message = read_produce_request(
+        &frame[body_start..],
+        version,
+        |part| topic.set((range_in(frame, part.name.as_bytes()), part.id)),
+        |part| {
+            let (name, id) = topic.take();
+            topic.set((name.clone(), id));
+            partitions.push(PartitionPart {
+                topic: (name, id),
+                index: part.index,
+                records: range_in(frame, part.records.unwrap_or_default()),
+                repetition_error: None,
+                outcome: Outcome::refused(ErrorCode::UnknownServerError),
+                appended: None,
+            });
+        },
+    )?;
     let refusal = refusal(partitions, frame, message.transactional_id);
     join_repetitions(partitions, frame, version);
     for parts in partitions.chunk_by(|a, b| a.topic_key(frame) == b.topic_key(frame)) {

@@ -131,11 +131,20 @@ pub enum AppendError {
 }
 
 /// Batches that have passed all checks.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Checked {
+    batches: Vec<StoredBatch>,
     producers: ProducerAppend,
     /// Set when the only batch is in the log already.
     duplicate: Option<ProducerBatch>,
+}
+
+impl Checked {
+    fn clear(&mut self) {
+        self.batches.clear();
+        self.producers.clear();
+        self.duplicate = None;
+    }
 }
 
 impl<D: Disk> Log<D> {
@@ -149,13 +158,11 @@ impl<D: Disk> Log<D> {
         if self.state != LogState::Open {
             return Err(AppendError::Offline);
         }
-        let mut batches = std::mem::take(&mut self.batches);
-        batches.clear();
+        let mut checked = self.take_checked();
         let appended = self
-            .prepare_as_leader(records, &options, &mut batches)
-            .and_then(|checked| self.append_checked(records, &batches, checked, options.now_ms));
-        batches.shrink_to(8);
-        self.batches = batches;
+            .prepare_as_leader(records, &options, &mut checked)
+            .and_then(|()| self.append_checked(records, &mut checked, options.now_ms));
+        self.keep_checked(checked);
         let log_append_time_ms = match self.config.timestamp_type {
             TimestampType::CreateTime => -1,
             TimestampType::LogAppendTime => options.now_ms,
@@ -180,18 +187,18 @@ impl<D: Disk> Log<D> {
         if self.state != LogState::Open {
             return Err(AppendError::Offline);
         }
-        let mut batches = std::mem::take(&mut self.batches);
+        let mut checked = self.take_checked();
         let mut rest = records;
         let mut appended: Option<Appended> = None;
         // What the leader keeps in one segment may be more than one holds here.
         let result = loop {
-            batches.clear();
+            checked.clear();
             let part = self
-                .prepare_as_follower(rest, leader_epoch, &mut batches)
-                .and_then(|(length, checked)| {
+                .prepare_as_follower(rest, leader_epoch, &mut checked)
+                .and_then(|length| {
                     let (part, tail) = rest.split_at(length);
                     rest = tail;
-                    self.append_checked(part, &batches, checked, now_ms)
+                    self.append_checked(part, &mut checked, now_ms)
                 });
             match (part, appended.as_mut()) {
                 (Ok(part), None) => appended = Some(part),
@@ -204,17 +211,32 @@ impl<D: Disk> Log<D> {
                 (Err(error), _) => break Err(error),
             }
         };
-        batches.shrink_to(8);
-        self.batches = batches;
+        self.keep_checked(checked);
         result
+    }
+
+    /// Lists for one append, with the room that earlier ones have made.
+    fn take_checked(&mut self) -> Checked {
+        Checked {
+            batches: std::mem::take(&mut self.batches),
+            producers: std::mem::take(&mut self.producer_append),
+            duplicate: None,
+        }
+    }
+
+    fn keep_checked(&mut self, mut checked: Checked) {
+        checked.clear();
+        checked.batches.shrink_to(8);
+        self.batches = checked.batches;
+        self.producer_append = checked.producers;
     }
 
     fn prepare_as_leader(
         &self,
         records: &mut [u8],
         options: &AppendOptions,
-        batches: &mut Vec<StoredBatch>,
-    ) -> Result<Checked, AppendError> {
+        checked: &mut Checked,
+    ) -> Result<(), AppendError> {
         self.check_sizes(records)?;
         let rules = AppendRules {
             origin: options.origin,
@@ -222,7 +244,6 @@ impl<D: Disk> Log<D> {
             is_verification_required: self.config.verify_transactions,
             is_epoch_raised_by_marker: options.transaction_version >= EPOCH_PER_TRANSACTION_VERSION,
         };
-        let mut producers = ProducerAppend::default();
         let mut next_offset = self.log_end_offset;
         let mut position = 0;
         let mut rest = records;
@@ -244,24 +265,19 @@ impl<D: Disk> Log<D> {
             let marker = transaction_marker(&batch);
             match self
                 .producer_state
-                .check(&stored, marker, &rules, &mut producers)?
+                .check(&stored, marker, &rules, &mut checked.producers)?
             {
                 BatchCheck::New => {}
                 BatchCheck::Duplicate(duplicate) => {
-                    return Ok(Checked {
-                        producers,
-                        duplicate: Some(duplicate),
-                    });
+                    checked.duplicate = Some(duplicate);
+                    return Ok(());
                 }
             }
             next_offset = stored.last_offset + 1;
             position = stored.end_position();
-            batches.push(stored);
+            checked.batches.push(stored);
         }
-        Ok(Checked {
-            producers,
-            duplicate: None,
-        })
+        Ok(())
     }
 
     fn check_sizes(&self, records: &[u8]) -> Result<(), AppendError> {
@@ -296,9 +312,8 @@ impl<D: Disk> Log<D> {
         &self,
         records: &[u8],
         leader_epoch: i32,
-        batches: &mut Vec<StoredBatch>,
-    ) -> Result<(usize, Checked), AppendError> {
-        let mut producers = ProducerAppend::default();
+        checked: &mut Checked,
+    ) -> Result<usize, AppendError> {
         let mut next_offset = self.log_end_offset;
         let mut length = 0;
         for batch in Batches::new(records) {
@@ -325,29 +340,21 @@ impl<D: Disk> Log<D> {
             let marker = transaction_marker(&batch);
             let rules = AppendRules::REPLICATION;
             self.producer_state
-                .check(&stored, marker, &rules, &mut producers)?;
+                .check(&stored, marker, &rules, &mut checked.producers)?;
             next_offset = stored.last_offset + 1;
             length = end;
-            batches.push(stored);
+            checked.batches.push(stored);
         }
-        let duplicate = None;
-        Ok((
-            length,
-            Checked {
-                producers,
-                duplicate,
-            },
-        ))
+        Ok(length)
     }
 
     fn append_checked(
         &mut self,
         records: &[u8],
-        batches: &[StoredBatch],
-        checked: Checked,
+        checked: &mut Checked,
         now_ms: i64,
     ) -> Result<Appended, AppendError> {
-        if let Some(duplicate) = checked.duplicate {
+        if let Some(duplicate) = &checked.duplicate {
             return Ok(Appended {
                 base_offset: duplicate.base_offset(),
                 last_offset: duplicate.last_offset,
@@ -359,11 +366,11 @@ impl<D: Disk> Log<D> {
                 is_flush_due: self.is_flush_due_by_count(),
             });
         }
-        let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
+        let (Some(first), Some(last)) = (checked.batches.first(), checked.batches.last()) else {
             return Err(AppendError::Empty);
         };
         let (base_offset, last_offset) = (first.base_offset, last.last_offset);
-        let written = self.write(records, batches, checked.producers, now_ms);
+        let written = self.write(records, &checked.batches, &mut checked.producers, now_ms);
         let has_rolled = self.poison_on_error(written)?;
         Ok(Appended {
             base_offset,
@@ -386,7 +393,7 @@ impl<D: Disk> Log<D> {
         &mut self,
         records: &[u8],
         batches: &[StoredBatch],
-        producers: ProducerAppend,
+        producers: &mut ProducerAppend,
         now_ms: i64,
     ) -> Result<bool, StorageError> {
         let (first, last) = (&batches[0], &batches[batches.len() - 1]);

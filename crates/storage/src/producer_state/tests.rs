@@ -85,7 +85,7 @@ impl Script {
             }
             Ok(BatchCheck::New) => {
                 self.next_offset = batch.last_offset + 1;
-                let aborted = self.state.apply(append, self.next_offset);
+                let aborted = self.state.apply(&mut append, self.next_offset);
                 let aborted = aborted.iter().map(|one| {
                     let (first, last) = (one.first_offset, one.last_offset);
                     format!(

@@ -121,6 +121,12 @@ impl Client {
         }
     }
 
+    /// The bytes that [`Client::send_produce`] would send.
+    pub fn produce_frame(&mut self, topic: &str, index: i32, records: &[u8], acks: i16) -> Vec<u8> {
+        let request = produce_request(topic, index, records, acks);
+        self.frame(PRODUCE_VERSION, &request)
+    }
+
     /// Reads the answer to a produce request of one batch.
     #[track_caller]
     pub fn receive_produced(&mut self) -> Produced {
