@@ -26,7 +26,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::machine::Machine;
 use crate::interop::process::output_of;
@@ -37,7 +37,7 @@ use options::Options;
 use peer::{JVM_FLAGS, Kind};
 use programs::Programs;
 use report::Report;
-use round::Bench;
+use round::{Bench, Results};
 
 /// Runs the comparison.
 pub(super) fn run(arguments: &[String]) -> Result<()> {
@@ -57,25 +57,25 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
         programs: &programs,
         cores,
     };
-    let measured = measure(&bench, &scratch.0)?;
-    let report = Report {
-        machine,
-        measured,
-        rounds: options.rounds,
-        method: method(&bench),
-    };
-    println!("\n{}\n{}", report.method, report.text());
     let output = options.output.clone().unwrap_or_else(|| {
         root.join(match options.is_whole() {
             true => "benches/results",
             false => "target/bench",
         })
     });
-    report.write(&output)?;
+    let mut report = Report {
+        machine,
+        measured: Measured::default(),
+        rounds: 0,
+        method: method(&bench),
+    };
+    let failed = measure(&bench, &scratch.0, &mut report, &output)?;
+    println!("\n{}\n{}", report.method, report.text());
     println!(
         "written to {}",
         output.join("macro*.{md,json,svg}").display()
     );
+    ensure!(failed == 0, "{failed} rounds failed and are left out");
     Ok(())
 }
 
@@ -89,24 +89,45 @@ pub(super) fn run_alone(arguments: &[String]) -> Result<()> {
     programs::run_macrobench(&workspace_root()?, arguments)
 }
 
-fn measure(bench: &Bench<'_>, scratch: &Path) -> Result<Measured> {
-    let mut measured = Measured::default();
+/// Runs the rounds and writes the report after each, so that a later failure costs only its own
+/// round; returns how many have failed.
+fn measure(bench: &Bench<'_>, scratch: &Path, report: &mut Report, output: &Path) -> Result<usize> {
+    let mut failed = 0;
     for round in 1..=bench.options.rounds {
-        for &kind in &bench.options.peers {
-            let begin = Instant::now();
-            let dir = scratch.join(kind.name());
-            let results = bench.run(kind, &dir);
-            fs::remove_dir_all(&dir).with_context(|| format!("{} stays", dir.display()))?;
-            measured.push(kind, results?);
-            println!(
-                "round {round} of {}: {} took {:.0} s",
-                bench.options.rounds,
-                kind.title(),
-                begin.elapsed().as_secs_f64()
-            );
+        match measure_round(bench, scratch, round) {
+            Ok(results) => {
+                for (kind, results) in results {
+                    report.measured.push(kind, results);
+                }
+                report.rounds += 1;
+                report.write(output)?;
+            }
+            Err(error) => {
+                failed += 1;
+                eprintln!("round {round} failed: {error:#}");
+            }
         }
     }
-    Ok(measured)
+    Ok(failed)
+}
+
+/// Every server in turn; a round counts only as a whole, for ratios are taken within it.
+fn measure_round(bench: &Bench<'_>, scratch: &Path, round: usize) -> Result<Vec<(Kind, Results)>> {
+    let mut all = Vec::new();
+    for &kind in &bench.options.peers {
+        let begin = Instant::now();
+        let dir = scratch.join(kind.name());
+        let results = bench.run(kind, &dir);
+        fs::remove_dir_all(&dir).with_context(|| format!("{} stays", dir.display()))?;
+        all.push((kind, results?));
+        println!(
+            "round {round} of {}: {} took {:.0} s",
+            bench.options.rounds,
+            kind.title(),
+            begin.elapsed().as_secs_f64()
+        );
+    }
+    Ok(all)
 }
 
 /// How the run is made, for the reader of its results.
