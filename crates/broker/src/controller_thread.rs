@@ -79,6 +79,23 @@ impl ControllerThread {
     ) -> Result<R, ErrorCode> {
         self.run(|controller| controller.decide(decide)).await?
     }
+
+    /// [`Self::decide`], unless the client gives it no time at all.
+    ///
+    /// # Errors
+    /// The same, and `RequestTimedOut`.
+    pub(crate) async fn decide_within<R: Send + 'static>(
+        &self,
+        timeout_ms: i32,
+        decide: impl FnOnce(&MetadataImage, &ControllerContext<'_>, &mut Random<'_>) -> Decision<R>
+        + Send
+        + 'static,
+    ) -> Result<R, ErrorCode> {
+        if timeout_ms <= 0 {
+            return Err(ErrorCode::RequestTimedOut);
+        }
+        self.decide(decide).await
+    }
 }
 
 impl ActiveController {

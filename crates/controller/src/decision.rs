@@ -68,6 +68,14 @@ impl ApiError {
         Self::new(code, code.message())
     }
 
+    /// Why a request was not decided at all; nothing needs to be said about a timeout.
+    pub fn undecided(code: ErrorCode) -> Self {
+        match code {
+            ErrorCode::RequestTimedOut => Self::bare(code),
+            code => Self::with_default_message(code),
+        }
+    }
+
     /// A code without words.
     pub const fn bare(code: ErrorCode) -> Self {
         Self {

@@ -2,26 +2,82 @@
 
 use crate::value::{Struct, Value, default_value};
 use codegen::{Field, FieldType, Message, StructType};
+use std::cell::RefCell;
+use std::ops::Range;
 
 /// The bytes of `value` as `message` in `version`.
 ///
 /// # Panics
 /// When the value does not have the message's shape.
 pub fn encode(message: &Message, version: i16, value: &Struct) -> Vec<u8> {
+    encode_marked(message, version, value).0
+}
+
+/// What a [`Mark`] is the place of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkKind {
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// Bytes or records.
+    Bytes,
+    /// The tagged fields at the end of a struct; their count is the length.
+    Tags,
+}
+
+/// Where in the bytes a value of variable length is, so that it can be damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// What is there.
+    pub kind: MarkKind,
+    /// Where its length is.
+    pub length: Range<usize>,
+    /// What follows the length.
+    pub content: Range<usize>,
+    /// How many there are: elements, tagged fields, or bytes.
+    pub count: usize,
+    /// Whether null is allowed.
+    pub is_nullable: bool,
+    /// Whether it is within a tagged field, which has its size before it.
+    pub is_tagged: bool,
+    /// Whether the length is a varint.
+    pub is_flexible: bool,
+}
+
+impl Mark {
+    /// The same mark when `count` bytes come before.
+    #[must_use]
+    pub fn shifted(mut self, count: usize) -> Self {
+        for range in [&mut self.length, &mut self.content] {
+            *range = range.start + count..range.end + count;
+        }
+        self
+    }
+}
+
+/// [`encode`], and where the values of variable length are.
+///
+/// # Panics
+/// When the value does not have the message's shape.
+pub fn encode_marked(message: &Message, version: i16, value: &Struct) -> (Vec<u8>, Vec<Mark>) {
     let encoder = Encoder {
         message,
         version,
         flexible: version >= message.flexible_from,
+        marks: RefCell::default(),
     };
     let mut out = Vec::new();
     encoder.fields(message.root(), value, &mut out);
-    out
+    (out, encoder.marks.into_inner())
 }
 
 struct Encoder<'a> {
     message: &'a Message,
     version: i16,
     flexible: bool,
+    /// Those within a tagged field count from the field's start until it has its place.
+    marks: RefCell<Vec<Mark>>,
 }
 
 impl Encoder<'_> {
@@ -31,7 +87,7 @@ impl Encoder<'_> {
             .iter()
             .filter(|field| field.versions.contains(self.version));
         assert_eq!(present.clone().count(), value.fields.len(), "{}", one.name);
-        let mut tagged: Vec<(u32, Vec<u8>)> = Vec::new();
+        let mut tagged: Vec<(u32, Vec<u8>, Vec<Mark>)> = Vec::new();
         for (field, (name, value)) in present.zip(&value.fields) {
             assert_eq!(&field.name, name, "{}", one.name);
             match field.tag {
@@ -39,20 +95,31 @@ impl Encoder<'_> {
                 Some(_) if *value == default_value(self.message, field, self.version) => {}
                 Some(tag) => {
                     let mut bytes = Vec::new();
+                    let outside = self.marks.take();
                     self.field(field, value, &mut bytes);
-                    tagged.push((tag, bytes));
+                    tagged.push((tag, bytes, self.marks.replace(outside)));
                 }
             }
         }
         if self.flexible {
-            tagged.extend(value.unknown.iter().cloned());
-            tagged.sort_by_key(|(tag, _)| *tag);
-            unsigned_varint(tagged.len(), out);
-            for (tag, bytes) in tagged {
+            let unknown = value.unknown.iter().cloned();
+            tagged.extend(unknown.map(|(tag, bytes)| (tag, bytes, Vec::new())));
+            tagged.sort_by_key(|(tag, ..)| *tag);
+            let start = out.len();
+            let count = tagged.len();
+            unsigned_varint(count, out);
+            let length = start..out.len();
+            for (tag, bytes, marks) in tagged {
                 unsigned_varint(tag as usize, out);
                 unsigned_varint(bytes.len(), out);
+                let marks = marks.into_iter().map(|mark| Mark {
+                    is_tagged: true,
+                    ..mark.shifted(out.len())
+                });
+                self.marks.borrow_mut().extend(marks);
                 out.extend(bytes);
             }
+            self.mark(MarkKind::Tags, length, out.len(), count, false);
         }
     }
 
@@ -64,13 +131,16 @@ impl Encoder<'_> {
             field.name,
             self.version
         );
+        let start = out.len();
         match (field.array, value) {
             (true, Value::Null) => self.length(None, out),
             (true, Value::Array(elements)) => {
                 self.length(Some(elements.len()), out);
+                let length = start..out.len();
                 for element in elements {
-                    self.one(&field.kind, element, out);
+                    self.one(&field.kind, element, false, out);
                 }
+                self.mark(MarkKind::Array, length, out.len(), elements.len(), nullable);
             }
             (false, Value::Null) if matches!(field.kind, FieldType::Struct(_)) => {
                 // Within a tagged field the mark is a varint.
@@ -82,14 +152,34 @@ impl Encoder<'_> {
             (false, Value::Null) => self.length(None, out),
             (false, Value::Struct(_)) if nullable => {
                 out.push(1);
-                self.one(&field.kind, value, out);
+                self.one(&field.kind, value, nullable, out);
             }
-            (false, value) => self.one(&field.kind, value, out),
+            (false, value) => self.one(&field.kind, value, nullable, out),
             (true, other) => panic!("{}: `{other}` is not an array", field.name),
         }
     }
 
-    fn one(&self, kind: &FieldType, value: &Value, out: &mut Vec<u8>) {
+    fn mark(
+        &self,
+        kind: MarkKind,
+        length: Range<usize>,
+        end: usize,
+        count: usize,
+        is_nullable: bool,
+    ) {
+        self.marks.borrow_mut().push(Mark {
+            kind,
+            content: length.end..end,
+            count,
+            length,
+            is_nullable,
+            is_tagged: false,
+            is_flexible: self.flexible,
+        });
+    }
+
+    fn one(&self, kind: &FieldType, value: &Value, nullable: bool, out: &mut Vec<u8>) {
+        let start = out.len();
         match (kind, value) {
             (FieldType::Bool, Value::Bool(value)) => out.push(u8::from(*value)),
             (FieldType::Integer(width), Value::Integer(value)) => {
@@ -105,11 +195,15 @@ impl Encoder<'_> {
                     let length = u16::try_from(text.len()).expect("a string is short");
                     out.extend(length.to_be_bytes());
                 }
+                let length = start..out.len();
                 out.extend(text.as_bytes());
+                self.mark(MarkKind::String, length, out.len(), text.len(), nullable);
             }
             (FieldType::Bytes | FieldType::Records, Value::Bytes(bytes)) => {
                 self.length(Some(bytes.len()), out);
+                let length = start..out.len();
                 out.extend(bytes);
+                self.mark(MarkKind::Bytes, length, out.len(), bytes.len(), nullable);
             }
             (FieldType::Struct(name), Value::Struct(value)) => {
                 let one = self.message.struct_named(name);

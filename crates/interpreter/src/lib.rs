@@ -25,6 +25,6 @@ pub use model;
 
 pub use codec::{Codec, Recoded};
 pub use decode::{Malformed, decode, decode_front};
-pub use encode::encode;
+pub use encode::{Mark, MarkKind, encode, encode_marked};
 pub use random::{Random, random_message};
 pub use value::{Struct, Value, default_struct, default_value};

@@ -3,13 +3,14 @@
 //! - Partitions without replicas have their ongoing reassignment taken back.
 //! - Version 1 can insist on as many replicas as there are (KIP-860).
 //! - A request without topics has the schema's defaults as its answer, an empty message included.
-//! - A client has its answer when the reassignment is under way; `TimeoutMs` is ignored.
+//! - A client has its answer when the reassignment is under way; a `TimeoutMs`
+//!   below 1 is over before it begins, others are ignored.
 
 use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
-use controller::PartitionResults;
 use controller::reassign_partitions::{TopicReassignment, reassign_partitions};
+use controller::{ApiError, PartitionResults};
 use model::{DecodeError, ErrorCode};
 use wire::messages::alter_partition_reassignments_response::{
     ReassignablePartitionResponse, ReassignableTopicResponse,
@@ -45,22 +46,45 @@ pub(crate) async fn serve(
                 .collect(),
         })
         .collect();
-    let decided = broker.controller.decide(move |image, context, _| {
-        reassign_partitions(image, context, &topics, allows_other_counts)
-    });
-    let (error, results) = match decided.await {
-        Ok(results) => (ErrorCode::None, results),
-        Err(error) => (error, Vec::new()),
-    };
-    let response = AlterPartitionReassignmentsResponse {
-        allow_replication_factor_change: allows_other_counts,
-        error_code: error.code(),
-        error_message: (error != ErrorCode::None).then(|| error.message()),
-        responses: results.iter().map(response_of).collect(),
-        ..Default::default()
-    };
-    request.answer(&response, out);
+    let asked = topics.clone();
+    let timeout_ms = message.timeout_ms;
+    let decided = broker
+        .controller
+        .decide_within(timeout_ms, move |image, context, _| {
+            reassign_partitions(image, context, &topics, allows_other_counts)
+        });
+    match decided.await {
+        Ok(results) => {
+            let response = AlterPartitionReassignmentsResponse {
+                allow_replication_factor_change: allows_other_counts,
+                error_message: None,
+                responses: results.iter().map(response_of).collect(),
+                ..Default::default()
+            };
+            request.answer(&response, out);
+        }
+        Err(error) => {
+            let error = ApiError::undecided(error);
+            let results: Vec<_> = asked.into_iter().map(|one| refused(one, &error)).collect();
+            let response = AlterPartitionReassignmentsResponse {
+                error_code: error.code.code(),
+                error_message: error.message.as_deref(),
+                responses: results.iter().map(response_of).collect(),
+                ..Default::default()
+            };
+            request.answer(&response, out);
+        }
+    }
     Ok(Served::Answered)
+}
+
+/// The error of the whole request, for each partition.
+fn refused(asked: TopicReassignment, error: &ApiError) -> PartitionResults {
+    let partitions = asked.partitions.into_iter();
+    PartitionResults {
+        topic: asked.topic,
+        partitions: partitions.map(|(id, _)| (id, Err(error.clone()))).collect(),
+    }
 }
 
 fn response_of(results: &PartitionResults) -> ReassignableTopicResponse<'_> {

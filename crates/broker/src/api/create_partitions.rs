@@ -1,9 +1,10 @@
 //! CreatePartitions: v0–3. Topics get more partitions (KIP-195).
 //!
 //! - The records that there are stay where they are; keys of new ones may go elsewhere.
-//! - A client has its answer when the partitions can be used; `TimeoutMs` is ignored.
+//! - A client has its answer when the partitions can be used; a `TimeoutMs`
+//!   below 1 is over before it begins, others are ignored.
 
-use super::{Request, Served};
+use super::{Request, Served, has_single};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use controller::create_partitions::{GrowingTopic, create_partitions};
@@ -33,14 +34,21 @@ pub(crate) async fn serve(
         })
         .collect();
     let names: Vec<String> = topics.iter().map(|topic| topic.name.clone()).collect();
+    // What only repeats names needs no decision, hence no time.
+    let timeout_ms = match has_single(names.iter()) {
+        true => message.timeout_ms,
+        false => i32::MAX,
+    };
     let validate_only = message.validate_only;
     let decided = broker
         .controller
-        .decide(move |image, _, random| create_partitions(image, &topics, validate_only, random));
+        .decide_within(timeout_ms, move |image, _, random| {
+            create_partitions(image, &topics, validate_only, random)
+        });
     let results = decided.await.unwrap_or_else(|error| {
         let failed = |name| TopicResult {
             name,
-            result: Err(ApiError::with_default_message(error)),
+            result: Err(ApiError::undecided(error)),
         };
         names.into_iter().map(failed).collect()
     });

@@ -2,9 +2,10 @@
 //!
 //! - Version 4 lets counts be left to the broker (-1), version 5 answers with the configuration,
 //!   version 7 with the topic's id.
-//! - A client has its answer when the topics can be used; `timeoutMs` is ignored.
+//! - A client has its answer when the topics can be used; a `timeoutMs`
+//!   below 1 is over before it begins, others are ignored.
 
-use super::{Request, Served};
+use super::{Request, Served, has_single};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use controller::create_topics::{CreatedTopic, NewTopic, PartitionAssignment, create_topics};
@@ -26,14 +27,21 @@ pub(crate) async fn serve(
         .map(|topic| new_topic(&topic))
         .collect();
     let names: Vec<String> = topics.iter().map(|topic| topic.name.clone()).collect();
+    // What only repeats names needs no decision, hence no time.
+    let timeout_ms = match has_single(names.iter()) {
+        true => message.timeout_ms,
+        false => i32::MAX,
+    };
     let validate_only = message.validate_only;
-    let decided = broker.controller.decide(move |image, context, random| {
-        create_topics(image, context, &topics, validate_only, random)
-    });
+    let decided = broker
+        .controller
+        .decide_within(timeout_ms, move |image, context, random| {
+            create_topics(image, context, &topics, validate_only, random)
+        });
     let results = decided.await.unwrap_or_else(|error| {
         let failed = |name| TopicResult {
             name,
-            result: Err(ApiError::with_default_message(error)),
+            result: Err(ApiError::undecided(error)),
         };
         names.into_iter().map(failed).collect()
     });

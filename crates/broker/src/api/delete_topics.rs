@@ -3,7 +3,7 @@
 //! - Version 5 has a message with each error.
 //! - The records are gone for clients at once, and on disk after `file.delete.delay.ms`.
 
-use super::{Request, Served};
+use super::{Request, Served, has_single};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use controller::ApiError;
@@ -34,14 +34,24 @@ pub(crate) async fn serve(
             .collect(),
     };
     let asked = topics.clone();
-    let decided = broker.controller.decide(move |image, context, _| {
-        delete_topics(image, context, &topics, &|_| TopicAccess::Delete)
-    });
+    // What cannot name a topic needs no decision, hence no time.
+    let names = topics
+        .iter()
+        .filter(|topic| topic.name.is_some() == topic.topic_id.is_zero());
+    let timeout_ms = match has_single(names.map(|topic| (&topic.name, topic.topic_id))) {
+        true => message.timeout_ms,
+        false => i32::MAX,
+    };
+    let decided = broker
+        .controller
+        .decide_within(timeout_ms, move |image, context, _| {
+            delete_topics(image, context, &topics, &|_| TopicAccess::Delete)
+        });
     let results = decided.await.unwrap_or_else(|error| {
         let failed = |topic: TopicToDelete| DeletedTopic {
             name: topic.name,
             topic_id: topic.topic_id,
-            result: Err(ApiError::with_default_message(error)),
+            result: Err(ApiError::undecided(error)),
         };
         asked.into_iter().map(failed).collect()
     });

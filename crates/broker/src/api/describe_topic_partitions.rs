@@ -47,12 +47,6 @@ pub(crate) fn serve(
         } else {
             0
         };
-        let Some(topic) = image.topics.by_name(name) else {
-            if !all {
-                topics.push(missing(name));
-            }
-            continue;
-        };
         if left == 0 {
             next_cursor = Some(Cursor {
                 topic_name: name,
@@ -60,6 +54,12 @@ pub(crate) fn serve(
             });
             break;
         }
+        let Some(topic) = image.topics.by_name(name) else {
+            if !all {
+                topics.push(missing(name));
+            }
+            continue;
+        };
         let (described, next) = describe(topic, first, left);
         left -= described.partitions.len();
         topics.push(described);

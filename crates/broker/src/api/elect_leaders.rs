@@ -3,7 +3,8 @@
 //! - Version 0 elects preferred leaders only, and has no error for the whole request.
 //! - An empty list of topics asks for nothing, whatever the election type.
 //! - Without a list every partition is meant; those that need no election are not told then.
-//! - A client has its answer when the leaders lead; `TimeoutMs` is ignored.
+//! - A client has its answer when the leaders lead; a `TimeoutMs` below 1 is over
+//!   before it begins, others are ignored.
 
 use super::{Request, Served};
 use crate::Broker;
@@ -27,7 +28,7 @@ pub(crate) async fn serve(
         });
         topics.collect()
     });
-    let elected = broker.elect(message.election_type, topics.clone()).await;
+    let elected = broker.elect(&message, topics.clone()).await;
     let error_code = elected
         .as_ref()
         .map_or_else(|e| e.code, |_| ErrorCode::None);
@@ -44,17 +45,21 @@ pub(crate) async fn serve(
 impl Broker {
     async fn elect(
         &self,
-        election_type: i8,
+        message: &ElectLeadersRequest<'_>,
         topics: Option<Vec<TopicElection>>,
     ) -> Result<Vec<PartitionResults>, ApiError> {
         if topics.as_ref().is_some_and(Vec::is_empty) {
             return Ok(Vec::new());
         }
-        let election = ElectionType::from_id(election_type)?;
+        let timeout_ms = message.timeout_ms;
+        if timeout_ms <= 0 {
+            return Err(ApiError::undecided(ErrorCode::RequestTimedOut));
+        }
+        let election = ElectionType::from_id(message.election_type)?;
         let decided = self.controller.decide(move |image, context, _| {
             elect_leaders(image, context, election, topics.as_deref())
         });
-        decided.await.map_err(ApiError::with_default_message)
+        decided.await.map_err(ApiError::undecided)
     }
 }
 

@@ -4,6 +4,7 @@
 //! - Topic ids in requests are for version 12 and later (KIP-516).
 //! - An unknown topic is made when the client allows it and `auto.create.topics.enable` is on; the
 //!   answer is UNKNOWN_TOPIC_OR_PARTITION until the client asks again.
+//! - A topic that is named twice is described once.
 //! - Every broker names itself as the controller, as requests to it may come by any broker.
 //! - Ignored on purpose: throttling, and error 129 (REBOOTSTRAP_REQUIRED), which a broker never sends.
 
@@ -12,6 +13,7 @@ use crate::Broker;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use metadata::{MetadataImage, Topic};
 use model::{Array, DecodeError, ErrorCode, Uuid};
+use std::collections::BTreeSet;
 use wire::messages::metadata_response::{
     MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
 };
@@ -124,8 +126,16 @@ fn look_up<'i, 'f>(
             .iter()
             .any(|topic| topic.name.is_none() || !topic.topic_id.is_zero());
     let by_id = topics.iter().any(|topic| !topic.topic_id.is_zero());
+    let mut looked_up = BTreeSet::new();
     for topic in topics {
         let (name, id) = (topic.name, topic.topic_id);
+        let is_first = match by_id {
+            true => looked_up.insert((None, id)),
+            false => looked_up.insert((name, id)),
+        };
+        if !is_first && !refused {
+            continue;
+        }
         if refused {
             missing.push(Missing {
                 name,

@@ -222,6 +222,13 @@ async fn dispatch(
     }
 }
 
+/// Whether anything is named exactly once.
+pub(crate) fn has_single<T: Ord>(names: impl Iterator<Item = T>) -> bool {
+    let mut sorted: Vec<T> = names.collect();
+    sorted.sort_unstable();
+    sorted.chunk_by(T::eq).any(|equal| equal.len() == 1)
+}
+
 /// Whether a topic is one of Kafka's own.
 pub(crate) fn is_internal(topic: &str) -> bool {
     matches!(

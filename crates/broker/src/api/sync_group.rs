@@ -42,11 +42,11 @@ fn sync(
     version: i16,
     message: &SyncGroupRequest<'_>,
 ) -> Result<Answer<SyncGroupResponse>, ErrorCode> {
-    if message.group_id.is_empty() {
-        return Err(ErrorCode::InvalidGroupId);
-    }
     if version >= 5 && (message.protocol_type.is_none() || message.protocol_name.is_none()) {
         return Err(ErrorCode::InconsistentGroupProtocol);
+    }
+    if message.group_id.is_empty() {
+        return Err(ErrorCode::InvalidGroupId);
     }
     let assignments = message.assignments.iter().map(|one| SyncAssignment {
         member_id: one.member_id,

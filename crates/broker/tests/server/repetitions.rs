@@ -1,13 +1,18 @@
 //! Requests that name a topic or a partition twice, or a topic without partitions: what is done
 //! once, and what is answered.
 
-use model::ErrorCode;
+use model::{ErrorCode, Uuid};
 use testkit::{Client, TestServer, batch};
 use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
+use wire::messages::describe_topic_partitions_request::TopicRequest;
 use wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
+use wire::messages::metadata_request::MetadataRequestTopic;
 use wire::messages::offset_commit_request::{
     OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use wire::messages::offset_delete_request::{
+    OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
 };
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use wire::messages::*;
@@ -252,4 +257,83 @@ fn a_topic_without_partitions_is_not_committed() {
     assert_eq!(answered, [entry(&[(0, none)]), entry(&[(1, none)])]);
     let answered = committed(vec![topic("topic", &[0]), topic("topic", &[1, 5])]);
     assert_eq!(answered, [entry(&[(5, unknown), (0, none), (1, none)])]);
+}
+
+#[test]
+fn a_topic_named_twice_is_described_once() {
+    let (_server, mut client) = server_with_topic();
+    let named = |name: Option<&'static str>, topic_id| MetadataRequestTopic { name, topic_id };
+    let mut described = |names: Vec<MetadataRequestTopic<'_>>| {
+        let request = MetadataRequest {
+            topics: Some(names.into()),
+            ..MetadataRequest::default()
+        };
+        let answer = client.call(12, &request);
+        let response: MetadataResponse<'_> = answer.read();
+        let topics = response.topics.iter();
+        let topics = topics.map(|one| (one.name.map(str::to_owned), one.topic_id));
+        topics.collect::<Vec<_>>()
+    };
+    let by_name = |name| named(Some(name), Uuid::ZERO);
+    let topics = ["topic", "a b", "topic", "a b"].map(by_name);
+    let answered = described(topics.to_vec());
+    assert_eq!(answered.len(), 2, "{answered:?}");
+    let id = answered[0].1;
+    let unknown = Uuid::from_bytes([7; 16]);
+    let topics = [id, unknown, id, unknown].map(|id| named(None, id));
+    let expected = [(Some("topic".to_owned()), id), (None, unknown)];
+    assert_eq!(described(topics.to_vec()), expected);
+}
+
+#[test]
+fn a_page_ends_before_a_topic_that_does_not_exist() {
+    let (_server, mut client) = server_with_topic();
+    let names = ["topic", "zzz"].map(|name| TopicRequest { name });
+    let request = DescribeTopicPartitionsRequest {
+        topics: names.to_vec().into(),
+        response_partition_limit: 2,
+        ..DescribeTopicPartitionsRequest::default()
+    };
+    let answer = client.call(0, &request);
+    let response: DescribeTopicPartitionsResponse<'_> = answer.read();
+    assert_eq!(response.topics.len(), 1);
+    let next = response.next_cursor.unwrap();
+    assert_eq!((next.topic_name, next.partition_index), ("zzz", 0));
+}
+
+#[test]
+fn offsets_of_topics_named_twice_are_deleted_once() {
+    let (server, mut client) = server_with_topic();
+    let topic = |name: &'static str, indices: &[i32]| {
+        let partitions = indices.iter().map(|index| OffsetDeleteRequestPartition {
+            partition_index: *index,
+        });
+        OffsetDeleteRequestTopic {
+            name,
+            partitions: partitions.collect(),
+        }
+    };
+    client.wait_for_coordinator("group");
+    assert_eq!(client.commit_offset("group", "topic", 1), ErrorCode::None);
+    let request = OffsetDeleteRequest {
+        group_id: "group",
+        topics: vec![
+            topic("topic", &[9]),
+            topic("topic", &[]),
+            topic("missing", &[]),
+            topic("topic", &[0]),
+        ]
+        .into(),
+    };
+    let answer = client.call(0, &request);
+    let response: OffsetDeleteResponse<'_> = answer.read();
+    let topics = response.topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter();
+        let partitions = partitions.map(|one| (one.partition_index, one.error_code));
+        (topic.name, partitions.collect::<Vec<_>>())
+    });
+    let unknown = ErrorCode::UnknownTopicOrPartition.code();
+    let expected = [("topic", vec![(9, unknown), (0, 0)]), ("missing", vec![])];
+    assert_eq!(topics.collect::<Vec<_>>(), expected);
+    server.assert_serves();
 }

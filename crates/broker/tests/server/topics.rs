@@ -3,6 +3,8 @@
 use crate::directory::names_beginning as names;
 use model::ErrorCode;
 use testkit::{TestServer, batch, wait_until};
+use wire::messages::create_topics_request::CreatableTopic;
+use wire::messages::{CreateTopicsRequest, CreateTopicsResponse};
 
 #[test]
 fn illegal_names_are_refused() {
@@ -146,6 +148,37 @@ fn a_topic_is_not_made_where_that_is_forbidden() {
             ErrorCode::UnknownTopicOrPartition
         );
     }
+    assert_eq!(client.topics(), [""; 0]);
+}
+
+#[test]
+fn without_any_time_nothing_is_decided() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    let topic = |name| CreatableTopic {
+        name,
+        num_partitions: 1,
+        replication_factor: 1,
+        ..CreatableTopic::default()
+    };
+    let mut errors = |timeout_ms: i32, names: &[&'static str]| {
+        let request = CreateTopicsRequest {
+            topics: names.iter().map(|name| topic(name)).collect(),
+            timeout_ms,
+            ..CreateTopicsRequest::default()
+        };
+        let answer = client.call(5, &request);
+        let response: CreateTopicsResponse<'_> = answer.read();
+        let errors = response.topics.iter();
+        errors
+            .map(|one| ErrorCode::from_code(one.error_code))
+            .collect::<Vec<_>>()
+    };
+    let late = ErrorCode::RequestTimedOut;
+    assert_eq!(errors(0, &["topic"]), [late]);
+    assert_eq!(errors(-1, &["topic", "twice", "twice"]), [late; 3]);
+    // What is wrong anyhow takes no time.
+    assert_eq!(errors(0, &["twice", "twice"]), [ErrorCode::InvalidRequest]);
     assert_eq!(client.topics(), [""; 0]);
 }
 

@@ -13,7 +13,7 @@ use super::topics::{Topic, UNKNOWN_ID, create};
 
 /// APIs that would change the cluster under other sequences, show what those have left, or wait
 /// for others.
-const LEFT_OUT: &[ApiKey] = &[
+pub(super) const LEFT_OUT: &[ApiKey] = &[
     ApiKey::AddRaftVoter,
     ApiKey::AlterClientQuotas,
     ApiKey::AlterConfigs,
@@ -53,18 +53,8 @@ pub(super) fn sequence(session: &mut Session<'_>) -> Result<(), Stop> {
         .collect();
     for _ in 0..10 {
         let api = *session.random.choice(&offers);
-        let message = session.request_message(api);
-        let mut filler = Filler {
-            message: &message,
-            topic: &topic,
-            group: &group,
-            random: &mut session.random,
-        };
-        let mut body = filler.fill(message.root());
-        if api == ApiKey::Produce && body.field("Acks") == Some(&Value::Integer(0)) {
-            body.set("Acks", Value::Integer(1));
-        }
-        session.call(api, &Value::Struct(body))?;
+        let body = filled(session, api, &topic, &group);
+        session.call(api, &body)?;
     }
     // Nothing of it may have hurt the topic.
     session.call(
@@ -72,6 +62,22 @@ pub(super) fn sequence(session: &mut Session<'_>) -> Result<(), Stop> {
         &body!({ Topics: [{ Name: (&topic.name) }] }),
     )?;
     Ok(())
+}
+
+/// A request that has something in each of its fields.
+pub(super) fn filled(session: &mut Session<'_>, api: ApiKey, topic: &Topic, group: &str) -> Value {
+    let message = session.request_message(api);
+    let mut filler = Filler {
+        message: &message,
+        topic,
+        group,
+        random: &mut session.random,
+    };
+    let mut body = filler.fill(message.root());
+    if api == ApiKey::Produce && body.field("Acks") == Some(&Value::Integer(0)) {
+        body.set("Acks", Value::Integer(1));
+    }
+    Value::Struct(body)
 }
 
 struct Filler<'a> {
@@ -140,7 +146,7 @@ impl Filler<'_> {
     fn integer(&mut self, name: &str) -> i64 {
         let choices: &[i64] = match name {
             "MaxWaitMs" => &[0, 10],
-            "TimeoutMs" | "timeoutMs" => &[500],
+            "TimeoutMs" | "timeoutMs" => &[500, 500, 500, 0, -1],
             "MinBytes" => &[0, 1],
             "MaxBytes" | "PartitionMaxBytes" => &[1_000, 1_000_000],
             "Acks" => &[-1, 1],

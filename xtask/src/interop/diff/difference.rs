@@ -1,9 +1,12 @@
 //! Two answers, compared field by field, and the differences that are meant.
 //!
 //! A line of `interop/differential-exceptions.txt` is `API  PATH  REASON`. The API is a name, with
-//! versions where it needs some (`Fetch`, `Fetch:4-6`); the path has no indices
-//! (`Responses[].Partitions[].ErrorCode`), and a `*` in it stands for anything.
+//! versions and conditions on the request's fields where it needs some (`Fetch`, `Fetch:4-6`,
+//! `FindCoordinator{KeyType=1}`, `InitProducerId{TransactionalId!=null}`); the path has no indices
+//! (`Responses[].Partitions[].ErrorCode`), or names the element that one answer lacks
+//! (`Topics[some-topic](missing)`), and a `*` in either stands for anything.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -21,6 +24,14 @@ pub(super) struct Difference {
 }
 
 impl Difference {
+    fn whole(path: &str, kafka: &Value, other: &Value) -> Self {
+        Self {
+            path: path.to_owned(),
+            kafka: kafka.to_string(),
+            other: other.to_string(),
+        }
+    }
+
     /// Whether the servers may differ in their state from here on.
     pub(super) fn tells_of_state(&self) -> bool {
         self.path == "(outcome)" || self.path.ends_with("ErrorCode")
@@ -91,6 +102,64 @@ fn compare_structs(path: &str, kafka: &Struct, other: &Struct, out: &mut Vec<Dif
     }
 }
 
+/// Fields by which the elements of an array are told apart.
+const IDENTITIES: &[&str] = &[
+    "Name",
+    "Topic",
+    "TopicName",
+    "ResourceName",
+    "ApiKey",
+    "GroupId",
+    "TransactionalId",
+];
+
+/// The elements by what identifies them; `None` when not each has a name of its own.
+fn by_identity(elements: &[Value]) -> Option<BTreeMap<String, &Value>> {
+    let identity = |element: &Value| {
+        let one = element.as_struct()?;
+        let value = IDENTITIES.iter().find_map(|name| one.field(name))?;
+        Some(plain(value))
+    };
+    let mut named = BTreeMap::new();
+    for element in elements {
+        if named.insert(identity(element)?, element).is_some() {
+            return None;
+        }
+    }
+    Some(named)
+}
+
+/// The value as conditions and identities write it: text without quotes.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), Into::into)
+}
+
+/// Elements that only one side has, and differences of those that both have.
+fn compare_named(
+    path: &str,
+    kafka: &BTreeMap<String, &Value>,
+    other: &BTreeMap<String, &Value>,
+    out: &mut Vec<Difference>,
+) {
+    let only = |suffix: &str, name: &str, kafka: String, other: String| Difference {
+        path: format!("{path}[{name}]{suffix}"),
+        kafka,
+        other,
+    };
+    let absent = || "(absent)".to_owned();
+    for (name, value) in kafka {
+        match other.get(name) {
+            Some(other) => compare_values(&format!("{path}[{name}]"), value, other, out),
+            None => out.push(only("(missing)", name, value.to_string(), absent())),
+        }
+    }
+    for (name, value) in other {
+        if !kafka.contains_key(name) {
+            out.push(only("(added)", name, absent(), value.to_string()));
+        }
+    }
+}
+
 fn compare_values(path: &str, kafka: &Value, other: &Value, out: &mut Vec<Difference>) {
     match (kafka, other) {
         (Value::Struct(kafka), Value::Struct(other)) => compare_structs(path, kafka, other, out),
@@ -100,11 +169,13 @@ fn compare_values(path: &str, kafka: &Value, other: &Value, out: &mut Vec<Differ
             }
         }
         _ if kafka == other => {}
-        _ => out.push(Difference {
-            path: path.to_owned(),
-            kafka: kafka.to_string(),
-            other: other.to_string(),
-        }),
+        (Value::Array(kafka_elements), Value::Array(other_elements)) => {
+            match (by_identity(kafka_elements), by_identity(other_elements)) {
+                (Some(kafka), Some(other)) => compare_named(path, &kafka, &other, out),
+                _ => out.push(Difference::whole(path, kafka, other)),
+            }
+        }
+        _ => out.push(Difference::whole(path, kafka, other)),
     }
 }
 
@@ -118,7 +189,46 @@ pub(super) struct Exceptions {
 struct Exception {
     api: String,
     versions: (i16, i16),
+    conditions: Vec<Condition>,
     path: String,
+}
+
+/// What a field of the request must be, somewhere in it.
+#[derive(Debug, PartialEq, Eq)]
+struct Condition {
+    field: String,
+    is_equal: bool,
+    value: String,
+}
+
+impl Condition {
+    fn parse(text: &str) -> Result<Self> {
+        let (is_equal, (field, value)) = match text.split_once("!=") {
+            Some(parts) => (false, parts),
+            None => (true, text.split_once('=').context("no = in a condition")?),
+        };
+        Ok(Self {
+            field: field.to_owned(),
+            is_equal,
+            value: value.to_owned(),
+        })
+    }
+
+    fn holds(&self, request: &[(String, String)]) -> bool {
+        let mut values = request.iter().filter(|(field, _)| *field == self.field);
+        values.any(|(_, value)| matches(&self.value, value) == self.is_equal)
+    }
+}
+
+/// The fields of a request by their own names, as conditions see them.
+pub(super) fn condition_fields(request: &Struct) -> Vec<(String, String)> {
+    let leaves = request.leaves().into_iter();
+    let fields = leaves.map(|(path, value)| {
+        let name = path.rsplit('.').next().unwrap_or(&path);
+        let name = name.split('[').next().unwrap_or(name);
+        (name.to_owned(), plain(value))
+    });
+    fields.collect()
 }
 
 impl Exceptions {
@@ -139,6 +249,14 @@ impl Exceptions {
         let (api, rest) = line.split_once(char::is_whitespace).context("no path")?;
         let rest = rest.trim_start();
         let (path, _reason) = rest.split_once(char::is_whitespace).context("no reason")?;
+        let (api, conditions) = match api.split_once('{') {
+            None => (api, Vec::new()),
+            Some((api, conditions)) => {
+                let conditions = conditions.strip_suffix('}').context("no } at the end")?;
+                let conditions = conditions.split(',').map(Condition::parse);
+                (api, conditions.collect::<Result<_>>()?)
+            }
+        };
         let (api, versions) = match api.split_once(':') {
             None => (api, (0, i16::MAX)),
             Some((api, versions)) => {
@@ -149,16 +267,25 @@ impl Exceptions {
         Ok(Exception {
             api: api.to_owned(),
             versions,
+            conditions,
             path: path.to_owned(),
         })
     }
 
-    /// Whether a difference in `field` of an answer is meant.
-    pub(super) fn cover(&self, api: &str, version: i16, field: &str) -> bool {
+    /// Whether a difference in the answer to a request with these fields is meant.
+    pub(super) fn cover(
+        &self,
+        api: &str,
+        version: i16,
+        request: &[(String, String)],
+        difference: &Difference,
+    ) -> bool {
         self.lines.iter().any(|line| {
-            line.api == api
+            matches(&line.api, api)
                 && (line.versions.0..=line.versions.1).contains(&version)
-                && matches(&line.path, field)
+                && line.conditions.iter().all(|one| one.holds(request))
+                && (matches(&line.path, &difference.field())
+                    || matches(&line.path, &difference.path))
         })
     }
 }
@@ -187,6 +314,71 @@ mod tests {
         check("*.C", "A[].B.C", true);
         check("*.C", "A[].B.D", false);
         check("*", "", true);
+    }
+
+    #[test]
+    fn a_line_may_ask_for_fields_of_the_request() {
+        let request = |key_type: i64, id: Value| Struct {
+            fields: vec![
+                ("KeyType".into(), key_type.into()),
+                ("Id".into(), id),
+                ("Keys".into(), Value::Array(vec!["a".into(), "b".into()])),
+            ],
+            unknown: Vec::new(),
+        };
+        let check = |line: &str, request: &Struct, expected: bool| {
+            let exceptions = Exceptions {
+                lines: vec![Exceptions::parse(line).unwrap()],
+            };
+            let difference = Difference {
+                path: "Topics[some](missing)".into(),
+                kafka: String::new(),
+                other: String::new(),
+            };
+            let fields = condition_fields(request);
+            let covers = exceptions.cover("Find", 3, &fields, &difference);
+            assert_eq!(covers, expected, "{line}");
+        };
+        let with = request(1, "x".into());
+        let without = request(10, Value::Null);
+        for (line, first, second) in [
+            ("Find{KeyType=1}  *  why", true, false),
+            ("Find:0-3{KeyType=1,Keys=b}  *  why", true, false),
+            ("Find:4{KeyType=1}  *  why", false, false),
+            ("Find{Id!=null}  *  why", true, false),
+            ("*{Keys=c}  *  why", false, false),
+            ("Find  Topics[*](missing)  why", true, true),
+            ("Find  Topics[some](missing)  why", true, true),
+            ("Find  Topics[other](missing)  why", false, false),
+        ] {
+            check(line, &with, first);
+            check(line, &without, second);
+        }
+    }
+
+    #[test]
+    fn elements_are_compared_by_their_names() {
+        let element = |name: &str, count: i64| {
+            let fields = vec![("Name".into(), name.into()), ("Count".into(), count.into())];
+            Value::Struct(Struct {
+                fields,
+                unknown: Vec::new(),
+            })
+        };
+        let answer = |elements: Vec<Value>| Struct {
+            fields: vec![("Topics".into(), Value::Array(elements))],
+            unknown: Vec::new(),
+        };
+        let kafka = answer(vec![element("a", 1), element("b", 2), element("c", 3)]);
+        let other = answer(vec![element("b", 5), element("c", 3)]);
+        let paths = |kafka, other| {
+            let differences = compare(kafka, other).into_iter();
+            differences.map(|one| one.path).collect::<Vec<_>>()
+        };
+        let expected = ["Topics[a](missing)", "Topics[b].Count"];
+        assert_eq!(paths(&kafka, &other), expected);
+        let expected = ["Topics[b].Count", "Topics[a](added)"];
+        assert_eq!(paths(&other, &kafka), expected);
     }
 
     #[test]

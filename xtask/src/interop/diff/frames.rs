@@ -9,7 +9,7 @@ use wire::ApiKey;
 use super::body::body;
 use super::lab::Request;
 use super::produce;
-use super::session::{Session, Stop};
+use super::session::{MarkedFrame, Session, Stop};
 use super::topics::{Topic, create};
 
 /// How long to wait for an answer that may not come: the frame may say that it goes on.
@@ -21,7 +21,7 @@ pub(super) fn sequence(session: &mut Session<'_>) -> Result<(), Stop> {
     for _ in 0..8 {
         let request = harmless(session, &topic)?;
         let seed = session.random.bits();
-        let damaged = |frame: Vec<u8>| damage(frame, &mut Random::new(seed));
+        let damaged = |(frame, _): MarkedFrame| damage(frame, &mut Random::new(seed));
         session.raw(&request, request.version, &damaged, LIMIT)?;
         session.call(
             ApiKey::Metadata,
@@ -101,7 +101,7 @@ fn versions(session: &mut Session<'_>) -> Result<(), Stop> {
     // Newer versions have the header of version 3.
     let mut request = session.request(ApiKey::ApiVersions, (3, 3), &body!({}))?;
     for version in [5i16, 100, i16::MAX] {
-        let newer = |mut frame: Vec<u8>| {
+        let newer = |(mut frame, _): MarkedFrame| {
             frame[6..8].copy_from_slice(&version.to_be_bytes());
             frame
         };

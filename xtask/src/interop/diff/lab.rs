@@ -7,18 +7,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use codegen::{Message, Schema};
-use interpreter::{Random, Struct, Value, decode, encode};
+use interpreter::{Mark, Random, Struct, Value, decode, encode_marked};
 use model::Reader;
 use wire::{ApiKey, RequestHeader, ResponseHeader};
 
 use super::body::{body, fit};
 use super::difference::Exceptions;
+use super::session::leaf;
 use super::side::{ANSWER_LIMIT, Outcome, Side};
 
 /// The reason of [`Lab::read`] when no answer has come.
 pub(super) const NO_ANSWER: &str = "no answer";
 /// The connection for questions that are not part of a sequence.
 const ASIDE: usize = 9;
+/// The topic of transactions, which only one of the two may have.
+const TRANSACTION_TOPIC: &str = "__transaction_state";
 /// The topic whose configuration is changed to see how far a server's metadata has come.
 const BARRIER_TOPIC: &str = "barrier";
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -35,10 +38,25 @@ pub(super) struct Lab {
     offered: [Offers; 2],
     /// What both offer.
     offers: Offers,
+    /// What has been compared, by API.
+    pub(super) tally: BTreeMap<ApiKey, Tally>,
     /// How often each API and version has been sent.
     coverage: BTreeMap<(String, i16), usize>,
+    /// How often each API and version has been sent damaged.
+    damaged: BTreeMap<(ApiKey, i16), usize>,
     correlation_id: i32,
     barrier_count: usize,
+}
+
+/// What has been compared of one API.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) requests: usize,
+    pub(super) damaged: usize,
+    /// Requests that both servers have answered.
+    pub(super) answers: usize,
+    /// Differences that the exceptions cover.
+    pub(super) excepted: usize,
 }
 
 /// A request on its way: what is needed to read its answer.
@@ -62,7 +80,9 @@ impl Lab {
             schema,
             offered: [Offers::new(), Offers::new()],
             offers: Offers::new(),
+            tally: BTreeMap::new(),
             coverage: BTreeMap::new(),
+            damaged: BTreeMap::new(),
             correlation_id: 100,
             barrier_count: 0,
         };
@@ -84,6 +104,7 @@ impl Lab {
         for side in 0..2 {
             lab.ask(side, ApiKey::CreateTopics, 5, &create)?;
             lab.load_coordinators(side)?;
+            lab.name_transaction_topic(side)?;
         }
         Ok(lab)
     }
@@ -108,6 +129,18 @@ impl Lab {
                 };
                 self.ask_until(side, api, 0, &question, &is_loaded)?;
             }
+        }
+        Ok(())
+    }
+
+    /// The id of a topic that one side lacks must not number the ids after it.
+    fn name_transaction_topic(&mut self, side: usize) -> Result<()> {
+        let question =
+            body!({ Topics: [{ Name: TRANSACTION_TOPIC }], AllowAutoTopicCreation: false });
+        let answer = self.ask(side, ApiKey::Metadata, 12, &question)?;
+        let id = leaf(&answer, "Topics[0].TopicId");
+        if id != Value::Uuid([0; 16]) {
+            self.sides[side].fix(id, Value::string("«transaction topic»"));
         }
         Ok(())
     }
@@ -164,6 +197,37 @@ impl Lab {
         Some(*random.choice(&least))
     }
 
+    /// The version that has been sent damaged least, each API at a time.
+    pub(super) fn version_to_damage(&mut self, api: ApiKey, random: &mut Random) -> Option<i16> {
+        let (first, last) = *self.offers.get(api.facts().name)?;
+        let sent = |version: i16| {
+            let count = self.damaged.get(&(api, version));
+            (count.copied().unwrap_or(0), version)
+        };
+        let least = (first..=last).map(|version| sent(version).0).min()?;
+        let least: Vec<i16> = (first..=last).filter(|v| sent(*v).0 == least).collect();
+        let version = *random.choice(&least);
+        *self.damaged.entry((api, version)).or_default() += 1;
+        Some(version)
+    }
+
+    /// How often the API has been sent damaged.
+    pub(super) fn damaged_count(&self, api: ApiKey) -> usize {
+        let versions = (api, i16::MIN)..=(api, i16::MAX);
+        self.damaged.range(versions).map(|(_, count)| count).sum()
+    }
+
+    /// The offered versions that have not been sent damaged.
+    pub(super) fn not_damaged(&self) -> Vec<String> {
+        let versions = self
+            .offers()
+            .flat_map(|(api, first, last)| (first..=last).map(move |version| (api, version)));
+        let whole = versions.filter(|key| !self.damaged.contains_key(key));
+        whole
+            .map(|(api, version)| format!("{} v{version}", api.facts().name))
+            .collect()
+    }
+
     /// The offered versions that no request has had.
     pub(super) fn not_covered(&self) -> Vec<String> {
         let unsent = self.coverage.iter().filter(|(_, count)| **count == 0);
@@ -196,6 +260,11 @@ impl Lab {
 
     /// The frame of a request for one side, with its size.
     pub(super) fn frame(&self, side: usize, request: &Request) -> Vec<u8> {
+        self.marked_frame(side, request).0
+    }
+
+    /// [`Lab::frame`], and where in it the body's values of variable length are.
+    pub(super) fn marked_frame(&self, side: usize, request: &Request) -> (Vec<u8>, Vec<Mark>) {
         let header = RequestHeader {
             api_key: request.api as i16,
             api_version: request.version,
@@ -207,10 +276,13 @@ impl Lab {
         header.encode(flexible, &mut frame);
         let body = self.sides[side].names.translate(&request.body);
         let message = self.message(request.api, "Request");
-        frame.extend(encode(message, request.version, &body));
+        let (body, marks) = encode_marked(message, request.version, &body);
+        let marks = marks.into_iter().map(|mark| mark.shifted(frame.len()));
+        let marks = marks.collect();
+        frame.extend(body);
         let size = u32::try_from(frame.len() - 4).expect("a request is short");
         frame[..4].copy_from_slice(&size.to_be_bytes());
-        frame
+        (frame, marks)
     }
 
     /// The answer to a request, or what is wrong with it.

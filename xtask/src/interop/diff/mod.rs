@@ -18,6 +18,7 @@ mod anything;
 mod batches;
 mod body;
 mod consumer_groups;
+mod damaged;
 mod difference;
 mod fetch;
 mod frames;
@@ -42,7 +43,7 @@ use interpreter::Random;
 use super::run::Run;
 use super::server::{Against, Server, ServerPlan};
 use difference::Exceptions;
-use lab::Lab;
+use lab::{Lab, Tally};
 use session::{Found, Session, Stop};
 use side::Side;
 
@@ -51,7 +52,7 @@ const DEFAULT_COUNT: usize = 24;
 /// Fields shown of those that differ in a kind of sequence.
 const MAX_SHOWN: usize = 20;
 /// Characters shown of a request or a value.
-const MAX_SHOWN_CHARS: usize = 600;
+const MAX_SHOWN_CHARS: usize = 1_500;
 
 /// What both servers are started with: nothing that happens by the clock.
 const PROPERTIES: &[(&str, &str)] = &[
@@ -85,6 +86,7 @@ const SEQUENCES: &[(&str, Sequence)] = &[
     ("configs", admin::config_sequence),
     ("admin", admin::sequence),
     ("anything", anything::sequence),
+    ("damaged", damaged::sequence),
     ("frames", frames::sequence),
 ];
 
@@ -113,12 +115,42 @@ pub(crate) fn run(run: &mut Run) -> Result<()> {
     for (name, sequence) in SEQUENCES {
         run.scenario(SUITE, name, |run| run_kind(run, &mut lab, name, *sequence));
     }
-    let not_covered = lab.not_covered();
-    if !not_covered.is_empty() && run.options.selection.iter().all(|name| name == SUITE) {
-        println!("    not sent: {}", not_covered.join(", "));
+    report(&lab);
+    if run.options.selection.iter().all(|name| name == SUITE) {
+        for (label, versions) in [
+            ("not sent", lab.not_covered()),
+            ("not sent damaged", lab.not_damaged()),
+        ] {
+            if !versions.is_empty() {
+                println!("    {label}: {}", versions.join(", "));
+            }
+        }
     }
     other.stop()?;
     kafka.stop()
+}
+
+/// What has been compared of each API.
+fn report(lab: &Lab) {
+    println!("    API                          requests  answers  damaged  excepted differences");
+    let mut all = Tally::default();
+    let line = |name: &str, one: &Tally| {
+        let Tally {
+            requests,
+            damaged,
+            answers,
+            excepted,
+        } = one;
+        println!("    {name:28} {requests:8} {answers:8} {damaged:8} {excepted:9}");
+    };
+    for (api, one) in &lab.tally {
+        line(api.facts().name, one);
+        all.requests += one.requests;
+        all.answers += one.answers;
+        all.damaged += one.damaged;
+        all.excepted += one.excepted;
+    }
+    line("all", &all);
 }
 
 fn start(run: &mut Run) -> Result<(Server, Server)> {

@@ -48,6 +48,11 @@ impl Names {
         }
     }
 
+    /// Gives a name a stand-in that is not numbered.
+    pub(super) fn fix(&mut self, name: &Value, stand_in: &Value) {
+        self.stand_ins.push((name.clone(), stand_in.clone()));
+    }
+
     /// The stand-in of a name that is known.
     pub(super) fn known(&self, name: &Value) -> Option<&Value> {
         let mut pairs = self.stand_ins.iter();

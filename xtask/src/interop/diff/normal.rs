@@ -154,7 +154,7 @@ impl Normalizer<'_> {
             Value::Struct(one) => {
                 let fields = one.fields.iter().map(|(name, value)| {
                     let value = match self.rule(name) {
-                        Some(Rule::Name(_)) if !is_zero(value) => mask(value),
+                        Some(Rule::Name(kind)) if is_name(*kind, value) => mask(value),
                         _ => self.masked(value, names),
                     };
                     (name.clone(), value)
@@ -178,7 +178,7 @@ impl Normalizer<'_> {
         let mut fields = Vec::new();
         for (name, value) in &one.fields {
             let value = match self.rule(name) {
-                Some(Rule::Name(kind)) if !is_zero(value) => names.stand_in(*kind, value),
+                Some(Rule::Name(kind)) if is_name(*kind, value) => names.stand_in(*kind, value),
                 _ => self.named_value(value, names),
             };
             fields.push((name.clone(), value));
@@ -200,6 +200,14 @@ impl Normalizer<'_> {
             Value::String(_) => names.known(value).unwrap_or(value).clone(),
             value => value.clone(),
         }
+    }
+}
+
+/// Whether the value is a name, and not the absence of one. The first producer id is 0.
+fn is_name(kind: NameKind, value: &Value) -> bool {
+    match (kind, value) {
+        (NameKind::Producer, Value::Integer(id)) => *id != -1,
+        _ => !is_zero(value),
     }
 }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
+use interpreter::Value;
+
 use super::names::Names;
 
 /// How long a server may take for an answer; the longest wait that a request asks for is shorter.
@@ -28,6 +30,8 @@ pub(super) struct Side {
     pub(super) label: &'static str,
     pub(super) names: Names,
     address: SocketAddr,
+    /// Names that hold for every sequence, and their stand-ins.
+    fixed: Vec<(Value, Value)>,
     connections: Vec<Option<TcpStream>>,
 }
 
@@ -39,6 +43,7 @@ impl Side {
             label,
             names: Names::new(address.port()),
             address,
+            fixed: Vec::new(),
             connections: Vec::new(),
         })
     }
@@ -47,6 +52,14 @@ impl Side {
     pub(super) fn reset(&mut self) {
         self.connections.clear();
         self.names = Names::new(self.address.port());
+        for (name, stand_in) in &self.fixed {
+            self.names.fix(name, stand_in);
+        }
+    }
+
+    /// Gives a name the same stand-in in every sequence.
+    pub(super) fn fix(&mut self, name: Value, stand_in: Value) {
+        self.fixed.push((name, stand_in));
     }
 
     /// Sends bytes on the connection of `client`, which is opened when there is none. What fails

@@ -102,11 +102,16 @@ fn create_oddly(session: &mut Session<'_>, existing: &Topic) -> Result<(), Stop>
     let count = if random.chance(1, 6) { 2 } else { 1 };
     let request = body!({
         Topics: (vec![topic; count]),
-        TimeoutMs: 10_000,
+        TimeoutMs: (timeout_ms(random)),
         ValidateOnly: (random.chance(1, 4)),
     });
     session.call(ApiKey::CreateTopics, &request)?;
     Ok(())
+}
+
+/// Time enough, or none at all.
+fn timeout_ms(random: &mut Random) -> i32 {
+    *random.choice(&[10_000, 10_000, 10_000, 10_000, 0, -1])
 }
 
 fn odd_configs(random: &mut Random) -> Value {
@@ -181,7 +186,7 @@ fn grow(session: &mut Session<'_>, topic: &Topic) -> Result<(), Stop> {
     let validate_only = random.chance(3, 4);
     let request = body!({
         Topics: [{ Name: name, Count: count, Assignments: assignments }],
-        TimeoutMs: 10_000,
+        TimeoutMs: (timeout_ms(random)),
         ValidateOnly: validate_only,
     });
     session.call(ApiKey::CreatePartitions, &request)?;
@@ -193,8 +198,7 @@ fn delete_oddly(session: &mut Session<'_>) -> Result<(), Stop> {
     let name = *session.random.choice(&names);
     match session.random.below(3) {
         0 => {
-            let request =
-                body!({ TopicNames: [name], Topics: [{ Name: name }], TimeoutMs: 10_000 });
+            let request = body!({ TopicNames: [name], Topics: [{ Name: name }], TimeoutMs: (timeout_ms(&mut session.random)) });
             session.call(ApiKey::DeleteTopics, &request)?;
         }
         1 => {
