@@ -1,7 +1,14 @@
 //! What can be typed.
 
+use crate::commands::cluster::ClusterArguments;
+use crate::commands::config::ConfigArguments;
+use crate::commands::group::GroupArguments;
+use crate::commands::topic::TopicArguments;
+use crate::consume::ConsumeArguments;
 use crate::dump_log::DumpLogArguments;
+use crate::produce::ProduceArguments;
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use std::path::PathBuf;
 
 /// Apache Kafka as one small, fast program.
@@ -17,8 +24,22 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run a broker and controller
     Server(ServerArguments),
+    /// Create, list, describe, grow, trim and delete topics
+    Topic(TopicArguments),
+    /// Send records
+    Produce(ProduceArguments),
+    /// Print records
+    Consume(ConsumeArguments),
+    /// List, describe, move and delete consumer groups
+    Group(GroupArguments),
+    /// Show and change configuration
+    Config(ConfigArguments),
+    /// Show the cluster, its quorum, features and log directories
+    Cluster(ClusterArguments),
     /// Show and check the files of a log directory
     DumpLog(DumpLogArguments),
+    /// Print the completions of a shell, to be sourced by it
+    Completion(CompletionArguments),
 }
 
 /// The arguments of `server`.
@@ -30,4 +51,11 @@ pub(crate) struct ServerArguments {
     /// Set a configuration key, over the file and the KAFKA_* environment
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+}
+
+/// The arguments of `completion`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionArguments {
+    /// The shell
+    pub(crate) shell: Shell,
 }

@@ -170,6 +170,11 @@ impl<W: Write> Output<W> {
         Self { format, writer }
     }
 
+    /// Whether a program reads it.
+    pub(crate) fn is_json(&self) -> bool {
+        self.format == OutputFormat::Json
+    }
+
     /// Prints a row on a line of its own.
     pub(crate) fn row(&mut self, row: &Row) -> io::Result<()> {
         match self.format {
@@ -219,6 +224,11 @@ impl<W: Write> Output<W> {
             .map(|(cell, width)| format!("{cell:<width$}"))
             .collect();
         writeln!(self.writer, "{}", padded.join("  ").trim_end())
+    }
+
+    /// For what is neither a row nor a table.
+    pub(crate) const fn writer(&mut self) -> &mut W {
+        &mut self.writer
     }
 
     /// Hands on what was printed.

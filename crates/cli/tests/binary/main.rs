@@ -6,6 +6,7 @@
     reason = "what goes wrong in a test fails the test"
 )]
 
+mod commands;
 mod configuration;
 mod disk;
 mod dump_log;

@@ -1,0 +1,173 @@
+//! `riverrun cluster`: who is in the cluster, what its controllers agree on, where its logs are.
+
+use crate::connect::{ConnectionArguments, Failure, Stdout, run, succeeded};
+use crate::output::{Cell, Row};
+use crate::time::date;
+use clap::{Args, Subcommand};
+use client::admin::{Admin, QuorumReplica};
+use std::process::ExitCode;
+
+/// The arguments of `cluster`.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterArguments {
+    #[command(subcommand)]
+    command: ClusterCommand,
+    #[command(flatten)]
+    connection: ConnectionArguments,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+enum ClusterCommand {
+    /// Show the cluster's id and its brokers
+    #[command(visible_alias = "describe")]
+    Info,
+    /// Show the features and their levels
+    Features,
+    /// Show the quorum of controllers
+    Quorum,
+    /// Show the log directories of the brokers and what they hold
+    LogDirs {
+        /// A line for each partition
+        #[arg(long)]
+        partitions: bool,
+    },
+}
+
+/// Runs the command.
+pub(crate) fn main(arguments: &ClusterArguments) -> ExitCode {
+    let connection = &arguments.connection;
+    let command = async |output| {
+        let admin = connection.admin()?;
+        match arguments.command {
+            ClusterCommand::Info => show_cluster(&admin, output).await,
+            ClusterCommand::Features => features(&admin, output).await,
+            ClusterCommand::Quorum => quorum(&admin, output).await,
+            ClusterCommand::LogDirs { partitions } => log_dirs(&admin, partitions, output).await,
+        }
+    };
+    run(command, connection.output)
+}
+
+async fn show_cluster(admin: &Admin, mut output: Stdout) -> Result<(), Failure> {
+    let cluster = admin.describe_cluster().await?;
+    output.heading(&format!("Cluster {}", cluster.cluster_id))?;
+    let rows: Vec<Row> = cluster
+        .brokers
+        .iter()
+        .map(|broker| {
+            let row = Row::new()
+                .with("broker", broker.id)
+                .with("address", broker.endpoint.as_ref().map(ToString::to_string))
+                .with("rack", broker.rack.clone())
+                .with("fenced", broker.is_fenced)
+                .with("controller", cluster.controller == Some(broker.id));
+            if output.is_json() {
+                row.with("clusterId", cluster.cluster_id.as_str())
+            } else {
+                row
+            }
+        })
+        .collect();
+    output.table(&rows)?;
+    Ok(output.flush()?)
+}
+
+async fn features(admin: &Admin, mut output: Stdout) -> Result<(), Failure> {
+    let features = admin.describe_features().await?;
+    let mut names: Vec<&String> = features
+        .supported
+        .keys()
+        .chain(features.finalized.keys())
+        .collect();
+    names.sort();
+    names.dedup();
+    let rows: Vec<Row> = names
+        .into_iter()
+        .map(|name| {
+            let supported = features.supported.get(name);
+            Row::new()
+                .with("feature", name.as_str())
+                .with(
+                    "finalized",
+                    features.finalized.get(name).map(|levels| levels.max),
+                )
+                .with("supportedMin", supported.map(|levels| levels.min))
+                .with("supportedMax", supported.map(|levels| levels.max))
+        })
+        .collect();
+    output.table(&rows)?;
+    Ok(output.flush()?)
+}
+
+async fn quorum(admin: &Admin, mut output: Stdout) -> Result<(), Failure> {
+    let quorum = admin.describe_quorum().await?;
+    output.heading(&format!(
+        "Leader {}, epoch {}, high watermark {}",
+        quorum.leader_id, quorum.leader_epoch, quorum.high_watermark
+    ))?;
+    let leader_end = quorum
+        .voters
+        .iter()
+        .find(|voter| voter.id == quorum.leader_id)
+        .map_or(quorum.high_watermark, |leader| leader.log_end_offset);
+    let row = |replica: &QuorumReplica, role: &str| {
+        Row::new()
+            .with("node", replica.id)
+            .with("role", role)
+            .with("directoryId", replica.directory_id.map(|id| id.to_string()))
+            .with("logEndOffset", replica.log_end_offset)
+            .with("lag", leader_end - replica.log_end_offset)
+            .with(
+                "lastCaughtUp",
+                replica.last_caught_up_timestamp_ms.map(date),
+            )
+    };
+    let mut rows = Vec::new();
+    for voter in &quorum.voters {
+        let is_leader = voter.id == quorum.leader_id;
+        rows.push(row(voter, if is_leader { "leader" } else { "voter" }));
+    }
+    rows.extend(quorum.observers.iter().map(|one| row(one, "observer")));
+    output.table(&rows)?;
+    Ok(output.flush()?)
+}
+
+async fn log_dirs(admin: &Admin, partitions: bool, mut output: Stdout) -> Result<(), Failure> {
+    let (described, outcome) = succeeded(admin.describe_log_dirs(None).await?);
+    let mut rows = Vec::new();
+    for (broker, directories) in described {
+        for directory in directories {
+            if partitions {
+                rows.extend(directory.replicas.iter().map(|(partition, replica)| {
+                    Row::new()
+                        .with("broker", broker)
+                        .with("path", directory.path.as_str())
+                        .with("topic", partition.topic.as_str())
+                        .with("partition", partition.partition)
+                        .with("sizeBytes", replica.size_bytes)
+                        .with("offsetLag", replica.offset_lag)
+                }));
+                continue;
+            }
+            let used: i64 = directory.replicas.values().map(|one| one.size_bytes).sum();
+            rows.push(
+                Row::new()
+                    .with("broker", broker)
+                    .with("path", directory.path)
+                    .with("partitions", directory.replicas.len() as i64)
+                    .with("sizeBytes", used)
+                    .with("usableBytes", directory.usable_bytes)
+                    .with("totalBytes", directory.total_bytes)
+                    .with(
+                        "error",
+                        directory
+                            .error
+                            .map_or(Cell::Missing, |error| error.to_string().into()),
+                    ),
+            );
+        }
+    }
+    output.table(&rows)?;
+    output.flush()?;
+    outcome
+}

@@ -1,0 +1,326 @@
+//! `riverrun topic`: creates, lists, describes, grows, trims and deletes topics.
+
+use super::places::resolve;
+use crate::connect::{ConnectionArguments, Failure, Stdout, pair, run, succeeded};
+use crate::output::{Cell, Row};
+use crate::place::Place;
+use clap::{Args, Subcommand};
+use client::admin::{
+    Admin, DescribeConfigsOptions, IsolationLevel, NewPartitions, NewTopic, OffsetSpec,
+    PartitionDescription, TopicDescription,
+};
+use model::{ErrorCode, TopicPartition};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+/// The arguments of `topic`.
+#[derive(Debug, Args)]
+pub(crate) struct TopicArguments {
+    #[command(subcommand)]
+    command: TopicCommand,
+    #[command(flatten)]
+    connection: ConnectionArguments,
+}
+
+#[derive(Debug, Subcommand)]
+enum TopicCommand {
+    /// Create topics
+    Create(CreateArguments),
+    /// List the topics
+    #[command(visible_alias = "ls")]
+    List {
+        /// Also the topics that Kafka itself uses
+        #[arg(long)]
+        internal: bool,
+    },
+    /// Show topics with their partitions, offsets and configuration
+    Describe {
+        /// The topics
+        #[arg(required = true, value_name = "TOPIC")]
+        topics: Vec<String>,
+    },
+    /// Raise the number of partitions of topics
+    AddPartitions {
+        /// The topics
+        #[arg(required = true, value_name = "TOPIC")]
+        topics: Vec<String>,
+        /// How many partitions they are to have
+        #[arg(long, value_name = "COUNT")]
+        to: i32,
+    },
+    /// Delete the records of a topic before an offset
+    Trim {
+        /// The topic
+        topic: String,
+        /// The first record to keep: start, end, OFFSET, -COUNT, +COUNT or @TIMESTAMP
+        #[arg(long, value_name = "PLACE", allow_hyphen_values = true)]
+        before: Place,
+        /// Only these partitions
+        #[arg(short, long, value_delimiter = ',', value_name = "PARTITIONS")]
+        partitions: Vec<i32>,
+    },
+    /// Delete topics
+    #[command(visible_alias = "rm")]
+    Delete {
+        /// The topics
+        #[arg(required = true, value_name = "TOPIC")]
+        topics: Vec<String>,
+        /// It is no error when a topic does not exist
+        #[arg(long)]
+        if_exists: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+struct CreateArguments {
+    /// The topics
+    #[arg(required = true, value_name = "TOPIC")]
+    topics: Vec<String>,
+    /// How many partitions; by default as the broker is configured
+    #[arg(short, long, value_name = "COUNT")]
+    partitions: Option<i32>,
+    /// How many replicas of each; by default as the broker is configured
+    #[arg(short, long, value_name = "COUNT")]
+    replicas: Option<i16>,
+    /// A configuration of the topic
+    #[arg(short, long = "config", value_name = "KEY=VALUE", value_parser = pair)]
+    configs: Vec<(String, String)>,
+    /// It is no error when a topic exists
+    #[arg(long)]
+    if_not_exists: bool,
+    /// Only check whether they could be created
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs the command.
+pub(crate) fn main(arguments: &TopicArguments) -> ExitCode {
+    let connection = &arguments.connection;
+    let command = async |output| {
+        let admin = connection.admin()?;
+        match &arguments.command {
+            TopicCommand::Create(create) => create_topics(&admin, create, output).await,
+            TopicCommand::List { internal } => list(&admin, *internal, output).await,
+            TopicCommand::Describe { topics } => describe(&admin, topics, output).await,
+            TopicCommand::AddPartitions { topics, to } => add(&admin, topics, *to, output).await,
+            TopicCommand::Trim {
+                topic,
+                before,
+                partitions,
+            } => trim(&admin, topic, *before, partitions, output).await,
+            TopicCommand::Delete { topics, if_exists } => {
+                delete(&admin, topics, *if_exists, output).await
+            }
+        }
+    };
+    run(command, connection.output)
+}
+
+async fn create_topics(
+    admin: &Admin,
+    arguments: &CreateArguments,
+    mut output: Stdout,
+) -> Result<(), Failure> {
+    let topics: Vec<NewTopic> = arguments
+        .topics
+        .iter()
+        .map(|name| NewTopic {
+            partition_count: arguments.partitions,
+            replication_factor: arguments.replicas,
+            configs: arguments.configs.iter().cloned().collect(),
+            ..NewTopic::new(name)
+        })
+        .collect();
+    let mut answers = if arguments.dry_run {
+        admin.validate_topics(&topics).await
+    } else {
+        admin.create_topics(&topics).await
+    };
+    if arguments.if_not_exists {
+        answers.retain(|_, answer| !is_refused(answer, ErrorCode::TopicAlreadyExists));
+    }
+    let (created, outcome) = succeeded(answers);
+    let rows: Vec<Row> = created
+        .into_iter()
+        .map(|(name, topic)| {
+            Row::new()
+                .with("topic", name)
+                .with("id", topic.id.map(|id| id.to_string()))
+                .with("partitions", topic.partition_count)
+                .with("replicas", topic.replication_factor)
+        })
+        .collect();
+    output.table(&rows)?;
+    output.flush()?;
+    outcome
+}
+
+fn is_refused<T>(answer: &Result<T, client::Error>, with: ErrorCode) -> bool {
+    matches!(answer, Err(client::Error::Refused { code, .. }) if *code == with)
+}
+
+async fn list(admin: &Admin, internal: bool, mut output: Stdout) -> Result<(), Failure> {
+    let topics = admin.list_topics().await?;
+    let rows: Vec<Row> = topics
+        .into_iter()
+        .filter(|topic| internal || !topic.is_internal)
+        .map(|topic| {
+            Row::new()
+                .with("topic", topic.name)
+                .with("partitions", topic.partition_count as i64)
+                .with("replicas", topic.replication_factor as i64)
+                .with("id", topic.id.to_string())
+        })
+        .collect();
+    output.table(&rows)?;
+    Ok(output.flush()?)
+}
+
+async fn describe(admin: &Admin, topics: &[String], mut output: Stdout) -> Result<(), Failure> {
+    let names: Vec<&str> = topics.iter().map(String::as_str).collect();
+    let (described, outcome) = succeeded(admin.describe_topics(&names).await);
+    for (name, topic) in described {
+        let partitions = partition_rows(admin, &topic).await;
+        let configs = set_configs(admin, &name).await?;
+        if output.is_json() {
+            let configs = configs.into_iter().map(|(key, value)| {
+                Cell::Object(Row::new().with("name", key).with("value", value))
+            });
+            let row = head_of(&topic)
+                .with("configs", Cell::List(configs.collect()))
+                .with("partitionList", partitions);
+            output.row(&row)?;
+            continue;
+        }
+        output.table(&[head_of(&topic)])?;
+        for (key, value) in configs {
+            output.heading(&format!("  {key}={}", value.unwrap_or_default()))?;
+        }
+        output.heading("")?;
+        output.table(&partitions)?;
+    }
+    output.flush()?;
+    outcome
+}
+
+fn head_of(topic: &TopicDescription) -> Row {
+    let replicas = topic
+        .partitions
+        .first()
+        .map(|first| first.replicas.len() as i64);
+    Row::new()
+        .with("topic", topic.name.as_str())
+        .with("id", topic.id.to_string())
+        .with("partitions", topic.partitions.len() as i64)
+        .with("replicas", replicas)
+        .with("internal", topic.is_internal)
+}
+
+/// The partitions with where their logs start and end.
+async fn partition_rows(admin: &Admin, topic: &TopicDescription) -> Vec<Row> {
+    let offsets = async |spec| {
+        let partitions = topic.partitions.iter();
+        let specs = partitions
+            .map(|partition| (TopicPartition::new(&topic.name, partition.index), spec))
+            .collect();
+        admin
+            .list_offsets(&specs, IsolationLevel::ReadUncommitted)
+            .await
+    };
+    let (starts, ends) = tokio::join!(offsets(OffsetSpec::Earliest), offsets(OffsetSpec::Latest));
+    let row = |partition: &PartitionDescription| {
+        let key = TopicPartition::new(&topic.name, partition.index);
+        let offset = |answers: &client::admin::PerKey<_, client::admin::ListedOffset>| {
+            Some(answers.get(&key)?.as_ref().ok()?.offset)
+        };
+        Row::new()
+            .with("partition", partition.index)
+            .with("leader", partition.leader)
+            .with("leaderEpoch", partition.leader_epoch)
+            .with("replicas", partition.replicas.clone())
+            .with("inSync", partition.in_sync_replicas.clone())
+            .with("logStartOffset", offset(&starts))
+            .with("logEndOffset", offset(&ends))
+    };
+    topic.partitions.iter().map(row).collect()
+}
+
+/// What is set for the topic itself.
+async fn set_configs(admin: &Admin, topic: &str) -> Result<Vec<(String, Option<String>)>, Failure> {
+    let resource = client::admin::ConfigResource::topic(topic);
+    let options = DescribeConfigsOptions::default();
+    let answers = admin.describe_configs(&[resource], &options).await;
+    let (described, outcome) = succeeded(answers);
+    outcome?;
+    let entries = described.into_iter().flat_map(|(_, entries)| entries);
+    Ok(entries
+        .filter(|entry| entry.source == client::admin::ConfigSource::Topic)
+        .map(|entry| (entry.name, entry.value))
+        .collect())
+}
+
+async fn add(admin: &Admin, topics: &[String], to: i32, mut output: Stdout) -> Result<(), Failure> {
+    let growth: BTreeMap<String, NewPartitions> = topics
+        .iter()
+        .map(|topic| {
+            let growth = NewPartitions {
+                total_count: to,
+                assignments: Vec::new(),
+            };
+            (topic.clone(), growth)
+        })
+        .collect();
+    let (grown, outcome) = succeeded(admin.create_partitions(&growth).await);
+    let rows: Vec<Row> = grown
+        .into_iter()
+        .map(|(topic, ())| Row::new().with("topic", topic).with("partitions", to))
+        .collect();
+    output.table(&rows)?;
+    output.flush()?;
+    outcome
+}
+
+async fn trim(
+    admin: &Admin,
+    topic: &str,
+    before: Place,
+    partitions: &[i32],
+    mut output: Stdout,
+) -> Result<(), Failure> {
+    let partitions = super::places::partitions_of(admin, topic, partitions).await?;
+    let offsets = resolve(admin, &partitions, before).await?;
+    let (trimmed, outcome) = succeeded(admin.delete_records(&offsets).await);
+    let rows: Vec<Row> = trimmed
+        .into_iter()
+        .map(|(partition, log_start_offset)| {
+            Row::new()
+                .with("topic", partition.topic.as_str())
+                .with("partition", partition.partition)
+                .with("logStartOffset", log_start_offset)
+        })
+        .collect();
+    output.table(&rows)?;
+    output.flush()?;
+    outcome
+}
+
+async fn delete(
+    admin: &Admin,
+    topics: &[String],
+    if_exists: bool,
+    mut output: Stdout,
+) -> Result<(), Failure> {
+    let names: Vec<&str> = topics.iter().map(String::as_str).collect();
+    let mut answers = admin.delete_topics(&names).await;
+    if if_exists {
+        answers.retain(|_, answer| !is_refused(answer, ErrorCode::UnknownTopicOrPartition));
+    }
+    let (deleted, outcome) = succeeded(answers);
+    let rows: Vec<Row> = deleted
+        .into_iter()
+        .map(|(topic, ())| Row::new().with("deleted", topic))
+        .collect();
+    output.table(&rows)?;
+    output.flush()?;
+    outcome
+}

@@ -1,0 +1,265 @@
+//! `riverrun consume`: prints the records of topics, alone or as a member of a group.
+//!
+//! ```text
+//!   --offset FROM:TO ──> places ──> an offset for each partition ──> assign, seek ──┐
+//!   --group ──────────> subscribe ─────────────────────────────────────────────────┴──> poll ──> print
+//! ```
+
+mod format;
+
+use crate::commands::places::{partitions_of, resolve};
+use crate::connect::{ConnectionArguments, Failure, Stdout, run};
+use crate::output::{Cell, Row};
+use crate::place::{Place, Range};
+use clap::Args;
+use client::Error;
+use client::consumer::{Consumer, ConsumerConfig, ConsumerRecord, Records};
+use data_encoding::BASE64;
+use format::{Format, Shown};
+use model::TopicPartition;
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How often ends are looked at while no records come.
+const POLL: Duration = Duration::from_millis(500);
+
+/// How long a member may take to commit and leave.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The arguments of `consume`.
+#[derive(Debug, Args)]
+pub(crate) struct ConsumeArguments {
+    /// The topics
+    #[arg(required = true, value_name = "TOPIC")]
+    topics: Vec<String>,
+    /// Where to start, and after a colon where to end: start, end, OFFSET, -COUNT (before the end),
+    /// +COUNT (after the start) or @TIME, as in 100:200, @-1h or :end
+    #[arg(
+        short,
+        long,
+        default_value = "start",
+        allow_hyphen_values = true,
+        value_name = "FROM[:TO]"
+    )]
+    offset: Range,
+    /// Only these partitions
+    #[arg(
+        short,
+        long,
+        value_delimiter = ',',
+        value_name = "PARTITIONS",
+        conflicts_with = "group"
+    )]
+    partitions: Vec<i32>,
+    /// Read as a member of this group, from its offsets on
+    #[arg(short, long, value_name = "GROUP")]
+    group: Option<String>,
+    /// Stop after so many records
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    num: Option<u64>,
+    /// Stop at the end that the topics have when the command starts
+    #[arg(short, long, conflicts_with = "group")]
+    exit: bool,
+    /// How a record is printed: %t topic, %p partition, %o offset, %k key, %v value, %h headers,
+    /// %d timestamp, %D date, %K %V lengths, %e leader epoch; %v{hex}, {base64}, {json}; \n \t
+    #[arg(short, long, default_value = "%v\\n", value_name = "FORMAT")]
+    format: Format,
+    /// Only records of committed transactions
+    #[arg(long)]
+    committed: bool,
+    #[command(flatten)]
+    connection: ConnectionArguments,
+}
+
+/// Runs the command.
+pub(crate) fn main(arguments: &ConsumeArguments) -> ExitCode {
+    let command = async |output| consume(arguments, output).await;
+    run(command, arguments.connection.output)
+}
+
+async fn consume(arguments: &ConsumeArguments, output: Stdout) -> Result<(), Failure> {
+    let mut printer = Printer {
+        output,
+        format: arguments.format.clone(),
+        left_count: arguments.num.unwrap_or(u64::MAX),
+        ends: BTreeMap::new(),
+        unprinted: BTreeMap::new(),
+    };
+    let mut consumer = start(arguments, &mut printer).await?;
+    let stop = tokio::signal::ctrl_c();
+    tokio::pin!(stop);
+    let outcome = loop {
+        if printer.is_done(&consumer) {
+            break Ok(());
+        }
+        let polled = tokio::select! {
+            polled = consumer.poll(POLL) => polled,
+            _ = &mut stop => break Ok(()),
+        };
+        match polled
+            .map_err(Failure::from)
+            .and_then(|records| printer.print(records))
+        {
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(())) => break Ok(()),
+            Err(failure) => break Err(failure),
+        }
+    };
+    // A member commits its positions when it closes: what was not printed is not read.
+    for (partition, offset) in &printer.unprinted {
+        if consumer.assignment().contains(partition) {
+            consumer.seek(partition, *offset)?;
+        }
+    }
+    consumer.close(CLOSE_TIMEOUT).await?;
+    outcome
+}
+
+/// A consumer that is about to read what was asked for.
+async fn start(arguments: &ConsumeArguments, printer: &mut Printer) -> Result<Consumer, Failure> {
+    let mut config: ConsumerConfig = arguments.connection.config(&["default.api.timeout.ms"])?;
+    config.allow_auto_create_topics = false;
+    config.enable_auto_commit = arguments.group.is_some();
+    if arguments.committed {
+        config.set("isolation.level", "read_committed")?;
+    }
+    if let Some(group) = &arguments.group {
+        config.set("group.id", group)?;
+        let reset = match arguments.offset {
+            Range {
+                from: Place::Start,
+                to: None,
+            } => "earliest",
+            Range {
+                from: Place::End,
+                to: None,
+            } => "latest",
+            _ => {
+                return Err(Error::Invalid(
+                    "a group reads from its offsets: `--offset` says `start` or `end` for \
+                     partitions without one; `riverrun group seek` moves the others"
+                        .to_owned(),
+                )
+                .into());
+            }
+        };
+        config.set("auto.offset.reset", reset)?;
+        let mut consumer = Consumer::new(config)?;
+        consumer.subscribe(arguments.topics.iter().cloned())?;
+        return Ok(consumer);
+    }
+    let admin = arguments.connection.admin()?;
+    let mut partitions = Vec::new();
+    for topic in &arguments.topics {
+        partitions.extend(partitions_of(&admin, topic, &arguments.partitions).await?);
+    }
+    let starts = resolve(&admin, &partitions, arguments.offset.from).await?;
+    let end = arguments.offset.to.or(arguments.exit.then_some(Place::End));
+    if let Some(end) = end {
+        printer.ends = resolve(&admin, &partitions, end).await?;
+    }
+    let mut consumer = Consumer::new(config)?;
+    consumer.assign(partitions)?;
+    for (partition, offset) in starts {
+        consumer.seek(&partition, offset)?;
+    }
+    Ok(consumer)
+}
+
+/// Prints records until there are enough of them.
+struct Printer {
+    output: Stdout,
+    format: Format,
+    left_count: u64,
+    /// Where to stop; empty for nowhere.
+    ends: BTreeMap<TopicPartition, i64>,
+    /// The first record of each partition that came and was too many.
+    unprinted: BTreeMap<TopicPartition, i64>,
+}
+
+impl Printer {
+    /// Whether everything that was asked for has been read. Positions count, not records: at the
+    /// end of a partition may be none that anyone sees.
+    fn is_done(&self, consumer: &Consumer) -> bool {
+        let is_read = |(partition, end): (&TopicPartition, &i64)| {
+            consumer.position(partition).is_some_and(|at| at >= *end)
+        };
+        self.left_count == 0 || (!self.ends.is_empty() && self.ends.iter().all(is_read))
+    }
+
+    fn print(&mut self, mut records: Records) -> Result<ControlFlow<()>, Failure> {
+        while let Some(record) = records.next()? {
+            let is_beyond = |end: &i64| record.offset >= *end;
+            let partition = TopicPartition::new(record.topic, record.partition);
+            if self.ends.get(&partition).is_some_and(is_beyond) {
+                continue;
+            }
+            if self.left_count == 0 {
+                self.unprinted.entry(partition).or_insert(record.offset);
+                continue;
+            }
+            self.left_count -= 1;
+            self.record(&record)?;
+        }
+        self.output.flush()?;
+        Ok(if self.left_count == 0 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        })
+    }
+
+    fn record(&mut self, record: &ConsumerRecord<'_>) -> io::Result<()> {
+        if self.output.is_json() {
+            return self.output.row(&row(record));
+        }
+        let headers: Vec<(&[u8], Option<&[u8]>)> = record
+            .headers
+            .iter()
+            .map(|header| (header.key, header.value))
+            .collect();
+        let shown = Shown {
+            topic: record.topic,
+            partition: record.partition,
+            offset: record.offset,
+            leader_epoch: (record.leader_epoch >= 0).then_some(record.leader_epoch),
+            timestamp_ms: record.timestamp_ms,
+            key: record.key,
+            value: record.value,
+            headers: &headers,
+        };
+        self.format.write(&shown, self.output.writer())
+    }
+}
+
+/// A record as the JSON that `produce` reads.
+fn row(record: &ConsumerRecord<'_>) -> Row {
+    let headers: Vec<Cell> = record
+        .headers
+        .iter()
+        .map(|header| {
+            let row = Row::new().with("key", header.key_text().into_owned());
+            Cell::Object(bytes(row, "value", "valueBase64", header.value))
+        })
+        .collect();
+    let row = Row::new()
+        .with("topic", record.topic)
+        .with("partition", record.partition)
+        .with("offset", record.offset)
+        .with("timestamp", record.timestamp_ms)
+        .with("leaderEpoch", record.leader_epoch);
+    let row = bytes(row, "key", "keyBase64", record.key);
+    bytes(row, "value", "valueBase64", record.value).with("headers", Cell::List(headers))
+}
+
+/// The row with bytes as text where they are text, in base64 elsewhere.
+fn bytes(row: Row, name: &'static str, base64_name: &'static str, bytes: Option<&[u8]>) -> Row {
+    match bytes.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
+        None => row.with(name, Cell::Missing),
+        Some((_, Ok(text))) => row.with(name, text),
+        Some((bytes, Err(_))) => row.with(base64_name, BASE64.encode(bytes)),
+    }
+}

@@ -1,0 +1,278 @@
+//! What `riverrun produce` reads: a record a line, as text or as the JSON that `consume` prints.
+//!
+//! ```text
+//!   value                      key:value with --key-separator :
+//!   {"key": "k", "value": "v", "headers": [{"key": "a", "value": "1"}], "partition": 0,
+//!    "timestamp": 1700000000000}      keyBase64, valueBase64 for bytes that are no text
+//! ```
+
+use clap::ValueEnum;
+use data_encoding::BASE64;
+use serde_json::{Map, Value};
+use std::io::{self, BufRead};
+
+/// How lines are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// A value, or a key and a value, a line
+    Text,
+    /// A JSON object a line
+    Json,
+}
+
+/// What a line says of a record.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct InputRecord {
+    pub(crate) key: Option<Vec<u8>>,
+    pub(crate) value: Option<Vec<u8>>,
+    pub(crate) headers: Vec<(String, Option<Vec<u8>>)>,
+    pub(crate) partition: Option<i32>,
+    pub(crate) timestamp_ms: Option<i64>,
+}
+
+/// How text becomes records.
+#[derive(Debug, Clone)]
+pub(crate) struct Rules {
+    pub(crate) format: InputFormat,
+    /// What stands between key and value; without one, a line is a value.
+    pub(crate) key_separator: Option<String>,
+    /// Whether an empty value is null, a tombstone.
+    pub(crate) is_empty_null: bool,
+}
+
+/// Reads records from lines.
+#[derive(Debug)]
+pub(crate) struct Input<R> {
+    reader: R,
+    rules: Rules,
+    line: Vec<u8>,
+    line_number: u64,
+}
+
+impl<R: BufRead> Input<R> {
+    pub(crate) const fn new(reader: R, rules: Rules) -> Self {
+        Self {
+            reader,
+            rules,
+            line: Vec::new(),
+            line_number: 0,
+        }
+    }
+
+    /// The next record, `None` at the end. What is wrong with a line names the line.
+    pub(crate) fn next(&mut self) -> io::Result<Option<InputRecord>> {
+        self.line.clear();
+        if self.reader.read_until(b'\n', &mut self.line)? == 0 {
+            return Ok(None);
+        }
+        self.line_number += 1;
+        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let record = match self.rules.format {
+            InputFormat::Text => self.rules.text(line),
+            InputFormat::Json => json(line),
+        };
+        record.map(Some).map_err(|reason| {
+            let text = format!("line {}: {reason}", self.line_number);
+            io::Error::new(io::ErrorKind::InvalidData, text)
+        })
+    }
+}
+
+impl Rules {
+    fn text(&self, line: &[u8]) -> Result<InputRecord, String> {
+        let (key, value) = match &self.key_separator {
+            None => (None, line),
+            Some(separator) => {
+                let at = find(line, separator.as_bytes())
+                    .ok_or_else(|| format!("it has no key separator `{separator}`"))?;
+                (Some(&line[..at]), &line[at + separator.len()..])
+            }
+        };
+        let present =
+            |bytes: &[u8]| (!(self.is_empty_null && bytes.is_empty())).then(|| bytes.to_vec());
+        Ok(InputRecord {
+            key: key.and_then(present),
+            value: present(value),
+            ..InputRecord::default()
+        })
+    }
+}
+
+fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
+    bytes.windows(part.len()).position(|window| window == part)
+}
+
+fn json(line: &[u8]) -> Result<InputRecord, String> {
+    let value: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let Value::Object(fields) = value else {
+        return Err("it is no JSON object".to_owned());
+    };
+    let known = [
+        "key",
+        "keyBase64",
+        "value",
+        "valueBase64",
+        "headers",
+        "partition",
+        "timestamp",
+        // What `consume` prints besides; a record gets these anew.
+        "topic",
+        "offset",
+        "leaderEpoch",
+    ];
+    if let Some(unknown) = fields.keys().find(|key| !known.contains(&key.as_str())) {
+        return Err(format!("`{unknown}` is none of {}", known.join(", ")));
+    }
+    let mut headers = Vec::new();
+    for header in list(&fields, "headers")? {
+        let Value::Object(header) = header else {
+            return Err("a header is an object with `key` and `value`".to_owned());
+        };
+        let key = header.get("key").and_then(Value::as_str);
+        let key = key.ok_or("a header has a `key`, a string")?;
+        headers.push((key.to_owned(), bytes(header, "value", "valueBase64")?));
+    }
+    let partition = number(&fields, "partition")?;
+    Ok(InputRecord {
+        key: bytes(&fields, "key", "keyBase64")?,
+        value: bytes(&fields, "value", "valueBase64")?,
+        headers,
+        partition: partition
+            .map(|index| i32::try_from(index).map_err(|_| format!("there is no partition {index}")))
+            .transpose()?,
+        timestamp_ms: number(&fields, "timestamp")?,
+    })
+}
+
+fn list<'a>(fields: &'a Map<String, Value>, name: &str) -> Result<&'a [Value], String> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(&[]),
+        Some(Value::Array(values)) => Ok(values),
+        Some(_) => Err(format!("`{name}` is a list")),
+    }
+}
+
+fn number(fields: &Map<String, Value>, name: &str) -> Result<Option<i64>, String> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => value
+            .as_i64()
+            .map(Some)
+            .ok_or_else(|| format!("`{name}` is a whole number")),
+    }
+}
+
+/// Bytes, written as text or in base64; a JSON value that is no string is itself the text.
+fn bytes(
+    fields: &Map<String, Value>,
+    name: &str,
+    base64_name: &str,
+) -> Result<Option<Vec<u8>>, String> {
+    match (fields.get(name), fields.get(base64_name)) {
+        (Some(_), Some(_)) => Err(format!("it has both `{name}` and `{base64_name}`")),
+        (None | Some(Value::Null), None) => Ok(None),
+        (Some(Value::String(text)), None) => Ok(Some(text.clone().into_bytes())),
+        (Some(other), None) => Ok(Some(other.to_string().into_bytes())),
+        (None, Some(base64)) => {
+            let decoded = base64
+                .as_str()
+                .and_then(|text| BASE64.decode(text.as_bytes()).ok());
+            decoded
+                .map(Some)
+                .ok_or_else(|| format!("`{base64_name}` is no base64"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(
+        format: InputFormat,
+        separator: Option<&str>,
+        text: &str,
+    ) -> Result<Vec<InputRecord>, String> {
+        let rules = Rules {
+            format,
+            key_separator: separator.map(str::to_owned),
+            is_empty_null: true,
+        };
+        let mut input = Input::new(text.as_bytes(), rules);
+        let mut records = Vec::new();
+        while let Some(record) = input.next().map_err(|error| error.to_string())? {
+            records.push(record);
+        }
+        Ok(records)
+    }
+
+    fn record(key: Option<&str>, value: Option<&str>) -> InputRecord {
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        InputRecord {
+            key: key.map(bytes),
+            value: value.map(bytes),
+            ..InputRecord::default()
+        }
+    }
+
+    #[test]
+    fn lines_are_values_or_keys_and_values() {
+        assert_eq!(
+            read(InputFormat::Text, None, "a:1\r\n\nb"),
+            Ok(vec![
+                record(None, Some("a:1")),
+                record(None, None),
+                record(None, Some("b"))
+            ])
+        );
+        assert_eq!(
+            read(InputFormat::Text, Some("::"), "a::1::2\nb::\n"),
+            Ok(vec![
+                record(Some("a"), Some("1::2")),
+                record(Some("b"), None)
+            ])
+        );
+        assert_eq!(
+            read(InputFormat::Text, Some(":"), "a:1\nb\n"),
+            Err("line 2: it has no key separator `:`".to_owned())
+        );
+    }
+
+    #[test]
+    fn objects_say_all_of_a_record() {
+        let line = r#"{"key":"k","valueBase64":"/w==","headers":[{"key":"h","value":null}],"partition":2,"timestamp":7,"offset":1}"#;
+        let expected = InputRecord {
+            key: Some(b"k".to_vec()),
+            value: Some(vec![0xff]),
+            headers: vec![("h".to_owned(), None)],
+            partition: Some(2),
+            timestamp_ms: Some(7),
+        };
+        assert_eq!(read(InputFormat::Json, None, line), Ok(vec![expected]));
+        let nested = r#"{"value":{"a":1}}"#;
+        assert_eq!(
+            read(InputFormat::Json, None, nested),
+            Ok(vec![record(None, Some(r#"{"a":1}"#))])
+        );
+    }
+
+    #[test]
+    fn a_mistake_names_the_line_and_the_field() {
+        for (line, expected) in [
+            ("[]", "no JSON object"),
+            ("{", "EOF while parsing"),
+            (r#"{"vlaue":1}"#, "`vlaue` is none of"),
+            (r#"{"value":"a","valueBase64":""}"#, "both"),
+            (r#"{"valueBase64":"?"}"#, "no base64"),
+            (r#"{"partition":"x"}"#, "whole number"),
+            (r#"{"headers":[1]}"#, "a header is an object"),
+        ] {
+            let error = read(InputFormat::Json, None, line).unwrap_err();
+            assert!(
+                error.starts_with("line 1: ") && error.contains(expected),
+                "{line}: {error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! `riverrun produce`: sends what it reads from a file or from the standard input.
+//!
+//! ```text
+//!   lines ──> input (a thread: reading blocks) ──> records ──> Producer ──> deliveries, in order
+//! ```
+
+mod input;
+
+use crate::connect::{ConnectionArguments, Failure, Stdout, pair, run};
+use crate::output::Row;
+use clap::Args;
+use client::Error;
+use client::producer::{
+    Delivery, Header, Producer, ProducerConfig, ProducerRecord, RecordMetadata,
+};
+use input::{Input, InputFormat, InputRecord, Rules};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Lines that are read ahead of the producer.
+const LINES_AHEAD_COUNT: usize = 1024;
+/// Records whose outcome is awaited at once.
+const DELIVERIES_COUNT_MAX: usize = 100_000;
+
+/// The arguments of `produce`.
+#[derive(Debug, Args)]
+pub(crate) struct ProduceArguments {
+    /// The topic
+    topic: String,
+    /// What to read instead of the standard input
+    #[arg(short, long, value_name = "PATH")]
+    file: Option<PathBuf>,
+    /// How lines are read
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    input: InputFormat,
+    /// What stands between key and value on a line
+    #[arg(short = 'K', long, value_name = "TEXT", value_parser = not_empty)]
+    key_separator: Option<String>,
+    /// The key of every record that has none of its own
+    #[arg(short, long, value_name = "KEY")]
+    key: Option<String>,
+    /// A header of every record
+    #[arg(short = 'H', long = "header", value_name = "KEY=VALUE", value_parser = pair)]
+    headers: Vec<(String, String)>,
+    /// The partition; by default the key decides, or the load
+    #[arg(short, long, value_name = "PARTITION")]
+    partition: Option<i32>,
+    /// An empty value is null: a tombstone
+    #[arg(short = 'Z', long)]
+    tombstones: bool,
+    /// How batches are compressed: none, gzip, snappy, lz4 or zstd
+    #[arg(short = 'z', long, value_name = "CODEC")]
+    compression: Option<String>,
+    /// Who must have a record: 0 for nobody, 1 for the leader, all for all in-sync replicas
+    #[arg(long, value_name = "ACKS")]
+    acks: Option<String>,
+    /// Show where each record was written
+    #[arg(short, long)]
+    verbose: bool,
+    #[command(flatten)]
+    connection: ConnectionArguments,
+}
+
+fn not_empty(text: &str) -> Result<String, String> {
+    let text = text.replace("\\t", "\t");
+    (!text.is_empty())
+        .then_some(text)
+        .ok_or_else(|| "an empty text separates nothing".to_owned())
+}
+
+/// Runs the command.
+pub(crate) fn main(arguments: &ProduceArguments) -> ExitCode {
+    let command = async |output| produce(arguments, output).await;
+    run(command, arguments.connection.output)
+}
+
+async fn produce(arguments: &ProduceArguments, mut output: Stdout) -> Result<(), Failure> {
+    let timeouts = ["max.block.ms", "delivery.timeout.ms"];
+    let mut config: ProducerConfig = arguments.connection.config(&timeouts)?;
+    // The delivery timeout must leave time for a request.
+    config.client.request_timeout_ms = config.client.request_timeout_ms.min(
+        config
+            .delivery_timeout_ms
+            .saturating_sub(config.linger_ms)
+            .max(1),
+    );
+    let chosen = [
+        ("compression.type", &arguments.compression),
+        ("acks", &arguments.acks),
+    ];
+    for (key, value) in chosen {
+        if let Some(value) = value {
+            config.set(key, value)?;
+        }
+    }
+    let reader = open(arguments.file.as_deref())?;
+    let producer = Producer::new(config)?;
+    // Tells at once when there is no broker or no such topic.
+    producer.partitions_for(&arguments.topic).await?;
+    let mut lines = read_ahead(reader, rules(arguments));
+    let mut deliveries = Deliveries::default();
+    let mut read_error = None;
+    loop {
+        tokio::select! {
+            biased;
+            line = lines.recv(), if deliveries.waiting.len() < DELIVERIES_COUNT_MAX => match line {
+                Some(Ok(record)) => {
+                    let sent = send(&producer, arguments, &record).await;
+                    deliveries.sent(sent);
+                }
+                Some(Err(error)) => {
+                    read_error = Some(error);
+                    break;
+                }
+                None => break,
+            },
+            result = deliveries.next(), if !deliveries.waiting.is_empty() => {
+                deliveries.settle(result, arguments.verbose, &mut output)?;
+            }
+        }
+    }
+    producer.flush().await;
+    while !deliveries.waiting.is_empty() {
+        let result = deliveries.next().await;
+        deliveries.settle(result, arguments.verbose, &mut output)?;
+    }
+    producer.close(Duration::from_secs(10)).await?;
+    output.flush()?;
+    deliveries.report(&arguments.topic);
+    match read_error {
+        Some(error) => Err(error.into()),
+        None if deliveries.failed_count > 0 => Err(Failure::Told),
+        None => Ok(()),
+    }
+}
+
+fn rules(arguments: &ProduceArguments) -> Rules {
+    Rules {
+        format: arguments.input,
+        key_separator: arguments.key_separator.clone(),
+        is_empty_null: arguments.tombstones,
+    }
+}
+
+fn open(path: Option<&Path>) -> Result<Box<dyn BufRead + Send>, Failure> {
+    let Some(path) = path else {
+        return Ok(Box::new(BufReader::new(io::stdin())));
+    };
+    let file = File::open(path).map_err(|error| {
+        io::Error::new(
+            error.kind(),
+            format!("cannot read `{}`: {error}", path.display()),
+        )
+    })?;
+    Ok(Box::new(BufReader::with_capacity(1 << 18, file)))
+}
+
+/// Reads on a thread of its own, which ends with the input or with the receiver.
+fn read_ahead(
+    reader: Box<dyn BufRead + Send>,
+    rules: Rules,
+) -> mpsc::Receiver<io::Result<InputRecord>> {
+    let (sender, receiver) = mpsc::channel(LINES_AHEAD_COUNT);
+    std::thread::spawn(move || {
+        let mut input = Input::new(reader, rules);
+        while let Some(record) = input.next().transpose() {
+            let is_failed = record.is_err();
+            if sender.blocking_send(record).is_err() || is_failed {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+async fn send(
+    producer: &Producer,
+    arguments: &ProduceArguments,
+    record: &InputRecord,
+) -> Result<Delivery, Error> {
+    let shared = arguments.headers.iter().map(|(key, value)| Header {
+        key: key.as_bytes(),
+        value: Some(value.as_bytes()),
+    });
+    let own = record.headers.iter().map(|(key, value)| Header {
+        key: key.as_bytes(),
+        value: value.as_deref(),
+    });
+    let headers: Vec<Header<'_>> = shared.chain(own).collect();
+    let key = record.key.as_deref();
+    producer
+        .send(ProducerRecord {
+            topic: &arguments.topic,
+            partition: record.partition.or(arguments.partition),
+            timestamp: record.timestamp_ms,
+            key: key.or(arguments.key.as_deref().map(str::as_bytes)),
+            value: record.value.as_deref(),
+            headers: &headers,
+        })
+        .await
+}
+
+/// What became of the records so far.
+#[derive(Debug, Default)]
+struct Deliveries {
+    waiting: VecDeque<Delivery>,
+    written_count: u64,
+    failed_count: u64,
+}
+
+impl Deliveries {
+    fn sent(&mut self, sent: Result<Delivery, Error>) {
+        match sent {
+            Ok(delivery) => self.waiting.push_back(delivery),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    fn failed(&mut self, error: &Error) {
+        self.failed_count += 1;
+        // Thousands of lines would hide the first, which says it.
+        if self.failed_count <= 10 {
+            crate::complain(&error.to_string());
+        }
+    }
+
+    /// What became of the oldest record that is waited for.
+    async fn next(&mut self) -> Result<RecordMetadata, Error> {
+        match self.waiting.front_mut() {
+            Some(delivery) => delivery.await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn settle(
+        &mut self,
+        result: Result<RecordMetadata, Error>,
+        is_shown: bool,
+        output: &mut Stdout,
+    ) -> io::Result<()> {
+        self.waiting.pop_front();
+        match result {
+            Err(error) => self.failed(&error),
+            Ok(written) => {
+                self.written_count += 1;
+                if is_shown {
+                    output.row(
+                        &Row::new()
+                            .with("topic", &*written.topic)
+                            .with("partition", written.partition)
+                            .with("offset", written.offset)
+                            .with("timestamp", written.timestamp),
+                    )?;
+                    output.flush()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, topic: &str) {
+        crate::tell(&format!(
+            "{} records written to {topic}",
+            self.written_count
+        ));
+        if self.failed_count > 0 {
+            crate::complain(&format!("{} records were not written", self.failed_count));
+        }
+    }
+}

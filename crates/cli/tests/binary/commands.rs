@@ -1,0 +1,382 @@
+//! The commands of operators against a running server.
+
+use crate::process::{BINARY, Process};
+use expect_test::{Expect, expect};
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+/// A server, and commands that talk to it.
+struct Lab {
+    process: Process,
+    _directory: tempfile::TempDir,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        Self {
+            process: Process::start(directory.path(), &[]),
+            _directory: directory,
+        }
+    }
+
+    fn run(&self, arguments: &[&str], input: &str) -> Output {
+        let mut command = Command::new(BINARY);
+        command
+            .args(arguments)
+            .env("RIVERRUN_BROKERS", self.process.address().to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A command that does not read has ended by now.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        child.wait_with_output().unwrap()
+    }
+
+    /// What a command prints, apart from random ids.
+    #[track_caller]
+    fn prints(&self, arguments: &[&str], expected: Expect) {
+        self.prints_from(arguments, "", expected);
+    }
+
+    #[track_caller]
+    fn prints_from(&self, arguments: &[&str], input: &str, expected: Expect) {
+        let output = self.run(arguments, input);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{arguments:?}: {error}");
+        expected.assert_eq(&String::from_utf8(output.stdout).unwrap());
+    }
+
+    /// A command that fails, and what it says.
+    #[track_caller]
+    fn fails(&self, arguments: &[&str], expected: Expect) {
+        let output = self.run(arguments, "");
+        assert!(!output.status.success(), "{arguments:?}");
+        expected.assert_eq(&String::from_utf8(output.stderr).unwrap());
+    }
+}
+
+#[test]
+fn topics_live_and_die() {
+    let lab = Lab::new();
+    let created = lab.run(
+        &[
+            "topic",
+            "create",
+            "a",
+            "b",
+            "-p",
+            "2",
+            "-c",
+            "retention.ms=1000",
+        ],
+        "",
+    );
+    assert!(created.status.success());
+    lab.fails(
+        &["topic", "create", "a"],
+        expect![[r#"
+        error: topic `a`: TOPIC_ALREADY_EXISTS: Topic 'a' already exists.
+    "#]],
+    );
+    let again = lab.run(&["topic", "create", "a", "--if-not-exists"], "");
+    assert!(again.status.success());
+    let listed = lab.run(&["topic", "list", "--output", "json"], "");
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let names: Vec<serde_json::Value> = listed
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(names[0]["topic"], "a");
+    assert_eq!(names[1]["partitions"], 2);
+    lab.prints(
+        &["config", "get", "topic", "a", "retention.ms"],
+        expect![[r#"
+            KEY           VALUE  SOURCE                READ-ONLY
+            retention.ms  1000   DYNAMIC_TOPIC_CONFIG  false
+        "#]],
+    );
+    lab.prints(
+        &["topic", "add-partitions", "b", "--to", "3"],
+        expect![[r#"
+            TOPIC  PARTITIONS
+            b      3
+        "#]],
+    );
+    lab.fails(
+        &["topic", "add-partitions", "b", "--to", "1"],
+        expect![[r#"
+            error: topic `b`: INVALID_PARTITIONS: The topic b currently has 3 partition(s); 1 would not be an increase.
+        "#]],
+    );
+    lab.prints(
+        &["topic", "delete", "a"],
+        expect![[r#"
+        DELETED
+        a
+    "#]],
+    );
+    lab.fails(
+        &["topic", "delete", "a", "c"],
+        expect![[r#"
+        error: topic `a`: UNKNOWN_TOPIC_OR_PARTITION
+        error: topic `c`: UNKNOWN_TOPIC_OR_PARTITION
+    "#]],
+    );
+    lab.fails(
+        &["topic", "describe", "a"],
+        expect![[r#"
+        error: topic `a`: UNKNOWN_TOPIC_OR_PARTITION
+    "#]],
+    );
+    lab.prints(&["topic", "delete", "a", "--if-exists"], expect![[""]]);
+}
+
+#[test]
+fn configuration_is_set_and_unset() {
+    let lab = Lab::new();
+    lab.prints(
+        &["config", "set", "broker", "1", "log.retention.ms=5000"],
+        expect![[""]],
+    );
+    lab.prints(
+        &["config", "get", "broker", "1", "log.retention.ms"],
+        expect![[r#"
+            KEY               VALUE  SOURCE                 READ-ONLY
+            log.retention.ms  5000   DYNAMIC_BROKER_CONFIG  false
+        "#]],
+    );
+    lab.prints(
+        &["config", "unset", "broker", "1", "log.retention.ms"],
+        expect![[""]],
+    );
+    lab.prints(
+        &["config", "get", "broker", "1", "log.retention.ms"],
+        expect![[r#"
+            KEY               VALUE  SOURCE          READ-ONLY
+            log.retention.ms  -      DEFAULT_CONFIG  false
+        "#]],
+    );
+    lab.fails(
+        &["config", "set", "broker", "1", "log.retention.ms=soon"],
+        expect![[r#"
+            error: broker `1`: INVALID_REQUEST: Invalid value soon for configuration log.retention.ms: Not a number of type LONG
+        "#]],
+    );
+    lab.fails(
+        &["config", "get", "topic", "none"],
+        expect![[r#"
+        error: topic `none`: UNKNOWN_TOPIC_OR_PARTITION
+    "#]],
+    );
+}
+
+#[test]
+fn records_go_in_and_come_out() {
+    let lab = Lab::new();
+    let created = lab.run(&["topic", "create", "t"], "");
+    assert!(created.status.success());
+    lab.prints_from(
+        &["produce", "t", "-K", ":", "-H", "h=1"],
+        "a:1\nb:2\n",
+        expect![[""]],
+    );
+    let json =
+        r#"{"key":"c","valueBase64":"/w==","headers":[{"key":"x","value":null}],"timestamp":7}"#;
+    lab.prints_from(
+        &["produce", "t", "--input", "json", "-z", "zstd"],
+        json,
+        expect![[""]],
+    );
+    lab.prints(
+        &[
+            "consume",
+            "t",
+            "--exit",
+            "--format",
+            "%t-%p@%o %k=%v{hex} %h\\n",
+        ],
+        expect![[r#"
+            t-0@0 a=31 h=1
+            t-0@1 b=32 h=1
+            t-0@2 c=ff x=
+        "#]],
+    );
+    lab.prints(
+        &["consume", "t", "--offset", "-2:2"],
+        expect![[r#"
+        2
+    "#]],
+    );
+    lab.prints(
+        &["consume", "t", "--offset", "+1", "-n", "1", "-f", "%k"],
+        expect!["b"],
+    );
+    let printed = lab.run(&["consume", "t", "--exit", "--output", "json"], "");
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    let created = lab.run(&["topic", "create", "copy"], "");
+    assert!(created.status.success());
+    lab.prints_from(
+        &["produce", "copy", "--input", "json"],
+        &printed,
+        expect![[""]],
+    );
+    let copied = lab.run(&["consume", "copy", "--exit", "--output", "json"], "");
+    let copied = String::from_utf8(copied.stdout).unwrap();
+    assert_eq!(
+        copied,
+        printed.replace("\"topic\":\"t\"", "\"topic\":\"copy\"")
+    );
+    lab.fails(
+        &["consume", "none", "--exit"],
+        expect![[r#"
+        error: topic `none`: UNKNOWN_TOPIC_OR_PARTITION
+    "#]],
+    );
+    lab.fails(
+        &["consume", "t", "-p", "9"],
+        expect![[r#"
+        error: topic `t` has no partition 9; it has 1
+    "#]],
+    );
+    lab.fails(&["consume", "t", "--offset", "@noon"], expect![[r#"
+        error: invalid value '@noon' for '--offset <FROM[:TO]>': `noon` is no time: write milliseconds, 2026-11-21 or 2026-11-21T08:30:00Z
+
+        For more information, try '--help'.
+    "#]]);
+    lab.fails(&["consume", "t", "--format", "%q"], expect![[r#"
+        error: invalid value '%q' for '--format <FORMAT>': `%q` is none of %t %p %o %e %k %K %v %V %d %D %h %H %%
+
+        For more information, try '--help'.
+    "#]]);
+}
+
+#[test]
+fn a_group_goes_on_where_it_was() {
+    let lab = Lab::new();
+    let produced = lab.run(&["produce", "t"], "1\n2\n3\n4\n");
+    assert!(produced.status.success());
+    lab.prints(
+        &["consume", "t", "--group", "g", "-n", "1"],
+        expect![[r#"
+        1
+    "#]],
+    );
+    lab.prints(
+        &["consume", "t", "--group", "g", "-n", "2"],
+        expect![[r#"
+        2
+        3
+    "#]],
+    );
+    lab.prints(
+        &["group", "describe", "g"],
+        expect![[r#"
+        Group g: Empty, 0 members, assignor -
+        TOPIC  PARTITION  COMMITTED-OFFSET  LOG-END-OFFSET  LAG  MEMBER  HOST
+        t      0          3                 4               1    -       -
+    "#]],
+    );
+    lab.prints(
+        &["group", "seek", "g", "--to", "start"],
+        expect![[r#"
+        TOPIC  PARTITION  OFFSET
+        t      0          0
+    "#]],
+    );
+    lab.prints(
+        &["consume", "t", "--group", "g", "-n", "4"],
+        expect![[r#"
+        1
+        2
+        3
+        4
+    "#]],
+    );
+    lab.prints(
+        &["group", "list"],
+        expect![[r#"
+        GROUP  STATE  TYPE     PROTOCOL  COORDINATOR
+        g      Empty  classic  consumer  1
+    "#]],
+    );
+    lab.prints(
+        &["group", "delete", "g"],
+        expect![[r#"
+        DELETED
+        g
+    "#]],
+    );
+    lab.fails(
+        &["group", "describe", "g"],
+        expect![[r#"
+        error: group `g`: GROUP_ID_NOT_FOUND: Group g not found.
+    "#]],
+    );
+    lab.fails(
+        &["group", "seek", "g", "--to", "end"],
+        expect![[r#"
+        error: group `g` has no offsets: name the topics with `--topics`
+    "#]],
+    );
+}
+
+#[test]
+fn the_cluster_is_described() {
+    let lab = Lab::new();
+    let info = lab.run(&["cluster", "info", "--output", "json"], "");
+    let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
+    assert_eq!(info["address"], lab.process.address().to_string());
+    assert_eq!(info["controller"], true);
+    let quorum = lab.run(&["cluster", "quorum", "--output", "json"], "");
+    let quorum: serde_json::Value = serde_json::from_slice(&quorum.stdout).unwrap();
+    assert_eq!(quorum["role"], "leader");
+    lab.prints(
+        &["cluster", "features"],
+        expect![[r#"
+        FEATURE                           FINALIZED  SUPPORTED-MIN  SUPPORTED-MAX
+        eligible.leader.replicas.version  1          0              1
+        kraft.version                     1          0              1
+        metadata.version                  30         7              30
+    "#]],
+    );
+    let produced = lab.run(&["produce", "t"], "1\n");
+    assert!(produced.status.success());
+    let directories = lab.run(
+        &["cluster", "log-dirs", "--partitions", "--output", "json"],
+        "",
+    );
+    let text = String::from_utf8(directories.stdout).unwrap();
+    assert!(text.contains("\"topic\":\"t\",\"partition\":0"), "{text}");
+}
+
+#[test]
+fn a_cluster_that_is_not_there_is_named() {
+    for (arguments, expected) in [
+        (
+            &["cluster", "info", "-b", "127.0.0.1:1", "--timeout", "100ms"][..],
+            "127.0.0.1:1",
+        ),
+        (&["topic", "list", "-b", "nowhere"][..], "bootstrap.servers"),
+        (&["topic", "list", "-X", "linger.ms=5"][..], "linger.ms"),
+        (&["topic", "list", "--timeout", "5"][..], "is no duration"),
+        (
+            &["produce", "t", "-b", "127.0.0.1:1", "--timeout", "100ms"][..],
+            "127.0.0.1:1",
+        ),
+        (
+            &["consume", "t", "-b", "127.0.0.1:1", "--timeout", "100ms"][..],
+            "127.0.0.1:1",
+        ),
+    ] {
+        let output = Command::new(BINARY)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+    }
+}
