@@ -38,6 +38,8 @@ mod timeouts;
 
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use answers::PartitionAnswer;
 use partition::{Partition, Place};
@@ -438,11 +440,10 @@ impl Sender {
             let Some(key) = self.node(node).ready.pop_front() else {
                 break;
             };
-            self.partitions[key].place = Place::Idle;
-            if self.partitions[key]
-                .leader
-                .is_none_or(|leader| leader.id != node)
-            {
+            let partition = &mut self.partitions[key];
+            partition.place = Place::Idle;
+            let is_elsewhere = partition.leader.is_none_or(|leader| leader.id != node);
+            if is_elsewhere || partition.retry_at.is_some_and(|at| at > now) {
                 self.route(key, now);
                 continue;
             }
