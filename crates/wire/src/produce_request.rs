@@ -19,15 +19,13 @@ pub struct ProduceRequestHead<'a> {
     pub timeout_ms: i32,
 }
 
-/// A topic of the request, whose partitions follow.
+/// The topic that a partition is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProduceRequestTopic<'a> {
     /// Its name; empty from version 13 on.
     pub name: &'a str,
     /// Its id; zero before version 13.
     pub id: Uuid,
-    /// How many partitions follow; no more than there are bytes.
-    pub partition_count: usize,
 }
 
 /// A partition of the request.
@@ -39,18 +37,17 @@ pub struct ProduceRequestPartition<'a> {
     pub records: Option<&'a [u8]>,
 }
 
-/// Reads the request at the front of `body`: calls `topic` with each topic, and `partition` with
-/// each of its partitions after it. Bytes after the request are left alone.
+/// Reads the request at the front of `body` and calls `partition` with each partition of each topic,
+/// in their order. Bytes after the request are left alone.
 ///
 /// # Errors
-/// A [`DecodeError`] when the bytes are not a request of this version; by then some topics and
-/// partitions may have been told.
+/// A [`DecodeError`] when the bytes are not a request of this version; by then some partitions may
+/// have been told.
 #[inline]
 pub fn read_produce_request<'a>(
     body: &'a [u8],
     version: i16,
-    mut topic: impl FnMut(ProduceRequestTopic<'a>),
-    mut partition: impl FnMut(ProduceRequestPartition<'a>),
+    mut partition: impl FnMut(&ProduceRequestTopic<'a>, ProduceRequestPartition<'a>),
 ) -> Result<ProduceRequestHead<'a>, DecodeError> {
     if !(ProduceRequest::MIN_VERSION..=ProduceRequest::MAX_VERSION).contains(&version) {
         return Err(DecodeError::UnsupportedVersion);
@@ -68,17 +65,12 @@ pub fn read_produce_request<'a>(
         } else {
             (reader.string(version.flexible)?, Uuid::ZERO)
         };
-        let partition_count = array_length(&mut reader, version)?;
-        topic(ProduceRequestTopic {
-            name,
-            id,
-            partition_count,
-        });
-        for _ in 0..partition_count {
+        let topic = ProduceRequestTopic { name, id };
+        for _ in 0..array_length(&mut reader, version)? {
             let index = reader.i32()?;
             let records = reader.nullable_bytes(version.flexible)?;
             end_struct(&mut reader, version)?;
-            partition(ProduceRequestPartition { index, records });
+            partition(&topic, ProduceRequestPartition { index, records });
         }
         end_struct(&mut reader, version)?;
     }
@@ -115,25 +107,15 @@ mod tests {
     /// What either reading tells, in order.
     type Told<'a> = (
         ProduceRequestHead<'a>,
-        Vec<(&'a str, Uuid, Vec<ProduceRequestPartition<'a>>)>,
+        Vec<(ProduceRequestTopic<'a>, ProduceRequestPartition<'a>)>,
     );
 
-    fn in_one_pass<'a>(body: &'a [u8], version: i16) -> Result<Told<'a>, DecodeError> {
-        let topics = std::cell::RefCell::new(Vec::new());
-        let topic = |topic: ProduceRequestTopic<'a>| {
-            let partitions = Vec::with_capacity(topic.partition_count);
-            topics.borrow_mut().push((topic.name, topic.id, partitions));
-        };
-        let partition = |partition| {
-            let mut topics = topics.borrow_mut();
-            topics
-                .last_mut()
-                .expect("a topic comes first")
-                .2
-                .push(partition);
-        };
-        let head = read_produce_request(body, version, topic, partition)?;
-        Ok((head, topics.take()))
+    fn in_one_pass(body: &[u8], version: i16) -> Result<Told<'_>, DecodeError> {
+        let mut partitions = Vec::new();
+        let head = read_produce_request(body, version, |topic, partition| {
+            partitions.push((*topic, partition));
+        })?;
+        Ok((head, partitions))
     }
 
     fn generated(body: &[u8], version: i16) -> Result<Told<'_>, DecodeError> {
@@ -143,15 +125,21 @@ mod tests {
             acks: request.acks,
             timeout_ms: request.timeout_ms,
         };
-        let topics = request.topic_data.iter().map(|topic| {
-            let partitions = topic.partition_data.iter();
-            let partitions = partitions.map(|partition| ProduceRequestPartition {
-                index: partition.index,
-                records: partition.records,
-            });
-            (topic.name, topic.topic_id, partitions.collect())
-        });
-        Ok((head, topics.collect()))
+        let mut partitions = Vec::new();
+        for topic in request.topic_data.iter() {
+            let told = ProduceRequestTopic {
+                name: topic.name,
+                id: topic.topic_id,
+            };
+            for partition in topic.partition_data.iter() {
+                let partition = ProduceRequestPartition {
+                    index: partition.index,
+                    records: partition.records,
+                };
+                partitions.push((told, partition));
+            }
+        }
+        Ok((head, partitions))
     }
 
     fn request<'a>(records: &'a [Vec<u8>]) -> ProduceRequest<'a> {

@@ -6,7 +6,7 @@ use model::Message;
 use std::hint::black_box;
 use wire::messages::ProduceRequest;
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use wire::produce_request::{ProduceRequestPartition, ProduceRequestTopic, read_produce_request};
+use wire::produce_request::read_produce_request;
 
 const VERSION: i16 = 13;
 const RECORDS_BYTES: usize = 200;
@@ -52,24 +52,22 @@ fn request<'a>(partitions: &'a [PartitionProduceData<'a>]) -> ProduceRequest<'a>
 impl Operation for ProduceRequestDecode {
     fn evidence(&mut self) -> Vec<u8> {
         let mut partitions = Vec::new();
-        let each = |ProduceRequestPartition { index, records }| {
-            partitions.push(PartitionProduceData { index, records });
-        };
-        read_produce_request(&self.frame, self.version, |_| {}, each)
-            .expect("the frame is a request");
+        read_produce_request(&self.frame, self.version, |_, partition| {
+            partitions.push(PartitionProduceData {
+                index: partition.index,
+                records: partition.records,
+            });
+        })
+        .expect("the frame is a request");
         request(&partitions).to_bytes(self.version)
     }
 
     fn repeat(&mut self, count: u64) {
         for _ in 0..count {
             let (frame, version) = black_box((&self.frame, self.version));
-            let topic = |topic: ProduceRequestTopic<'_>| {
-                black_box((topic.name, topic.id));
-            };
-            let partition = |partition: ProduceRequestPartition<'_>| {
-                black_box((partition.index, partition.records));
-            };
-            let head = read_produce_request(frame, version, topic, partition);
+            let head = read_produce_request(frame, version, |topic, partition| {
+                black_box((topic, partition.index, partition.records));
+            });
             black_box(head).expect("the frame is a request");
         }
     }

@@ -506,25 +506,25 @@ fn answer(
     out: &mut ResponseBuffer,
 ) {
     let start = request.begin_answer(&mut out.head);
-    let mut writer = FetchResponseWriter::new(request.version);
+    let writer = FetchResponseWriter::new(request.version);
     // Partitions of a topic that stand together share one entry.
-    let topics: Vec<&[Part]> = parts.chunk_by(|a, b| a.topic == b.topic).collect();
+    let topics = || parts.chunk_by(|a, b| a.topic == b.topic);
     let head = FetchResponseHead {
         throttle_time_ms: 0,
         error,
         session_id,
-        topic_count: topics.len(),
+        topic_count: topics().count(),
     };
     writer.head(&head, &mut out.head);
     let mut file_bytes = 0;
-    for topic in topics {
+    for topic in topics() {
         let (name, id) = match &topic[0].topic {
             SessionTopic::Id(id) => ("", *id),
             SessionTopic::Name(name) => (&**name, Uuid::ZERO),
         };
         writer.topic(name, id, topic.len(), &mut out.head);
         for part in topic {
-            file_bytes += answer_part(&mut writer, part, out);
+            file_bytes += answer_part(&writer, part, out);
         }
         writer.end_topic(&mut out.head);
     }
@@ -533,7 +533,7 @@ fn answer(
 }
 
 /// Appends a partition; returns how many bytes of records are not in the buffer itself.
-fn answer_part(writer: &mut FetchResponseWriter, part: &Part, out: &mut ResponseBuffer) -> usize {
+fn answer_part(writer: &FetchResponseWriter, part: &Part, out: &mut ResponseBuffer) -> usize {
     let bytes = part.bytes();
     let mut partition = FetchResponsePartition {
         index: part.index,
@@ -561,20 +561,17 @@ fn answer_part(writer: &mut FetchResponseWriter, part: &Part, out: &mut Response
             partition.aborted_transactions = part.partition.is_err().then_some(&[]);
         }
     }
+    let records = part.result.as_ref().ok();
+    let Some(records) = records.and_then(|result| result.records.as_ref()) else {
+        writer.partition_without_records(&partition, &mut out.head);
+        return 0;
+    };
     writer.partition(&partition, &mut out.head);
-    let mut sent_apart = 0;
-    if let Some(records) = part
-        .result
-        .as_ref()
-        .ok()
-        .and_then(|result| result.records.as_ref())
-    {
-        sent_apart = out.push_range(FileRange {
-            file: records.file.clone(),
-            position: records.position,
-            length: records.length,
-        });
-    }
+    let sent_apart = out.push_range(FileRange {
+        file: records.file.clone(),
+        position: records.position,
+        length: records.length,
+    });
     writer.end_partition(&partition, &mut out.head);
     sent_apart
 }

@@ -260,25 +260,17 @@ fn parse(
     parts: &mut Parts,
 ) -> Result<Asked, DecodeError> {
     let Parts { topics, partitions } = parts;
-    let topic = Cell::new((0..0, Uuid::ZERO));
-    let message = read_produce_request(
-        &frame[body_start..],
-        version,
-        |part| topic.set((range_in(frame, part.name.as_bytes()), part.id)),
-        |part| {
-            let (name, id) = topic.take();
-            topic.set((name.clone(), id));
-            partitions.push(PartitionPart {
-                topic: (name, id),
-                index: part.index,
-                records: range_in(frame, part.records.unwrap_or_default()),
-                repetition_error: None,
-                outcome: Outcome::refused(ErrorCode::UnknownServerError),
-                appended: None,
-            });
-        },
-    )?;
-    let refusal = refusal(partitions, frame, message.transactional_id);
+    let head = read_produce_request(&frame[body_start..], version, |topic, part| {
+        partitions.push(PartitionPart {
+            topic: (range_in(frame, topic.name.as_bytes()), topic.id),
+            index: part.index,
+            records: range_in(frame, part.records.unwrap_or_default()),
+            repetition_error: None,
+            outcome: Outcome::refused(ErrorCode::UnknownServerError),
+            appended: None,
+        });
+    })?;
+    let refusal = refusal(partitions, frame, head.transactional_id);
     join_repetitions(partitions, frame, version);
     for parts in partitions.chunk_by(|a, b| a.topic_key(frame) == b.topic_key(frame)) {
         let (name, id) = &parts[0].topic;
@@ -296,8 +288,8 @@ fn parse(
         });
     }
     Ok(Asked {
-        acks: message.acks,
-        timeout_ms: message.timeout_ms,
+        acks: head.acks,
+        timeout_ms: head.timeout_ms,
         refusal,
     })
 }
