@@ -14,6 +14,7 @@ mod partitions;
 mod producers;
 mod quorum;
 mod topics;
+mod transactions;
 
 pub use cluster::{
     BrokerDescription, ClusterDescription, FeatureLevels, FeatureUpdate, FeaturesDescription,
@@ -33,6 +34,7 @@ pub use quorum::{QuorumDescription, QuorumReplica};
 pub use topics::{
     CreatedTopic, NewPartitions, NewTopic, PartitionDescription, TopicDescription, TopicListing,
 };
+pub use transactions::{TransactionDescription, TransactionListing};
 
 use crate::Error;
 use crate::cluster::{Brokers, BrokersOptions, Deadline};

@@ -30,6 +30,8 @@ pub(super) enum Route {
     Leader(TopicPartition),
     /// The coordinator of this group.
     Coordinator(String),
+    /// The coordinator of this transactional id.
+    TransactionCoordinator(String),
 }
 
 /// A broker to ask; `None` is any.
@@ -178,6 +180,11 @@ impl Admin {
                 let found = self.brokers.coordinator(kind, &group, deadline).await?;
                 Ok(Some(found.id))
             }
+            Route::TransactionCoordinator(id) => {
+                let kind = CoordinatorKind::Transaction;
+                let found = self.brokers.coordinator(kind, &id, deadline).await?;
+                Ok(Some(found.id))
+            }
         }
     }
 
@@ -214,6 +221,10 @@ impl Admin {
             Route::Coordinator(group) => {
                 let kind = CoordinatorKind::Group;
                 self.brokers.forget_coordinator(kind, group);
+            }
+            Route::TransactionCoordinator(id) => {
+                let kind = CoordinatorKind::Transaction;
+                self.brokers.forget_coordinator(kind, id);
             }
         }
     }

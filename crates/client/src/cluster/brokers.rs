@@ -279,13 +279,6 @@ impl Brokers {
         self.shared.connection(id, lane, deadline).await
     }
 
-    /// The live connection to the broker with this id, if there is one.
-    pub(crate) fn live_connection(&self, id: BrokerId, lane: Lane) -> Option<Connection> {
-        let metadata = self.metadata();
-        let endpoint = &metadata.broker(id)?.endpoint;
-        self.shared.pool.live(endpoint, lane)
-    }
-
     /// A connection to any broker, preferably one that is connected already; tries until the
     /// deadline.
     ///
@@ -303,19 +296,6 @@ impl Brokers {
                     }
                 }
             }
-        }
-    }
-
-    /// A connection to the broker that takes the controller's requests.
-    ///
-    /// # Errors
-    /// Why there is none until the deadline.
-    pub(crate) async fn controller(&self, deadline: Deadline) -> Result<Connection, Error> {
-        let known = |metadata: &Arc<Metadata>| metadata.controller().is_some();
-        let metadata = self.metadata_where(known, "Metadata", deadline).await?;
-        match metadata.controller() {
-            Some(id) => self.connection(id, Lane::Main, deadline).await,
-            None => self.any_broker(deadline).await,
         }
     }
 

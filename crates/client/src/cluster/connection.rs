@@ -111,6 +111,7 @@ impl Answer {
     }
 
     /// The encoded body.
+    #[cfg(test)]
     pub(crate) const fn body(&self) -> &Bytes {
         &self.body
     }
@@ -143,8 +144,8 @@ impl Answer {
 pub(crate) enum Sent {
     /// The request is on its way.
     Pending(Pending),
-    /// The queue has no room: the request is given back.
-    Full(Request),
+    /// The queue has no room.
+    Full,
 }
 
 /// An answer that is awaited. Dropping it discards the answer, not the request.
@@ -216,6 +217,7 @@ impl Connection {
     }
 
     /// Waits until the connection has ended.
+    #[cfg(test)]
     pub(crate) async fn closed(&self) {
         self.queue.closed().await;
     }
@@ -276,7 +278,7 @@ impl Connection {
                 address: self.shared.address.clone(),
                 reply: receiver,
             })),
-            Err(mpsc::error::TrySendError::Full(queued)) => Ok(Sent::Full(queued.request)),
+            Err(mpsc::error::TrySendError::Full(_)) => Ok(Sent::Full),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(self.end()),
         }
     }

@@ -81,7 +81,6 @@ pub(crate) enum Wanted {
 pub(crate) struct Metadata {
     brokers: BTreeMap<BrokerId, Broker>,
     cluster_id: Option<Arc<str>>,
-    controller: Option<BrokerId>,
     topics: BTreeMap<Arc<str>, Arc<Topic>>,
     names: BTreeMap<Uuid, Arc<str>>,
     /// Why the last answer had nothing for a topic.
@@ -110,7 +109,6 @@ impl Metadata {
         Self {
             brokers: BTreeMap::new(),
             cluster_id: None,
-            controller: None,
             topics: BTreeMap::new(),
             names: BTreeMap::new(),
             errors: BTreeMap::new(),
@@ -140,11 +138,6 @@ impl Metadata {
     /// The cluster's id, once it is known.
     pub(crate) fn cluster_id(&self) -> Option<&str> {
         self.cluster_id.as_deref()
-    }
-
-    /// The broker to send the controller's requests to.
-    pub(crate) const fn controller(&self) -> Option<BrokerId> {
-        self.controller
     }
 
     /// The topics that are known, by name.
@@ -288,7 +281,6 @@ impl Metadata {
     /// Forgets the brokers, and that anything was ever answered by them; the topics stay.
     pub(crate) fn forget_brokers(&mut self) {
         self.brokers.clear();
-        self.controller = None;
         self.request_refresh_now();
     }
 
@@ -321,7 +313,6 @@ impl Metadata {
         if let Some(cluster_id) = response.cluster_id {
             self.cluster_id = Some(cluster_id.into());
         }
-        self.controller = Some(response.controller_id).filter(|id| *id >= 0);
         self.errors.clear();
         let mut answered = BTreeSet::new();
         for topic in response.topics.iter() {

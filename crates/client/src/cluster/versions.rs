@@ -1,4 +1,4 @@
-//! Which versions of each API a broker serves, and which features its cluster has finalized.
+//! Which versions of each API a broker serves.
 
 use crate::Error;
 use model::ErrorCode;
@@ -6,15 +6,11 @@ use std::collections::BTreeMap;
 use wire::ApiKey;
 use wire::messages::ApiVersionsResponse;
 
-/// What a broker said about itself when the connection was made (KIP-35, KIP-584).
+/// What a broker said about itself when the connection was made (KIP-35).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ServedVersions {
     /// The lowest and the highest version, by the API's number.
     ranges: BTreeMap<i16, (i16, i16)>,
-    /// The finalized levels by the feature's name.
-    features: BTreeMap<String, i16>,
-    /// Counts the changes of the features; -1 when unknown.
-    features_epoch: i64,
 }
 
 impl ServedVersions {
@@ -27,12 +23,6 @@ impl ServedVersions {
                     .iter()
                     .map(|api| (api.api_key, (api.min_version, api.max_version)))
                     .collect(),
-                features: response
-                    .finalized_features
-                    .iter()
-                    .map(|feature| (feature.name.to_owned(), feature.max_version_level))
-                    .collect(),
-                features_epoch: response.finalized_features_epoch,
             }),
             code => Err(code),
         }
@@ -75,22 +65,12 @@ impl ServedVersions {
             }
         })
     }
-
-    /// The finalized level of a feature such as `transaction.version`; zero when it has none.
-    pub(crate) fn feature(&self, name: &str) -> i16 {
-        self.features.get(name).copied().unwrap_or(0)
-    }
-
-    /// Counts the changes of the features; -1 when unknown.
-    pub(crate) const fn features_epoch(&self) -> i64 {
-        self.features_epoch
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey};
+    use wire::messages::api_versions_response::ApiVersion;
 
     fn served(ranges: &[(ApiKey, i16, i16)]) -> ServedVersions {
         let apis = ranges.iter().map(|&(api, first, last)| ApiVersion {
@@ -98,15 +78,8 @@ mod tests {
             min_version: first,
             max_version: last,
         });
-        let features = [FinalizedFeatureKey {
-            name: "transaction.version",
-            max_version_level: 2,
-            min_version_level: 2,
-        }];
         let response = ApiVersionsResponse {
             api_keys: apis.collect(),
-            finalized_features: features.to_vec().into(),
-            finalized_features_epoch: 7,
             ..ApiVersionsResponse::default()
         };
         ServedVersions::of(&response).expect("no error")
@@ -143,14 +116,6 @@ mod tests {
             ApiKey::CreateTopics,
             "one:9092 does not support CreateTopics: it does not serve this API",
         );
-    }
-
-    #[test]
-    fn features_are_known_by_name() {
-        let served = served(&[]);
-        assert_eq!(served.feature("transaction.version"), 2);
-        assert_eq!(served.feature("group.version"), 0);
-        assert_eq!(served.features_epoch(), 7);
     }
 
     #[test]

@@ -186,7 +186,7 @@ fn transmit(
     }
     match connection.try_send(message, connection.request_deadline())? {
         Sent::Pending(pending) => Ok(pending),
-        Sent::Full(_) => Err(Error::Disconnected {
+        Sent::Full => Err(Error::Disconnected {
             address: connection.address().to_string(),
             reason: "its queue is full; lower `max.in.flight.requests.per.connection`".to_owned(),
         }),

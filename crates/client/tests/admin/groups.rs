@@ -115,3 +115,19 @@ fn a_group_without_members_is_described() {
     });
     server.stop();
 }
+
+#[test]
+fn transactions_are_asked_of_their_coordinators() {
+    let server = TestServer::start(&[]);
+    run(async {
+        let admin = admin(server.address(), &[("default.api.timeout.ms", "1000")]);
+        // What is not served is an error that says so, and no transaction is no error.
+        match admin.list_transactions(&[]).await {
+            Ok(listed) => assert_eq!(listed, []),
+            Err(error) => assert!(matches!(error, Error::Unsupported { .. }), "{error}"),
+        }
+        let described = admin.describe_transactions(&["none"]).await;
+        assert!(described["none"].is_err());
+    });
+    server.stop();
+}

@@ -67,12 +67,6 @@ impl Pool {
         }
     }
 
-    /// The live connection to an address.
-    pub(super) fn live(&self, endpoint: &Endpoint, lane: Lane) -> Option<Connection> {
-        let slots = self.slots.lock();
-        slots.get(&(endpoint.clone(), lane))?.live()
-    }
-
     /// Some live connection of the lane for everything.
     pub(super) fn any_live(&self) -> Option<Connection> {
         let slots = self.slots.lock();

@@ -66,11 +66,9 @@ fn a_broker_is_connected_to_once() {
         let any = brokers.any_broker(soon()).await.expect("is there");
         assert_eq!(&**any.address(), endpoint.to_string());
         let metadata = brokers.refreshed(soon()).await.expect("is told");
-        let id = metadata.controller().expect("there is one");
-        assert!(brokers.live_connection(id, Lane::Main).is_some());
-        assert!(brokers.live_connection(id, Lane::Coordinator).is_none());
+        let id = metadata.brokers().next().expect("there is one").id;
         let one = brokers.connection(id, Lane::Main, soon());
-        let other = brokers.controller(soon());
+        let other = brokers.connection(id, Lane::Main, soon());
         let (one, other) = tokio::join!(one, other);
         for connection in [one.expect("is there"), other.expect("is there")] {
             assert!(!connection.is_closed());

@@ -32,7 +32,6 @@ fn response<'a>(topics: &[Told<'a>]) -> MetadataResponse<'a> {
     MetadataResponse {
         brokers: brokers.to_vec().into(),
         cluster_id: Some("cluster"),
-        controller_id: 2,
         topics: topics.collect(),
         ..MetadataResponse::default()
     }
@@ -209,9 +208,7 @@ fn brokers_are_those_of_the_last_answer() {
     assert_eq!(ids, [1, 2, 3]);
     assert_eq!(metadata.broker(3).map(|b| b.endpoint.port), Some(9093));
     assert_eq!(metadata.cluster_id(), Some("cluster"));
-    assert_eq!(metadata.controller(), Some(2));
     let mut odd = response(&[]);
-    odd.controller_id = -1;
     odd.brokers = vec![MetadataResponseBroker {
         node_id: 4,
         host: "host",
@@ -222,5 +219,4 @@ fn brokers_are_those_of_the_last_answer() {
     let asked = metadata.begin_refresh(1);
     metadata.update(&odd, &asked, 1);
     assert_eq!(metadata.brokers().count(), 0, "no port is that high");
-    assert_eq!(metadata.controller(), None);
 }
