@@ -18,6 +18,7 @@ mod configs;
 mod connections;
 mod damage;
 mod directory;
+mod fairness;
 mod fetch;
 mod fetch_sessions;
 mod flush;
