@@ -101,6 +101,8 @@ struct Topic {
     name: Arc<str>,
     partitions: Vec<PartitionKey>,
     sticky: StickyPartition,
+    /// Whether it has been sent to since that was last asked.
+    is_used: bool,
 }
 
 #[derive(Debug)]
@@ -174,6 +176,7 @@ impl Accumulator {
                 name: Arc::clone(&name),
                 partitions: Vec::new(),
                 sticky: StickyPartition::default(),
+                is_used: false,
             };
             self.topics.insert(name, entry);
         }
@@ -195,6 +198,16 @@ impl Accumulator {
     /// The names of the topics.
     pub(crate) fn topics(&self) -> impl Iterator<Item = &Arc<str>> {
         self.topics.keys()
+    }
+
+    /// The topics that have been sent to since the last call.
+    pub(crate) fn take_used_topics(&mut self) -> Vec<Arc<str>> {
+        let used = self.topics.values_mut();
+        let used = used.filter_map(|topic| {
+            let is_used = std::mem::take(&mut topic.is_used);
+            is_used.then(|| Arc::clone(&topic.name))
+        });
+        used.collect()
     }
 
     /// How many partitions there are in all topics: their keys are the numbers below.
@@ -251,6 +264,7 @@ impl Accumulator {
         let limit_bytes = settings.batch_bytes.min(settings.request_bytes_max);
         let topic = self.topics.get_mut(record.topic);
         let topic = topic.ok_or(Refusal::UnknownTopic)?;
+        topic.is_used = true;
         let (partition, is_sticky) =
             choose(topic, record, &self.partitions, settings, &mut self.random)?;
         let slot = &mut self.partitions[partition];

@@ -4,6 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use model::{ErrorCode, Uuid};
 use tokio::task::JoinHandle;
@@ -34,6 +35,7 @@ pub(super) async fn run(shared: Arc<Shared>, seed: u64) {
         sender: Sender::new(shared.config.sender_settings(), seed),
         links: Links::new(shared.brokers.clone(), settings),
         known_partitions: 0,
+        want_at: Instant::now().into_std(),
         identity: None,
         refresh: None,
         guard: Guard(shared),
@@ -81,6 +83,8 @@ struct SenderTask {
     links: Links,
     /// How many partitions the sender has been told the leaders of.
     known_partitions: usize,
+    /// When to say next which topics are used.
+    want_at: std::time::Instant,
     identity: Option<JoinHandle<Result<Identity, Error>>>,
     refresh: Option<JoinHandle<Result<Arc<Metadata>, Error>>>,
     guard: Guard,
@@ -118,12 +122,16 @@ impl SenderTask {
                 }
                 accumulator.next_deadline()
             };
+            if now >= self.want_at {
+                self.want_used_topics();
+                self.want_at = now + self.want_period();
+            }
             while let Some(action) = self.sender.poll(now) {
                 self.act(action);
             }
             let deadlines = [deadline, self.sender.next_deadline()];
             let deadline = deadlines.into_iter().flatten().min();
-            let far = || Instant::now() + std::time::Duration::from_millis(FAR_MS);
+            let far = || Instant::now() + Duration::from_millis(FAR_MS);
             return Some(deadline.map_or_else(far, Instant::from_std));
         }
     }
@@ -139,9 +147,7 @@ impl SenderTask {
             }
             Action::RefreshMetadata => {
                 let brokers = self.shared().brokers.clone();
-                for topic in self.shared().accumulator.lock().topics() {
-                    brokers.want(topic);
-                }
+                self.want_used_topics();
                 self.refresh = Some(tokio::spawn(async move {
                     let timeout_ms = brokers.config().request_timeout_ms;
                     let deadline = Deadline::after_ms(timeout_ms, "request.timeout.ms");
@@ -149,6 +155,19 @@ impl SenderTask {
                 }));
             }
         }
+    }
+
+    /// Keeps the metadata of topics that are sent to from going stale.
+    fn want_used_topics(&self) {
+        let used = self.shared().accumulator.lock().take_used_topics();
+        for topic in used {
+            self.shared().brokers.want(&topic);
+        }
+    }
+
+    /// How often that is said: several times until it would be too late.
+    fn want_period(&self) -> Duration {
+        Duration::from_millis(self.shared().config.metadata_max_idle_ms / 4)
     }
 
     fn send(&mut self, key: RequestKey) {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{BatchBuilder, BatchHeader, RecordBatchMut};
+use crate::{BatchBuilder, BatchHeader, Header, RecordBatchMut};
 use proptest::prelude::*;
 
 fn batch(base_offset: i64, value_size_bytes: usize) -> Vec<u8> {
@@ -171,6 +171,39 @@ proptest! {
         let index = CRC_OFFSET + index.index(bytes.len() - CRC_OFFSET);
         bytes[index] ^= 1 << bit;
         prop_assert!(!RecordBatch::parse(&bytes).unwrap().0.is_crc_valid());
+    }
+
+    #[test]
+    fn a_limit_and_a_used_buffer_change_no_byte(
+        values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..20),
+        limit_bytes in 100..2_000usize,
+    ) {
+        let mut plain = BatchBuilder::new(BatchHeader::default());
+        let mut limited = BatchBuilder::in_buffer(BatchHeader::default(), vec![7; 100]);
+        for (at, value) in values.iter().enumerate() {
+            let timestamp = at as i64 * 1_000;
+            let key = (at % 2 == 0).then_some(&value[..]);
+            let headers = [Header { key: value, value: None }];
+            let headers = &headers[..at % 2];
+            let size_bytes = plain.size_with_record(timestamp, key, Some(value), headers);
+            prop_assert!(
+                size_bytes - plain.size_in_bytes()
+                    <= BatchBuilder::record_size_max(key, Some(value), headers)
+            );
+            let fits = limited.append_within(limit_bytes, timestamp, key, Some(value), headers);
+            prop_assert_eq!(fits, size_bytes <= limit_bytes);
+            if fits {
+                plain.append(timestamp, key, Some(value), headers);
+            }
+        }
+        prop_assert_eq!(plain.build_uncompressed(), limited.build_uncompressed());
+        let mut batch = limited.build_uncompressed().to_vec();
+        let (mut header, _) = RecordBatchMut::parse(&mut batch).unwrap();
+        header.set_producer_state(9, 3, 77);
+        let (batch, _) = RecordBatch::parse(&batch).unwrap();
+        prop_assert!(batch.is_crc_valid());
+        let state = (batch.producer_id(), batch.producer_epoch(), batch.base_sequence());
+        prop_assert_eq!(state, (9, 3, 77));
     }
 
     #[test]
