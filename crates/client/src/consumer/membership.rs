@@ -424,4 +424,6 @@ fn wanted(members: &[assignors::Member]) -> BTreeSet<String> {
 }
 
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;

@@ -68,7 +68,15 @@ impl Consumer {
         match event {
             Event::Revoked(partitions) => {
                 let deadline = self.shared.api_deadline();
-                self.give_up(&partitions, deadline).await
+                match self.give_up(&partitions, deadline).await {
+                    Ok(()) => Ok(()),
+                    Err((error, true)) => Err(error),
+                    // Whoever gets the partitions reads again what was not committed.
+                    Err((error, false)) => {
+                        tracing::warn!(%error, "positions of revoked partitions are not committed");
+                        Ok(())
+                    }
+                }
             }
             Event::Lost(partitions) => {
                 if let Some(listener) = &mut self.listener {
@@ -99,19 +107,22 @@ impl Consumer {
     }
 
     /// Gives partitions up: the listener's offsets and the positions are committed first. A commit
-    /// that fails does not keep them.
+    /// that fails does not keep them; the error comes with whether the listener asked for it.
     async fn give_up(
         &mut self,
         partitions: &[TopicPartition],
         deadline: Deadline,
-    ) -> Result<(), Error> {
+    ) -> Result<(), (Error, bool)> {
         let mut offsets = Offsets::new();
         if self.shared.config.commits_automatically() {
             offsets = self.offsets();
             offsets.retain(|name, _| partitions.contains(name));
         }
+        let mut is_asked_for = false;
         if let Some(listener) = &mut self.listener {
-            offsets.extend(listener.revoked(partitions));
+            let chosen = listener.revoked(partitions);
+            is_asked_for = !chosen.is_empty();
+            offsets.extend(chosen);
         }
         // No later than the rebalance waits for this member.
         let interval_ms = self.shared.config.max_poll_interval_ms;
@@ -119,7 +130,7 @@ impl Consumer {
         let within = deadline.earlier(rebalance);
         let committed = offsets::commit(&self.shared, &offsets, within).await;
         self.unassign(partitions);
-        committed
+        committed.map_err(|error| (error, is_asked_for))
     }
 
     fn unassign(&self, partitions: &[TopicPartition]) {
@@ -135,7 +146,8 @@ impl Consumer {
         if partitions.is_empty() {
             return Ok(());
         }
-        self.give_up(&partitions, deadline).await
+        let given_up = self.give_up(&partitions, deadline).await;
+        given_up.map_err(|(error, _)| error)
     }
 
     /// Leaves the group, as far as the coordinator can be reached in time.

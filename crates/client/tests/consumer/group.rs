@@ -183,7 +183,7 @@ fn partitions_that_are_added_are_assigned() {
         let pairs = [("metadata.max.age.ms", "100")];
         let mut consumer = Consumer::new(config(&server, &pairs)).unwrap();
         consumer.subscribe(["t", "u"]).unwrap();
-        while consumer.assignment().len() < 1 {
+        while consumer.assignment().is_empty() {
             consumer.poll(POLL).await.unwrap();
         }
         client.create_topic_if_missing("u");

@@ -228,7 +228,7 @@ fn reset_policies() {
                 );
                 consumer.seek(&partition("t", 0), 0).unwrap();
                 let error = consumer.poll(Duration::from_secs(10)).await.unwrap_err();
-                assert!(error.to_string().contains("OffsetOutOfRange"), "{error}");
+                assert!(error.to_string().contains("OFFSET_OUT_OF_RANGE"), "{error}");
                 consumer.seek(&partition("t", 0), 2).unwrap();
                 assert_eq!(value(&read(&mut consumer, 1).await[0]), "c");
                 continue;
