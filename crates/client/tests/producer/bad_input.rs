@@ -57,9 +57,9 @@ async fn a_partition_or_topic_that_does_not_exist() {
     }
     let keys = [("max.block.ms", "300")];
     let topic = error(server.address(), &keys, ProducerRecord::new("none")).await;
-    assert_names(&topic, &["`none`", "UnknownTopicOrPartition"]);
+    assert_names(&topic, &["`none`", "UNKNOWN_TOPIC_OR_PARTITION"]);
     let name = error(server.address(), &[], ProducerRecord::new("no/topic")).await;
-    assert_names(&name, &["`no/topic`", "InvalidTopic"]);
+    assert_names(&name, &["`no/topic`", "INVALID_TOPIC"]);
     let early = ProducerRecord::new("topic").timestamp(-2);
     assert_names(&error(server.address(), &[], early).await, &["-2"]);
 }
