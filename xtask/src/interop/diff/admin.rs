@@ -31,6 +31,21 @@ const CONFIGS: &[(&str, &str)] = &[
     ("leader.replication.throttled.replicas", "0:1"),
 ];
 
+/// Loggers that both servers have, or neither, and their levels.
+const LOGGERS: &[(&str, &str)] = &[
+    ("root", "INFO"),
+    ("root", "LOUD"),
+    ("no.such.logger", "DEBUG"),
+    ("", "WARN"),
+];
+
+const fn configs_of(kind: i32) -> &'static [(&'static str, &'static str)] {
+    match kind {
+        BROKER_LOGGER => LOGGERS,
+        _ => CONFIGS,
+    }
+}
+
 /// Configurations of a topic: described, changed, described again.
 pub(super) fn config_sequence(session: &mut Session<'_>) -> Result<(), Stop> {
     let topic = create(session, 1, &[("retention.ms", "99999999")])?;
@@ -120,7 +135,7 @@ fn alter_incrementally(session: &mut Session<'_>, topic: &Topic) -> Result<(), S
     let random = &mut session.random;
     let mut configs = Vec::new();
     for _ in 0..1 + random.below(2) {
-        let (name, value) = *random.choice(CONFIGS);
+        let (name, value) = *random.choice(configs_of(kind));
         let value = if random.chance(1, 8) {
             Value::Null
         } else {
