@@ -87,6 +87,8 @@ struct Slot {
     is_ready: bool,
     /// The node whose session has it.
     node: Option<BrokerId>,
+    /// The node that it would be fetched from, had the application taken more of what is buffered.
+    full_at: Option<BrokerId>,
     high_watermark: i64,
     last_stable_offset: i64,
     log_start_offset: i64,
@@ -98,6 +100,9 @@ struct Node {
     /// The bytes that the answer may have, while one is awaited.
     reserved: Option<usize>,
     retry_at_ms: i64,
+    /// How many of its partitions wait for the application. Nothing is fetched meanwhile: a fetch
+    /// without them could wait at the node for records, long after there is room again.
+    full_count: usize,
     /// The partitions of the session, which may have been unassigned since.
     names: BTreeMap<SlotId, (Arc<TopicPartition>, Uuid)>,
 }
@@ -190,6 +195,7 @@ impl Fetcher {
         if let Some(node) = slot.node.and_then(|node| self.nodes.get_mut(&node)) {
             node.session.forget(id);
         }
+        self.count_full(slot.full_at, None);
         if let Some(partitions) = self.by_name.get_mut(name.topic.as_str()) {
             partitions.remove(&name.partition);
             if partitions.is_empty() {
@@ -532,13 +538,16 @@ impl Fetcher {
     /// Keeps the partition in the session of the node that it is to be fetched from.
     fn settle_node(&mut self, id: SlotId) {
         let slot = &self.slots[&id];
-        let is_wanted = slot.stage == Stage::Fetching
+        let is_readable = slot.stage == Stage::Fetching
             && !slot.is_paused
-            && !self.retries.contains(&(slot.retry_at_ms, id))
-            && slot.buffered_bytes < self.settings.partition_max_bytes;
+            && !self.retries.contains(&(slot.retry_at_ms, id));
+        let is_full = slot.buffered_bytes >= self.settings.partition_max_bytes;
         let leader = slot.leader.map(|leader| leader.id);
         let preferred = slot.preferred.map(|(node, _)| node);
-        let target = preferred.or(leader).filter(|_| is_wanted);
+        let source = preferred.or(leader).filter(|_| is_readable);
+        let target = source.filter(|_| !is_full);
+        let full_at = source.filter(|_| is_full);
+        let was_full_at = slot.full_at;
         let before = slot.node;
         if let Some(node) = before.filter(|_| before != target)
             && let Some(node) = self.nodes.get_mut(&node)
@@ -548,7 +557,20 @@ impl Fetcher {
         if let Some(node) = target {
             self.nodes.entry(node).or_default().session.want(id);
         }
-        self.slot_mut(id).node = target;
+        let slot = self.slot_mut(id);
+        slot.node = target;
+        slot.full_at = full_at;
+        self.count_full(was_full_at, full_at);
+    }
+
+    /// Counts at its node a partition that waits for the application.
+    fn count_full(&mut self, before: Option<BrokerId>, after: Option<BrokerId>) {
+        if let Some(node) = before.and_then(|node| self.nodes.get_mut(&node)) {
+            node.full_count -= 1;
+        }
+        if let Some(node) = after {
+            self.nodes.entry(node).or_default().full_count += 1;
+        }
     }
 }
 
@@ -577,6 +599,7 @@ impl Slot {
             buffered_bytes: 0,
             is_ready: false,
             node: None,
+            full_at: None,
             high_watermark: -1,
             last_stable_offset: -1,
             log_start_offset: -1,

@@ -149,7 +149,10 @@ impl Fetcher {
 
     fn poll_fetch(&mut self, now_ms: i64) -> Option<FetchPlan> {
         let is_due = |node: &super::Node| {
-            node.reserved.is_none() && !node.session.is_idle() && node.retry_at_ms <= now_ms
+            node.reserved.is_none()
+                && !node.session.is_idle()
+                && node.full_count == 0
+                && node.retry_at_ms <= now_ms
         };
         let due_count = self.nodes.values().filter(|node| is_due(node)).count();
         let id = *self.nodes.iter().find(|(_, node)| is_due(node))?.0;

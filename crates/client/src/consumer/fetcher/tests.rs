@@ -519,3 +519,27 @@ fn a_log_that_was_cut_is_noticed_when_the_leader_changes() {
         }
     }
 }
+
+#[test]
+fn a_fetch_waits_for_room_so_that_no_partition_is_left_out_of_a_long_one() {
+    let mut cluster = Cluster::new();
+    cluster.leaders = vec![0; PARTITIONS as usize];
+    for _ in 0..9 {
+        cluster.apply(&Step::Append(0, 8));
+    }
+    cluster.apply(&Step::Assign(0));
+    cluster.apply(&Step::Assign(1));
+    // Until partition 0 has no room any more.
+    while !cluster.in_flight.is_empty() {
+        cluster.apply(&Step::Answer(0));
+    }
+    assert!(cluster.fetcher.buffered_bytes() >= 300);
+    while cluster.in_flight.is_empty() {
+        cluster.apply(&Step::Take(4));
+    }
+    let FetcherRequest::Fetch(plan) = &cluster.in_flight[0] else {
+        panic!("a fetch");
+    };
+    let indexes: Vec<i32> = plan.partitions.iter().map(|p| p.name.partition).collect();
+    assert_eq!(indexes, [0]);
+}
