@@ -35,6 +35,28 @@ async fn main() -> Result<(), Error> {
         println!("  feature {name} at level {}", levels.max);
     }
 
+    show_topic(&admin).await?;
+    for (broker, directories) in admin.describe_log_dirs(None).await? {
+        for directory in directories? {
+            println!(
+                "broker {broker}: {} replicas in {}",
+                directory.replicas.len(),
+                directory.path
+            );
+        }
+    }
+    for group in admin.list_groups(&GroupFilter::default()).await? {
+        println!("group {} is {}", group.id, group.state.unwrap_or_default());
+    }
+    for (name, deleted) in admin.delete_topics(&[TOPIC]).await {
+        deleted?;
+        println!("deleted {name}");
+    }
+    Ok(())
+}
+
+/// Creates the topic and shows what there is to know of it.
+async fn show_topic(admin: &Admin) -> Result<(), Error> {
     let topic = NewTopic::new(TOPIC)
         .partitions(3)
         .config("retention.ms", "3600000");
@@ -66,22 +88,6 @@ async fn main() -> Result<(), Error> {
         .await
     {
         println!("{resource} has {} settings", entries?.len());
-    }
-    for (broker, directories) in admin.describe_log_dirs(None).await? {
-        for directory in directories? {
-            println!(
-                "broker {broker}: {} replicas in {}",
-                directory.replicas.len(),
-                directory.path
-            );
-        }
-    }
-    for group in admin.list_groups(&GroupFilter::default()).await? {
-        println!("group {} is {}", group.id, group.state.unwrap_or_default());
-    }
-    for (name, deleted) in admin.delete_topics(&[TOPIC]).await {
-        deleted?;
-        println!("deleted {name}");
     }
     Ok(())
 }

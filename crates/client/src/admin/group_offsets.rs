@@ -182,6 +182,14 @@ async fn fetch(
     }
     let answer = connection.call_version(version, &request, deadline).await?;
     let response: OffsetFetchResponse<'_> = answer.read()?;
+    committed(&response, group)
+}
+
+/// The offsets in an answer, before or since it can be about several groups.
+fn committed(
+    response: &OffsetFetchResponse<'_>,
+    group: &str,
+) -> Result<PerKey<TopicPartition, Option<CommittedOffset>>, Error> {
     let mut results = PerKey::new();
     checked(response.error_code, group_subject(group), None)?;
     for topic in response.topics.iter() {
