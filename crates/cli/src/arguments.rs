@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use crate::bench::BenchArguments;
 use crate::commands::cluster::ClusterArguments;
 use crate::commands::config::ConfigArguments;
 use crate::commands::group::GroupArguments;
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     Config(ConfigArguments),
     /// Show the cluster, its quorum, features and log directories
     Cluster(ClusterArguments),
+    /// Measure how fast records are written, read and delivered
+    Bench(BenchArguments),
     /// Show and check the files of a log directory
     DumpLog(DumpLogArguments),
     /// Print the completions of a shell, to be sourced by it

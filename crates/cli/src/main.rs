@@ -1,6 +1,7 @@
 //! The one binary `riverrun`: parse, match, run.
 
 mod arguments;
+mod bench;
 mod commands;
 mod connect;
 mod consume;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Command::Group(arguments) => commands::group::main(&arguments),
         Command::Config(arguments) => commands::config::main(&arguments),
         Command::Cluster(arguments) => commands::cluster::main(&arguments),
+        Command::Bench(arguments) => bench::main(&arguments),
         Command::DumpLog(arguments) => dump_log::run(&arguments),
         Command::Completion(arguments) => {
             let mut command = Arguments::command();

@@ -20,6 +20,7 @@ pub(crate) enum Cell {
     Missing,
     Text(String),
     Number(i64),
+    Decimal(f64),
     Bool(bool),
     List(Vec<Self>),
     Object(Row),
@@ -72,6 +73,7 @@ impl Cell {
             Self::Missing => "null".to_owned(),
             Self::Text(text) => json_text(text),
             Self::Number(number) => number.to_string(),
+            Self::Decimal(number) => number.to_string(),
             Self::Bool(value) => value.to_string(),
             Self::List(values) => {
                 let values: Vec<String> = values.iter().map(Self::json).collect();
@@ -88,6 +90,7 @@ impl fmt::Display for Cell {
             Self::Missing => f.pad("-"),
             Self::Text(text) => f.pad(text),
             Self::Number(number) => f.pad(&number.to_string()),
+            Self::Decimal(number) => f.pad(&number.to_string()),
             Self::Bool(value) => f.pad(if *value { "true" } else { "false" }),
             Self::List(values) => {
                 let values: Vec<String> = values.iter().map(ToString::to_string).collect();

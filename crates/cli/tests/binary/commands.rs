@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 /// A server, and commands that talk to it.
 struct Lab {
     process: Process,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Lab {
@@ -16,7 +16,7 @@ impl Lab {
         let directory = tempfile::tempdir().unwrap();
         Self {
             process: Process::start(directory.path(), &[]),
-            _directory: directory,
+            directory,
         }
     }
 
@@ -378,5 +378,31 @@ fn a_cluster_that_is_not_there_is_named() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success(), "{arguments:?}");
         assert!(error.contains(expected), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn loads_are_measured_and_drawn() {
+    let lab = Lab::new();
+    let plot = lab.directory.path().join("plot.svg");
+    let plot = plot.to_str().unwrap();
+    for command in [
+        &["bench", "produce", "-n", "2000", "-p", "2", "--size", "100"][..],
+        &["bench", "consume"],
+        &["bench", "latency", "-n", "50", "--rate", "1000"],
+    ] {
+        let mut arguments = command.to_vec();
+        arguments.extend(["--output", "json", "--plot", plot]);
+        let output = lab.run(&arguments, "");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{command:?}: {error}");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["bench"], command[1]);
+        let expected = if command[1] == "latency" { 50 } else { 2000 };
+        assert_eq!(report["records"], expected);
+        let latency = |name: &str| report["latency"][name].as_f64().unwrap();
+        assert!(latency("p50") <= latency("p99") && latency("p99") <= latency("max"));
+        let svg = std::fs::read_to_string(plot).unwrap();
+        assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
     }
 }

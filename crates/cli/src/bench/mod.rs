@@ -1,0 +1,171 @@
+//! `riverrun bench`: how fast a cluster writes, reads and delivers, as this client sees it.
+//!
+//! ```text
+//!   produce   send ──────────────> acknowledgement          as fast as it goes, or at --rate
+//!   consume   poll ──> poll                                 from the start of the topic
+//!   latency   send at a fixed rate ──> record is received   from when it was due, so that a
+//!                                                           stall counts for all that it held up
+//! ```
+
+mod consume;
+mod latency;
+mod plot;
+mod produce;
+mod report;
+
+use crate::connect::{ConnectionArguments, Failure, run};
+use clap::{Args, Subcommand};
+use client::Error;
+use client::admin::{Admin, NewTopic};
+use client::producer::ProducerConfig;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use model::ErrorCode;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long clients may take to end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The arguments of `bench`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    #[command(subcommand)]
+    command: BenchCommand,
+    #[command(flatten)]
+    connection: ConnectionArguments,
+    /// Also draw the result, as SVG
+    #[arg(long, global = true, value_name = "PATH")]
+    plot: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum BenchCommand {
+    /// Write records as fast as possible, or at a rate
+    Produce(LoadArguments),
+    /// Read records from the start of a topic
+    Consume {
+        /// The topic
+        #[arg(default_value = TOPIC)]
+        topic: String,
+        /// How many records to read; by default all that the topic has at the start
+        #[arg(short = 'n', long, value_name = "COUNT")]
+        records: Option<u64>,
+    },
+    /// Write records at a rate and read them back: how long each takes from end to end
+    Latency(LoadArguments),
+}
+
+/// The topic that is written to when none is named; created with the broker's defaults.
+const TOPIC: &str = "riverrun-bench";
+
+/// What is written.
+#[derive(Debug, Args)]
+struct LoadArguments {
+    /// The topic; created when it does not exist
+    #[arg(default_value = TOPIC)]
+    topic: String,
+    /// How many records; by default 1000000 to produce, and 10 seconds at the rate for latency
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    records: Option<u64>,
+    /// How long a value is, in bytes
+    #[arg(short, long, default_value_t = 1024, value_name = "BYTES")]
+    size: usize,
+    /// How many records a second; by default no limit to produce, 1000 for latency
+    #[arg(short, long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    rate: Option<u64>,
+    /// Partitions of a topic that has to be created
+    #[arg(short, long, default_value_t = 1, value_name = "COUNT")]
+    partitions: i32,
+    /// How batches are compressed: none, gzip, snappy, lz4 or zstd
+    #[arg(short = 'z', long, value_name = "CODEC")]
+    compression: Option<String>,
+    /// Who must have a record: 0, 1 or all
+    #[arg(long, value_name = "ACKS")]
+    acks: Option<String>,
+}
+
+impl LoadArguments {
+    /// The producer's settings; what `-X` says goes before.
+    fn config(&self, connection: &ConnectionArguments) -> Result<ProducerConfig, Error> {
+        let mut config: ProducerConfig = connection.config(&["max.block.ms"])?;
+        for (key, value) in [
+            ("compression.type", &self.compression),
+            ("acks", &self.acks),
+        ] {
+            if let Some(value) = value {
+                config.set(key, value)?;
+            }
+        }
+        Ok(config)
+    }
+
+    /// Makes the topic if it does not exist.
+    async fn prepare(&self, admin: &Admin) -> Result<(), Error> {
+        let topic = NewTopic::new(&self.topic).partitions(self.partitions);
+        for (_, created) in admin.create_topics(&[topic]).await {
+            match created {
+                Ok(_)
+                | Err(Error::Refused {
+                    code: ErrorCode::TopicAlreadyExists,
+                    ..
+                }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// A value of the size that is asked for: letters that compress about as well as text does.
+    fn value(&self) -> Vec<u8> {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let letter = |_| {
+            // A xorshift generator: the same bytes in every run.
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            b'a' + (state % 26) as u8
+        };
+        (0..self.size).map(letter).collect()
+    }
+}
+
+/// Runs the command.
+pub(crate) fn main(arguments: &BenchArguments) -> ExitCode {
+    let connection = &arguments.connection;
+    let command = async |mut output| -> Result<(), Failure> {
+        let report = match &arguments.command {
+            BenchCommand::Produce(load) => produce::run(load, connection).await?,
+            BenchCommand::Consume { topic, records } => {
+                consume::run(topic, *records, connection).await?
+            }
+            BenchCommand::Latency(load) => latency::run(load, connection).await?,
+        };
+        report.print(&mut output)?;
+        if let Some(path) = &arguments.plot {
+            std::fs::write(path, plot::svg(&report)).map_err(|error| {
+                let text = format!("cannot write `{}`: {error}", path.display());
+                std::io::Error::new(error.kind(), text)
+            })?;
+            crate::tell(&format!("drawn in {}", path.display()));
+        }
+        Ok(())
+    };
+    run(command, connection.output)
+}
+
+/// A bar on the terminal; nothing where nobody looks.
+fn progress(record_count: u64, what: &'static str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(record_count), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template(
+        "{msg} [{bar:40}] {human_pos}/{human_len} records, {per_sec}, {eta} left",
+    );
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar.with_message(what)
+}
