@@ -101,6 +101,13 @@ impl Options {
         Ok(())
     }
 
+    /// Chooses these scenarios if the command line names none.
+    pub(super) fn choose_by_default(&mut self, names: &[&str]) {
+        if self.names.is_empty() {
+            self.names = names.iter().map(|&name| name.to_owned()).collect();
+        }
+    }
+
     /// Whether a scenario is to be run.
     pub(super) fn chooses(&self, name: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)

@@ -24,13 +24,10 @@ const DEFAULT: [&str; 3] = ["bulk-produce", "small-produce", "consume-1"];
 
 /// Profiles the chosen scenarios.
 pub(super) fn run(root: &Path, arguments: &[String]) -> Result<()> {
-    let mut arguments = arguments.to_vec();
-    if arguments.iter().all(|argument| argument.starts_with('-')) {
-        arguments.extend(DEFAULT.map(str::to_owned));
-    }
-    let Some(mut options) = Options::parse(&arguments)? else {
+    let Some(mut options) = Options::parse(arguments)? else {
         return Ok(());
     };
+    options.choose_by_default(&DEFAULT);
     let binary = match options.binary.take() {
         Some(binary) => binary,
         None => build(root)?,
@@ -47,13 +44,11 @@ pub(super) fn run(root: &Path, arguments: &[String]) -> Result<()> {
     let folder = folder.unwrap_or_else(|| root.join("benches/results"));
     fs::create_dir_all(&folder)?;
     for scenario in SCENARIOS.iter().filter(|one| options.chooses(one.name)) {
-        let (load, delete) = match scenario.load {
-            Load::Window(load) => (load, true),
-            Load::Shared(load) => (load, false),
-            Load::Start | Load::Memory => continue,
+        let (Load::Window(load) | Load::Shared(load)) = scenario.load else {
+            continue;
         };
         let dir = scratch.0.join(scenario.name);
-        let frames = profile(&bench, scenario.name, (load, delete), &dir)?;
+        let frames = profile(&bench, scenario.name, load, &dir)?;
         let title = format!("riverrun under {}", scenario.name);
         let subtitle = format!(
             "{}; {} samples of CPU time; blue: kernel and C, orange: Rust",
@@ -81,8 +76,8 @@ fn build(root: &Path) -> Result<PathBuf> {
     Ok(target.join("profiling/riverrun"))
 }
 
-/// Samples of one window; `load` is that of a scenario, and whether its topic is deleted.
-fn profile(bench: &Bench<'_>, name: &str, load: (&str, bool), dir: &Path) -> Result<Frame> {
+/// Samples of one window with its warm-up. The topic stays: deleting it is no part of the path.
+fn profile(bench: &Bench<'_>, name: &str, load: &str, dir: &Path) -> Result<Frame> {
     let core = bench.cores.map(|cores| cores.server);
     let plan = Plan::new(Kind::Riverrun, dir, core, bench.programs)?;
     let (mut running, _) = bench.start(&plan)?;
@@ -93,7 +88,7 @@ fn profile(bench: &Bench<'_>, name: &str, load: (&str, bool), dir: &Path) -> Res
     perf.arg("--output").arg(&samples);
     let perf = perf.stdin(Stdio::null()).spawn();
     let mut perf = perf.context("cannot run perf")?;
-    let window = bench.window(&mut running, name, load.0, load.1);
+    let window = bench.window(&mut running, name, load, false);
     // perf writes its file and ends when the process that it watches does.
     drop(running);
     let status = perf.wait()?;

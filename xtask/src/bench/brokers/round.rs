@@ -134,7 +134,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// One window of load; `delete` removes its topic, which a topic to consume from is not.
+    /// One window of load; `delete` removes its topic afterwards.
     pub(super) fn window(
         &self,
         running: &mut Running<'_>,
@@ -149,7 +149,8 @@ impl Bench<'_> {
         command.args(["--max-mb", &self.window_mb().to_string()]);
         if delete {
             command.arg("--delete");
-        } else {
+        }
+        if load.starts_with("consume") {
             command.args(["--fill-mb", &(self.window_mb() / 2).to_string()]);
         }
         let result = result_of(command.stdout(Stdio::piped()).spawn()?);
