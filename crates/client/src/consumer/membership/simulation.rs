@@ -3,7 +3,8 @@
 
 use super::super::assignors::{Assignor, Topics};
 use super::{
-    Answer, Event, GroupRequest, JoinAnswer, JoinedMember, Membership, MembershipSettings,
+    Answer, Event, GroupRequest, JoinAnswer, JoinRequest, JoinedMember, Membership,
+    MembershipSettings, SyncRequest,
 };
 use coordinator::group::{
     GroupConfig, GroupShard, Heartbeat, JoinGroup, JoinGroupResponse, JoinProtocol, LeaveGroup,
@@ -114,48 +115,8 @@ impl Simulation {
                 let topics = self.topics();
                 self.inbox[index].push_back(Answer::Topics(topics));
             }
-            GroupRequest::Join(join) => {
-                self.uuids += 1;
-                let uuid = Uuid::from_u128(self.uuids).to_string();
-                let protocols = join.protocols.iter();
-                let request = JoinGroup {
-                    group_id: "g",
-                    member_id: &member_id,
-                    group_instance_id: None,
-                    client_id: "c",
-                    client_host: "/h",
-                    session_timeout_ms: 10_000,
-                    rebalance_timeout_ms: 300_000,
-                    protocol_type: "consumer",
-                    protocols: protocols
-                        .map(|(name, metadata)| JoinProtocol { name, metadata })
-                        .collect(),
-                    requires_known_member_id: true,
-                    supports_skipping_assignment: true,
-                    random_uuid: &uuid,
-                };
-                let decision = self.shard.join_group(&request, now_ms);
-                self.settle(index, decision, GroupResponse::Join);
-            }
-            GroupRequest::Sync(sync) => {
-                let assignments = sync.assignments.iter();
-                let request = SyncGroup {
-                    group_id: "g",
-                    generation_id,
-                    member_id: &member_id,
-                    group_instance_id: None,
-                    protocol_type: Some("consumer"),
-                    protocol_name: Some(sync.protocol_name),
-                    assignments: assignments
-                        .map(|(member_id, assignment)| SyncAssignment {
-                            member_id,
-                            assignment,
-                        })
-                        .collect(),
-                };
-                let decision = self.shard.sync_group(&request, now_ms);
-                self.settle(index, decision, GroupResponse::Sync);
-            }
+            GroupRequest::Join(join) => self.join(index, &member_id, &join),
+            GroupRequest::Sync(sync) => self.sync(index, (&member_id, generation_id), &sync),
             GroupRequest::Heartbeat => {
                 let request = Heartbeat {
                     group_id: "g",
@@ -181,6 +142,50 @@ impl Simulation {
                 self.inbox[index].push_back(Answer::Leave);
             }
         }
+    }
+
+    fn join(&mut self, index: usize, member_id: &str, join: &JoinRequest) {
+        self.uuids += 1;
+        let uuid = Uuid::from_u128(self.uuids).to_string();
+        let protocols = join.protocols.iter();
+        let request = JoinGroup {
+            group_id: "g",
+            member_id,
+            group_instance_id: None,
+            client_id: "c",
+            client_host: "/h",
+            session_timeout_ms: 10_000,
+            rebalance_timeout_ms: 300_000,
+            protocol_type: "consumer",
+            protocols: protocols
+                .map(|(name, metadata)| JoinProtocol { name, metadata })
+                .collect(),
+            requires_known_member_id: true,
+            supports_skipping_assignment: true,
+            random_uuid: &uuid,
+        };
+        let decision = self.shard.join_group(&request, self.now_ms);
+        self.settle(index, decision, GroupResponse::Join);
+    }
+
+    fn sync(&mut self, index: usize, (member_id, generation_id): (&str, i32), sync: &SyncRequest) {
+        let assignments = sync.assignments.iter();
+        let request = SyncGroup {
+            group_id: "g",
+            generation_id,
+            member_id,
+            group_instance_id: None,
+            protocol_type: Some("consumer"),
+            protocol_name: Some(sync.protocol_name),
+            assignments: assignments
+                .map(|(member_id, assignment)| SyncAssignment {
+                    member_id,
+                    assignment,
+                })
+                .collect(),
+        };
+        let decision = self.shard.sync_group(&request, self.now_ms);
+        self.settle(index, decision, GroupResponse::Sync);
     }
 
     fn settle<R>(
