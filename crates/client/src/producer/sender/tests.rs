@@ -74,8 +74,7 @@ impl Script {
             run.step(step);
             run.act();
         }
-        let output = run.output.lock().trim().to_owned();
-        output
+        run.output.lock().trim().to_owned()
     }
 
     fn step(&mut self, step: &str) {
