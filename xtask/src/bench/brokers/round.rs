@@ -22,14 +22,19 @@ const BEFORE_WINDOW_SECONDS: f64 = 1.0;
 /// The topic that the consumers share.
 const SHARED_TOPIC: &str = "consumed";
 /// What warms a server up, each with its share of the whole time.
-const WARM_UP: [(&str, f64); 4] = [
-    ("produce", 0.3),
+const WARM_UP: [(&str, f64); 5] = [
+    ("produce", 0.25),
     (
         "produce --partitions 16 --connections 64 --in-flight 1 --record-bytes 200 --batch-bytes 1",
-        0.3,
+        0.25,
     ),
-    ("produce --codec lz4 --acks -1", 0.2),
-    ("consume --fill-mb 100", 0.2),
+    ("produce --codec lz4 --acks -1", 0.15),
+    ("consume --fill-mb 100", 0.15),
+    (
+        "paced --acks -1 --partitions 200 --partitions-per-request 10 --batch-bytes 1 \
+         --mb-per-second 2",
+        0.2,
+    ),
 ];
 
 /// What scenarios said, by their names.
@@ -47,9 +52,9 @@ impl Bench<'_> {
     /// How long a server is warmed up before its first window: a JVM compiles what runs often.
     pub(super) fn warm_up_seconds(&self, kind: Kind) -> f64 {
         match (kind, self.options.quick) {
-            (Kind::Kafka, false) => 25.0,
-            (Kind::Kafka, true) => 10.0,
-            _ => 2.5,
+            (Kind::Kafka, false) => 30.0,
+            (Kind::Kafka, true) => 12.0,
+            _ => 3.0,
         }
     }
 
