@@ -22,6 +22,7 @@ mod offsets;
 mod rebalance;
 mod records;
 mod shared;
+mod stream;
 
 pub use assignors::Assignor;
 pub use config::{ConsumerConfig, GroupProtocol, IsolationLevel};
@@ -29,6 +30,7 @@ pub use fetcher::OffsetReset;
 pub use offsets::{CommittedOffset, OffsetAndTimestamp, Offsets};
 pub use rebalance::RebalanceListener;
 pub use records::{ConsumerRecord, OwnedRecord, Records};
+pub use stream::RecordStream;
 
 use crate::Error;
 use crate::cluster::Deadline;

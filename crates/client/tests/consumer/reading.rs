@@ -2,8 +2,11 @@
 
 use super::{POLL, config, partition, read, run, server, value, values};
 use client::consumer::Consumer;
+use futures_core::Stream;
 use record::{BatchBuilder, BatchHeader, Compression};
 use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::time::Duration;
 use testkit::{batch, compressed_batch};
 
@@ -281,5 +284,31 @@ fn reading_goes_on_after_the_server_restarts() {
     runtime.block_on(async {
         assert_eq!(values(&read(&mut consumer, 1).await), ["b"]);
         consumer.close(Duration::from_secs(10)).await.unwrap();
+    });
+}
+
+#[test]
+fn a_stream_yields_each_record_and_leaves_the_rest_to_the_consumer() {
+    let server = server();
+    let mut client = server.connect();
+    client.create_topic("t", 1, &[]);
+    client
+        .produce("t", 0, &batch(&["a", "b", "c", "d"]))
+        .assert_accepted();
+    run(async {
+        let mut consumer = Consumer::new(config(&server, &[])).unwrap();
+        consumer.assign([partition("t", 0)]).unwrap();
+        let mut seen = Vec::new();
+        {
+            let mut stream = pin!(consumer.stream());
+            while seen.len() < 3 {
+                let next = poll_fn(|context| stream.as_mut().poll_next(context)).await;
+                seen.push(next.unwrap().unwrap().value.unwrap());
+            }
+        }
+        assert_eq!(seen, ["a", "b", "c"]);
+        assert_eq!(consumer.position(&partition("t", 0)), Some(3));
+        assert_eq!(consumer.next().await.unwrap().value.unwrap(), "d");
+        consumer.close(POLL).await.unwrap();
     });
 }
