@@ -22,7 +22,7 @@ use metadata::{
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
 use replication::Partition;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use storage::checkpoint::{
@@ -30,7 +30,7 @@ use storage::checkpoint::{
 };
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState, scan_log_directory};
 use storage::partition_metadata::read_partition_metadata;
-use storage::{Log, LogConfig, LogOpening, RealDisk};
+use storage::{Disk, Log, LogConfig, LogOpening, RealDisk};
 
 /// The metadata log lies among the partitions and is not one of them.
 const METADATA_TOPIC: &str = "__cluster_metadata";
@@ -403,6 +403,7 @@ fn delete_topic(broker: &Arc<Broker>, topic: &Topic) {
         return;
     };
     let delay_ms = hosted.settings().file_delete_delay_ms;
+    let mut directories = BTreeSet::new();
     for partition in hosted.partitions() {
         if &*hosted.name == OFFSETS_TOPIC {
             broker.groups.unload(partition.index());
@@ -410,16 +411,22 @@ fn delete_topic(broker: &Arc<Broker>, topic: &Topic) {
         let state = PartitionDirectoryState::Deleted;
         let name =
             PartitionDirectory::marked_name(partition.topic_partition(), state, random_uuid());
-        let renamed = partition.with_log(|log| {
-            let renamed = log.rename_directory(&name);
+        let retired = partition.with_log(|log| {
             // Requests that still hold the partition get KAFKA_STORAGE_ERROR from here on.
-            let closed = log.close(now_ms());
-            renamed.and(closed).map(|()| log.directory().to_owned())
+            log.retire(&name).map(|()| log.directory().to_owned())
         });
         partition.notify();
-        match renamed {
-            Ok(path) => broker.removals.schedule(path, now_ms() + delay_ms),
+        match retired {
+            Ok(path) => {
+                directories.extend(path.parent().map(std::path::Path::to_owned));
+                broker.removals.schedule(path, now_ms() + delay_ms);
+            }
             Err(error) => tracing::error!(%partition, %error, "a deleted partition stays on disk"),
+        }
+    }
+    for directory in directories {
+        if let Err(error) = RealDisk.sync_directory(&directory) {
+            tracing::error!(path = %directory.display(), %error, "cannot be synced");
         }
     }
     let deleted = [DeletedTopic {

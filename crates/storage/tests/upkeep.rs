@@ -227,6 +227,23 @@ fn a_renamed_log_reads_on() {
 }
 
 #[test]
+fn a_retired_log_is_read_and_written_no_more() {
+    let (disk, mut log) = log_of_segments(2);
+    let slice = log.read(0, 1000, i64::MAX, true).unwrap();
+    let state = PartitionDirectoryState::Deleted;
+    let name = PartitionDirectory::marked_name(log.topic_partition(), state, Uuid::from_u128(7));
+    let before = disk.change_count();
+    log.retire(&name).unwrap();
+    log.close(0).unwrap();
+    assert_eq!(disk.change_count(), before + 1, "renamed, and nothing else");
+    assert!(disk.status(Path::new("/topic-0")).is_err());
+    assert_eq!(records_of(&slice, 0).len(), 2);
+    let mut late = batch(0, &["late"]);
+    let appended = log.append_as_leader(&mut late, AppendOptions::client(0, 0));
+    assert!(appended.is_err());
+}
+
+#[test]
 fn a_new_log_is_durable_with_its_first_flush() {
     let disk = SimDisk::default();
     let mut opening_with_id = opening(&disk);

@@ -1,8 +1,10 @@
 //! Moving a log's directory to another name: to be deleted, or to take another one's place.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use super::Log;
+use super::flush::Unsynced;
+use super::{Log, LogState};
 use crate::disk::Disk;
 use crate::error::{Context, StorageError};
 
@@ -11,10 +13,7 @@ impl<D: Disk> Log<D> {
     /// from [`crate::log_directory::PartitionDirectory::marked_name`] takes it out of service;
     /// the caller removes the directory later.
     pub fn rename_directory(&mut self, name: &str) -> Result<(), StorageError> {
-        let old = self.files.directory.clone();
-        let new = old.with_file_name(name);
-        self.files.disk.rename(&old, &new).context("rename", &old)?;
-        self.files.directory = new.into();
+        let old = self.move_directory(name)?;
         self.unsynced.add_parent();
         if let Some(parent) = old.parent().filter(|parent| *parent != Path::new("")) {
             self.files
@@ -23,5 +22,27 @@ impl<D: Disk> Log<D> {
                 .context("sync", parent)?;
         }
         Ok(())
+    }
+
+    /// Takes the log out of service for good: its directory gets a name of something deleted, and
+    /// nothing of it is written or synced any more, since nobody will read it. Slices stay valid.
+    /// The new name is durable when the caller has synced the log directory, which it may do once
+    /// for many logs.
+    pub fn retire(&mut self, name: &str) -> Result<(), StorageError> {
+        self.move_directory(name)?;
+        self.unsynced = Unsynced::default();
+        if self.state == LogState::Open {
+            self.state = LogState::Closed;
+        }
+        Ok(())
+    }
+
+    /// Renames the directory and returns its path before.
+    fn move_directory(&mut self, name: &str) -> Result<Arc<Path>, StorageError> {
+        let old = self.files.directory.clone();
+        let new = old.with_file_name(name);
+        self.files.disk.rename(&old, &new).context("rename", &old)?;
+        self.files.directory = new.into();
+        Ok(old)
     }
 }
