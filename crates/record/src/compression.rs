@@ -132,7 +132,6 @@ type Corruption = &'static str;
 pub struct Compressor {
     gzip: gzip::Encoder,
     snappy: snappy::Encoder,
-    lz4: lz4::Encoder,
     zstd: zstd::Encoder,
 }
 
@@ -148,7 +147,7 @@ impl Compressor {
             Compression::None => output.extend_from_slice(input),
             Compression::Gzip => self.gzip.encode(codec.level, input, output),
             Compression::Snappy => self.snappy.encode(input, output),
-            Compression::Lz4 => self.lz4.encode(input, output),
+            Compression::Lz4 => lz4::encode(codec.level, input, output),
             Compression::Zstd => self.zstd.encode(codec.level, input, output),
         }
     }

@@ -6,15 +6,14 @@
 //! ```
 //!
 //! The writer emits FLG 0x60 (version 1, independent blocks, nothing optional) and BD 0x40
-//! (blocks of 64 KiB). The reader accepts the optional fields but neither dependent blocks nor
+//! (blocks of 64 KiB). Level 9, Kafka's default, is the fast compressor as in Kafka; every other
+//! level is the high compressor at that level. The reader accepts the optional fields but neither dependent blocks nor
 //! dictionaries, and ends at the end mark: what follows is ignored, the content checksum too.
 
-use lz4_flex::block::{
-    CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size,
-};
+use lz4::block::{CompressionMode, compress_bound, compress_to_buffer, decompress_to_buffer};
 
-use super::Corruption;
 use super::xxhash32::xxhash32;
+use super::{Compression, Corruption};
 
 const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 /// Magic, FLG 0x60, BD 0x40 and their header checksum.
@@ -30,33 +29,32 @@ const FLAG_BLOCK_CHECKSUM: u8 = 1 << 4;
 const FLAG_BLOCK_INDEPENDENCE: u8 = 1 << 5;
 const FLAGS_RESERVED: u8 = 0b11;
 
-#[derive(Default)]
-pub(super) struct Encoder {
-    table: Option<CompressTable>,
-}
-
-impl Encoder {
-    pub(super) fn encode(&mut self, input: &[u8], output: &mut Vec<u8>) {
-        let table = self.table.get_or_insert_with(CompressTable::large);
-        output.extend_from_slice(&HEADER);
-        for block in input.chunks(BLOCK_SIZE_BYTES) {
-            let size_at = output.len();
-            let data_at = size_at + 4;
-            output.resize(data_at + get_maximum_output_size(block.len()), 0);
-            let compressed_bytes = compress_into_with_table(block, &mut output[data_at..], table)
-                .expect("the output has the maximal size");
-            let size = if compressed_bytes < block.len() {
-                output.truncate(data_at + compressed_bytes);
-                compressed_bytes as u32
-            } else {
-                output.truncate(data_at);
-                output.extend_from_slice(block);
-                block.len() as u32 | STORED_RAW
-            };
-            output[size_at..data_at].copy_from_slice(&size.to_le_bytes());
-        }
-        output.extend_from_slice(&END_MARK);
+/// Appends `input` as one frame, compressed at Kafka's `compression.lz4.level`.
+pub(super) fn encode(level: i32, input: &[u8], output: &mut Vec<u8>) {
+    let mode = if level == Compression::Lz4.default_level() {
+        CompressionMode::DEFAULT
+    } else {
+        CompressionMode::HIGHCOMPRESSION(level)
+    };
+    output.extend_from_slice(&HEADER);
+    for block in input.chunks(BLOCK_SIZE_BYTES) {
+        let size_at = output.len();
+        let data_at = size_at + 4;
+        let bound_bytes = compress_bound(block.len()).expect("a block is far from the limit");
+        output.resize(data_at + bound_bytes, 0);
+        let compressed_bytes = compress_to_buffer(block, Some(mode), false, &mut output[data_at..])
+            .expect("the output has the maximal size");
+        let size = if compressed_bytes < block.len() {
+            output.truncate(data_at + compressed_bytes);
+            compressed_bytes as u32
+        } else {
+            output.truncate(data_at);
+            output.extend_from_slice(block);
+            block.len() as u32 | STORED_RAW
+        };
+        output[size_at..data_at].copy_from_slice(&size.to_le_bytes());
     }
+    output.extend_from_slice(&END_MARK);
 }
 
 /// What the frame header says about the blocks.
@@ -169,7 +167,8 @@ impl<'a> Stream<'a> {
             old_length + expanded_max_bytes.min(blocks.size_max_bytes),
             0,
         );
-        let decompressed = decompress_into(block, &mut output[old_length..]);
+        let room_bytes = (output.len() - old_length) as i32;
+        let decompressed = decompress_to_buffer(block, Some(room_bytes), &mut output[old_length..]);
         output.truncate(old_length + *decompressed.as_ref().unwrap_or(&0));
         decompressed.map(|_| ()).map_err(|_| "bad lz4 block")
     }

@@ -86,6 +86,16 @@ fn every_level_is_readable() {
 }
 
 #[test]
+fn levels_of_lz4_take_effect() {
+    let input = text(200_000);
+    let size_at = |level| {
+        let compression = Compression::Lz4;
+        compressed(Codec { compression, level }, &input).len()
+    };
+    assert!(size_at(12) < size_at(9), "9, the default, is the fast one");
+}
+
+#[test]
 fn appending_keeps_what_the_buffer_held() {
     for codec in CODECS {
         let mut packed = b"before".to_vec();
