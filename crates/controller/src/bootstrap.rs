@@ -10,17 +10,18 @@ use crate::create_topics::MIN_INSYNC_REPLICAS;
 use crate::decision::Decision;
 use crate::features::supported_versions;
 use metadata::{
-    ConfigResource, ELIGIBLE_LEADER_REPLICAS_FEATURE, MetadataImage, MetadataRecord,
-    MetadataVersion,
+    ConfigResource, ELIGIBLE_LEADER_REPLICAS_FEATURE, GROUP_VERSION_FEATURE, MetadataImage,
+    MetadataRecord, MetadataVersion, SHARE_VERSION_FEATURE, STREAMS_VERSION_FEATURE,
+    TRANSACTION_VERSION_FEATURE,
 };
 
 /// From which metadata version on a new cluster gets which level of a feature.
 const DEFAULT_LEVELS: &[(&str, i16, i16)] = &[
     (ELIGIBLE_LEADER_REPLICAS_FEATURE, 26, 1),
-    ("group.version", 22, 1),
-    ("share.version", 28, 1),
-    ("streams.version", 29, 1),
-    ("transaction.version", 24, 2),
+    (GROUP_VERSION_FEATURE, 22, 1),
+    (SHARE_VERSION_FEATURE, 28, 1),
+    (STREAMS_VERSION_FEATURE, 29, 1),
+    (TRANSACTION_VERSION_FEATURE, 24, 2),
 ];
 
 /// The bootstrap records do not say the metadata version.

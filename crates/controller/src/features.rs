@@ -1,7 +1,14 @@
 //! The features that this build can work with, and how far.
+//!
+//! A level is in the table when a directory with it is kept whole: nothing of it is dropped or
+//! misread. Whether clients can use what the level stands for is told by the APIs: those of share
+//! and streams groups are not served, so nobody starts such a group, and their records stay as
+//! they are.
 
 use metadata::{
-    ELIGIBLE_LEADER_REPLICAS_FEATURE, KRAFT_VERSION_FEATURE, MetadataVersion, VersionRange,
+    ELIGIBLE_LEADER_REPLICAS_FEATURE, GROUP_VERSION_FEATURE, KRAFT_VERSION_FEATURE, MetadataImage,
+    MetadataVersion, SHARE_VERSION_FEATURE, STREAMS_VERSION_FEATURE, TRANSACTION_VERSION_FEATURE,
+    VersionRange,
 };
 
 /// A feature with the levels that this build can work with.
@@ -24,7 +31,7 @@ const fn up_to(name: &'static str, max: i16) -> SupportedFeature {
 /// tells.
 pub const SUPPORTED_FEATURES: &[SupportedFeature] = &[
     up_to(ELIGIBLE_LEADER_REPLICAS_FEATURE, 1),
-    up_to("group.version", 0),
+    up_to(GROUP_VERSION_FEATURE, 1),
     up_to(KRAFT_VERSION_FEATURE, 1),
     SupportedFeature {
         name: MetadataVersion::FEATURE,
@@ -33,10 +40,19 @@ pub const SUPPORTED_FEATURES: &[SupportedFeature] = &[
             max: MetadataVersion::LATEST.level(),
         },
     },
-    up_to("share.version", 0),
-    up_to("streams.version", 0),
-    up_to("transaction.version", 0),
+    up_to(SHARE_VERSION_FEATURE, 1),
+    up_to(STREAMS_VERSION_FEATURE, 1),
+    up_to(TRANSACTION_VERSION_FEATURE, 2),
 ];
+
+/// The finalized features that this build cannot work with, each with its level: a directory that
+/// has any is left as it is.
+pub fn unsupported_features(image: &MetadataImage) -> Vec<(String, i16)> {
+    let finalized = image.features.finalized().into_iter();
+    finalized
+        .filter(|(name, level)| !supported_versions(name).contains(*level))
+        .collect()
+}
 
 /// The levels of `feature` that this build can work with; zero alone for an unknown one.
 pub fn supported_versions(feature: &str) -> VersionRange {

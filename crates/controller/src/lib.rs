@@ -59,4 +59,6 @@ mod tests;
 
 pub use context::{ControllerContext, Random};
 pub use decision::{ApiError, Decision, PartitionResults, TopicResult};
-pub use features::{SUPPORTED_FEATURES, SupportedFeature, supported_versions};
+pub use features::{
+    SUPPORTED_FEATURES, SupportedFeature, supported_versions, unsupported_features,
+};

@@ -7,6 +7,14 @@ use std::collections::BTreeMap;
 pub const KRAFT_VERSION_FEATURE: &str = "kraft.version";
 /// The feature of eligible leader replicas (KIP-966).
 pub const ELIGIBLE_LEADER_REPLICAS_FEATURE: &str = "eligible.leader.replicas.version";
+/// The feature of the newer group coordinator: from level 1 on, consumer groups of KIP-848.
+pub const GROUP_VERSION_FEATURE: &str = "group.version";
+/// The feature of share groups (KIP-932).
+pub const SHARE_VERSION_FEATURE: &str = "share.version";
+/// The feature of streams groups (KIP-1071).
+pub const STREAMS_VERSION_FEATURE: &str = "streams.version";
+/// The feature of transactions: level 1 has flexible records, level 2 is KIP-890's protocol.
+pub const TRANSACTION_VERSION_FEATURE: &str = "transaction.version";
 
 /// The finalized features.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -46,7 +46,10 @@ pub use cluster::{
 };
 pub use configs::{Config, ConfigResource, ConfigResourceType, ConfigsImage};
 pub use delta::{ChangedPartition, MetadataDelta};
-pub use features::{ELIGIBLE_LEADER_REPLICAS_FEATURE, FeaturesImage, KRAFT_VERSION_FEATURE};
+pub use features::{
+    ELIGIBLE_LEADER_REPLICAS_FEATURE, FeaturesImage, GROUP_VERSION_FEATURE, KRAFT_VERSION_FEATURE,
+    SHARE_VERSION_FEATURE, STREAMS_VERSION_FEATURE, TRANSACTION_VERSION_FEATURE,
+};
 pub use image::{MetadataImage, Provenance, ReplayError};
 pub use loader::MetadataLoader;
 pub use log_batch::{

@@ -123,12 +123,31 @@ pub enum OpenMetadataLogError {
         /// The directory that was given.
         expected: Uuid,
     },
+    /// Features are finalized that this build cannot work with.
+    #[error(
+        "{} finalized in this cluster, which this version cannot work with; nothing was changed: \
+         set lower levels with the version that finalized them",
+        features_listed(features)
+    )]
+    Features {
+        /// Each with its level.
+        features: Vec<(String, i16)>,
+    },
     /// The level of `kraft.version` is unknown.
     #[error("kraft.version {0} is not between 0 and 1")]
     KRaftVersion(i16),
     /// The first records could not be written.
     #[error(transparent)]
     Append(#[from] AppendMetadataError),
+}
+
+fn features_listed(features: &[(String, i16)]) -> String {
+    let named: Vec<String> = features
+        .iter()
+        .map(|(name, level)| format!("`{name}={level}`"))
+        .collect();
+    let verb = if named.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", named.join(", "))
 }
 
 /// Why records were not appended. But for `Replay`, the log takes no more records after it.

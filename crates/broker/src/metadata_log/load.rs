@@ -3,13 +3,13 @@
 use super::damage;
 use super::directories::{BOOTSTRAP_CHECKPOINT, METADATA_LOG_FOLDER, failure, sync_directory};
 use super::election::{Voters, read_quorum_state, write_leadership};
-use super::error::OpenMetadataLogError;
+use super::error::{AppendMetadataError, OpenMetadataLogError};
 use super::snapshots::Snapshots;
 use super::{MetadataLog, MetadataLogOptions};
 use config::server::MetadataLogConfig;
 use metadata::{
     BatchContent, BatchContentReader, ConfigResource, ELIGIBLE_LEADER_REPLICAS_FEATURE,
-    MetadataLoader, MetadataRecord, Provenance, SnapshotId, read_bootstrap_snapshot,
+    MetadataImage, MetadataLoader, MetadataRecord, Provenance, SnapshotId, read_bootstrap_snapshot,
 };
 use model::{TopicPartition, Uuid};
 use record::{Batches, RecordBatch};
@@ -56,6 +56,16 @@ impl<D: Disk> MetadataLog<D> {
             voters,
             log_bytes,
         } = load(&log, &snapshots)?;
+        let first = match loader.image().is_empty() {
+            true => bootstrap_records(&disk, &options)?,
+            false => Vec::new(),
+        };
+        let image = image_after(&loader, &first)?;
+        // Before anything is written: what this build does not know stays as it is.
+        let features = controller::unsupported_features(&image);
+        if !features.is_empty() {
+            return Err(OpenMetadataLogError::Features { features });
+        }
         let quorum_state = read_quorum_state(&disk, &folder)?;
         // Without configuration, the voters are those that the node last ran with.
         let recorded_voters = quorum_state
@@ -84,7 +94,7 @@ impl<D: Disk> MetadataLog<D> {
             is_snapshot_running: false,
             has_failed: false,
         };
-        opened.lead(&loader, &options)?;
+        opened.lead(&loader, image, first, now_ms)?;
         Ok(OpenedMetadataLog {
             log: opened,
             events,
@@ -92,13 +102,14 @@ impl<D: Disk> MetadataLog<D> {
     }
 
     /// Begins the epoch: leadership is written down, then its first records, then what is open is
-    /// settled, and a new cluster gets its records.
+    /// settled, and a new cluster gets the records `first`, which make `image`.
     fn lead(
         &mut self,
         loader: &MetadataLoader,
-        options: &MetadataLogOptions,
+        image: MetadataImage,
+        first: Vec<MetadataRecord>,
+        now_ms: i64,
     ) -> Result<(), OpenMetadataLogError> {
-        let now_ms = options.now_ms;
         write_leadership(
             &self.disk,
             &self.folder,
@@ -114,20 +125,13 @@ impl<D: Disk> MetadataLog<D> {
                 reason: Some("Controller failover".to_owned()),
             });
         }
-        let mut image = loader.image().clone();
-        if image.is_empty() {
-            let bootstrap = bootstrap_records(&self.disk, options)?;
-            for (index, record) in bootstrap.iter().enumerate() {
-                image
-                    .replay(record)
-                    .map_err(|error| super::AppendMetadataError::Replay { index, error })?;
-            }
+        if !first.is_empty() {
             let is_transaction = image.metadata_version().supports_transactions();
             let begin = MetadataRecord::BeginTransaction {
                 name: Some("Bootstrap records".to_owned()),
             };
             records.extend(is_transaction.then_some(begin));
-            records.extend(bootstrap);
+            records.extend(first);
             records.extend(is_transaction.then_some(MetadataRecord::EndTransaction));
         }
         if !records.is_empty() {
@@ -139,6 +143,20 @@ impl<D: Disk> MetadataLog<D> {
         self.publish(image, now_ms);
         Ok(())
     }
+}
+
+/// The loaded image once the first records of a new cluster are in it.
+fn image_after(
+    loader: &MetadataLoader,
+    first: &[MetadataRecord],
+) -> Result<MetadataImage, AppendMetadataError> {
+    let mut image = loader.image().clone();
+    for (index, record) in first.iter().enumerate() {
+        image
+            .replay(record)
+            .map_err(|error| AppendMetadataError::Replay { index, error })?;
+    }
+    Ok(image)
 }
 
 /// The records of a new cluster, as Kafka's controller writes them at its first activation.

@@ -271,6 +271,43 @@ fn voters_fixed_by_configuration_stay_out_of_the_log() {
 }
 
 #[test]
+fn a_directory_with_features_of_a_later_version_is_left_as_it_is() {
+    let later = |name: &str, level| MetadataRecord::FeatureLevel {
+        name: name.to_owned(),
+        level,
+    };
+    let disk = new_disk();
+    let mut log = open(&disk).expect("new");
+    let records = [later("group.version", 2), later("warp.version", 1)];
+    log.append(&records, 2_000).expect("fits");
+    log.close(3_000).expect("works");
+    let read = |name: &str| {
+        let path = Path::new("/a/__cluster_metadata-0").join(name);
+        disk.read(&path, 1 << 20).expect("there")
+    };
+    let names = ["quorum-state", "00000000000000000000.log"];
+    let before = names.map(read);
+    let refused = open(&disk).map(|_| ()).expect_err("not known");
+    let words = refused.to_string();
+    assert!(
+        words.starts_with("`group.version=2`, `warp.version=1` are finalized"),
+        "{words}"
+    );
+    assert_eq!(names.map(read), before);
+
+    let disk = new_disk();
+    prepare(&disk, &["/a"], true).expect("new");
+    let mut records = bootstrap();
+    records.push(later("transaction.version", 3));
+    let path = Path::new("/a").join(BOOTSTRAP_CHECKPOINT);
+    let file = disk.open(&path, OpenMode::Replace).expect("there");
+    let bytes = metadata::bootstrap_snapshot(&records, 1_000);
+    file.write_at(&bytes, 0).expect("written");
+    let refused = open(&disk).map(|_| ()).expect_err("not known");
+    assert!(refused.to_string().contains("`transaction.version=3` is"));
+}
+
+#[test]
 fn a_controller_that_moves_writes_where_it_is() {
     let disk = new_disk();
     let end_offset = open(&disk).expect("new").end_offset();

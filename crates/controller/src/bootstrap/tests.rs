@@ -36,10 +36,21 @@ fn a_new_cluster_has_the_features_of_its_metadata_version() {
         [
             feature("metadata.version", 30),
             feature(ELIGIBLE_LEADER_REPLICAS_FEATURE, 1),
+            feature("group.version", 1),
+            feature("share.version", 1),
+            feature("streams.version", 1),
+            feature("transaction.version", 2),
         ]
     );
     let old = MetadataVersion::from_name("4.0").unwrap();
-    assert_eq!(bootstrap_records(old), [feature("metadata.version", 25)]);
+    assert_eq!(
+        bootstrap_records(old),
+        [
+            feature("metadata.version", 25),
+            feature("group.version", 1),
+            feature("transaction.version", 2),
+        ]
+    );
 }
 
 #[test]

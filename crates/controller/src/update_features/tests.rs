@@ -99,8 +99,8 @@ fn levels_are_checked_in_kafkas_words() {
                 None }
             kraft.version 1 1: 1 records, {"metadata.version": 30} UpdatedFeatures { kraft_version:
                 Some(1) }
-            group.version 1 1: Invalid update version 1 for feature group.version. Local controller 1
-                does not support this feature.
+            group.version 1 1: 1 records, {"group.version": 1, "metadata.version": 30} UpdatedFeatures
+                { kraft_version: None }
             eligible.leader.replicas.version 1 2: Invalid update version 1 for feature
                 eligible.leader.replicas.version. Can't downgrade to a newer version.
             eligible.leader.replicas.version 1 1: 2 records, {"eligible.leader.replicas.version": 1,
