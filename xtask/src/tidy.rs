@@ -54,7 +54,7 @@ fn findings(root: &Path) -> Result<Vec<String>> {
 /// Every Rust file that is not generated, with its text.
 fn rust_files(root: &Path) -> Result<BTreeMap<PathBuf, String>> {
     let mut files = BTreeMap::new();
-    let mut folders = ["crates", "benches", "xtask"]
+    let mut folders = ["crates", "benches", "interop/rust", "xtask"]
         .map(|name| root.join(name))
         .to_vec();
     while let Some(folder) = folders.pop() {

@@ -11,6 +11,7 @@
 //! Apache Kafka is the oracle: a scenario that fails with `--against kafka` is a wrong scenario.
 
 mod codec;
+mod commands;
 mod crash;
 mod cross;
 mod diff;

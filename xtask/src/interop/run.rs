@@ -83,17 +83,27 @@ impl Run {
             return Ok(programs.clone());
         }
         let java = self.java()?;
-        let riverrun = match (&self.options.binary, self.options.against) {
-            (Some(binary), _) => {
-                fs::canonicalize(binary).with_context(|| format!("no {}", binary.display()))?
-            }
-            (None, Against::Kafka) => PathBuf::from("riverrun"),
-            (None, Against::Riverrun) if self.options.list => PathBuf::from("riverrun"),
-            (None, Against::Riverrun) => build_riverrun(&self.root)?,
+        let is_run = self.options.against == Against::Riverrun && !self.options.list;
+        let riverrun = match is_run {
+            true => self.riverrun()?,
+            false => PathBuf::from("riverrun"),
         };
         let programs = Programs { riverrun, java };
         self.programs = Some(programs.clone());
         Ok(programs)
+    }
+
+    /// riverrun's binary: the one that is asked for, or built.
+    pub(crate) fn riverrun(&self) -> Result<PathBuf> {
+        match &self.options.binary {
+            Some(path) => fs::canonicalize(path).with_context(|| format!("no {}", path.display())),
+            None => build(&self.root, "riverrun", "release"),
+        }
+    }
+
+    /// A command that runs a program of the workspace whose speed does not matter.
+    pub(crate) fn built(&self, package: &str) -> Result<Command> {
+        Ok(Command::new(build(&self.root, package, "dev")?))
     }
 
     /// The Java programs, compiled at the first call.
@@ -201,18 +211,26 @@ impl Run {
     }
 }
 
-/// Builds the release binary and returns its path.
-fn build_riverrun(root: &Path) -> Result<PathBuf> {
+/// Builds a program of the workspace by a profile, and returns its path.
+fn build(root: &Path, package: &str, profile: &str) -> Result<PathBuf> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
-        .args(["build", "--release", "--quiet", "--package", "riverrun"])
+        .args([
+            "build",
+            "--quiet",
+            "--profile",
+            profile,
+            "--package",
+            package,
+        ])
         .current_dir(root);
-    run_quietly(&mut cargo).context("cannot build riverrun")?;
+    run_quietly(&mut cargo).with_context(|| format!("cannot build {package}"))?;
     let target = match std::env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => root.join(folder),
         None => root.join("target"),
     };
-    let binary = target.join("release/riverrun");
+    let folder = if profile == "dev" { "debug" } else { profile };
+    let binary = target.join(folder).join(package);
     ensure!(binary.exists(), "the build left no {}", binary.display());
     Ok(binary)
 }

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use super::program::{self, Outcome, Scenario};
 use super::run::Run;
 use super::server::Server;
-use super::{codec, crash, cross, diff, handover, kgo};
+use super::{codec, commands, crash, cross, diff, handover, kgo};
 
 /// A failure that takes this long has waited for the server in vain.
 const SLOW_FAILURE: Duration = Duration::from_secs(15);
@@ -102,6 +102,22 @@ pub(crate) const SUITES: &[Suite] = &[
         kind: Kind::Program {
             command: |run| Ok(run.go()?.command()),
             properties: &[],
+        },
+    },
+    Suite {
+        name: "client",
+        about: "riverrun's own client",
+        kind: Kind::Program {
+            command: |run| run.built("interop-client"),
+            properties: FAST_GROUPS,
+        },
+    },
+    Suite {
+        name: "commands",
+        about: "riverrun's commands, which print the same whoever serves",
+        kind: Kind::Module {
+            list: commands::list,
+            run: commands::run,
         },
     },
     Suite {

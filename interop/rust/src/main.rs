@@ -1,0 +1,102 @@
+//! The scenarios of the suite `client`: riverrun's own client against whatever broker it is pointed
+//! at. `interop/README.md` says how such a program is called.
+//!
+//! ```text
+//!   produce.rs consume.rs groups.rs admin.rs   scenarios, each with topics and groups of its own
+//!   lab.rs                                     clients of the server under test, and what they need
+//! ```
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "it is a program that is driven by its lines"
+)]
+
+mod admin;
+mod consume;
+mod groups;
+mod lab;
+mod produce;
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use lab::Lab;
+
+/// How long one scenario may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What runs a scenario.
+type Run = fn(Lab) -> Pin<Box<dyn Future<Output = Result<()>>>>;
+
+/// Scenarios by name.
+type Scenarios = &'static [(&'static str, Run)];
+
+/// A table of scenarios out of asynchronous functions, named as them.
+macro_rules! scenarios {
+    ($($name:literal => $run:path),+ $(,)?) => {
+        /// The scenarios of this file.
+        pub(crate) const SCENARIOS: crate::Scenarios = &[$(
+            ($name, |lab| Box::pin($run(lab))),
+        )+];
+    };
+}
+pub(crate) use scenarios;
+
+const ALL: &[Scenarios] = &[
+    produce::SCENARIOS,
+    consume::SCENARIOS,
+    groups::SCENARIOS,
+    admin::SCENARIOS,
+];
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(|word| &**word).collect();
+    match &words[..] {
+        ["list"] => {
+            for (name, _) in ALL.iter().flat_map(|scenarios| scenarios.iter()) {
+                println!("{name} {}", LIMIT.as_secs());
+            }
+            Ok(())
+        }
+        ["run", bootstrap, _, names @ ..] => run(bootstrap, names),
+        _ => bail!("usage: interop-client list | run HOST:PORT DIR NAME..."),
+    }
+}
+
+fn run(bootstrap: &str, names: &[&str]) -> Result<()> {
+    for name in names {
+        let scenarios = ALL.iter().flat_map(|scenarios| scenarios.iter());
+        let (_, scenario) = scenarios
+            .into_iter()
+            .find(|(known, _)| known == name)
+            .with_context(|| format!("no scenario `{name}`"))?;
+        println!("start {name}");
+        let outcome = run_one(Lab::new(bootstrap, name), *scenario);
+        match outcome {
+            Ok(()) => println!("ok {name}"),
+            Err(error) => println!(
+                "FAILED {name}: {}",
+                format!("{error:#}").replace('\n', "\t")
+            ),
+        }
+    }
+    Ok(())
+}
+
+/// Runs a scenario on a runtime of its own, so that what it leaves behind ends with it.
+fn run_one(lab: Lab, scenario: Run) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let outcome = runtime.block_on(async {
+        let ended = tokio::time::timeout(LIMIT, scenario(lab)).await;
+        ensure!(ended.is_ok(), "not done within {LIMIT:?}");
+        ended?
+    });
+    runtime.shutdown_timeout(Duration::from_secs(5));
+    outcome
+}
