@@ -18,7 +18,7 @@
 //! `topic_name`, `placement`, `assignment`, `create_topics`, `create_partitions`,
 //! `delete_topics`, `internal_topics`, `alter_configs`; brokers: `topic_values`,
 //! `partition_update`, `elections`, `brokers`, `controllers`, `directories`, `elect_leaders`,
-//! `reassign_partitions`, `producer_ids`.
+//! `reassign_partitions`, `producer_ids`; kept for later: `client_quotas`, `scram_credentials`.
 
 #![forbid(unsafe_code)]
 
@@ -46,11 +46,13 @@ mod partition_update;
 mod topic_values;
 
 pub mod brokers;
+pub mod client_quotas;
 pub mod controllers;
 pub mod directories;
 pub mod elect_leaders;
 pub mod producer_ids;
 pub mod reassign_partitions;
+pub mod scram_credentials;
 
 #[cfg(test)]
 mod test_cluster;

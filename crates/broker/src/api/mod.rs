@@ -11,16 +11,23 @@ use wire::{ApiKey, RequestHeader, ResponseHeader};
 
 pub mod served;
 
+mod access_control;
 mod authorized_operations;
 
+mod alter_client_quotas;
 mod alter_configs;
 mod alter_partition_reassignments;
+mod alter_user_scram_credentials;
 mod api_versions;
+mod create_acls;
 mod create_partitions;
 mod create_topics;
+mod delete_acls;
 mod delete_groups;
 mod delete_records;
 mod delete_topics;
+mod describe_acls;
+mod describe_client_quotas;
 mod describe_cluster;
 mod describe_configs;
 mod describe_groups;
@@ -28,6 +35,7 @@ mod describe_log_dirs;
 mod describe_producers;
 mod describe_quorum;
 mod describe_topic_partitions;
+mod describe_user_scram_credentials;
 mod elect_leaders;
 mod fetch;
 mod find_coordinator;
@@ -47,6 +55,7 @@ mod offset_fetch;
 mod offset_for_leader_epoch;
 mod produce;
 mod sync_group;
+mod unregister_broker;
 mod update_features;
 
 /// What became of a request.
@@ -218,6 +227,18 @@ async fn dispatch(
         ApiKey::DescribeProducers => describe_producers::serve(broker, request, out),
         ApiKey::ListConfigResources => list_config_resources::serve(broker, request, out),
         ApiKey::DescribeTopicPartitions => describe_topic_partitions::serve(broker, request, out),
+        ApiKey::DescribeAcls => describe_acls::serve(request, out),
+        ApiKey::CreateAcls => create_acls::serve(request, out),
+        ApiKey::DeleteAcls => delete_acls::serve(request, out),
+        ApiKey::DescribeClientQuotas => describe_client_quotas::serve(broker, request, out),
+        ApiKey::AlterClientQuotas => alter_client_quotas::serve(broker, request, out).await,
+        ApiKey::DescribeUserScramCredentials => {
+            describe_user_scram_credentials::serve(broker, request, out)
+        }
+        ApiKey::AlterUserScramCredentials => {
+            alter_user_scram_credentials::serve(broker, request, out).await
+        }
+        ApiKey::UnregisterBroker => unregister_broker::serve(broker, request, out).await,
         api => Ok(Served::Close(format!("{api} is not served"))),
     }
 }

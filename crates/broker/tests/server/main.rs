@@ -32,6 +32,8 @@ mod reassignments;
 mod repetitions;
 mod restart;
 mod retention;
+mod security;
 mod served;
 mod start;
 mod topics;
+mod unregister;

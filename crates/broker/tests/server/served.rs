@@ -57,6 +57,15 @@ fn the_smallest_request_of_every_version_is_answered_in_that_version() {
             let mut smallest = default_struct(request, request.root(), version);
             // Without acknowledgement there would be no answer.
             smallest.set("Acks", Value::Integer(1));
+            // Access control entries have kinds, of which 0 is none.
+            for kind in [
+                "ResourceTypeFilter",
+                "PatternTypeFilter",
+                "Operation",
+                "PermissionType",
+            ] {
+                smallest.set(kind, Value::Integer(1));
+            }
             let body = encode(request, version, &smallest);
             println!("{listener} {api} v{version}");
             let frame = frame(&mut client, api, version, &body);
@@ -109,7 +118,9 @@ fn any_request_has_a_readable_answer_or_none() {
         .produce("topic", 0, &batch(&["a", "b"]))
         .assert_accepted();
     let mut random = Random::new(7);
-    for (api, version) in on_listener(false).flat_map(versions) {
+    // A server that is told to forget itself serves no more.
+    let harmless = on_listener(false).filter(|one| one.api != ApiKey::UnregisterBroker);
+    for (api, version) in harmless.flat_map(versions) {
         let request = message(&schema, api, "Request");
         for _ in 0..6 {
             let mut value = random_message(request, version, true, &mut random);

@@ -1,0 +1,41 @@
+//! Brokers that the cluster forgets.
+
+use model::ErrorCode;
+use testkit::TestServer;
+use wire::messages::{UnregisterBrokerRequest, UnregisterBrokerResponse};
+
+fn unregister(server: &TestServer, broker_id: i32) -> ErrorCode {
+    let answer = server
+        .connect()
+        .call(0, &UnregisterBrokerRequest { broker_id });
+    let response: UnregisterBrokerResponse<'_> = answer.read();
+    ErrorCode::from_code(response.error_code)
+}
+
+#[test]
+fn a_broker_that_is_not_there_cannot_be_forgotten() {
+    let server = TestServer::start(&[]);
+    assert_eq!(unregister(&server, 99), ErrorCode::BrokerIdNotRegistered);
+    server.assert_serves();
+}
+
+#[test]
+fn a_broker_that_was_forgotten_is_back_when_it_starts_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::start_in(directory.path(), &[]).unwrap();
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    client
+        .produce("topic", 0, &testkit::batch(&["a"]))
+        .assert_accepted();
+    assert_eq!(unregister(&server, 1), ErrorCode::None);
+    assert_eq!(unregister(&server, 1), ErrorCode::BrokerIdNotRegistered);
+    server.stop();
+    let server = TestServer::start_in(directory.path(), &[]).unwrap();
+    let mut client = server.connect();
+    assert_eq!(client.fetch("topic", 0, 0).values(), ["a"]);
+    client
+        .produce("topic", 0, &testkit::batch(&["b"]))
+        .assert_accepted();
+    server.assert_serves();
+}
