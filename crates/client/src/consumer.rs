@@ -16,6 +16,7 @@ mod config;
 mod error;
 mod fetcher;
 mod fetching;
+mod group_metadata;
 mod joining;
 mod membership;
 mod offsets;
@@ -27,6 +28,7 @@ mod stream;
 pub use assignors::Assignor;
 pub use config::{ConsumerConfig, GroupProtocol, IsolationLevel};
 pub use fetcher::OffsetReset;
+pub use group_metadata::GroupMetadata;
 pub use offsets::{CommittedOffset, OffsetAndTimestamp, Offsets};
 pub use rebalance::RebalanceListener;
 pub use records::{ConsumerRecord, OwnedRecord, Records};
@@ -355,8 +357,9 @@ impl Consumer {
         })
     }
 
-    /// Where each partition stands, but for records that [`Consumer::next`] has yet to return.
-    fn offsets(&self) -> Offsets {
+    /// Where each partition stands, but for records that [`Consumer::next`] has yet to return: what
+    /// [`Consumer::commit`] would commit, for who commits it otherwise.
+    pub fn offsets(&self) -> Offsets {
         let positions = self.shared.state.lock().fetcher.positions();
         let mut offsets: Offsets = positions
             .into_iter()

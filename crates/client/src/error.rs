@@ -90,6 +90,16 @@ pub enum Error {
     /// The call itself cannot be carried out, whatever the broker says.
     #[error("{0}")]
     Invalid(String),
+    /// Something of the transaction is lost: it can only be aborted, and another one begun.
+    #[error("the transaction can only be aborted: {0}")]
+    TransactionFailed(Box<Self>),
+    /// The record was part of a transaction that was aborted before it was sent.
+    #[error("the transaction was aborted before the record was sent")]
+    TransactionAborted,
+    /// The producer can do no more transactions, as when another one has its `transactional.id`: it
+    /// can only be closed.
+    #[error("the producer can only be closed: {0}")]
+    ProducerFailed(Box<Self>),
     /// The client was closed.
     #[error("the {0} is closed")]
     Closed(&'static str),
@@ -108,6 +118,9 @@ impl Error {
             | Self::Malformed { .. }
             | Self::Unsupported { .. }
             | Self::Invalid(_)
+            | Self::TransactionFailed(_)
+            | Self::TransactionAborted
+            | Self::ProducerFailed(_)
             | Self::Closed(_) => false,
         }
     }

@@ -14,6 +14,7 @@
 mod accumulator;
 mod batch;
 mod config;
+mod coordinating;
 mod delivery;
 mod links;
 mod partitioner;
@@ -21,6 +22,8 @@ mod record;
 mod request;
 mod sender;
 mod task;
+mod transaction;
+mod transactions;
 
 pub use config::{Acks, CompressionType, ProducerConfig};
 pub use delivery::Delivery;
@@ -42,6 +45,7 @@ use crate::cluster::{Brokers, BrokersOptions, Deadline, Random};
 use crate::{Error, Partition};
 use accumulator::{Accumulator, Refusal, Ticket};
 use record::Callback;
+use transaction::Transaction;
 
 /// Sends records. Clones share it; it is closed when the last one is dropped, and what it has taken
 /// is then still sent, as long as the runtime lives.
@@ -86,6 +90,8 @@ pub(crate) struct Shared {
     wake: Notify,
     /// The oldest generation of batches of which some are not done.
     oldest_generation: watch::Sender<u64>,
+    /// How many calls about transactions have ended.
+    ended_calls: watch::Sender<u64>,
     /// Set when the task shall give up what it has not delivered.
     is_aborted: watch::Sender<bool>,
 }
@@ -104,11 +110,17 @@ impl Producer {
         };
         let brokers = Brokers::new(&config.client, options)?;
         let seed = Random::from_system().next();
+        let mut accumulator = Accumulator::new(config.accumulator_settings(), seed);
+        if let Some(id) = &config.transactional_id {
+            let retry_backoff = config.sender_settings().retry_backoff;
+            accumulator.put_transaction(Transaction::new(id.clone(), retry_backoff, seed));
+        }
         let shared = Arc::new(Shared {
-            accumulator: Mutex::new(Accumulator::new(config.accumulator_settings(), seed)),
+            accumulator: Mutex::new(accumulator),
             brokers,
             wake: Notify::new(),
             oldest_generation: watch::Sender::new(0),
+            ended_calls: watch::Sender::new(0),
             is_aborted: watch::Sender::new(false),
             config,
         });
@@ -172,7 +184,11 @@ impl Producer {
                 Ok(again.ok())
             }
             Err(Refusal::NeedsMemory { .. } | Refusal::NoSuchPartition { .. }) => Ok(None),
-            Err(refusal) => Err(self.shared().error_of(&refusal)),
+            Err(refusal) => {
+                let error = self.shared().error_of(&refusal);
+                self.shared().miss(&error);
+                Err(error)
+            }
         }
     }
 
@@ -242,7 +258,11 @@ impl Producer {
         match shared.append(&record, timestamp, None, &mut callback) {
             Ok(delivery) => Ok(delivery),
             // Apart, so that the future of the usual case stays small.
-            Err(refusal) => Box::pin(shared.send_later(record, timestamp, callback, refusal)).await,
+            Err(refusal) => {
+                let sent = shared.send_later(record, timestamp, callback, refusal);
+                let sent = Box::pin(sent).await;
+                sent.inspect_err(|error| shared.miss(error))
+            }
         }
     }
 }
@@ -306,6 +326,7 @@ impl Shared {
                 }
                 Refusal::ExceedsRequest { .. }
                 | Refusal::ExceedsMemory { .. }
+                | Refusal::NoTransaction
                 | Refusal::Closed => {
                     return Err(self.error_of(&refusal));
                 }
@@ -345,6 +366,15 @@ impl Shared {
         Deadline::after_ms(self.config.max_block_ms, "max.block.ms")
     }
 
+    /// A record was not taken: an open transaction would lack it.
+    fn miss(&self, error: &Error) {
+        if self.config.transactional_id.is_some()
+            && let Some(transaction) = self.accumulator.lock().transaction_mut()
+        {
+            transaction.handle_refused_record(error);
+        }
+    }
+
     /// The error for what no waiting can help.
     fn error_of(&self, refusal: &Refusal) -> Error {
         match refusal {
@@ -357,6 +387,11 @@ impl Shared {
                 "the record takes {size_bytes} bytes, more than `buffer.memory` = {}",
                 self.config.buffer_memory_bytes
             )),
+            Refusal::NoTransaction => {
+                let accumulator = self.accumulator.lock();
+                let transaction = accumulator.transaction();
+                transaction.map_or(Error::Closed("producer"), Transaction::closed_error)
+            }
             Refusal::UnknownTopic
             | Refusal::NoSuchPartition { .. }
             | Refusal::NeedsMemory { .. }

@@ -17,7 +17,7 @@ pub(crate) const CLOSE: Duration = Duration::from_secs(20);
 /// The server under test, and a name that is the scenario's own.
 #[derive(Debug, Clone)]
 pub(crate) struct Lab {
-    bootstrap: String,
+    pub(crate) bootstrap: String,
     /// The scenario's name: its topics and groups begin with it.
     pub(crate) name: String,
 }

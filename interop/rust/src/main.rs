@@ -2,7 +2,7 @@
 //! at. `interop/README.md` says how such a program is called.
 //!
 //! ```text
-//!   produce.rs consume.rs groups.rs admin.rs   scenarios, each with topics and groups of its own
+//!   produce.rs consume.rs groups.rs …   scenarios, each with topics and groups of its own
 //!   lab.rs                                     clients of the server under test, and what they need
 //! ```
 
@@ -17,6 +17,7 @@ mod consume;
 mod groups;
 mod lab;
 mod produce;
+mod transactions;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -49,6 +50,7 @@ const ALL: &[Scenarios] = &[
     consume::SCENARIOS,
     groups::SCENARIOS,
     admin::SCENARIOS,
+    transactions::SCENARIOS,
 ];
 
 fn main() -> Result<()> {

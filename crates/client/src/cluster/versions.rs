@@ -11,6 +11,8 @@ use wire::messages::ApiVersionsResponse;
 pub(crate) struct ServedVersions {
     /// The lowest and the highest version, by the API's number.
     ranges: BTreeMap<i16, (i16, i16)>,
+    /// The finalized levels of features, by name (KIP-584).
+    features: BTreeMap<String, i16>,
 }
 
 impl ServedVersions {
@@ -23,9 +25,19 @@ impl ServedVersions {
                     .iter()
                     .map(|api| (api.api_key, (api.min_version, api.max_version)))
                     .collect(),
+                features: response
+                    .finalized_features
+                    .iter()
+                    .map(|feature| (feature.name.to_owned(), feature.max_version_level))
+                    .collect(),
             }),
             code => Err(code),
         }
+    }
+
+    /// The finalized level of a feature; 0 without one.
+    pub(crate) fn finalized_level(&self, feature: &str) -> i16 {
+        self.features.get(feature).copied().unwrap_or(0)
     }
 
     /// Whether the broker serves some version of `api` that this client has.

@@ -23,6 +23,8 @@ use super::batch::{Batch, PartitionKey};
 use super::delivery::{Delivery, Outcome};
 use super::partitioner::{Candidate, StickyPartition, partition_of_key};
 use super::record::{Callback, ProducerRecord};
+use super::transaction::{Call, Transaction};
+use crate::Error;
 use crate::cluster::Random;
 
 #[cfg(test)]
@@ -82,6 +84,8 @@ pub(crate) enum Refusal {
         /// What a new batch for it takes.
         size_bytes: usize,
     },
+    /// No transaction is open.
+    NoTransaction,
     /// No more records are taken.
     Closed,
 }
@@ -143,6 +147,8 @@ pub(crate) struct Accumulator {
     /// The generation of the front of `unfinished`.
     oldest_generation: u64,
     is_closed: bool,
+    /// Of a producer with `transactional.id`: only while it is open, records are taken.
+    transaction: Option<Transaction>,
     random: Random,
 }
 
@@ -163,6 +169,7 @@ impl Accumulator {
             unfinished: VecDeque::from([0]),
             oldest_generation: 0,
             is_closed: false,
+            transaction: None,
             random: Random::from_seed(seed),
         }
     }
@@ -258,6 +265,9 @@ impl Accumulator {
     ) -> Result<Appended, Refusal> {
         if self.is_closed {
             return Err(Refusal::Closed);
+        }
+        if self.transaction.as_ref().is_some_and(|one| !one.is_open()) {
+            return Err(Refusal::NoTransaction);
         }
         let settings = &self.settings;
         // What fits into a batch that is open is not too large for anything.
@@ -560,6 +570,48 @@ impl Accumulator {
         self.is_closed
     }
 
+    /// Makes the producer one of transactions.
+    pub(crate) fn put_transaction(&mut self, transaction: Transaction) {
+        self.transaction = Some(transaction);
+    }
+
+    /// Takes the transaction out, to be put back.
+    pub(crate) const fn take_transaction(&mut self) -> Option<Transaction> {
+        self.transaction.take()
+    }
+
+    /// The transaction of a producer that has them.
+    pub(crate) const fn transaction(&self) -> Option<&Transaction> {
+        self.transaction.as_ref()
+    }
+
+    /// The transaction of a producer that has them.
+    pub(crate) const fn transaction_mut(&mut self) -> Option<&mut Transaction> {
+        self.transaction.as_mut()
+    }
+
+    /// Begins a call about the transaction; its number is for [`Transaction::result`]. What is to be
+    /// committed becomes due.
+    pub(crate) fn begin_call(&mut self, call: Call) -> Result<u64, Error> {
+        let commits = call == Call::Commit;
+        if self.is_closed {
+            return Err(Error::Closed("producer"));
+        }
+        let transaction = self.transaction.as_mut();
+        let transaction = transaction.ok_or_else(no_transactional_id)?;
+        let number = transaction.begin_call(call)?;
+        if commits {
+            self.make_all_due();
+        }
+        Ok(number)
+    }
+
+    /// The sender knows that a partition has nothing to send.
+    pub(crate) fn unlist(&mut self, partition: PartitionKey) {
+        let slot = &mut self.partitions[partition];
+        slot.is_listed = !slot.full.is_empty() || (slot.is_open_due && slot.open.is_some());
+    }
+
     fn make_all_due(&mut self) {
         for partition in 0..self.partitions.len() {
             let slot = &mut self.partitions[partition];
@@ -599,6 +651,11 @@ impl Accumulator {
     pub(crate) const fn free_bytes(&self) -> usize {
         self.free_bytes
     }
+}
+
+/// The error of a call about transactions to a producer without them.
+pub(crate) fn no_transactional_id() -> Error {
+    Error::Invalid("the producer has no transactions: set `transactional.id`".to_owned())
 }
 
 /// The partition for a record, and whether it is the topic's sticky one.

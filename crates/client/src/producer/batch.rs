@@ -35,6 +35,8 @@ pub(crate) struct Sequence {
     pub(crate) producer_epoch: i16,
     /// The number of the first record.
     pub(crate) first: i32,
+    /// Whether the batch is part of a transaction.
+    pub(crate) is_transactional: bool,
 }
 
 /// The order in which the batches of a partition are first sent, and its parts within one.
@@ -180,6 +182,7 @@ impl Batch {
                 header.producer_id = sequence.producer_id;
                 header.producer_epoch = sequence.producer_epoch;
                 header.base_sequence = sequence.first;
+                header.is_transactional = sequence.is_transactional;
             }
             let bytes = if codec.compression == Compression::None {
                 builder.into_uncompressed()

@@ -95,6 +95,10 @@ settings! {
         /// of order. When not given: yes, unless `acks`, `retries` or
         /// `max.in.flight.requests.per.connection` rule it out.
         "enable.idempotence" enable_idempotence: Option<bool> = None;
+        /// Names the producer across restarts, and makes it one of transactions.
+        "transactional.id" transactional_id: Option<String> = None;
+        /// How long the coordinator lets a transaction be open before it aborts it.
+        "transaction.timeout.ms" transaction_timeout_ms: u64 = 60_000, in 1..=i32::MAX as i128;
         /// How often a batch is sent again; `delivery.timeout.ms` ends it in any case.
         "retries" retries: u32 = i32::MAX as u32, in 0..=i32::MAX as i128;
         /// How many requests may wait for an answer from one broker.
@@ -144,8 +148,9 @@ impl ProducerConfig {
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.client.check()?;
         if self.enable_idempotence == Some(true) {
-            self.check_idempotence()?;
+            self.check_idempotence("`enable.idempotence` = `true`")?;
         }
+        self.check_transactions()?;
         let least_ms = self.linger_ms + self.client.request_timeout_ms;
         // The default gives way to the other two, as in Java's client.
         if self.delivery_timeout_ms < least_ms && self.delivery_timeout_ms != DELIVERY_TIMEOUT_MS {
@@ -172,8 +177,22 @@ impl ProducerConfig {
         Ok(())
     }
 
-    fn check_idempotence(&self) -> Result<(), Error> {
-        let because = |rule: &str| format!("must be {rule} with `enable.idempotence` = `true`");
+    fn check_transactions(&self) -> Result<(), Error> {
+        let Some(id) = &self.transactional_id else {
+            return Ok(());
+        };
+        if id.is_empty() {
+            return Err(not_allowed("transactional.id", "", "must not be empty"));
+        }
+        if self.enable_idempotence == Some(false) {
+            let reason = "must be `true` with `transactional.id`";
+            return Err(not_allowed("enable.idempotence", "false", reason));
+        }
+        self.check_idempotence("`transactional.id`")
+    }
+
+    fn check_idempotence(&self, what: &str) -> Result<(), Error> {
+        let because = |rule: &str| format!("must be {rule} with {what}");
         if self.acks != Acks::All {
             return Err(not_allowed("acks", self.acks.text(), because("`all`")));
         }
@@ -191,7 +210,7 @@ impl ProducerConfig {
     /// Whether the producer is idempotent.
     pub(crate) fn is_idempotent(&self) -> bool {
         self.enable_idempotence
-            .unwrap_or_else(|| self.check_idempotence().is_ok())
+            .unwrap_or_else(|| self.check_idempotence("").is_ok())
     }
 
     pub(crate) const fn acks_number(&self) -> i16 {
@@ -218,6 +237,7 @@ impl ProducerConfig {
         let availability_timeout = Duration::from_millis(self.availability_timeout_ms);
         SenderSettings {
             is_idempotent: self.is_idempotent(),
+            is_transactional: self.transactional_id.is_some(),
             in_flight_max: self.in_flight_max,
             request_bytes_max: self.request_size_max_bytes,
             delivery_timeout: Duration::from_millis(self.delivery_timeout_ms.max(least_ms)),
@@ -263,6 +283,14 @@ mod tests {
         check(&[("retries", "0")], Ok(false));
         check(&[("max.in.flight.requests.per.connection", "6")], Ok(false));
         check(&[("enable.idempotence", "false")], Ok(false));
+        check(
+            &[("acks", "1"), ("transactional.id", "me")],
+            Err("`acks` = `1`: must be `all` with `transactional.id`"),
+        );
+        check(
+            &[("enable.idempotence", "false"), ("transactional.id", "me")],
+            Err("`enable.idempotence` = `false`: must be `true` with `transactional.id`"),
+        );
         check(
             &[("acks", "1"), ("enable.idempotence", "true")],
             Err("`acks` = `1`: must be `all` with `enable.idempotence` = `true`"),

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use model::{BrokerId, Uuid};
@@ -31,8 +32,9 @@ pub(super) enum LinkEvent {
 }
 
 /// What every request of the producer says.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct LinkSettings {
+    pub(super) transactional_id: Option<Arc<str>>,
     pub(super) acks: i16,
     pub(super) request_timeout_ms: u64,
     pub(super) compression: Compression,
@@ -78,11 +80,11 @@ impl Links {
             link.connection = None;
             link.queued.push_back(key);
             if link.connecting.is_none() {
-                link.connecting = Some(connect(&self.brokers, request.node, self.settings));
+                link.connecting = Some(connect(&self.brokers, request.node, &self.settings));
             }
             return;
         };
-        match transmit(&connection, request, metadata, self.settings) {
+        match transmit(&connection, request, metadata, &self.settings) {
             Ok(pending) => link.pending.push_back((key, pending)),
             Err(error) => self.events.push_back(LinkEvent::Lost(key, error)),
         }
@@ -136,11 +138,11 @@ impl Links {
 fn connect(
     brokers: &Brokers,
     node: BrokerId,
-    settings: LinkSettings,
+    settings: &LinkSettings,
 ) -> JoinHandle<Result<Connection, Error>> {
-    let brokers = brokers.clone();
+    let (brokers, timeout_ms) = (brokers.clone(), settings.request_timeout_ms);
     tokio::spawn(async move {
-        let deadline = Deadline::after_ms(settings.request_timeout_ms, "request.timeout.ms");
+        let deadline = Deadline::after_ms(timeout_ms, "request.timeout.ms");
         brokers.connection(node, Lane::Main, deadline).await
     })
 }
@@ -150,7 +152,7 @@ fn transmit(
     connection: &Connection,
     request: &Request,
     metadata: &Metadata,
-    settings: LinkSettings,
+    settings: &LinkSettings,
 ) -> Result<Pending, Error> {
     let id_of = |topic: &str| metadata.topic(topic).map_or(Uuid::ZERO, |topic| topic.id);
     let has_ids = request
@@ -162,7 +164,7 @@ fn transmit(
     } else {
         TOPIC_IDS_FROM - 1
     };
-    let version = connection.version_up_to(ApiKey::Produce, at_most)?;
+    let version = connection.version_up_to(ApiKey::Produce, at_most.min(request.version_max))?;
     if settings.compression == Compression::Zstd && version < ZSTD_FROM {
         return Err(Error::Unsupported {
             address: connection.address().to_string(),
@@ -176,6 +178,7 @@ fn transmit(
     let timeout_ms = i32::try_from(settings.request_timeout_ms).unwrap_or(i32::MAX);
     write_produce(
         &mut message,
+        settings.transactional_id.as_deref(),
         settings.acks,
         timeout_ms,
         &request.batches,

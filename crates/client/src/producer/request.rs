@@ -17,10 +17,11 @@ pub(crate) const TOPIC_IDS_FROM: i16 = 13;
 /// The first version that carries Zstandard (KIP-110).
 pub(crate) const ZSTD_FROM: i16 = 7;
 
-/// Writes the body of a request. `batches` are in the order of their topics; `id_of` gives the id of
+/// Writes the body of a request of a producer with or without `transactional.id`. `batches` are in the order of their topics; `id_of` gives the id of
 /// a topic, which only version 13 asks for.
 pub(crate) fn write_produce(
     request: &mut Request,
+    transactional_id: Option<&str>,
     acks: i16,
     timeout_ms: i32,
     batches: &[Batch],
@@ -31,7 +32,7 @@ pub(crate) fn write_produce(
     let topics =
         || batches.chunk_by(|one, other| one.outcome().name().0 == other.outcome().name().0);
     let out = request.body();
-    Writer::string(None, flexible, out);
+    Writer::string(transactional_id, flexible, out);
     out.extend_from_slice(&acks.to_be_bytes());
     out.extend_from_slice(&timeout_ms.to_be_bytes());
     Writer::length(Some(topics().count()), flexible, out);
@@ -158,7 +159,7 @@ mod tests {
             }
         }
         let expected = ProduceRequest {
-            transactional_id: None,
+            transactional_id: Some("me"),
             acks: -1,
             timeout_ms: 30,
             topic_data: vec![
@@ -169,7 +170,7 @@ mod tests {
         };
         for version in 3..=13 {
             let mut request = Request::for_tests(wire::ApiKey::Produce, version);
-            write_produce(&mut request, -1, 30, &batches, |_| ID);
+            write_produce(&mut request, Some("me"), -1, 30, &batches, |_| ID);
             assert_eq!(
                 request.body_bytes(),
                 expected.to_bytes(version),

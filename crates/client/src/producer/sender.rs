@@ -29,12 +29,14 @@ use record::{Codec, Compressor};
 use super::accumulator::Accumulator;
 use super::batch::{Batch, PartitionKey};
 use super::delivery::BatchResult;
+use super::transaction::TransactionRequest;
 use crate::Error;
 use crate::cluster::{Backoff, Leader, Random};
 
 mod answers;
 mod partition;
 mod timeouts;
+mod transactional;
 
 #[cfg(test)]
 mod simulation;
@@ -49,6 +51,8 @@ use partition::{Partition, Place};
 pub(crate) struct SenderSettings {
     /// `enable.idempotence`.
     pub(crate) is_idempotent: bool,
+    /// Whether there is a `transactional.id`: who the producer is comes from its transaction.
+    pub(crate) is_transactional: bool,
     /// `max.in.flight.requests.per.connection`.
     pub(crate) in_flight_max: usize,
     /// `max.request.size`.
@@ -73,10 +77,12 @@ pub(crate) type RequestKey = u64;
 pub(crate) struct Request {
     pub(crate) node: BrokerId,
     pub(crate) batches: Vec<Batch>,
+    /// The highest version of Produce that means what is meant.
+    pub(crate) version_max: i16,
 }
 
 /// What the driver has to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Send [`Sender::request`] to its node; tell what comes of it by `handle_answers`,
     /// `handle_sent` or `handle_lost`.
@@ -85,6 +91,8 @@ pub(crate) enum Action {
     InitProducerId,
     /// Ask for metadata, and tell the leaders by `handle_leaders`.
     RefreshMetadata,
+    /// Ask a coordinator, and tell its answer by `handle_transaction`.
+    Transaction(TransactionRequest),
 }
 
 /// Who an idempotent producer is.
@@ -164,6 +172,15 @@ pub(crate) struct Sender {
     splits: Vec<(u64, usize)>,
     /// Whether leaders have changed since the accumulator was told who has one.
     has_new_leaders: bool,
+    /// Why batches of the transaction failed, for it to know.
+    lost: Vec<Error>,
+    /// The transaction that partitions must be enrolled in, by the protocol that asks for it.
+    enrolment: Option<u64>,
+    /// Partitions that are to be enrolled.
+    unenrolled: Vec<PartitionKey>,
+    transaction_request: Option<TransactionRequest>,
+    /// When the transaction has something to ask again.
+    transaction_at: Option<Instant>,
     /// When to look for batches whose time is over.
     expiry_at: Option<Instant>,
     compressor: Compressor,
@@ -190,6 +207,11 @@ impl Sender {
             finished: Vec::new(),
             splits: Vec::new(),
             has_new_leaders: false,
+            lost: Vec::new(),
+            enrolment: None,
+            unenrolled: Vec::new(),
+            transaction_request: None,
+            transaction_at: None,
             expiry_at: None,
             compressor: Compressor::new(),
             spare: Vec::new(),
@@ -204,9 +226,9 @@ impl Sender {
         for (generation, part_count) in self.splits.drain(..) {
             accumulator.count_split(generation, part_count);
         }
-        for batch in self.finished.drain(..) {
-            accumulator.release(batch);
-        }
+        self.release_finished(accumulator);
+        self.know(accumulator);
+        self.collect_transaction(accumulator, now);
         while let Some(partition) = accumulator.next_ready() {
             self.know(accumulator);
             self.partitions[partition].has_new = true;
@@ -221,11 +243,12 @@ impl Sender {
             self.route(partition, now);
         }
         if self.settings.is_idempotent && self.identity.is_none() {
-            self.identity_inquiry.is_wanted |=
-                self.nodes.values().any(|node| !node.ready.is_empty());
+            let is_wanted = self.nodes.values().any(|node| !node.ready.is_empty());
+            self.identity_inquiry.is_wanted |= is_wanted && !self.settings.is_transactional;
         } else {
             self.fill_nodes(accumulator, now);
         }
+        self.poll_transaction(accumulator, now);
         self.mark_availability(accumulator, now);
     }
 
@@ -239,6 +262,9 @@ impl Sender {
                 batch.seal(self.settings.codec, &mut self.compressor, &mut self.spare);
             }
             return Some(Action::Produce(key));
+        }
+        if let Some(request) = self.transaction_request.take() {
+            return Some(Action::Transaction(request));
         }
         if self.identity_inquiry.poll(now) {
             return Some(Action::InitProducerId);
@@ -267,6 +293,7 @@ impl Sender {
             backoff,
             busy,
             self.expiry_at,
+            self.transaction_at,
             self.identity_inquiry.deadline(),
             self.metadata_inquiry.deadline(),
         ];
@@ -361,6 +388,13 @@ impl Sender {
         }
     }
 
+    /// Gives back what batches held that are done.
+    fn release_finished(&mut self, accumulator: &mut Accumulator) {
+        for batch in self.finished.drain(..) {
+            accumulator.release(batch);
+        }
+    }
+
     /// Has a state for every partition of the accumulator.
     fn know(&mut self, accumulator: &Accumulator) {
         let count = accumulator.partition_keys_end();
@@ -369,11 +403,15 @@ impl Sender {
 
     /// Puts a partition that may have something to send where it is found when it can be sent.
     fn route(&mut self, key: PartitionKey, now: Instant) {
+        let needs_enrolment = self.needs_enrolment(key);
         let partition = &mut self.partitions[key];
         if partition.place != Place::Idle || !partition.has_work() {
             return;
         }
-        if let Some(at) = partition.retry_at.filter(|at| *at > now) {
+        if needs_enrolment {
+            partition.place = Place::Unenrolled;
+            self.unenrolled.push(key);
+        } else if let Some(at) = partition.retry_at.filter(|at| *at > now) {
             partition.place = Place::BackingOff;
             self.backing_off.insert((at, key));
         } else if let Some(leader) = partition.leader {
@@ -401,7 +439,15 @@ impl Sender {
                 }
                 let key = self.next_request;
                 self.next_request += 1;
-                self.requests.insert(key, Request { node, batches });
+                let request = Request {
+                    node,
+                    batches,
+                    version_max: self.produce_version_max(),
+                };
+                self.requests.insert(key, request);
+                if let Some(transaction) = accumulator.transaction_mut() {
+                    transaction.handle_sent();
+                }
                 self.collected.push_back(key);
                 self.node(node).in_flight += 1;
             }
@@ -443,7 +489,8 @@ impl Sender {
             let partition = &mut self.partitions[key];
             partition.place = Place::Idle;
             let is_elsewhere = partition.leader.is_none_or(|leader| leader.id != node);
-            if is_elsewhere || partition.retry_at.is_some_and(|at| at > now) {
+            let is_early = partition.retry_at.is_some_and(|at| at > now);
+            if is_elsewhere || is_early || self.needs_enrolment(key) {
                 self.route(key, now);
                 continue;
             }

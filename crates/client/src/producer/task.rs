@@ -12,9 +12,11 @@ use tokio::time::Instant;
 use wire::messages::{InitProducerIdRequest, InitProducerIdResponse, ProduceResponse};
 
 use super::Shared;
+use super::coordinating::Coordinating;
 use super::links::{LinkEvent, LinkSettings, Links};
 use super::request::read_answers;
 use super::sender::{Action, Identity, RequestKey, Sender};
+use super::transaction::{TransactionAnswer, TransactionRequest};
 use crate::Error;
 use crate::cluster::{Answer, Broker, Brokers, Deadline, Metadata};
 use crate::config::Endpoint;
@@ -26,7 +28,10 @@ const NO_TRANSACTION_TIMEOUT_MS: i32 = i32::MAX;
 
 /// Runs until the producer is closed and everything is delivered, or given up.
 pub(super) async fn run(shared: Arc<Shared>, seed: u64) {
+    let transactional_id: Option<Arc<str>> =
+        shared.config.transactional_id.as_deref().map(Arc::from);
     let settings = LinkSettings {
+        transactional_id: transactional_id.clone(),
         acks: shared.config.acks_number(),
         request_timeout_ms: shared.config.client.request_timeout_ms,
         compression: shared.config.codec().compression,
@@ -37,6 +42,12 @@ pub(super) async fn run(shared: Arc<Shared>, seed: u64) {
         known_partitions: 0,
         want_at: Instant::now().into_std(),
         identity: None,
+        transaction: None,
+        coordinating: transactional_id.map(|transactional_id| Coordinating {
+            brokers: shared.brokers.clone(),
+            transactional_id,
+            timeout_ms: i32::try_from(shared.config.transaction_timeout_ms).unwrap_or(i32::MAX),
+        }),
         refresh: None,
         guard: Guard(shared),
     };
@@ -67,6 +78,7 @@ impl Drop for Guard {
         accumulator.close();
         drop(accumulator.take_out(|_| true));
         self.0.oldest_generation.send_replace(u64::MAX);
+        self.0.ended_calls.send_replace(u64::MAX);
     }
 }
 
@@ -75,6 +87,7 @@ impl Drop for Guard {
 enum Event {
     Link(LinkEvent),
     ProducerId(Result<Identity, Error>),
+    Transaction(Result<TransactionAnswer, Error>),
     Metadata(Result<Arc<Metadata>, Error>),
 }
 
@@ -86,6 +99,9 @@ struct SenderTask {
     /// When to say next which topics are used.
     want_at: std::time::Instant,
     identity: Option<JoinHandle<Result<Identity, Error>>>,
+    /// With `transactional.id`.
+    coordinating: Option<Coordinating>,
+    transaction: Option<JoinHandle<Result<TransactionAnswer, Error>>>,
     refresh: Option<JoinHandle<Result<Arc<Metadata>, Error>>>,
     guard: Guard,
 }
@@ -112,12 +128,22 @@ impl SenderTask {
                     self.learn();
                     continue;
                 }
+                let is_closed = accumulator.is_closed();
+                if let (true, Some(transaction)) = (is_closed, accumulator.transaction_mut()) {
+                    transaction.close();
+                }
                 self.sender.collect(&mut accumulator, now);
                 let oldest = accumulator.oldest_generation();
                 shared
                     .oldest_generation
                     .send_if_modified(|known| std::mem::replace(known, oldest) != oldest);
-                if accumulator.is_closed() && !accumulator.has_unfinished() {
+                let transaction = accumulator.transaction_mut();
+                let ended_calls = transaction.as_ref().map_or(0, |one| one.ended_calls());
+                let is_ending = transaction.is_some_and(|one| one.is_ending());
+                shared
+                    .ended_calls
+                    .send_if_modified(|known| std::mem::replace(known, ended_calls) != ended_calls);
+                if is_closed && !is_ending && !accumulator.has_unfinished() {
                     return None;
                 }
                 accumulator.next_deadline()
@@ -145,6 +171,7 @@ impl SenderTask {
                     async move { init_producer_id(&brokers).await },
                 ));
             }
+            Action::Transaction(request) => self.ask_coordinator(request),
             Action::RefreshMetadata => {
                 let brokers = self.shared().brokers.clone();
                 self.want_used_topics();
@@ -155,6 +182,23 @@ impl SenderTask {
                 }));
             }
         }
+    }
+
+    fn ask_coordinator(&mut self, request: TransactionRequest) {
+        let Some(coordinating) = self.coordinating.clone() else {
+            return;
+        };
+        let names = match &request {
+            TransactionRequest::AddPartitions { partitions, .. } => {
+                let accumulator = self.shared().accumulator.lock();
+                let names = partitions.iter().map(|key| accumulator.name_of(*key));
+                names.map(|(topic, index)| (topic.clone(), index)).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.transaction = Some(tokio::spawn(async move {
+            coordinating.perform(&request, &names).await
+        }));
     }
 
     /// Keeps the metadata of topics that are sent to from going stale.
@@ -181,6 +225,9 @@ impl SenderTask {
         }
         if let Poll::Ready(result) = poll_join(&mut self.identity, context) {
             return Poll::Ready(Event::ProducerId(result));
+        }
+        if let Poll::Ready(answer) = poll_join(&mut self.transaction, context) {
+            return Poll::Ready(Event::Transaction(answer));
         }
         poll_join(&mut self.refresh, context).map(Event::Metadata)
     }
@@ -212,6 +259,15 @@ impl SenderTask {
                 let mut accumulator = shared.accumulator.lock();
                 self.sender
                     .handle_producer_id(identity, &mut accumulator, now);
+            }
+            Event::Transaction(answer) => {
+                if let Err(error) = &answer {
+                    tracing::debug!(%error, "a coordinator did not answer");
+                }
+                let shared = Arc::clone(&self.guard.0);
+                let mut accumulator = shared.accumulator.lock();
+                self.sender
+                    .handle_transaction(answer, &mut accumulator, now);
             }
             Event::Metadata(Ok(_)) => {
                 self.learn();

@@ -146,6 +146,18 @@ impl Sender {
     fn verdict(&self, batch: &Batch, error: ErrorCode) -> Verdict {
         use ErrorCode as E;
         let is_idempotent = self.settings.is_idempotent;
+        if self.settings.is_transactional && ends_transaction(error) {
+            // What came before it is sent again, and then its number is the next one.
+            let is_early = error == E::OutOfOrderSequenceNumber
+                && !self.partitions[batch.partition].is_next(batch);
+            return match is_early {
+                true => Verdict::Retry {
+                    refreshes_metadata: false,
+                    is_uncertain: false,
+                },
+                false => Verdict::Fail,
+            };
+        }
         match error {
             E::None | E::DuplicateSequenceNumber => Verdict::Written,
             E::OutOfOrderSequenceNumber | E::UnknownProducerId | E::InvalidProducerEpoch
@@ -166,12 +178,13 @@ impl Sender {
                 refreshes_metadata: true,
                 is_uncertain: false,
             },
-            E::NotEnoughReplicas | E::CorruptMessage | E::ThrottlingQuotaExceeded => {
-                Verdict::Retry {
-                    refreshes_metadata: false,
-                    is_uncertain: false,
-                }
-            }
+            E::NotEnoughReplicas
+            | E::CorruptMessage
+            | E::ThrottlingQuotaExceeded
+            | E::ConcurrentTransactions => Verdict::Retry {
+                refreshes_metadata: false,
+                is_uncertain: false,
+            },
             _ => match error.retriability() {
                 Retriability::Fatal => Verdict::Fail,
                 retriability => Verdict::Retry {
@@ -197,8 +210,17 @@ impl Sender {
     /// Sets the outcome to a failure that is final.
     pub(super) fn fail(&mut self, mut batch: Batch, result: BatchResult) {
         self.partitions[batch.partition].has_gap |= batch.sequence.is_some();
+        self.lose(&result);
         batch.complete(&result);
         self.finished.push(batch);
+    }
+
+    /// Tells the transaction that it has lost records.
+    pub(super) fn lose(&mut self, result: &BatchResult) {
+        if let (true, BatchResult::Failed { error, .. }) = (self.settings.is_transactional, result)
+        {
+            self.lost.push(error.clone());
+        }
     }
 
     /// Sends a batch again after a while, unless it has had its attempts or its time is over.
@@ -249,6 +271,21 @@ impl Sender {
             self.partitions[key].retry(part);
         }
     }
+}
+
+/// Whether an error of a batch is one that only another epoch, or another producer, can mend: the
+/// transaction decides what comes of it.
+const fn ends_transaction(error: ErrorCode) -> bool {
+    matches!(
+        error,
+        ErrorCode::OutOfOrderSequenceNumber
+            | ErrorCode::UnknownProducerId
+            | ErrorCode::InvalidProducerEpoch
+            | ErrorCode::InvalidProducerIdMapping
+            | ErrorCode::ProducerFenced
+            | ErrorCode::InvalidTxnState
+            | ErrorCode::TransactionAbortable
+    )
 }
 
 /// The error of a batch that a broker refused.

@@ -27,6 +27,8 @@ pub(super) enum Place {
     Leaderless,
     /// Among those that wait until they may send again.
     BackingOff,
+    /// Among those that wait until they are enrolled in the transaction.
+    Unenrolled,
 }
 
 #[derive(Debug)]
@@ -45,8 +47,10 @@ pub(super) struct Partition {
     pub(super) in_flight: Vec<Order>,
     next_order: u64,
     /// Who the next sequence number belongs to.
-    identity: Option<Identity>,
+    pub(super) identity: Option<Identity>,
     next_sequence: i32,
+    /// The transaction that it is enrolled in; 0 for none.
+    pub(super) enrolled_in: u64,
     /// Whether the broker has taken a batch of this identity. Until then one is in flight at most:
     /// a broker that does not know the producer takes any number, so a second batch could overtake.
     pub(super) is_established: bool,
@@ -71,6 +75,7 @@ impl Default for Partition {
             next_order: 0,
             identity: None,
             next_sequence: 0,
+            enrolled_in: 0,
             is_established: false,
             has_gap: false,
             is_available: true,
@@ -116,19 +121,19 @@ impl Partition {
     }
 
     /// Numbers what will be sent from 0 on, under another identity.
-    fn begin_sequence(&mut self, identity: Identity) {
+    fn begin_sequence(&mut self, identity: Identity, is_transactional: bool) {
         self.identity = Some(identity);
         self.has_gap = false;
         self.is_established = false;
         self.next_sequence = 0;
         for at in 0..self.retries.len() {
-            let sequence = self.next_sequence(self.retries[at].record_count());
+            let sequence = self.next_sequence(self.retries[at].record_count(), is_transactional);
             self.retries[at].set_sequence(sequence);
         }
     }
 
     /// The numbers of a batch of so many records.
-    fn next_sequence(&mut self, record_count: u32) -> Sequence {
+    fn next_sequence(&mut self, record_count: u32, is_transactional: bool) -> Sequence {
         let identity = self.identity.expect("the sequence has begun");
         let first = self.next_sequence;
         self.next_sequence = increment_sequence(first, record_count as i32);
@@ -136,6 +141,7 @@ impl Partition {
             producer_id: identity.id,
             producer_epoch: identity.epoch,
             first,
+            is_transactional,
         }
     }
 }
@@ -151,6 +157,7 @@ impl Sender {
         if self.settings.is_idempotent && !self.ensure_sequence(key) {
             return None;
         }
+        let is_transactional = self.settings.is_transactional;
         let partition = &mut self.partitions[key];
         let mut batch = if let Some(retry) = partition.retries.front() {
             if !partition.in_flight.is_empty() {
@@ -173,7 +180,7 @@ impl Sender {
             batch.order.batch = partition.next_order;
             partition.next_order += 1;
             if self.settings.is_idempotent {
-                batch.set_sequence(partition.next_sequence(batch.record_count()));
+                batch.set_sequence(partition.next_sequence(batch.record_count(), is_transactional));
             }
             batch
         };
@@ -203,6 +210,10 @@ impl Sender {
             // Its old number makes the broker recognize it, if it has been written.
             return true;
         }
+        if is_current && self.settings.is_transactional {
+            // The coordinator counts the epochs: the transaction is aborted first.
+            return false;
+        }
         if is_current {
             let Some(epoch) = identity.epoch.checked_add(1) else {
                 self.identity = None;
@@ -212,7 +223,7 @@ impl Sender {
             self.identity = Some(Identity { epoch, ..identity });
         }
         let identity = self.identity.expect("it is known or has been renewed");
-        self.partitions[key].begin_sequence(identity);
+        self.partitions[key].begin_sequence(identity, self.settings.is_transactional);
         true
     }
 

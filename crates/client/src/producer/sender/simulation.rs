@@ -82,6 +82,7 @@ impl World {
         accumulator.set_partition_count(TOPIC, PARTITIONS);
         let settings = SenderSettings {
             is_idempotent: plan.is_idempotent,
+            is_transactional: false,
             in_flight_max: plan.in_flight_max,
             request_bytes_max: 1_000,
             delivery_timeout: Duration::from_millis(plan.delivery_timeout_ms),
@@ -186,6 +187,7 @@ impl World {
                     self.sender
                         .handle_producer_id(identity, &mut self.accumulator, self.now);
                 }
+                Action::Transaction(request) => panic!("{request:?} without transactions"),
                 Action::RefreshMetadata if self.is_faulty() => {
                     self.sender.handle_no_metadata(self.now);
                 }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 const SETTINGS: SenderSettings = SenderSettings {
     is_idempotent: false,
+    is_transactional: false,
     in_flight_max: 2,
     request_bytes_max: 1_000,
     delivery_timeout: Duration::from_millis(1_000),
@@ -37,6 +38,7 @@ const SETTINGS: SenderSettings = SenderSettings {
 };
 const IDEMPOTENT: SenderSettings = SenderSettings {
     is_idempotent: true,
+    is_transactional: false,
     in_flight_max: 5,
     ..SETTINGS
 };
@@ -177,6 +179,7 @@ impl Script {
             let text = match action {
                 Action::InitProducerId => "id?".to_owned(),
                 Action::RefreshMetadata => "meta?".to_owned(),
+                Action::Transaction(request) => panic!("{request:?} without transactions"),
                 Action::Produce(key) => {
                     let request = self.sender.request(key);
                     let batches: Vec<String> = request.batches.iter().map(describe).collect();

@@ -35,8 +35,9 @@ impl Sender {
         let mut oldest = accumulator.oldest_batch();
         for batch in in_flight.filter(|batch| !batch.is_done()) {
             if is_over(batch) {
-                let error = self.timed_out(batch, timeout);
-                batch.complete(&BatchResult::failed(error));
+                let result = BatchResult::failed(self.timed_out(batch, timeout));
+                self.lose(&result);
+                batch.complete(&result);
             } else {
                 oldest = Some(oldest.map_or(batch.created, |oldest| oldest.min(batch.created)));
             }

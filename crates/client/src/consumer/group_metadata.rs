@@ -1,0 +1,55 @@
+//! A consumer as a member of its group, for offsets that a producer commits for it (KIP-447).
+
+use super::Consumer;
+use crate::Error;
+
+/// Which member of which group offsets are committed for, so that a member that was replaced is
+/// refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupMetadata {
+    /// The group.
+    pub group_id: String,
+    /// Its generation, or the member's epoch; -1 for who is no member.
+    pub generation_id: i32,
+    /// The member; empty for who is none.
+    pub member_id: String,
+    /// The `group.instance.id` of a static member.
+    pub group_instance_id: Option<String>,
+}
+
+impl GroupMetadata {
+    /// The group alone: its coordinator cannot tell whether the offsets are of a member.
+    pub fn of_group(group_id: impl Into<String>) -> Self {
+        Self {
+            group_id: group_id.into(),
+            generation_id: -1,
+            member_id: String::new(),
+            group_instance_id: None,
+        }
+    }
+}
+
+impl Consumer {
+    /// This consumer as a member of its group, as of now: take it after each poll.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] without `group.id`.
+    pub fn group_metadata(&self) -> Result<GroupMetadata, Error> {
+        let group_id = self.shared.group_id()?.to_owned();
+        let state = self.shared.state.lock();
+        let membership = state.membership.as_ref();
+        let (member_id, generation_id) = membership.map_or(("", -1), |m| m.generation());
+        let is_member = generation_id >= 0;
+        Ok(GroupMetadata {
+            group_id,
+            generation_id,
+            member_id: if is_member { member_id } else { "" }.to_owned(),
+            group_instance_id: self
+                .shared
+                .config
+                .group_instance_id
+                .clone()
+                .filter(|_| is_member),
+        })
+    }
+}
