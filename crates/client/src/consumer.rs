@@ -17,7 +17,10 @@ mod error;
 mod fetcher;
 mod fetching;
 mod group_metadata;
+mod heartbeat_membership;
+mod heartbeating;
 mod joining;
+mod member;
 mod membership;
 mod offsets;
 mod rebalance;
@@ -114,12 +117,20 @@ impl Consumer {
     }
 
     /// Reads the topics whose whole name matches the regular expression, those that are made later
-    /// too.
+    /// too. With `group.protocol` = `consumer` the coordinator matches, by the rules of RE2.
     ///
     /// # Errors
     /// [`Error::Invalid`] without `group.id`, and for what is no regular expression.
     pub fn subscribe_pattern(&mut self, pattern: &str) -> Result<(), Error> {
         self.shared.group_id()?;
+        if self.shared.config.group_protocol == GroupProtocol::Consumer {
+            let subscription = Subscription::RemotePattern;
+            return self.change_subscription(subscription, |state| {
+                if let Some(member) = state.membership.as_mut() {
+                    member.subscribe_pattern(pattern);
+                }
+            });
+        }
         let whole = regex_lite::Regex::new(&format!("^(?:{pattern})$"));
         let whole = whole.map_err(|error| Error::Invalid(format!("`{pattern}`: {error}")))?;
         self.change_subscription(Subscription::Pattern(whole), |_| ())?;
@@ -464,7 +475,8 @@ impl Consumer {
 
     /// The topics that are subscribed to, as far as they are known.
     pub fn subscription(&self) -> BTreeSet<String> {
-        match &self.shared.state.lock().subscription {
+        let state = self.shared.state.lock();
+        match &state.subscription {
             Subscription::Topics(topics) => topics.clone(),
             Subscription::Pattern(pattern) => {
                 let metadata = self.shared.brokers.metadata();
@@ -472,6 +484,11 @@ impl Consumer {
                     .topics()
                     .filter(|topic| pattern.is_match(&topic.name));
                 matching.map(|topic| topic.name.to_string()).collect()
+            }
+            // Only the coordinator knows; it shows by what it assigns.
+            Subscription::RemotePattern => {
+                let assigned = state.fetcher.assigned();
+                assigned.map(|name| name.topic.clone()).collect()
             }
             Subscription::None | Subscription::Partitions => BTreeSet::new(),
         }

@@ -23,7 +23,7 @@ crate::scenarios! {
 
 /// Members come and go while records arrive; everything is read, and once but for what a member
 /// that left had not committed.
-async fn members(lab: Lab, settings: &[(&str, &str)]) -> Result<()> {
+pub(crate) async fn members(lab: Lab, settings: &[(&str, &str)]) -> Result<()> {
     let topic = lab.topic("t", 6, &[]).await?;
     lab.write(&topic, 6, 0..600).await?;
     let member = || -> Result<Consumer> {

@@ -52,11 +52,13 @@ impl Lab {
     /// A consumer of the scenario's group that starts at the beginning.
     pub(crate) fn consumer(&self, settings: &[(&str, &str)]) -> Result<Consumer> {
         let mut config = ConsumerConfig::new(&self.bootstrap, &self.name)?;
-        let usual = [
+        let mut usual = vec![
             ("auto.offset.reset", "earliest"),
-            ("heartbeat.interval.ms", "100"),
             ("fetch.max.wait.ms", "100"),
         ];
+        if !settings.contains(&("group.protocol", "consumer")) {
+            usual.push(("heartbeat.interval.ms", "100"));
+        }
         for (key, value) in usual.iter().chain(settings) {
             config.set(key, value)?;
         }

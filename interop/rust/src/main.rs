@@ -14,6 +14,7 @@
 
 mod admin;
 mod consume;
+mod consumer_groups;
 mod groups;
 mod lab;
 mod produce;
@@ -49,6 +50,7 @@ const ALL: &[Scenarios] = &[
     produce::SCENARIOS,
     consume::SCENARIOS,
     groups::SCENARIOS,
+    consumer_groups::SCENARIOS,
     admin::SCENARIOS,
     transactions::SCENARIOS,
 ];

@@ -20,6 +20,8 @@ choices! {
     pub enum GroupProtocol {
         /// By JoinGroup, SyncGroup and Heartbeat; a member assigns partitions.
         Classic = "classic",
+        /// By ConsumerGroupHeartbeat; the coordinator assigns partitions (KIP-848).
+        Consumer = "consumer",
     }
 }
 
@@ -33,6 +35,9 @@ settings! {
         "group.instance.id" group_instance_id: Option<String> = None;
         /// How members are coordinated.
         "group.protocol" group_protocol: GroupProtocol = GroupProtocol::Classic;
+        /// How the coordinator assigns in the consumer protocol, such as `uniform` or `range`; its own
+        /// choice when there is none.
+        "group.remote.assignor" remote_assignor: Option<String> = None;
         /// How long the coordinator waits for a sign of life.
         "session.timeout.ms" session_timeout_ms: u64 = 45_000, in 1..=MS_MAX;
         /// How often the member gives one.
@@ -101,6 +106,7 @@ impl ConsumerConfig {
     /// Checks what only all settings together can tell.
     pub(super) fn check(&self) -> Result<(), Error> {
         let refuse = |key, value: String, reason: &str| Err(not_allowed(key, value, reason));
+        self.check_protocol()?;
         if self.heartbeat_interval_ms >= self.session_timeout_ms {
             let value = self.heartbeat_interval_ms.to_string();
             return refuse(
@@ -129,6 +135,44 @@ impl ConsumerConfig {
         }
         if let (None, Some(name)) = (&self.group_id, &self.group_instance_id) {
             return refuse("group.instance.id", name.clone(), "needs `group.id`");
+        }
+        Ok(())
+    }
+
+    /// What one protocol leaves to the coordinator is no setting of the other's.
+    fn check_protocol(&self) -> Result<(), Error> {
+        let defaults = Self::default();
+        let is_classic = self.group_protocol == GroupProtocol::Classic;
+        if let (true, Some(assignor)) = (is_classic, &self.remote_assignor) {
+            let reason = "needs `group.protocol` = `consumer`";
+            return Err(not_allowed("group.remote.assignor", assignor, reason));
+        }
+        let assignors = |config: &Self| {
+            let names = config.assignors.iter().map(|assignor| assignor.name());
+            names.collect::<Vec<_>>().join(",")
+        };
+        let left_to_coordinator = [
+            (
+                "session.timeout.ms",
+                self.session_timeout_ms.to_string(),
+                defaults.session_timeout_ms.to_string(),
+            ),
+            (
+                "heartbeat.interval.ms",
+                self.heartbeat_interval_ms.to_string(),
+                defaults.heartbeat_interval_ms.to_string(),
+            ),
+            (
+                "partition.assignment.strategy",
+                assignors(self),
+                assignors(&defaults),
+            ),
+        ];
+        for (key, value, default) in left_to_coordinator {
+            if !is_classic && value != default {
+                let reason = "is the coordinator's to say with `group.protocol` = `consumer`";
+                return Err(not_allowed(key, value, reason));
+            }
         }
         Ok(())
     }
@@ -162,6 +206,17 @@ mod tests {
             (
                 &[("fetch.max.wait.ms", "30000")],
                 "`fetch.max.wait.ms` = `30000`: must be below `request.timeout.ms`",
+            ),
+            (
+                &[
+                    ("group.protocol", "consumer"),
+                    ("session.timeout.ms", "9000"),
+                ],
+                "`session.timeout.ms` = `9000`: is the coordinator's to say",
+            ),
+            (
+                &[("group.remote.assignor", "range")],
+                "`group.remote.assignor` = `range`: needs `group.protocol` = `consumer`",
             ),
             (
                 &[("group.instance.id", "one")],

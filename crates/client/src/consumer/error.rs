@@ -53,6 +53,23 @@ pub(super) fn of_member(config: &ConsumerConfig, code: ErrorCode) -> Error {
         ErrorCode::GroupMaxSizeReached => {
             Some("the group has as many members as `group.max.size` of the broker allows")
         }
+        ErrorCode::UnsupportedVersion => Some(
+            "its coordinator does not serve the consumer protocol, or not patterns in it: set \
+             `group.protocol` = `classic`",
+        ),
+        ErrorCode::UnsupportedAssignor => {
+            Some("`group.remote.assignor` is none of the broker's `group.consumer.assignors`")
+        }
+        ErrorCode::UnreleasedInstanceId => {
+            Some("a member that has not left has the same `group.instance.id`")
+        }
+        ErrorCode::InvalidRegularExpression => {
+            Some("the pattern is no regular expression of the broker's (RE2)")
+        }
+        ErrorCode::GroupIdNotFound => Some(
+            "it is a group of another kind: use another `group.id`, or the `group.protocol` of its \
+             members",
+        ),
         ErrorCode::InvalidGroupId => Some("`group.id` is not valid"),
         _ => None,
     };

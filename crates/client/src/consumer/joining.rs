@@ -2,11 +2,14 @@
 //! coordinator and its answers back.
 
 use super::assignors::Topics;
+use super::heartbeat_membership::{HeartbeatAnswer, MemberRequest};
+use super::heartbeating;
+use super::member::Member;
 use super::membership::{Answer, GroupRequest, JoinAnswer, JoinRequest, JoinedMember, SyncRequest};
 use super::shared::Shared;
 use crate::Error;
 use crate::cluster::{CoordinatorKind, Deadline, Metadata};
-use model::ErrorCode;
+use model::{BrokerId, ErrorCode};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wire::ApiKey;
@@ -42,43 +45,75 @@ pub(super) async fn run(shared: Arc<Shared>) {
 
 /// Carries one request, if there is one.
 pub(super) async fn step(shared: &Shared) -> bool {
-    let request = {
-        let mut state = shared.state.lock();
-        let now_ms = shared.now_ms();
-        let membership = state.membership.as_mut();
-        membership.and_then(|membership| membership.poll_request(now_ms))
-    };
-    let Some(request) = request else {
+    let Some(request) = next_request(shared) else {
         return false;
     };
-    let answer = perform(shared, &request).await;
-    let wants_topics = matches!(answer, Ok(Answer::Topics(_)));
-    {
+    let answer = match &request {
+        Request::Classic(request) => perform(shared, request).await.map(Reply::Classic),
+        Request::Consumer(request) => {
+            let answered = heartbeating::perform(shared, request).await;
+            answered.map(Reply::Consumer)
+        }
+    };
+    let wants_topics = matches!(answer, Ok(Reply::Classic(Answer::Topics(_))));
+    let needs_names = {
         let mut state = shared.state.lock();
         let now_ms = shared.now_ms();
-        let Some(membership) = state.membership.as_mut() else {
+        let Some(member) = state.membership.as_mut() else {
             return false;
         };
-        match answer {
-            Ok(answer) => membership.handle_answer(answer, now_ms),
-            Err(error) => {
-                tracing::debug!(%error, ?request, "the coordinator did not answer");
-                membership.handle_failure(now_ms);
+        match (&mut *member, answer) {
+            (Member::Classic(member), Ok(Reply::Classic(answer))) => {
+                member.handle_answer(answer, now_ms);
+            }
+            (Member::Consumer(member), Ok(Reply::Consumer(answer))) => {
+                member.handle_answer(answer, now_ms);
+            }
+            (member, answer) => {
+                let error = answer.err();
+                tracing::debug!(?error, ?request, "the coordinator did not answer");
+                member.handle_failure(now_ms);
             }
         }
-        if membership.has_events() || membership.failure().is_some() {
+        if member.has_events() || member.failure().is_some() {
             shared.application.notify_one();
         }
-    }
+        matches!(member, Member::Consumer(member) if member.needs_names())
+    };
     if wants_topics {
         shared.want_topics();
+    }
+    if needs_names {
+        shared.spread_metadata();
     }
     true
 }
 
+/// A request of a member of either protocol.
+#[derive(Debug)]
+enum Request {
+    Classic(GroupRequest),
+    Consumer(MemberRequest),
+}
+
+/// The answer to it.
+enum Reply {
+    Classic(Answer),
+    Consumer(HeartbeatAnswer),
+}
+
+fn next_request(shared: &Shared) -> Option<Request> {
+    let mut state = shared.state.lock();
+    let now_ms = shared.now_ms();
+    match state.membership.as_mut()? {
+        Member::Classic(member) => member.poll_request(now_ms).map(Request::Classic),
+        Member::Consumer(member) => member.poll_request(now_ms).map(Request::Consumer),
+    }
+}
+
 async fn perform(shared: &Shared, request: &GroupRequest) -> Result<Answer, Error> {
     match request {
-        GroupRequest::FindCoordinator => find_coordinator(shared).await,
+        GroupRequest::FindCoordinator => Ok(Answer::Coordinator(coordinator(shared).await?)),
         GroupRequest::Join(join) => self::join(shared, join).await,
         GroupRequest::DescribeTopics(topics) => describe(shared, topics).await,
         GroupRequest::Sync(sync) => self::sync(shared, sync).await,
@@ -105,14 +140,15 @@ fn identity(shared: &Shared) -> Identity {
     }
 }
 
-async fn find_coordinator(shared: &Shared) -> Result<Answer, Error> {
+/// Looks up who coordinates the group.
+pub(super) async fn coordinator(shared: &Shared) -> Result<Result<BrokerId, ErrorCode>, Error> {
     let group_id = shared.group_id()?;
     let kind = CoordinatorKind::Group;
     shared.brokers.forget_coordinator(kind, group_id);
     let deadline = shared.request_deadline();
     match shared.brokers.coordinator(kind, group_id, deadline).await {
-        Ok(broker) => Ok(Answer::Coordinator(Ok(broker.id))),
-        Err(Error::Refused { code, .. }) => Ok(Answer::Coordinator(Err(code))),
+        Ok(broker) => Ok(Ok(broker.id)),
+        Err(Error::Refused { code, .. }) => Ok(Err(code)),
         Err(error) => Err(error),
     }
 }

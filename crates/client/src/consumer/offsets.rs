@@ -97,7 +97,20 @@ pub(super) async fn commit(
     let Some(_turn) = deadline.bound(in_turn).await else {
         return Err(deadline.error("OffsetCommit", "the coordinator"));
     };
-    retry!(shared, deadline, commit_once(shared, offsets, deadline))
+    loop {
+        let committed = retry!(shared, deadline, commit_once(shared, offsets, deadline));
+        // A heartbeat brings the member's new epoch, unless the member is lost.
+        let is_stale = matches!(
+            committed,
+            Err(Error::Refused {
+                code: ErrorCode::StaleMemberEpoch,
+                ..
+            })
+        );
+        if !is_stale || !deadline.sleep_ms(shared.brokers.retry_delay_ms(1)).await {
+            return committed;
+        }
+    }
 }
 
 async fn commit_once(shared: &Shared, offsets: &Offsets, deadline: Deadline) -> Result<(), Error> {
@@ -177,7 +190,9 @@ fn refuse_commit(shared: &Shared, code: ErrorCode, generation_id: i32) {
 /// What to do about an error of a commit.
 const fn advice(code: ErrorCode) -> Option<&'static str> {
     match code {
-        ErrorCode::UnknownMemberId | ErrorCode::IllegalGeneration => Some(
+        ErrorCode::UnknownMemberId
+        | ErrorCode::IllegalGeneration
+        | ErrorCode::FencedMemberEpoch => Some(
             "the group has rebalanced without this consumer; poll more often, or raise \
              `max.poll.interval.ms` or lower `max.poll.records`",
         ),

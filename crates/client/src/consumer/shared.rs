@@ -1,10 +1,12 @@
 //! What the application's calls and the background tasks of a consumer have in common.
 
-use super::config::{ConsumerConfig, IsolationLevel};
+use super::config::{ConsumerConfig, GroupProtocol, IsolationLevel};
 use super::fetcher::{FetchSettings, Fetcher, ScanRules};
+use super::heartbeat_membership::{HeartbeatMembership, HeartbeatSettings};
+use super::member::Member;
 use super::membership::{Membership, MembershipSettings};
 use crate::Error;
-use crate::cluster::{Brokers, BrokersOptions, Deadline};
+use crate::cluster::{Brokers, BrokersOptions, Deadline, Metadata};
 use model::TopicPartition;
 use parking_lot::Mutex;
 use regex_lite::Regex;
@@ -35,7 +37,7 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) fetcher: Fetcher,
     /// With `group.id`.
-    pub(super) membership: Option<Membership>,
+    pub(super) membership: Option<Member>,
     pub(super) subscription: Subscription,
     /// Whether committed offsets are being asked for.
     pub(super) asks_committed: bool,
@@ -52,6 +54,8 @@ pub(super) enum Subscription {
     Topics(BTreeSet<String>),
     /// The topics whose whole name it matches, as a member of the group.
     Pattern(Regex),
+    /// The topics that the coordinator finds to match it.
+    RemotePattern,
     /// These partitions, whatever others read.
     Partitions,
 }
@@ -66,7 +70,7 @@ impl Shared {
         let brokers = Brokers::new(&config.client, options)?;
         brokers.want_only([]);
         let started = Instant::now();
-        let membership = membership_settings(&config).map(|settings| Membership::new(settings, 0));
+        let membership = member_of(&config)?;
         let state = State {
             fetcher: Fetcher::new(fetch_settings(&config)),
             membership,
@@ -130,10 +134,13 @@ impl Shared {
                 wanted.extend(topics.iter().cloned());
             }
             let membership = state.membership.iter();
-            wanted.extend(membership.flat_map(Membership::watched_topics).cloned());
+            wanted.extend(membership.flat_map(Member::watched_topics));
             (
                 wanted,
-                matches!(state.subscription, Subscription::Pattern(_)),
+                matches!(
+                    state.subscription,
+                    Subscription::Pattern(_) | Subscription::RemotePattern
+                ),
             )
         };
         self.brokers.want_only(wanted.iter().map(String::as_str));
@@ -184,23 +191,42 @@ impl Shared {
         if needs_refresh && metadata.updates() > 0 {
             self.brokers.request_refresh();
         }
-        let Some(membership) = membership else { return };
-        if let Subscription::Pattern(pattern) = subscription
-            && metadata.updates() > 0
-        {
-            let excludes_internal = self.config.exclude_internal_topics;
-            let topics = metadata.topics().filter(|topic| {
-                pattern.is_match(&topic.name) && !(excludes_internal && topic.is_internal)
-            });
-            membership.subscribe(topics.map(|topic| topic.name.to_string()).collect());
-        }
-        let watched: Vec<&String> = membership.watched_topics().collect();
-        if !watched.is_empty() {
-            let topics = super::joining::topics(&metadata, watched.into_iter());
-            membership.handle_topics(&topics);
-        }
+        let Some(member) = membership else { return };
+        self.tell_member(member, subscription, &metadata);
         drop(state);
         self.joining.notify_one();
+    }
+
+    /// Tells the member which topics there are.
+    fn tell_member(&self, member: &mut Member, subscription: &Subscription, metadata: &Metadata) {
+        match member {
+            Member::Classic(member) => {
+                if let Subscription::Pattern(pattern) = subscription
+                    && metadata.updates() > 0
+                {
+                    let excludes_internal = self.config.exclude_internal_topics;
+                    let topics = metadata.topics().filter(|topic| {
+                        let is_excluded = excludes_internal && topic.is_internal;
+                        pattern.is_match(&topic.name) && !is_excluded
+                    });
+                    member.subscribe(topics.map(|topic| topic.name.to_string()).collect());
+                }
+                let watched: Vec<&String> = member.watched_topics().collect();
+                if !watched.is_empty() {
+                    let topics = super::joining::topics(metadata, watched.into_iter());
+                    member.handle_topics(&topics);
+                }
+            }
+            Member::Consumer(member) => {
+                member.handle_names(|id| Some(metadata.topic_by_id(id)?.name.to_string()));
+                if member.needs_names() {
+                    self.brokers.request_refresh();
+                }
+                if member.has_events() {
+                    self.application.notify_one();
+                }
+            }
+        }
     }
 
     /// The partitions of `names` that are not assigned make an error.
@@ -225,19 +251,52 @@ fn fetch_settings(config: &ConsumerConfig) -> FetchSettings {
     }
 }
 
-fn membership_settings(config: &ConsumerConfig) -> Option<MembershipSettings> {
-    config.group_id.as_ref()?;
+/// The member that the consumer is to be, with `group.id`.
+fn member_of(config: &ConsumerConfig) -> Result<Option<Member>, Error> {
+    if config.group_id.is_none() {
+        return Ok(None);
+    }
     let rack = &config.client.client_rack;
-    Some(MembershipSettings {
-        group_instance_id: config.group_instance_id.clone(),
-        session_timeout_ms: ms(config.session_timeout_ms),
-        heartbeat_interval_ms: ms(config.heartbeat_interval_ms),
-        max_poll_interval_ms: ms(config.max_poll_interval_ms),
-        retry_backoff_ms: ms(config.client.retry_backoff_ms),
-        retry_backoff_max_ms: ms(config.client.retry_backoff_max_ms),
-        assignors: config.assignors.clone(),
-        rack_id: (!rack.is_empty()).then(|| rack.clone()),
-    })
+    let rack_id = (!rack.is_empty()).then(|| rack.clone());
+    let group_instance_id = config.group_instance_id.clone();
+    let max_poll_interval_ms = ms(config.max_poll_interval_ms);
+    let retry_backoff_ms = ms(config.client.retry_backoff_ms);
+    let retry_backoff_max_ms = ms(config.client.retry_backoff_max_ms);
+    Ok(Some(match config.group_protocol {
+        GroupProtocol::Classic => {
+            let settings = MembershipSettings {
+                group_instance_id,
+                session_timeout_ms: ms(config.session_timeout_ms),
+                heartbeat_interval_ms: ms(config.heartbeat_interval_ms),
+                max_poll_interval_ms,
+                retry_backoff_ms,
+                retry_backoff_max_ms,
+                assignors: config.assignors.clone(),
+                rack_id,
+            };
+            Member::Classic(Membership::new(settings, 0))
+        }
+        GroupProtocol::Consumer => {
+            let settings = HeartbeatSettings {
+                member_id: random_id()?,
+                group_instance_id,
+                max_poll_interval_ms,
+                retry_backoff_ms,
+                retry_backoff_max_ms,
+                remote_assignor: config.remote_assignor.clone(),
+                rack_id,
+            };
+            Member::Consumer(HeartbeatMembership::new(settings, 0))
+        }
+    }))
+}
+
+/// A random id, as Kafka writes them.
+fn random_id() -> Result<String, Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::Invalid(format!("the system gives no random id: {error}")))?;
+    Ok(model::Uuid::from_u128(u128::from_be_bytes(bytes)).to_string())
 }
 
 fn ms(value: u64) -> i64 {

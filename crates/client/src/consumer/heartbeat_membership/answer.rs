@@ -1,0 +1,122 @@
+//! What comes back to a member, and what it makes of it.
+
+use super::{Assignment, HeartbeatMembership, JOIN_EPOCH, Phase};
+use model::{BrokerId, ErrorCode};
+
+/// The answer to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum HeartbeatAnswer {
+    /// Who coordinates.
+    Coordinator(Result<BrokerId, ErrorCode>),
+    /// The heartbeat counts.
+    Accepted {
+        /// The coordinator's choice, where it made one.
+        member_id: Option<String>,
+        member_epoch: i32,
+        heartbeat_interval_ms: i64,
+        /// What the member may own now; `None` when that has not changed.
+        assignment: Option<Assignment>,
+    },
+    /// It does not.
+    Refused(ErrorCode),
+}
+
+impl HeartbeatMembership {
+    /// The answer to the request in flight.
+    pub(crate) fn handle_answer(&mut self, answer: HeartbeatAnswer, now_ms: i64) {
+        self.has_request_in_flight = false;
+        let telling = self.telling.take();
+        if let Phase::Evicted { has_left } | Phase::Leaving { has_left } = &mut self.phase {
+            // The answer to a heartbeat from before the end may be the one that it is a member by.
+            match answer {
+                HeartbeatAnswer::Accepted { member_epoch, .. } if member_epoch > JOIN_EPOCH => {
+                    self.member_epoch = member_epoch;
+                }
+                HeartbeatAnswer::Coordinator(Ok(broker)) => self.coordinator = Some(broker),
+                _ => {
+                    *has_left = true;
+                    self.member_epoch = JOIN_EPOCH;
+                }
+            }
+            return;
+        }
+        match answer {
+            HeartbeatAnswer::Coordinator(Ok(broker)) => {
+                self.coordinator = Some(broker);
+                self.next_attempt_ms = now_ms;
+            }
+            HeartbeatAnswer::Coordinator(Err(error)) if error.is_retriable() => {
+                self.back_off(now_ms);
+            }
+            HeartbeatAnswer::Coordinator(Err(error)) => self.fail(error),
+            HeartbeatAnswer::Accepted {
+                member_id,
+                member_epoch,
+                heartbeat_interval_ms,
+                assignment,
+            } => {
+                // A commit may have told meanwhile that the member is none any more.
+                let Some(telling) = telling else { return };
+                self.failed_attempts = 0;
+                self.next_attempt_ms = now_ms;
+                self.heartbeat_interval_ms = heartbeat_interval_ms.max(1);
+                self.heartbeat_due_ms = now_ms.saturating_add(self.heartbeat_interval_ms);
+                self.member_id = member_id.unwrap_or_else(|| self.member_id.clone());
+                self.member_epoch = member_epoch;
+                self.phase = Phase::Joined;
+                self.told = Some(telling);
+                if let Some(assignment) = assignment {
+                    self.target = assignment;
+                    self.owes_answer = true;
+                }
+                self.reconcile();
+            }
+            HeartbeatAnswer::Refused(error) => self.handle_refusal(error, now_ms),
+        }
+    }
+
+    /// The request in flight failed: no connection, no answer in time, or no answer at all.
+    pub(crate) fn handle_failure(&mut self, now_ms: i64) {
+        self.has_request_in_flight = false;
+        self.coordinator = None;
+        // Nobody knows what of it was heard.
+        self.told = None;
+        self.telling = None;
+        if let Phase::Evicted { has_left } | Phase::Leaving { has_left } = &mut self.phase {
+            *has_left = true;
+            self.member_epoch = JOIN_EPOCH;
+        }
+        self.back_off(now_ms);
+    }
+
+    fn back_off(&mut self, now_ms: i64) {
+        let doubled = 1i64.checked_shl(self.failed_attempts.min(20)).unwrap_or(1);
+        let wait_ms = self.settings.retry_backoff_ms.saturating_mul(doubled);
+        let wait_ms = wait_ms.min(self.settings.retry_backoff_max_ms);
+        self.failed_attempts = self.failed_attempts.saturating_add(1);
+        self.next_attempt_ms = now_ms.saturating_add(wait_ms);
+    }
+
+    fn handle_refusal(&mut self, error: ErrorCode, now_ms: i64) {
+        self.told = None;
+        match error {
+            ErrorCode::FencedMemberEpoch | ErrorCode::UnknownMemberId => {
+                self.lose();
+                self.back_off(now_ms);
+            }
+            // The group was deleted, or never was one of this protocol.
+            ErrorCode::GroupIdNotFound if self.member_epoch > JOIN_EPOCH => {
+                self.lose();
+                self.back_off(now_ms);
+            }
+            ErrorCode::CoordinatorNotAvailable | ErrorCode::NotCoordinator => {
+                self.coordinator = None;
+                self.back_off(now_ms);
+            }
+            // The topic may be allowed later; what the member has it keeps.
+            ErrorCode::TopicAuthorizationFailed => self.back_off(now_ms),
+            error if error.is_retriable() => self.back_off(now_ms),
+            error => self.fail(error),
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! A member by script: what it asks, what the application hears, what each error means.
+
+use super::*;
+use expect_test::{Expect, expect};
+use std::fmt::Write as _;
+
+const TOPIC: Uuid = Uuid::from_u128(1);
+
+/// Runs lines such as `subscribe t`, `assign 3 0 1`, `refuse NAME`, `lose`, `names`, `poll`, `done`,
+/// and renders the request and the event that come of each.
+fn check(settings: HeartbeatSettings, script: &str, expected: Expect) {
+    let mut member = HeartbeatMembership::new(settings, 0);
+    let mut now_ms = 0;
+    let mut out = String::new();
+    for line in script.trim().lines().map(str::trim) {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["subscribe", ref topics @ ..] => {
+                let topics = topics.iter().map(|topic| (*topic).to_owned());
+                member.subscribe(Interest::Topics(topics.collect()));
+            }
+            ["pattern", pattern] => member.subscribe(Interest::Pattern(pattern.to_owned())),
+            ["found"] => member.handle_answer(HeartbeatAnswer::Coordinator(Ok(1)), now_ms),
+            ["assign", epoch, ref partitions @ ..] => {
+                let partitions = partitions.iter().map(|one| one.parse().expect("a number"));
+                let assignment = Assignment::from([(TOPIC, partitions.collect())]);
+                member.handle_answer(accepted(epoch, Some(assignment)), now_ms);
+            }
+            ["ok", epoch] => member.handle_answer(accepted(epoch, None), now_ms),
+            ["refuse", name] => {
+                let code = ErrorCode::ALL.iter().find(|code| code.name() == name);
+                let code = *code.expect("an error of Kafka's");
+                member.handle_answer(HeartbeatAnswer::Refused(code), now_ms);
+            }
+            ["commit", name, epoch] => {
+                let code = ErrorCode::ALL.iter().find(|code| code.name() == name);
+                let epoch = epoch.parse().expect("a number");
+                member.handle_commit_error(*code.expect("an error of Kafka's"), epoch);
+            }
+            ["lose"] => member.handle_failure(now_ms),
+            ["names"] => member.handle_names(|id| (id == TOPIC).then(|| "t".to_owned())),
+            ["done"] => member.handle_event_done(),
+            ["poll"] => member.handle_application_poll(now_ms),
+            ["leave"] => member.leave(),
+            ["wait", ms] => now_ms += ms.parse::<i64>().expect("a number"),
+            _ => panic!("`{line}`"),
+        }
+        write!(out, "{line}").expect("a string takes all");
+        match member.poll_request(now_ms) {
+            Some(MemberRequest::FindCoordinator) => out.push_str(" -> find"),
+            Some(MemberRequest::Heartbeat(beat)) => {
+                write!(out, " -> {}", text(&beat)).expect("a string takes all");
+            }
+            None => {}
+        }
+        if let Some(event) = member.poll_event() {
+            write!(out, " => {event:?}").expect("a string takes all");
+        }
+        if let Some(code) = member.failure() {
+            write!(out, " failed: {code}").expect("a string takes all");
+        }
+        out.push('\n');
+    }
+    let out = out.replace("TopicPartition { topic: \"t\", partition: ", "t-");
+    expected.assert_eq(&out.replace(" }", ""));
+}
+
+fn accepted(epoch: &str, assignment: Option<Assignment>) -> HeartbeatAnswer {
+    HeartbeatAnswer::Accepted {
+        member_id: None,
+        member_epoch: epoch.parse().expect("a number"),
+        heartbeat_interval_ms: 5_000,
+        assignment,
+    }
+}
+
+fn text(beat: &Heartbeat) -> String {
+    let mut text = format!("epoch {}", beat.member_epoch);
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            write!(text, " {name}={value}").expect("a string takes all");
+        }
+    };
+    add("instance", beat.group_instance_id.clone());
+    add(
+        "timeout",
+        beat.rebalance_timeout_ms.map(|ms| ms.to_string()),
+    );
+    add("assignor", beat.remote_assignor.clone());
+    add("rack", beat.rack_id.clone());
+    add(
+        "interest",
+        beat.interest
+            .as_ref()
+            .map(|interest| format!("{interest:?}")),
+    );
+    add(
+        "drops-pattern",
+        beat.drops_pattern.then(|| "yes".to_owned()),
+    );
+    let owned = beat.owned.as_ref().map(|owned| {
+        let all: Vec<i32> = owned.values().flatten().copied().collect();
+        format!("{all:?}")
+    });
+    add("owned", owned);
+    text
+}
+
+fn dynamic() -> HeartbeatSettings {
+    HeartbeatSettings {
+        member_id: "me".to_owned(),
+        group_instance_id: None,
+        max_poll_interval_ms: 60_000,
+        retry_backoff_ms: 100,
+        retry_backoff_max_ms: 1_000,
+        remote_assignor: Some("range".to_owned()),
+        rack_id: Some("here".to_owned()),
+    }
+}
+
+#[test]
+fn a_member_joins_takes_gives_up_and_leaves() {
+    check(
+        dynamic(),
+        "subscribe t
+         found
+         assign 1 0 1
+         names
+         done
+         ok 1
+         wait 4999
+         wait 1
+         assign 1 1
+         done
+         assign 2 1 2
+         done
+         ok 2
+         leave
+         ok -1",
+        expect![[r#"
+            subscribe t -> find
+            found -> epoch 0 timeout=60000 assignor=range rack=here interest=Topics({"t"}) owned=[]
+            assign 1 0 1
+            names => Assigned([t-0, t-1])
+            done -> epoch 1 owned=[0, 1]
+            ok 1
+            wait 4999
+            wait 1 -> epoch 1
+            assign 1 1 => Revoked([t-0])
+            done -> epoch 1 owned=[1]
+            assign 2 1 2 => Assigned([t-2])
+            done -> epoch 2 owned=[1, 2]
+            ok 2
+            leave -> epoch -1
+            ok -1
+        "#]],
+    );
+}
+
+#[test]
+fn a_lost_heartbeat_is_followed_by_a_full_one() {
+    check(
+        dynamic(),
+        "subscribe t
+         found
+         assign 1 0
+         names
+         done
+         lose
+         wait 100
+         found
+         ok 1
+         subscribe t u
+         ok 2",
+        expect![[r#"
+            subscribe t -> find
+            found -> epoch 0 timeout=60000 assignor=range rack=here interest=Topics({"t"}) owned=[]
+            assign 1 0
+            names => Assigned([t-0])
+            done -> epoch 1 owned=[0]
+            lose
+            wait 100 -> find
+            found -> epoch 1 timeout=60000 assignor=range rack=here interest=Topics({"t"}) drops-pattern=yes owned=[0]
+            ok 1
+            subscribe t u -> epoch 1 interest=Topics({"t", "u"}) drops-pattern=yes
+            ok 2
+        "#]],
+    );
+}
+
+#[test]
+fn a_fenced_member_loses_all_and_joins_anew() {
+    check(
+        dynamic(),
+        "subscribe t
+         found
+         assign 1 0 1
+         names
+         done
+         refuse FENCED_MEMBER_EPOCH
+         wait 100
+         done
+         assign 5 1
+         names
+         done
+         commit UNKNOWN_MEMBER_ID 4
+         commit UNKNOWN_MEMBER_ID 5
+         ok 5
+         done",
+        expect![[r#"
+            subscribe t -> find
+            found -> epoch 0 timeout=60000 assignor=range rack=here interest=Topics({"t"}) owned=[]
+            assign 1 0 1
+            names => Assigned([t-0, t-1])
+            done -> epoch 1 owned=[0, 1]
+            refuse FENCED_MEMBER_EPOCH => Lost([t-0, t-1])
+            wait 100
+            done -> epoch 0 timeout=60000 assignor=range rack=here interest=Topics({"t"}) owned=[]
+            assign 5 1 => Assigned([t-1])
+            names
+            done -> epoch 5 owned=[1]
+            commit UNKNOWN_MEMBER_ID 4
+            commit UNKNOWN_MEMBER_ID 5 => Lost([t-1])
+            ok 5
+            done -> epoch 0 timeout=60000 assignor=range rack=here interest=Topics({"t"}) owned=[]
+        "#]],
+    );
+}
+
+#[test]
+fn a_commit_of_an_old_epoch_asks_for_the_new_one() {
+    check(
+        dynamic(),
+        "subscribe t
+         found
+         ok 1
+         commit STALE_MEMBER_EPOCH 1
+         ok 2",
+        expect![[r#"
+            subscribe t -> find
+            found -> epoch 0 timeout=60000 assignor=range rack=here interest=Topics({"t"}) owned=[]
+            ok 1
+            commit STALE_MEMBER_EPOCH 1 -> epoch 1
+            ok 2
+        "#]],
+    );
+}
+
+#[test]
+fn a_static_member_goes_away_for_a_while() {
+    let settings = HeartbeatSettings {
+        group_instance_id: Some("one".to_owned()),
+        remote_assignor: None,
+        rack_id: None,
+        ..dynamic()
+    };
+    check(
+        settings,
+        "subscribe t
+         found
+         assign 1 0
+         leave
+         ok -2
+         subscribe t
+         refuse UNRELEASED_INSTANCE_ID",
+        expect![[r#"
+            subscribe t -> find
+            found -> epoch 0 instance=one timeout=60000 interest=Topics({"t"}) owned=[]
+            assign 1 0
+            leave -> epoch -2 instance=one
+            ok -2
+            subscribe t -> epoch 0 instance=one timeout=60000 interest=Topics({"t"}) owned=[]
+            refuse UNRELEASED_INSTANCE_ID failed: UNRELEASED_INSTANCE_ID
+        "#]],
+    );
+}
+
+#[test]
+fn an_application_that_does_not_poll_is_out_until_it_does() {
+    check(
+        dynamic(),
+        "subscribe t
+         found
+         assign 1 0
+         names
+         done
+         ok 1
+         wait 60000
+         ok -1
+         wait 1
+         poll
+         done",
+        expect![[r#"
+            subscribe t -> find
+            found -> epoch 0 timeout=60000 assignor=range rack=here interest=Topics({"t"}) owned=[]
+            assign 1 0
+            names => Assigned([t-0])
+            done -> epoch 1 owned=[0]
+            ok 1
+            wait 60000 -> epoch -1
+            ok -1
+            wait 1
+            poll => Lost([t-0])
+            done -> epoch 0 timeout=60000 assignor=range rack=here interest=Topics({"t"}) owned=[]
+        "#]],
+    );
+}
+
+#[test]
+fn patterns_are_the_coordinators_to_match() {
+    check(
+        dynamic(),
+        "pattern t.*
+         found
+         assign 1 0
+         names
+         done
+         ok 1
+         subscribe t
+         ok 2
+         pattern [
+         refuse INVALID_REGULAR_EXPRESSION
+         subscribe t",
+        expect![[r#"
+            pattern t.* -> find
+            found -> epoch 0 timeout=60000 assignor=range rack=here interest=Pattern("t.*") owned=[]
+            assign 1 0
+            names => Assigned([t-0])
+            done -> epoch 1 owned=[0]
+            ok 1
+            subscribe t -> epoch 1 interest=Topics({"t"}) drops-pattern=yes
+            ok 2
+            pattern [ -> epoch 2 interest=Pattern("[") drops-pattern=yes
+            refuse INVALID_REGULAR_EXPRESSION => Lost([t-0]) failed: INVALID_REGULAR_EXPRESSION
+            subscribe t
+        "#]],
+    );
+}
+
+#[test]
+fn a_change_of_mind_meanwhile_is_dealt_with_afterwards() {
+    check(
+        dynamic(),
+        "subscribe t
+         found
+         assign 1 0 1
+         names
+         wait 5000
+         assign 2 1
+         done
+         done
+         ok 2",
+        expect![[r#"
+            subscribe t -> find
+            found -> epoch 0 timeout=60000 assignor=range rack=here interest=Topics({"t"}) owned=[]
+            assign 1 0 1
+            names => Assigned([t-0, t-1])
+            wait 5000 -> epoch 1
+            assign 2 1
+            done -> epoch 2 owned=[0, 1] => Revoked([t-0])
+            done
+            ok 2 -> epoch 2 owned=[1]
+        "#]],
+    );
+}
