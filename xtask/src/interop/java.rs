@@ -38,11 +38,18 @@ impl Java {
     /// Resolves and compiles what is not in `cache` yet. `source` has a `pom.xml` and `src`.
     pub(crate) fn install(source: &Path, cache: &Path, annotations: Annotations) -> Result<Self> {
         fs::create_dir_all(cache)?;
-        let jars = resolve(source, cache)?;
+        let jars = resolve(source, cache, None)?;
         let classes = compile(source, cache, &jars, annotations)?;
         Ok(Self {
             class_path: format!("{}:{jars}", classes.display()),
         })
+    }
+
+    /// Resolves a release of Apache Kafka, whose `pom.xml` is in `source`, without programs of ours.
+    pub(crate) fn install_kafka(source: &Path, cache: &Path, release: &str) -> Result<Self> {
+        fs::create_dir_all(cache)?;
+        let class_path = resolve(source, cache, Some(release))?;
+        Ok(Self { class_path })
     }
 
     /// What `java -cp` takes.
@@ -71,8 +78,8 @@ impl Java {
     }
 }
 
-/// The class path of the dependencies in `pom.xml`.
-fn resolve(source: &Path, cache: &Path) -> Result<String> {
+/// The class path of the dependencies in `pom.xml`, of another release of Kafka than it names.
+fn resolve(source: &Path, cache: &Path, release: Option<&str>) -> Result<String> {
     let pom = fs::read_to_string(source.join("pom.xml"))?;
     let stamp = cache.join("class-path.pom.xml");
     let output = cache.join("class-path.txt");
@@ -91,6 +98,7 @@ fn resolve(source: &Path, cache: &Path) -> Result<String> {
             "-Dmdep.includeScope=runtime",
         ])
         .arg(format!("-Dmdep.outputFile={}", output.display()))
+        .args(release.map(|release| format!("-Dkafka.version={release}")))
         .current_dir(source);
     run_quietly(&mut maven)
         .with_context(|| format!("Maven cannot resolve {}/pom.xml", source.display()))?;

@@ -29,6 +29,7 @@ mod run;
 mod serve;
 pub(crate) mod server;
 mod suite;
+mod swap;
 
 use std::path::{Path, PathBuf};
 

@@ -2,9 +2,9 @@
 //! deadline.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -111,24 +111,45 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct Watched {
     child: Child,
+    input: Option<ChildStdin>,
     lines: Receiver<String>,
 }
 
 impl Watched {
     /// Starts the command; its standard error is appended to the file `log`.
     pub(crate) fn start(command: &mut Command, log: &Path) -> Result<Self> {
+        Self::start_reading(command.stdin(Stdio::null()), log)
+    }
+
+    /// The same for a program that is told what to do, by [`Watched::say`].
+    pub(crate) fn start_with_input(command: &mut Command, log: &Path) -> Result<Self> {
+        Self::start_reading(command.stdin(Stdio::piped()), log)
+    }
+
+    fn start_reading(command: &mut Command, log: &Path) -> Result<Self> {
         let log = File::options().create(true).append(true).open(log)?;
         let mut child = command
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
             .with_context(|| format!("cannot run {:?}", command.get_program()))?;
         let stdout = child.stdout.take().context("standard output is piped")?;
         Ok(Self {
+            input: child.stdin.take(),
             child,
             lines: read_lines(stdout),
         })
+    }
+
+    /// Writes a line to the program's standard input.
+    pub(crate) fn say(&mut self, line: &str) -> Result<()> {
+        let input = self.input.as_mut().context("the program has an input")?;
+        writeln!(input, "{line}").context("the program reads no more")
+    }
+
+    /// Ends the program's standard input.
+    pub(crate) fn end_input(&mut self) {
+        self.input = None;
     }
 
     /// Waits for the next line until `deadline`.

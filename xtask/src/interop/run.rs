@@ -116,6 +116,12 @@ impl Run {
         self.java.clone().context("Java is installed above")
     }
 
+    /// Apache Kafka of another release than the clients', resolved at the first call.
+    pub(crate) fn older_kafka(&self, release: &str) -> Result<Java> {
+        let cache = self.cache.join(format!("kafka-{release}"));
+        Java::install_kafka(&self.source("kafka"), &cache, release)
+    }
+
     /// The Python programs, installed at the first call.
     pub(crate) fn python(&mut self) -> Result<Python> {
         if self.python.is_none() {

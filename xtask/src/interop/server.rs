@@ -52,6 +52,15 @@ pub(crate) struct Programs {
     pub(crate) java: Java,
 }
 
+/// What only Apache Kafka is started with, on a directory that it shares with others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KafkaOnly {
+    /// The release to run; none is the one that the clients are of.
+    pub(crate) java: Option<Java>,
+    /// Further properties.
+    pub(crate) properties: Vec<(&'static str, &'static str)>,
+}
+
 /// What a server is started with; reusable for a restart on the same directory and port.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerPlan {
@@ -62,6 +71,8 @@ pub(crate) struct ServerPlan {
     properties: Vec<(String, String)>,
     by_file: bool,
     features: Vec<String>,
+    has_fixed_voters: bool,
+    kafka_only: KafkaOnly,
 }
 
 impl ServerPlan {
@@ -82,6 +93,8 @@ impl ServerPlan {
             properties: Vec::new(),
             by_file: against == Against::Kafka,
             features: Vec::new(),
+            has_fixed_voters: false,
+            kafka_only: KafkaOnly::default(),
         };
         for (name, value) in [
             ("offsets.topic.replication.factor", "1"),
@@ -118,6 +131,18 @@ impl ServerPlan {
     /// (`NAME=LEVEL`) instead of the newest.
     pub(crate) fn with_features(mut self, features: &[&str]) -> Self {
         self.features = features.iter().map(|&feature| feature.to_owned()).collect();
+        self
+    }
+
+    /// The same plan, but the properties file names the voters of the quorum, which it then fixes.
+    pub(crate) fn with_fixed_voters(mut self) -> Self {
+        self.has_fixed_voters = true;
+        self
+    }
+
+    /// The same plan with what only Kafka is started with.
+    pub(crate) fn with_kafka_only(mut self, kafka_only: KafkaOnly) -> Self {
+        self.kafka_only = kafka_only;
         self
     }
 
@@ -192,18 +217,20 @@ impl ServerPlan {
     /// Formats the directory when it is new, and names the process.
     fn kafka_command(&self, programs: &Programs) -> Result<Command> {
         let file = self.write_properties()?;
+        let java = self.kafka_only.java.as_ref().unwrap_or(&programs.java);
         if !self.data_dir().join("meta.properties").exists() {
-            let mut format = programs.java.command("kafka.tools.StorageTool");
-            format.args(["format", "--standalone", "-t", CLUSTER_ID]);
+            let mut format = java.command("kafka.tools.StorageTool");
+            format.args(["format", "-t", CLUSTER_ID]);
+            if !self.has_fixed_voters {
+                format.arg("--standalone");
+            }
             for feature in &self.features {
                 format.args(["--feature", feature]);
             }
             format.arg("-c");
             run_quietly(format.arg(&file)).context("Kafka's StorageTool failed")?;
         }
-        let mut command = programs
-            .java
-            .command_with("kafka.Kafka", &["-Xms256m", "-Xmx1g"]);
+        let mut command = java.command_with("kafka.Kafka", &["-Xms256m", "-Xmx1g"]);
         command.arg(&file).current_dir(&self.dir);
         Ok(command)
     }
@@ -212,10 +239,14 @@ impl ServerPlan {
     fn write_properties(&self) -> Result<PathBuf> {
         let file = self.dir.join("server.properties");
         let controller = format!("127.0.0.1:{}", self.controller_port);
+        let quorum = match self.has_fixed_voters {
+            true => format!("controller.quorum.voters=1@{controller}"),
+            false => format!("controller.quorum.bootstrap.servers={controller}"),
+        };
         let mut text = format!(
             "process.roles=broker,controller\nnode.id=1\n\
              controller.listener.names=CONTROLLER\n\
-             controller.quorum.bootstrap.servers={controller}\n\
+             {quorum}\n\
              listeners=PLAINTEXT://{bootstrap},CONTROLLER://{controller}\n\
              advertised.listeners=PLAINTEXT://{bootstrap}\n\
              log.dirs={data}\n",
@@ -224,6 +255,11 @@ impl ServerPlan {
         );
         for (name, value) in &self.properties {
             text.push_str(&format!("{name}={value}\n"));
+        }
+        if self.against == Against::Kafka {
+            for (name, value) in &self.kafka_only.properties {
+                text.push_str(&format!("{name}={value}\n"));
+            }
         }
         fs::write(&file, text)?;
         Ok(file)

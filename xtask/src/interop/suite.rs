@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use super::program::{self, Outcome, Scenario};
 use super::run::Run;
 use super::server::Server;
-use super::{codec, commands, crash, cross, diff, handover, kgo};
+use super::{codec, commands, crash, cross, diff, handover, kgo, swap};
 
 /// A failure that takes this long has waited for the server in vain.
 const SLOW_FAILURE: Duration = Duration::from_secs(15);
@@ -142,6 +142,14 @@ pub(crate) const SUITES: &[Suite] = &[
         kind: Kind::Module {
             list: |_| Ok(handover::list()),
             run: handover::run,
+        },
+    },
+    Suite {
+        name: "swap",
+        about: "Apache Kafka and the server swapped under an application that goes on",
+        kind: Kind::Module {
+            list: |_| Ok(swap::list()),
+            run: swap::run,
         },
     },
     Suite {

@@ -1,7 +1,8 @@
 //! Which partition of `__consumer_offsets` holds a group.
 
 /// The partition of a topic of `partition_count` partitions whose leader coordinates `group_id`:
-/// Java's `String.hashCode` without its sign, modulo the count.
+/// the absolute value of Java's `String.hashCode`, modulo the count; the
+/// smallest number, which has none, counts as zero.
 ///
 /// # Panics
 /// When `partition_count` is not positive.
@@ -10,7 +11,7 @@ pub fn partition_for(group_id: &str, partition_count: i32) -> i32 {
     let hash = group_id.encode_utf16().fold(0i32, |hash, unit| {
         hash.wrapping_mul(31).wrapping_add(i32::from(unit))
     });
-    (hash & i32::MAX) % partition_count
+    hash.checked_abs().unwrap_or(0) % partition_count
 }
 
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod tests {
             ("polygenelubricants", 0),
             ("console-consumer-12345", 158_455_506),
             ("é😀", 1_996_812),
+            ("swap-living-classic", 1_633_318_680),
         ] {
             assert_eq!(partition_for(group_id, i32::MAX), expected, "{group_id}");
         }

@@ -1,0 +1,144 @@
+package riverrun.interop.swap;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RetriableException;
+import org.apache.kafka.common.errors.TransactionAbortableException;
+
+import riverrun.interop.Check;
+import riverrun.interop.Cluster;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.TreeSet;
+
+/**
+ * One transaction after the other, whatever becomes of the server: those that were committed are
+ * seen whole and once, those that were aborted not at all. Each writes its number to every
+ * partition; every third is aborted.
+ */
+final class EndlessTransactions implements Part {
+    private static final String TOPIC = "swap-transactions";
+    private static final int PARTITIONS = 2;
+
+    private final Cluster cluster;
+    private final TreeSet<Integer> committed = new TreeSet<>();
+    /** Begun or being committed: only its producer knows. */
+    private int unsettled = -1;
+    private volatile Exception failure;
+    private volatile boolean ends;
+    private Thread thread;
+
+    EndlessTransactions(Cluster cluster) {
+        this.cluster = cluster;
+    }
+
+    @Override
+    public void write(int turn) throws Exception {
+        if (turn == 0) {
+            cluster.createTopic(TOPIC, PARTITIONS, "retention.ms", "-1");
+            thread = new Thread(this::run, "endless-transactions");
+            thread.setDaemon(true);
+            thread.start();
+        }
+        int before = count();
+        Check.eventually(
+                () -> failure != null || count() > before + 10, "transactions are committed");
+    }
+
+    private synchronized int count() {
+        return committed.size();
+    }
+
+    private void run() {
+        try (var producer =
+                Clients.patientProducer(
+                        cluster,
+                        "transactional.id",
+                        "swap-endless",
+                        "transaction.timeout.ms",
+                        120_000)) {
+            producer.initTransactions();
+            for (int number = 0; !ends; number++) {
+                synchronized (this) {
+                    unsettled = number;
+                }
+                transact(producer, number);
+                Thread.sleep(5);
+            }
+        } catch (Exception thrown) {
+            failure = thrown;
+        }
+    }
+
+    private void transact(KafkaProducer<byte[], byte[]> producer, int number) {
+        producer.beginTransaction();
+        for (int partition = 0; partition < PARTITIONS; partition++) {
+            byte[] value = ("" + number).getBytes(UTF_8);
+            producer.send(new ProducerRecord<>(TOPIC, partition, null, value));
+        }
+        if (number % 3 == 2) {
+            untilSettled(producer::abortTransaction);
+            return;
+        }
+        try {
+            producer.flush();
+            untilSettled(producer::commitTransaction);
+        } catch (TransactionAbortableException aborted) {
+            System.err.println("transaction " + number + " has to be aborted: " + aborted);
+            untilSettled(producer::abortTransaction);
+            return;
+        }
+        synchronized (this) {
+            committed.add(number);
+        }
+    }
+
+    /** The end of a transaction may be asked for again until it is known. */
+    private static void untilSettled(Runnable end) {
+        while (true) {
+            try {
+                end.run();
+                return;
+            } catch (RetriableException again) {
+                System.err.println("ends a transaction again: " + again);
+            }
+        }
+    }
+
+    @Override
+    public void finish() throws Exception {
+        ends = true;
+        thread.join();
+        unsettled = -1;
+    }
+
+    @Override
+    public void check(int turn) throws Exception {
+        if (failure != null) {
+            throw failure;
+        }
+        List<Integer> expected;
+        int open;
+        synchronized (this) {
+            expected = new ArrayList<>(committed);
+            open = unsettled;
+        }
+        for (int partition = 0; partition < PARTITIONS; partition++) {
+            var place = new TopicPartition(TOPIC, partition);
+            List<Integer> found = new ArrayList<>();
+            for (var record : Clients.readAll(cluster, place, "read_committed")) {
+                int number = Integer.parseInt(new String(record.value(), UTF_8));
+                // Those that come while this looks are for the next check.
+                if (ends || number < open) {
+                    found.add(number);
+                }
+            }
+            expected.removeIf(number -> !ends && number >= open);
+            Check.equal(expected, found, "committed to " + place);
+        }
+    }
+}

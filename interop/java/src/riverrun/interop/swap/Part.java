@@ -1,0 +1,13 @@
+package riverrun.interop.swap;
+
+/** One thing that the workload does, and what it knows of it. */
+interface Part {
+    /** Adds to what there is; returns once everything but the endless work is acknowledged. */
+    void write(int turn) throws Exception;
+
+    /** Fails unless the server has all that was acknowledged by those before it. */
+    void check(int turn) throws Exception;
+
+    /** Ends the endless work, so that the next check is about everything. */
+    default void finish() throws Exception {}
+}

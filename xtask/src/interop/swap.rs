@@ -1,0 +1,233 @@
+//! Suite `swap`: one directory and one properties file, four swaps between Apache Kafka and the
+//! server under test, while an application goes on.
+//!
+//! The workload (`interop/java/src/riverrun/interop/swap/`) lives through every swap and knows what
+//! was acknowledged: records of an idempotent producer that never stops, a batch sent again to the
+//! next server, a compacted topic, members of groups with their commits, transactions that end, that
+//! stay open over the swap and that never stop, and all that an operator sets. Each server shows what
+//! it took over before it adds to it.
+
+use std::fmt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use wire::ApiKey;
+
+use super::process::{LogMark, Step, Watched};
+use super::run::Run;
+use super::server::{Against, KafkaOnly, Server, ServerPlan};
+
+const SUITE: &str = "swap";
+
+/// Time for one command to the workload.
+const COMMAND_LIMIT: Duration = Duration::from_secs(120);
+const END_LIMIT: Duration = Duration::from_secs(20);
+
+/// How a server ends its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Stop,
+    Kill,
+}
+
+/// One way through the servers.
+#[derive(Debug)]
+struct Variant {
+    name: &'static str,
+    /// The release of Apache Kafka; none is the one that the clients are of.
+    release: Option<&'static str>,
+    /// Whether the voters of the quorum are fixed by the properties file.
+    has_fixed_voters: bool,
+    /// How each turn but the last ends.
+    ends: [End; 4],
+    /// What the release lacks.
+    has_consumer_groups: bool,
+    has_authorizer: bool,
+}
+
+const VARIANTS: &[Variant] = &[
+    Variant {
+        name: "4.3-stopped",
+        release: None,
+        has_fixed_voters: false,
+        ends: [End::Stop; 4],
+        has_consumer_groups: true,
+        has_authorizer: true,
+    },
+    Variant {
+        name: "4.3-killed",
+        release: None,
+        has_fixed_voters: true,
+        ends: [End::Kill; 4],
+        has_consumer_groups: true,
+        has_authorizer: false,
+    },
+    Variant {
+        name: "4.1-killed-once",
+        release: Some("4.1.1"),
+        has_fixed_voters: false,
+        ends: [End::Stop, End::Kill, End::Stop, End::Stop],
+        has_consumer_groups: true,
+        has_authorizer: true,
+    },
+    Variant {
+        name: "4.0-killed-once",
+        release: Some("4.0.1"),
+        has_fixed_voters: true,
+        ends: [End::Kill, End::Stop, End::Stop, End::Stop],
+        has_consumer_groups: true,
+        has_authorizer: true,
+    },
+    Variant {
+        name: "3.9-stopped",
+        release: Some("3.9.1"),
+        has_fixed_voters: true,
+        ends: [End::Stop; 4],
+        has_consumer_groups: false,
+        has_authorizer: true,
+    },
+];
+
+/// The names of the scenarios.
+pub(crate) fn list() -> Vec<String> {
+    let names = VARIANTS.iter().map(|variant| variant.name.to_owned());
+    names.collect()
+}
+
+/// Runs what is asked for.
+pub(crate) fn run(run: &mut Run) -> Result<()> {
+    for variant in VARIANTS {
+        run.scenario(SUITE, variant.name, |run| swap(run, variant));
+    }
+    Ok(())
+}
+
+/// Starts each server in turn on one directory; each shows what it found, and adds to it.
+fn swap(run: &mut Run, variant: &Variant) -> Result<()> {
+    let tested = run.options.against;
+    let properties = [
+        // Snapshots of the metadata, compaction and retention take part.
+        ("metadata.log.max.record.bytes.between.snapshots", "20000"),
+        ("log.cleaner.backoff.ms", "500"),
+        ("group.consumer.heartbeat.interval.ms", "1000"),
+        ("group.consumer.min.heartbeat.interval.ms", "1000"),
+    ];
+    let mut kafka = KafkaOnly::default();
+    if let Some(release) = variant.release {
+        kafka.java = Some(run.older_kafka(release)?);
+    }
+    if variant.has_authorizer {
+        kafka.properties = vec![
+            (
+                "authorizer.class.name",
+                "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            ),
+            ("super.users", "User:ANONYMOUS"),
+        ];
+    }
+    let mut plan =
+        ServerPlan::new(Against::Kafka, &run.suite_dir(SUITE), &properties)?.with_kafka_only(kafka);
+    if variant.has_fixed_voters {
+        plan = plan.with_fixed_voters();
+    }
+    let mut workload = Workload::new(run, variant, &plan)?;
+    let servers = [
+        Against::Kafka,
+        tested,
+        Against::Kafka,
+        tested,
+        Against::Kafka,
+    ];
+    for (turn, against) in servers.into_iter().enumerate() {
+        let server = run.start_planned(&plan.on(against))?;
+        let context = Turn { turn, against };
+        let within =
+            |error: anyhow::Error| error.context(format!("{context}\n{}", server.log_tail()));
+        workload.obey("turn", turn).map_err(within)?;
+        match variant.ends.get(turn) {
+            Some(End::Stop) => server.stop()?,
+            Some(End::Kill) => server.kill()?,
+            None => {
+                workload.obey("finish", turn + 1).map_err(within)?;
+                return last(run, server, workload);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Ends workload and server, and has Kafka read every file.
+fn last(run: &mut Run, server: Server, workload: Workload) -> Result<()> {
+    workload.end()?;
+    server.stop()?;
+    run.read_disk(SUITE)
+}
+
+/// Which server a failure is about.
+#[derive(Debug)]
+struct Turn {
+    turn: usize,
+    against: Against,
+}
+
+impl fmt::Display for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "turn {} ({:?})", self.turn, self.against)
+    }
+}
+
+/// The program that lives through the swaps.
+#[derive(Debug)]
+struct Workload {
+    program: Watched,
+    log: LogMark,
+}
+
+impl Workload {
+    fn new(run: &mut Run, variant: &Variant, plan: &ServerPlan) -> Result<Self> {
+        let mut command: Command = run.java()?.command("riverrun.interop.swap.Swap");
+        command.arg(plan.bootstrap()).arg(run.suite_dir(SUITE));
+        // What one of the servers cannot do, the workload leaves out.
+        if serves(run, ApiKey::EndTxn) {
+            command.arg("transactions");
+        }
+        if variant.has_consumer_groups && serves(run, ApiKey::ConsumerGroupHeartbeat) {
+            command.arg("consumer-groups");
+        }
+        let path = run.suite_dir(SUITE).join("program.log");
+        let log = LogMark::at_end_of(&path);
+        let program = Watched::start_with_input(&mut command, &path)?;
+        Ok(Self { program, log })
+    }
+
+    /// Gives a command and waits until it is done.
+    fn obey(&mut self, command: &str, turn: usize) -> Result<()> {
+        self.program.say(&format!("{command} {turn}"))?;
+        match self.program.next(Instant::now() + COMMAND_LIMIT) {
+            Step::Line(line) if line == "done" => Ok(()),
+            Step::Line(line) => bail!("{}", line.replace('\t', "\n")),
+            Step::End => bail!("the workload ended\n{}", self.log.tail()),
+            Step::TimedOut => bail!(
+                "`{command}` is not done after {COMMAND_LIMIT:?}\n{}",
+                self.log.tail()
+            ),
+        }
+    }
+
+    fn end(mut self) -> Result<()> {
+        self.program.end_input();
+        let status = self.program.finish(Instant::now() + END_LIMIT)?;
+        let status = status.context("the workload does not end")?;
+        ensure!(status.success(), "the workload ended with {status}");
+        Ok(())
+    }
+}
+
+/// Whether the server under test has the API.
+fn serves(run: &Run, api: ApiKey) -> bool {
+    run.options.against == Against::Kafka
+        || broker::served::SERVED
+            .iter()
+            .any(|served| served.api == api)
+}
