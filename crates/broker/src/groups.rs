@@ -10,10 +10,8 @@
 
 use crate::Broker;
 use crate::clock::now_ms;
-use coordinator::group::{
-    DeletedTopic, GroupConfig, GroupShard, RecordOrigin, append_error, partition_for,
-};
-use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
+use coordinator::group::{DeletedTopic, GroupConfig, GroupShard, RecordOrigin, append_error};
+use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token, partition_for};
 use model::ErrorCode;
 use parking_lot::{Mutex, RwLock};
 use record::{

@@ -19,5 +19,9 @@
 mod decision;
 pub mod group;
 pub mod messages;
+mod partition;
+pub mod transaction;
+
+pub use partition::partition_for;
 
 pub use decision::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};

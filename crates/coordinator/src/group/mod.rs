@@ -18,7 +18,6 @@ mod modern_group;
 mod offset_store;
 mod offsets;
 mod overview;
-mod partition;
 mod rebalance;
 mod records;
 mod request;
@@ -34,7 +33,6 @@ mod tests;
 pub use config::GroupConfig;
 pub use failure::append_error;
 pub use fuzz::fuzz_replay;
-pub use partition::partition_for;
 pub use request::{
     DeletedTopic, DescribedGroup, DescribedMember, FetchedOffset, FetchedTopic, Heartbeat,
     JoinGroup, JoinGroupResponse, JoinProtocol, JoinedMember, LeaveGroup, LeavingMember,

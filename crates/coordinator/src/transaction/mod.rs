@@ -1,0 +1,35 @@
+//! The transaction coordinator: the transactional ids of one partition of `__transaction_state`,
+//! the producer that holds each, and how far its transaction is. [`TransactionShard`] says how a
+//! shell drives it; `docs/transactions.md` has the states as a table.
+//!
+//! To read in this order: `state` (states and what follows what), `request` (what is asked),
+//! `shard` (the life of a shard), `init_producer_id`, `add_partitions`, `end_transaction`,
+//! `expiration`, `overview`, `records` (their bytes).
+
+mod add_partitions;
+mod config;
+mod end_transaction;
+mod expiration;
+mod fuzz;
+mod init_producer_id;
+mod overview;
+mod producer;
+mod records;
+mod request;
+mod shard;
+mod state;
+#[expect(clippy::module_inception, reason = "its noun is the transaction")]
+mod transaction;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::TransactionConfig;
+pub use fuzz::fuzz_replay;
+pub use producer::ProducerIdAndEpoch;
+pub use request::{
+    AddPartitions, DescribedTransaction, EndTransaction, InitProducerId, ListTransactions,
+    ListedTransaction, Moment, NeedsProducerId, PreparedTransaction, TransactionDecision,
+};
+pub use shard::{ReplayError, TransactionShard};
+pub use state::TransactionState;

@@ -1,0 +1,204 @@
+//! One partition of `__transaction_state` as a replicated state machine.
+//!
+//! ```text
+//!   records of the log ─> replay … ─> prepared: markers to write (again)
+//!   request, moment ─> init_producer_id, add_partitions … ─> decision ─> append ─> replay ─> answer
+//!   end_transaction, replayed ─> prepared_of ─> markers ─> complete ─> append ─> replay
+//!   now and then ─> timed_out, abort_timed_out, expire_ids ─> append ─> replay
+//! ```
+
+use super::producer::NO_PRODUCER_EPOCH;
+use super::records::{self, TransactionRecord};
+use super::transaction::Transaction;
+use super::{
+    Moment, PreparedTransaction, ProducerIdAndEpoch, TransactionConfig, TransactionDecision,
+    TransactionState,
+};
+use model::{DecodeError, ErrorCode, TopicPartition};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A record is damaged, or of a version to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// The key is not one of its type. Nothing changed.
+    #[error("the key of a transaction record is damaged: {0}")]
+    Key(DecodeError),
+    /// The value is damaged. Its transactional id is forgotten: to end its transaction the way
+    /// that an older record says could contradict what the producer was told.
+    #[error("the value of a transaction record is damaged: {0}")]
+    Value(DecodeError),
+    /// The value has a version that nobody writes yet. Its transactional id is forgotten.
+    #[error("transaction records of version {0} are not known")]
+    Version(i16),
+    /// The value has a state that is in nobody's log. Its transactional id is forgotten.
+    #[error("a transaction record has the unknown state {0}")]
+    State(i8),
+}
+
+/// The transactional ids of one partition of `__transaction_state`.
+///
+/// Life: [`TransactionShard::new`], [`TransactionShard::replay`] of the whole log; then markers
+/// for all that is [`TransactionShard::prepared`], and requests.
+///
+/// The contract with the shell:
+/// - The records of a decision are appended and replayed before the next call. When the log does
+///   not take them, none is replayed, and the request is refused: nothing has changed.
+/// - The answer goes out when the high watermark has passed the records, so that nobody sees what
+///   may yet be lost.
+/// - Once a record is replayed that prepares an end, [`TransactionShard::prepared_of`] tells the
+///   markers. When every partition that still exists has its marker,
+///   [`TransactionShard::complete`] is asked; until then markers may be written again.
+/// - A decision that [needs a producer id](super::NeedsProducerId) is asked for again with one.
+#[derive(Debug)]
+pub struct TransactionShard {
+    pub(super) config: TransactionConfig,
+    pub(super) transactions: BTreeMap<Arc<str>, Entry>,
+}
+
+/// A transactional id with what is known about it for the time being.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// Replicated.
+    pub(super) stored: Transaction,
+    /// The producer's epoch before the current one: what a request carries that is repeated
+    /// because its answer was lost. Not in the log, so that no request from before a restart is
+    /// taken for a repeated one.
+    pub(super) retry: Option<Retry>,
+}
+
+/// The epoch that a producer had before it got the one that is current.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Retry {
+    pub(super) current: ProducerIdAndEpoch,
+    pub(super) last_producer_epoch: i16,
+}
+
+impl Entry {
+    /// The producer's epoch before the current one; -1 when it is not known or was another
+    /// producer's.
+    pub(super) fn last_producer_epoch(&self) -> i16 {
+        self.retry
+            .filter(|retry| retry.current == self.stored.producer())
+            .map_or(NO_PRODUCER_EPOCH, |retry| retry.last_producer_epoch)
+    }
+}
+
+impl TransactionShard {
+    /// A shard that has yet to replay its log.
+    pub const fn new(config: TransactionConfig) -> Self {
+        Self {
+            config,
+            transactions: BTreeMap::new(),
+        }
+    }
+
+    /// Applies a record of the log: while loading, and after a decision's records were appended.
+    /// Types it does not know are skipped.
+    ///
+    /// # Errors
+    /// A [`ReplayError`] when the record is damaged.
+    pub fn replay(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), ReplayError> {
+        let TransactionRecord::Transaction {
+            transactional_id,
+            stored,
+        } = records::parse(key, value)?
+        else {
+            return Ok(());
+        };
+        match stored {
+            Ok(Some(stored)) => self.store(transactional_id, stored),
+            Ok(None) => drop(self.transactions.remove(transactional_id)),
+            Err(error) => {
+                self.transactions.remove(transactional_id);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, transactional_id: &str, stored: Transaction) {
+        match self.transactions.get_mut(transactional_id) {
+            Some(entry) => entry.stored = stored,
+            None => {
+                let entry = Entry {
+                    stored,
+                    retry: None,
+                };
+                self.transactions.insert(Arc::from(transactional_id), entry);
+            }
+        }
+    }
+
+    /// How many transactional ids there are.
+    pub fn len(&self) -> usize {
+        self.transactions.len()
+    }
+
+    /// Whether there is no transactional id.
+    pub fn is_empty(&self) -> bool {
+        self.transactions.is_empty()
+    }
+
+    /// Every transaction whose end is decided and which waits for its markers.
+    pub fn prepared(&self) -> Vec<PreparedTransaction> {
+        let all = self.transactions.keys();
+        all.filter_map(|id| self.prepared_of(id)).collect()
+    }
+
+    /// The same of one transactional id.
+    pub fn prepared_of(&self, transactional_id: &str) -> Option<PreparedTransaction> {
+        let (id, entry) = self.transactions.get_key_value(transactional_id)?;
+        let stored = &entry.stored;
+        stored.state.is_prepared().then(|| PreparedTransaction {
+            transactional_id: Arc::clone(id),
+            producer: stored.producer(),
+            committed: stored.state == TransactionState::PrepareCommit,
+            client_transaction_version: stored.client_transaction_version,
+            partitions: stored
+                .partitions
+                .iter()
+                .flat_map(|(topic, partitions)| {
+                    let indexes = partitions.iter();
+                    indexes.map(|index| TopicPartition::new(&**topic, *index))
+                })
+                .collect(),
+        })
+    }
+
+    /// The entry of a producer's transactional id.
+    pub(super) fn entry(&self, transactional_id: &str) -> Result<&Entry, ErrorCode> {
+        self.transactions
+            .get(transactional_id)
+            .ok_or(ErrorCode::InvalidProducerIdMapping)
+    }
+
+    /// The decision that a transactional id stands like this from now on.
+    pub(super) fn decide<R>(
+        transactional_id: &str,
+        next: &Transaction,
+        moment: &Moment,
+        reply: R,
+    ) -> TransactionDecision<R> {
+        let record = records::transaction(transactional_id, next, moment.transaction_version);
+        TransactionDecision {
+            records: vec![record],
+            reply,
+        }
+    }
+
+    /// Remembers which epoch the producer will have had once the next record is replayed.
+    pub(super) fn remember(
+        &mut self,
+        transactional_id: &str,
+        current: ProducerIdAndEpoch,
+        last_producer_epoch: i16,
+    ) {
+        if let Some(entry) = self.transactions.get_mut(transactional_id) {
+            entry.retry = Some(Retry {
+                current,
+                last_producer_epoch,
+            });
+        }
+    }
+}

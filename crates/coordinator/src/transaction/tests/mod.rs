@@ -1,0 +1,9 @@
+//! Tests of the transaction coordinator: scripts with their expected answers, the table of the
+//! documentation, the bytes of records, and random clients against modelled partitions.
+
+mod clients;
+mod model;
+mod records;
+mod script;
+mod table;
+mod worlds;
