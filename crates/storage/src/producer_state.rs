@@ -140,6 +140,10 @@ enum TransactionEvent {
         producer_id: i64,
         first_offset: i64,
     },
+    /// A marker is written: what was verified before it says nothing of what comes after.
+    Marked {
+        producer_id: i64,
+    },
     Completed {
         producer_id: i64,
         first_offset: i64,
@@ -267,10 +271,13 @@ impl ProducerState {
         }
         let known = self.producers.get(&producer_id);
         let noted = append.entries.iter().position(|(id, _)| *id == producer_id);
-        if rules.origin == AppendOrigin::Client && noted.is_none() {
-            if let Some(duplicate) = known.and_then(|entry| entry.duplicate_of(batch)) {
-                return Ok(BatchCheck::Duplicate(duplicate));
-            }
+        if rules.origin == AppendOrigin::Client
+            && noted.is_none()
+            && let Some(duplicate) = known.and_then(|entry| entry.duplicate_of(batch))
+        {
+            return Ok(BatchCheck::Duplicate(duplicate));
+        }
+        if rules.origin != AppendOrigin::Replication && noted.is_none() {
             self.check_verification(batch, rules)?;
         }
         let mut entry = match (noted, known) {
@@ -281,6 +288,7 @@ impl ProducerState {
         match marker {
             Some(marker) => {
                 let completed = entry.end_transaction(batch, marker, rules)?;
+                append.events.push(TransactionEvent::Marked { producer_id });
                 append
                     .events
                     .extend(completed.map(|first_offset| TransactionEvent::Completed {
@@ -355,6 +363,7 @@ impl ProducerState {
                     self.open.insert(first_offset, producer_id);
                     self.verifications.end(producer_id);
                 }
+                TransactionEvent::Marked { producer_id } => self.verifications.end(producer_id),
                 TransactionEvent::Completed {
                     producer_id,
                     first_offset,

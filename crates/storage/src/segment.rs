@@ -412,6 +412,35 @@ impl<D: Disk> Segment<D> {
         )
     }
 
+    /// An offset that no batch which starts below `position` holds, nor any higher one: that of
+    /// the next batch the offset index knows. `None` when it knows none, or points at no batch.
+    pub(crate) fn offset_beyond(
+        &self,
+        files: &PartitionFiles<D>,
+        position: u64,
+    ) -> Result<Option<i64>, StorageError> {
+        let mut found = None;
+        let precedes = |entry: &OffsetEntry| u64::from(entry.position) < position;
+        let visited = self
+            .offset_index
+            .visit_from(files, self.base_offset, precedes, |entry| {
+                found = Some(*entry);
+                false
+            });
+        // An index that cannot be read is as good as none.
+        let (Ok(()), Some(entry)) = (visited, found) else {
+            return Ok(None);
+        };
+        let start = u64::from(entry.position);
+        let file = self.log_file(files)?;
+        let indexed_offset = self.base_offset + i64::from(entry.relative_offset);
+        let mut batches = StoredBatches::new(&**file, start, u64::from(self.size_bytes));
+        Ok(match batches.next() {
+            Ok(Some(batch)) if batch.last_offset <= indexed_offset => Some(batch.base_offset),
+            _ => None,
+        })
+    }
+
     /// The first batch that ends at `offset` or above and is as young as `timestamp_ms`, by the
     /// time index and the headers.
     pub(crate) fn first_batch_of_time(
@@ -503,13 +532,30 @@ impl<D: Disk> Segment<D> {
             relative_offset(self.base_offset, offset),
             now_ms,
         )?;
+        self.truncate_transaction_index(files, offset)?;
+        // What the time index does not cover has to be looked at again.
+        self.largest = self.time_index.last();
+        self.read_end(files)?;
+        Ok(())
+    }
+
+    /// Forgets the aborted transactions that end at `offset` or above; durable on return, for an
+    /// entry that came back would hide the records of another transaction.
+    fn truncate_transaction_index(
+        &mut self,
+        files: &PartitionFiles<D>,
+        offset: i64,
+    ) -> Result<(), StorageError> {
+        let count_before = self.transaction_index.count();
         let is_kept = |aborted: &AbortedTransaction| aborted.last_offset < offset;
         let base_offset = self.base_offset;
         self.transaction_index
             .truncate(files, base_offset, is_kept)?;
-        // What the time index does not cover has to be looked at again.
-        self.largest = self.time_index.last();
-        self.read_end(files)?;
+        if self.transaction_index.count() < count_before {
+            let name = FileName::new(base_offset, FileKind::TransactionIndex);
+            let file = self.transaction_index.open_file(files, base_offset)?;
+            file.sync().context("sync", &files.path(name))?;
+        }
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::io;
 use record::{Decompressor, RecordBatch};
 
 use super::Log;
-use super::read::ReadError;
+use super::read::{LogSlice, ReadError};
 use crate::disk::{Disk, DiskFile};
 use crate::error::StorageError;
 use crate::file_name::{FileKind, FileName};
@@ -118,6 +118,36 @@ impl<D: Disk> Log<D> {
             }
         }
         Ok(found)
+    }
+
+    /// The aborted transactions that may have records in a slice, which was read from
+    /// `start_offset` on. The offset index tells where the slice ends, so a small fetch from a
+    /// large segment does not bring the aborted transactions of all of it.
+    pub fn aborted_transactions_in(
+        &self,
+        start_offset: i64,
+        slice: &LogSlice<D>,
+    ) -> Result<Vec<AbortedTransaction>, ReadError> {
+        let mut later = self.segments.iter().skip(self.segment_at(start_offset));
+        let Some(bytes) = &slice.slice else {
+            return Ok(Vec::new());
+        };
+        if later.all(|segment| segment.transaction_index.count() == 0) {
+            return Ok(Vec::new());
+        }
+        let mut end_offset = slice.end_offset_max;
+        // The segment may have gone since it was read.
+        if let Some(segment) = self
+            .segments
+            .get(self.segment_at(slice.segment_base_offset))
+            .filter(|segment| segment.base_offset() == slice.segment_base_offset)
+        {
+            let end_position = bytes.position + bytes.length as u64;
+            let bound = segment.offset_beyond(&self.files, end_position);
+            let bound = bound.map_err(unreadable_index)?;
+            end_offset = bound.map_or(end_offset, |bound| end_offset.min(bound));
+        }
+        self.aborted_transactions(start_offset, end_offset)
     }
 
     /// The first record of a batch that is looked for.

@@ -14,6 +14,7 @@ use crate::stored_batch::StoredBatch;
 ///                      transaction version 2
 ///   hw 4               the high watermark
 ///   verify p1 e0 s5    asks for a proof; `bump` if the producer's epoch may rise
+///   offsets p1 e0 txn  records of the group coordinator, without a sequence
 ///   expire 100
 /// ```
 #[derive(Default)]
@@ -118,11 +119,11 @@ impl Script {
             "verify" => {
                 let bump = words.contains(&"bump");
                 let (id, epoch) = (number('p').unwrap(), number('e').unwrap() as i16);
-                let sequence = number('s').unwrap() as i32;
+                let sequence = number('s').map_or(-1, |sequence| sequence as i32);
                 self.guard = self.state.start_verification(id, epoch, sequence, bump, 0);
                 format!("{:?}", self.guard)
             }
-            "marker" => self.append(&words[1..], AppendOrigin::Coordinator),
+            "marker" | "offsets" => self.append(&words[1..], AppendOrigin::Coordinator),
             "replay" => self.append(&words[1..], AppendOrigin::Replication),
             _ => self.append(&words, AppendOrigin::Client),
         }
@@ -321,6 +322,50 @@ fn a_first_transactional_batch_needs_its_proof() {
             p3 e0 s4 n1 txn          -> sequence 4 of producer 3 follows -1  (unstable 0)
             p3 e0 s0 n1 txn          -> 2..=2  (unstable 0)
             p4 e0 s7 n1              -> 3..=3  (unstable 0)
+        "#]],
+    );
+}
+
+#[test]
+fn a_marker_voids_the_proof() {
+    check(
+        "require
+         verify p1 e0 s0
+         marker p1 e0 abort c1
+         p1 e0 s0 n1 txn
+         verify p1 e0 s0
+         p1 e0 s0 n1 txn",
+        expect![[r#"
+            require                  -> done
+            verify p1 e0 s0          -> Some(VerificationGuard(0))
+            marker p1 e0 abort c1    -> 0..=0
+            p1 e0 s0 n1 txn          -> producer 1 has no verified transaction in this partition
+            verify p1 e0 s0          -> Some(VerificationGuard(1))
+            p1 e0 s0 n1 txn          -> 1..=1  (unstable 1)
+        "#]],
+    );
+}
+
+#[test]
+fn offsets_of_a_transaction_need_their_proof() {
+    check(
+        "require
+         offsets p1 e0 txn
+         verify p1 e0
+         offsets p1 e0 txn
+         offsets p1 e0 txn
+         marker p1 e1 commit c1 tv2
+         offsets p1 e0 txn
+         offsets p1 e1 txn",
+        expect![[r#"
+            require                  -> done
+            offsets p1 e0 txn        -> producer 1 has no verified transaction in this partition
+            verify p1 e0             -> Some(VerificationGuard(0))
+            offsets p1 e0 txn        -> 0..=0  (unstable 0)
+            offsets p1 e0 txn        -> 1..=1  (unstable 0)
+            marker p1 e1 commit c1 tv2 -> 2..=2  (unstable 0)
+            offsets p1 e0 txn        -> producer 1 has no verified transaction in this partition  (unstable 0)
+            offsets p1 e1 txn        -> producer 1 has no verified transaction in this partition  (unstable 0)
         "#]],
     );
 }

@@ -71,11 +71,21 @@ struct ModelRecord {
     epoch: i32,
 }
 
+/// What a batch means to its producer's transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Nothing,
+    Records { producer: usize },
+    Marker { producer: usize, is_abort: bool },
+}
+
+/// Base and last offset of a batch, and its part in a transaction.
+type ModelBatch = (i64, i64, Part);
+
 #[derive(Debug, Clone, Default)]
 struct Model {
     records: Vec<ModelRecord>,
-    /// Base and last offset of each batch.
-    batches: Vec<(i64, i64)>,
+    batches: Vec<ModelBatch>,
     start: i64,
     end: i64,
 }
@@ -151,6 +161,7 @@ impl Tested {
                     batch(timestamp_ms, &refs(&values)),
                     timestamp_ms,
                     Some(values),
+                    Part::Nothing,
                 )
             }
             Step::AppendIdempotent { producer, count } => {
@@ -163,7 +174,7 @@ impl Tested {
                 let sequence = state.next_sequence;
                 let records = producer_batch(id, state.epoch, sequence, &refs(&values));
                 self.producers[producer].next_sequence += count as i32;
-                self.append(records, 0, Some(values))
+                self.append(records, 0, Some(values), Part::Nothing)
             }
             Step::AppendTransactional { producer, count } => {
                 let values = self.values(count, 0);
@@ -173,12 +184,14 @@ impl Tested {
                 let records = transactional_batch(id, state.epoch, sequence, &refs(&values));
                 self.producers[producer].next_sequence += count as i32;
                 self.producers[producer].in_transaction = true;
-                self.append(records, 0, Some(values))
+                self.append(records, 0, Some(values), Part::Records { producer })
             }
             Step::EndTransaction { producer, is_abort } => {
                 let state = self.producers[producer];
                 self.producers[producer].in_transaction = false;
-                self.append(marker(producer as i64, state.epoch, is_abort), 0, None)
+                let part = Part::Marker { producer, is_abort };
+                let records = marker(producer as i64, state.epoch, is_abort);
+                self.append(records, 0, None, part)
             }
             Step::Replicate { gap, count } => self.replicate(gap, count),
             Step::Roll => {
@@ -253,10 +266,11 @@ impl Tested {
         mut records: Vec<u8>,
         timestamp_ms: i64,
         values: Option<Vec<String>>,
+        part: Part,
     ) -> Result<(), String> {
         let base_offset = self.model.end;
         let count = values.as_ref().map_or(1, Vec::len) as i64;
-        self.note(base_offset, timestamp_ms, values);
+        self.note(base_offset, timestamp_ms, values, part);
         let options = AppendOptions::client(self.epoch, self.now_ms);
         let appended = self
             .log_mut()
@@ -268,7 +282,13 @@ impl Tested {
         Ok(())
     }
 
-    fn note(&mut self, base_offset: i64, timestamp_ms: i64, values: Option<Vec<String>>) {
+    fn note(
+        &mut self,
+        base_offset: i64,
+        timestamp_ms: i64,
+        values: Option<Vec<String>>,
+        part: Part,
+    ) {
         let values: Vec<Option<String>> = match values {
             Some(values) => values.into_iter().map(Some).collect(),
             None => vec![None],
@@ -283,7 +303,7 @@ impl Tested {
             });
             offset += 1;
         }
-        self.model.batches.push((base_offset, offset - 1));
+        self.model.batches.push((base_offset, offset - 1, part));
         self.model.end = offset;
     }
 
@@ -296,7 +316,7 @@ impl Tested {
             let (mut header, _) = record::RecordBatchMut::parse(&mut records).unwrap();
             header.set_base_offset(base_offset);
             header.set_partition_leader_epoch(self.epoch);
-            self.note(base_offset, 5, Some(values));
+            self.note(base_offset, 5, Some(values), Part::Nothing);
             base_offset += count as i64;
             bytes.extend(records);
         }
@@ -457,7 +477,7 @@ impl Tested {
                 };
                 model.records.retain(is_held);
                 let records = &model.records;
-                let is_held = |batch: &(i64, i64)| records.iter().any(|r| r.offset == batch.1);
+                let is_held = |batch: &ModelBatch| records.iter().any(|r| r.offset == batch.1);
                 model.batches.retain(is_held);
             }
             if is_complete && found == expected {
@@ -504,6 +524,67 @@ impl Tested {
             let found = found.map(|found| (found.offset, found.timestamp_ms));
             let expected = expected.map(|record| (record.offset, record.timestamp_ms));
             assert_eq!(found, expected, "time {timestamp_ms}");
+        }
+        self.check_transactions();
+    }
+
+    /// Open transactions hold the last stable offset back, and aborted ones are found by any range
+    /// that they overlap; so long as nothing of the log's start is gone.
+    fn check_transactions(&self) {
+        let (log, model) = (self.log(), &self.model);
+        if model.start > 0 {
+            return;
+        }
+        let (open, aborted) = model.transactions();
+        let mut settled = log.producer_state().clone();
+        settled.advance_high_watermark(model.end);
+        assert_eq!(
+            settled.first_unstable_offset(),
+            settled.first_open_transaction()
+        );
+        let found = settled.first_open_transaction();
+        let is_lost = |offset| !model.batches.iter().any(|batch| batch.0 == offset);
+        // A transaction whose records a crash has taken may still be known.
+        let is_leftover = found.is_some_and(|at| is_lost(at) && open.is_none_or(|open| at < open));
+        assert!(found == open || is_leftover, "{found:?} for {open:?}");
+        let mut bounds: Vec<i64> = model.batches.iter().map(|batch| batch.0).collect();
+        bounds.push(model.end);
+        for start in bounds.iter().step_by(3) {
+            for end in bounds.iter().rev().step_by(4).filter(|end| *end > start) {
+                let found = log.aborted_transactions(*start, *end).unwrap();
+                let found = found
+                    .iter()
+                    .map(|one| (one.producer_id, one.first_offset, one.last_offset));
+                let found: Vec<_> = found.filter(|one| !is_lost(one.1)).collect();
+                let overlapping = aborted
+                    .iter()
+                    .filter(|(_, first, last)| last >= start && first < end);
+                let expected: Vec<_> = overlapping.copied().collect();
+                assert_eq!(found, expected, "{start}..{end} of {aborted:?} {:?}", model.batches);
+            }
+            self.check_slice(*start, &aborted);
+        }
+    }
+
+    /// A slice brings every aborted transaction that it has records of.
+    fn check_slice(&self, start: i64, aborted: &[(i64, i64, i64)]) {
+        let slice = self.log().read(start, 300, i64::MAX, true).unwrap();
+        let brought = self.log().aborted_transactions_in(start, &slice).unwrap();
+        let brought: Vec<_> = brought
+            .iter()
+            .map(|one| (one.producer_id, one.first_offset, one.last_offset))
+            .collect();
+        let offsets = super::records_of(&slice, start);
+        for (offset, _) in offsets {
+            let mut batches = self.model.batches.iter();
+            let batch = batches.find(|batch| (batch.0..=batch.1).contains(&offset));
+            let Some((_, _, Part::Records { producer })) = batch else {
+                continue;
+            };
+            let needed = aborted.iter().find(|(id, first, last)| {
+                *id == *producer as i64 && (*first..*last).contains(&offset)
+            });
+            assert!(needed.is_none_or(|one| brought.contains(one)), "{offset}");
         }
     }
 
@@ -558,6 +639,27 @@ impl Tested {
 }
 
 impl Model {
+    /// First offset of the transaction that has been open for longest; producer, first and last
+    /// offset of each aborted one, by their last offsets.
+    fn transactions(&self) -> (Option<i64>, Vec<(i64, i64, i64)>) {
+        let mut open: [Option<i64>; 3] = [None; 3];
+        let mut aborted = Vec::new();
+        for (base_offset, last_offset, part) in &self.batches {
+            match *part {
+                Part::Nothing => {}
+                Part::Records { producer } => {
+                    open[producer].get_or_insert(*base_offset);
+                }
+                Part::Marker { producer, is_abort } => {
+                    if let Some(first) = open[producer].take().filter(|_| is_abort) {
+                        aborted.push((producer as i64, first, *last_offset));
+                    }
+                }
+            }
+        }
+        (open.into_iter().flatten().min(), aborted)
+    }
+
     fn values(&self) -> Vec<(i64, String)> {
         let readable = self
             .records
