@@ -37,7 +37,7 @@ impl Group {
 
     /// Whether the log says anything of the group.
     pub(super) fn has_records(&self) -> bool {
-        self.metadata.is_some() || self.modern.is_some() || !self.offsets.is_empty()
+        self.metadata.is_some() || self.modern.is_some() || !self.offsets.is_void()
     }
 
     /// The group's records if it is not a classic one. Members that speak the classic protocol

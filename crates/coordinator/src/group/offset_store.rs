@@ -90,11 +90,16 @@ pub(super) struct GroupOffsets {
     pub(super) committed: PartitionMap<CommittedOffset>,
     /// The producers whose open transactions hold offsets of a partition.
     pub(super) open_transactions: PartitionMap<BTreeSet<i64>>,
+    /// Whether the group was made by an offset, of a consumer that is no member (Kafka's simple
+    /// group), and so stays when its offsets go, until its tombstone.
+    pub(super) is_simple_group: bool,
 }
 
 impl GroupOffsets {
-    pub(super) fn is_empty(&self) -> bool {
-        self.committed.is_empty() && self.open_transactions.is_empty()
+    /// Whether they say nothing of the group, not even that there is one.
+    pub(super) fn is_void(&self) -> bool {
+        let has_none = self.committed.is_empty() && self.open_transactions.is_empty();
+        has_none && !self.is_simple_group
     }
 
     /// Whether a partition has an offset, in force or in an open transaction.

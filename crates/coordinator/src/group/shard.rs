@@ -107,6 +107,7 @@ impl GroupShard {
             } => {
                 // Consumers that commit without joining make a group this way.
                 let group = self.group_mut(group_id);
+                group.offsets.is_simple_group |= !group.has_records();
                 if origin.producer_id < 0 {
                     group.offsets.committed.insert(topic, partition, offset);
                 } else {
@@ -138,10 +139,14 @@ impl GroupShard {
             GroupRecord::Classic {
                 group_id,
                 stored: None,
-            } => self.change_existing(group_id, |group| group.metadata = None),
+            } => self.change_existing(group_id, |group| {
+                group.metadata = None;
+                group.offsets.is_simple_group = false;
+            }),
             GroupRecord::Modern { group_id, key_type } => {
                 if value.is_some() {
                     let group = self.group_mut(group_id);
+                    group.offsets.is_simple_group = false;
                     ModernGroup::insert_into(&mut group.modern, key_type, key);
                 } else {
                     self.change_existing(group_id, |group| {
