@@ -10,6 +10,7 @@
 
 use crate::Broker;
 use crate::clock::now_ms;
+use crate::transaction_markers::TransactionMarker;
 use coordinator::group::{DeletedTopic, GroupConfig, GroupShard, RecordOrigin, append_error};
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token, partition_for};
 use model::ErrorCode;
@@ -17,7 +18,7 @@ use parking_lot::{Mutex, RwLock};
 use record::{
     BatchBuilder, BatchHeader, Batches, ControlRecord, Decompressor, RecordBatch, TransactionResult,
 };
-use replication::{AppendError, Partition};
+use replication::{AppendError, Appended, Partition, VerificationGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +71,17 @@ enum State {
 struct Ready {
     shard: GroupShard,
     waiting: BTreeMap<Token, oneshot::Sender<GroupResponse>>,
+}
+
+/// A producer whose transaction a decision's records belong to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TransactionalWriter {
+    /// Its producer id.
+    pub(crate) producer_id: i64,
+    /// Its epoch.
+    pub(crate) producer_epoch: i16,
+    /// Needed when nothing of the transaction is in the partition yet.
+    pub(crate) verification: Option<VerificationGuard>,
 }
 
 /// The answer of a decision, or what it will come by.
@@ -156,12 +168,65 @@ impl Groups {
         group_id: &str,
         decide: impl FnOnce(&mut GroupShard, i64) -> Decision<R>,
     ) -> Result<Answer<R>, ErrorCode> {
-        self.decide_in(&*self.shard_of(group_id)?, decide)
+        self.decide_in(&*self.shard_of(group_id)?, None, decide)
+    }
+
+    /// As [`Groups::decide`], for a decision that is answered at once and whose records count when
+    /// a transaction commits.
+    ///
+    /// # Errors
+    /// As [`Groups::decide`].
+    pub(crate) fn decide_in_transaction<R>(
+        &self,
+        group_id: &str,
+        writer: TransactionalWriter,
+        decide: impl FnOnce(&mut GroupShard, i64) -> Decision<R>,
+    ) -> Result<R, ErrorCode> {
+        match self.decide_in(&*self.shard_of(group_id)?, Some(&writer), decide)? {
+            Answer::Now(answer) => Ok(answer),
+            Answer::Later(_) => Err(ErrorCode::UnknownServerError),
+        }
+    }
+
+    /// The partition of `__consumer_offsets` that holds `group_id`.
+    ///
+    /// # Errors
+    /// `NotCoordinator` when it is not here.
+    pub(crate) fn partition_of(&self, group_id: &str) -> Result<Arc<Partition>, ErrorCode> {
+        Ok(self.shard_of(group_id)?.partition.clone())
+    }
+
+    /// Ends a transaction in one partition of `__consumer_offsets`: the marker goes to its log, and
+    /// the offsets that the transaction holds take effect or are dropped.
+    ///
+    /// # Errors
+    /// The outer one when the coordinator cannot act, the inner one when the log refuses the marker.
+    pub(crate) fn end_transaction(
+        &self,
+        index: i32,
+        marker: &TransactionMarker,
+        transaction_version: i16,
+    ) -> Result<Result<Appended, AppendError>, ErrorCode> {
+        let shard = self.shards.read().get(&index).cloned();
+        let shard = shard.ok_or(ErrorCode::NotCoordinator)?;
+        let mut state = shard.state.lock();
+        let ready = state.ready()?;
+        let appended = marker.append_to(&shard.partition, transaction_version, now_ms());
+        if appended.is_ok() {
+            let TransactionMarker {
+                producer_id,
+                is_commit,
+                ..
+            } = *marker;
+            ready.shard.replay_transaction_end(producer_id, is_commit);
+        }
+        Ok(appended)
     }
 
     fn decide_in<R>(
         &self,
         shard: &Shard,
+        writer: Option<&TransactionalWriter>,
         decide: impl FnOnce(&mut GroupShard, i64) -> Decision<R>,
     ) -> Result<Answer<R>, ErrorCode> {
         let now_ms = now_ms();
@@ -173,8 +238,12 @@ impl Groups {
             Reply::Parked(token) => Some(ready.wait(*token)),
             Reply::Now(_) => None,
         };
-        let batch_bytes_max = self.config.batch_bytes_max;
-        let result = match ready.commit(&shard.partition, &decision, batch_bytes_max, now_ms) {
+        let destination = Destination {
+            partition: &shard.partition,
+            writer,
+            batch_bytes_max: self.config.batch_bytes_max,
+        };
+        let result = match ready.commit(&destination, &decision, now_ms) {
             Ok(()) => {
                 ready.release(decision.released);
                 match (decision.reply, parked) {
@@ -240,7 +309,7 @@ impl Groups {
         let shards: Vec<_> = self.shards.read().values().cloned().collect();
         for shard in shards {
             // A shard that loads meets the topic's absence when it expires offsets.
-            let _ = self.decide_in(&shard, |shard, _| shard.delete_topic_offsets(topics));
+            let _ = self.decide_in(&shard, None, |shard, _| shard.delete_topic_offsets(topics));
         }
     }
 
@@ -257,7 +326,7 @@ impl Groups {
                     .and_then(|ready| ready.shard.next_deadline())
             };
             if due(deadline(&shard)) {
-                let _ = self.decide_in(&shard, GroupShard::expire);
+                let _ = self.decide_in(&shard, None, GroupShard::expire);
             }
             next = next.into_iter().chain(deadline(&shard)).min();
         }
@@ -288,6 +357,13 @@ impl State {
     }
 }
 
+/// Where a decision's records go, and on whose behalf.
+struct Destination<'a> {
+    partition: &'a Partition,
+    writer: Option<&'a TransactionalWriter>,
+    batch_bytes_max: usize,
+}
+
 /// The log did not take a decision's records, or those after the first few.
 struct FailedCommit {
     appended_count: usize,
@@ -299,9 +375,8 @@ impl Ready {
     /// not be atomic is larger than a batch may be.
     fn commit<R>(
         &mut self,
-        partition: &Partition,
+        destination: &Destination<'_>,
         decision: &Decision<R>,
-        batch_bytes_max: usize,
         now_ms: i64,
     ) -> Result<(), FailedCommit> {
         let mut appended_count = 0;
@@ -309,9 +384,9 @@ impl Ready {
             let rest = &decision.records[appended_count..];
             let count = match decision.is_atomic {
                 true => rest.len(),
-                false => count_for_batch(rest, batch_bytes_max),
+                false => count_for_batch(rest, destination.batch_bytes_max),
             };
-            self.append(partition, &rest[..count], now_ms)
+            self.append(destination, &rest[..count], now_ms)
                 .map_err(|error| FailedCommit {
                     appended_count,
                     error,
@@ -323,20 +398,30 @@ impl Ready {
 
     fn append(
         &mut self,
-        partition: &Partition,
+        destination: &Destination<'_>,
         records: &[CoordinatorRecord],
         now_ms: i64,
     ) -> Result<(), AppendError> {
-        let mut builder = BatchBuilder::new(BatchHeader::default());
+        let writer = destination.writer;
+        let header = writer.map_or_else(BatchHeader::default, |writer| BatchHeader {
+            producer_id: writer.producer_id,
+            producer_epoch: writer.producer_epoch,
+            is_transactional: true,
+            ..BatchHeader::default()
+        });
+        let mut builder = BatchBuilder::new(header);
         for record in records {
             builder.append(now_ms, Some(&record.key), record.value.as_deref(), &[]);
         }
         let mut batch = builder.into_uncompressed();
-        let appended = partition.append_as_coordinator(&mut batch, now_ms)?;
+        let verification = writer.and_then(|writer| writer.verification);
+        let partition = destination.partition;
+        let appended =
+            partition.append_transactional_as_coordinator(&mut batch, verification, now_ms)?;
         for (offset, record) in (appended.base_offset..).zip(records) {
             let origin = RecordOrigin {
                 offset,
-                producer_id: -1,
+                producer_id: header.producer_id,
             };
             let replayed = self
                 .shard

@@ -311,8 +311,8 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<(), Sta
 }
 
 fn topic_log_config(broker: &Broker, topic: &HostedTopic) -> Arc<LogConfig> {
-    let expiration_ms = i64::from(broker.live_config().transactions.producer_id_expiration_ms);
-    Arc::new(log_config(&topic.settings(), expiration_ms))
+    let transactions = broker.live_config().transactions;
+    Arc::new(log_config(&topic.settings(), &transactions))
 }
 
 fn lead(
@@ -450,9 +450,9 @@ fn apply_configs(broker: &Broker, delta: &MetadataDelta, defaults: &TopicDefault
         broker.reconfigure(&delta.after);
         topics = broker.partitions.all_topics();
     }
-    let expiration_ms = i64::from(broker.live_config().transactions.producer_id_expiration_ms);
+    let config = broker.live_config();
     for topic in topics {
         let settings = settings(&delta.after, defaults, &topic.name);
-        topic.set_settings(&settings, expiration_ms);
+        topic.set_settings(&settings, &config.transactions);
     }
 }

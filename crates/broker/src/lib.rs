@@ -36,6 +36,8 @@ mod maintenance;
 pub mod metadata_log;
 mod partitions;
 mod removals;
+mod transaction_markers;
+mod transaction_verification;
 
 pub use api::served;
 pub use server::Server;

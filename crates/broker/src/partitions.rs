@@ -4,6 +4,7 @@
 //! answers as its closed logs do.
 
 use config::TopicSettings;
+use config::server::TransactionConfig;
 use config::topic_settings::{TimestampType, TopicCompression};
 use model::{ErrorCode, Uuid};
 use parking_lot::RwLock;
@@ -72,9 +73,9 @@ impl HostedTopic {
     }
 
     /// Obeys other settings from the next request on.
-    pub(crate) fn set_settings(&self, settings: &TopicSettings, producer_id_expiration_ms: i64) {
+    pub(crate) fn set_settings(&self, settings: &TopicSettings, transactions: &TransactionConfig) {
         *self.settings.write() = (Arc::new(settings.clone()), rules_of(settings));
-        let config = Arc::new(log_config(settings, producer_id_expiration_ms));
+        let config = Arc::new(log_config(settings, transactions));
         for partition in self.partitions() {
             partition.set_config(config.clone());
         }
@@ -192,8 +193,8 @@ fn rules_of(settings: &TopicSettings) -> ValidationRules {
     }
 }
 
-/// The settings as a log takes them.
-pub(crate) fn log_config(settings: &TopicSettings, producer_id_expiration_ms: i64) -> LogConfig {
+/// The settings of a topic, and of the broker's producers, as a log takes them.
+pub(crate) fn log_config(settings: &TopicSettings, transactions: &TransactionConfig) -> LogConfig {
     LogConfig {
         segment_bytes: settings.segment_bytes as u32,
         segment_ms: settings.segment_ms,
@@ -221,7 +222,7 @@ pub(crate) fn log_config(settings: &TopicSettings, producer_id_expiration_ms: i6
         min_compaction_lag_ms: settings.min_compaction_lag_ms,
         max_compaction_lag_ms: settings.max_compaction_lag_ms,
         delete_retention_ms: settings.delete_retention_ms,
-        producer_id_expiration_ms,
-        ..LogConfig::default()
+        producer_id_expiration_ms: i64::from(transactions.producer_id_expiration_ms),
+        verify_transactions: transactions.partition_verification_enable,
     }
 }

@@ -33,7 +33,7 @@ pub use fetch_session_cache::{
     INVALID_SESSION_ID, IncrementalFetch, NewSession, SessionRequest,
 };
 pub use partition::{
-    Isolation, Partition, PartitionOffsets, ProducerFacts, ReadRequest, ReadResult,
+    FirstBatch, Isolation, Partition, PartitionOffsets, ProducerFacts, ReadRequest, ReadResult,
 };
 pub use progress::{Changes, Progress, Watches};
-pub use storage::TimestampOffset;
+pub use storage::{Appended, TimestampOffset, VerificationGuard};

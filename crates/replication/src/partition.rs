@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use storage::{
     AppendOptions, Appended, Disk, FileSlice, Log, LogConfig, LogSlice, RealDisk, StorageError,
-    TimestampOffset,
+    TimestampOffset, VerificationGuard,
 };
 
 /// Offsets of a partition as of one moment:
@@ -89,6 +89,17 @@ pub struct ProducerFacts {
     pub current_transaction_start_offset: i64,
 }
 
+/// The batch that begins a transaction in a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FirstBatch {
+    /// Its producer.
+    pub producer_id: i64,
+    /// The producer's epoch.
+    pub producer_epoch: i16,
+    /// The sequence number of its first record; -1 for none, as coordinators write.
+    pub base_sequence: i32,
+}
+
 /// A partition that this broker leads.
 ///
 /// Its only replica is the local one, so the high watermark follows the log's end at once.
@@ -111,9 +122,12 @@ struct State<D: Disk> {
 impl<D: Disk> State<D> {
     fn offsets(&self) -> PartitionOffsets {
         let first_unstable = self.log.producer_state().first_unstable_offset();
+        let log_start_offset = self.log.log_start_offset();
+        // Records of an open transaction may have been deleted.
+        let first_unstable = first_unstable.map_or(i64::MAX, |offset| offset.max(log_start_offset));
         PartitionOffsets {
-            log_start_offset: self.log.log_start_offset(),
-            last_stable_offset: first_unstable.unwrap_or(i64::MAX).min(self.high_watermark),
+            log_start_offset,
+            last_stable_offset: first_unstable.min(self.high_watermark),
             high_watermark: self.high_watermark,
             log_end_offset: self.log.log_end_offset(),
             leader_epoch: self.leader_epoch,
@@ -243,13 +257,22 @@ impl<D: Disk> Partition<D> {
     }
 
     /// Appends one batch of a producer, whose records are validated. Offsets and the leader epoch
-    /// are written into `batch`.
+    /// are written into `batch`. The first batch of a transaction shows that its coordinator knows
+    /// of it by a guard of [`Partition::start_verification`].
     ///
     /// # Errors
     /// Why it was not appended.
-    pub fn append_as_leader(&self, batch: &mut [u8], now_ms: i64) -> Result<Appended, AppendError> {
+    pub fn append_as_leader(
+        &self,
+        batch: &mut [u8],
+        verification: Option<VerificationGuard>,
+        now_ms: i64,
+    ) -> Result<Appended, AppendError> {
         let state = self.state.lock();
-        let options = AppendOptions::client(state.leader_epoch, now_ms);
+        let options = AppendOptions {
+            verification,
+            ..AppendOptions::client(state.leader_epoch, now_ms)
+        };
         self.append(state, batch, options)
     }
 
@@ -262,9 +285,64 @@ impl<D: Disk> Partition<D> {
         batch: &mut [u8],
         now_ms: i64,
     ) -> Result<Appended, AppendError> {
+        self.append_transactional_as_coordinator(batch, None, now_ms)
+    }
+
+    /// Appends a batch that this broker's coordinator has made as part of a transaction, whose
+    /// first batch here is verified as that of a producer.
+    ///
+    /// # Errors
+    /// Why it was not appended.
+    pub fn append_transactional_as_coordinator(
+        &self,
+        batch: &mut [u8],
+        verification: Option<VerificationGuard>,
+        now_ms: i64,
+    ) -> Result<Appended, AppendError> {
         let state = self.state.lock();
-        let options = AppendOptions::coordinator(state.leader_epoch, now_ms);
+        let options = AppendOptions {
+            verification,
+            ..AppendOptions::coordinator(state.leader_epoch, now_ms)
+        };
         self.append(state, batch, options)
+    }
+
+    /// Appends the control batch that ends a transaction. In transaction version 2 and later its
+    /// epoch is above that of the records it ends (KIP-890).
+    ///
+    /// # Errors
+    /// Why it was not appended: an older coordinator or producer epoch, or the disk.
+    pub fn append_marker(
+        &self,
+        batch: &mut [u8],
+        transaction_version: i16,
+        now_ms: i64,
+    ) -> Result<Appended, AppendError> {
+        let state = self.state.lock();
+        let options = AppendOptions {
+            transaction_version,
+            ..AppendOptions::coordinator(state.leader_epoch, now_ms)
+        };
+        self.append(state, batch, options)
+    }
+
+    /// Starts to ask the transaction coordinator about the first batch of a transaction here;
+    /// `None` when the transaction is open already and there is nothing to ask.
+    /// `supports_epoch_bump` says that each of the producer's transactions has its own epoch.
+    pub fn start_verification(
+        &self,
+        first_batch: FirstBatch,
+        supports_epoch_bump: bool,
+        now_ms: i64,
+    ) -> Option<VerificationGuard> {
+        let mut state = self.state.lock();
+        state.log.producer_state_mut().start_verification(
+            first_batch.producer_id,
+            first_batch.producer_epoch,
+            first_batch.base_sequence,
+            supports_epoch_bump,
+            now_ms,
+        )
     }
 
     fn append(
@@ -323,8 +401,7 @@ impl<D: Disk> Partition<D> {
         let slice = self.find_slice(state, request, upper_bound)?;
         let aborted_transactions = match request.isolation {
             Isolation::LastStableOffset if slice.length() > 0 => {
-                let end_offset = slice.end_offset_max;
-                Some(self.aborted_transactions(request.fetch_offset, end_offset)?)
+                Some(self.aborted_transactions(request.fetch_offset, &slice)?)
             }
             Isolation::LastStableOffset => Some(Vec::new()),
             _ => None,
@@ -367,14 +444,14 @@ impl<D: Disk> Partition<D> {
         }
     }
 
-    /// Producer id and first offset of the transactions that were aborted in a range.
+    /// Producer id and first offset of the aborted transactions that a slice may have records of.
     fn aborted_transactions(
         &self,
         offset: i64,
-        end_offset: i64,
+        slice: &LogSlice<D>,
     ) -> Result<Vec<(i64, i64)>, ReadError> {
         let aborted = self.state.lock();
-        let aborted = aborted.log.aborted_transactions(offset, end_offset)?;
+        let aborted = aborted.log.aborted_transactions_in(offset, slice)?;
         let aborted = aborted.iter();
         Ok(aborted
             .map(|one| (one.producer_id, one.first_offset))

@@ -4,6 +4,7 @@ use record::batch::{ATTRIBUTES_OFFSET, CRC_OFFSET};
 use record::{
     BatchBuilder, BatchHeader, Batches, Codec, Compression, Compressor, Decompressor, RecordBatch,
 };
+use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a batch that is read may expand to.
@@ -36,6 +37,23 @@ pub fn idempotent_batch(
         producer_id,
         producer_epoch,
         base_sequence,
+        ..BatchHeader::default()
+    };
+    batch_of(header, values)
+}
+
+/// The batch of a transaction.
+pub fn transactional_batch(
+    producer_id: i64,
+    producer_epoch: i16,
+    base_sequence: i32,
+    values: &[&str],
+) -> Vec<u8> {
+    let header = BatchHeader {
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        is_transactional: true,
         ..BatchHeader::default()
     };
     batch_of(header, values)
@@ -85,14 +103,37 @@ pub struct FetchedRecord {
     pub value: Option<Vec<u8>>,
 }
 
-/// The records of whole batches; one that is cut off at the end is left out.
+/// The records of whole batches; one that is cut off at the end is left out, and so are control
+/// records.
 #[track_caller]
 pub fn records_of(bytes: &[u8]) -> Vec<FetchedRecord> {
+    committed_records_of(bytes, &[])
+}
+
+/// The records of whole batches as a reader of committed ones takes them, who is told the producer
+/// id and the first offset of each aborted transaction.
+#[track_caller]
+pub fn committed_records_of(bytes: &[u8], aborted: &[(i64, i64)]) -> Vec<FetchedRecord> {
+    let mut waiting = aborted.to_vec();
+    let mut skipped = BTreeSet::new();
     let (mut decompressor, mut scratch) = (Decompressor::default(), Vec::new());
     let mut found = Vec::new();
     for batch in Batches::new(bytes) {
         let batch = batch.unwrap();
         assert!(batch.is_crc_valid(), "the crc of a fetched batch");
+        let producer_id = batch.producer_id();
+        let begins = |(id, first): &(i64, i64)| *id == producer_id && *first <= batch.last_offset();
+        if let Some(at) = waiting.iter().position(begins) {
+            waiting.remove(at);
+            skipped.insert(producer_id);
+        }
+        if batch.is_control() {
+            skipped.remove(&producer_id);
+            continue;
+        }
+        if batch.is_transactional() && skipped.contains(&producer_id) {
+            continue;
+        }
         let records = batch.records(&mut decompressor, &mut scratch, BYTES_MAX);
         for record in records.unwrap() {
             let record = record.unwrap();

@@ -28,11 +28,13 @@ mod requests;
 mod server;
 
 pub use batches::{
-    FetchedRecord, batch, batch_of, compressed_batch, idempotent_batch, now_ms, patched, records_of,
+    FetchedRecord, batch, batch_of, committed_records_of, compressed_batch, idempotent_batch,
+    now_ms, patched, records_of, transactional_batch,
 };
 pub use client::{Answer, Client};
 pub use deadline::{LIMIT, wait_until};
 pub use requests::{
-    BrokerAddress, FETCH_VERSION, Fetched, ListedOffset, PRODUCE_VERSION, Produced, fetch_topic,
+    BrokerAddress, CommittedFetch, FETCH_VERSION, Fetched, ListedOffset, Marker,
+    OffsetInTransaction, PRODUCE_VERSION, Produced, fetch_topic,
 };
 pub use server::TestServer;

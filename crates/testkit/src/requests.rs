@@ -1,8 +1,10 @@
 //! The requests that most tests need, each in one line.
 
 mod groups;
+mod markers;
 mod records;
 mod topics;
 
+pub use markers::{CommittedFetch, Marker, OffsetInTransaction};
 pub use records::{FETCH_VERSION, Fetched, ListedOffset, PRODUCE_VERSION, Produced, fetch_topic};
 pub use topics::BrokerAddress;

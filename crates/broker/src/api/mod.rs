@@ -55,8 +55,10 @@ mod offset_fetch;
 mod offset_for_leader_epoch;
 mod produce;
 mod sync_group;
+mod txn_offset_commit;
 mod unregister_broker;
 mod update_features;
+mod write_txn_markers;
 
 /// What became of a request.
 #[derive(Debug)]
@@ -217,6 +219,8 @@ async fn dispatch(
             list_partition_reassignments::serve(broker, request, out)
         }
         ApiKey::UpdateFeatures => update_features::serve(broker, request, out).await,
+        ApiKey::WriteTxnMarkers => write_txn_markers::serve(broker, request, out).await,
+        ApiKey::TxnOffsetCommit => txn_offset_commit::serve(broker, request, out).await,
         ApiKey::DeleteRecords => delete_records::serve(broker, request, out),
         ApiKey::OffsetForLeaderEpoch => offset_for_leader_epoch::serve(broker, request, out),
         ApiKey::DescribeConfigs => describe_configs::serve(broker, request, out),

@@ -6,7 +6,10 @@
 //! - `acks=0` has no answer; an error then closes the connection, as Kafka does.
 //! - A batch that `flush.messages` asks to flush is durable before it is acknowledged. Requests that
 //!   wait for the same partition share one sync.
-//! - A transactional batch is INVALID_TXN_STATE: the transaction APIs are not served.
+//! - The first batch of a transaction in a partition is verified with the transaction's coordinator;
+//!   from version 12 on it makes the partition a part of the transaction (KIP-890). Version 11 knows
+//!   TRANSACTION_ABORTABLE. Errors that an older producer would not retry are NOT_ENOUGH_REPLICAS.
+//! - A request has batches of one transaction: others are INVALID_PRODUCER_ID_MAPPING.
 //! - A partition named twice has one answer and its last records; a topic without partitions none.
 //! - A first batch that is no batch refuses the whole request.
 //! - Ignored on purpose: `TimeoutMs` beyond the wait for the high watermark.
@@ -16,12 +19,15 @@ use crate::Broker;
 use crate::clock::now_ms;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::partitions::HostedTopic;
+use crate::transaction_verification::{
+    Enrolment, TransactionSupport, TransactionalProducer, Verification,
+};
 use model::{DecodeError, ErrorCode, Uuid};
 use record::{
     BatchError, InvalidRecords, ProduceValidator, RecordBatch, RecordBatchMut, ValidatedBytes,
     parse_produce,
 };
-use replication::{AppendError, Partition};
+use replication::{AppendError, Partition, VerificationGuard};
 use std::cell::{Cell, RefCell};
 use std::mem::take;
 use std::ops::Range;
@@ -89,6 +95,8 @@ struct PartitionPart {
     records: Range<usize>,
     /// What is wrong with other records that the request has for the partition.
     repetition_error: Option<ErrorCode>,
+    /// What the coordinator of the batch's transaction says of it; `Ok(None)` without one.
+    verification: Verification,
     outcome: Outcome,
     appended: Option<AppendedBatch>,
 }
@@ -157,6 +165,36 @@ impl Outcome {
         }
     }
 
+    /// A batch that the coordinator of its transaction does not vouch for. Codes that producers
+    /// would not retry, or would answer with a search for the leader, become one that they retry.
+    fn unverified(error: ErrorCode, version: i16) -> Self {
+        let is_enrolled = TransactionSupport::of_produce(version) == TransactionSupport::Enrolled;
+        let (error, message) = match error {
+            ErrorCode::InvalidTxnState => (
+                error,
+                Some("Partition was not added to the transaction".to_owned()),
+            ),
+            ErrorCode::ConcurrentTransactions if is_enrolled => (error, None),
+            ErrorCode::ConcurrentTransactions
+            | ErrorCode::NetworkException
+            | ErrorCode::CoordinatorLoadInProgress
+            | ErrorCode::CoordinatorNotAvailable
+            | ErrorCode::NotCoordinator => {
+                let message = format!(
+                    "Unable to verify the partition has been added to the transaction. \
+                     Underlying error: {}",
+                    error.name()
+                );
+                (ErrorCode::NotEnoughReplicas, Some(message))
+            }
+            error => (error, None),
+        };
+        Self {
+            error_message: message,
+            ..Self::refused(error)
+        }
+    }
+
     /// What the partition's log, or what it demands of records, has refused. The answer then says
     /// where the log starts, but for errors that leave that unsaid.
     fn refused_by(partition: &Partition, error: ErrorCode) -> Self {
@@ -195,7 +233,10 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let mut parts = Parts::take();
-    let asked = parse(broker, frame, body_start, request.version, &mut parts)?;
+    let mut asked = parse(broker, frame, body_start, request.version, &mut parts)?;
+    if asked.refusal.is_none() && asked.transactional_id.is_some() {
+        verify(broker, request.version, &mut asked, &mut parts, frame).await;
+    }
     let Parts { topics, partitions } = &mut parts;
     let acks = asked.acks;
     let append = Append {
@@ -247,9 +288,14 @@ pub(crate) async fn serve(
 struct Asked {
     acks: i16,
     timeout_ms: i32,
+    /// The transaction of the batches, if one of them is of a transaction.
+    transactional_id: Option<String>,
     /// What refuses the whole request.
-    refusal: Option<(ErrorCode, Option<String>)>,
+    refusal: Option<Refusal>,
 }
+
+/// A code for every partition, with its explanation.
+type Refusal = (ErrorCode, Option<String>);
 
 /// Reads the request into ranges of the frame, so that the frame can then be written to.
 fn parse(
@@ -266,11 +312,13 @@ fn parse(
             index: part.index,
             records: range_in(frame, part.records.unwrap_or_default()),
             repetition_error: None,
+            verification: Ok(None),
             outcome: Outcome::refused(ErrorCode::UnknownServerError),
             appended: None,
         });
     })?;
-    let refusal = refusal(partitions, frame, head.transactional_id);
+    let (is_transactional, refusal) = inspect(partitions, frame, head.transactional_id);
+    let transactional_id = head.transactional_id.filter(|_| is_transactional);
     join_repetitions(partitions, frame, version);
     for parts in partitions.chunk_by(|a, b| a.topic_key(frame) == b.topic_key(frame)) {
         let (name, id) = &parts[0].topic;
@@ -290,6 +338,7 @@ fn parse(
     Ok(Asked {
         acks: head.acks,
         timeout_ms: head.timeout_ms,
+        transactional_id: transactional_id.map(str::to_owned),
         refusal,
     })
 }
@@ -304,26 +353,80 @@ fn range_in(frame: &[u8], part: &[u8]) -> Range<usize> {
     start..start + part.len()
 }
 
-/// Why the whole request is refused: a batch in it is transactional and it is of no transaction,
-/// or what should be a batch before that one is none.
-fn refusal(
+/// Whether a batch of the request is transactional, and why the whole request is refused: such a
+/// batch is of no transaction, or what should be a batch before it is none.
+fn inspect(
     parts: &[PartitionPart],
     frame: &[u8],
     transactional_id: Option<&str>,
-) -> Option<(ErrorCode, Option<String>)> {
+) -> (bool, Option<Refusal>) {
     for one in parts {
         match RecordBatch::parse(&frame[one.records.clone()]) {
             Ok((batch, _)) if batch.is_transactional() => {
                 let refusal = (ErrorCode::TransactionalIdAuthorizationFailed, None);
-                return transactional_id.is_none().then_some(refusal);
+                return (true, transactional_id.is_none().then_some(refusal));
             }
             Err(error @ (BatchError::InvalidLength(_) | BatchError::UnknownMagic(_))) => {
-                return Some((ErrorCode::CorruptMessage, Some(error.to_string())));
+                let refusal = (ErrorCode::CorruptMessage, Some(error.to_string()));
+                return (false, Some(refusal));
             }
             _ => {}
         }
     }
-    None
+    (false, None)
+}
+
+/// Asks the coordinator of the request's transaction about its batches.
+async fn verify(broker: &Broker, version: i16, asked: &mut Asked, parts: &mut Parts, frame: &[u8]) {
+    let Parts { topics, partitions } = parts;
+    let mut producer: Option<(i64, i16)> = None;
+    let mut enrolments = Vec::new();
+    // Where in the list the part of each is.
+    let mut places = Vec::new();
+    let mut topics_of_parts = topics
+        .iter()
+        .flat_map(|topic| std::iter::repeat_n(topic, topic.partition_count));
+    for (at, part) in partitions.iter().enumerate() {
+        let topic = topics_of_parts.next().and_then(|one| one.hosted.as_ref());
+        let partition = topic.and_then(|topic| topic.partition(part.index));
+        let batch = parse_produce(&frame[part.records.clone()], version);
+        let (Some(partition), Ok(batch)) = (partition, batch) else {
+            continue;
+        };
+        if !batch.is_transactional() || !batch.has_producer_id() {
+            continue;
+        }
+        let of_batch = (batch.producer_id(), batch.producer_epoch());
+        if *producer.get_or_insert(of_batch) != of_batch {
+            let message = "Transactional records contained more than one producer ID";
+            let refusal = (
+                ErrorCode::InvalidProducerIdMapping,
+                Some(message.to_owned()),
+            );
+            asked.refusal = Some(refusal);
+            return;
+        }
+        places.push(at);
+        enrolments.push(Enrolment {
+            partition,
+            base_sequence: batch.base_sequence(),
+        });
+    }
+    let (Some(transactional_id), Some((producer_id, producer_epoch))) =
+        (&asked.transactional_id, producer)
+    else {
+        return;
+    };
+    let producer = TransactionalProducer {
+        transactional_id,
+        producer_id,
+        producer_epoch,
+    };
+    let support = TransactionSupport::of_produce(version);
+    let verified = broker.verify_produced(&producer, &enrolments, support);
+    for (at, verification) in places.into_iter().zip(verified.await) {
+        partitions[at].verification = verification;
+    }
 }
 
 /// Brings the partitions in the order of topic and index, each once.
@@ -380,14 +483,15 @@ impl Append<'_> {
             Ok(batch) => batch,
             Err(invalid) => return Outcome::refused(invalid.error),
         };
+        let verification = match part.verification {
+            Ok(verification) => verification,
+            Err(error) => return Outcome::unverified(error, self.version),
+        };
         if !(-1..=1).contains(&self.acks) {
             return Outcome::refused(ErrorCode::InvalidRequiredAcks);
         }
         if super::is_internal(&hosted.name) && self.context.client_id() != ADMIN_CLIENT_ID {
             return Outcome::refused(ErrorCode::InvalidTopicException);
-        }
-        if batch.is_transactional() {
-            return Outcome::refused(ErrorCode::InvalidTxnState);
         }
         let now_ms = now_ms();
         let rules = hosted.rules();
@@ -409,7 +513,7 @@ impl Append<'_> {
         // The header may claim other times than the records have, or those of a broker.
         let (mut batch, _) = RecordBatchMut::parse(bytes).expect("a validated batch can be parsed");
         batch.set_max_timestamp(validated.timestamp_type, validated.max_timestamp);
-        append_validated(self.broker, part, partition, bytes, now_ms)
+        append_validated(self.broker, part, partition, bytes, verification, now_ms)
     }
 }
 
@@ -419,9 +523,10 @@ fn append_validated(
     part: &mut PartitionPart,
     partition: Arc<Partition>,
     bytes: &mut [u8],
+    verification: Option<VerificationGuard>,
     now_ms: i64,
 ) -> Outcome {
-    match partition.append_as_leader(bytes, now_ms) {
+    match partition.append_as_leader(bytes, verification, now_ms) {
         Ok(appended) => {
             part.appended = Some(AppendedBatch {
                 partition,

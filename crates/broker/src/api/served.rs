@@ -45,6 +45,7 @@ pub const SERVED: &[ServedApi] = &[
     all(ApiKey::DeleteRecords, 0, 2),
     all(ApiKey::InitProducerId, 0, 5),
     all(ApiKey::OffsetForLeaderEpoch, 2, 4),
+    all(ApiKey::WriteTxnMarkers, 1, 2),
     all(ApiKey::DescribeAcls, 1, 3),
     all(ApiKey::CreateAcls, 1, 3),
     all(ApiKey::DeleteAcls, 1, 3),

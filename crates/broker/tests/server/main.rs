@@ -36,4 +36,5 @@ mod security;
 mod served;
 mod start;
 mod topics;
+mod transaction_markers;
 mod unregister;

@@ -238,7 +238,7 @@ impl Client {
     }
 }
 
-fn produce_request<'a>(
+pub(super) fn produce_request<'a>(
     topic: &'a str,
     index: i32,
     records: &'a [u8],
@@ -262,7 +262,7 @@ fn produce_request<'a>(
 }
 
 #[track_caller]
-fn produced(answer: &Answer) -> Produced {
+pub(super) fn produced(answer: &Answer) -> Produced {
     let response: ProduceResponse<'_> = answer.read();
     let topic = response.responses.iter().next().expect("one topic");
     let partition = topic.partition_responses.iter().next();

@@ -1,0 +1,180 @@
+//! TxnOffsetCommit: v0–5. Offsets that count once their transaction commits (KIP-98).
+//!
+//! - Versions: 3 names the member (KIP-447), 4 knows TRANSACTION_ABORTABLE, 5 makes the partition
+//!   of `__consumer_offsets` a part of the transaction by being sent (KIP-890).
+//! - A topic without partitions has no answer, unless it does not exist.
+//! - Partitions that do not exist are UNKNOWN_TOPIC_OR_PARTITION, and the others are stored.
+//! - Clients below version 2 cannot bear COORDINATOR_LOAD_IN_PROGRESS, and are told that there is
+//!   no coordinator.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::groups::TransactionalWriter;
+use crate::net::ResponseBuffer;
+use crate::transaction_verification::{Enrolment, TransactionSupport, TransactionalProducer};
+use coordinator::group::{
+    OffsetCommitPartition, OffsetCommitTopic, PartitionErrors, TxnOffsetCommit, append_error,
+};
+use model::{DecodeError, ErrorCode, Uuid};
+use record::batch::NO_SEQUENCE;
+use std::collections::BTreeMap;
+use wire::messages::txn_offset_commit_response::{
+    TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic,
+};
+use wire::messages::{TxnOffsetCommitRequest, TxnOffsetCommitResponse};
+
+pub(crate) async fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: TxnOffsetCommitRequest<'_> = request.decode()?;
+    let mut answer = Answered::default();
+    let commit = TxnOffsetCommit {
+        group_id: message.group_id,
+        generation_id: message.generation_id,
+        member_id: message.member_id,
+        group_instance_id: message.group_instance_id,
+        topics: existing_topics(broker, &message, &mut answer),
+    };
+    if !commit.topics.is_empty() {
+        let producer = TransactionalProducer {
+            transactional_id: message.transactional_id,
+            producer_id: message.producer_id,
+            producer_epoch: message.producer_epoch,
+        };
+        let support = TransactionSupport::of_offset_commit(request.version);
+        let errors = store(broker, &commit, &producer, support).await;
+        let errors = errors.map_err(|error| match (error, request.version) {
+            (ErrorCode::CoordinatorLoadInProgress, 0 | 1) => ErrorCode::CoordinatorNotAvailable,
+            (error, _) => error,
+        });
+        answer.add_stored(&commit.topics, errors);
+    }
+    let topics = answer.topics.into_iter();
+    let response = TxnOffsetCommitResponse {
+        topics: topics
+            .map(|(name, partitions)| TxnOffsetCommitResponseTopic {
+                name,
+                partitions: partitions.into(),
+            })
+            .collect(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+/// The partitions that exist; the others are answered.
+fn existing_topics<'f>(
+    broker: &Broker,
+    message: &TxnOffsetCommitRequest<'f>,
+    answer: &mut Answered<'f>,
+) -> Vec<OffsetCommitTopic<'f>> {
+    let image = broker.image();
+    let mut existing = Vec::new();
+    for asked in message.topics.iter() {
+        let topic = image.topics.by_name(asked.name);
+        let (found, missing): (Vec<_>, Vec<_>) = asked.partitions.iter().partition(|one| {
+            topic.is_some_and(|topic| topic.partition(one.partition_index).is_some())
+        });
+        if !missing.is_empty() || topic.is_none() {
+            let error = ErrorCode::UnknownTopicOrPartition;
+            let missing = missing.into_iter();
+            answer.add(asked.name, missing.map(|one| (one.partition_index, error)));
+        }
+        if !found.is_empty() {
+            let partitions = found.into_iter().map(|one| OffsetCommitPartition {
+                index: one.partition_index,
+                offset: one.committed_offset,
+                leader_epoch: one.committed_leader_epoch,
+                metadata: one.committed_metadata,
+            });
+            existing.push(OffsetCommitTopic {
+                name: asked.name,
+                // Kafka's records of transactions do not say it either.
+                topic_id: Uuid::ZERO,
+                partitions: partitions.collect(),
+            });
+        }
+    }
+    existing
+}
+
+async fn store(
+    broker: &Broker,
+    commit: &TxnOffsetCommit<'_>,
+    producer: &TransactionalProducer<'_>,
+    support: TransactionSupport,
+) -> Result<PartitionErrors, ErrorCode> {
+    if commit.group_id.is_empty() {
+        return Err(ErrorCode::InvalidGroupId);
+    }
+    let enrolment = Enrolment {
+        partition: broker.groups.partition_of(commit.group_id)?,
+        base_sequence: NO_SEQUENCE,
+    };
+    let verified = broker
+        .verify_transaction(producer, &[enrolment], support)
+        .await;
+    let verification = verified.into_iter().next().unwrap_or(Ok(None));
+    let writer = TransactionalWriter {
+        producer_id: producer.producer_id,
+        producer_epoch: producer.producer_epoch,
+        verification: verification.map_err(append_error)?,
+    };
+    let group_id = commit.group_id;
+    broker
+        .groups
+        .decide_in_transaction(group_id, writer, |shard, now_ms| {
+            shard.commit_transactional_offsets(commit, now_ms)
+        })?
+}
+
+/// The topics of the answer.
+#[derive(Default)]
+struct Answered<'f> {
+    topics: Vec<(&'f str, Vec<TxnOffsetCommitResponsePartition>)>,
+    /// Where each topic is in the list.
+    places: BTreeMap<&'f str, usize>,
+}
+
+impl<'f> Answered<'f> {
+    /// Adds partitions to those that the topic has already.
+    fn add(&mut self, name: &'f str, partitions: impl Iterator<Item = (i32, ErrorCode)>) {
+        let partitions = partitions.map(|(index, error)| TxnOffsetCommitResponsePartition {
+            partition_index: index,
+            error_code: error.code(),
+        });
+        let next = self.topics.len();
+        match *self.places.entry(name).or_insert(next) {
+            place if place == next => self.topics.push((name, partitions.collect())),
+            place => self.topics[place].1.extend(partitions),
+        }
+    }
+
+    /// Adds what was stored, or why nothing was. Topics that are named twice share an entry unless
+    /// the answer has nothing else.
+    fn add_stored(
+        &mut self,
+        stored: &[OffsetCommitTopic<'f>],
+        errors: Result<PartitionErrors, ErrorCode>,
+    ) {
+        let has_refused = !self.topics.is_empty();
+        let mut errors = errors.map(|errors| errors.into_iter().flatten());
+        for topic in stored {
+            let partitions = topic.partitions.iter().map(|one| {
+                let error = match &mut errors {
+                    Ok(errors) => errors.next().unwrap_or(ErrorCode::UnknownServerError),
+                    Err(error) => *error,
+                };
+                (one.index, error)
+            });
+            let partitions: Vec<_> = partitions.collect();
+            if !has_refused {
+                self.places.clear();
+            }
+            self.add(topic.name, partitions.into_iter());
+        }
+    }
+}

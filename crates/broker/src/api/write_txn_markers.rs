@@ -1,0 +1,80 @@
+//! WriteTxnMarkers: v1–2. A transaction coordinator, or an administrator who aborts a hanging
+//! transaction (KIP-664), ends transactions in partitions.
+//!
+//! - Version 2 says the transaction's version: from 2 on a marker raises the producer's epoch
+//!   (KIP-1228).
+//! - Markers of one producer share an entry of the answer; the last word on a partition counts. A
+//!   marker without partitions has none.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::net::ResponseBuffer;
+use crate::transaction_markers::TransactionMarker;
+use model::{DecodeError, ErrorCode, TopicPartition};
+use std::collections::BTreeMap;
+use wire::messages::write_txn_markers_response::{
+    WritableTxnMarkerPartitionResult, WritableTxnMarkerResult, WritableTxnMarkerTopicResult,
+};
+use wire::messages::{WriteTxnMarkersRequest, WriteTxnMarkersResponse};
+
+/// The errors of a producer's partitions, by topic.
+type Outcomes = BTreeMap<String, BTreeMap<i32, ErrorCode>>;
+
+pub(crate) async fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: WriteTxnMarkersRequest<'_> = request.decode()?;
+    let mut by_producer: BTreeMap<i64, Outcomes> = BTreeMap::new();
+    for asked in message.markers.iter() {
+        let marker = TransactionMarker {
+            producer_id: asked.producer_id,
+            producer_epoch: asked.producer_epoch,
+            coordinator_epoch: asked.coordinator_epoch,
+            is_commit: asked.transaction_result,
+        };
+        let mut partitions = Vec::new();
+        for topic in asked.topics.iter() {
+            let indexes = topic.partition_indexes.iter();
+            partitions.extend(indexes.map(|index| TopicPartition::new(topic.name, index)));
+        }
+        if partitions.is_empty() {
+            continue;
+        }
+        let version = i16::from(asked.transaction_version);
+        let written = broker
+            .write_transaction_markers(marker, &partitions, version)
+            .await;
+        let outcomes = by_producer.entry(asked.producer_id).or_default();
+        for (partition, result) in partitions.into_iter().zip(written) {
+            let error = result.err().unwrap_or(ErrorCode::None);
+            let topic = outcomes.entry(partition.topic).or_default();
+            topic.insert(partition.partition, error);
+        }
+    }
+    let markers = by_producer.iter().map(|(producer_id, topics)| {
+        let topics = topics
+            .iter()
+            .map(|(name, partitions)| WritableTxnMarkerTopicResult {
+                name,
+                partitions: partitions.iter().map(partition_result).collect(),
+            });
+        WritableTxnMarkerResult {
+            producer_id: *producer_id,
+            topics: topics.collect(),
+        }
+    });
+    let response = WriteTxnMarkersResponse {
+        markers: markers.collect(),
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+fn partition_result((index, error): (&i32, &ErrorCode)) -> WritableTxnMarkerPartitionResult {
+    WritableTxnMarkerPartitionResult {
+        partition_index: *index,
+        error_code: error.code(),
+    }
+}

@@ -1,0 +1,133 @@
+//! Transaction markers: the control batches that end a transaction in the partitions it wrote to.
+//!
+//! ```text
+//!   transaction coordinator ─┐                        ┌─> a partition's log: last stable offset
+//!   WriteTxnMarkers ─────────┴─> write_transaction_markers
+//!                                                     └─> __consumer_offsets: the log, then the
+//!                                                         group coordinator's pending offsets
+//! ```
+//!
+//! A marker may come again, after a coordinator's restart: the log takes it once more, and nothing
+//! changes. One of an older coordinator or of an older producer epoch is refused.
+
+use crate::Broker;
+use crate::clock::now_ms;
+use crate::groups::OFFSETS_TOPIC;
+use model::{ErrorCode, TopicPartition};
+use record::{BatchBuilder, BatchHeader, EndTransactionMarker, TransactionResult};
+use replication::{AppendError, Appended, Partition};
+use std::sync::Arc;
+
+/// How a transaction ends, and by whose word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TransactionMarker {
+    /// The producer of the transaction.
+    pub(crate) producer_id: i64,
+    /// That of the transaction, or the one after it with transaction version 2.
+    pub(crate) producer_epoch: i16,
+    /// The leader epoch of the coordinator's partition of `__transaction_state`; -1 from an
+    /// administrator who aborts a hanging transaction.
+    pub(crate) coordinator_epoch: i32,
+    /// Whether the transaction's records count.
+    pub(crate) is_commit: bool,
+}
+
+impl TransactionMarker {
+    /// Appends the marker to a partition's log.
+    ///
+    /// # Errors
+    /// Why the log refuses it.
+    pub(crate) fn append_to(
+        &self,
+        partition: &Partition,
+        transaction_version: i16,
+        now_ms: i64,
+    ) -> Result<Appended, AppendError> {
+        let marker = EndTransactionMarker {
+            result: match self.is_commit {
+                true => TransactionResult::Commit,
+                false => TransactionResult::Abort,
+            },
+            coordinator_epoch: self.coordinator_epoch,
+        };
+        let mut builder = BatchBuilder::new(BatchHeader::default());
+        marker.build(&mut builder, now_ms, self.producer_id, self.producer_epoch);
+        let mut batch = builder.into_buffer();
+        partition.append_marker(&mut batch, transaction_version, now_ms)
+    }
+}
+
+impl Broker {
+    /// Ends a transaction in partitions that this broker leads; gives the outcome of each, in
+    /// their order, once the markers are as durable as their topics ask.
+    ///
+    /// Errors are `UnknownTopicOrPartition` for a partition that is not here,
+    /// `NotLeaderOrFollower` for one of `__consumer_offsets` whose groups are not loaded,
+    /// `InvalidProducerEpoch` and `TransactionCoordinatorFenced` for a marker out of date, and
+    /// those of the disk.
+    pub(crate) async fn write_transaction_markers(
+        &self,
+        marker: TransactionMarker,
+        partitions: &[TopicPartition],
+        transaction_version: i16,
+    ) -> Vec<Result<(), ErrorCode>> {
+        let written = partitions
+            .iter()
+            .map(|one| self.write_marker(&marker, one, transaction_version));
+        let written: Vec<_> = written.collect();
+        let mut outcomes = Vec::with_capacity(written.len());
+        for one in written {
+            outcomes.push(match one {
+                Ok((partition, appended)) if appended.is_flush_due => {
+                    self.flush_marker(partition, appended.last_offset + 1).await
+                }
+                Ok(_) => Ok(()),
+                Err(error) => Err(error),
+            });
+        }
+        outcomes
+    }
+
+    fn write_marker(
+        &self,
+        marker: &TransactionMarker,
+        target: &TopicPartition,
+        transaction_version: i16,
+    ) -> Result<(Arc<Partition>, Appended), ErrorCode> {
+        let partition = self.partitions.find(&target.topic, target.partition)?;
+        let appended = match target.topic == OFFSETS_TOPIC {
+            true => self
+                .groups
+                .end_transaction(target.partition, marker, transaction_version)
+                // Older transaction coordinators look for the leader again on no other code.
+                .map_err(|_| ErrorCode::NotLeaderOrFollower)?,
+            false => marker.append_to(&partition, transaction_version, now_ms()),
+        };
+        match appended {
+            Ok(appended) => Ok((partition, appended)),
+            Err(error) => {
+                self.report_append_error(&partition, &error);
+                Err(error.code())
+            }
+        }
+    }
+
+    async fn flush_marker(
+        &self,
+        partition: Arc<Partition>,
+        end_offset: i64,
+    ) -> Result<(), ErrorCode> {
+        let flushed = partition.clone();
+        let flush = move || flushed.flush_up_to(end_offset, now_ms());
+        match tokio::task::spawn_blocking(flush).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                let error = AppendError::from(error);
+                self.report_append_error(&partition, &error);
+                Err(error.code())
+            }
+            // The server stops before the flush has begun.
+            Err(_) => Err(ErrorCode::KafkaStorageError),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Offsets that a transaction holds for a group: when they count, who may see them before, and
+//! what is refused.
+
+use model::ErrorCode;
+use testkit::{Client, Marker, OffsetInTransaction, TestServer};
+use wire::messages::offset_fetch_request::{
+    OffsetFetchRequestGroup, OffsetFetchRequestTopics,
+};
+use wire::messages::{OffsetFetchRequest, OffsetFetchResponse};
+
+/// Partitions ask no coordinator about clients that add partitions themselves, and there is one
+/// partition of offsets.
+const KEYS: [(&str, &str); 2] = [
+    ("transaction.partition.verification.enable", "false"),
+    ("offsets.topic.num.partitions", "1"),
+];
+const OFFSETS_TOPIC: &str = "__consumer_offsets";
+/// The last version of TxnOffsetCommit that does not enrol the partition.
+const VERSION: i16 = 4;
+
+fn commit(producer_id: i64, offset: i64) -> OffsetInTransaction<'static> {
+    OffsetInTransaction {
+        transactional_id: "transaction",
+        producer: (producer_id, 0),
+        group: "group",
+        topic: "topic",
+        offset,
+    }
+}
+
+#[track_caller]
+fn end(client: &mut Client, producer_id: i64, is_commit: bool) {
+    let marker = Marker {
+        producer_id,
+        producer_epoch: 0,
+        coordinator_epoch: 0,
+        is_commit,
+        transaction_version: 1,
+    };
+    let error = client.write_marker(&marker, OFFSETS_TOPIC, 0);
+    assert_eq!(error, ErrorCode::None);
+}
+
+/// The offset of partition 0, as someone reads it who wants none that may change.
+fn stable_offset(client: &mut Client) -> Result<i64, ErrorCode> {
+    let topic = OffsetFetchRequestTopics {
+        name: "topic",
+        partition_indexes: vec![0].into(),
+        ..OffsetFetchRequestTopics::default()
+    };
+    let group = OffsetFetchRequestGroup {
+        group_id: "group",
+        topics: Some(vec![topic].into()),
+        ..OffsetFetchRequestGroup::default()
+    };
+    let request = OffsetFetchRequest {
+        groups: vec![group].into(),
+        require_stable: true,
+        ..OffsetFetchRequest::default()
+    };
+    let answer = client.call(9, &request);
+    let response: OffsetFetchResponse<'_> = answer.read();
+    let group = response.groups.iter().next().expect("one group");
+    assert_eq!(group.error_code, 0);
+    let topic = group.topics.iter().next().expect("one topic");
+    let partition = topic.partitions.iter().next().expect("one partition");
+    match ErrorCode::from_code(partition.error_code) {
+        ErrorCode::None => Ok(partition.committed_offset),
+        error => Err(error),
+    }
+}
+
+fn server_with_group() -> (TestServer, Client) {
+    let server = TestServer::start(&KEYS);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    client.wait_for_coordinator("group");
+    (server, client)
+}
+
+#[test]
+fn offsets_count_when_their_transaction_commits() {
+    let (server, mut client) = server_with_group();
+    let unstable = Err(ErrorCode::UnstableOffsetCommit);
+    assert_eq!(client.commit_offset_in(VERSION, &commit(7, 5)), ErrorCode::None);
+    assert_eq!(client.committed_offset("group", "topic", 0), -1);
+    assert_eq!(stable_offset(&mut client), unstable);
+    end(&mut client, 7, true);
+    assert_eq!(stable_offset(&mut client), Ok(5));
+
+    assert_eq!(client.commit_offset_in(VERSION, &commit(7, 6)), ErrorCode::None);
+    assert_eq!(client.commit_offset_in(0, &commit(8, 9)), ErrorCode::None);
+    assert_eq!(client.committed_offset("group", "topic", 0), 5);
+    end(&mut client, 7, false);
+    // The other transaction is open.
+    assert_eq!(stable_offset(&mut client), unstable);
+    end(&mut client, 8, false);
+    assert_eq!(stable_offset(&mut client), Ok(5));
+    server.assert_serves();
+}
+
+#[test]
+fn offsets_of_open_transactions_outlive_a_restart() {
+    for stops_in_order in [true, false] {
+        let directory = tempfile::tempdir().unwrap();
+        let server = TestServer::start_in(directory.path(), &KEYS).unwrap();
+        let mut client = server.connect();
+        client.create_topic("topic", 1, &[]);
+        client.wait_for_coordinator("group");
+        assert_eq!(client.commit_offset("group", "topic", 1), ErrorCode::None);
+        assert_eq!(client.commit_offset_in(VERSION, &commit(7, 5)), ErrorCode::None);
+        end(&mut client, 7, true);
+        assert_eq!(client.commit_offset_in(VERSION, &commit(8, 6)), ErrorCode::None);
+        match stops_in_order {
+            true => server.stop(),
+            false => server.crash(),
+        }
+        let server = TestServer::start_in(directory.path(), &KEYS).unwrap();
+        let mut client = server.connect();
+        client.wait_for_coordinator("group");
+        assert_eq!(client.committed_offset("group", "topic", 0), 5);
+        let unstable = Err(ErrorCode::UnstableOffsetCommit);
+        assert_eq!(stable_offset(&mut client), unstable);
+        end(&mut client, 8, true);
+        assert_eq!(stable_offset(&mut client), Ok(6));
+    }
+}
+
+#[test]
+fn what_may_not_be_committed_is_refused() {
+    let (server, mut client) = server_with_group();
+    let mut refused = |version: i16, asked: OffsetInTransaction<'_>| {
+        client.commit_offset_in(version, &asked)
+    };
+    let unknown = OffsetInTransaction { topic: "no-such-topic", ..commit(7, 1) };
+    assert_eq!(refused(VERSION, unknown), ErrorCode::UnknownTopicOrPartition);
+    let nobody = OffsetInTransaction { group: "", ..commit(7, 1) };
+    assert_eq!(refused(VERSION, nobody), ErrorCode::InvalidGroupId);
+    assert_eq!(refused(VERSION, commit(7, 1)), ErrorCode::None);
+    // A marker of the next epoch shuts the producer out.
+    let marker = Marker {
+        producer_id: 7,
+        producer_epoch: 1,
+        coordinator_epoch: 0,
+        is_commit: false,
+        transaction_version: 2,
+    };
+    let written = server.connect().write_marker(&marker, OFFSETS_TOPIC, 0);
+    assert_eq!(written, ErrorCode::None);
+    assert_eq!(refused(VERSION, commit(7, 2)), ErrorCode::InvalidProducerEpoch);
+    // No coordinator knows the transaction that version 5 would enrol the partition in.
+    assert_ne!(refused(5, commit(9, 2)), ErrorCode::None);
+    let mut client = server.connect();
+    assert_eq!(stable_offset(&mut client), Ok(-1));
+    server.assert_serves();
+}
