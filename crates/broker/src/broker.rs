@@ -7,6 +7,7 @@ use crate::loggers::Loggers;
 use crate::net::{ConnectionLimits, Listeners};
 use crate::partitions::Partitions;
 use crate::removals::Removals;
+use crate::transactions::Transactions;
 use config::{BrokerLayers, ConfigMap, ServerConfig};
 use metadata::{Config, ConfigResource, MetadataImage};
 use parking_lot::{Mutex, RwLock};
@@ -47,6 +48,8 @@ pub(crate) struct Broker {
     pub(crate) loggers: Loggers,
     /// The group coordinator.
     pub(crate) groups: Arc<Groups>,
+    /// The transaction coordinator.
+    pub(crate) transactions: Transactions,
     /// Incremental fetch sessions.
     pub(crate) fetch_sessions: Mutex<FetchSessionCache>,
     /// Producer ids that the controller has given to this broker.

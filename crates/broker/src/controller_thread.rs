@@ -118,6 +118,7 @@ impl ActiveController {
     pub(crate) fn commit(&mut self, records: &[MetadataRecord]) -> Result<(), AppendMetadataError> {
         let appended = self.log.append(records, now_ms())?;
         let placed = hosting::apply(&self.broker, &appended.delta);
+        self.broker.transactions.follow(&appended.image);
         *self.broker.image.write() = appended.image;
         if !placed.is_empty() {
             let appended = self.log.append(&placed, now_ms())?;

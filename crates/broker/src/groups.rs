@@ -10,14 +10,13 @@
 
 use crate::Broker;
 use crate::clock::now_ms;
+use crate::coordinator_log::{LogEntry, batch_of, count_for_batch, replay_log};
 use crate::transaction_markers::TransactionMarker;
 use coordinator::group::{DeletedTopic, GroupConfig, GroupShard, RecordOrigin, append_error};
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token, partition_for};
 use model::ErrorCode;
 use parking_lot::{Mutex, RwLock};
-use record::{
-    BatchBuilder, BatchHeader, Batches, ControlRecord, Decompressor, RecordBatch, TransactionResult,
-};
+use record::BatchHeader;
 use replication::{AppendError, Appended, Partition, VerificationGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,19 +26,6 @@ use tokio::sync::{Notify, oneshot};
 
 /// The topic that holds groups and offsets.
 pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
-/// How many bytes of the log are read at once when a shard loads.
-const LOAD_BYTES: usize = 1024 * 1024;
-
-/// What a batch of group records may expand to.
-const BATCH_BYTES_MAX: usize = 256 * 1024 * 1024;
-
-/// What loading keeps from one batch to the next.
-#[derive(Debug, Default)]
-struct LoadBuffers {
-    decompressor: Decompressor,
-    scratch: Vec<u8>,
-}
-
 /// The group coordinator of this broker.
 #[derive(Debug)]
 pub(crate) struct Groups {
@@ -409,11 +395,7 @@ impl Ready {
             is_transactional: true,
             ..BatchHeader::default()
         });
-        let mut builder = BatchBuilder::new(header);
-        for record in records {
-            builder.append(now_ms, Some(&record.key), record.value.as_deref(), &[]);
-        }
-        let mut batch = builder.into_uncompressed();
+        let mut batch = batch_of(header, records, now_ms);
         let verification = writer.and_then(|writer| writer.verification);
         let partition = destination.partition;
         let appended =
@@ -458,78 +440,26 @@ impl Ready {
 
 /// Replays the whole log of a partition into a new shard.
 fn replay(partition: &Partition, shard: &mut GroupShard) -> Result<(), String> {
-    let mut buffers = LoadBuffers::default();
-    let mut offset = partition.offsets().log_start_offset;
-    let end = partition.offsets().log_end_offset;
-    while offset < end {
-        let bytes = partition
-            .read_bytes(offset, LOAD_BYTES)
-            .map_err(|e| e.to_string())?;
-        let before = offset;
-        for batch in Batches::new(&bytes) {
-            let batch = batch.map_err(|error| format!("at offset {offset}: {error}"))?;
-            if batch.is_crc_valid() {
-                replay_batch(&batch, &mut buffers, shard)
-                    .map_err(|error| format!("at offset {offset}: {error}"))?;
-            } else {
-                tracing::error!(%partition, offset, "a damaged batch of group records is skipped");
-            }
-            // Damage must not make it begin again and again.
-            offset = batch.next_offset().min(end).max(offset + 1);
-        }
-        if offset == before {
-            return Err(format!("no batch can be read at offset {offset}"));
-        }
-    }
-    Ok(())
-}
-
-fn replay_batch(
-    batch: &RecordBatch<'_>,
-    buffers: &mut LoadBuffers,
-    shard: &mut GroupShard,
-) -> Result<(), String> {
-    let LoadBuffers {
-        decompressor,
-        scratch,
-    } = buffers;
-    let records = batch.records(decompressor, scratch, BATCH_BYTES_MAX);
-    let producer_id = if batch.is_transactional() {
-        batch.producer_id()
-    } else {
-        -1
-    };
-    for record in records.map_err(|error| error.to_string())? {
-        let record = record.map_err(|error| error.to_string())?;
-        if batch.is_control() {
-            if let Ok(ControlRecord::EndTransaction(marker)) = ControlRecord::parse(&record) {
-                let is_commit = marker.result == TransactionResult::Commit;
-                shard.replay_transaction_end(batch.producer_id(), is_commit);
-            }
-            continue;
-        }
-        let Some(key) = record.key else { continue };
-        let origin = RecordOrigin {
-            offset: record.offset,
+    replay_log(partition, |entry| match entry {
+        LogEntry::Record {
+            offset,
             producer_id,
-        };
-        if let Err(error) = shard.replay(origin, key, record.value) {
-            tracing::warn!(offset = record.offset, %error, "a group record is skipped");
+            key,
+            value,
+        } => {
+            let origin = RecordOrigin {
+                offset,
+                producer_id,
+            };
+            if let Err(error) = shard.replay(origin, key, value) {
+                tracing::warn!(%partition, offset, %error, "a group record is skipped");
+            }
         }
-    }
-    Ok(())
-}
-
-/// How many of the records fit a batch; at least one.
-fn count_for_batch(records: &[CoordinatorRecord], batch_bytes_max: usize) -> usize {
-    let mut left = batch_bytes_max.saturating_sub(record::batch::HEADER_SIZE_BYTES);
-    let fit = records.iter().take_while(|record| {
-        let size = record.size_in_bytes_max();
-        let fits = size <= left;
-        left = left.saturating_sub(size);
-        fits
-    });
-    fit.count().max(1)
+        LogEntry::TransactionEnd {
+            producer_id,
+            is_commit,
+        } => shard.replay_transaction_end(producer_id, is_commit),
+    })
 }
 
 /// Waits for an answer that depends on other members.
@@ -538,22 +468,18 @@ pub(crate) async fn later(receiver: oneshot::Receiver<GroupResponse>) -> Option<
 }
 
 impl Broker {
-    /// Makes `__consumer_offsets` when it is missing.
+    /// Makes a topic that a coordinator keeps its state in when it is missing.
     ///
     /// # Errors
     /// Why it cannot be made, or that it was made just now and clients should ask again.
-    pub(crate) async fn ensure_offsets_topic(&self) -> Result<(), ErrorCode> {
-        if self.image().topics.by_name(OFFSETS_TOPIC).is_some() {
+    pub(crate) async fn ensure_coordinator_topic(&self, name: &str) -> Result<(), ErrorCode> {
+        if self.image().topics.by_name(name).is_some() {
             return Ok(());
         }
-        match self.create_missing_topic(OFFSETS_TOPIC).await {
-            ErrorCode::None | ErrorCode::UnknownTopicOrPartition => {
-                Err(ErrorCode::CoordinatorNotAvailable)
-            }
-            error => {
-                tracing::warn!(%error, "{OFFSETS_TOPIC} cannot be made");
-                Err(ErrorCode::CoordinatorNotAvailable)
-            }
+        match self.create_missing_topic(name).await {
+            ErrorCode::None | ErrorCode::UnknownTopicOrPartition => {}
+            error => tracing::warn!(topic = name, %error, "cannot be made"),
         }
+        Err(ErrorCode::CoordinatorNotAvailable)
     }
 }

@@ -14,6 +14,7 @@ use crate::groups::OFFSETS_TOPIC;
 use crate::log_directories::LogDirectory;
 use crate::partitions::{HostedTopic, log_config};
 use crate::start_error::StartError;
+use crate::transactions::TRANSACTION_TOPIC;
 use config::topic_settings::{TopicDefaults, TopicSettings};
 use coordinator::group::DeletedTopic;
 use metadata::{
@@ -391,9 +392,11 @@ fn create(
         log.fail();
     }
     lead(topic, log, directory.name(), leader_epoch)?;
-    if &*topic.name == OFFSETS_TOPIC {
-        let partition = topic.partition(index).expect("added just above");
-        broker.groups.load(index, partition);
+    let partition = || topic.partition(index).expect("added just above");
+    match &*topic.name {
+        OFFSETS_TOPIC => broker.groups.load(index, partition()),
+        TRANSACTION_TOPIC => broker.load_transactions(index, partition()),
+        _ => {}
     }
     Ok(())
 }
@@ -405,8 +408,10 @@ fn delete_topic(broker: &Arc<Broker>, topic: &Topic) {
     let delay_ms = hosted.settings().file_delete_delay_ms;
     let mut directories = BTreeSet::new();
     for partition in hosted.partitions() {
-        if &*hosted.name == OFFSETS_TOPIC {
-            broker.groups.unload(partition.index());
+        match &*hosted.name {
+            OFFSETS_TOPIC => broker.groups.unload(partition.index()),
+            TRANSACTION_TOPIC => broker.transactions.unload(partition.index()),
+            _ => {}
         }
         let state = PartitionDirectoryState::Deleted;
         let name =

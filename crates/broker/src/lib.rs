@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   socket ─> net::connection ─> api::serve ─> api::<name> ─┬─> partitions ─> replication, storage
-//!                                                           ├─> groups ─> coordinator
+//!                                                           ├─> groups, transactions ─> coordinator
 //!                                                           └─> controller_thread ─> controller
 //!   start: server::Server ─> log_directories, metadata_log, hosting, maintenance
 //! ```
@@ -27,6 +27,7 @@ mod net;
 mod api;
 
 mod controller_thread;
+mod coordinator_log;
 mod groups;
 mod hosting;
 mod live_config;
@@ -38,6 +39,7 @@ mod partitions;
 mod removals;
 mod transaction_markers;
 mod transaction_verification;
+mod transactions;
 
 pub use api::served;
 pub use server::Server;

@@ -15,6 +15,7 @@ use crate::net::{BoundListener, ConnectionLimits, Listeners};
 use crate::partitions::Partitions;
 use crate::removals::Removals;
 use crate::start_error::StartError;
+use crate::transactions::{self, TRANSACTION_TOPIC, Transactions};
 use crate::{hosting, maintenance};
 use config::ServerConfig;
 use controller::ControllerContext;
@@ -72,8 +73,16 @@ impl Server {
                 broker.groups.load(partition.index(), partition);
             }
         }
+        if let Some(topic) = broker.partitions.topic(TRANSACTION_TOPIC) {
+            for partition in topic.partitions() {
+                broker.load_transactions(partition.index(), partition);
+            }
+        }
         maintenance::start(&broker);
-        let mut tasks = vec![tokio::spawn(broker.groups.clone().keep_time())];
+        let mut tasks = vec![
+            tokio::spawn(broker.groups.clone().keep_time()),
+            tokio::spawn(transactions::keep_time(broker.clone())),
+        ];
         for listener in &broker.listeners {
             tasks.push(tokio::spawn(listener.clone().accept(broker.clone())));
         }
@@ -259,6 +268,7 @@ fn open(
     if !placed.is_empty() {
         log.append(&placed, now_ms())?;
     }
+    broker.transactions.follow(log.image());
     *broker.image.write() = log.image().clone();
     Ok(Opened {
         broker,
@@ -371,6 +381,7 @@ fn new_broker(
         controller,
         loggers,
         groups: Arc::new(Groups::new(group_config(&config), Handle::current())),
+        transactions: Transactions::new(&config, Handle::current()),
         fetch_sessions: Mutex::new(FetchSessionCache::new(sessions)),
         producer_ids: tokio::sync::Mutex::new(0..0),
         stop: watch::Sender::new(false),

@@ -163,26 +163,3 @@ impl Broker {
         verified.collect()
     }
 }
-
-/// Stands for the transaction coordinator.
-impl Broker {
-    async fn add_partitions(
-        &self,
-        _: &str,
-        _: i64,
-        _: i16,
-        partitions: &[model::TopicPartition],
-    ) -> Vec<ErrorCode> {
-        vec![ErrorCode::InvalidTxnState; partitions.len()]
-    }
-
-    async fn verify_partitions(
-        &self,
-        _: &str,
-        _: i64,
-        _: i16,
-        partitions: &[model::TopicPartition],
-    ) -> Vec<ErrorCode> {
-        vec![ErrorCode::InvalidTxnState; partitions.len()]
-    }
-}

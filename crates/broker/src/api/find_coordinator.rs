@@ -1,18 +1,21 @@
-//! FindCoordinator: v0–6. Which broker coordinates a group.
+//! FindCoordinator: v0–6. Which broker coordinates a group or a transactional id.
 //!
 //! - Versions from 4 ask for several keys at once (KIP-699).
-//! - `__consumer_offsets` is made on the first question; until it is there the answer is
-//!   COORDINATOR_NOT_AVAILABLE and the client asks again.
-//! - Transactional ids and share groups are refused: their APIs are not served.
+//! - `__consumer_offsets` and `__transaction_state` are made on the first question; until one is
+//!   there the answer is COORDINATOR_NOT_AVAILABLE and the client asks again.
+//! - Share groups are refused: their APIs are not served.
 
 use super::{Request, Served};
 use crate::Broker;
+use crate::groups::OFFSETS_TOPIC;
 use crate::net::{ConnectionContext, ResponseBuffer};
+use crate::transactions::TRANSACTION_TOPIC;
 use model::{DecodeError, ErrorCode};
 use wire::messages::find_coordinator_response::Coordinator;
 use wire::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
 
 const GROUP: i8 = 0;
+const TRANSACTION: i8 = 1;
 
 pub(crate) async fn serve(
     broker: &Broker,
@@ -26,7 +29,8 @@ pub(crate) async fn serve(
         _ => vec![message.key],
     };
     let result = match message.key_type {
-        GROUP => broker.ensure_offsets_topic().await,
+        GROUP => broker.ensure_coordinator_topic(OFFSETS_TOPIC).await,
+        TRANSACTION => broker.ensure_coordinator_topic(TRANSACTION_TOPIC).await,
         _ => Err(ErrorCode::InvalidRequest),
     };
     let (host, port) = context.advertised();

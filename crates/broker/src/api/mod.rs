@@ -5,7 +5,7 @@
 
 use crate::Broker;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use model::{DecodeError, Message, Reader};
+use model::{DecodeError, ErrorCode, Message, Reader};
 use std::sync::Arc;
 use wire::{ApiKey, RequestHeader, ResponseHeader};
 
@@ -14,6 +14,8 @@ pub mod served;
 mod access_control;
 mod authorized_operations;
 
+mod add_offsets_to_txn;
+mod add_partitions_to_txn;
 mod alter_client_quotas;
 mod alter_configs;
 mod alter_partition_reassignments;
@@ -35,8 +37,10 @@ mod describe_log_dirs;
 mod describe_producers;
 mod describe_quorum;
 mod describe_topic_partitions;
+mod describe_transactions;
 mod describe_user_scram_credentials;
 mod elect_leaders;
+mod end_txn;
 mod fetch;
 mod find_coordinator;
 mod heartbeat;
@@ -48,6 +52,7 @@ mod list_config_resources;
 mod list_groups;
 mod list_offsets;
 mod list_partition_reassignments;
+mod list_transactions;
 mod metadata;
 mod offset_commit;
 mod offset_delete;
@@ -243,6 +248,11 @@ async fn dispatch(
             alter_user_scram_credentials::serve(broker, request, out).await
         }
         ApiKey::UnregisterBroker => unregister_broker::serve(broker, request, out).await,
+        ApiKey::AddPartitionsToTxn => add_partitions_to_txn::serve(broker, request, out).await,
+        ApiKey::AddOffsetsToTxn => add_offsets_to_txn::serve(broker, request, out).await,
+        ApiKey::EndTxn => end_txn::serve(broker, request, out).await,
+        ApiKey::DescribeTransactions => describe_transactions::serve(broker, request, out),
+        ApiKey::ListTransactions => list_transactions::serve(broker, request, out),
         api => Ok(Served::Close(format!("{api} is not served"))),
     }
 }
@@ -252,6 +262,15 @@ pub(crate) fn has_single<T: Ord>(names: impl Iterator<Item = T>) -> bool {
     let mut sorted: Vec<T> = names.collect();
     sorted.sort_unstable();
     sorted.chunk_by(T::eq).any(|equal| equal.len() == 1)
+}
+
+/// What a producer is told that another one has taken the place of: clients of old do not know
+/// PRODUCER_FENCED.
+pub(crate) fn fencing_error(error: ErrorCode, knows_producer_fenced: bool) -> ErrorCode {
+    match error {
+        ErrorCode::ProducerFenced if !knows_producer_fenced => ErrorCode::InvalidProducerEpoch,
+        error => error,
+    }
 }
 
 /// Whether a topic is one of Kafka's own.

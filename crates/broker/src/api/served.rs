@@ -45,6 +45,9 @@ pub const SERVED: &[ServedApi] = &[
     all(ApiKey::DeleteRecords, 0, 2),
     all(ApiKey::InitProducerId, 0, 5),
     all(ApiKey::OffsetForLeaderEpoch, 2, 4),
+    all(ApiKey::AddPartitionsToTxn, 0, 5),
+    all(ApiKey::AddOffsetsToTxn, 0, 4),
+    all(ApiKey::EndTxn, 0, 5),
     all(ApiKey::WriteTxnMarkers, 1, 2),
     all(ApiKey::DescribeAcls, 1, 3),
     all(ApiKey::CreateAcls, 1, 3),
@@ -68,6 +71,8 @@ pub const SERVED: &[ServedApi] = &[
     all(ApiKey::DescribeCluster, 0, 2),
     all(ApiKey::DescribeProducers, 0, 0),
     all(ApiKey::UnregisterBroker, 0, 0),
+    all(ApiKey::DescribeTransactions, 0, 0),
+    all(ApiKey::ListTransactions, 0, 2),
     all(ApiKey::ListConfigResources, 0, 1),
     all(ApiKey::DescribeTopicPartitions, 0, 0),
 ];

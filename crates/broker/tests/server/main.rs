@@ -36,5 +36,6 @@ mod security;
 mod served;
 mod start;
 mod topics;
+mod transaction_coordinator;
 mod transaction_markers;
 mod unregister;

@@ -560,7 +560,11 @@ impl Tested {
                     .iter()
                     .filter(|(_, first, last)| last >= start && first < end);
                 let expected: Vec<_> = overlapping.copied().collect();
-                assert_eq!(found, expected, "{start}..{end} of {aborted:?} {:?}", model.batches);
+                assert_eq!(
+                    found, expected,
+                    "{start}..{end} of {aborted:?} {:?}",
+                    model.batches
+                );
             }
             self.check_slice(*start, &aborted);
         }

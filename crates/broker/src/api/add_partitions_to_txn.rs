@@ -1,0 +1,135 @@
+//! AddPartitionsToTxn: v0–5. Partitions become part of transactions, or are asked whether they are
+//! (KIP-98, KIP-890).
+//!
+//! - Versions up to 3 are those of clients, with one transaction. Later ones are those of brokers,
+//!   with many; they may only verify, and what is not in the transaction is TRANSACTION_ABORTABLE.
+//! - One partition that does not exist refuses its transaction: the others are
+//!   OPERATION_NOT_ATTEMPTED.
+//! - Versions before 2 do not know PRODUCER_FENCED: they get INVALID_PRODUCER_EPOCH (KIP-588).
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::net::ResponseBuffer;
+use coordinator::transaction::{AddPartitions, ProducerIdAndEpoch};
+use metadata::MetadataImage;
+use model::{Array, DecodeError, ErrorCode, TopicPartition};
+use wire::messages::add_partitions_to_txn_request::{
+    AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction,
+};
+use wire::messages::add_partitions_to_txn_response::{
+    AddPartitionsToTxnPartitionResult, AddPartitionsToTxnResult, AddPartitionsToTxnTopicResult,
+};
+use wire::messages::{AddPartitionsToTxnRequest, AddPartitionsToTxnResponse};
+
+/// From this version on the request comes from brokers.
+const BROKER_VERSION: i16 = 4;
+
+pub(crate) async fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: AddPartitionsToTxnRequest<'_> = request.decode()?;
+    let response = match request.version {
+        BROKER_VERSION.. => {
+            let mut results = Vec::new();
+            for transaction in message.transactions.iter() {
+                results.push(AddPartitionsToTxnResult {
+                    transactional_id: transaction.transactional_id,
+                    topic_results: add(broker, &transaction, request.version).await,
+                });
+            }
+            AddPartitionsToTxnResponse {
+                results_by_transaction: results.into(),
+                ..Default::default()
+            }
+        }
+        _ => {
+            let transaction = AddPartitionsToTxnTransaction {
+                transactional_id: message.v3_and_below_transactional_id,
+                producer_id: message.v3_and_below_producer_id,
+                producer_epoch: message.v3_and_below_producer_epoch,
+                verify_only: false,
+                topics: message.v3_and_below_topics,
+            };
+            AddPartitionsToTxnResponse {
+                results_by_topic_v3_and_below: add(broker, &transaction, request.version).await,
+                ..Default::default()
+            }
+        }
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+/// The outcome of each partition of a transaction.
+async fn add<'f>(
+    broker: &Broker,
+    transaction: &AddPartitionsToTxnTransaction<'f>,
+    version: i16,
+) -> Array<'f, AddPartitionsToTxnTopicResult<'f>> {
+    let topics: Vec<AddPartitionsToTxnTopic<'f>> = transaction.topics.iter().collect();
+    let partitions = topics.iter().flat_map(|topic| {
+        let indexes = topic.partitions.iter();
+        indexes.map(|index| TopicPartition::new(topic.name, index))
+    });
+    let partitions: Vec<_> = partitions.collect();
+    let outcomes = match unknown_partitions(&broker.image(), &partitions) {
+        Some(refused) => refused,
+        None => ask(broker, transaction, &partitions, version).await,
+    };
+    let mut outcomes = outcomes.into_iter();
+    let results = topics.iter().map(|topic| {
+        let results = topic.partitions.iter().map(|partition_index| {
+            let error = outcomes.next().unwrap_or(ErrorCode::UnknownServerError);
+            AddPartitionsToTxnPartitionResult {
+                partition_index,
+                partition_error_code: super::fencing_error(error, version >= 2).code(),
+            }
+        });
+        AddPartitionsToTxnTopicResult {
+            name: topic.name,
+            results_by_partition: results.collect(),
+        }
+    });
+    results.collect()
+}
+
+/// The outcomes when a partition does not exist: nothing is added then.
+fn unknown_partitions(
+    image: &MetadataImage,
+    partitions: &[TopicPartition],
+) -> Option<Vec<ErrorCode>> {
+    let exists = |one: &TopicPartition| {
+        let topic = image.topics.by_name(&one.topic);
+        topic.is_some_and(|topic| topic.partition(one.partition).is_some())
+    };
+    let all_exist = partitions.iter().all(exists);
+    let refusals = partitions.iter().map(|one| match exists(one) {
+        true => ErrorCode::OperationNotAttempted,
+        false => ErrorCode::UnknownTopicOrPartition,
+    });
+    (!all_exist).then(|| refusals.collect())
+}
+
+async fn ask(
+    broker: &Broker,
+    transaction: &AddPartitionsToTxnTransaction<'_>,
+    partitions: &[TopicPartition],
+    version: i16,
+) -> Vec<ErrorCode> {
+    let request = AddPartitions {
+        transactional_id: transaction.transactional_id,
+        producer: ProducerIdAndEpoch {
+            producer_id: transaction.producer_id,
+            producer_epoch: transaction.producer_epoch,
+        },
+        partitions,
+        client_transaction_version: if version >= BROKER_VERSION { 2 } else { 0 },
+    };
+    let for_all = |error| vec![error; partitions.len()];
+    match transaction.verify_only {
+        true => broker.transactions.verify(&request).unwrap_or_else(for_all),
+        false => for_all(broker.transactions.add(&request).await),
+    }
+}

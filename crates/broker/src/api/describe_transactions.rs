@@ -1,0 +1,51 @@
+//! DescribeTransactions: v0. How transactional ids stand (KIP-664).
+//!
+//! - The partitions of a transaction are shown until all of them have their markers.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::net::ResponseBuffer;
+use model::DecodeError;
+use wire::messages::describe_transactions_response::{TopicData, TransactionState};
+use wire::messages::{DescribeTransactionsRequest, DescribeTransactionsResponse};
+
+pub(crate) fn serve(
+    broker: &Broker,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: DescribeTransactionsRequest<'_> = request.decode()?;
+    let described = message.transactional_ids.iter();
+    let described = described.map(|id| (id, broker.transactions.describe(id)));
+    let described: Vec<_> = described.collect();
+    let states = described.iter().map(|(id, described)| match described {
+        Ok(one) => TransactionState {
+            transactional_id: id,
+            transaction_state: one.state.name(),
+            transaction_timeout_ms: one.timeout_ms,
+            transaction_start_time_ms: one.start_timestamp_ms,
+            producer_id: one.producer.producer_id,
+            producer_epoch: one.producer.producer_epoch,
+            topics: one
+                .topics
+                .iter()
+                .map(|(topic, partitions)| TopicData {
+                    topic,
+                    partitions: partitions.iter().copied().collect(),
+                })
+                .collect(),
+            ..Default::default()
+        },
+        Err(error) => TransactionState {
+            error_code: error.code(),
+            transactional_id: id,
+            ..Default::default()
+        },
+    });
+    let response = DescribeTransactionsResponse {
+        transaction_states: states.collect(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}

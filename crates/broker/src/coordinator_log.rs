@@ -1,0 +1,128 @@
+//! Logs of the coordinators' topics: read whole when a coordinator loads, appended to afterwards.
+
+use coordinator::CoordinatorRecord;
+use record::{
+    BatchBuilder, BatchHeader, Batches, ControlRecord, Decompressor, RecordBatch, TransactionResult,
+};
+use replication::Partition;
+
+/// How many bytes of the log are read at once.
+const LOAD_BYTES: usize = 1024 * 1024;
+
+/// What a batch of a coordinator's records may expand to.
+const BATCH_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// What a coordinator finds in its log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum LogEntry<'a> {
+    /// A record.
+    Record {
+        offset: i64,
+        /// The producer of a transactional batch; -1 for any other batch.
+        producer_id: i64,
+        key: &'a [u8],
+        value: Option<&'a [u8]>,
+    },
+    /// The end of a transaction that wrote to the log.
+    TransactionEnd { producer_id: i64, is_commit: bool },
+}
+
+/// What loading keeps from one batch to the next.
+#[derive(Debug, Default)]
+struct LoadBuffers {
+    decompressor: Decompressor,
+    scratch: Vec<u8>,
+}
+
+/// Shows `replay` everything in the log of a partition, in its order.
+///
+/// # Errors
+/// Why the log cannot be read. A batch whose checksum is wrong is skipped.
+pub(crate) fn replay_log(
+    partition: &Partition,
+    mut replay: impl FnMut(LogEntry<'_>),
+) -> Result<(), String> {
+    let mut buffers = LoadBuffers::default();
+    let mut offset = partition.offsets().log_start_offset;
+    let end = partition.offsets().log_end_offset;
+    while offset < end {
+        let bytes = partition
+            .read_bytes(offset, LOAD_BYTES)
+            .map_err(|e| e.to_string())?;
+        let before = offset;
+        for batch in Batches::new(&bytes) {
+            let batch = batch.map_err(|error| format!("at offset {offset}: {error}"))?;
+            if batch.is_crc_valid() {
+                replay_batch(&batch, &mut buffers, &mut replay)
+                    .map_err(|error| format!("at offset {offset}: {error}"))?;
+            } else {
+                tracing::error!(%partition, offset, "a damaged batch of a coordinator is skipped");
+            }
+            // Damage must not make it begin again and again.
+            offset = batch.next_offset().min(end).max(offset + 1);
+        }
+        if offset == before {
+            return Err(format!("no batch can be read at offset {offset}"));
+        }
+    }
+    Ok(())
+}
+
+fn replay_batch(
+    batch: &RecordBatch<'_>,
+    buffers: &mut LoadBuffers,
+    replay: &mut impl FnMut(LogEntry<'_>),
+) -> Result<(), String> {
+    let LoadBuffers {
+        decompressor,
+        scratch,
+    } = buffers;
+    let records = batch.records(decompressor, scratch, BATCH_BYTES_MAX);
+    let producer_id = if batch.is_transactional() {
+        batch.producer_id()
+    } else {
+        -1
+    };
+    for record in records.map_err(|error| error.to_string())? {
+        let record = record.map_err(|error| error.to_string())?;
+        if batch.is_control() {
+            if let Ok(ControlRecord::EndTransaction(marker)) = ControlRecord::parse(&record) {
+                replay(LogEntry::TransactionEnd {
+                    producer_id: batch.producer_id(),
+                    is_commit: marker.result == TransactionResult::Commit,
+                });
+            }
+            continue;
+        }
+        if let Some(key) = record.key {
+            replay(LogEntry::Record {
+                offset: record.offset,
+                producer_id,
+                key,
+                value: record.value,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A batch of records of a coordinator, all with this timestamp.
+pub(crate) fn batch_of(header: BatchHeader, records: &[CoordinatorRecord], now_ms: i64) -> Vec<u8> {
+    let mut builder = BatchBuilder::new(header);
+    for record in records {
+        builder.append(now_ms, Some(&record.key), record.value.as_deref(), &[]);
+    }
+    builder.into_uncompressed()
+}
+
+/// How many of the records fit a batch; at least one.
+pub(crate) fn count_for_batch(records: &[CoordinatorRecord], batch_bytes_max: usize) -> usize {
+    let mut left = batch_bytes_max.saturating_sub(record::batch::HEADER_SIZE_BYTES);
+    let fit = records.iter().take_while(|record| {
+        let size = record.size_in_bytes_max();
+        let fits = size <= left;
+        left = left.saturating_sub(size);
+        fits
+    });
+    fit.count().max(1)
+}

@@ -1,0 +1,300 @@
+//! The shell of the transaction coordinator: a shard for each partition of `__transaction_state`.
+//!
+//! ```text
+//!   handler ──> decide ──> append to the partition's log ──> replay ──> answer
+//!   time    ──> abort, forget ──┘                              │
+//!                                       an end is prepared  ───┴──> markers ──> complete
+//! ```
+//!
+//! A shard is locked while it decides, appends and replays, never across an `await`. Markers are
+//! written by a task of their own, which nobody can cancel by leaving; a restart begins it again.
+
+mod markers;
+mod requests;
+mod time;
+
+pub(crate) use time::keep_time;
+
+use crate::clock::now_ms;
+use crate::coordinator_log::{LogEntry, batch_of, count_for_batch, replay_log};
+use config::ServerConfig;
+use coordinator::group::append_error;
+use coordinator::transaction::{
+    Moment, NeedsProducerId, PreparedTransaction, TransactionConfig, TransactionDecision,
+    TransactionShard,
+};
+use coordinator::{CoordinatorRecord, partition_for};
+use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
+use model::ErrorCode;
+use parking_lot::{Mutex, RwLock};
+use record::BatchHeader;
+use replication::{AppendError, Partition};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI16, AtomicI32, Ordering};
+use tokio::runtime::Handle;
+
+/// The topic that holds the states of transactional ids.
+pub(crate) const TRANSACTION_TOPIC: &str = "__transaction_state";
+
+/// The transaction coordinator of this broker.
+#[derive(Debug)]
+pub(crate) struct Transactions {
+    config: TransactionConfig,
+    /// Where logs are replayed: partitions also come from threads outside the runtime.
+    runtime: Handle,
+    shards: RwLock<BTreeMap<i32, Arc<Shard>>>,
+    /// How many partitions the topic has; zero while there is no topic.
+    partition_count: AtomicI32,
+    /// The level of `transaction.version`.
+    transaction_version: AtomicI16,
+}
+
+/// One partition of `__transaction_state` and the transactional ids in it.
+#[derive(Debug)]
+struct Shard {
+    partition: Arc<Partition>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The log is being replayed.
+    Loading,
+    Ready(TransactionShard),
+    /// The log cannot be read, a human must look; or the partition is deleted.
+    Failed,
+}
+
+/// A decision that is carried out.
+#[derive(Debug)]
+struct Decided<R> {
+    reply: R,
+    shard: Arc<Shard>,
+    /// The answer waits until everything below is replicated.
+    end_offset: i64,
+    /// An end that the decision prepared, with the leader epoch of its log.
+    prepared: Option<(PreparedTransaction, i32)>,
+}
+
+impl Transactions {
+    pub(crate) fn new(config: &ServerConfig, runtime: Handle) -> Self {
+        let transactions = &config.transactions;
+        Self {
+            config: TransactionConfig {
+                timeout_max_ms: transactions.max_timeout_ms,
+                transactional_id_expiration_ms: transactions.transactional_id_expiration_ms,
+                two_phase_commit_enable: transactions.two_phase_commit_enable,
+            },
+            runtime,
+            shards: RwLock::default(),
+            partition_count: AtomicI32::new(0),
+            transaction_version: AtomicI16::new(0),
+        }
+    }
+
+    /// Obeys what the newest image says of the topic and of the protocol's version.
+    pub(crate) fn follow(&self, image: &MetadataImage) {
+        let topic = image.topics.by_name(TRANSACTION_TOPIC);
+        let count = topic.map_or(0, |topic| topic.partition_count());
+        let count = i32::try_from(count).unwrap_or(i32::MAX);
+        self.partition_count.store(count, Ordering::Relaxed);
+        let level = image.features.level(TRANSACTION_VERSION_FEATURE);
+        self.transaction_version.store(level, Ordering::Relaxed);
+    }
+
+    /// The partition was deleted.
+    pub(crate) fn unload(&self, index: i32) {
+        if let Some(shard) = self.shards.write().remove(&index) {
+            *shard.state.lock() = State::Failed;
+        }
+    }
+
+    /// The shard that holds `transactional_id`.
+    fn shard_of(&self, transactional_id: &str) -> Result<Arc<Shard>, ErrorCode> {
+        let count = self.partition_count.load(Ordering::Relaxed);
+        if count <= 0 {
+            return Err(ErrorCode::NotCoordinator);
+        }
+        let index = partition_for(transactional_id, count);
+        let shards = self.shards.read();
+        shards.get(&index).cloned().ok_or(ErrorCode::NotCoordinator)
+    }
+
+    fn all_shards(&self) -> Vec<Arc<Shard>> {
+        self.shards.read().values().cloned().collect()
+    }
+
+    fn moment(&self, fresh_producer_id: Option<i64>) -> Moment {
+        Moment {
+            now_ms: now_ms(),
+            transaction_version: self.transaction_version.load(Ordering::Relaxed),
+            fresh_producer_id,
+        }
+    }
+
+    /// Asks the shard of `transactional_id` without changing it.
+    ///
+    /// # Errors
+    /// Why the coordinator cannot tell: it loads, or has no such partition.
+    fn read<R>(
+        &self,
+        transactional_id: &str,
+        read: impl FnOnce(&TransactionShard) -> R,
+    ) -> Result<R, ErrorCode> {
+        let shard = self.shard_of(transactional_id)?;
+        let mut state = shard.state.lock();
+        Ok(read(state.ready()?))
+    }
+
+    /// Asks every shard.
+    ///
+    /// # Errors
+    /// `CoordinatorLoadInProgress` while any of them loads.
+    fn read_all<R>(
+        &self,
+        mut read: impl FnMut(&TransactionShard) -> R,
+    ) -> Result<Vec<R>, ErrorCode> {
+        let mut answers = Vec::new();
+        for shard in self.all_shards() {
+            match shard.state.lock().ready() {
+                Ok(ready) => answers.push(read(ready)),
+                Err(ErrorCode::CoordinatorLoadInProgress) => {
+                    return Err(ErrorCode::CoordinatorLoadInProgress);
+                }
+                // What failed to load is not among the transactions of this coordinator.
+                Err(_) => {}
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Lets the shard of `transactional_id` decide, and carries the decision out.
+    ///
+    /// # Errors
+    /// The inner one when the decision needs a producer id. The outer one when the coordinator
+    /// cannot decide: it loads, has no such partition, or cannot write.
+    fn decide<R>(
+        &self,
+        transactional_id: &str,
+        fresh_producer_id: Option<i64>,
+        decide: impl FnOnce(
+            &mut TransactionShard,
+            &Moment,
+        ) -> Result<TransactionDecision<R>, NeedsProducerId>,
+    ) -> Result<Result<Decided<R>, NeedsProducerId>, ErrorCode> {
+        let shard = self.shard_of(transactional_id)?;
+        let moment = self.moment(fresh_producer_id);
+        let mut state = shard.state.lock();
+        let ready = state.ready()?;
+        let decision = match decide(ready, &moment) {
+            Ok(decision) => decision,
+            Err(needs) => return Ok(Err(needs)),
+        };
+        let has_records = !decision.records.is_empty();
+        let committed = commit(ready, &shard.partition, &decision.records, moment.now_ms);
+        committed.map_err(|error| report(&shard.partition, &error))?;
+        let offsets = shard.partition.offsets();
+        let prepared = has_records.then(|| ready.prepared_of(transactional_id));
+        let prepared = prepared.flatten().map(|one| (one, offsets.leader_epoch));
+        drop(state);
+        Ok(Ok(Decided {
+            reply: decision.reply,
+            shard,
+            end_offset: offsets.log_end_offset,
+            prepared,
+        }))
+    }
+
+    /// Forgets the transactional ids that have rested for too long.
+    fn expire_ids(&self, batch_bytes_max: usize) {
+        for shard in self.all_shards() {
+            let mut state = shard.state.lock();
+            let Ok(ready) = state.ready() else { continue };
+            let now_ms = now_ms();
+            let records = ready.expire_ids(now_ms).records;
+            let mut rest = &records[..];
+            while !rest.is_empty() {
+                let (batch, after) = rest.split_at(count_for_batch(rest, batch_bytes_max));
+                if let Err(error) = commit(ready, &shard.partition, batch, now_ms) {
+                    report(&shard.partition, &error);
+                    break;
+                }
+                rest = after;
+            }
+        }
+    }
+}
+
+/// Appends records and replays them.
+fn commit(
+    ready: &mut TransactionShard,
+    partition: &Partition,
+    records: &[CoordinatorRecord],
+    now_ms: i64,
+) -> Result<(), AppendError> {
+    if records.is_empty() {
+        return Ok(());
+    }
+    let mut batch = batch_of(BatchHeader::default(), records, now_ms);
+    partition.append_as_coordinator(&mut batch, now_ms)?;
+    for record in records {
+        let replayed = ready.replay(&record.key, record.value.as_deref());
+        replayed.expect("a shard can read what it has written");
+    }
+    Ok(())
+}
+
+/// Notes why records were not appended; gives what the client is told.
+fn report(partition: &Partition, error: &AppendError) -> ErrorCode {
+    if error.is_disk_failure() {
+        tracing::error!(%partition, reason = %error, "transactions cannot be written");
+    } else {
+        tracing::debug!(%partition, reason = %error, "transactions cannot be written");
+    }
+    append_error(error.code())
+}
+
+impl State {
+    fn ready(&mut self) -> Result<&mut TransactionShard, ErrorCode> {
+        match self {
+            Self::Loading => Err(ErrorCode::CoordinatorLoadInProgress),
+            Self::Ready(ready) => Ok(ready),
+            Self::Failed => Err(ErrorCode::NotCoordinator),
+        }
+    }
+}
+
+impl Shard {
+    /// Replays the log; returns the ends that wait for markers.
+    fn load(&self, config: TransactionConfig) -> Vec<PreparedTransaction> {
+        let mut loading = TransactionShard::new(config);
+        let partition = &self.partition;
+        let result = replay_log(partition, |entry| {
+            let LogEntry::Record {
+                offset, key, value, ..
+            } = entry
+            else {
+                return;
+            };
+            if let Err(error) = loading.replay(key, value) {
+                tracing::error!(%partition, offset, %error, "a transactional id is forgotten");
+            }
+        });
+        let mut state = self.state.lock();
+        match (result, &*state) {
+            (Ok(()), State::Loading) => {
+                let prepared = loading.prepared();
+                *state = State::Ready(loading);
+                prepared
+            }
+            // The partition was deleted meanwhile.
+            (Ok(()), _) => Vec::new(),
+            (Err(reason), _) => {
+                tracing::error!(%partition, reason, "transactions cannot be loaded");
+                *state = State::Failed;
+                Vec::new()
+            }
+        }
+    }
+}

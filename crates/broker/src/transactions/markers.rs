@@ -1,0 +1,124 @@
+//! Loading a shard, and the markers of every transaction whose end is decided: written at once,
+//! and again until each partition that still exists has its own; then the transaction is complete.
+
+use super::{Shard, State};
+use crate::Broker;
+use crate::transaction_markers::TransactionMarker;
+use coordinator::transaction::PreparedTransaction;
+use model::{ErrorCode, TopicPartition};
+use parking_lot::Mutex;
+use replication::Partition;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// How long a partition that took no marker is left alone.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+impl Broker {
+    /// Takes over a partition of `__transaction_state`: replays its log on a thread for blocking
+    /// work, then serves it and writes the markers that a stop has prevented.
+    pub(crate) fn load_transactions(self: &Arc<Self>, index: i32, partition: Arc<Partition>) {
+        let shard = Arc::new(Shard {
+            partition,
+            state: Mutex::new(State::Loading),
+        });
+        let shards = &self.transactions.shards;
+        shards.write().insert(index, shard.clone());
+        let broker = self.clone();
+        self.transactions.runtime.spawn_blocking(move || {
+            let prepared = shard.load(broker.transactions.config);
+            let coordinator_epoch = shard.partition.offsets().leader_epoch;
+            for one in prepared {
+                drop(broker.finish(one, coordinator_epoch));
+            }
+        });
+    }
+
+    /// Writes the markers of a transaction, in a task that goes on when nobody waits for it. The
+    /// handle is done when every marker has been tried once.
+    pub(super) fn finish(
+        self: &Arc<Self>,
+        prepared: PreparedTransaction,
+        coordinator_epoch: i32,
+    ) -> JoinHandle<()> {
+        let marker = TransactionMarker {
+            producer_id: prepared.producer.producer_id,
+            producer_epoch: prepared.producer.producer_epoch,
+            coordinator_epoch,
+            is_commit: prepared.committed,
+        };
+        let broker = self.clone();
+        tokio::spawn(async move {
+            let mut left = prepared.partitions.clone();
+            if !broker.try_finish(&prepared, marker, &mut left).await {
+                tokio::spawn(broker.go_on_finishing(prepared, marker, left));
+            }
+        })
+    }
+
+    async fn go_on_finishing(
+        self: Arc<Self>,
+        prepared: PreparedTransaction,
+        marker: TransactionMarker,
+        mut left: Vec<TopicPartition>,
+    ) {
+        let mut stop = self.stop.subscribe();
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(RETRY_PAUSE) => {}
+                // The next start begins again.
+                _ = stop.wait_for(|is_stopping| *is_stopping) => return,
+            }
+            if self.try_finish(&prepared, marker, &mut left).await {
+                return;
+            }
+        }
+    }
+
+    /// Writes the markers that are left; completes the transaction when none is. Returns whether
+    /// there is nothing more to do.
+    async fn try_finish(
+        &self,
+        prepared: &PreparedTransaction,
+        marker: TransactionMarker,
+        left: &mut Vec<TopicPartition>,
+    ) -> bool {
+        let version = prepared.client_transaction_version;
+        let outcomes = self.write_transaction_markers(marker, left, version).await;
+        let mut outcomes = outcomes.into_iter();
+        left.retain(|partition| {
+            let error = outcomes.next().and_then(Result::err);
+            error.is_some_and(|error| self.needs_marker_again(partition, error))
+        });
+        if !left.is_empty() {
+            return false;
+        }
+        let id = &*prepared.transactional_id;
+        let completed = self.transactions.decide(id, None, |shard, moment| {
+            Ok(shard.complete(id, prepared.producer, moment))
+        });
+        match completed {
+            // Another coordinator writes the markers, or a human must look.
+            Ok(_) | Err(ErrorCode::NotCoordinator) => true,
+            Err(_) => false,
+        }
+    }
+
+    fn needs_marker_again(&self, partition: &TopicPartition, error: ErrorCode) -> bool {
+        match error {
+            ErrorCode::UnknownTopicOrPartition => {
+                let image = self.image();
+                let topic = image.topics.by_name(&partition.topic);
+                // What is deleted has no transactions.
+                topic.is_some_and(|topic| topic.partition(partition.partition).is_some())
+            }
+            // The partition has seen a later end: whatever is to be said about this one has been.
+            ErrorCode::InvalidProducerEpoch | ErrorCode::TransactionCoordinatorFenced => {
+                tracing::warn!(%partition, %error, "a transaction marker is out of date");
+                false
+            }
+            _ => true,
+        }
+    }
+}
