@@ -49,6 +49,7 @@ pub const SERVED: &[ServedApi] = &[
     all(ApiKey::AddOffsetsToTxn, 0, 4),
     all(ApiKey::EndTxn, 0, 5),
     all(ApiKey::WriteTxnMarkers, 1, 2),
+    all(ApiKey::TxnOffsetCommit, 0, 5),
     all(ApiKey::DescribeAcls, 1, 3),
     all(ApiKey::CreateAcls, 1, 3),
     all(ApiKey::DeleteAcls, 1, 3),

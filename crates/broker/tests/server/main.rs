@@ -37,5 +37,7 @@ mod served;
 mod start;
 mod topics;
 mod transaction_coordinator;
+mod transaction_enrolment;
 mod transaction_markers;
+mod transaction_offsets;
 mod unregister;

@@ -6,8 +6,7 @@ use testkit::{Client, OffsetInTransaction, TestServer, transactional_batch, wait
 use wire::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
 use wire::messages::{
     AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, EndTxnRequest, EndTxnResponse,
-    FindCoordinatorRequest, FindCoordinatorResponse, InitProducerIdRequest,
-    InitProducerIdResponse,
+    FindCoordinatorRequest, FindCoordinatorResponse, InitProducerIdRequest, InitProducerIdResponse,
 };
 
 const ID: &str = "transaction";
@@ -71,7 +70,11 @@ impl Producer {
         let response: AddPartitionsToTxnResponse<'_> = answer.read();
         let topic = response.results_by_topic_v3_and_below.iter().next();
         let topic = topic.expect("one topic");
-        let partition = topic.results_by_partition.iter().next().expect("one partition");
+        let partition = topic
+            .results_by_partition
+            .iter()
+            .next()
+            .expect("one partition");
         ErrorCode::from_code(partition.partition_error_code)
     }
 
@@ -130,15 +133,24 @@ fn start() -> (TestServer, Client) {
 fn what_was_not_added_is_refused_in_the_words_of_the_version() {
     let (server, mut client) = start();
     let mut producer = Producer::init(&mut client);
-    assert_eq!(producer.produce(&mut client, 10, 0, "a"), ErrorCode::InvalidTxnState);
-    assert_eq!(producer.produce(&mut client, 11, 0, "a"), ErrorCode::TransactionAbortable);
+    assert_eq!(
+        producer.produce(&mut client, 10, 0, "a"),
+        ErrorCode::InvalidTxnState
+    );
+    assert_eq!(
+        producer.produce(&mut client, 11, 0, "a"),
+        ErrorCode::TransactionAbortable
+    );
     assert_eq!(producer.add(&mut client, "topic"), ErrorCode::None);
     assert_eq!(producer.produce(&mut client, 10, 0, "a"), ErrorCode::None);
     assert_eq!(producer.produce(&mut client, 10, 1, "b"), ErrorCode::None);
     producer.end(&mut client, 4, true);
     wait_for_stable_offset(&mut client, 3);
     // A batch that comes after the end opens no transaction.
-    assert_eq!(producer.produce(&mut client, 10, 2, "late"), ErrorCode::InvalidTxnState);
+    assert_eq!(
+        producer.produce(&mut client, 10, 2, "late"),
+        ErrorCode::InvalidTxnState
+    );
     let fetched = client.fetch_committed("topic", 0, 0);
     assert_eq!(fetched.values(), ["a", "b"]);
     assert_eq!(fetched.fetched.last_stable_offset, 3);
@@ -151,13 +163,19 @@ fn version_2_enrols_what_is_written_to() {
     let mut producer = Producer::init(&mut client);
     let first_epoch = producer.epoch;
     // The first batch of an epoch has the first sequence number.
-    assert_eq!(producer.produce(&mut client, 12, 4, "x"), ErrorCode::OutOfOrderSequenceNumber);
+    assert_eq!(
+        producer.produce(&mut client, 12, 4, "x"),
+        ErrorCode::OutOfOrderSequenceNumber
+    );
     producer.produce_soon(&mut client, 12, 0, "a");
     producer.produce_soon(&mut client, 12, 1, "b");
     producer.end(&mut client, 5, true);
     assert_eq!(producer.epoch, first_epoch + 1);
     wait_for_stable_offset(&mut client, 3);
-    let zombie = Producer { id: producer.id, epoch: first_epoch };
+    let zombie = Producer {
+        id: producer.id,
+        epoch: first_epoch,
+    };
     let refused = zombie.produce(&mut client, 12, 2, "late");
     assert_eq!(refused, ErrorCode::InvalidProducerEpoch);
     producer.produce_soon(&mut client, 12, 0, "c");
@@ -181,7 +199,10 @@ fn a_producer_that_was_replaced_writes_nothing_more() {
     let zombie = first.produce(&mut client, 12, 1, "b");
     assert_eq!(zombie, ErrorCode::InvalidProducerEpoch);
     // Nor does one that forges a producer id.
-    let forged = Producer { id: second.id + 1, epoch: second.epoch };
+    let forged = Producer {
+        id: second.id + 1,
+        epoch: second.epoch,
+    };
     assert_ne!(forged.produce(&mut client, 12, 0, "c"), ErrorCode::None);
     assert_ne!(forged.produce(&mut client, 11, 0, "c"), ErrorCode::None);
     assert_eq!(client.fetch_committed("topic", 0, 0).values(), [""; 0]);
@@ -209,10 +230,12 @@ fn offsets_enrol_their_partition() {
     }
     for (offset, committed, expected) in [(4, true, 4), (5, false, 4), (6, true, 6)] {
         let asked = offsets(&producer, offset);
-        wait_until("the offset is taken", || match client.commit_offset_in(5, &asked) {
-            ErrorCode::None => true,
-            ErrorCode::ConcurrentTransactions => false,
-            error => panic!("{error}"),
+        wait_until("the offset is taken", || {
+            match client.commit_offset_in(5, &asked) {
+                ErrorCode::None => true,
+                ErrorCode::ConcurrentTransactions => false,
+                error => panic!("{error}"),
+            }
         });
         producer.end(&mut client, 5, committed);
         wait_until("the offset is settled", || {

@@ -3,9 +3,7 @@
 
 use model::ErrorCode;
 use testkit::{Client, Marker, OffsetInTransaction, TestServer};
-use wire::messages::offset_fetch_request::{
-    OffsetFetchRequestGroup, OffsetFetchRequestTopics,
-};
+use wire::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use wire::messages::{OffsetFetchRequest, OffsetFetchResponse};
 
 /// Partitions ask no coordinator about clients that add partitions themselves, and there is one
@@ -82,13 +80,19 @@ fn server_with_group() -> (TestServer, Client) {
 fn offsets_count_when_their_transaction_commits() {
     let (server, mut client) = server_with_group();
     let unstable = Err(ErrorCode::UnstableOffsetCommit);
-    assert_eq!(client.commit_offset_in(VERSION, &commit(7, 5)), ErrorCode::None);
+    assert_eq!(
+        client.commit_offset_in(VERSION, &commit(7, 5)),
+        ErrorCode::None
+    );
     assert_eq!(client.committed_offset("group", "topic", 0), -1);
     assert_eq!(stable_offset(&mut client), unstable);
     end(&mut client, 7, true);
     assert_eq!(stable_offset(&mut client), Ok(5));
 
-    assert_eq!(client.commit_offset_in(VERSION, &commit(7, 6)), ErrorCode::None);
+    assert_eq!(
+        client.commit_offset_in(VERSION, &commit(7, 6)),
+        ErrorCode::None
+    );
     assert_eq!(client.commit_offset_in(0, &commit(8, 9)), ErrorCode::None);
     assert_eq!(client.committed_offset("group", "topic", 0), 5);
     end(&mut client, 7, false);
@@ -108,9 +112,15 @@ fn offsets_of_open_transactions_outlive_a_restart() {
         client.create_topic("topic", 1, &[]);
         client.wait_for_coordinator("group");
         assert_eq!(client.commit_offset("group", "topic", 1), ErrorCode::None);
-        assert_eq!(client.commit_offset_in(VERSION, &commit(7, 5)), ErrorCode::None);
+        assert_eq!(
+            client.commit_offset_in(VERSION, &commit(7, 5)),
+            ErrorCode::None
+        );
         end(&mut client, 7, true);
-        assert_eq!(client.commit_offset_in(VERSION, &commit(8, 6)), ErrorCode::None);
+        assert_eq!(
+            client.commit_offset_in(VERSION, &commit(8, 6)),
+            ErrorCode::None
+        );
         match stops_in_order {
             true => server.stop(),
             false => server.crash(),
@@ -129,12 +139,20 @@ fn offsets_of_open_transactions_outlive_a_restart() {
 #[test]
 fn what_may_not_be_committed_is_refused() {
     let (server, mut client) = server_with_group();
-    let mut refused = |version: i16, asked: OffsetInTransaction<'_>| {
-        client.commit_offset_in(version, &asked)
+    let mut refused =
+        |version: i16, asked: OffsetInTransaction<'_>| client.commit_offset_in(version, &asked);
+    let unknown = OffsetInTransaction {
+        topic: "no-such-topic",
+        ..commit(7, 1)
     };
-    let unknown = OffsetInTransaction { topic: "no-such-topic", ..commit(7, 1) };
-    assert_eq!(refused(VERSION, unknown), ErrorCode::UnknownTopicOrPartition);
-    let nobody = OffsetInTransaction { group: "", ..commit(7, 1) };
+    assert_eq!(
+        refused(VERSION, unknown),
+        ErrorCode::UnknownTopicOrPartition
+    );
+    let nobody = OffsetInTransaction {
+        group: "",
+        ..commit(7, 1)
+    };
     assert_eq!(refused(VERSION, nobody), ErrorCode::InvalidGroupId);
     assert_eq!(refused(VERSION, commit(7, 1)), ErrorCode::None);
     // A marker of the next epoch shuts the producer out.
@@ -147,7 +165,10 @@ fn what_may_not_be_committed_is_refused() {
     };
     let written = server.connect().write_marker(&marker, OFFSETS_TOPIC, 0);
     assert_eq!(written, ErrorCode::None);
-    assert_eq!(refused(VERSION, commit(7, 2)), ErrorCode::InvalidProducerEpoch);
+    assert_eq!(
+        refused(VERSION, commit(7, 2)),
+        ErrorCode::InvalidProducerEpoch
+    );
     // No coordinator knows the transaction that version 5 would enrol the partition in.
     assert_ne!(refused(5, commit(9, 2)), ErrorCode::None);
     let mut client = server.connect();
