@@ -64,6 +64,18 @@ pub struct LogConfig {
     pub verify_transactions: bool,
 }
 
+impl LogConfig {
+    /// Age at which a segment is closed: records that are to be compacted in time must leave the
+    /// active segment.
+    pub const fn segment_ms_max(&self) -> i64 {
+        let lag_ms = self.max_compaction_lag_ms;
+        match self.cleanup_policy.compact && lag_ms > 0 && lag_ms < self.segment_ms {
+            true => lag_ms,
+            false => self.segment_ms,
+        }
+    }
+}
+
 impl Default for LogConfig {
     /// Kafka's defaults.
     fn default() -> Self {

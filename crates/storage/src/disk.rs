@@ -11,7 +11,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +104,8 @@ pub trait DiskFile: fmt::Debug + Send + Sync + 'static {
     fn truncate(&self, length: u64) -> io::Result<()>;
     /// Makes the bytes and the length durable.
     fn sync(&self) -> io::Result<()>;
+    /// Sets the time of the last change, in milliseconds since the epoch.
+    fn set_modified_ms(&self, modified_ms: i64) -> io::Result<()>;
     /// The length in bytes.
     fn length(&self) -> io::Result<u64>;
 
@@ -214,6 +216,12 @@ impl DiskFile for fs::File {
 
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn set_modified_ms(&self, modified_ms: i64) -> io::Result<()> {
+        // A time before 1970 says nothing about a file.
+        let age = Duration::from_millis(modified_ms.max(0).unsigned_abs());
+        self.set_modified(UNIX_EPOCH + age)
     }
 
     fn length(&self) -> io::Result<u64> {

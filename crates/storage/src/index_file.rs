@@ -199,6 +199,36 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
         Ok(())
     }
 
+    /// Makes the file `name` of an index that was built in memory, durably; it is used under its
+    /// own name once the file has that. Whether there is a file: an index without entries has none
+    /// unless `is_required`.
+    pub(crate) fn write_under(
+        &mut self,
+        files: &PartitionFiles<D>,
+        name: FileName,
+        is_required: bool,
+    ) -> Result<bool, StorageError> {
+        if self.tail.is_empty() && !is_required {
+            return Ok(false);
+        }
+        let path = files.path(name);
+        let mut bytes = Vec::with_capacity(self.tail.len() * E::SIZE_BYTES);
+        for entry in &self.tail {
+            entry.encode(&mut bytes);
+        }
+        let file = files.open(name, OpenMode::Replace)?;
+        file.write_at(&bytes, 0).context("write", &path)?;
+        file.sync().context("sync", &path)?;
+        self.written_count = self.tail.len() as u32;
+        self.tail = Vec::new();
+        Ok(true)
+    }
+
+    /// Size of all entries.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        u64::from(self.count()) * E::SIZE_BYTES as u64
+    }
+
     /// The last entry for which `precedes` holds, which must hold for a prefix of the entries.
     pub(crate) fn lookup(
         &self,

@@ -18,7 +18,7 @@
 //! - The log never asks for the time and never sleeps; whoever calls it does.
 //!
 //! Reading order: `disk`, `log` (with `log/append`, `log/read`), `segment`, `producer_state`,
-//! `recovery`.
+//! `cleaner`, `recovery`.
 
 #![forbid(unsafe_code)]
 
@@ -26,6 +26,7 @@ pub mod disk;
 pub mod inspect;
 pub mod sim;
 
+mod cleaner;
 mod config;
 mod log;
 mod producer_snapshots;
@@ -57,13 +58,17 @@ mod atomic_file;
 mod error;
 
 pub use atomic_file::replace_file;
+pub use cleaner::{
+    CleanError, CleanStatistics, Cleanable, CleanableLog, CleanableSegment, CleanedSegment,
+    Compaction, OffsetMap, Pace, cleanable_range,
+};
 pub use config::{CleanupPolicy, LogConfig};
 pub use disk::{Disk, DiskFile, RealDisk};
 pub use error::{FileError, StorageError};
 pub use file_slice::FileSlice;
 pub use log::{
-    AppendError, AppendOptions, Appended, DeletedSegments, Flush, Log, LogOpening, LogSlice,
-    OpenedLog, PreparedRead, ReadError, TimestampOffset, TruncateError,
+    AppendError, AppendOptions, Appended, CompactionCandidate, DeletedSegments, Flush, Log,
+    LogOpening, LogSlice, OpenedLog, PreparedRead, ReadError, TimestampOffset, TruncateError,
 };
 pub use producer_state::{
     AppendOrigin, ProducerBatch, ProducerEntry, ProducerError, ProducerState, VerificationGuard,

@@ -4,6 +4,7 @@
 //!   append_as_leader, append_as_follower ──> [segment][segment][active segment]
 //!   read, offset_for_timestamp …         <──      └─ FileSlice, offsets
 //!   delete_old_segments, truncate_to     ──> fewer segments
+//!   begin_compaction ──> Compaction (without the log) ──> replace_segments
 //!   begin_flush ──> Flush::sync (without the log) ──> complete_flush
 //! ```
 //!
@@ -11,6 +12,7 @@
 //! Whoever owns the log locks it; calls that write take `&mut self`.
 
 mod append;
+mod compact;
 mod directory;
 mod flush;
 mod lookup;
@@ -40,6 +42,7 @@ use crate::segment::Segment;
 use crate::stored_batch::StoredBatch;
 
 pub use append::{AppendError, AppendOptions, Appended};
+pub use compact::CompactionCandidate;
 pub use flush::Flush;
 pub use lookup::TimestampOffset;
 pub use read::{LogSlice, PreparedRead, ReadError};
@@ -295,6 +298,11 @@ impl<D: Disk> Log<D> {
         self.segments.len()
     }
 
+    /// Base offset of the first segment: where the log starts, or a little below.
+    pub fn first_segment_base_offset(&self) -> i64 {
+        self.segments.first().map_or(0, Segment::base_offset)
+    }
+
     /// Base offset of the active segment.
     pub fn active_segment_base_offset(&self) -> i64 {
         self.active().base_offset()
@@ -362,9 +370,10 @@ impl<D: Disk> Log<D> {
         after.saturating_sub(1)
     }
 
-    /// Takes the log out of service when `result` is a failure.
+    /// Takes the log out of service when `result` is a failure of the disk. Whatever finds too many
+    /// files open has written nothing, and can be done again.
     fn poison_on_error<T>(&mut self, result: Result<T, StorageError>) -> Result<T, StorageError> {
-        if result.is_err() {
+        if result.as_ref().is_err_and(|error| !error.is_out_of_files()) {
             self.state = LogState::Failed;
         }
         result

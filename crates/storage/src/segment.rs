@@ -18,7 +18,7 @@ use crate::batch_position::{RecentBatches, Whereabouts, first_batch_from, relati
 use crate::config::LogConfig;
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::{Context, StorageError};
-use crate::file_name::{FileKind, FileName, PartitionFiles};
+use crate::file_name::{FileKind, FileName, FileState, PartitionFiles};
 use crate::index_file::{IndexFile, Lookup};
 use crate::offset_index::OffsetEntry;
 use crate::stored_batch::{ScanError, StoredBatch, StoredBatches};
@@ -95,6 +95,57 @@ impl<D: Disk> Segment<D> {
         let file = files.open(name, OpenMode::Replace)?;
         segment.log.get_or_init(|| Arc::new(file));
         Ok(segment)
+    }
+
+    /// A segment that is being written under other names; its indexes collect in memory.
+    pub(crate) fn of_file(base_offset: i64, file: Arc<D::File>) -> Self {
+        let segment = Self::bare(base_offset, 0, 0);
+        segment.log.get_or_init(|| file);
+        segment
+    }
+
+    /// Writes the indexes of a compacted segment, durably, and returns which files it has: the log
+    /// first, the time index last, whose absence makes recovery build all of them.
+    pub(crate) fn write_cleaned_indexes(
+        &mut self,
+        files: &PartitionFiles<D>,
+        modified_ms: i64,
+    ) -> Result<Vec<FileKind>, StorageError> {
+        self.push_largest_timestamp();
+        self.modified_ms = modified_ms;
+        self.created_ms = modified_ms;
+        let name = |kind| FileName::new(self.base_offset, kind).in_state(FileState::Cleaned);
+        let mut kinds = vec![FileKind::Log];
+        let transactions = name(FileKind::TransactionIndex);
+        if self
+            .transaction_index
+            .write_under(files, transactions, false)?
+        {
+            kinds.push(FileKind::TransactionIndex);
+        }
+        self.offset_index
+            .write_under(files, name(FileKind::OffsetIndex), true)?;
+        self.time_index
+            .write_under(files, name(FileKind::TimeIndex), true)?;
+        kinds.extend([FileKind::OffsetIndex, FileKind::TimeIndex]);
+        Ok(kinds)
+    }
+
+    /// Timestamp of the first batch, which is read if need be.
+    pub(crate) fn first_batch_timestamp(
+        &mut self,
+        files: &PartitionFiles<D>,
+    ) -> Result<Option<i64>, SegmentReadError> {
+        if self.first_timestamp_ms.is_none() && self.size_bytes > 0 {
+            let file = self.log_file(files)?.clone();
+            self.read_first_timestamp(&file, u64::from(self.size_bytes))?;
+        }
+        Ok(self.first_timestamp_ms)
+    }
+
+    /// Time of the last change of the log file.
+    pub(crate) const fn modified_ms(&self) -> i64 {
+        self.modified_ms
     }
 
     /// The segment of an existing log file, its indexes unread and taken for empty.
@@ -233,7 +284,7 @@ impl<D: Disk> Segment<D> {
             Some(first_ms) if first_ms >= 0 => max_timestamp_ms.saturating_sub(first_ms),
             _ => now_ms.saturating_sub(self.created_ms),
         };
-        let is_old = waited_ms > config.segment_ms.saturating_sub(jitter_ms);
+        let is_old = waited_ms > config.segment_ms_max().saturating_sub(jitter_ms);
         let index_bytes = config.segment_index_bytes;
         let offset_entries_max = index_bytes / OFFSET_ENTRY_BYTES;
         // One entry is left for the largest timestamp, which sealing adds.
@@ -277,9 +328,11 @@ impl<D: Disk> Segment<D> {
         &mut self,
         files: &PartitionFiles<D>,
     ) -> Result<(), StorageError> {
-        self.offset_index
-            .write_tail_if_long(files, self.base_offset)?;
-        self.time_index.write_tail_if_long(files, self.base_offset)
+        let base_offset = self.base_offset;
+        let written = self.offset_index.write_tail_if_long(files, base_offset);
+        unless_out_of_files(written)?;
+        let written = self.time_index.write_tail_if_long(files, base_offset);
+        unless_out_of_files(written)
     }
 
     /// Takes a batch that is in the file into account: index entries, timestamps, size.
@@ -320,6 +373,9 @@ impl<D: Disk> Segment<D> {
         self.push_largest_timestamp();
         self.offset_index.write_tail(files, self.base_offset)?;
         self.time_index.write_tail(files, self.base_offset)?;
+        if self.transaction_index.count() > 0 {
+            self.transaction_index.write_tail(files, self.base_offset)?;
+        }
         self.recent.clear();
         Ok(())
     }
@@ -384,7 +440,7 @@ impl<D: Disk> Segment<D> {
         for transaction in aborted {
             self.transaction_index.push(*transaction);
         }
-        self.transaction_index.write_tail(files, self.base_offset)
+        unless_out_of_files(self.transaction_index.write_tail(files, self.base_offset))
     }
 
     /// What memory knows of the first batch that ends at `offset` or above.
@@ -597,6 +653,15 @@ impl<D: Disk> Segment<D> {
             self.first_timestamp_ms = None;
         }
         Ok(())
+    }
+}
+
+/// What is in memory can be written later: too many open files must not stop a batch that is in the
+/// log already.
+fn unless_out_of_files(written: Result<(), StorageError>) -> Result<(), StorageError> {
+    match written {
+        Err(error) if error.is_out_of_files() => Ok(()),
+        result => result,
     }
 }
 

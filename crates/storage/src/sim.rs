@@ -524,6 +524,11 @@ impl DiskFile for SimFile {
         Ok(())
     }
 
+    fn set_modified_ms(&self, modified_ms: i64) -> io::Result<()> {
+        self.alive_for_writing()?.files[self.inode].modified_ms = modified_ms;
+        Ok(())
+    }
+
     fn length(&self) -> io::Result<u64> {
         Ok(self.alive()?.files[self.inode].current.len() as u64)
     }

@@ -425,8 +425,11 @@ impl<D: Disk> Log<D> {
             let leader_epoch = batch.partition_leader_epoch;
             is_epoch_new |= self.leader_epochs.assign(leader_epoch, batch.base_offset);
         }
-        if is_epoch_new {
-            self.write_leader_epochs()?;
+        if is_epoch_new && let Err(error) = self.write_leader_epochs() {
+            // The batches are in the file, and their epoch is not: whatever the reason, the log
+            // cannot go on from here.
+            self.state = LogState::Failed;
+            return Err(error);
         }
         let end_offset = last.last_offset + 1;
         let aborted = self.producer_state.apply(producers, end_offset);
@@ -439,7 +442,10 @@ impl<D: Disk> Log<D> {
     /// How much earlier than `segment.ms` the active segment rolls: another part of
     /// `segment.jitter.ms` for each segment of each partition, always the same for one of them.
     fn jitter_ms(&self) -> i64 {
-        let jitter_max_ms = self.config.segment_jitter_ms.min(self.config.segment_ms);
+        let jitter_max_ms = self
+            .config
+            .segment_jitter_ms
+            .min(self.config.segment_ms_max());
         if jitter_max_ms <= 0 {
             return 0;
         }

@@ -24,6 +24,20 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
+    /// Becomes equal to `other`, whose records it has all: where the log starts, the history of
+    /// leader epochs, the producers and the settings.
+    pub fn take_over(&mut self, other: &Self) -> Result<(), StorageError> {
+        self.config = other.config.clone();
+        self.leader_epochs = other.leader_epochs.clone();
+        let written = self.write_leader_epochs_durably();
+        self.poison_on_error(written)?;
+        self.advance_log_start_offset(other.log_start_offset)?;
+        self.producer_state = other.producer_state.clone();
+        self.is_modified = true;
+        let written = self.write_snapshot();
+        self.poison_on_error(written)
+    }
+
     /// Takes the log out of service for good: its directory gets a name of something deleted, and
     /// nothing of it is written or synced any more, since nobody will read it. Slices stay valid.
     /// The new name is durable when the caller has synced the log directory, which it may do once

@@ -106,7 +106,7 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    fn remove_snapshot(&mut self, offset: i64, now_ms: i64) -> Result<(), StorageError> {
+    pub(super) fn remove_snapshot(&mut self, offset: i64, now_ms: i64) -> Result<(), StorageError> {
         if self.snapshots.remove(&offset) {
             let name = FileName::new(offset, FileKind::ProducerSnapshot);
             mark_deleted(&self.files, name)?;

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+pub(crate) mod compaction;
 pub(crate) mod tested;
 
 use std::path::PathBuf;
