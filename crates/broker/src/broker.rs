@@ -1,20 +1,27 @@
 //! What the tasks of a server share.
 
+use crate::cleaner::Cleaner;
 use crate::controller_thread::ControllerThread;
 use crate::groups::Groups;
 use crate::log_directories::LogDirectory;
 use crate::loggers::Loggers;
+use crate::moves::Moves;
 use crate::net::{ConnectionLimits, Listeners};
 use crate::partitions::Partitions;
 use crate::removals::Removals;
 use crate::transactions::Transactions;
 use config::{BrokerLayers, ConfigMap, ServerConfig};
+use controller::Decision;
+use controller::directories::change_directories;
 use metadata::{Config, ConfigResource, MetadataImage};
+use model::Uuid;
 use parking_lot::{Mutex, RwLock};
 use replication::{AppendError, FetchSessionCache, Partition};
 use std::fmt::Display;
+use std::path::Path;
 use std::sync::Arc;
 use storage::StorageError;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 /// A running broker and controller.
@@ -42,6 +49,12 @@ pub(crate) struct Broker {
     pub(crate) partitions: Partitions,
     /// Directories of deleted partitions.
     pub(crate) removals: Removals,
+    /// Compacts logs.
+    pub(crate) cleaner: Arc<Cleaner>,
+    /// Partitions on their way to another log directory.
+    pub(crate) moves: Moves,
+    /// Where tasks run.
+    pub(crate) runtime: Handle,
     /// Decides about the cluster, one request after the other.
     pub(crate) controller: ControllerThread,
     /// What this process logs.
@@ -115,19 +128,40 @@ impl Broker {
     }
 
     /// Takes a log directory offline after a failed write: none of its logs takes more records,
-    /// whichever file it was. Reading goes on.
+    /// whichever file it was. Reading goes on. Where other directories go on, the controller takes
+    /// the leadership from its partitions (KIP-858); the metadata log must be one that goes on.
     pub(crate) fn fail_directory(&self, name: &str, reason: &dyn Display) {
         let mut directories = self.log_directories.iter();
         let found = directories.find(|one| one.name() == name);
-        if !found.is_some_and(|one| one.fail(reason)) {
+        let Some(failed) = found.filter(|one| one.fail(reason)) else {
             return;
-        }
+        };
         for partition in self.partitions.all() {
-            if partition.log_directory() == name {
+            if &*partition.log_directory() == name {
                 partition.with_log(storage::Log::fail);
                 partition.notify();
             }
         }
+        self.moves.cancel_in(name);
+        let metadata_directory = Path::new(&self.config.log.metadata_log_dir);
+        let has_other = self.log_directories.iter().any(|one| !one.is_offline());
+        if has_other && failed.path() != metadata_directory {
+            self.give_up_leaderships(failed.id());
+        }
+    }
+
+    /// Tells the controller that a log directory has failed.
+    fn give_up_leaderships(&self, directory: Uuid) {
+        let node_id = self.node_id;
+        let told = self.controller.tell(move |controller| {
+            controller.decide(|image, context, _| {
+                let epoch = image.cluster.broker(node_id).map_or(-1, |one| one.epoch);
+                let broker = (node_id, epoch);
+                change_directories(image, context, broker, &[directory], None)
+                    .unwrap_or_else(|_| Decision::unchanged(()))
+            })
+        });
+        self.runtime.spawn(told);
     }
 
     /// Acts on a file of a log directory that could not be written. The directory fails, unless
@@ -147,7 +181,7 @@ impl Broker {
     /// Acts on a failed write to a partition, unless its topic is being deleted.
     pub(crate) fn report_storage_error(&self, partition: &Partition, error: &dyn Display) {
         match self.partitions.topic_by_id(partition.topic_id()) {
-            Some(_) => self.fail_directory(partition.log_directory(), error),
+            Some(_) => self.fail_directory(&partition.log_directory(), error),
             None => tracing::debug!(%partition, %error, "a deleted partition cannot be written"),
         }
     }
@@ -156,6 +190,12 @@ impl Broker {
     pub(crate) fn report_append_error(&self, partition: &Partition, error: &AppendError) {
         if error.is_disk_failure() {
             self.report_storage_error(partition, error);
+        } else if error.is_out_of_files() {
+            tracing::error!(
+                %partition,
+                %error,
+                "a batch is refused; raise the limit of open files (`ulimit -n`) and restart"
+            );
         } else {
             tracing::debug!(%partition, %error, "a batch is refused");
         }

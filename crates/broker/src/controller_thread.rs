@@ -67,6 +67,22 @@ impl ControllerThread {
         answered.await.map_err(|_| ErrorCode::NotController)
     }
 
+    /// A task that runs `call` on the thread, for those who cannot wait for it: the thread itself,
+    /// and threads that are no tasks.
+    pub(crate) fn tell<R>(
+        &self,
+        call: impl FnOnce(&mut ActiveController) -> R + Send + 'static,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let jobs = self.jobs.clone();
+        let job: Job = Box::new(move |controller| {
+            call(controller);
+        });
+        async move {
+            // It has ended when the server stops.
+            let _ = jobs.send(job).await;
+        }
+    }
+
     /// Lets the controller decide over the newest image, and carries the decision out.
     ///
     /// # Errors
@@ -99,7 +115,11 @@ impl ControllerThread {
 }
 
 impl ActiveController {
-    fn decide<R>(
+    /// Decides over the newest image, and carries the decision out.
+    ///
+    /// # Errors
+    /// `KafkaStorageError` when the metadata log takes no records.
+    pub(crate) fn decide<R>(
         &mut self,
         decide: impl FnOnce(&MetadataImage, &ControllerContext<'_>, &mut Random<'_>) -> Decision<R>,
     ) -> Result<R, ErrorCode> {

@@ -1,7 +1,7 @@
 //! Logs of partitions: opened at start, made and removed as the metadata says.
 //!
 //! ```text
-//!   image at start ──> open_all: scan log directories, recover logs on several threads
+//!   image at start ──> find_all: scan log directories; open_all: recover logs on several threads
 //!   delta          ──> apply: deleted topics ──> rename `-delete`, removed after a delay
 //!                            created partitions ──> new logs, directory noted in the metadata
 //!                            changed configurations ──> settings of logs
@@ -12,13 +12,15 @@ use crate::broker::ConfigLayers;
 use crate::clock::{now_ms, random_uuid};
 use crate::groups::OFFSETS_TOPIC;
 use crate::log_directories::LogDirectory;
+use crate::moves;
 use crate::partitions::{HostedTopic, log_config};
 use crate::start_error::StartError;
 use crate::transactions::TRANSACTION_TOPIC;
 use config::topic_settings::{TopicDefaults, TopicSettings};
 use coordinator::group::DeletedTopic;
 use metadata::{
-    ConfigResourceType, MetadataDelta, MetadataImage, MetadataRecord, PartitionChange, Topic,
+    ConfigResourceType, MIGRATING_DIRECTORY, MetadataDelta, MetadataImage, MetadataRecord,
+    PartitionChange, Topic, UNASSIGNED_DIRECTORY,
 };
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
@@ -71,51 +73,154 @@ struct Opening {
     exists: bool,
 }
 
-/// Opens the log of every partition of the image that has a replica here.
+/// Where the partitions of this broker are.
+pub(crate) struct Places {
+    /// Says so where the metadata says otherwise.
+    pub(crate) records: Vec<MetadataRecord>,
+    founds: Vec<Found>,
+    /// Topic id and index, with the place in `log.dirs` and whether there is a log.
+    partitions: BTreeMap<(Uuid, i32), (usize, bool)>,
+    /// Copies that were on their way into a log directory, with its place.
+    futures: Vec<(usize, PartitionDirectory)>,
+}
+
+/// Looks for the log of every partition of the image that has a replica here. A partition of a
+/// directory that cannot be used has no place.
 ///
-/// `clean` tells for each log directory whether it was left in order.
+/// `clean` tells for each log directory that can be used whether it was left in order.
 ///
 /// # Errors
-/// A [`StartError`] for a log that cannot be opened.
-pub(crate) fn open_all(
+/// A [`StartError`] for a directory that cannot be listed.
+pub(crate) fn find_all(
     broker: &Broker,
     image: &MetadataImage,
     clean: &[bool],
-) -> Result<Vec<MetadataRecord>, StartError> {
-    let mut founds = Vec::new();
-    let mut places: BTreeMap<TopicPartition, usize> = BTreeMap::new();
+) -> Result<Places, StartError> {
+    let mut places = Places {
+        records: Vec::new(),
+        founds: Vec::new(),
+        partitions: BTreeMap::new(),
+        futures: Vec::new(),
+    };
+    let mut seen: BTreeMap<TopicPartition, usize> = BTreeMap::new();
+    let mut clean = clean.iter();
     for (at, directory) in broker.log_directories.iter().enumerate() {
-        founds.push(read_directory(directory, clean[at]));
-        for partition in scan(broker, image, directory)? {
-            places.insert(partition, at);
+        if !directory.was_usable() {
+            places.founds.push(Found::nothing(directory));
+            continue;
+        }
+        let is_clean = clean.next().copied().unwrap_or(false);
+        places.founds.push(read_directory(directory, is_clean));
+        let scanned = scan(broker, image, directory)?;
+        places
+            .futures
+            .extend(scanned.futures.into_iter().map(|found| (at, found)));
+        for found in scanned.current {
+            let name = found.topic_partition.clone();
+            let other = seen.insert(name.clone(), at);
+            if let Some(other) = other {
+                let kept = settle_duplicate(broker, image, &found, [other, at]);
+                seen.insert(name, kept);
+            }
         }
     }
-    let defaults = topic_defaults(broker, image);
-    let (mut openings, mut placed) = (Vec::new(), Vec::new());
+    let has_unusable = broker.log_directories.iter().any(|one| !one.was_usable());
+    let mut counts = vec![0usize; broker.log_directories.len()];
+    for at in seen.values() {
+        counts[*at] += 1;
+    }
     for topic in image.topics.iter() {
-        let hosted = host(broker, image, &defaults, topic);
         for (index, partition) in topic.partitions.iter() {
             let Some(directory_id) = partition.directory_of(broker.node_id) else {
                 continue;
             };
             let name = TopicPartition::new(&*topic.name, *index);
-            let place = places.get(&name).copied();
-            let found = place.unwrap_or_else(|| choose_directory(broker, directory_id));
+            let place = seen.get(&name).copied();
+            let is_known = broker
+                .log_directories
+                .iter()
+                .any(|one| one.was_usable() && one.id() == directory_id);
+            if place.is_none() && has_unusable && !is_known && !is_unplaced(directory_id) {
+                tracing::warn!(partition = %name, "its log directory cannot be used");
+                continue;
+            }
+            let found = place.unwrap_or_else(|| {
+                let at = choose_directory(broker, directory_id, |at| counts[at]);
+                counts[at] += 1;
+                at
+            });
             let id = broker.log_directories[found].id();
             if id != directory_id {
-                placed.push(placement(topic.id, *index, broker.node_id, partition, id));
+                let record = placement(topic.id, *index, broker.node_id, partition, id);
+                places.records.push(record);
             }
+            let key = (topic.id, *index);
+            places.partitions.insert(key, (found, place.is_some()));
+        }
+    }
+    Ok(places)
+}
+
+/// Whether the metadata leaves open where a replica is.
+fn is_unplaced(directory_id: Uuid) -> bool {
+    [UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY].contains(&directory_id)
+}
+
+/// Opens the logs that have been found, and makes those that are missing.
+///
+/// # Errors
+/// A [`StartError`] for a log that cannot be opened.
+pub(crate) fn open_all(
+    broker: &Arc<Broker>,
+    image: &MetadataImage,
+    places: Places,
+) -> Result<(), StartError> {
+    let defaults = topic_defaults(broker, image);
+    let mut openings = Vec::new();
+    for topic in image.topics.iter() {
+        let hosted = host(broker, image, &defaults, topic);
+        for (index, partition) in topic.partitions.iter() {
+            let Some((found, exists)) = places.partitions.get(&(topic.id, *index)) else {
+                continue;
+            };
             openings.push(Opening {
                 topic: hosted.clone(),
                 index: *index,
                 leader_epoch: partition.leader_epoch,
-                found,
-                exists: place.is_some(),
+                found: *found,
+                exists: *exists,
             });
         }
     }
-    open_in_parallel(broker, &founds, openings)?;
-    Ok(placed)
+    open_in_parallel(broker, &places.founds, openings)?;
+    for (at, found) in places.futures {
+        moves::resume(broker, &broker.log_directories[at], &found);
+    }
+    Ok(())
+}
+
+/// A partition of which two directories hold a log: a crash has come while one was moved, when the
+/// copy was complete and the original had not gone yet. What the metadata names stays; the other is
+/// set aside.
+fn settle_duplicate(
+    broker: &Broker,
+    image: &MetadataImage,
+    found: &PartitionDirectory,
+    places: [usize; 2],
+) -> usize {
+    let TopicPartition { topic, partition } = &found.topic_partition;
+    let topic = image.topics.by_name(topic);
+    let named = topic
+        .and_then(|topic| topic.partition(*partition))
+        .and_then(|partition| partition.directory_of(broker.node_id));
+    let [first, second] = places;
+    let (kept, other) = match Some(broker.log_directories[second].id()) == named {
+        true => (second, first),
+        false => (first, second),
+    };
+    let path = broker.log_directories[other].path().join(&found.name);
+    set_aside(found, &path);
+    kept
 }
 
 fn host(
@@ -133,6 +238,17 @@ fn host(
     hosted
 }
 
+impl Found {
+    fn nothing(directory: &Arc<LogDirectory>) -> Self {
+        Self {
+            directory: directory.clone(),
+            recovery_points: OffsetCheckpoint::new(),
+            log_start_offsets: OffsetCheckpoint::new(),
+            is_clean: false,
+        }
+    }
+}
+
 fn read_directory(directory: &Arc<LogDirectory>, is_clean: bool) -> Found {
     let read = |name: &str| {
         read_checkpoint(&RealDisk, &directory.path().join(name)).unwrap_or_else(|error| {
@@ -148,15 +264,23 @@ fn read_directory(directory: &Arc<LogDirectory>, is_clean: bool) -> Found {
     }
 }
 
-/// The partitions of the cluster in a log directory. What was deleted is removed, and what the
-/// cluster does not know is set aside as `-stray`.
+/// The partitions of the cluster in a log directory.
+#[derive(Default)]
+struct Scanned {
+    current: Vec<PartitionDirectory>,
+    /// Copies that were being made.
+    futures: Vec<PartitionDirectory>,
+}
+
+/// Looks at what a log directory holds. What was deleted is removed, and what the cluster does not
+/// know is set aside as `-stray`.
 fn scan(
     broker: &Broker,
     image: &MetadataImage,
     directory: &LogDirectory,
-) -> Result<Vec<TopicPartition>, StartError> {
+) -> Result<Scanned, StartError> {
     let content = scan_log_directory(&RealDisk, directory.path())?;
-    let mut current = Vec::new();
+    let mut scanned = Scanned::default();
     for found in content.partitions {
         if found.topic_partition.topic == METADATA_TOPIC {
             continue;
@@ -169,13 +293,17 @@ fn scan(
                 }
             }
             PartitionDirectoryState::Current if is_known(broker, image, &found, &path) => {
-                current.push(found.topic_partition);
+                scanned.current.push(found);
             }
             PartitionDirectoryState::Current => set_aside(&found, &path),
-            PartitionDirectoryState::Stray | PartitionDirectoryState::Future => {}
+            PartitionDirectoryState::Future if is_known(broker, image, &found, &path) => {
+                scanned.futures.push(found);
+            }
+            PartitionDirectoryState::Future => set_aside(&found, &path),
+            PartitionDirectoryState::Stray => {}
         }
     }
-    Ok(current)
+    Ok(scanned)
 }
 
 fn is_known(
@@ -209,25 +337,27 @@ fn set_aside(found: &PartitionDirectory, path: &std::path::Path) {
 }
 
 /// The directory that the metadata says, or else the one with the fewest partitions.
-fn choose_directory(broker: &Broker, directory_id: Uuid) -> usize {
+fn choose_directory(broker: &Broker, directory_id: Uuid, count: impl Fn(usize) -> usize) -> usize {
     let directories = &broker.log_directories;
-    if let Some(at) = directories.iter().position(|one| one.id() == directory_id) {
+    let is_named = |one: &Arc<LogDirectory>| one.was_usable() && one.id() == directory_id;
+    if let Some(at) = directories.iter().position(is_named) {
         return at;
     }
-    let partitions = broker.partitions.all();
-    let count = |name: &str| {
-        partitions
-            .iter()
-            .filter(|one| one.log_directory() == name)
-            .count()
-    };
     let online = (0..directories.len()).filter(|at| !directories[*at].is_offline());
-    online
-        .min_by_key(|at| count(directories[*at].name()))
-        .unwrap_or(0)
+    online.min_by_key(|at| count(*at)).unwrap_or(0)
 }
 
-fn placement(
+/// How many partitions a directory has.
+fn partition_count(broker: &Broker, at: usize) -> usize {
+    let name = broker.log_directories[at].name();
+    let partitions = broker.partitions.all();
+    let here = partitions
+        .iter()
+        .filter(|one| *one.log_directory() == *name);
+    here.count()
+}
+
+pub(crate) fn placement(
     topic_id: Uuid,
     partition_id: i32,
     node_id: i32,
@@ -339,6 +469,10 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
         let Some(after) = changed.after else { continue };
         let hosted = host(broker, &delta.after, &defaults, changed.topic);
         if let Some(partition) = hosted.partition(changed.partition_id) {
+            // Nothing more is written where a write has failed.
+            if partition.with_log(|log| log.is_failed()) {
+                continue;
+            }
             if let Err(error) = partition.set_leader_epoch(after.leader_epoch) {
                 tracing::error!(%partition, %error, "a leader epoch cannot be noted");
             }
@@ -347,7 +481,8 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
         let Some(directory_id) = after.directory_of(broker.node_id) else {
             continue;
         };
-        let directory = &broker.log_directories[choose_directory(broker, directory_id)];
+        let chosen = choose_directory(broker, directory_id, |at| partition_count(broker, at));
+        let directory = &broker.log_directories[chosen];
         if let Err(error) = create(
             broker,
             &hosted,
@@ -408,6 +543,7 @@ fn delete_topic(broker: &Arc<Broker>, topic: &Topic) {
     let delay_ms = hosted.settings().file_delete_delay_ms;
     let mut directories = BTreeSet::new();
     for partition in hosted.partitions() {
+        broker.moves.cancel(broker, &partition);
         match &*hosted.name {
             OFFSETS_TOPIC => broker.groups.unload(partition.index()),
             TRANSACTION_TOPIC => broker.transactions.unload(partition.index()),
@@ -421,6 +557,7 @@ fn delete_topic(broker: &Arc<Broker>, topic: &Topic) {
             log.retire(&name).map(|()| log.directory().to_owned())
         });
         partition.notify();
+        broker.cleaner.forget(broker, &partition);
         match retired {
             Ok(path) => {
                 directories.extend(path.parent().map(std::path::Path::to_owned));
@@ -441,7 +578,7 @@ fn delete_topic(broker: &Arc<Broker>, topic: &Topic) {
     broker.groups.delete_topic_offsets(&deleted);
 }
 
-fn apply_configs(broker: &Broker, delta: &MetadataDelta, defaults: &TopicDefaults) {
+fn apply_configs(broker: &Arc<Broker>, delta: &MetadataDelta, defaults: &TopicDefaults) {
     let mut all = false;
     let mut topics = Vec::new();
     for changed in delta.configs() {
@@ -459,5 +596,8 @@ fn apply_configs(broker: &Broker, delta: &MetadataDelta, defaults: &TopicDefault
     for topic in topics {
         let settings = settings(&delta.after, defaults, &topic.name);
         topic.set_settings(&settings, &config.transactions);
+    }
+    if all {
+        broker.reconfigure_cleaner();
     }
 }

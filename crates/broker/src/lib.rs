@@ -26,6 +26,7 @@ mod net;
 
 mod api;
 
+mod cleaner;
 mod controller_thread;
 mod coordinator_log;
 mod groups;
@@ -35,6 +36,7 @@ mod log_directories;
 pub mod loggers;
 mod maintenance;
 pub mod metadata_log;
+mod moves;
 mod partitions;
 mod removals;
 mod transaction_markers;

@@ -60,6 +60,11 @@ impl Broker {
         }
         *self.live_config.write() = config;
     }
+
+    /// Lets the cleaner's threads be as many as are configured.
+    pub(crate) fn reconfigure_cleaner(self: &Arc<Self>) {
+        crate::cleaner::start(self);
+    }
 }
 
 /// The limits as configured; a name among the overrides stands for all of its addresses.

@@ -1,34 +1,49 @@
 //! The directories of `log.dirs`: locked, identified, and offline after a failed write.
 
 use crate::start_error::StartError;
+use metadata::LOST_DIRECTORY;
 use model::Uuid;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use storage::FileError;
 use storage::directory_lock::DirectoryLock;
 use storage::disk::{Disk, RealDisk};
+use storage::log_directory::scan_log_directory;
+use storage::meta_properties::read_meta_properties;
 
 /// A log directory that this process owns.
 #[derive(Debug)]
 pub(crate) struct LogDirectory {
     path: PathBuf,
     name: String,
-    id: Uuid,
+    /// None of a directory that could not be used at the start.
+    id: Option<Uuid>,
     offline: AtomicBool,
-    _lock: DirectoryLock,
+    _lock: Option<DirectoryLock>,
 }
 
 impl LogDirectory {
     pub(crate) fn new(path: PathBuf, id: Uuid, lock: DirectoryLock) -> Self {
+        Self {
+            id: Some(id),
+            offline: AtomicBool::new(false),
+            _lock: Some(lock),
+            ..Self::unusable(path)
+        }
+    }
+
+    /// A directory that cannot be used at the start: it is offline for good.
+    pub(crate) fn unusable(path: PathBuf) -> Self {
         // Kafka tells absolute paths.
         let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
         let name = absolute.to_string_lossy().into_owned();
         Self {
             path,
             name,
-            id,
-            offline: AtomicBool::new(false),
-            _lock: lock,
+            id: None,
+            offline: AtomicBool::new(true),
+            _lock: None,
         }
     }
 
@@ -41,9 +56,15 @@ impl LogDirectory {
         &self.name
     }
 
-    /// The directory's id, as in its `meta.properties`.
+    /// The directory's id, as in its `meta.properties`; what stands for a lost one, if that could
+    /// not be read.
     pub(crate) fn id(&self) -> Uuid {
-        self.id
+        self.id.unwrap_or(LOST_DIRECTORY)
+    }
+
+    /// Whether it could be used when the server started.
+    pub(crate) fn was_usable(&self) -> bool {
+        self.id.is_some()
     }
 
     /// Whether a write to it has failed: nothing is appended there any more.
@@ -74,17 +95,41 @@ impl LogDirectory {
     }
 }
 
-/// Makes the directories that are missing, and locks them all.
+/// Makes the directories that are missing, and locks them all; `None` for those that cannot be
+/// used, which the others do without (KIP-858).
 ///
 /// # Errors
-/// A [`StartError`] for a directory that cannot be had.
-pub(crate) fn lock_all(paths: &[PathBuf]) -> Result<Vec<DirectoryLock>, StartError> {
-    let lock = |path: &PathBuf| {
-        std::fs::create_dir_all(path).map_err(|source| StartError::Directory {
-            path: path.clone(),
-            source,
-        })?;
-        Ok(DirectoryLock::acquire(path)?)
+/// A [`StartError`] when the directory of the metadata log cannot be had, or another process has
+/// one of them.
+pub(crate) fn lock_all(
+    paths: &[PathBuf],
+    metadata_directory: &Path,
+) -> Result<Vec<Option<DirectoryLock>>, StartError> {
+    let lock = |path: &PathBuf| match lock(path) {
+        Err(error) if path != metadata_directory && error.is_disk_failure() => {
+            tracing::error!(
+                directory = %path.display(),
+                %error,
+                "the log directory cannot be used: its partitions have no leader until it can, \
+                 and the server is started again"
+            );
+            Ok(None)
+        }
+        result => result.map(Some),
     };
     paths.iter().map(lock).collect()
+}
+
+fn lock(path: &Path) -> Result<DirectoryLock, StartError> {
+    std::fs::create_dir_all(path).map_err(|source| StartError::Directory {
+        path: path.to_owned(),
+        source,
+    })?;
+    let lock = DirectoryLock::acquire(path)?;
+    // What can be locked may still not be readable.
+    scan_log_directory(&RealDisk, path)?;
+    match read_meta_properties(&RealDisk, path) {
+        Err(FileError::Storage(error)) => Err(error.into()),
+        _ => Ok(lock),
+    }
 }

@@ -24,6 +24,8 @@ const REMOVAL_INTERVAL_MS: i64 = 1_000;
 /// Flushes that are due are looked for at least this often where a topic has `flush.ms`, whatever
 /// the scheduler's interval, so that it means what it says.
 const FLUSH_CHECK_INTERVAL_MS: i64 = 100;
+/// How long a file stays open that nobody uses, at most twice that.
+const IDLE_FILES_INTERVAL_MS: i64 = 30_000;
 /// How often closed segments, which nobody has asked to flush, are looked for.
 const CLOSED_SEGMENTS_INTERVAL_MS: i64 = 1_000;
 
@@ -53,6 +55,12 @@ pub(crate) fn start(broker: &Arc<Broker>) {
     let expiration = &broker.config.transactions;
     let interval_ms = i64::from(expiration.producer_id_expiration_check_interval_ms);
     every(broker, interval_ms, interval_ms, expire_producers);
+    every(
+        broker,
+        IDLE_FILES_INTERVAL_MS,
+        IDLE_FILES_INTERVAL_MS,
+        close_idle_files,
+    );
 }
 
 /// Does `work` after `first_ms`, then each time that `interval_ms` have gone by.
@@ -80,9 +88,6 @@ fn every(broker: &Arc<Broker>, first_ms: i64, interval_ms: i64, work: fn(&Broker
 
 fn delete_old_segments(broker: &Broker) {
     for topic in broker.partitions.all_topics() {
-        if topic.settings().cleanup_policy.compact && !topic.settings().cleanup_policy.delete {
-            continue;
-        }
         for partition in topic.partitions() {
             let high_watermark = partition.offsets().high_watermark;
             let deleted =
@@ -145,8 +150,14 @@ fn expire_producers(broker: &Broker) {
     for partition in broker.partitions.all() {
         partition.with_log(|log| {
             log.producer_state_mut().expire(now_ms(), expiration_ms);
-            log.close_idle_files();
         });
+    }
+}
+
+/// Closes the files that nobody has read or written since the last time.
+fn close_idle_files(broker: &Broker) {
+    for partition in broker.partitions.all() {
+        partition.with_log(|log| log.close_idle_files());
     }
 }
 
@@ -155,7 +166,7 @@ fn by_directory(broker: &Broker) -> Vec<(Arc<LogDirectory>, Vec<Arc<Partition>>)
     let mut grouped: BTreeMap<String, Vec<Arc<Partition>>> = BTreeMap::new();
     for partition in broker.partitions.all() {
         grouped
-            .entry(partition.log_directory().to_owned())
+            .entry(partition.log_directory().as_ref().to_owned())
             .or_default()
             .push(partition);
     }
@@ -242,6 +253,6 @@ fn close(broker: &Broker, partition: &Partition) -> Option<(usize, StorageError)
     let directories = &broker.log_directories;
     let at = directories
         .iter()
-        .position(|one| one.name() == partition.log_directory())?;
+        .position(|one| *one.name() == *partition.log_directory())?;
     Some((at, error))
 }

@@ -11,12 +11,13 @@ use crate::metadata_log::{
     DirectoryOptions, LocalVoter, LogDirectories, MetadataLog, MetadataLogOptions,
     prepare_log_directories,
 };
+use crate::moves::Moves;
 use crate::net::{BoundListener, ConnectionLimits, Listeners};
 use crate::partitions::Partitions;
 use crate::removals::Removals;
 use crate::start_error::StartError;
 use crate::transactions::{self, TRANSACTION_TOPIC, Transactions};
-use crate::{hosting, maintenance};
+use crate::{cleaner, hosting, maintenance, moves};
 use config::ServerConfig;
 use controller::ControllerContext;
 use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
@@ -79,6 +80,8 @@ impl Server {
             }
         }
         maintenance::start(&broker);
+        cleaner::start(&broker);
+        moves::start(&broker);
         let mut tasks = vec![
             tokio::spawn(broker.groups.clone().keep_time()),
             tokio::spawn(transactions::keep_time(broker.clone())),
@@ -122,6 +125,8 @@ impl Server {
 
 /// Closes the logs and marks the directories in which all went well.
 fn leave(broker: &Broker) {
+    broker.cleaner.stop();
+    broker.moves.stop();
     let failures = maintenance::close_logs(broker);
     maintenance::checkpoint_recovery_points(broker);
     maintenance::checkpoint_log_start_offsets(broker);
@@ -233,11 +238,20 @@ fn open(
     if !all.contains(&metadata_directory) {
         all.push(metadata_directory.clone());
     }
-    let mut locks = log_directories::lock_all(&all)?;
-    let metadata_lock = locks.split_off(paths.len()).pop();
-    let (prepared, mut log) = open_metadata(&config, &all, metadata_directory, &listeners)?;
+    let mut locks = log_directories::lock_all(&all, &metadata_directory)?;
+    let usable: Vec<PathBuf> = all
+        .iter()
+        .zip(&locks)
+        .filter_map(|(path, lock)| lock.as_ref().map(|_| path.clone()))
+        .collect();
+    let metadata_lock = locks.split_off(paths.len()).pop().flatten();
+    if let Some(path) = paths.first().filter(|_| locks.iter().all(Option::is_none)) {
+        return Err(StartError::NoDirectory { path: path.clone() });
+    }
+    let (prepared, mut log) = open_metadata(&config, &usable, metadata_directory, &listeners)?;
     let marks = paths
         .iter()
+        .filter(|path| usable.contains(path))
         .map(|path| take_clean_shutdown(&RealDisk, path));
     let marks: Vec<Option<CleanShutdown>> = marks.collect::<Result<_, _>>()?;
     let clean: Vec<bool> = marks.iter().map(Option::is_some).collect();
@@ -248,7 +262,10 @@ fn open(
     let previous_broker_epoch = epochs.min().unwrap_or(-1);
     let directories = paths.iter().zip(locks).map(|(path, lock)| {
         let id = prepared.id_of(path).unwrap_or_default();
-        Arc::new(LogDirectory::new(path.clone(), id, lock))
+        Arc::new(match lock {
+            Some(lock) => LogDirectory::new(path.clone(), id, lock),
+            None => LogDirectory::unusable(path.clone()),
+        })
     });
     let directories: Vec<_> = directories.collect();
     let (controller, jobs) = ControllerThread::new();
@@ -261,13 +278,15 @@ fn open(
         controller,
         loggers,
     )?);
+    // Where partitions are decides which of them can have a leader.
+    let places = hosting::find_all(&broker, log.image(), &clean)?;
+    if !places.records.is_empty() {
+        log.append(&places.records, now_ms())?;
+    }
     register(&broker, &mut log, previous_broker_epoch)?;
     let image = log.image().clone();
     broker.reconfigure_at_start(&image);
-    let placed = hosting::open_all(&broker, &image, &clean)?;
-    if !placed.is_empty() {
-        log.append(&placed, now_ms())?;
-    }
+    hosting::open_all(&broker, &image, places)?;
     broker.transactions.follow(log.image());
     *broker.image.write() = log.image().clone();
     Ok(Opened {
@@ -378,6 +397,9 @@ fn new_broker(
         log_directories,
         partitions: Partitions::default(),
         removals: Removals::default(),
+        cleaner: Arc::default(),
+        moves: Moves::default(),
+        runtime: Handle::current(),
         controller,
         loggers,
         groups: Arc::new(Groups::new(group_config(&config), Handle::current())),
@@ -435,7 +457,12 @@ fn register(
         endpoints: endpoints.collect(),
         features,
         rack: broker.config.rack.clone(),
-        directories: broker.log_directories.iter().map(|one| one.id()).collect(),
+        directories: broker
+            .log_directories
+            .iter()
+            .filter(|one| one.was_usable())
+            .map(|one| one.id())
+            .collect(),
         previous_broker_epoch,
         is_migrating_zk_broker: false,
     };

@@ -40,6 +40,12 @@ pub enum StartError {
         /// What the operating system says.
         source: io::Error,
     },
+    /// None of several log directories can be used.
+    #[error("none of `log.dirs` can be used, `{}` first; the errors before say why", path.display())]
+    NoDirectory {
+        /// The first of them.
+        path: PathBuf,
+    },
     /// Another process has a log directory.
     #[error("{}; {}", .0, lock_advice(.0))]
     Locked(#[from] LockError),
@@ -71,6 +77,16 @@ pub enum StartError {
     /// The configuration asks for what does not work yet.
     #[error("{0}")]
     Unsupported(String),
+}
+
+impl StartError {
+    /// Whether it is a log directory that cannot be used, and no owner of it.
+    pub(crate) const fn is_disk_failure(&self) -> bool {
+        matches!(
+            self,
+            Self::Directory { .. } | Self::Storage(_) | Self::Locked(LockError::Storage(_))
+        )
+    }
 }
 
 fn bind_advice(error: &io::Error) -> &'static str {

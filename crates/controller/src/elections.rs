@@ -51,7 +51,6 @@ pub(crate) fn elect_leaders(
     is_affected: &dyn Fn(&Topic, i32, &Partition) -> bool,
 ) -> Vec<MetadataRecord> {
     let values = TopicValues::new(image, context);
-    let can_lead = |id: BrokerId| event.can_lead(image, id);
     let mut records = Vec::new();
     for topic in image.topics.topics_by_id().values() {
         for (partition_id, partition) in topic.partitions.iter() {
@@ -60,6 +59,15 @@ pub(crate) fn elect_leaders(
             }
             let min_isr = values.min_isr(topic);
             let at = (topic.id, *partition_id);
+            // A replica in a directory that is offline cannot lead.
+            let can_lead = |id: BrokerId| {
+                let broker = image.cluster.broker(id);
+                let directory = partition.directory_of(id);
+                event.can_lead(image, id)
+                    && broker
+                        .zip(directory)
+                        .is_none_or(|(broker, directory)| broker.has_online_directory(directory))
+            };
             let mut update = PartitionUpdate::new(image, at, partition, min_isr, &can_lead);
             if values.allows_unclean_election(topic) {
                 update.election = Election::Unclean;

@@ -9,9 +9,15 @@ use storage::{ProducerError, StorageError};
 pub struct AppendError(#[from] storage::AppendError);
 
 impl AppendError {
-    /// Whether the disk has failed just now, and not the log been closed or failed before.
-    pub const fn is_disk_failure(&self) -> bool {
-        matches!(self.0, storage::AppendError::Storage(_))
+    /// Whether the disk has failed just now, and not the log been closed or failed before. Too many
+    /// open files are no failure of the disk.
+    pub fn is_disk_failure(&self) -> bool {
+        matches!(&self.0, storage::AppendError::Storage(error) if !error.is_out_of_files())
+    }
+
+    /// Whether there were too many open files: the batch is refused, the log goes on.
+    pub fn is_out_of_files(&self) -> bool {
+        matches!(&self.0, storage::AppendError::Storage(error) if error.is_out_of_files())
     }
 
     /// The code of a response.

@@ -106,7 +106,8 @@ pub struct FirstBatch {
 pub struct Partition<D: Disk = RealDisk> {
     topic_partition: TopicPartition,
     topic_id: Uuid,
-    log_directory: Arc<str>,
+    /// Where the log is; changes when it moves.
+    log_directory: Mutex<Arc<str>>,
     progress: Arc<Progress>,
     state: Mutex<State<D>>,
     /// Held while files are synced: whoever waits for it may find the work done.
@@ -169,7 +170,7 @@ impl<D: Disk> Partition<D> {
         Ok(Self {
             topic_partition,
             topic_id,
-            log_directory,
+            log_directory: Mutex::new(log_directory),
             progress: Arc::default(),
             state: Mutex::new(state),
             flushing: Mutex::new(()),
@@ -197,8 +198,8 @@ impl<D: Disk> Partition<D> {
     }
 
     /// The log directory that holds it.
-    pub fn log_directory(&self) -> &str {
-        &self.log_directory
+    pub fn log_directory(&self) -> Arc<str> {
+        self.log_directory.lock().clone()
     }
 
     /// What waits for this partition.
@@ -209,6 +210,33 @@ impl<D: Disk> Partition<D> {
     /// The log, for what concerns it alone: retention, checkpoints, closing.
     pub fn with_log<R>(&self, call: impl FnOnce(&mut Log<D>) -> R) -> R {
         call(&mut self.state.lock().log)
+    }
+
+    /// Puts a copy of the log, from another log directory, in its place; returns what was there
+    /// before. `complete` gets the log while nobody else has it and makes the copy equal to it.
+    ///
+    /// # Errors
+    /// Those of `complete`; nothing has changed then.
+    pub fn move_log<E>(
+        &self,
+        log_directory: Arc<str>,
+        complete: impl FnOnce(&mut Log<D>) -> Result<Log<D>, E>,
+    ) -> Result<Log<D>, E> {
+        // A flush says something about the files that it has synced only.
+        let _flushing = self.flushing.lock();
+        let mut state = self.state.lock();
+        let copy = complete(&mut state.log)?;
+        assert_eq!(
+            copy.log_end_offset(),
+            state.log.log_end_offset(),
+            "a copy takes the place of a log when it has all of it"
+        );
+        let old = std::mem::replace(&mut state.log, copy);
+        *self.log_directory.lock() = log_directory;
+        state.advance_high_watermark();
+        drop(state);
+        self.progress.advance();
+        Ok(old)
     }
 
     /// Wakes whoever waits: what they see may have changed beside an append.

@@ -49,7 +49,7 @@ pub(crate) fn serve(
                 .is_some_and(|indexes| indexes.contains(&index)),
         };
         let topics = hosted.iter().filter_map(|topic| {
-            let partitions = partitions_in(topic, directory.name(), wanted);
+            let partitions = partitions_in(broker, topic, directory.name(), wanted);
             (!partitions.is_empty()).then(|| DescribeLogDirsTopic {
                 name: &topic.name,
                 partitions: partitions.into(),
@@ -74,6 +74,7 @@ pub(crate) fn serve(
 }
 
 fn partitions_in(
+    broker: &Broker,
     topic: &Arc<HostedTopic>,
     directory: &str,
     wanted: impl Fn(&str, i32) -> bool,
@@ -81,12 +82,23 @@ fn partitions_in(
     topic
         .partitions()
         .iter()
-        .filter(|one| wanted(&topic.name, one.index()) && one.log_directory() == directory)
-        .map(|one| DescribeLogDirsPartition {
-            partition_index: one.index(),
-            partition_size: one.size_bytes() as i64,
-            offset_lag: 0,
-            is_future_key: false,
+        .filter(|one| wanted(&topic.name, one.index()))
+        .flat_map(|one| {
+            let current = (*one.log_directory() == *directory).then(|| DescribeLogDirsPartition {
+                partition_index: one.index(),
+                partition_size: one.size_bytes() as i64,
+                offset_lag: 0,
+                is_future_key: false,
+            });
+            let copy = broker.moves.copy_of(one);
+            let copy = copy.filter(|copy| copy.directory == directory);
+            let future = copy.map(|copy| DescribeLogDirsPartition {
+                partition_index: one.index(),
+                partition_size: copy.size_bytes as i64,
+                offset_lag: (one.offsets().log_end_offset - copy.end_offset).max(0),
+                is_future_key: true,
+            });
+            current.into_iter().chain(future)
         })
         .collect()
 }

@@ -19,6 +19,7 @@ mod add_partitions_to_txn;
 mod alter_client_quotas;
 mod alter_configs;
 mod alter_partition_reassignments;
+mod alter_replica_log_dirs;
 mod alter_user_scram_credentials;
 mod api_versions;
 mod create_acls;
@@ -229,6 +230,7 @@ async fn dispatch(
         ApiKey::DeleteRecords => delete_records::serve(broker, request, out),
         ApiKey::OffsetForLeaderEpoch => offset_for_leader_epoch::serve(broker, request, out),
         ApiKey::DescribeConfigs => describe_configs::serve(broker, request, out),
+        ApiKey::AlterReplicaLogDirs => alter_replica_log_dirs::serve(broker, request, out),
         ApiKey::DescribeLogDirs => describe_log_dirs::serve(broker, request, out),
         ApiKey::DeleteGroups => delete_groups::serve(broker, request, out),
         ApiKey::OffsetDelete => offset_delete::serve(broker, request, out),

@@ -55,6 +55,7 @@ pub const SERVED: &[ServedApi] = &[
     all(ApiKey::DeleteAcls, 1, 3),
     all(ApiKey::DescribeConfigs, 1, 4),
     all(ApiKey::AlterConfigs, 0, 2),
+    all(ApiKey::AlterReplicaLogDirs, 1, 2),
     all(ApiKey::DescribeLogDirs, 1, 5),
     all(ApiKey::CreatePartitions, 0, 3),
     all(ApiKey::DeleteGroups, 0, 2),

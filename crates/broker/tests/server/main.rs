@@ -13,6 +13,7 @@
 mod acks;
 mod api_versions;
 mod batches;
+mod compaction;
 mod compression;
 mod configs;
 mod connections;
@@ -25,6 +26,7 @@ mod flush;
 mod frames;
 mod groups;
 mod listeners;
+mod log_directories;
 mod loggers;
 mod offsets;
 mod producers;

@@ -4,10 +4,12 @@ use crate::{Client, wait_until};
 use model::{ErrorCode, Uuid};
 use wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use wire::messages::describe_configs_request::DescribeConfigsResource;
+use wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use wire::messages::metadata_request::MetadataRequestTopic;
 use wire::messages::{
     CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest, DeleteTopicsResponse,
-    DescribeConfigsRequest, DescribeConfigsResponse, MetadataRequest, MetadataResponse,
+    DescribeConfigsRequest, DescribeConfigsResponse, IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse, MetadataRequest, MetadataResponse,
 };
 
 /// Where clients are told to find a broker.
@@ -145,6 +147,29 @@ impl Client {
         let answer = self.call(9, &MetadataRequest::default());
         let response: MetadataResponse<'_> = answer.read();
         response.cluster_id.expect("a cluster has an id").to_owned()
+    }
+
+    /// Sets values of a topic's configuration.
+    #[track_caller]
+    pub fn alter_topic(&mut self, topic: &str, values: &[(&str, &str)]) {
+        let configs = values.iter().map(|(name, value)| AlterableConfig {
+            name,
+            config_operation: 0,
+            value: Some(value),
+        });
+        let resource = AlterConfigsResource {
+            resource_type: TOPIC,
+            resource_name: topic,
+            configs: configs.collect(),
+        };
+        let request = IncrementalAlterConfigsRequest {
+            resources: vec![resource].into(),
+            ..IncrementalAlterConfigsRequest::default()
+        };
+        let answer = self.call(1, &request);
+        let response: IncrementalAlterConfigsResponse<'_> = answer.read();
+        let result = response.responses.iter().next().expect("one topic");
+        assert_eq!(result.error_code, 0, "{:?}", result.error_message);
     }
 
     /// The value of a topic's configuration.

@@ -13,6 +13,7 @@ public final class JavaSuite {
         List<Scenario> scenarios = new ArrayList<>();
         scenarios.addAll(Produce.scenarios());
         scenarios.addAll(Consume.scenarios());
+        scenarios.addAll(Compaction.scenarios());
         scenarios.addAll(Groups.scenarios());
         scenarios.addAll(Transactions.scenarios());
         scenarios.addAll(ShareGroups.scenarios());

@@ -1,0 +1,127 @@
+//! Compaction on a running server: the latest record of each key stays, by itself.
+
+use model::ErrorCode;
+use record::{BatchBuilder, BatchHeader};
+use testkit::{Client, TestServer, batch, now_ms, wait_until};
+
+const EARLIEST: i64 = -2;
+const QUICK: [(&str, &str); 2] = [
+    ("log.cleaner.backoff.ms", "10"),
+    ("log.initial.task.delay.ms", "0"),
+];
+const COMPACTED: [(&str, &str); 3] = [
+    ("cleanup.policy", "compact"),
+    ("segment.bytes", "1048576"),
+    ("min.cleanable.dirty.ratio", "0"),
+];
+
+/// A batch of one record.
+fn keyed(key: &str, value: &str) -> Vec<u8> {
+    let mut builder = BatchBuilder::new(BatchHeader::default());
+    builder.append(now_ms(), Some(key.as_bytes()), Some(value.as_bytes()), &[]);
+    builder.into_uncompressed()
+}
+
+/// Offsets and keys of what is in the log.
+fn keys(client: &mut Client, topic: &str) -> Vec<(i64, String)> {
+    let mut found = Vec::new();
+    let mut offset = client.list_offset(topic, 0, EARLIEST).offset;
+    loop {
+        let fetched = client.fetch(topic, 0, offset);
+        let records = fetched.records();
+        let Some(last) = records.last() else {
+            return found;
+        };
+        offset = last.offset + 1;
+        found.extend(records.into_iter().map(|record| {
+            let key = record.key.unwrap_or_default();
+            (record.offset, String::from_utf8(key).unwrap())
+        }));
+        if offset >= fetched.high_watermark {
+            return found;
+        }
+    }
+}
+
+fn fill(client: &mut Client, topic: &str, keys: &[&str]) {
+    let large = "x".repeat(600_000);
+    for key in keys {
+        client
+            .produce(topic, 0, &keyed(key, &large))
+            .assert_accepted();
+    }
+}
+
+#[test]
+fn the_latest_record_of_each_key_stays_across_restarts() {
+    let server = TestServer::start(&QUICK);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &COMPACTED);
+    fill(&mut client, "topic", &["a", "b", "a", "a", "c"]);
+    let expected = [
+        (1, "b".to_owned()),
+        (3, "a".to_owned()),
+        (4, "c".to_owned()),
+    ];
+    wait_until("the log is compacted", || {
+        keys(&mut client, "topic") == expected
+    });
+    let path = server.directory().join("cleaner-offset-checkpoint");
+    wait_until("the checkpoint is written", || {
+        std::fs::read_to_string(&path).is_ok_and(|text| text == "0\n1\ntopic 0 4\n")
+    });
+    fill(&mut client, "topic", &["c", "d"]);
+    let expected = [
+        (1, "b".to_owned()),
+        (3, "a".to_owned()),
+        (5, "c".to_owned()),
+        (6, "d".to_owned()),
+    ];
+    wait_until("the rest is compacted", || {
+        keys(&mut client, "topic") == expected
+    });
+}
+
+#[test]
+fn a_dirty_ratio_and_a_policy_that_change_hold_at_once() {
+    let server = TestServer::start(&QUICK);
+    let mut client = server.connect();
+    let settings = [("cleanup.policy", "delete"), ("segment.bytes", "1048576")];
+    client.create_topic("topic", 1, &settings);
+    fill(&mut client, "topic", &["a", "a", "a"]);
+    client.alter_topic("topic", &[("min.cleanable.dirty.ratio", "0")]);
+    client.alter_topic("topic", &[("cleanup.policy", "compact")]);
+    wait_until("the log is compacted", || {
+        let expected = [(1, "a".to_owned()), (2, "a".to_owned())];
+        keys(&mut client, "topic") == expected
+    });
+    let refused = client.produce("topic", 0, &batch(&["without a key"]));
+    assert_eq!(refused.error, ErrorCode::InvalidRecord);
+}
+
+#[test]
+fn a_topic_that_compacts_and_deletes_does_both() {
+    let mut settings = QUICK.to_vec();
+    settings.push(("log.retention.check.interval.ms", "10"));
+    let server = TestServer::start(&settings);
+    let mut client = server.connect();
+    client.create_topic(
+        "topic",
+        1,
+        &[
+            ("cleanup.policy", "compact,delete"),
+            ("segment.bytes", "1048576"),
+            ("min.cleanable.dirty.ratio", "0"),
+            ("retention.bytes", "2000000"),
+        ],
+    );
+    fill(
+        &mut client,
+        "topic",
+        &["a", "b", "a", "c", "d", "e", "f", "g"],
+    );
+    wait_until("the log starts later", || {
+        client.list_offset("topic", 0, EARLIEST).offset >= 3
+    });
+    assert_eq!(client.fetch("topic", 0, 7).high_watermark, 8);
+}

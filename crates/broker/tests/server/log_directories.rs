@@ -1,0 +1,378 @@
+//! Several log directories: partitions move between them, and go on when one of them fails.
+
+use model::ErrorCode;
+use std::fs;
+use std::path::{Path, PathBuf};
+use testkit::{Client, TestServer, batch, wait_until};
+use wire::messages::alter_replica_log_dirs_request::{AlterReplicaLogDir, AlterReplicaLogDirTopic};
+use wire::messages::metadata_request::MetadataRequestTopic;
+use wire::messages::{
+    AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, DescribeLogDirsRequest,
+    DescribeLogDirsResponse, MetadataRequest, MetadataResponse,
+};
+
+/// Two log directories, the first one with the metadata.
+struct Directories {
+    _root: tempfile::TempDir,
+    one: PathBuf,
+    two: PathBuf,
+}
+
+impl Directories {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        Self {
+            one: root.path().join("one"),
+            two: root.path().join("two"),
+            _root: root,
+        }
+    }
+
+    #[track_caller]
+    fn start(&self, keys: &[(&str, &str)]) -> TestServer {
+        let dirs = format!("{},{}", self.one.display(), self.two.display());
+        let mut all = vec![("log.dirs", dirs.as_str())];
+        all.extend(keys);
+        TestServer::start_in(&self.one, &all).unwrap()
+    }
+}
+
+/// A partition in a log directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Listed {
+    index: i32,
+    size_bytes: i64,
+    lag: i64,
+    is_future: bool,
+}
+
+/// The error of a log directory, and the partitions of a topic in it.
+fn listed(client: &mut Client, directory: &Path, topic: &str) -> (ErrorCode, Vec<Listed>) {
+    let answer = client.call(4, &DescribeLogDirsRequest { topics: None });
+    let response: DescribeLogDirsResponse<'_> = answer.read();
+    let name = directory.display().to_string();
+    let mut results = response.results.iter();
+    let result = results.find(|one| one.log_dir == name).unwrap();
+    let topics = result.topics.iter().filter(|one| one.name == topic);
+    let partitions = topics.flat_map(|topic| {
+        let partitions = topic.partitions.iter().map(|one| Listed {
+            index: one.partition_index,
+            size_bytes: one.partition_size,
+            lag: one.offset_lag,
+            is_future: one.is_future_key,
+        });
+        partitions.collect::<Vec<_>>()
+    });
+    (
+        ErrorCode::from_code(result.error_code),
+        partitions.collect(),
+    )
+}
+
+/// Asks for a partition to be moved.
+fn move_to(client: &mut Client, directory: &str, topic: &str, index: i32) -> ErrorCode {
+    let topic = AlterReplicaLogDirTopic {
+        name: topic,
+        partitions: vec![index].into(),
+    };
+    let directory = AlterReplicaLogDir {
+        path: directory,
+        topics: vec![topic].into(),
+    };
+    let request = AlterReplicaLogDirsRequest {
+        dirs: vec![directory].into(),
+    };
+    let answer = client.call(2, &request);
+    let response: AlterReplicaLogDirsResponse<'_> = answer.read();
+    let result = response.results.iter().next().expect("one topic");
+    let partition = result.partitions.iter().next().expect("one partition");
+    ErrorCode::from_code(partition.error_code)
+}
+
+/// The error and the leader of each partition.
+fn leaders(client: &mut Client, topic: &str) -> Vec<(ErrorCode, i32)> {
+    let request = MetadataRequest {
+        topics: Some(
+            vec![MetadataRequestTopic {
+                name: Some(topic),
+                ..MetadataRequestTopic::default()
+            }]
+            .into(),
+        ),
+        ..MetadataRequest::default()
+    };
+    let answer = client.call(9, &request);
+    let response: MetadataResponse<'_> = answer.read();
+    let topic = response.topics.iter().next().expect("one topic");
+    let mut found: Vec<_> = topic
+        .partitions
+        .iter()
+        .map(|one| {
+            (
+                one.partition_index,
+                ErrorCode::from_code(one.error_code),
+                one.leader_id,
+            )
+        })
+        .collect();
+    found.sort_by_key(|one| one.0);
+    found.into_iter().map(|one| (one.1, one.2)).collect()
+}
+
+fn place_of(client: &mut Client, directories: &Directories, topic: &str) -> PathBuf {
+    let is_in = |client: &mut Client, path| !listed(client, path, topic).1.is_empty();
+    match is_in(client, &directories.one) {
+        true => directories.one.clone(),
+        false => directories.two.clone(),
+    }
+}
+
+#[test]
+fn a_partition_moves_with_all_it_holds() {
+    let directories = Directories::new();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[("segment.bytes", "1048576")]);
+    let large = "x".repeat(300_000);
+    for _ in 0..10 {
+        client
+            .produce("topic", 0, &batch(&[&large]))
+            .assert_accepted();
+    }
+    client.delete_records("topic", 0, 2);
+    let from = place_of(&mut client, &directories, "topic");
+    let to = match from == directories.one {
+        true => directories.two.clone(),
+        false => directories.one.clone(),
+    };
+    let name = to.display().to_string();
+    assert_eq!(move_to(&mut client, &name, "topic", 0), ErrorCode::None);
+    wait_until("the partition is moved", || {
+        let found = listed(&mut client, &to, "topic").1;
+        found.len() == 1 && !found[0].is_future && listed(&mut client, &from, "topic").1.is_empty()
+    });
+    let listed_there = listed(&mut client, &to, "topic").1;
+    assert_eq!(listed_there[0].lag, 0);
+    assert!(listed_there[0].size_bytes > 2_000_000);
+    client
+        .produce("topic", 0, &batch(&["after"]))
+        .assert_accepted();
+    assert_eq!(client.fetch("topic", 0, 10).values(), ["after"]);
+    let fetched = client.fetch("topic", 0, 2);
+    assert_eq!((fetched.log_start_offset, fetched.high_watermark), (2, 11));
+    assert!(to.join("topic-0").exists() && !from.join("topic-0").exists());
+    // Asked where it is, it stays.
+    assert_eq!(move_to(&mut client, &name, "topic", 0), ErrorCode::None);
+    drop(client);
+    server.crash();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    assert_eq!(listed(&mut client, &to, "topic").1.len(), 1);
+    let fetched = client.fetch("topic", 0, 2);
+    assert_eq!((fetched.log_start_offset, fetched.high_watermark), (2, 11));
+    assert_eq!(client.fetch("topic", 0, 10).values(), ["after"]);
+    client
+        .produce("topic", 0, &batch(&["again"]))
+        .assert_accepted();
+}
+
+#[test]
+fn what_cannot_be_moved_is_refused() {
+    let directories = Directories::new();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    let one = directories.one.display().to_string();
+    let check = |client: &mut Client, directory: &str, topic: &str, index, expected| {
+        let found = move_to(client, directory, topic, index);
+        assert_eq!(found, expected, "{topic}-{index} to {directory}");
+    };
+    check(&mut client, "/none", "topic", 0, ErrorCode::LogDirNotFound);
+    check(&mut client, "", "topic", 0, ErrorCode::LogDirNotFound);
+    let unknown = ErrorCode::UnknownTopicOrPartition;
+    check(&mut client, &one, "topic", 7, unknown);
+    check(&mut client, &one, "none", 0, unknown);
+    let long = "t".repeat(240);
+    check(
+        &mut client,
+        &one,
+        &long,
+        0,
+        ErrorCode::InvalidTopicException,
+    );
+}
+
+#[test]
+fn a_move_goes_on_after_a_crash_and_ends_with_its_topic() {
+    let directories = Directories::new();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    client
+        .produce("topic", 0, &batch(&["a", "b"]))
+        .assert_accepted();
+    let from = place_of(&mut client, &directories, "topic");
+    let to = match from == directories.one {
+        true => directories.two.clone(),
+        false => directories.one.clone(),
+    };
+    drop(client);
+    server.stop();
+    // As a crash leaves a copy that has just begun.
+    let copy = to.join("topic-0.0123456789abcdef0123456789abcdef-future");
+    fs::create_dir(&copy).unwrap();
+    fs::write(copy.join("00000000000000000000.log"), b"").unwrap();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    wait_until("the partition is moved", || {
+        listed(&mut client, &from, "topic").1.is_empty()
+    });
+    assert_eq!(client.fetch("topic", 0, 0).values(), ["a", "b"]);
+    drop(client);
+    server.stop();
+    // As a crash leaves both, between the two renames.
+    let both = from.join("topic-0");
+    fs::create_dir(&both).unwrap();
+    for entry in fs::read_dir(to.join("topic-0")).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, both.join(path.file_name().unwrap())).unwrap();
+    }
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    assert_eq!(client.fetch("topic", 0, 0).values(), ["a", "b"]);
+    // The one that the metadata does not name is set aside.
+    let places = [&from, &to].map(|path| listed(&mut client, path, "topic").1.len());
+    assert_eq!(places.iter().sum::<usize>(), 1);
+    for (path, place) in [&from, &to].into_iter().zip(places) {
+        let names = fs::read_dir(path)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name());
+        let strays = names.filter(|name| name.to_string_lossy().ends_with("-stray"));
+        assert_eq!((place, strays.count()), (place, 1 - place));
+    }
+}
+
+#[test]
+fn a_log_directory_that_fails_takes_its_partitions_along_and_no_others() {
+    let directories = Directories::new();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 4, &[("segment.bytes", "1048576")]);
+    for index in 0..4 {
+        let record = format!("before {index}");
+        client
+            .produce("topic", index, &batch(&[&record]))
+            .assert_accepted();
+    }
+    let there = listed(&mut client, &directories.two, "topic").1;
+    let lost: Vec<i32> = there.iter().map(|one| one.index).collect();
+    assert_eq!(lost.len(), 2);
+    let gone = directories.two.with_extension("gone");
+    fs::rename(&directories.two, &gone).unwrap();
+    let large = "x".repeat(600_000);
+    let mut error = ErrorCode::None;
+    for _ in 0..4 {
+        error = client.produce("topic", lost[0], &batch(&[&large])).error;
+    }
+    assert_eq!(error, ErrorCode::KafkaStorageError);
+    let expected = |index| match lost.contains(&index) {
+        true => (ErrorCode::LeaderNotAvailable, -1),
+        false => (ErrorCode::None, 1),
+    };
+    let expected: Vec<_> = (0..4).map(expected).collect();
+    wait_until("the controller knows", || {
+        leaders(&mut client, "topic") == expected
+    });
+    let (error, partitions) = listed(&mut client, &directories.two, "topic");
+    assert_eq!((error, partitions.len()), (ErrorCode::KafkaStorageError, 0));
+    for index in 0..4 {
+        let produced = client.produce("topic", index, &batch(&["after"]));
+        let expected = match lost.contains(&index) {
+            true => ErrorCode::KafkaStorageError,
+            false => ErrorCode::None,
+        };
+        assert_eq!(produced.error, expected, "partition {index}");
+    }
+    let name = directories.two.display().to_string();
+    let kept = (0..4).find(|index| !lost.contains(index)).unwrap();
+    let refused = move_to(&mut client, &name, "topic", kept);
+    assert_eq!(refused, ErrorCode::KafkaStorageError);
+    drop(client);
+    server.stop();
+    // The directory comes back, and its partitions with it.
+    fs::rename(&gone, &directories.two).unwrap();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    let all = vec![(ErrorCode::None, 1); 4];
+    assert_eq!(leaders(&mut client, "topic"), all);
+    for index in 0..4 {
+        let first = client.fetch("topic", index, 0).values();
+        assert_eq!(first[0], format!("before {index}"));
+    }
+}
+
+#[test]
+fn a_server_starts_without_a_log_directory_that_cannot_be_used() {
+    let directories = Directories::new();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 4, &[]);
+    for index in 0..4 {
+        client
+            .produce("topic", index, &batch(&["before"]))
+            .assert_accepted();
+    }
+    let there = listed(&mut client, &directories.two, "topic").1;
+    let lost: Vec<i32> = there.iter().map(|one| one.index).collect();
+    drop(client);
+    server.stop();
+    let gone = directories.two.with_extension("gone");
+    fs::rename(&directories.two, &gone).unwrap();
+    fs::write(&directories.two, b"no directory").unwrap();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    let expected = |index| match lost.contains(&index) {
+        true => (ErrorCode::LeaderNotAvailable, -1),
+        false => (ErrorCode::None, 1),
+    };
+    let expected: Vec<_> = (0..4).map(expected).collect();
+    assert_eq!(leaders(&mut client, "topic"), expected);
+    let (error, _) = listed(&mut client, &directories.two, "topic");
+    assert_eq!(error, ErrorCode::KafkaStorageError);
+    let kept = (0..4).find(|index| !lost.contains(index)).unwrap();
+    client
+        .produce("topic", kept, &batch(&["after"]))
+        .assert_accepted();
+    // New partitions go where they can.
+    client.create_topic("other", 2, &[]);
+    assert_eq!(listed(&mut client, &directories.one, "other").1.len(), 2);
+    drop(client);
+    server.stop();
+    fs::remove_file(&directories.two).unwrap();
+    fs::rename(&gone, &directories.two).unwrap();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    assert_eq!(leaders(&mut client, "topic"), [(ErrorCode::None, 1); 4]);
+    for index in 0..4 {
+        assert_eq!(client.fetch("topic", index, 0).values()[0], "before");
+    }
+}
+
+#[test]
+fn the_directory_of_the_metadata_has_to_be_there() {
+    let directories = Directories::new();
+    fs::create_dir_all(directories.one.parent().unwrap()).unwrap();
+    fs::write(&directories.one, b"no directory").unwrap();
+    let dirs = format!(
+        "{},{}",
+        directories.one.display(),
+        directories.two.display()
+    );
+    let refused = TestServer::start_in(&directories.one, &[("log.dirs", &dirs)]);
+    let error = refused.map(drop).unwrap_err().to_string();
+    let name = directories.one.display().to_string();
+    assert!(
+        error.contains(&name) && error.contains("`log.dirs`"),
+        "{error}"
+    );
+}
