@@ -5,6 +5,7 @@ use crate::commands::cluster::ClusterArguments;
 use crate::commands::config::ConfigArguments;
 use crate::commands::group::GroupArguments;
 use crate::commands::topic::TopicArguments;
+use crate::commands::transaction::TransactionArguments;
 use crate::consume::ConsumeArguments;
 use crate::dump_log::DumpLogArguments;
 use crate::produce::ProduceArguments;
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Consume(ConsumeArguments),
     /// List, describe, move and delete consumer groups
     Group(GroupArguments),
+    /// List and describe transactions, and end those that hang
+    Transaction(TransactionArguments),
     /// Show and change configuration
     Config(ConfigArguments),
     /// Show the cluster, its quorum, features and log directories

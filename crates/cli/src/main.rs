@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Command::Produce(arguments) => produce::main(&arguments),
         Command::Consume(arguments) => consume::main(&arguments),
         Command::Group(arguments) => commands::group::main(&arguments),
+        Command::Transaction(arguments) => commands::transaction::main(&arguments),
         Command::Config(arguments) => commands::config::main(&arguments),
         Command::Cluster(arguments) => commands::cluster::main(&arguments),
         Command::Bench(arguments) => bench::main(&arguments),

@@ -34,7 +34,9 @@ pub use quorum::{QuorumDescription, QuorumReplica};
 pub use topics::{
     CreatedTopic, NewPartitions, NewTopic, PartitionDescription, TopicDescription, TopicListing,
 };
-pub use transactions::{TransactionDescription, TransactionListing};
+pub use transactions::{
+    OpenTransaction, TransactionDescription, TransactionFilter, TransactionListing,
+};
 
 use crate::Error;
 use crate::cluster::{Brokers, BrokersOptions, Deadline};

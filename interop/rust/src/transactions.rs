@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use client::Error;
-use client::admin::{FeatureUpdate, UpgradeKind};
+use client::admin::{FeatureUpdate, OpenTransaction, TransactionFilter, UpgradeKind};
 use client::consumer::{Consumer, OwnedRecord};
 use client::producer::{Producer, ProducerRecord};
 use model::TopicPartition;
@@ -22,6 +22,7 @@ crate::scenarios! {
     "transaction-misuse" => misuse,
     "transaction-stale-member" => stale_member,
     "transaction-admin" => admin,
+    "transaction-admin-abort" => admin_abort,
     "transaction-protocol-1" => protocol_1,
 }
 
@@ -371,9 +372,17 @@ async fn admin(lab: Lab) -> Result<()> {
         producers[0].transaction_start_offset == Some(0),
         "{producers:?}"
     );
+    let filter = TransactionFilter {
+        states: vec!["Ongoing".to_owned()],
+        id_pattern: Some(".*-transaction-admin$".to_owned()),
+        ..TransactionFilter::default()
+    };
+    let listed = admin.list_transactions(&filter).await?;
+    ensure!(listed.len() == 1 && listed[0].id == lab.name, "{listed:?}");
     producer.commit_transaction().await?;
+    let filter = TransactionFilter::default();
     loop {
-        let listed = admin.list_transactions(&[]).await?;
+        let listed = admin.list_transactions(&filter).await?;
         let listed = listed
             .iter()
             .find(|one| one.id == lab.name)
@@ -385,6 +394,42 @@ async fn admin(lab: Lab) -> Result<()> {
     }
     let records: Vec<OwnedRecord> = read(&mut lab.committed(&topic, 1)?, 5).await?;
     ensure!(numbers(&records)? == [0, 1, 2, 3, 4]);
+    Ok(())
+}
+
+/// A transaction that the admin ends in a partition is read no more, and its producer is fenced.
+async fn admin_abort(lab: Lab) -> Result<()> {
+    let topic = lab.topic("t", 1, &[]).await?;
+    let producer = lab.transactional(&[]).await?;
+    let admin = lab.admin()?;
+    let partition = TopicPartition::new(&topic, 0);
+    producer.begin_transaction()?;
+    send(&producer, &topic, 1, 5..10).await?;
+    producer.flush().await;
+    let producers = admin
+        .describe_producers(std::slice::from_ref(&partition))
+        .await;
+    let writer = producers[&partition].as_ref().map_err(Clone::clone)?[0];
+    let mut open = OpenTransaction {
+        partition: partition.clone(),
+        producer_id: writer.producer_id,
+        producer_epoch: writer.producer_epoch as i16 - 1,
+        coordinator_epoch: writer.coordinator_epoch,
+    };
+    let refused = admin.abort_transaction(&open).await;
+    ensure_names(
+        &refused.err().context("an older epoch")?,
+        &["INVALID_PRODUCER_EPOCH"],
+    )?;
+    open.producer_epoch += 1;
+    admin.abort_transaction(&open).await?;
+    let fenced = admin.fence_producers(&[&lab.name]).await;
+    ensure!(fenced[&lab.name] == Ok(writer.producer_id), "{fenced:?}");
+    let ended = producer.commit_transaction().await;
+    ensure!(matches!(ended, Err(Error::ProducerFailed(_))), "{ended:?}");
+    lab.write(&topic, 1, 10..11).await?;
+    let records = read(&mut lab.committed(&topic, 1)?, 1).await?;
+    ensure!(numbers(&records)? == [10]);
     Ok(())
 }
 

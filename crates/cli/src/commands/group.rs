@@ -134,8 +134,11 @@ async fn describe(
     let ids: Vec<&str> = groups.iter().map(String::as_str).collect();
     let (described, outcome) = succeeded(admin.describe_groups(&ids).await);
     for (_, group) in described {
+        let epochs = group.epochs.map_or_else(String::new, |(epoch, assigned)| {
+            format!(", epoch {epoch}, assignment epoch {assigned}")
+        });
         output.heading(&format!(
-            "Group {}: {}, {} members, assignor {}",
+            "Group {}: {}, {} members, assignor {}{epochs}",
             group.id,
             group.state,
             group.members.len(),
@@ -162,13 +165,22 @@ async fn describe(
 
 fn member_row(group: &GroupDescription, member: &GroupMember) -> Row {
     let assignment: Vec<String> = member.assignment.iter().map(ToString::to_string).collect();
-    Row::new()
+    let row = Row::new()
         .with("group", group.id.as_str())
         .with("member", member.id.as_str())
         .with("instance", member.instance_id.clone())
         .with("client", member.client_id.as_str())
         .with("host", member.client_host.as_str())
-        .with("partitions", assignment)
+        .with("partitions", assignment);
+    match &member.target_assignment {
+        // What it is to have, and as of which epoch it has what it has.
+        Some(target) => {
+            let target: Vec<String> = target.iter().map(ToString::to_string).collect();
+            row.with("target", target)
+                .with("epoch", member.member_epoch)
+        }
+        None => row,
+    }
 }
 
 /// A row for each partition that the group has an offset for or consumes.

@@ -5,3 +5,4 @@ pub(crate) mod config;
 pub(crate) mod group;
 pub(crate) mod places;
 pub(crate) mod topic;
+pub(crate) mod transaction;

@@ -67,9 +67,9 @@ pub(crate) struct ConsumeArguments {
     /// %d timestamp, %D date, %K %V lengths, %e leader epoch; %v{hex}, {base64}, {json}; \n \t
     #[arg(short, long, default_value = "%v\\n", value_name = "FORMAT")]
     format: Format,
-    /// Only records of committed transactions
-    #[arg(long)]
-    committed: bool,
+    /// Which records of transactions: read_uncommitted for all, or read_committed
+    #[arg(short = 'i', long, value_name = "LEVEL")]
+    isolation_level: Option<String>,
     #[command(flatten)]
     connection: ConnectionArguments,
 }
@@ -123,8 +123,8 @@ async fn start(arguments: &ConsumeArguments, printer: &mut Printer) -> Result<Co
     let mut config: ConsumerConfig = arguments.connection.config(&["default.api.timeout.ms"])?;
     config.allow_auto_create_topics = false;
     config.enable_auto_commit = arguments.group.is_some();
-    if arguments.committed {
-        config.set("isolation.level", "read_committed")?;
+    if let Some(level) = &arguments.isolation_level {
+        config.set("isolation.level", level)?;
     }
     if let Some(group) = &arguments.group {
         config.set("group.id", group)?;

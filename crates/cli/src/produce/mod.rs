@@ -24,6 +24,8 @@ use tokio::sync::mpsc;
 
 /// Lines that are read ahead of the producer.
 const LINES_AHEAD_COUNT: usize = 1024;
+/// How long a producer may take to end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Records whose outcome is awaited at once.
 const DELIVERIES_COUNT_MAX: usize = 100_000;
 
@@ -59,6 +61,10 @@ pub(crate) struct ProduceArguments {
     /// Who must have a record: 0 for nobody, 1 for the leader, all for all in-sync replicas
     #[arg(long, value_name = "ACKS")]
     acks: Option<String>,
+    /// Write all of it as one transaction of this id: whoever reads committed records sees all or
+    /// nothing
+    #[arg(short = 't', long, value_name = "ID")]
+    transactional_id: Option<String>,
     /// Show where each record was written
     #[arg(short, long)]
     verbose: bool,
@@ -79,7 +85,8 @@ pub(crate) fn main(arguments: &ProduceArguments) -> ExitCode {
     run(command, arguments.connection.output)
 }
 
-async fn produce(arguments: &ProduceArguments, mut output: Stdout) -> Result<(), Failure> {
+/// The settings of the producer.
+fn config(arguments: &ProduceArguments) -> Result<ProducerConfig, Error> {
     let timeouts = ["max.block.ms", "delivery.timeout.ms"];
     let mut config: ProducerConfig = arguments.connection.config(&timeouts)?;
     // The delivery timeout must leave time for a request.
@@ -92,16 +99,27 @@ async fn produce(arguments: &ProduceArguments, mut output: Stdout) -> Result<(),
     let chosen = [
         ("compression.type", &arguments.compression),
         ("acks", &arguments.acks),
+        ("transactional.id", &arguments.transactional_id),
     ];
     for (key, value) in chosen {
         if let Some(value) = value {
             config.set(key, value)?;
         }
     }
+    Ok(config)
+}
+
+async fn produce(arguments: &ProduceArguments, mut output: Stdout) -> Result<(), Failure> {
+    let config = config(arguments)?;
     let reader = open(arguments.file.as_deref())?;
     let producer = Producer::new(config)?;
     // Tells at once when there is no broker or no such topic.
     producer.partitions_for(&arguments.topic).await?;
+    let is_transaction = arguments.transactional_id.is_some();
+    if is_transaction {
+        producer.init_transactions().await?;
+        producer.begin_transaction()?;
+    }
     let mut lines = read_ahead(reader, rules(arguments));
     let mut deliveries = Deliveries::default();
     let mut read_error = None;
@@ -129,14 +147,35 @@ async fn produce(arguments: &ProduceArguments, mut output: Stdout) -> Result<(),
         let result = deliveries.next().await;
         deliveries.settle(result, arguments.verbose, &mut output)?;
     }
-    producer.close(Duration::from_secs(10)).await?;
+    let ended = match is_transaction {
+        true => {
+            end(
+                &producer,
+                read_error.is_none() && deliveries.failed_count == 0,
+            )
+            .await
+        }
+        false => Ok(()),
+    };
+    producer.close(CLOSE_TIMEOUT).await?;
     output.flush()?;
+    ended?;
     deliveries.report(&arguments.topic);
     match read_error {
         Some(error) => Err(error.into()),
         None if deliveries.failed_count > 0 => Err(Failure::Told),
         None => Ok(()),
     }
+}
+
+/// Commits the transaction if nothing of it is lost.
+async fn end(producer: &Producer, commits: bool) -> Result<(), Failure> {
+    if commits {
+        return Ok(producer.commit_transaction().await?);
+    }
+    producer.abort_transaction().await?;
+    crate::complain("the transaction was aborted: nothing of it is written");
+    Ok(())
 }
 
 fn rules(arguments: &ProduceArguments) -> Rules {

@@ -335,11 +335,15 @@ fn the_cluster_is_described() {
     lab.prints(
         &["cluster", "features"],
         expect![[r#"
-        FEATURE                           FINALIZED  SUPPORTED-MIN  SUPPORTED-MAX
-        eligible.leader.replicas.version  1          0              1
-        kraft.version                     1          0              1
-        metadata.version                  30         7              30
-    "#]],
+            FEATURE                           FINALIZED  SUPPORTED-MIN  SUPPORTED-MAX
+            eligible.leader.replicas.version  1          0              1
+            group.version                     1          0              1
+            kraft.version                     1          0              1
+            metadata.version                  30         7              30
+            share.version                     1          0              1
+            streams.version                   1          0              1
+            transaction.version               2          0              2
+        "#]],
     );
     let produced = lab.run(&["produce", "t"], "1\n");
     assert!(produced.status.success());

@@ -2,7 +2,7 @@
 
 use crate::{admin, run};
 use client::Error;
-use client::admin::{CommittedOffset, GroupFilter, MembersToRemove, NewTopic};
+use client::admin::{CommittedOffset, GroupFilter, MembersToRemove, NewTopic, TransactionFilter};
 use model::{ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
 use testkit::TestServer;
@@ -122,7 +122,7 @@ fn transactions_are_asked_of_their_coordinators() {
     run(async {
         let admin = admin(server.address(), &[("default.api.timeout.ms", "1000")]);
         // What is not served is an error that says so, and no transaction is no error.
-        match admin.list_transactions(&[]).await {
+        match admin.list_transactions(&TransactionFilter::default()).await {
             Ok(listed) => assert_eq!(listed, []),
             Err(error) => assert!(matches!(error, Error::Unsupported { .. }), "{error}"),
         }
