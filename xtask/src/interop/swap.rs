@@ -192,6 +192,9 @@ impl Workload {
         if serves(run, ApiKey::EndTxn) {
             command.arg("transactions");
         }
+        if serves(run, ApiKey::TxnOffsetCommit) {
+            command.arg("transactional-offsets");
+        }
         if variant.has_consumer_groups && serves(run, ApiKey::ConsumerGroupHeartbeat) {
             command.arg("consumer-groups");
         }

@@ -31,6 +31,7 @@ final class OpenTransactions implements Part {
     private static final TopicPartition PLACE = new TopicPartition(TOPIC, 0);
 
     private final Cluster cluster;
+    private final boolean hasOffsets;
     private final List<String> committed = new ArrayList<>();
     private KafkaProducer<byte[], byte[]> living;
     private KafkaProducer<byte[], byte[]> forsaken;
@@ -38,8 +39,9 @@ final class OpenTransactions implements Part {
     private long openOffset;
     private long producerId;
 
-    OpenTransactions(Cluster cluster) {
+    OpenTransactions(Cluster cluster, boolean hasOffsets) {
         this.cluster = cluster;
+        this.hasOffsets = hasOffsets;
     }
 
     private KafkaProducer<byte[], byte[]> producer(String id) {
@@ -69,9 +71,11 @@ final class OpenTransactions implements Part {
         open = "begun in turn " + turn;
         living.beginTransaction();
         openOffset = living.send(record(open)).get().offset();
-        try (var member = cluster.consumer("group.id", GROUP)) {
-            living.sendOffsetsToTransaction(
-                    Map.of(PLACE, new OffsetAndMetadata(openOffset)), member.groupMetadata());
+        if (hasOffsets) {
+            try (var member = cluster.consumer("group.id", GROUP)) {
+                living.sendOffsetsToTransaction(
+                        Map.of(PLACE, new OffsetAndMetadata(openOffset)), member.groupMetadata());
+            }
         }
         forsaken = producer("swap-forsaken");
         forsaken.initTransactions();
@@ -131,7 +135,8 @@ final class OpenTransactions implements Part {
             Check.eventually(() -> stableEnd(admin) == end, "nothing is open");
             Check.eventually(
                     () ->
-                            openOffset
+                            !hasOffsets
+                                    || openOffset
                                     == admin.listConsumerGroupOffsets(GROUP)
                                             .partitionsToOffsetAndMetadata()
                                             .get()

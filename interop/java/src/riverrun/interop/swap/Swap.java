@@ -26,7 +26,8 @@ public final class Swap {
         parts.add(new RepeatedBatch(cluster));
         parts.add(new CompactedTopic(cluster));
         if (capabilities.contains("transactions")) {
-            parts.add(new OpenTransactions(cluster));
+            boolean hasOffsets = capabilities.contains("transactional-offsets");
+            parts.add(new OpenTransactions(cluster, hasOffsets));
             parts.add(new EndlessTransactions(cluster));
         }
         parts.add(new EndlessRecords(cluster));

@@ -6,6 +6,8 @@ import org.apache.kafka.tools.ConsoleProducer;
 import org.apache.kafka.tools.ConsumerPerformance;
 import org.apache.kafka.tools.EndToEndLatency;
 import org.apache.kafka.tools.ProducerPerformance;
+import org.apache.kafka.tools.VerifiableConsumer;
+import org.apache.kafka.tools.VerifiableProducer;
 import org.apache.kafka.tools.consumer.ConsoleConsumer;
 
 import riverrun.interop.Check;
@@ -24,7 +26,8 @@ final class ClientTools {
                 Scenario.of("console-keys-and-headers", ClientTools::keysAndHeaders),
                 Scenario.of("console-compressed", ClientTools::compressed),
                 Scenario.of("producer-and-consumer-performance", ClientTools::performance),
-                Scenario.of("end-to-end-latency", ClientTools::endToEndLatency));
+                Scenario.of("end-to-end-latency", ClientTools::endToEndLatency),
+                Scenario.of("verifiable-clients", ClientTools::verifiable));
     }
 
     /** Sends lines with the console producer. */
@@ -184,5 +187,31 @@ final class ClientTools {
                                 "100"))
                 .good()
                 .with("Avg latency:");
+    }
+
+    private static void verifiable(Cluster cluster) throws Exception {
+        cluster.createTopic("verifiable", 2);
+        Tool.runApart(
+                        VerifiableProducer.class,
+                        with(cluster, "--topic", "verifiable", "--max-messages", "100"))
+                .good()
+                .with("\"name\":\"producer_send_success\"")
+                .withLine(".*\"name\":\"tool_data\",\"sent\":100,\"acked\":100,.*");
+        Tool.runApart(
+                        VerifiableConsumer.class,
+                        with(
+                                cluster,
+                                "--topic",
+                                "verifiable",
+                                "--group-id",
+                                "verifiable",
+                                "--max-messages",
+                                "100",
+                                "--reset-policy",
+                                "earliest"))
+                .good()
+                .with("\"name\":\"partitions_assigned\"")
+                .with("\"name\":\"offsets_committed\"")
+                .withLine(".*\"name\":\"shutdown_complete\".*");
     }
 }

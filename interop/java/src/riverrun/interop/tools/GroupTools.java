@@ -9,6 +9,8 @@ import riverrun.interop.Check;
 import riverrun.interop.Cluster;
 import riverrun.interop.Scenario;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 
 /** kafka-consumer-groups and kafka-groups. */
@@ -19,6 +21,8 @@ final class GroupTools {
         return List.of(
                 Scenario.of("consumer-groups", GroupTools::describe),
                 Scenario.of("consumer-groups-reset-offsets", GroupTools::resetOffsets),
+                Scenario.of("consumer-groups-reset-plans", GroupTools::resetPlans),
+                Scenario.of("consumer-groups-of-all", GroupTools::all),
                 Scenario.of("consumer-groups-delete", GroupTools::delete));
     }
 
@@ -27,7 +31,7 @@ final class GroupTools {
     }
 
     /** A group that has read five records of one partition and left. */
-    private static void readBy(Cluster cluster, String group, String topic) throws Exception {
+    static void readBy(Cluster cluster, String group, String topic) throws Exception {
         cluster.createTopic(topic, 1);
         ClientTools.produce(cluster, topic, "a\nb\nc\nd\ne\n");
         ClientTools.consume(cluster, topic, 5, "--group", group);
@@ -97,6 +101,86 @@ final class GroupTools {
         groups(cluster, "--describe", "--group", "reset-group")
                 .good()
                 .withLine("reset-group\\s+of-reset-group\\s+0\\s+0\\s+5\\s+5\\s.*");
+    }
+
+    /** Resets that only show what they would do, and plans as files. */
+    private static void resetPlans(Cluster cluster) throws Exception {
+        readBy(cluster, "plan-group", "of-plan-group");
+        readBy(cluster, "plan-group", "also-of-plan-group");
+        String[] one = {"--reset-offsets", "--group", "plan-group", "--topic", "of-plan-group:0"};
+        String[] all = {"--reset-offsets", "--group", "plan-group", "--all-topics"};
+        // Without --execute nothing happens, with or without --dry-run.
+        groups(cluster, and(one, "--to-earliest", "--dry-run")).good().withLine(planned(0));
+        groups(cluster, and(one, "--shift-by", "-2")).good().withLine(planned(3));
+        groups(cluster, and(one, "--shift-by", "-9")).good().withLine(planned(0));
+        groups(cluster, and(one, "--shift-by", "9")).good().withLine(planned(5));
+        groups(cluster, and(one, "--to-datetime", "2020-01-01T00:00:00.000")).withLine(planned(0));
+        groups(cluster, and(one, "--to-datetime", "2099-01-01T00:00:00.000")).withLine(planned(5));
+        groups(cluster, and(one, "--by-duration", "PT0S")).good().withLine(planned(5));
+        groups(cluster, and(all, "--to-earliest", "--dry-run"))
+                .good()
+                .withLine(planned(0))
+                .withLine("plan-group\\s+also-of-plan-group\\s+0\\s+0\\s*");
+        groups(cluster, "--describe", "--group", "plan-group")
+                .good()
+                .withLine("plan-group\\s+of-plan-group\\s+0\\s+5\\s+5\\s+0\\s.*");
+
+        // A plan as a file, and back.
+        groups(cluster, and(one, "--to-offset", "2", "--export"))
+                .good()
+                .withLine("of-plan-group,0,2");
+        Path plan = cluster.dir().resolve("plan.csv");
+        Files.writeString(plan, "\"of-plan-group\",0,1\n\"also-of-plan-group\",0,4\n");
+        String[] file = {"--reset-offsets", "--group", "plan-group", "--from-file", plan.toString()};
+        groups(cluster, and(file, "--dry-run")).good().withLine(planned(1));
+        groups(cluster, and(file, "--execute")).good().withLine(planned(1));
+        groups(cluster, "--describe", "--group", "plan-group")
+                .good()
+                .withLine("plan-group\\s+of-plan-group\\s+0\\s+1\\s+5\\s+4\\s.*")
+                .withLine("plan-group\\s+also-of-plan-group\\s+0\\s+4\\s+5\\s+1\\s.*");
+
+        // A group with members keeps its offsets.
+        try (var member = cluster.consumer("group.id", "plan-group")) {
+            member.subscribe(List.of("of-plan-group"));
+            Cluster.awaitAssignment(member, 1);
+            groups(cluster, and(one, "--to-latest", "--execute"))
+                    .with("Assignments can only be reset if the group 'plan-group' is inactive");
+        }
+    }
+
+    private static String planned(int offset) {
+        return "plan-group\\s+of-plan-group\\s+0\\s+" + offset + "\\s*";
+    }
+
+    private static String[] and(String[] first, String... more) {
+        String[] all = new String[first.length + more.length];
+        System.arraycopy(first, 0, all, 0, first.length);
+        System.arraycopy(more, 0, all, first.length, more.length);
+        return all;
+    }
+
+    private static void all(Cluster cluster) throws Exception {
+        readBy(cluster, "all-one", "of-all");
+        readBy(cluster, "all-two", "also-of-all");
+        groups(cluster, "--describe", "--all-groups")
+                .good()
+                .withLine("all-one\\s+of-all\\s+0\\s+5\\s.*")
+                .withLine("all-two\\s+also-of-all\\s+0\\s+5\\s.*");
+        groups(cluster, "--describe", "--all-groups", "--state")
+                .good()
+                .withLine("all-one\\s+127.0.0.1:\\d+\\s+\\(1\\)\\s+.*Empty\\s.*");
+        groups(cluster, "--list", "--state", "Empty").good().withLine("all-two\\s+Empty\\s*");
+        groups(cluster, "--list", "--state", "Stable").good().without("all-two");
+        groups(cluster, "--list", "--type").good().withLine("all-one\\s+Classic\\s*");
+        groups(cluster, "--list", "--type", "consumer").good().without("all-one");
+        groups(cluster, "--delete", "--group", "absent-group").with("absent-group");
+        for (String filter : List.of("--group-type=classic", "--protocol=consumer", "--consumer")) {
+            String[] words = filter.split("=");
+            Tool.run(GroupsCommand.class, with(cluster, and(new String[] {"--list"}, words)))
+                    .good()
+                    .withLine("all-one\\s+Classic\\s+consumer\\s*");
+        }
+        Tool.run(GroupsCommand.class, with(cluster, "--list", "--share")).without("all-one");
     }
 
     private static void delete(Cluster cluster) throws Exception {

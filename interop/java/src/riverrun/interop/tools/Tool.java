@@ -37,6 +37,12 @@ final class Tool {
             return this;
         }
 
+        /** Fails if the output contains this. */
+        Output without(String part) {
+            Check.that(!text.contains(part), "`" + part + "` is in:\n" + text);
+            return this;
+        }
+
         /** Fails unless some line of the output matches the regular expression. */
         Output withLine(String regex) {
             Check.that(
@@ -87,6 +93,23 @@ final class Tool {
                 "$ " + tool.getSimpleName() + " " + String.join(" ", arguments) + "\n" + text);
         return new Output(
                 statuses.stream().filter(status -> status != 0).findFirst().orElse(0), text);
+    }
+
+    /**
+     * Runs a tool in a virtual machine of its own: one that ends by the hooks of it, or closes its
+     * output.
+     */
+    static Output runApart(Class<?> tool, String... arguments) throws Exception {
+        List<String> command = new ArrayList<>();
+        command.add("java");
+        command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"));
+        command.add(System.getProperty("java.class.path"));
+        command.add(tool.getName());
+        command.addAll(List.of(arguments));
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        String text = new String(process.getInputStream().readAllBytes(), UTF_8);
+        System.err.println("$ " + tool.getSimpleName() + "\n" + text);
+        return new Output(process.waitFor(), text);
     }
 
     private static final class Exited extends RuntimeException {

@@ -15,6 +15,9 @@ public final class ToolsSuite {
         scenarios.addAll(ClusterTools.scenarios());
         scenarios.addAll(ClientTools.scenarios());
         scenarios.addAll(GroupTools.scenarios());
+        scenarios.addAll(AdminTools.scenarios());
+        scenarios.addAll(DumpTools.scenarios());
+        scenarios.addAll(TransactionTools.scenarios());
         return scenarios;
     }
 }
