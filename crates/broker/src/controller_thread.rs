@@ -138,6 +138,7 @@ impl ActiveController {
     pub(crate) fn commit(&mut self, records: &[MetadataRecord]) -> Result<(), AppendMetadataError> {
         let appended = self.log.append(records, now_ms())?;
         let placed = hosting::apply(&self.broker, &appended.delta);
+        self.broker.groups.follow(&appended.image);
         self.broker.transactions.follow(&appended.image);
         *self.broker.image.write() = appended.image;
         if !placed.is_empty() {

@@ -14,18 +14,21 @@ use crate::coordinator_log::{LogEntry, batch_of, count_for_batch, replay_log};
 use crate::transaction_markers::TransactionMarker;
 use coordinator::group::{DeletedTopic, GroupConfig, GroupShard, RecordOrigin, append_error};
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token, partition_for};
+use metadata::MetadataImage;
 use model::ErrorCode;
 use parking_lot::{Mutex, RwLock};
 use record::BatchHeader;
 use replication::{AppendError, Appended, Partition, VerificationGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 
 /// The topic that holds groups and offsets.
 pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
+
 /// The group coordinator of this broker.
 #[derive(Debug)]
 pub(crate) struct Groups {
@@ -33,6 +36,8 @@ pub(crate) struct Groups {
     /// Where logs are replayed: partitions also come from threads outside the runtime.
     runtime: Handle,
     shards: RwLock<BTreeMap<i32, Arc<Shard>>>,
+    /// Partitions of the topic, whether they are here or not.
+    partition_count: AtomicI32,
     /// Wakes the timer when a deadline may have come nearer.
     deadline_moved: Notify,
 }
@@ -83,8 +88,18 @@ impl Groups {
             config,
             runtime,
             shards: RwLock::default(),
+            partition_count: AtomicI32::new(0),
             deadline_moved: Notify::new(),
         }
+    }
+
+    /// Obeys what the newest image says of the topic: groups are spread over all of its partitions,
+    /// those that no log directory has at the moment included.
+    pub(crate) fn follow(&self, image: &MetadataImage) {
+        let topic = image.topics.by_name(OFFSETS_TOPIC);
+        let count = topic.map_or(0, |topic| topic.partition_count());
+        let count = i32::try_from(count).unwrap_or(i32::MAX);
+        self.partition_count.store(count, Ordering::Relaxed);
     }
 
     /// Takes over a partition: replays its log on a thread for blocking work, then serves it.
@@ -134,11 +149,11 @@ impl Groups {
 
     /// The shard that holds `group_id`.
     fn shard_of(&self, group_id: &str) -> Result<Arc<Shard>, ErrorCode> {
-        let shards = self.shards.read();
-        let count = shards.len() as i32;
-        if count == 0 {
+        let count = self.partition_count.load(Ordering::Relaxed);
+        if count <= 0 {
             return Err(ErrorCode::NotCoordinator);
         }
+        let shards = self.shards.read();
         shards
             .get(&partition_for(group_id, count))
             .cloned()

@@ -287,6 +287,7 @@ fn open(
     let image = log.image().clone();
     broker.reconfigure_at_start(&image);
     hosting::open_all(&broker, &image, places)?;
+    broker.groups.follow(log.image());
     broker.transactions.follow(log.image());
     *broker.image.write() = log.image().clone();
     Ok(Opened {

@@ -13,6 +13,8 @@ use std::io;
 use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rustix::io::Errno;
+
 use crate::disk::{DirectoryEntry, Disk, DiskFile, DiskSpace, FileStatus, OpenMode};
 
 /// What a disk writes at once.
@@ -100,6 +102,7 @@ struct State {
     stop_at: Option<u64>,
     failing_writes: Option<String>,
     failing_syncs: Option<String>,
+    is_out_of_files: bool,
     now_ms: i64,
 }
 
@@ -113,6 +116,7 @@ impl Default for State {
             stop_at: None,
             failing_writes: None,
             failing_syncs: None,
+            is_out_of_files: false,
             now_ms: 0,
         }
     }
@@ -302,6 +306,11 @@ impl SimDisk {
         locked(&self.state).failing_syncs = suffix.map(str::to_owned);
     }
 
+    /// Whether the process has as many files open as it may, so that every opening fails.
+    pub fn set_out_of_files(&self, is_out_of_files: bool) {
+        locked(&self.state).is_out_of_files = is_out_of_files;
+    }
+
     /// The time that changed files carry from here on.
     pub fn set_time(&self, now_ms: i64) {
         locked(&self.state).now_ms = now_ms;
@@ -318,6 +327,7 @@ impl SimDisk {
         }
         state.crashes += 1;
         state.stop_at = None;
+        state.is_out_of_files = false;
         state.failing_writes = None;
         state.failing_syncs = None;
     }
@@ -328,6 +338,9 @@ impl Disk for SimDisk {
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<SimFile> {
         let mut state = locked(&self.state);
+        if state.is_out_of_files {
+            return Err(io::Error::from_raw_os_error(Errno::MFILE.raw_os_error()));
+        }
         let (parent, name) = state.parent(path)?;
         let inode = match state.directories[parent].current.get(&name).copied() {
             Some(Node::Directory(_)) => return Err(io::Error::other("is a directory")),

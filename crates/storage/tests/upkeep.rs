@@ -290,3 +290,27 @@ fn a_read_is_finished_without_the_log() {
     assert_eq!(records_of(&slice, 2).len(), 2);
     assert_eq!(slice.end_offset_max, 4);
 }
+
+#[test]
+fn too_many_open_files_refuse_a_batch_and_nothing_more() {
+    let (disk, mut log) = new_log();
+    let large = "x".repeat(600);
+    append(&mut log, 1, &large);
+    disk.set_out_of_files(true);
+    // What needs no other file goes on.
+    append(&mut log, 2, "small");
+    let mut records = batch(3, &[&large]);
+    let refused = log
+        .append_as_leader(&mut records, AppendOptions::client(0, 3))
+        .unwrap_err();
+    assert!(matches!(refused, storage::AppendError::Storage(error) if error.is_out_of_files()));
+    assert!(!log.is_failed());
+    assert!(log.flush(3).is_err() && !log.is_failed());
+    disk.set_out_of_files(false);
+    assert_eq!(append(&mut log, 4, &large), 2);
+    log.flush(4).unwrap();
+    disk.crash(Crash::LosesUnsynced);
+    let log = Log::open(opening(&disk)).unwrap().log;
+    let values = read_all(&log, 0).into_iter().map(|(_, value)| value.len());
+    assert_eq!(values.collect::<Vec<_>>(), [600, 5, 600]);
+}

@@ -1,5 +1,6 @@
 //! Retention on a running server: old and superfluous segments go by themselves.
 
+use crate::configs::{BROKER, alter, set};
 use std::time::{Duration, Instant};
 use testkit::{Client, TestServer, batch, wait_until};
 
@@ -63,4 +64,24 @@ fn the_first_check_waits_for_the_initial_delay() {
         client.list_offset("topic", 0, EARLIEST).offset == 1
     });
     assert!(start.elapsed() >= delay);
+}
+
+#[test]
+fn a_brokers_retention_that_changes_holds_at_once() {
+    let server = TestServer::start(&QUICK);
+    let mut client = server.connect();
+    three_segments(&mut client, &[]);
+    let all = set(BROKER, "", "log.retention.bytes", "1400000");
+    assert_eq!(alter(&mut client, vec![all]), [(0, String::new())]);
+    client
+        .produce("topic", 0, &batch(&[&"x".repeat(600_000)]))
+        .assert_accepted();
+    wait_until("the limit of all brokers holds", || {
+        client.list_offset("topic", 0, EARLIEST).offset == 1
+    });
+    let one = set(BROKER, "1", "log.retention.bytes", "700000");
+    assert_eq!(alter(&mut client, vec![one]), [(0, String::new())]);
+    wait_until("the limit of this broker holds", || {
+        client.list_offset("topic", 0, EARLIEST).offset == 2
+    });
 }
