@@ -1,5 +1,7 @@
 """Scenarios of librdkafka through confluent-kafka."""
 
+import time
+
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewPartitions, NewTopic
@@ -15,6 +17,7 @@ class Confluent:
 
     name = "confluent"
     sends_every_null = True
+    fenced = KafkaException
 
     def __init__(self, bootstrap):
         self.settings = {"bootstrap.servers": bootstrap}
@@ -73,6 +76,22 @@ class Confluent:
         consumer.close()
         return records
 
+    def read_committed(self, topic, count):
+        # Reading committed records is the client's default.
+        consumer = self.consumer("reads-committed", **{"fetch.wait.max.ms": 100})
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        values, quiet_from = [], time.monotonic()
+        while len(values) < count and time.monotonic() < quiet_from + shared.QUIET_S:
+            for message in consumer.consume(1000, timeout=0.2):
+                Check.that(message.error() is None, str(message.error()))
+                values.append(message.value())
+                quiet_from = time.monotonic()
+        consumer.close()
+        return values
+
+    def transactional(self, transactional_id):
+        return Transactional(self, transactional_id)
+
     @staticmethod
     def record(message):
         content = (message.key(), message.value(), message.headers() or [])
@@ -119,6 +138,46 @@ class Member:
 
     def close(self):
         self.consumer.close()
+
+
+class Transactional:
+    """A transactional producer."""
+
+    def __init__(self, client, transactional_id):
+        self.client = client
+        settings = {"transactional.id": transactional_id, "linger.ms": 0}
+        self.producer = Producer({**client.settings, **settings})
+        self.producer.init_transactions(30)
+
+    def begin(self):
+        self.producer.begin_transaction()
+
+    def send(self, topic, value):
+        failures = []
+
+        def done(error, _):
+            if error is not None:
+                failures.append(error)
+
+        self.producer.produce(topic, value, partition=0, on_delivery=done)
+        self.producer.flush()
+        if failures:
+            raise KafkaException(failures[0])
+
+    def offsets(self, group, topic, partition, offset):
+        consumer = self.client.consumer(group)
+        offsets = [TopicPartition(topic, partition, offset)]
+        self.producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 30)
+        consumer.close()
+
+    def commit(self):
+        self.producer.commit_transaction(30)
+
+    def abort(self):
+        self.producer.abort_transaction(30)
+
+    def close(self):
+        self.producer.flush()
 
 
 def cooperative_group(client):

@@ -1,7 +1,9 @@
 """Scenarios of kafka-python, a client written in Python alone."""
 
+import time
+
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
-from kafka.errors import MessageSizeTooLargeError, TopicAlreadyExistsError
+from kafka.errors import KafkaError, MessageSizeTooLargeError, TopicAlreadyExistsError
 
 import shared
 from records import Record
@@ -13,6 +15,7 @@ class KafkaPython:
 
     name = "kafka-python"
     sends_every_null = False
+    fenced = KafkaError
 
     def __init__(self, bootstrap):
         self.settings = {"bootstrap_servers": bootstrap}
@@ -53,6 +56,20 @@ class KafkaPython:
                 records += [self.record(message) for message in batch]
         consumer.close()
         return records
+
+    def read_committed(self, topic, count):
+        consumer = self.consumer(isolation_level="read_committed")
+        consumer.assign([TopicPartition(topic, 0)])
+        values, quiet_from = [], time.monotonic()
+        while len(values) < count and time.monotonic() < quiet_from + shared.QUIET_S:
+            for batch in consumer.poll(200).values():
+                values += [message.value for message in batch]
+                quiet_from = time.monotonic()
+        consumer.close()
+        return values
+
+    def transactional(self, transactional_id):
+        return Transactional(self, transactional_id)
 
     @staticmethod
     def record(message):
@@ -97,6 +114,33 @@ class Member:
 
     def close(self):
         self.consumer.close()
+
+
+class Transactional:
+    """A transactional producer."""
+
+    def __init__(self, client, transactional_id):
+        self.producer = KafkaProducer(**client.settings, transactional_id=transactional_id)
+        self.producer.init_transactions()
+
+    def begin(self):
+        self.producer.begin_transaction()
+
+    def send(self, topic, value):
+        self.producer.send(topic, value, partition=0).get(30)
+
+    def offsets(self, group, topic, partition, offset):
+        offsets = {TopicPartition(topic, partition): OffsetAndMetadata(offset, "", -1)}
+        self.producer.send_offsets_to_transaction(offsets, group)
+
+    def commit(self):
+        self.producer.commit_transaction()
+
+    def abort(self):
+        self.producer.abort_transaction()
+
+    def close(self):
+        self.producer.close()
 
 
 def record_too_large(client):

@@ -5,6 +5,11 @@ with further settings, `read(topic, partitions, count)`, `offset_at(topic, parti
 `commit(group, topic, partition, offset)`, `committed(group, topic, partition)` and
 `member(group, topic)`, which has `poll()`, `owned()` and `close()`. `sends_every_null` tells whether
 the client takes a record without key and value, and a header without value.
+
+`transactional(id)` makes a producer that has its epoch, with `begin()`, `send(topic, value)`, which
+waits for the acknowledgement, `offsets(group, topic, partition, offset)`, `commit()`, `abort()` and
+`close()`; a fenced one raises `client.fenced`. `read_committed(topic, count)` gives the values of
+partition 0, and gives up waiting for more when `QUIET_S` seconds have brought none.
 """
 
 import threading
@@ -12,6 +17,9 @@ import time
 
 from records import Record
 from runner import Check
+
+# So long nothing more has come for a reader to be at the end.
+QUIET_S = 3
 
 
 def plain(count, partitions=1, value=lambda i: str(i).encode()):
@@ -119,6 +127,61 @@ def group(client):
             member.leave()
 
 
+def transactions(client):
+    """What is committed is read, once; what is aborted is not."""
+    topic = f"{client.name}-transactions"
+    client.create_topic(topic, 1)
+    producer = client.transactional(topic)
+    for i in range(4):
+        producer.begin()
+        producer.send(topic, b"%d-first" % i)
+        producer.send(topic, b"%d-second" % i)
+        producer.commit() if i % 2 else producer.abort()
+    producer.begin()
+    producer.send(topic, b"open")
+    expected = [b"1-first", b"1-second", b"3-first", b"3-second"]
+    Check.equal(expected, client.read_committed(topic, 5), "records before the commit")
+    producer.commit()
+    producer.close()
+    Check.equal([*expected, b"open"], client.read_committed(topic, 5), "committed records")
+
+
+def transactional_offsets(client):
+    """A group's offset counts when its transaction does."""
+    topic = f"{client.name}-transactional-offsets"
+    client.create_topic(topic, 1)
+    client.produce(topic, plain(10))
+    producer = client.transactional(topic)
+    for offset, ends, expected in [(3, "abort", None), (4, "commit", 4), (5, "abort", 4)]:
+        producer.begin()
+        producer.offsets("py-" + topic, topic, 0, offset)
+        getattr(producer, ends)()
+        Check.equal(expected, client.committed("py-" + topic, topic, 0), f"after {offset}")
+    producer.close()
+
+
+def fenced_producer(client):
+    """A second instance ends what the first has begun, and shuts it out."""
+    topic = f"{client.name}-fenced"
+    client.create_topic(topic, 1)
+    first = client.transactional(topic)
+    first.begin()
+    first.send(topic, b"first")
+    second = client.transactional(topic)
+    try:
+        first.send(topic, b"zombie")
+        first.commit()
+    except client.fenced:
+        pass
+    else:
+        raise AssertionError("a fenced producer has committed")
+    second.begin()
+    second.send(topic, b"second")
+    second.commit()
+    second.close()
+    Check.equal([b"second"], client.read_committed(topic, 1), "committed records")
+
+
 class Member:
     """A group's member that polls on a thread of its own."""
 
@@ -151,4 +214,7 @@ SCENARIOS = {
     "manual-commit": (60, manual_commit),
     "acks-0-and-1": (60, acks),
     "group": (90, group),
+    "transactions": (60, transactions),
+    "transactional-offsets": (60, transactional_offsets),
+    "transactional-producer-fenced": (60, fenced_producer),
 }

@@ -18,6 +18,7 @@ public final class ToolsSuite {
         scenarios.addAll(AdminTools.scenarios());
         scenarios.addAll(DumpTools.scenarios());
         scenarios.addAll(TransactionTools.scenarios());
+        scenarios.addAll(HangingTransactions.scenarios());
         return scenarios;
     }
 }
