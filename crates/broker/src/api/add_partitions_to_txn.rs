@@ -13,9 +13,8 @@ use crate::net::ResponseBuffer;
 use coordinator::transaction::{AddPartitions, ProducerIdAndEpoch};
 use metadata::MetadataImage;
 use model::{Array, DecodeError, ErrorCode, TopicPartition};
-use wire::messages::add_partitions_to_txn_request::{
-    AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::messages::add_partitions_to_txn_request::AddPartitionsToTxnTransaction;
 use wire::messages::add_partitions_to_txn_response::{
     AddPartitionsToTxnPartitionResult, AddPartitionsToTxnResult, AddPartitionsToTxnTopicResult,
 };
@@ -62,37 +61,75 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-/// The outcome of each partition of a transaction.
+/// The outcome of each partition of a transaction: as the request names them when one answer holds
+/// for all, otherwise each once.
 async fn add<'f>(
     broker: &Broker,
     transaction: &AddPartitionsToTxnTransaction<'f>,
     version: i16,
 ) -> Array<'f, AddPartitionsToTxnTopicResult<'f>> {
-    let topics: Vec<AddPartitionsToTxnTopic<'f>> = transaction.topics.iter().collect();
-    let partitions = topics.iter().flat_map(|topic| {
-        let indexes = topic.partitions.iter();
-        indexes.map(|index| TopicPartition::new(topic.name, index))
+    let topics = transaction.topics.iter();
+    let named: Vec<(&'f str, Vec<i32>)> = topics
+        .map(|topic| (topic.name, topic.partitions.iter().collect()))
+        .collect();
+    let mut each_once: BTreeMap<&'f str, BTreeSet<i32>> = BTreeMap::new();
+    for (name, indexes) in named.iter().filter(|(_, indexes)| !indexes.is_empty()) {
+        each_once.entry(name).or_default().extend(indexes);
+    }
+    let partitions = each_once.iter().flat_map(|(topic, indexes)| {
+        let indexes = indexes.iter();
+        indexes.map(|index| TopicPartition::new(*topic, *index))
     });
     let partitions: Vec<_> = partitions.collect();
+    let request = AddPartitions {
+        transactional_id: transaction.transactional_id,
+        producer: ProducerIdAndEpoch {
+            producer_id: transaction.producer_id,
+            producer_epoch: transaction.producer_epoch,
+        },
+        partitions: &partitions,
+        client_transaction_version: if version >= BROKER_VERSION { 2 } else { 0 },
+    };
+    let transactions = &broker.transactions;
     let outcomes = match unknown_partitions(&broker.image(), &partitions) {
         Some(refused) => refused,
-        None => ask(broker, transaction, &partitions, version).await,
+        None if transaction.verify_only => transactions
+            .verify(&request)
+            .unwrap_or_else(|error| vec![error; partitions.len()]),
+        None => {
+            let error = super::fencing_error(transactions.add(&request).await, version >= 2);
+            let results = named.into_iter().map(|(name, indexes)| {
+                topic_result(name, indexes.into_iter().map(|index| (index, error)))
+            });
+            return results.collect();
+        }
     };
     let mut outcomes = outcomes.into_iter();
-    let results = topics.iter().map(|topic| {
-        let results = topic.partitions.iter().map(|partition_index| {
-            let error = outcomes.next().unwrap_or(ErrorCode::UnknownServerError);
-            AddPartitionsToTxnPartitionResult {
-                partition_index,
-                partition_error_code: super::fencing_error(error, version >= 2).code(),
-            }
-        });
-        AddPartitionsToTxnTopicResult {
-            name: topic.name,
-            results_by_partition: results.collect(),
-        }
+    let results = each_once.into_iter().map(|(name, indexes)| {
+        let unknown = ErrorCode::UnknownServerError;
+        let indexes = indexes.into_iter();
+        topic_result(
+            name,
+            indexes.map(|index| (index, outcomes.next().unwrap_or(unknown))),
+        )
     });
     results.collect()
+}
+
+fn topic_result<'f>(
+    name: &'f str,
+    outcomes: impl Iterator<Item = (i32, ErrorCode)>,
+) -> AddPartitionsToTxnTopicResult<'f> {
+    let results = outcomes.map(
+        |(partition_index, error)| AddPartitionsToTxnPartitionResult {
+            partition_index,
+            partition_error_code: error.code(),
+        },
+    );
+    AddPartitionsToTxnTopicResult {
+        name,
+        results_by_partition: results.collect(),
+    }
 }
 
 /// The outcomes when a partition does not exist: nothing is added then.
@@ -110,26 +147,4 @@ fn unknown_partitions(
         false => ErrorCode::UnknownTopicOrPartition,
     });
     (!all_exist).then(|| refusals.collect())
-}
-
-async fn ask(
-    broker: &Broker,
-    transaction: &AddPartitionsToTxnTransaction<'_>,
-    partitions: &[TopicPartition],
-    version: i16,
-) -> Vec<ErrorCode> {
-    let request = AddPartitions {
-        transactional_id: transaction.transactional_id,
-        producer: ProducerIdAndEpoch {
-            producer_id: transaction.producer_id,
-            producer_epoch: transaction.producer_epoch,
-        },
-        partitions,
-        client_transaction_version: if version >= BROKER_VERSION { 2 } else { 0 },
-    };
-    let for_all = |error| vec![error; partitions.len()];
-    match transaction.verify_only {
-        true => broker.transactions.verify(&request).unwrap_or_else(for_all),
-        false => for_all(broker.transactions.add(&request).await),
-    }
 }

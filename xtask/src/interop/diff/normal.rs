@@ -28,6 +28,8 @@ enum Rule {
     Port,
     /// Record batches.
     Records,
+    /// Numbers in an order that nobody relies on.
+    Set,
 }
 
 /// The rules by message (empty for all) and field.
@@ -44,6 +46,8 @@ const RULES: &[(&str, &str, Rule)] = &[
     ("", "BrokerEpoch", Rule::Volatile),
     ("", "FinalizedFeaturesEpoch", Rule::Volatile),
     ("", "Records", Rule::Records),
+    // A transaction's partitions come in the order of Kafka's hash table.
+    ("DescribeTransactionsResponse", "Partitions", Rule::Set),
     ("", "ProducerId", Rule::Name(NameKind::Producer)),
     ("", "MemberId", Rule::Name(NameKind::Member)),
     ("JoinGroupResponse", "Leader", Rule::Name(NameKind::Member)),
@@ -104,6 +108,11 @@ impl Normalizer<'_> {
                 (_, Value::Null) => Value::Null,
                 (Some(Rule::Records), Value::Bytes(bytes)) => {
                     self.sorted_value(&batches::as_value(bytes), names)
+                }
+                (Some(Rule::Set), Value::Array(elements)) => {
+                    let mut elements = elements.clone();
+                    elements.sort_by_key(|element| element.as_integer());
+                    Value::Array(elements)
                 }
                 (Some(Rule::Text), Value::String(_)) => Value::string("«text»"),
                 (Some(Rule::Volatile), value) if !is_zero(value) => Value::string("«some»"),
