@@ -117,6 +117,12 @@ impl Broker {
         }
     }
 
+    /// Lets everybody see the newest image.
+    pub(crate) fn publish(&self, image: Arc<MetadataImage>) {
+        *self.image.write() = image.clone();
+        self.groups.set_metadata(&image);
+    }
+
     /// The newest image of the cluster.
     pub(crate) fn image(&self) -> Arc<MetadataImage> {
         self.image.read().clone()

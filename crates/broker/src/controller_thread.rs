@@ -140,10 +140,10 @@ impl ActiveController {
         let placed = hosting::apply(&self.broker, &appended.delta);
         self.broker.groups.follow(&appended.image);
         self.broker.transactions.follow(&appended.image);
-        *self.broker.image.write() = appended.image;
+        self.broker.publish(appended.image);
         if !placed.is_empty() {
             let appended = self.log.append(&placed, now_ms())?;
-            *self.broker.image.write() = appended.image;
+            self.broker.publish(appended.image);
         }
         self.snapshot_if_due();
         Ok(())

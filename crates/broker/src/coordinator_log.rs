@@ -37,10 +37,10 @@ struct LoadBuffers {
 /// Shows `replay` everything in the log of a partition, in its order.
 ///
 /// # Errors
-/// Why the log cannot be read. A batch whose checksum is wrong is skipped.
+/// Why the log cannot be read, or what `replay` says. A batch whose checksum is wrong is skipped.
 pub(crate) fn replay_log(
     partition: &Partition,
-    mut replay: impl FnMut(LogEntry<'_>),
+    mut replay: impl FnMut(LogEntry<'_>) -> Result<(), String>,
 ) -> Result<(), String> {
     let mut buffers = LoadBuffers::default();
     let mut offset = partition.offsets().log_start_offset;
@@ -71,7 +71,7 @@ pub(crate) fn replay_log(
 fn replay_batch(
     batch: &RecordBatch<'_>,
     buffers: &mut LoadBuffers,
-    replay: &mut impl FnMut(LogEntry<'_>),
+    replay: &mut impl FnMut(LogEntry<'_>) -> Result<(), String>,
 ) -> Result<(), String> {
     let LoadBuffers {
         decompressor,
@@ -90,7 +90,7 @@ fn replay_batch(
                 replay(LogEntry::TransactionEnd {
                     producer_id: batch.producer_id(),
                     is_commit: marker.result == TransactionResult::Commit,
-                });
+                })?;
             }
             continue;
         }
@@ -100,7 +100,7 @@ fn replay_batch(
                 producer_id,
                 key,
                 value: record.value,
-            });
+            })?;
         }
     }
     Ok(())

@@ -12,7 +12,9 @@ use crate::Broker;
 use crate::clock::now_ms;
 use crate::coordinator_log::{LogEntry, batch_of, count_for_batch, replay_log};
 use crate::transaction_markers::TransactionMarker;
-use coordinator::group::{DeletedTopic, GroupConfig, GroupShard, RecordOrigin, append_error};
+use coordinator::group::{
+    DeletedTopic, GroupConfig, GroupShard, RecordOrigin, ReplayError, append_error,
+};
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token, partition_for};
 use metadata::MetadataImage;
 use model::ErrorCode;
@@ -32,7 +34,9 @@ pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
 /// The group coordinator of this broker.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    config: GroupConfig,
+    config: RwLock<GroupConfig>,
+    /// The newest metadata of the cluster.
+    image: RwLock<Arc<MetadataImage>>,
     /// Where logs are replayed: partitions also come from threads outside the runtime.
     runtime: Handle,
     shards: RwLock<BTreeMap<i32, Arc<Shard>>>,
@@ -85,7 +89,8 @@ pub(crate) enum Answer<R> {
 impl Groups {
     pub(crate) fn new(config: GroupConfig, runtime: Handle) -> Self {
         Self {
-            config,
+            config: RwLock::new(config),
+            image: RwLock::default(),
             runtime,
             shards: RwLock::default(),
             partition_count: AtomicI32::new(0),
@@ -125,12 +130,39 @@ impl Groups {
         }
     }
 
+    /// Obeys other settings from now on.
+    pub(crate) fn set_config(&self, config: GroupConfig) {
+        self.config.write().clone_from(&config);
+        for shard in self.all_shards() {
+            if let Ok(ready) = shard.state.lock().ready() {
+                ready.shard.set_config(config.clone());
+            }
+        }
+    }
+
+    /// The cluster's metadata have changed.
+    pub(crate) fn set_metadata(&self, image: &Arc<MetadataImage>) {
+        *self.image.write() = image.clone();
+        for shard in self.all_shards() {
+            if let Ok(ready) = shard.state.lock().ready() {
+                ready.shard.set_metadata(image.clone());
+            }
+        }
+    }
+
+    fn all_shards(&self) -> Vec<Arc<Shard>> {
+        self.shards.read().values().cloned().collect()
+    }
+
     fn replay_log(&self, shard: &Shard) {
-        let mut loading = GroupShard::new(self.config.clone());
+        let mut loading = GroupShard::new(self.config.read().clone());
         let result = replay(&shard.partition, &mut loading);
         let mut state = shard.state.lock();
         *state = match result {
             Ok(()) => {
+                // Under the lock, so that nothing newer is missed.
+                loading.set_config(self.config.read().clone());
+                loading.set_metadata(self.image.read().clone());
                 loading.start(now_ms());
                 State::Ready(Box::new(Ready {
                     shard: loading,
@@ -242,7 +274,7 @@ impl Groups {
         let destination = Destination {
             partition: &shard.partition,
             writer,
-            batch_bytes_max: self.config.batch_bytes_max,
+            batch_bytes_max: self.config.read().batch_bytes_max,
         };
         let result = match ready.commit(&destination, &decision, now_ms) {
             Ok(()) => {
@@ -294,7 +326,7 @@ impl Groups {
         &self,
         mut read: impl FnMut(&GroupShard) -> R,
     ) -> (Vec<R>, ErrorCode) {
-        let shards: Vec<_> = self.shards.read().values().cloned().collect();
+        let shards = self.all_shards();
         let (mut answers, mut error) = (Vec::new(), ErrorCode::None);
         for shard in shards {
             match shard.state.lock().ready() {
@@ -307,8 +339,7 @@ impl Groups {
 
     /// Forgets the offsets of topics that were deleted.
     pub(crate) fn delete_topic_offsets(&self, topics: &[DeletedTopic<'_>]) {
-        let shards: Vec<_> = self.shards.read().values().cloned().collect();
-        for shard in shards {
+        for shard in self.all_shards() {
             // A shard that loads meets the topic's absence when it expires offsets.
             let _ = self.decide_in(&shard, None, |shard, _| shard.delete_topic_offsets(topics));
         }
@@ -466,14 +497,25 @@ fn replay(partition: &Partition, shard: &mut GroupShard) -> Result<(), String> {
                 offset,
                 producer_id,
             };
-            if let Err(error) = shard.replay(origin, key, value) {
-                tracing::warn!(%partition, offset, %error, "a group record is skipped");
+            match shard.replay(origin, key, value) {
+                Ok(()) => Ok(()),
+                // A later version wrote it: to go on without it would lose what it says.
+                Err(error @ ReplayError::LaterVersion(_)) => {
+                    Err(format!("record {offset}: {error}"))
+                }
+                Err(error) => {
+                    tracing::warn!(%partition, offset, %error, "a group record is skipped");
+                    Ok(())
+                }
             }
         }
         LogEntry::TransactionEnd {
             producer_id,
             is_commit,
-        } => shard.replay_transaction_end(producer_id, is_commit),
+        } => {
+            shard.replay_transaction_end(producer_id, is_commit);
+            Ok(())
+        }
     })
 }
 

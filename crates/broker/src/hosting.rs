@@ -579,18 +579,22 @@ fn delete_topic(broker: &Arc<Broker>, topic: &Topic) {
 }
 
 fn apply_configs(broker: &Arc<Broker>, delta: &MetadataDelta, defaults: &TopicDefaults) {
-    let mut all = false;
+    let (mut all, mut groups) = (false, false);
     let mut topics = Vec::new();
     for changed in delta.configs() {
         match changed.key.resource_type {
             ConfigResourceType::Topic => topics.extend(broker.partitions.topic(&changed.key.name)),
             ConfigResourceType::Broker => all = true,
+            ConfigResourceType::Group => groups = true,
             _ => {}
         }
     }
     if all {
         broker.reconfigure(&delta.after);
         topics = broker.partitions.all_topics();
+    }
+    if all || groups {
+        broker.configure_groups(&delta.after);
     }
     let config = broker.live_config();
     for topic in topics {

@@ -34,6 +34,7 @@ impl Broker {
         if set(ConfigResource::all_brokers()) || set(ConfigResource::broker(self.node_id)) {
             self.reconfigure(image);
         }
+        self.configure_groups(image);
     }
 
     /// Puts in force what the image says of brokers.

@@ -3,6 +3,7 @@
 use crate::Broker;
 use crate::clock::{now_ms, random_uuid};
 use crate::controller_thread::{self, ControllerThread};
+use crate::group_settings::group_config;
 use crate::groups::{Groups, OFFSETS_TOPIC};
 use crate::live_config::connection_limits;
 use crate::log_directories::{self, LogDirectory};
@@ -21,7 +22,6 @@ use crate::{cleaner, hosting, maintenance, moves};
 use config::ServerConfig;
 use controller::ControllerContext;
 use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
-use coordinator::group::GroupConfig;
 use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
 use parking_lot::{Mutex, RwLock};
 use replication::FetchSessionCache;
@@ -289,7 +289,7 @@ fn open(
     hosting::open_all(&broker, &image, places)?;
     broker.groups.follow(log.image());
     broker.transactions.follow(log.image());
-    *broker.image.write() = log.image().clone();
+    broker.publish(log.image().clone());
     Ok(Opened {
         broker,
         log,
@@ -403,7 +403,10 @@ fn new_broker(
         runtime: Handle::current(),
         controller,
         loggers,
-        groups: Arc::new(Groups::new(group_config(&config), Handle::current())),
+        groups: Arc::new(Groups::new(
+            group_config(&config, &MetadataImage::default()),
+            Handle::current(),
+        )),
         transactions: Transactions::new(&config, Handle::current()),
         fetch_sessions: Mutex::new(FetchSessionCache::new(sessions)),
         producer_ids: tokio::sync::Mutex::new(0..0),
@@ -412,20 +415,6 @@ fn new_broker(
         live_config: RwLock::new(Arc::new(config.clone())),
         config,
     })
-}
-
-fn group_config(config: &ServerConfig) -> GroupConfig {
-    let (classic, offsets) = (&config.groups.classic, &config.groups.offsets);
-    GroupConfig {
-        initial_rebalance_delay_ms: classic.initial_rebalance_delay_ms,
-        session_timeout_min_ms: classic.min_session_timeout_ms,
-        session_timeout_max_ms: classic.max_session_timeout_ms,
-        group_size_max: classic.max_size.max(1) as usize,
-        offset_metadata_length_max: offsets.metadata_max_bytes.max(0) as usize,
-        offsets_retention_ms: i64::from(offsets.retention_minutes) * 60_000,
-        offsets_retention_check_interval_ms: offsets.retention_check_interval_ms,
-        batch_bytes_max: config.log.message_max_bytes.max(0) as usize,
-    }
 }
 
 /// Registers this run of the broker, and unfences it: whoever has the metadata log has caught up.

@@ -275,11 +275,12 @@ impl Shard {
                 offset, key, value, ..
             } = entry
             else {
-                return;
+                return Ok(());
             };
             if let Err(error) = loading.replay(key, value) {
                 tracing::error!(%partition, offset, %error, "a transactional id is forgotten");
             }
+            Ok(())
         });
         let mut state = self.state.lock();
         match (result, &*state) {

@@ -1,8 +1,11 @@
-//! Heartbeat: v0–4. A member of a classic group says that it lives.
+//! Heartbeat: v0–4. A member says that it lives: of a classic group, or of a consumer group
+//! in which it speaks the classic protocol.
 
 use super::{Request, Served};
 use crate::Broker;
+use crate::groups::Answer;
 use crate::net::ResponseBuffer;
+use coordinator::Decision;
 use coordinator::group::Heartbeat;
 use model::{DecodeError, ErrorCode};
 use wire::messages::{HeartbeatRequest, HeartbeatResponse};
@@ -21,15 +24,16 @@ pub(crate) fn serve(
     };
     let result = match message.group_id {
         "" => Err(ErrorCode::InvalidGroupId),
-        group => broker
-            .groups
-            .read(group, |shard, now_ms| shard.heartbeat(&heartbeat, now_ms)),
+        // In a consumer group it may begin a wait for the member to join.
+        group => broker.groups.decide(group, |shard, now_ms| {
+            Decision::reply(shard.heartbeat(&heartbeat, now_ms))
+        }),
     };
     let error = match result {
-        Ok(Ok(())) => ErrorCode::None,
+        Ok(Answer::Now(Ok(())) | Answer::Later(_)) => ErrorCode::None,
         // A coordinator that loads has no reason to make its members start over.
         Err(ErrorCode::CoordinatorLoadInProgress) => ErrorCode::None,
-        Ok(Err(error)) | Err(error) => error,
+        Ok(Answer::Now(Err(error))) | Err(error) => error,
     };
     request.answer(
         &HeartbeatResponse {

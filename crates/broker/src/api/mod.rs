@@ -22,6 +22,8 @@ mod alter_partition_reassignments;
 mod alter_replica_log_dirs;
 mod alter_user_scram_credentials;
 mod api_versions;
+mod consumer_group_describe;
+mod consumer_group_heartbeat;
 mod create_acls;
 mod create_partitions;
 mod create_topics;
@@ -187,7 +189,7 @@ pub(crate) async fn serve(
     })
 }
 
-/// The one match over the APIs. Produce is apart: it writes into the frame.
+/// The match over the APIs, those of coordinators below. Produce is apart: it writes into the frame.
 async fn dispatch(
     broker: &Arc<Broker>,
     context: &ConnectionContext,
@@ -198,19 +200,9 @@ async fn dispatch(
         ApiKey::Fetch => fetch::serve(broker, request, out).await,
         ApiKey::ListOffsets => list_offsets::serve(broker, request, out),
         ApiKey::Metadata => metadata::serve(broker, context, request, out).await,
-        ApiKey::OffsetCommit => offset_commit::serve(broker, request, out),
-        ApiKey::OffsetFetch => offset_fetch::serve(broker, request, out),
-        ApiKey::FindCoordinator => find_coordinator::serve(broker, context, request, out).await,
-        ApiKey::JoinGroup => join_group::serve(broker, context, request, out).await,
-        ApiKey::Heartbeat => heartbeat::serve(broker, request, out),
-        ApiKey::LeaveGroup => leave_group::serve(broker, request, out),
-        ApiKey::SyncGroup => sync_group::serve(broker, request, out).await,
-        ApiKey::DescribeGroups => describe_groups::serve(broker, request, out),
-        ApiKey::ListGroups => list_groups::serve(broker, request, out),
         ApiKey::ApiVersions => api_versions::serve(broker, context, request, out),
         ApiKey::CreateTopics => create_topics::serve(broker, request, out).await,
         ApiKey::DeleteTopics => delete_topics::serve(broker, request, out).await,
-        ApiKey::InitProducerId => init_producer_id::serve(broker, request, out).await,
         ApiKey::DescribeQuorum => describe_quorum::serve(broker, request, out).await,
         ApiKey::CreatePartitions => create_partitions::serve(broker, request, out).await,
         ApiKey::AlterConfigs => alter_configs::serve(broker, request, out).await,
@@ -225,15 +217,11 @@ async fn dispatch(
             list_partition_reassignments::serve(broker, request, out)
         }
         ApiKey::UpdateFeatures => update_features::serve(broker, request, out).await,
-        ApiKey::WriteTxnMarkers => write_txn_markers::serve(broker, request, out).await,
-        ApiKey::TxnOffsetCommit => txn_offset_commit::serve(broker, request, out).await,
         ApiKey::DeleteRecords => delete_records::serve(broker, request, out),
         ApiKey::OffsetForLeaderEpoch => offset_for_leader_epoch::serve(broker, request, out),
         ApiKey::DescribeConfigs => describe_configs::serve(broker, request, out),
         ApiKey::AlterReplicaLogDirs => alter_replica_log_dirs::serve(broker, request, out),
         ApiKey::DescribeLogDirs => describe_log_dirs::serve(broker, request, out),
-        ApiKey::DeleteGroups => delete_groups::serve(broker, request, out),
-        ApiKey::OffsetDelete => offset_delete::serve(broker, request, out),
         ApiKey::DescribeCluster => describe_cluster::serve(broker, context, request, out),
         ApiKey::DescribeProducers => describe_producers::serve(broker, request, out),
         ApiKey::ListConfigResources => list_config_resources::serve(broker, request, out),
@@ -250,6 +238,36 @@ async fn dispatch(
             alter_user_scram_credentials::serve(broker, request, out).await
         }
         ApiKey::UnregisterBroker => unregister_broker::serve(broker, request, out).await,
+        _ => dispatch_to_coordinators(broker, context, request, out).await,
+    }
+}
+
+/// The match over the APIs of groups and transactions.
+async fn dispatch_to_coordinators(
+    broker: &Arc<Broker>,
+    context: &ConnectionContext,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    match request.api {
+        ApiKey::OffsetCommit => offset_commit::serve(broker, request, out),
+        ApiKey::OffsetFetch => offset_fetch::serve(broker, request, out),
+        ApiKey::FindCoordinator => find_coordinator::serve(broker, context, request, out).await,
+        ApiKey::JoinGroup => join_group::serve(broker, context, request, out).await,
+        ApiKey::Heartbeat => heartbeat::serve(broker, request, out),
+        ApiKey::LeaveGroup => leave_group::serve(broker, request, out),
+        ApiKey::SyncGroup => sync_group::serve(broker, request, out).await,
+        ApiKey::ConsumerGroupHeartbeat => {
+            consumer_group_heartbeat::serve(broker, context, request, out)
+        }
+        ApiKey::ConsumerGroupDescribe => consumer_group_describe::serve(broker, request, out),
+        ApiKey::DescribeGroups => describe_groups::serve(broker, request, out),
+        ApiKey::ListGroups => list_groups::serve(broker, request, out),
+        ApiKey::InitProducerId => init_producer_id::serve(broker, request, out).await,
+        ApiKey::WriteTxnMarkers => write_txn_markers::serve(broker, request, out).await,
+        ApiKey::TxnOffsetCommit => txn_offset_commit::serve(broker, request, out).await,
+        ApiKey::DeleteGroups => delete_groups::serve(broker, request, out),
+        ApiKey::OffsetDelete => offset_delete::serve(broker, request, out),
         ApiKey::AddPartitionsToTxn => add_partitions_to_txn::serve(broker, request, out).await,
         ApiKey::AddOffsetsToTxn => add_offsets_to_txn::serve(broker, request, out).await,
         ApiKey::EndTxn => end_txn::serve(broker, request, out).await,

@@ -75,6 +75,8 @@ pub const SERVED: &[ServedApi] = &[
     all(ApiKey::UnregisterBroker, 0, 0),
     all(ApiKey::DescribeTransactions, 0, 0),
     all(ApiKey::ListTransactions, 0, 2),
+    all(ApiKey::ConsumerGroupHeartbeat, 0, 1),
+    all(ApiKey::ConsumerGroupDescribe, 0, 1),
     all(ApiKey::ListConfigResources, 0, 1),
     all(ApiKey::DescribeTopicPartitions, 0, 0),
 ];

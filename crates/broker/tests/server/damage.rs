@@ -287,16 +287,12 @@ fn group_records_that_cannot_be_read_are_skipped() {
     client.wait_for_coordinator("group");
     assert_eq!(client.commit_offset("group", "topic", 5), ErrorCode::None);
     let mut admin = server.connect().named("__admin_client");
-    let records: [(&[u8], Option<&[u8]>); 6] = [
+    let records: [(&[u8], Option<&[u8]>); 5] = [
         (b"", Some(b"")),
         (b"\x00", None),
         (b"\x00\x63future", Some(b"anything")),
         (b"\x00\x01\x00\x05gro", Some(b"\x00\x03")),
         (b"\x00\x02\x00\x05group", Some(b"\xff\xff\xff")),
-        (
-            b"\x00\x01\x00\x05group\x00\x05topic\x00\x00\x00\x00",
-            Some(b"\x00\x63"),
-        ),
     ];
     let mut builder = record::BatchBuilder::new(BatchHeader::default());
     for (key, value) in records {
@@ -317,6 +313,36 @@ fn group_records_that_cannot_be_read_are_skipped() {
     assert_eq!(client.committed_offset("group", "topic", 0), 5);
     assert_eq!(client.committed_offset("second", "topic", 0), 6);
     assert_eq!(client.commit_offset("group", "topic", 7), ErrorCode::None);
+}
+
+/// To go on without it would lose what it says; groups elsewhere are not concerned.
+#[test]
+fn a_group_record_of_a_later_version_holds_up_its_partition() {
+    let directory = tempfile::tempdir().unwrap();
+    let keys = [("offsets.topic.num.partitions", "2")];
+    let server = TestServer::start_in(directory.path(), &keys).unwrap();
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    // `a` is in partition 1, `b` in partition 0.
+    client.wait_for_coordinator("a");
+    assert_eq!(client.commit_offset("a", "topic", 5), ErrorCode::None);
+    assert_eq!(client.commit_offset("b", "topic", 6), ErrorCode::None);
+    let mut admin = server.connect().named("__admin_client");
+    let mut builder = record::BatchBuilder::new(BatchHeader::default());
+    let key = b"\x00\x01\x00\x01a\x00\x05topic\x00\x00\x00\x00";
+    builder.append(testkit::now_ms(), Some(key), Some(b"\x00\x63"), &[]);
+    admin
+        .produce("__consumer_offsets", 1, &builder.into_uncompressed())
+        .assert_accepted();
+    server.crash();
+    let server = TestServer::start_in(directory.path(), &keys).unwrap();
+    let mut client = server.connect();
+    client.wait_for_coordinator("b");
+    assert_eq!(client.committed_offset("b", "topic", 0), 6);
+    assert_eq!(
+        client.commit_offset("a", "topic", 7),
+        ErrorCode::NotCoordinator
+    );
 }
 
 /// Leaves offsets 0 to 4 of a group, one after the other, and damages the batch of offset 3.

@@ -1,5 +1,6 @@
 //! The broker's settings that the group coordinator obeys.
 
+use super::consumer::ConsumerGroupConfig;
 use crate::CoordinatorRecord;
 
 /// Settings of the group coordinator, named as in `server.properties`.
@@ -13,6 +14,8 @@ pub struct GroupConfig {
     pub session_timeout_max_ms: i32,
     /// `group.max.size`: members of a classic group.
     pub group_size_max: usize,
+    /// Consumer groups.
+    pub consumer: ConsumerGroupConfig,
     /// `offset.metadata.max.bytes`: length of the text of a committed offset, in UTF-16 units.
     pub offset_metadata_length_max: usize,
     /// `offsets.retention.minutes` in milliseconds.
@@ -39,6 +42,7 @@ impl Default for GroupConfig {
             session_timeout_min_ms: 6_000,
             session_timeout_max_ms: 1_800_000,
             group_size_max: i32::MAX as usize,
+            consumer: ConsumerGroupConfig::default(),
             offset_metadata_length_max: 4_096,
             offsets_retention_ms: 10_080 * 60_000,
             offsets_retention_check_interval_ms: 600_000,

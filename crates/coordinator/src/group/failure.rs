@@ -1,6 +1,6 @@
 //! What becomes of a decision whose records the log did not take.
 
-use super::membership::GroupState;
+use super::membership::{GroupState, Membership};
 use super::records::{self, GroupRecord};
 use super::request::{JoinGroupResponse, SyncGroupResponse};
 use super::shard::{GroupShard, Outcome};
@@ -45,11 +45,33 @@ impl GroupShard {
                 }
             });
         }
+        for group_id in groups_of_other_type(&decision.records) {
+            self.take_back_conversion(group_id, now_ms, &mut outcome);
+        }
         debug_assert!(outcome.records.is_empty(), "a failure asks for no records");
         let released = decision.released.into_iter().chain(outcome.released);
         released
             .map(|(token, response)| (token, refusal(&response, error)))
             .collect()
+    }
+}
+
+impl GroupShard {
+    /// Lets a group be again what the log says that it is, and waits for its members anew.
+    fn take_back_conversion(&mut self, group_id: &str, now_ms: i64, outcome: &mut Outcome) {
+        self.act(group_id, now_ms, outcome, |group, effects| {
+            match &group.metadata {
+                None if group.consumer.is_some() => group.membership.dissolve(effects),
+                Some(value) if group.membership.is_dissolved => {
+                    if let Ok(value) = records::parse_group(value) {
+                        group.membership = Membership::restored(&value);
+                        group.membership.resume(effects);
+                    }
+                }
+                _ => {}
+            }
+        });
+        self.resume_consumer_group(group_id, now_ms, outcome);
     }
 }
 
@@ -62,6 +84,19 @@ fn classic_groups(records: &[CoordinatorRecord]) -> BTreeSet<&str> {
             _ => None,
         })
         .collect()
+}
+
+/// The groups that consumer records, or the ends of classic groups, are about.
+fn groups_of_other_type(records: &[CoordinatorRecord]) -> BTreeSet<&str> {
+    let groups = records.iter().filter_map(|record| {
+        let has_value = record.value.is_some();
+        match records::parse(0, &record.key, None) {
+            Ok(GroupRecord::Consumer { group_id, .. }) => Some(group_id),
+            Ok(GroupRecord::Classic { group_id, .. }) if !has_value => Some(group_id),
+            _ => None,
+        }
+    });
+    groups.collect()
 }
 
 fn refusal(response: &GroupResponse, error: ErrorCode) -> GroupResponse {

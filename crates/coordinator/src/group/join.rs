@@ -1,5 +1,6 @@
 //! JoinGroup: how members get into a classic group and stay in it through rebalances.
 
+use super::consumer::group_tombstones;
 use super::effects::Effects;
 use super::group::Group;
 use super::member::Member;
@@ -29,6 +30,9 @@ impl GroupShard {
         if new_member_id_length(request) > i16::MAX as usize {
             return refuse(ErrorCode::InvalidRequest);
         }
+        if let Some(decision) = self.join_consumer_group(request, now_ms) {
+            return decision;
+        }
         let mut outcome = Outcome::default();
         let group = self.groups.get(request.group_id);
         if !group.is_some_and(Group::is_classic)
@@ -53,10 +57,9 @@ impl GroupShard {
         now_ms: i64,
         outcome: &mut Outcome,
     ) -> Result<(), JoinGroupResponse> {
-        let modern = self
-            .groups
-            .get(request.group_id)
-            .and_then(|group| group.modern.as_ref());
+        let group = self.groups.get(request.group_id);
+        let consumer = group.and_then(|group| group.consumer.as_deref());
+        let modern = group.and_then(|group| group.modern.as_ref());
         if modern.is_some_and(|modern| !modern.gives_way_to_classic()) {
             let error = ErrorCode::InconsistentGroupProtocol;
             return Err(JoinGroupResponse::error("", error));
@@ -69,6 +72,10 @@ impl GroupShard {
         if !membership.supports(request.protocol_type, &request.protocols) {
             let error = ErrorCode::InconsistentGroupProtocol;
             return Err(JoinGroupResponse::error("", error));
+        }
+        if let Some(consumer) = consumer {
+            let tombstones = group_tombstones(request.group_id, consumer);
+            outcome.records.extend(tombstones);
         }
         if let Some(modern) = modern {
             outcome.records.extend(modern.tombstones());

@@ -98,6 +98,8 @@ pub(super) struct Membership {
     pub(super) new_member_added: bool,
     pub(super) join_deadline: Option<JoinDeadline>,
     pub(super) sync_deadline_ms: Option<i64>,
+    /// Whether the members were let go because the group goes over to another type.
+    pub(super) is_dissolved: bool,
 }
 
 impl Membership {
@@ -121,6 +123,7 @@ impl Membership {
             new_member_added: false,
             join_deadline: None,
             sync_deadline_ms: None,
+            is_dissolved: false,
         }
     }
 

@@ -2,10 +2,11 @@
 //! partition of `__consumer_offsets`. [`GroupShard`] says how a shell drives it.
 //!
 //! To read in this order: `request` (what is asked), `shard` (the life of a shard), `membership`,
-//! `rebalance`, `join` and `session` (classic groups), `offset_store`, `offsets` and `retention`
+//! `rebalance`, `join` and `session` (classic groups), `consumer` (its own page), `offset_store`, `offsets` and `retention`
 //! (committed offsets), `records` (their bytes).
 
 mod config;
+mod consumer;
 mod effects;
 mod failure;
 mod fuzz;
@@ -31,6 +32,11 @@ mod timers;
 mod tests;
 
 pub use config::GroupConfig;
+pub use consumer::{
+    Assignor, ConsumerGroupConfig, ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse,
+    ConsumerGroupTimes, DescribedConsumerGroup, DescribedConsumerMember, MigrationPolicy,
+    NamedPartitions, Refusal,
+};
 pub use failure::append_error;
 pub use fuzz::fuzz_replay;
 pub use request::{

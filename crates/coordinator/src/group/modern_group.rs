@@ -1,12 +1,10 @@
-//! Groups of the consumer, share and streams types, as far as their records show them.
+//! Groups of the share and streams types, as far as their records show them.
 //!
 //! Their records stay in the log and their offsets stay in force; the keys are kept so that a
 //! group can be listed, and deleted when it is empty.
 
 use crate::CoordinatorRecord;
-use crate::messages::{
-    ConsumerGroupMemberMetadataKey, ShareGroupMemberMetadataKey, StreamsGroupMemberMetadataKey,
-};
+use crate::messages::{ShareGroupMemberMetadataKey, StreamsGroupMemberMetadataKey};
 use std::collections::BTreeSet;
 
 /// The types of groups.
@@ -31,7 +29,6 @@ impl GroupType {
 
     const fn of_key(key_type: i16) -> Self {
         match key_type {
-            3..=8 | 16 => Self::Consumer,
             10..=15 => Self::Share,
             _ => Self::Streams,
         }
@@ -39,14 +36,13 @@ impl GroupType {
 
     const fn member_key(self) -> i16 {
         match self {
-            Self::Classic | Self::Consumer => ConsumerGroupMemberMetadataKey::ID,
             Self::Share => ShareGroupMemberMetadataKey::ID,
-            Self::Streams => StreamsGroupMemberMetadataKey::ID,
+            _ => StreamsGroupMemberMetadataKey::ID,
         }
     }
 }
 
-/// The records of a group that is not a classic one.
+/// The records of a share or streams group.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ModernGroup {
     pub(super) group_type: GroupType,

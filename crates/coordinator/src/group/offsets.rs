@@ -1,5 +1,6 @@
 //! OffsetCommit, TxnOffsetCommit, OffsetFetch and OffsetDelete.
 
+use super::consumer::MemberCommit;
 use super::group::Group;
 use super::membership::GroupState;
 use super::offset_store::{CommittedOffset, GroupOffsets};
@@ -21,6 +22,9 @@ struct Committer<'a> {
     group_instance_id: Option<&'a str>,
     generation_id: i32,
     is_transactional: bool,
+    /// Whether the request's version knows of member epochs.
+    knows_member_epochs: bool,
+    topics: &'a [OffsetCommitTopic<'a>],
 }
 
 impl GroupShard {
@@ -35,6 +39,8 @@ impl GroupShard {
             group_instance_id: request.group_instance_id,
             generation_id: request.generation_id,
             is_transactional: false,
+            knows_member_epochs: request.reports_group_id_not_found,
+            topics: &request.topics,
         };
         let without_group = if request.reports_group_id_not_found {
             ErrorCode::GroupIdNotFound
@@ -72,6 +78,8 @@ impl GroupShard {
             group_instance_id: request.group_instance_id,
             generation_id: request.generation_id,
             is_transactional: true,
+            knows_member_epochs: true,
+            topics: &request.topics,
         };
         let without_group = ErrorCode::IllegalGeneration;
         if let Err(error) = self.validate_commit(request.group_id, &committer, without_group) {
@@ -146,10 +154,11 @@ impl GroupShard {
     /// # Errors
     /// The code of the whole group.
     pub fn fetch_offsets(&self, request: &OffsetFetch<'_>) -> Result<Vec<FetchedTopic>, ErrorCode> {
-        let offsets = self
-            .groups
-            .get(request.group_id)
-            .map(|group| &group.offsets);
+        let group = self.groups.get(request.group_id);
+        if let Some(consumer) = group.and_then(Group::consumer_type) {
+            consumer.validate_fetch(request.member_id, request.member_epoch)?;
+        }
+        let offsets = group.map(|group| &group.offsets);
         let Some(topics) = &request.topics else {
             return Ok(offsets.map_or_else(Vec::new, |offsets| {
                 all_offsets(offsets, request.require_stable)
@@ -221,6 +230,16 @@ impl GroupShard {
 
 impl Group {
     fn validate_commit(&self, committer: &Committer<'_>) -> Result<(), ErrorCode> {
+        if let Some(consumer) = self.consumer_type() {
+            return consumer.validate_commit(&MemberCommit {
+                member_id: committer.member_id,
+                group_instance_id: committer.group_instance_id,
+                member_epoch: committer.generation_id,
+                is_transactional: committer.is_transactional,
+                knows_member_epochs: committer.knows_member_epochs,
+                topics: committer.topics,
+            });
+        }
         if let Some(modern) = self.modern_type() {
             // Members of these groups are not served here; their offsets are.
             return if committer.generation_id < 0 && modern.is_empty() {
@@ -255,6 +274,9 @@ impl Group {
     }
 
     fn validate_offset_delete(&self) -> Result<(), ErrorCode> {
+        if self.consumer_type().is_some() {
+            return Ok(());
+        }
         let is_empty = match self.modern_type() {
             Some(modern) => modern.is_empty(),
             None => {

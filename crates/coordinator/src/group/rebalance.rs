@@ -6,7 +6,7 @@
 use super::effects::Effects;
 use super::membership::{GroupState, InitialDelay, JoinDeadline, Membership};
 use super::records;
-use super::request::SyncGroupResponse;
+use super::request::{JoinGroupResponse, SyncGroupResponse};
 use super::timers::Timer;
 use model::ErrorCode;
 use std::sync::Arc;
@@ -25,6 +25,23 @@ impl Membership {
         if self.members.len() > effects.config.group_size_max {
             self.prepare_rebalance(effects);
         }
+    }
+
+    /// Ends the classic group: its members are told to join again, and what they then join is of
+    /// another type.
+    pub(super) fn dissolve(&mut self, effects: &mut Effects<'_>) {
+        let error = ErrorCode::RebalanceInProgress;
+        self.refuse_syncs(error, effects);
+        for member in self.members.values_mut() {
+            let response = JoinGroupResponse::error(&member.id, error);
+            member.release_join(response, effects);
+            member.end_session(effects);
+        }
+        self.forget_pending_joins(effects);
+        self.cancel_join_deadline(effects);
+        self.cancel_sync_deadline(effects);
+        *self = Self::empty(None);
+        self.is_dissolved = true;
     }
 
     /// Begins a rebalance where the state allows one; otherwise goes on with the one in

@@ -5,6 +5,7 @@
 //! expiry, and classic groups in version 3.
 
 use super::ReplayError;
+use super::consumer::{ConsumerRecord, group_of_key, is_consumer_key};
 use super::membership::{GroupState, Membership};
 use super::offset_store::CommittedOffset;
 use crate::CoordinatorRecord;
@@ -22,7 +23,7 @@ const EXPIRING_OFFSET_VERSION: i16 = 1;
 const GROUP_VERSION: i16 = 3;
 
 /// A record of the log, as far as the coordinator knows its type.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) enum GroupRecord<'a> {
     /// An offset, or that there is none any more.
     Offset {
@@ -36,7 +37,12 @@ pub(super) enum GroupRecord<'a> {
         group_id: &'a str,
         stored: Option<StoredGroup<'a>>,
     },
-    /// Part of a consumer, share or streams group.
+    /// Part of a consumer group.
+    Consumer {
+        group_id: &'a str,
+        record: Box<ConsumerRecord<'a>>,
+    },
+    /// Part of a share or streams group.
     Modern { group_id: &'a str, key_type: i16 },
     /// Written by a later version.
     Unknown,
@@ -80,7 +86,11 @@ pub(super) fn parse<'a>(
                 stored: value.map(stored).transpose().map_err(ReplayError::Value)?,
             })
         }
-        3..=8 | 10..=17 | 19..=23 => Ok(GroupRecord::Modern {
+        _ if is_consumer_key(key_type) => Ok(GroupRecord::Consumer {
+            group_id: group_of_key(key).map_err(ReplayError::Key)?,
+            record: Box::new(ConsumerRecord::parse(key, value)?),
+        }),
+        10..=15 | 17 | 19..=23 => Ok(GroupRecord::Modern {
             group_id: reader.string(false).map_err(ReplayError::Key)?,
             key_type,
         }),
@@ -196,7 +206,7 @@ fn group_key(group: &str) -> Vec<u8> {
 }
 
 /// A number of two bytes and then the message.
-fn prefixed<'a>(number: i16, message: &impl Message<'a>, version: i16) -> Vec<u8> {
+pub(super) fn prefixed<'a>(number: i16, message: &impl Message<'a>, version: i16) -> Vec<u8> {
     let mut out = Vec::with_capacity(2 + message.size(version));
     out.extend_from_slice(&number.to_be_bytes());
     message.write(version, &mut out);

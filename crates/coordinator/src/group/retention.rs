@@ -1,5 +1,6 @@
 //! What ends the life of offsets and groups: their age, an administrator, or the end of a topic.
 
+use super::consumer::group_tombstones;
 use super::group::Group;
 use super::membership::GroupState;
 use super::modern_group::GroupType;
@@ -132,6 +133,9 @@ impl Group {
 
     /// The records that remove the group itself.
     fn tombstones(&self) -> Vec<CoordinatorRecord> {
+        if let Some(consumer) = self.consumer_type() {
+            return group_tombstones(&self.id, consumer);
+        }
         match self.modern_type() {
             Some(modern) => modern.tombstones().collect(),
             None => vec![records::group_tombstone(&self.id)],
@@ -166,6 +170,9 @@ impl Group {
 
     /// `None` while no offset of the group may expire.
     fn retention_start(&self) -> Option<RetentionStart> {
+        if self.consumer_type().is_some() {
+            return Some(RetentionStart::Commit);
+        }
         if self.modern_type().is_some() {
             // What members are subscribed to is not known, so their offsets stay.
             return self.is_empty().then_some(RetentionStart::Commit);

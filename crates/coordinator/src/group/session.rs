@@ -20,6 +20,9 @@ impl GroupShard {
         if request.group_id.is_empty() {
             return Decision::reply(SyncGroupResponse::error(ErrorCode::InvalidGroupId));
         }
+        if let Some(decision) = self.sync_consumer_group(request, now_ms) {
+            return decision;
+        }
         let mut outcome = Outcome::default();
         let token = self.next_token();
         let reply = self
@@ -38,6 +41,9 @@ impl GroupShard {
         if request.group_id.is_empty() {
             return Err(ErrorCode::InvalidGroupId);
         }
+        if let Some(result) = self.heartbeat_in_consumer_group(request, now_ms) {
+            return result;
+        }
         // A heartbeat has neither records nor answers for others.
         let mut outcome = Outcome::default();
         self.act(request.group_id, now_ms, &mut outcome, |group, effects| {
@@ -55,6 +61,9 @@ impl GroupShard {
     ) -> Decision<Result<Vec<ErrorCode>, ErrorCode>> {
         if request.group_id.is_empty() {
             return Decision::reply(Err(ErrorCode::InvalidGroupId));
+        }
+        if let Some(decision) = self.leave_consumer_group_as_classic(request, now_ms) {
+            return decision;
         }
         let mut outcome = Outcome::default();
         let reply = self

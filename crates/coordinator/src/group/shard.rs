@@ -9,11 +9,12 @@
 //! ```
 
 use super::GroupConfig;
+use super::consumer::Topics;
 use super::effects::Effects;
 use super::group::Group;
 use super::membership::Membership;
 use super::modern_group::ModernGroup;
-use super::offset_store::PendingTransactions;
+use super::offset_store::{CommittedOffset, PendingTransactions};
 use super::records::{self, GroupRecord};
 use super::request::{JoinGroupResponse, SyncGroupResponse};
 use super::timers::{Timer, Timers};
@@ -31,7 +32,7 @@ pub struct RecordOrigin {
     pub producer_id: i64,
 }
 
-/// A record is damaged; it changed nothing.
+/// A record cannot be read; it changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
     /// The key is not one of its type.
@@ -40,6 +41,23 @@ pub enum ReplayError {
     /// The value is not one of its key's type.
     #[error("the value of a group record is damaged: {0}")]
     Value(DecodeError),
+    /// The value has a version that only a later coordinator knows: what it says must not be lost.
+    #[error("the value of a group record has version {0}, which a later release has written")]
+    LaterVersion(i16),
+}
+
+impl ReplayError {
+    /// Tells a later version from damage.
+    fn of_value(self, value: Option<&[u8]>) -> Self {
+        let version = value.and_then(|value| value.first_chunk());
+        let version = version.map(|bytes| i16::from_be_bytes(*bytes));
+        match (self, version) {
+            (Self::Value(DecodeError::UnsupportedVersion), Some(version)) if version > 0 => {
+                Self::LaterVersion(version)
+            }
+            (error, _) => error,
+        }
+    }
 }
 
 /// The groups and offsets of one partition of `__consumer_offsets`.
@@ -67,6 +85,8 @@ pub struct GroupShard {
     /// Replicated, like the parts of a group that say so.
     pub(super) pending_transactions: PendingTransactions,
     pub(super) timers: Timers,
+    /// The topics of the cluster.
+    pub(super) topics: Topics,
     next_token: u64,
 }
 
@@ -78,6 +98,7 @@ impl GroupShard {
             groups: BTreeMap::new(),
             pending_transactions: PendingTransactions::default(),
             timers: Timers::default(),
+            topics: Topics::default(),
             next_token: 0,
         }
     }
@@ -91,37 +112,22 @@ impl GroupShard {
     /// Types it does not know are skipped.
     ///
     /// # Errors
-    /// A [`ReplayError`] when the record is damaged. While loading it may be skipped.
+    /// A [`ReplayError`] when the record cannot be read. While loading, one that is damaged may be
+    /// skipped; one of a later version may not.
     pub fn replay(
         &mut self,
         origin: RecordOrigin,
         key: &[u8],
         value: Option<&[u8]>,
     ) -> Result<(), ReplayError> {
-        match records::parse(origin.offset, key, value)? {
+        let record = records::parse(origin.offset, key, value);
+        match record.map_err(|error| error.of_value(value))? {
             GroupRecord::Offset {
                 group_id,
                 topic,
                 partition,
                 offset: Some(offset),
-            } => {
-                // Consumers that commit without joining make a group this way.
-                let group = self.group_mut(group_id);
-                group.offsets.is_simple_group |= !group.has_records();
-                if origin.producer_id < 0 {
-                    group.offsets.committed.insert(topic, partition, offset);
-                } else {
-                    group.offsets.open(topic, partition, origin.producer_id);
-                    let group_id = Arc::clone(&group.id);
-                    self.pending_transactions.insert(
-                        origin.producer_id,
-                        &group_id,
-                        topic,
-                        partition,
-                        offset,
-                    );
-                }
-            }
+            } => self.put_offset(origin.producer_id, group_id, topic, partition, offset),
             GroupRecord::Offset {
                 group_id,
                 topic,
@@ -143,6 +149,18 @@ impl GroupShard {
                 group.metadata = None;
                 group.offsets.is_simple_group = false;
             }),
+            GroupRecord::Consumer { group_id, record } if record.has_value() => {
+                let group = self.group_mut(group_id);
+                record.apply(group.consumer.get_or_insert_default());
+            }
+            GroupRecord::Consumer { group_id, record } => {
+                self.change_existing(group_id, |group| {
+                    group.consumer.take_if(|consumer| {
+                        record.apply(consumer);
+                        consumer.is_void()
+                    });
+                });
+            }
             GroupRecord::Modern { group_id, key_type } => {
                 if value.is_some() {
                     let group = self.group_mut(group_id);
@@ -193,6 +211,14 @@ impl GroupShard {
                 }
             });
         }
+        let consumers = self
+            .groups
+            .values()
+            .filter(|group| group.consumer_type().is_some());
+        let consumers: Vec<Arc<str>> = consumers.map(|group| Arc::clone(&group.id)).collect();
+        for group_id in consumers {
+            self.resume_consumer_group(&group_id, now_ms, &mut outcome);
+        }
         debug_assert!(outcome.records.is_empty() && outcome.released.is_empty());
         let interval_ms = self.config.offsets_retention_check_interval_ms.max(1);
         self.timers
@@ -240,6 +266,12 @@ impl GroupShard {
                         group.membership.sync_deadline_passed(at_ms, effects);
                     });
                 }
+                Timer::ConsumerMember(group_id, member_id) => {
+                    self.consumer_timer_fired(at_ms, &group_id, &member_id, now_ms, &mut outcome);
+                }
+                Timer::Regexes(group_id) => {
+                    self.regex_timer_fired(at_ms, &group_id, now_ms, &mut outcome);
+                }
                 Timer::Retention => self.expire_offsets(now_ms, &mut outcome),
             }
         }
@@ -271,6 +303,28 @@ impl GroupShard {
         if group.is_void() {
             self.groups.remove(group_id);
         }
+    }
+
+    /// An offset was stored, by a transaction if it has a producer.
+    fn put_offset(
+        &mut self,
+        producer_id: i64,
+        group_id: &str,
+        topic: &str,
+        partition: i32,
+        offset: CommittedOffset,
+    ) {
+        // Consumers that commit without joining make a group this way.
+        let group = self.group_mut(group_id);
+        group.offsets.is_simple_group |= !group.has_records();
+        if producer_id < 0 {
+            group.offsets.committed.insert(topic, partition, offset);
+            return;
+        }
+        group.offsets.open(topic, partition, producer_id);
+        let group_id = Arc::clone(&group.id);
+        self.pending_transactions
+            .insert(producer_id, &group_id, topic, partition, offset);
     }
 
     fn remove_offset(&mut self, group_id: &str, topic: &str, partition: i32) {

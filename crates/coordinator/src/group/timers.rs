@@ -12,6 +12,10 @@ pub(super) enum Timer {
     Join(Arc<str>),
     /// A group waits no longer for its members to sync.
     Sync(Arc<str>),
+    /// A member of a consumer group may be gone, or late.
+    ConsumerMember(Arc<str>, Arc<str>),
+    /// The regular expressions of a consumer group are resolved.
+    Regexes(Arc<str>),
     /// Expired offsets are looked for.
     Retention,
 }

@@ -1,11 +1,12 @@
 //! What holds after every command of a script.
 
+use super::super::consumer::MemberState;
 use super::super::group::Group;
 use super::super::membership::{GroupState, Membership};
 use super::super::records;
 use super::script::Script;
 use crate::Token;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Script {
@@ -13,9 +14,15 @@ impl Script {
         let mut waiting = BTreeSet::new();
         let groups = &self.shard.groups;
         self.generations.retain(|id, _| groups.contains_key(id));
+        self.epochs.retain(|id, _| groups.contains_key(id));
         for group in groups.values() {
             assert!(!group.is_void(), "a group that exists has something");
             check_membership(&group.membership, &mut waiting);
+            check_consumers(group, &mut self.epochs);
+            if !group.is_classic() {
+                self.generations.remove(&group.id);
+                continue;
+            }
             let generation_id = group.membership.generation_id;
             let before = self
                 .generations
@@ -45,6 +52,7 @@ impl Script {
         assert_eq!(loaded.pending_transactions, self.shard.pending_transactions);
         for (loaded, live) in loaded.groups.values().zip(in_log) {
             assert_eq!(loaded.metadata, live.metadata, "{}", live.id);
+            assert_eq!(loaded.consumer, live.consumer, "{}", live.id);
             assert_eq!(loaded.modern, live.modern, "{}", live.id);
             assert_eq!(loaded.offsets, live.offsets, "{}", live.id);
             let Some(value) = &live.metadata else {
@@ -60,6 +68,49 @@ impl Script {
             }
         }
     }
+}
+
+/// Nobody has what another has, and everybody is on the way to no later epoch than the group's.
+fn check_consumers(group: &Group, epochs: &mut BTreeMap<Arc<str>, i32>) {
+    let Some(consumer) = &group.consumer else {
+        epochs.remove(&group.id);
+        return;
+    };
+    let mut owned = BTreeSet::new();
+    for member in consumer.members().values() {
+        for (topic_id, index, _) in member
+            .assigned
+            .iter()
+            .chain(member.pending_revocation.iter())
+        {
+            assert!(owned.insert((topic_id, index)), "a partition has one owner");
+            let epoch = consumer.owner_epoch(topic_id, index);
+            assert_eq!(
+                epoch,
+                Some(member.member_epoch),
+                "the owner's epoch is known"
+            );
+        }
+        assert!(member.member_epoch <= consumer.epoch);
+        assert_eq!(
+            member.pending_revocation.is_empty(),
+            member.state != MemberState::UnrevokedPartitions || member.member_epoch < 0
+        );
+    }
+    let mut targets = BTreeSet::new();
+    for target in consumer.targets().values() {
+        for (topic_id, index, ()) in target.iter() {
+            assert!(
+                targets.insert((topic_id, index)),
+                "a partition is for one member"
+            );
+        }
+    }
+    let before = epochs.insert(Arc::clone(&group.id), consumer.epoch);
+    assert!(
+        before.is_none_or(|before| before <= consumer.epoch),
+        "epochs go up"
+    );
 }
 
 fn check_membership(membership: &Membership, waiting: &mut BTreeSet<Token>) {

@@ -2,6 +2,10 @@
 //! random scripts.
 
 mod classic;
+mod consumer_properties;
+mod consumer_script;
+mod consumers;
+mod consumers_and_classic;
 mod invariants;
 mod offsets;
 mod properties;

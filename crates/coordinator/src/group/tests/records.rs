@@ -183,8 +183,9 @@ fn damaged_records_are_reported_and_change_nothing() {
     check(&[], &value, Err(ReplayError::Key(truncated)));
     check(&sound.key[..9], &value, Err(ReplayError::Key(truncated)));
     check(&sound.key, &value[..9], Err(ReplayError::Value(truncated)));
+    check(&sound.key, &[0, 9], Err(ReplayError::LaterVersion(9)));
     let unsupported = DecodeError::UnsupportedVersion;
-    check(&sound.key, &[0, 9], Err(ReplayError::Value(unsupported)));
+    check(&sound.key, &[255, 9], Err(ReplayError::Value(unsupported)));
     check(
         &[0, 2, 0, 1, b'g'],
         &[0, 3],

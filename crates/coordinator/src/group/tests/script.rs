@@ -13,8 +13,10 @@ use super::super::{
     OffsetDelete, OffsetDeleteTopic, OffsetFetch, OffsetFetchTopic, PartitionErrors, RecordOrigin,
     SyncAssignment, SyncGroup, SyncGroupResponse, TxnOffsetCommit, append_error,
 };
+use super::consumer_script::{Consumers, topic_id};
 use super::text::{join_text, metadata_text, record_text, subscription, sync_text};
 use crate::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
+use metadata::MetadataImage;
 use model::{ErrorCode, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -75,23 +77,28 @@ pub(super) struct Script {
     pub(super) shard: GroupShard,
     pub(super) out: String,
     config: GroupConfig,
-    now_ms: i64,
+    pub(super) now_ms: i64,
+    pub(super) consumers: Consumers,
+    /// The cluster's metadata, and how often they have changed.
+    pub(super) image: Arc<MetadataImage>,
+    pub(super) image_count: i64,
     log: Vec<Logged>,
     clients: BTreeMap<String, Client>,
     pub(super) parked: BTreeMap<Token, Parked>,
     member_count: usize,
     shown_states: BTreeMap<Arc<str>, (String, i32)>,
     pub(super) generations: BTreeMap<Arc<str>, i32>,
+    pub(super) epochs: BTreeMap<Arc<str>, i32>,
     /// Whether the log takes no records.
-    is_broken: bool,
+    pub(super) is_broken: bool,
     /// Classic groups whose last record was not taken.
     pub(super) unsaved: BTreeSet<String>,
 }
 
 /// The words of a command: plain ones and `key=value` ones.
-struct Words<'a> {
+pub(super) struct Words<'a> {
     plain: Vec<&'a str>,
-    pairs: Vec<(&'a str, &'a str)>,
+    pub(super) pairs: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Words<'a> {
@@ -106,19 +113,19 @@ impl<'a> Words<'a> {
         }
     }
 
-    fn value(&self, key: &str) -> Option<&'a str> {
+    pub(super) fn value(&self, key: &str) -> Option<&'a str> {
         self.pairs
             .iter()
             .find(|(k, _)| *k == key)
             .map(|(_, value)| *value)
     }
 
-    fn number<N: std::str::FromStr>(&self, key: &str, default: N) -> N {
+    pub(super) fn number<N: std::str::FromStr>(&self, key: &str, default: N) -> N {
         self.value(key)
             .map_or(default, |value| value.parse().ok().expect("a number"))
     }
 
-    fn flag(&self, word: &str) -> bool {
+    pub(super) fn flag(&self, word: &str) -> bool {
         self.plain.contains(&word)
     }
 
@@ -156,12 +163,16 @@ impl Script {
             out: String::new(),
             config,
             now_ms: 0,
+            consumers: Consumers::new(),
+            image: Arc::default(),
+            image_count: 0,
             log: Vec::new(),
             clients: BTreeMap::new(),
             parked: BTreeMap::new(),
             member_count: 0,
             shown_states: BTreeMap::new(),
             generations: BTreeMap::new(),
+            epochs: BTreeMap::new(),
             is_broken: false,
             unsaved: BTreeSet::new(),
         }
@@ -191,6 +202,9 @@ impl Script {
             "delete-groups" => self.delete_groups(&words.plain[1..]),
             "delete-topic" => self.delete_topic(group_id, &words),
             "append" => self.append_raw(group_id, &words),
+            "topics" => self.set_topics(&words),
+            "beat" => self.beat(group_id, client, &words),
+            "consumers" => self.describe_consumers(group_id),
             "list" => self.list(&words),
             "describe" => self.describe(group_id),
             other => panic!("no command `{other}`"),
@@ -199,16 +213,18 @@ impl Script {
         self.check_invariants();
     }
 
-    fn line(&mut self, text: &str) {
+    pub(super) fn line(&mut self, text: &str) {
         writeln!(self.out, "  {text}").expect("a string");
     }
 
     fn configure(&mut self, words: &Words<'_>) {
+        let consumer = self.configure_consumers(words);
         let config = &mut self.config;
         config.initial_rebalance_delay_ms = words.number("delay", 3_000);
         config.group_size_max = words.number("size", usize::MAX);
         config.offsets_retention_ms = words.number("retention", 604_800_000);
         config.offset_metadata_length_max = words.number("metadata", 4_096);
+        config.consumer = consumer;
         config.batch_bytes_max = words.number("batch", 1_048_588);
         self.shard.set_config(self.config.clone());
     }
@@ -236,6 +252,7 @@ impl Script {
         self.generations.clear();
         self.unsaved.clear();
         self.shard = self.loaded();
+        self.shard.set_metadata(Arc::clone(&self.image));
         self.shard.start(self.now_ms);
     }
 
@@ -414,6 +431,14 @@ impl Script {
 
     /// The client with this name; a consumer without a group if there is none.
     fn committer(&self, name: &str) -> Client {
+        if let Some(consumer) = self.consumers.get(name) {
+            return Client {
+                member_id: name.to_owned(),
+                generation_id: consumer.epoch,
+                group_instance_id: consumer.instance_id.clone(),
+                ..Client::default()
+            };
+        }
         self.clients.get(name).cloned().unwrap_or(Client {
             generation_id: -1,
             ..Client::default()
@@ -440,8 +465,8 @@ impl Script {
             });
         let request = OffsetFetch {
             group_id,
-            member_id: None,
-            member_epoch: -1,
+            member_id: words.value("member"),
+            member_epoch: words.number("epoch", -1),
             require_stable: words.flag("stable"),
             topics: (!words.flag("all")).then(|| topics.collect()),
         };
@@ -566,7 +591,11 @@ impl Script {
         assert!(before.is_none(), "a token is given once");
     }
 
-    fn apply<R>(&mut self, decision: Decision<R>, answer: impl FnOnce(R) -> Option<Answer>) {
+    pub(super) fn apply<R>(
+        &mut self,
+        decision: Decision<R>,
+        answer: impl FnOnce(R) -> Option<Answer>,
+    ) {
         self.apply_from(decision, -1, answer);
     }
 
@@ -738,7 +767,7 @@ impl Script {
 }
 
 /// An answer to a client.
-enum Answer {
+pub(super) enum Answer {
     Join(String, JoinGroupResponse),
     Sync(String, SyncGroupResponse),
     Errors(Result<Vec<ErrorCode>, ErrorCode>),
@@ -749,7 +778,12 @@ fn offsets_to_commit<'a>(
     values: &[(&'a str, i32, i64)],
     words: &Words<'a>,
 ) -> Vec<OffsetCommitTopic<'a>> {
-    let topic_id = Uuid::from_u128(words.number("topic-id", 0));
+    let topic_id = match words.value("topic-id") {
+        Some("name") => values
+            .first()
+            .map_or(Uuid::ZERO, |(name, ..)| topic_id(name)),
+        _ => Uuid::from_u128(words.number("topic-id", 0)),
+    };
     let topic = |(name, index, offset): &(&'a str, i32, i64)| OffsetCommitTopic {
         name,
         topic_id,

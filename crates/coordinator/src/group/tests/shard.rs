@@ -115,28 +115,27 @@ fn groups_are_listed_by_state_and_type() {
 #[test]
 fn modern_groups_are_listed_and_give_way_when_they_are_empty() {
     check(&expect![[r#"
-        append 3 c
-          record: c type 3
-        append 5 c m
-          record: c type 5
-        append 8 c m
-          record: c type 8
-        append 3 e
-          record: e type 3
-        append 6 e
-          record: e type 6
+        append 17 c
+          record: c type 17
+        append 19 c m
+          record: c type 19
+        append 22 c m
+          record: c type 22
+        append 17 e
+          record: e type 17
+        append 20 e
+          record: e type 20
         append 11 s
           record: s type 11
         append 17 st
           record: st type 17
         list
-          c consumer Stable consumer
-          e consumer Empty consumer
+          c streams Stable streams
+          e streams Empty streams
           s share Empty share
           st streams Empty streams
-        list types=share,streams
+        list types=share
           s share Empty share
-          st streams Empty streams
         describe c
           Group c is not a classic group.
         join c a
@@ -149,8 +148,8 @@ fn modern_groups_are_listed_and_give_way_when_they_are_empty() {
           UNKNOWN_MEMBER_ID
         delete-groups c e
           NON_EMPTY_GROUP NONE
-          record: e type 6 gone
-          record: e type 3 gone
+          record: e type 20 gone
+          record: e type 17 gone
         commit c - t-0=5
           all UNKNOWN_MEMBER_ID
         commit st - t-0=6
@@ -164,16 +163,16 @@ fn modern_groups_are_listed_and_give_way_when_they_are_empty() {
         fetch st all
           t-0=6
         list
-          c consumer Stable consumer
+          c streams Stable streams
           s share Empty share
           st classic Empty -
-        append 5 c m tombstone
-          record: c type 5 gone
-        append 8 c m tombstone
-          record: c type 8 gone
+        append 19 c m tombstone
+          record: c type 19 gone
+        append 22 c m tombstone
+          record: c type 22 gone
         reload
         list
-          c consumer Empty consumer
+          c streams Empty streams
           s share Empty share
           st classic Empty -
     "#]]);

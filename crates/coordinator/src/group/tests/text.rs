@@ -3,6 +3,7 @@
 use super::super::records::{self, GroupRecord, StoredGroup};
 use super::super::subscription::subscribed_topics;
 use super::super::{JoinGroupResponse, SyncGroupResponse};
+use super::consumer_script::consumer_record_text;
 use crate::CoordinatorRecord;
 use crate::messages::ConsumerProtocolSubscription;
 use model::{ErrorCode, Message};
@@ -119,6 +120,7 @@ pub(super) fn record_text(record: &CoordinatorRecord) -> String {
                 text
             }
         },
+        GroupRecord::Consumer { group_id, record } => consumer_record_text(group_id, &record),
         GroupRecord::Modern { group_id, key_type } => {
             let fate = if record.value.is_some() { "" } else { " gone" };
             format!("record: {group_id} type {key_type}{fate}")

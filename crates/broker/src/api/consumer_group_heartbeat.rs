@@ -1,0 +1,100 @@
+//! ConsumerGroupHeartbeat: v0–1. A member of a consumer group joins, lives, gets partitions and
+//! leaves (KIP-848).
+//!
+//! - Version 1 subscribes by regular expression, and members bring their ids.
+//! - While `group.version` is 0, or `group.coordinator.rebalance.protocols` lacks `consumer`, the
+//!   answer is UNSUPPORTED_VERSION.
+
+use super::{Request, Served};
+use crate::Broker;
+use crate::clock::random_uuid;
+use crate::groups::Answer;
+use crate::net::{ConnectionContext, ResponseBuffer};
+use coordinator::group::{ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse, Refusal};
+use model::{DecodeError, ErrorCode};
+use wire::messages::consumer_group_heartbeat_response::{Assignment, TopicPartitions};
+use wire::messages::{
+    ConsumerGroupHeartbeatRequest as Message, ConsumerGroupHeartbeatResponse as Response,
+};
+
+pub(crate) fn serve(
+    broker: &Broker,
+    context: &ConnectionContext,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: Message<'_> = request.decode()?;
+    let result = heartbeat(broker, context, request.version, &message);
+    let response = match &result {
+        Ok(answer) => Response {
+            member_id: Some(&answer.member_id),
+            member_epoch: answer.member_epoch,
+            heartbeat_interval_ms: answer.heartbeat_interval_ms,
+            assignment: answer.assignment.as_ref().map(|topics| Assignment {
+                topic_partitions: topics
+                    .iter()
+                    .map(|(topic_id, partitions)| TopicPartitions {
+                        topic_id: *topic_id,
+                        partitions: partitions.into(),
+                    })
+                    .collect(),
+            }),
+            ..Default::default()
+        },
+        Err(refusal) => Response {
+            error_code: refusal.error.code(),
+            error_message: Some(&*refusal.message),
+            ..Default::default()
+        },
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+fn heartbeat(
+    broker: &Broker,
+    context: &ConnectionContext,
+    version: i16,
+    message: &Message<'_>,
+) -> Result<ConsumerGroupHeartbeatResponse, Refusal> {
+    let refuse = |error: ErrorCode| Refusal {
+        error,
+        message: error.message().to_owned(),
+    };
+    if !broker.speaks_consumer_protocol() {
+        return Err(refuse(ErrorCode::UnsupportedVersion));
+    }
+    let owned = message.topic_partitions.as_ref().map(|topics| {
+        let topics = topics.iter();
+        topics
+            .map(|topic| (topic.topic_id, topic.partitions.iter().collect()))
+            .collect()
+    });
+    let names = message.subscribed_topic_names.as_ref();
+    let heartbeat = ConsumerGroupHeartbeat {
+        group_id: message.group_id,
+        member_id: message.member_id,
+        member_epoch: message.member_epoch,
+        instance_id: message.instance_id,
+        rack_id: message.rack_id,
+        rebalance_timeout_ms: message.rebalance_timeout_ms,
+        subscribed_topic_names: names.map(|names| names.iter().collect()),
+        subscribed_topic_regex: message.subscribed_topic_regex,
+        server_assignor: message.server_assignor,
+        owned_partitions: owned,
+        client_id: context.client_id(),
+        client_host: &context.client_host(),
+        requires_member_id: version >= 1,
+        random_member_id: &match message.member_id {
+            "" => random_uuid().to_string(),
+            _ => String::new(),
+        },
+    };
+    let decided = broker.groups.decide(heartbeat.group_id, |shard, now_ms| {
+        shard.consumer_group_heartbeat(&heartbeat, now_ms)
+    });
+    match decided.map_err(refuse)? {
+        Answer::Now(result) => result,
+        Answer::Later(_) => Err(refuse(ErrorCode::UnknownServerError)),
+    }
+}

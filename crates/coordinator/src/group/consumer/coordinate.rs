@@ -1,0 +1,468 @@
+//! How a shard lets its consumer groups decide, and what becomes of their decisions.
+
+use super::classic_members::Joined;
+use super::describe::DescribedConsumerGroup;
+use super::draft::{Draft, Refusal};
+use super::group::ConsumerGroup;
+use super::heartbeat::{ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse};
+use super::member::ConsumerMember;
+use super::migration::upgraded;
+use super::records;
+use super::soft::SoftChange;
+use crate::Decision;
+use crate::group::effects::Effects;
+use crate::group::group::Group;
+use crate::group::membership::Membership;
+use crate::group::records as classic_records;
+use crate::group::request::{
+    Heartbeat, JoinGroup, JoinGroupResponse, LeaveGroup, SyncGroup, SyncGroupResponse,
+};
+use crate::group::shard::{GroupShard, Outcome};
+use metadata::MetadataImage;
+use model::ErrorCode;
+use std::sync::Arc;
+
+/// A decision that came to no error.
+struct Drafted {
+    records: Vec<crate::CoordinatorRecord>,
+    changes: Vec<SoftChange>,
+}
+
+impl Draft<'_> {
+    fn into_drafted(self) -> Drafted {
+        Drafted {
+            records: self.records,
+            changes: self.changes,
+        }
+    }
+}
+
+impl GroupShard {
+    /// The cluster's metadata have changed. Groups look at their topics again when they are
+    /// concerned.
+    pub fn set_metadata(&mut self, image: Arc<MetadataImage>) {
+        let changed = self.topics.update(image);
+        if changed.is_empty() {
+            return;
+        }
+        for group in self.groups.values_mut() {
+            let Some(consumer) = &group.consumer else {
+                continue;
+            };
+            if changed.iter().any(|topic| consumer.is_subscribed_to(topic)) {
+                group.soft.request_refresh();
+            }
+        }
+    }
+
+    /// A member of a consumer group joins, lives, or leaves.
+    pub fn consumer_group_heartbeat(
+        &mut self,
+        request: &ConsumerGroupHeartbeat<'_>,
+        now_ms: i64,
+    ) -> Decision<Result<ConsumerGroupHeartbeatResponse, Refusal>> {
+        if let Err(refusal) = request.validate(&self.config) {
+            return Decision::reply(Err(refusal));
+        }
+        let mut outcome = Outcome::default();
+        let reply = if request.leaves() {
+            self.leave_consumer_group(request, now_ms, &mut outcome)
+        } else {
+            self.stay_in_consumer_group(request, now_ms, &mut outcome)
+        };
+        match reply {
+            Ok(response) => self.consumer_decision(outcome, Ok(response)),
+            Err(refusal) => Decision::reply(Err(refusal)),
+        }
+    }
+
+    /// Records of a group of usual size stand together. Those of a large one may be split: each
+    /// of them is true by itself, and the epoch of an assignment comes after its parts.
+    fn consumer_decision<R>(&self, outcome: Outcome, reply: R) -> Decision<R> {
+        if self.config.batch_holds(&outcome.records) {
+            outcome.into_decision(reply)
+        } else {
+            outcome.into_split_decision(reply)
+        }
+    }
+
+    /// The consumer group of a request that may not make one.
+    fn draft(&mut self, group_id: &str, now_ms: i64) -> Option<Draft<'_>> {
+        let group = self.groups.get(group_id)?;
+        let consumer = group.consumer_type()?;
+        Some(Draft {
+            group_id: &group.id,
+            group: consumer,
+            soft: &group.soft,
+            config: &self.config,
+            topics: &mut self.topics,
+            now_ms,
+            records: Vec::new(),
+            changes: Vec::new(),
+        })
+    }
+
+    fn not_a_consumer_group(&self, group_id: &str) -> Refusal {
+        let message = if self.groups.contains_key(group_id) {
+            format!("Group {group_id} is not a consumer group.")
+        } else {
+            format!("Consumer group {group_id} not found.")
+        };
+        Refusal::new(ErrorCode::GroupIdNotFound, message)
+    }
+
+    fn stay_in_consumer_group(
+        &mut self,
+        request: &ConsumerGroupHeartbeat<'_>,
+        now_ms: i64,
+        outcome: &mut Outcome,
+    ) -> Result<ConsumerGroupHeartbeatResponse, Refusal> {
+        let group_id = request.group_id;
+        if let Some(mut draft) = self.draft(group_id, now_ms) {
+            let response = draft.heartbeat(request)?;
+            let drafted = draft.into_drafted();
+            self.take(group_id, drafted, now_ms, outcome);
+            return Ok(response);
+        }
+        if !request.joins() {
+            return Err(self.not_a_consumer_group(group_id));
+        }
+        let made = self.new_consumer_group(group_id)?;
+        let none = super::soft::SoftGroup::default();
+        let mut draft = Draft {
+            group_id,
+            group: &made.group,
+            soft: &none,
+            config: &self.config,
+            topics: &mut self.topics,
+            now_ms,
+            records: made.records,
+            changes: Vec::new(),
+        };
+        let response = draft.heartbeat(request)?;
+        let drafted = draft.into_drafted();
+        self.group_mut(group_id);
+        let session_timeout_ms = self.config.consumer.of_group(group_id).session_timeout_ms;
+        self.act(group_id, now_ms, outcome, |group, effects| {
+            group.membership.dissolve(effects);
+            let (id, timers) = (Arc::clone(&effects.group_id), &mut *effects.timers);
+            group
+                .soft
+                .resume(&made.group, session_timeout_ms, &id, now_ms, timers);
+            apply(group, drafted, effects);
+        });
+        Ok(response)
+    }
+
+    /// The group that comes into being, with the records that make it: of a classic group with
+    /// members, all of the new one, too.
+    fn new_consumer_group(&mut self, group_id: &str) -> Result<Made, Refusal> {
+        let Some(group) = self.groups.get(group_id) else {
+            return Ok(Made::default());
+        };
+        if !group.is_classic() {
+            return Err(self.not_a_consumer_group(group_id));
+        }
+        let tombstone = classic_records::group_tombstone(group_id);
+        if group.is_empty() {
+            return Ok(Made {
+                records: vec![tombstone],
+                ..Made::default()
+            });
+        }
+        let (policy, size_max) = (
+            self.config.consumer.migration_policy,
+            self.config.consumer.size_max,
+        );
+        let upgraded = upgraded(
+            group_id,
+            &group.membership,
+            policy,
+            size_max,
+            &mut self.topics,
+        )?;
+        let mut records = vec![tombstone];
+        records.extend(records::of_group(group_id, &upgraded));
+        Ok(Made {
+            group: upgraded,
+            records,
+        })
+    }
+
+    fn leave_consumer_group(
+        &mut self,
+        request: &ConsumerGroupHeartbeat<'_>,
+        now_ms: i64,
+        outcome: &mut Outcome,
+    ) -> Result<ConsumerGroupHeartbeatResponse, Refusal> {
+        let group_id = request.group_id;
+        let Some(mut draft) = self.draft(group_id, now_ms) else {
+            return Err(self.not_a_consumer_group(group_id));
+        };
+        let (response, gone) = draft.leave(request)?;
+        let gone: Vec<Arc<str>> = gone
+            .map(|member| Arc::clone(&member.id))
+            .into_iter()
+            .collect();
+        let drafted = draft.into_drafted();
+        self.take(group_id, drafted, now_ms, outcome);
+        self.remove_consumers(group_id, &gone, now_ms, outcome);
+        Ok(response)
+    }
+
+    /// Removes members for good.
+    fn remove_consumers(
+        &mut self,
+        group_id: &str,
+        gone: &[Arc<str>],
+        now_ms: i64,
+        outcome: &mut Outcome,
+    ) {
+        let Some(mut draft) = self.draft(group_id, now_ms) else {
+            return;
+        };
+        let group = draft.group;
+        let members: Vec<&ConsumerMember> = gone.iter().filter_map(|id| group.member(id)).collect();
+        if draft.can_downgrade_without(&members)
+            && let Ok(membership) = draft.downgraded(&members, None)
+        {
+            return self.become_classic(group_id, membership, true, now_ms, outcome);
+        }
+        draft.remove(&members);
+        let drafted = draft.into_drafted();
+        self.take(group_id, drafted, now_ms, outcome);
+    }
+
+    /// Takes over what a draft has come to.
+    fn take(&mut self, group_id: &str, drafted: Drafted, now_ms: i64, outcome: &mut Outcome) {
+        self.act(group_id, now_ms, outcome, |group, effects| {
+            apply(group, drafted, effects)
+        });
+    }
+
+    /// Makes a consumer group a classic one with these members.
+    fn become_classic(
+        &mut self,
+        group_id: &str,
+        membership: Membership,
+        rebalances: bool,
+        now_ms: i64,
+        outcome: &mut Outcome,
+    ) {
+        self.act(group_id, now_ms, outcome, |group, effects| {
+            if let Some(consumer) = &group.consumer {
+                effects
+                    .records
+                    .extend(records::group_tombstones(group_id, consumer));
+            }
+            effects
+                .records
+                .push(classic_records::group_metadata(group_id, &membership));
+            let id = Arc::clone(&effects.group_id);
+            group.soft.clear(&id, effects.timers);
+            group.membership = membership;
+            group.membership.resume(effects);
+            if rebalances {
+                group.membership.prepare_rebalance(effects);
+            }
+        });
+    }
+
+    /// A member that speaks the classic protocol joins a consumer group; `None` when the group is
+    /// none, or has no members and gives way to a classic one.
+    pub(in crate::group) fn join_consumer_group(
+        &mut self,
+        request: &JoinGroup<'_>,
+        now_ms: i64,
+    ) -> Option<Decision<JoinGroupResponse>> {
+        let group_id = request.group_id;
+        let mut draft = self.draft(group_id, now_ms)?;
+        if draft.group.members().is_empty() {
+            return None;
+        }
+        let joined = draft.join_classic(request);
+        let mut outcome = Outcome::default();
+        let response = match joined {
+            Err(error) => {
+                let member_id = if error == ErrorCode::InconsistentGroupProtocol {
+                    ""
+                } else {
+                    request.member_id
+                };
+                JoinGroupResponse::error(member_id, error)
+            }
+            Ok(Joined {
+                response,
+                downgrade: None,
+            }) => {
+                let drafted = draft.into_drafted();
+                self.take(group_id, drafted, now_ms, &mut outcome);
+                response
+            }
+            Ok(Joined {
+                response,
+                downgrade: Some((member, is_stale)),
+            }) => match draft.downgraded(&[], Some(&member)) {
+                Ok(membership) => {
+                    self.become_classic(group_id, membership, is_stale, now_ms, &mut outcome);
+                    response
+                }
+                Err(error) => JoinGroupResponse::error(request.member_id, error),
+            },
+        };
+        Some(self.consumer_decision(outcome, response))
+    }
+
+    /// A member that speaks the classic protocol asks for its assignment; `None` when its group is
+    /// no consumer group.
+    pub(in crate::group) fn sync_consumer_group(
+        &mut self,
+        request: &SyncGroup<'_>,
+        now_ms: i64,
+    ) -> Option<Decision<SyncGroupResponse>> {
+        let mut draft = self.draft(request.group_id, now_ms)?;
+        let response = draft
+            .sync_classic(request)
+            .unwrap_or_else(SyncGroupResponse::error);
+        let drafted = draft.into_drafted();
+        let mut outcome = Outcome::default();
+        self.take(request.group_id, drafted, now_ms, &mut outcome);
+        Some(outcome.into_decision(response))
+    }
+
+    /// A member that speaks the classic protocol says that it lives; `None` when its group is no
+    /// consumer group.
+    pub(in crate::group) fn heartbeat_in_consumer_group(
+        &mut self,
+        request: &Heartbeat<'_>,
+        now_ms: i64,
+    ) -> Option<Result<(), ErrorCode>> {
+        let mut draft = self.draft(request.group_id, now_ms)?;
+        let result = draft.heartbeat_classic(request);
+        let drafted = draft.into_drafted();
+        let mut outcome = Outcome::default();
+        self.take(request.group_id, drafted, now_ms, &mut outcome);
+        Some(result)
+    }
+
+    /// Members leave by LeaveGroup; `None` when their group is no consumer group.
+    pub(in crate::group) fn leave_consumer_group_as_classic(
+        &mut self,
+        request: &LeaveGroup<'_>,
+        now_ms: i64,
+    ) -> Option<Decision<Result<Vec<ErrorCode>, ErrorCode>>> {
+        let draft = self.draft(request.group_id, now_ms)?;
+        let (errors, members) = draft.leaving_members(&request.members);
+        let gone: Vec<Arc<str>> = members
+            .iter()
+            .map(|member| Arc::clone(&member.id))
+            .collect();
+        let mut outcome = Outcome::default();
+        self.remove_consumers(request.group_id, &gone, now_ms, &mut outcome);
+        Some(self.consumer_decision(outcome, Ok(errors)))
+    }
+
+    /// A consumer group with its members.
+    ///
+    /// # Errors
+    /// Why there is no such consumer group: the message of `GroupIdNotFound`.
+    pub fn describe_consumer_group(
+        &self,
+        group_id: &str,
+    ) -> Result<DescribedConsumerGroup, String> {
+        let group = self.groups.get(group_id);
+        let group = group.ok_or_else(|| format!("Group {group_id} not found."))?;
+        let consumer = group.consumer_type();
+        let consumer =
+            consumer.ok_or_else(|| format!("Group {group_id} is not a consumer group."))?;
+        Ok(DescribedConsumerGroup::of(
+            consumer,
+            &self.config.consumer,
+            &self.topics,
+        ))
+    }
+
+    /// The timer of a member fired.
+    pub(in crate::group) fn consumer_timer_fired(
+        &mut self,
+        at_ms: i64,
+        group_id: &Arc<str>,
+        member_id: &Arc<str>,
+        now_ms: i64,
+        outcome: &mut Outcome,
+    ) {
+        let is_over = self.act(group_id, now_ms, outcome, |group, effects| {
+            let member = group
+                .consumer
+                .as_ref()
+                .and_then(|consumer| consumer.member(member_id));
+            let timers = &mut *effects.timers;
+            group
+                .soft
+                .timer_fired(at_ms, member, member_id, now_ms, group_id, timers)
+        });
+        if is_over == Some(true) {
+            let gone = [Arc::clone(member_id)];
+            self.remove_consumers(group_id, &gone, now_ms, outcome);
+        }
+    }
+
+    /// The regular expressions of a group are to be resolved.
+    pub(in crate::group) fn regex_timer_fired(
+        &mut self,
+        at_ms: i64,
+        group_id: &Arc<str>,
+        now_ms: i64,
+        outcome: &mut Outcome,
+    ) {
+        let is_due = self.act(group_id, now_ms, outcome, |group, _| {
+            group.soft.resolve_timer_fired(at_ms)
+        });
+        if is_due != Some(true) {
+            return;
+        }
+        if let Some(mut draft) = self.draft(group_id, now_ms) {
+            draft.resolve_regexes();
+            let drafted = draft.into_drafted();
+            self.take(group_id, drafted, now_ms, outcome);
+        }
+    }
+
+    /// Gives the members of a group new sessions if it is a consumer group; otherwise waits for
+    /// none.
+    pub(in crate::group) fn resume_consumer_group(
+        &mut self,
+        group_id: &str,
+        now_ms: i64,
+        outcome: &mut Outcome,
+    ) {
+        let timeout_ms = self.config.consumer.of_group(group_id).session_timeout_ms;
+        self.act(group_id, now_ms, outcome, |group, effects| {
+            let id = Arc::clone(&effects.group_id);
+            group.soft.clear(&id, effects.timers);
+            let is_classic = group.metadata.is_some() || !group.membership.is_void();
+            if let Some(consumer) = group.consumer.as_ref().filter(|_| !is_classic) {
+                group
+                    .soft
+                    .resume(consumer, timeout_ms, &id, now_ms, effects.timers);
+            }
+        });
+    }
+}
+
+/// A group that comes into being.
+#[derive(Default)]
+struct Made {
+    group: ConsumerGroup,
+    records: Vec<crate::CoordinatorRecord>,
+}
+
+fn apply(group: &mut Group, drafted: Drafted, effects: &mut Effects<'_>) {
+    effects.records.extend(drafted.records);
+    let id = Arc::clone(&effects.group_id);
+    for change in drafted.changes {
+        group
+            .soft
+            .apply(change, &id, effects.now_ms, effects.timers);
+    }
+}

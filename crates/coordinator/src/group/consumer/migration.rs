@@ -1,0 +1,226 @@
+//! From a classic group to a consumer group and back, while members are in it.
+
+use super::draft::{Draft, Refusal};
+use super::group::ConsumerGroup;
+use super::member::{ClassicMember, ConsumerMember};
+use super::partitions::{OwnedPartitions, Partitions};
+use super::subscription::Subscription;
+use super::topics::Topics;
+use crate::group::member::{Member, Protocol};
+use crate::group::membership::{GroupState, Membership};
+use crate::group::subscription::read_subscription;
+use crate::messages::ConsumerProtocolAssignment;
+use model::{ErrorCode, Message, Reader};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Which conversions of groups with members are allowed (`group.consumer.migration.policy`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MigrationPolicy {
+    /// None.
+    Disabled,
+    /// From consumer to classic.
+    Downgrade,
+    /// From classic to consumer.
+    Upgrade,
+    /// Both.
+    #[default]
+    Bidirectional,
+}
+
+impl MigrationPolicy {
+    pub(super) const fn allows_any(self) -> bool {
+        !matches!(self, Self::Disabled)
+    }
+
+    const fn allows_upgrade(self) -> bool {
+        matches!(self, Self::Upgrade | Self::Bidirectional)
+    }
+
+    const fn allows_downgrade(self) -> bool {
+        matches!(self, Self::Downgrade | Self::Bidirectional)
+    }
+}
+
+/// The consumer group that a classic group becomes: its members keep what they have, and go on
+/// speaking the classic protocol.
+///
+/// # Errors
+/// A [`Refusal`] with the reason why it stays as it is.
+pub(super) fn upgraded(
+    group_id: &str,
+    classic: &Membership,
+    policy: MigrationPolicy,
+    size_max: usize,
+    topics: &mut Topics,
+) -> Result<ConsumerGroup, Refusal> {
+    let refuse = |reason: &str| {
+        let message =
+            format!("Cannot upgrade classic group {group_id} to consumer group because {reason}.");
+        Refusal::new(ErrorCode::GroupIdNotFound, message)
+    };
+    if !policy.allows_upgrade() {
+        return Err(refuse("online upgrade is disabled"));
+    }
+    if !classic.uses_consumer_protocol() {
+        return Err(refuse(
+            "the group does not use the consumer embedded protocol",
+        ));
+    }
+    if classic.members.len() > size_max {
+        return Err(refuse(
+            "the group size exceeds the consumer group maximum size",
+        ));
+    }
+    let generation_id = classic.generation_id;
+    let mut group = ConsumerGroup::default();
+    (group.epoch, group.assignment_epoch) = (generation_id, generation_id);
+    for member in classic.members.values() {
+        let malformed = |_| refuse("the embedded consumer protocol is malformed");
+        let metadata = member.metadata_of(classic.protocol.as_deref());
+        let subscription = read_subscription(&metadata).map_err(malformed)?;
+        let (assigned, has_user_data) =
+            read_assignment(&member.assignment, topics).map_err(malformed)?;
+        if has_user_data {
+            return Err(refuse("an unsupported custom assignor is in use"));
+        }
+        let names = Subscription::new(subscription.topics.iter(), "");
+        let protocols = member.protocols.iter();
+        let protocols = protocols.map(|one| (Arc::clone(&one.name), Arc::clone(&one.metadata)));
+        let owned = assigned
+            .iter()
+            .map(|(id, index, ())| (id, index, generation_id));
+        let upgraded = ConsumerMember {
+            instance_id: member.group_instance_id.clone(),
+            rack_id: subscription.rack_id.map(Arc::from),
+            client_id: Arc::clone(&member.client_id),
+            client_host: Arc::clone(&member.client_host),
+            subscription: group.share_subscription(names),
+            rebalance_timeout_ms: member.rebalance_timeout_ms,
+            classic: Some(Arc::new(ClassicMember {
+                session_timeout_ms: member.session_timeout_ms,
+                protocols: protocols.collect(),
+            })),
+            member_epoch: generation_id,
+            previous_member_epoch: generation_id,
+            assigned: owned.collect::<OwnedPartitions>(),
+            ..ConsumerMember::new(Arc::clone(&member.id))
+        };
+        group.put_member(upgraded);
+        group.put_target(&member.id, assigned);
+    }
+    let subscriptions = group.subscriptions().keys();
+    let names: BTreeSet<&str> = subscriptions
+        .flat_map(|one| one.topics.iter())
+        .map(|name| &**name)
+        .collect();
+    group.metadata_hash = topics.hash_of(&names);
+    Ok(group)
+}
+
+/// The partitions of a classic assignment, and whether an assignor has put data of its own there.
+fn read_assignment(
+    bytes: &[u8],
+    topics: &Topics,
+) -> Result<(Partitions, bool), model::DecodeError> {
+    if bytes.is_empty() {
+        return Ok((Partitions::default(), false));
+    }
+    let mut reader = Reader::new(bytes);
+    let version = reader.i16()?.clamp(
+        ConsumerProtocolAssignment::MIN_VERSION,
+        ConsumerProtocolAssignment::MAX_VERSION,
+    );
+    let assignment = ConsumerProtocolAssignment::read(&mut reader, version)?;
+    let has_user_data = assignment.user_data.is_some_and(|data| !data.is_empty());
+    let mut partitions = Vec::new();
+    for assigned in assignment.assigned_partitions.iter() {
+        if let Some(topic) = topics.by_name(assigned.topic) {
+            partitions.extend(
+                assigned
+                    .partitions
+                    .iter()
+                    .map(|index| (topic.id, index, ())),
+            );
+        }
+    }
+    Ok((partitions.into_iter().collect(), has_user_data))
+}
+
+impl Draft<'_> {
+    /// Whether the group is to become a classic one when these members go.
+    pub(super) fn can_downgrade_without(&self, members: &[&ConsumerMember]) -> bool {
+        let left = self.group.members().len() - members.len();
+        left > 0 && self.group.is_classic_but_for(members) && self.allows_downgrade(left)
+    }
+
+    /// Whether the group is to become a classic one when a member that speaks the classic protocol
+    /// takes this one's place.
+    pub(super) fn can_downgrade_with(&self, replaced: &ConsumerMember) -> bool {
+        !replaced.uses_classic_protocol()
+            && self.group.is_classic_but_for(&[replaced])
+            && self.allows_downgrade(self.group.members().len())
+    }
+
+    fn allows_downgrade(&self, size: usize) -> bool {
+        self.config.consumer.migration_policy.allows_downgrade()
+            && size <= self.config.group_size_max
+    }
+
+    /// The classic group that the group becomes without some members, or with one that takes the
+    /// place of the static member with its instance id.
+    ///
+    /// # Errors
+    /// The code of the answer when a member's metadata is not what it should be.
+    pub(super) fn downgraded(
+        &self,
+        gone: &[&ConsumerMember],
+        joined: Option<&ConsumerMember>,
+    ) -> Result<Membership, ErrorCode> {
+        let group = self.group;
+        let joined_instance = joined.and_then(|joined| joined.instance_id.as_ref());
+        let stays = |member: &&ConsumerMember| {
+            let is_replaced =
+                joined_instance.is_some() && member.instance_id.as_ref() == joined_instance;
+            !is_replaced && gone.iter().all(|one| one.id != member.id)
+        };
+        let members = group.members().values().filter(stays).chain(joined);
+        let mut membership = Membership::empty(Some(self.now_ms));
+        membership.generation_id = group.epoch;
+        for member in members {
+            let protocols = member
+                .classic
+                .iter()
+                .flat_map(|classic| classic.protocols.iter());
+            let mut converted = Member::new(
+                Arc::clone(&member.id),
+                member.instance_id.clone(),
+                Arc::clone(&member.client_id),
+                Arc::clone(&member.client_host),
+            );
+            converted.session_timeout_ms = member
+                .classic
+                .as_ref()
+                .map_or(0, |one| one.session_timeout_ms);
+            converted.rebalance_timeout_ms = member.rebalance_timeout_ms;
+            converted.protocols = protocols
+                .map(|(name, metadata)| Protocol {
+                    name: Arc::clone(name),
+                    metadata: Arc::clone(metadata),
+                })
+                .collect();
+            membership.add(converted, "consumer");
+        }
+        membership.state = GroupState::Stable;
+        membership.protocol = membership.select_protocol();
+        membership.refresh_subscribed_topics();
+        let protocol = membership.protocol.clone();
+        for member in membership.members.values_mut() {
+            let target = group.target(&member.id, member.group_instance_id.as_deref());
+            let metadata = member.metadata_of(protocol.as_deref());
+            let partitions = target.iter().map(|(id, index, ())| (id, index));
+            member.assignment = self.assignment_bytes(partitions, &metadata)?.into();
+        }
+        Ok(membership)
+    }
+}
