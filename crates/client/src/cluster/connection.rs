@@ -15,6 +15,7 @@ mod pipeline;
 mod task;
 #[cfg(test)]
 mod tests;
+mod throttle;
 
 use super::{Deadline, Request, ServedVersions};
 use crate::Error;
@@ -27,12 +28,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use wire::ApiKey;
 
 /// Requests that wait to be written, beside those in flight.
 const QUEUE_LENGTH: usize = 16;
 /// Requests without an answer, unless the caller says otherwise.
 const IN_FLIGHT_MAX: usize = 64;
+/// The longest that a broker can hold a connection up: more than any of its windows.
+const HOLD_MS_MAX: u64 = 3_600_000;
 /// Buffers that are kept for the next requests, and the most that one of them holds.
 const BUFFERS_KEPT: usize = 8;
 const BUFFER_KEPT_BYTES: usize = 256 * 1024;
@@ -53,6 +57,8 @@ struct Shared {
     request_timeout_ms: u64,
     versions: ServedVersions,
     buffers: Mutex<Vec<Vec<u8>>>,
+    /// Until when the broker wants no more requests (KIP-219).
+    held_until: Mutex<Option<Instant>>,
     /// Why the connection ended, once it has.
     ended: Mutex<Option<Error>>,
 }
@@ -311,6 +317,11 @@ impl Connection {
         self.call_version(version, message, deadline).await
     }
 
+    /// The broker wants no more requests for so long, as an answer says that is read elsewhere.
+    pub(crate) fn hold_ms(&self, throttle_ms: u64) {
+        self.shared.hold_ms(throttle_ms);
+    }
+
     /// Why nothing can be sent any more.
     fn end(&self) -> Error {
         let ended = self.shared.ended.lock().clone();
@@ -322,6 +333,23 @@ impl Connection {
 }
 
 impl Shared {
+    fn hold_ms(&self, throttle_ms: u64) {
+        if throttle_ms > 0 {
+            let until = Instant::now() + Duration::from_millis(throttle_ms.min(HOLD_MS_MAX));
+            let mut held_until = self.held_until.lock();
+            *held_until = Some(held_until.map_or(until, |known| known.max(until)));
+        }
+    }
+
+    /// Until when nothing may be sent, if that lies ahead.
+    fn held_until(&self) -> Option<Instant> {
+        let mut held_until = self.held_until.lock();
+        if held_until.is_some_and(|until| until <= Instant::now()) {
+            *held_until = None;
+        }
+        *held_until
+    }
+
     /// Keeps the buffer of a request for another one.
     fn recycle(&self, buffer: Vec<u8>) {
         if buffer.capacity() <= BUFFER_KEPT_BYTES {

@@ -91,6 +91,17 @@ impl Links {
         link.connection = Some(connection);
     }
 
+    /// The broker wants no more requests for so long (KIP-219).
+    pub(super) fn hold_ms(&self, node: BrokerId, throttle_ms: u64) {
+        let connection = self
+            .links
+            .get(&node)
+            .and_then(|link| link.connection.as_ref());
+        if let Some(connection) = connection {
+            connection.hold_ms(throttle_ms);
+        }
+    }
+
     /// The next thing that happened.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<LinkEvent> {
         if let Some(event) = self.events.pop_front() {

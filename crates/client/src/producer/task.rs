@@ -293,6 +293,9 @@ impl SenderTask {
                 return;
             }
         };
+        let throttle_ms = u64::try_from(response.throttle_time_ms).unwrap_or(0);
+        self.links
+            .hold_ms(self.sender.request(key).node, throttle_ms);
         let metadata = self.shared().brokers.metadata();
         let id_of = |topic: &str| metadata.topic(topic).map_or(Uuid::ZERO, |topic| topic.id);
         let batches = &self.sender.request(key).batches;

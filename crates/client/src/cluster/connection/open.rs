@@ -45,6 +45,7 @@ pub(super) async fn open(
         request_timeout_ms: settings.request_timeout_ms,
         versions,
         buffers: Mutex::default(),
+        held_until: Mutex::default(),
         ended: Mutex::default(),
     });
     let pipeline = Pipeline::new(address, input);

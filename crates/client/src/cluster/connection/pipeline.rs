@@ -3,6 +3,7 @@
 //! Pure: bytes come in, answers go to who waits. A frame's size is only believed as far as bytes
 //! arrive: the buffer is never larger than four times what has arrived, or what an earlier frame took.
 
+use super::throttle::throttle_ms;
 use super::{Answer, Deadline};
 use crate::Error;
 use bytes::{Bytes, BytesMut};
@@ -118,6 +119,8 @@ pub(super) struct Pipeline {
     address: Arc<str>,
     pub(super) input: Input,
     in_flight: VecDeque<InFlight>,
+    /// The longest time that answers since the last look ask for nothing more to be sent.
+    throttle_ms: u64,
 }
 
 impl Pipeline {
@@ -127,6 +130,7 @@ impl Pipeline {
             address,
             input,
             in_flight: VecDeque::new(),
+            throttle_ms: 0,
         }
     }
 
@@ -161,6 +165,8 @@ impl Pipeline {
         };
         let body = body_of(frame, oldest.api, oldest.version, oldest.correlation_id)
             .map_err(|reason| malformed(&self.address, reason))?;
+        let throttle_ms = throttle_ms(oldest.api, oldest.version, &body);
+        self.throttle_ms = self.throttle_ms.max(throttle_ms);
         let oldest = self.in_flight.pop_front().expect("it is the front");
         let answer = Answer {
             address: self.address.clone(),
@@ -170,6 +176,11 @@ impl Pipeline {
         // Who has stopped waiting does not want it.
         let _ = oldest.reply.send(Ok(answer));
         Ok(())
+    }
+
+    /// How long nothing more is to be sent, as the answers since the last call say.
+    pub(super) const fn take_throttle_ms(&mut self) -> u64 {
+        std::mem::replace(&mut self.throttle_ms, 0)
     }
 
     /// When the first of the requests in flight should have been answered.

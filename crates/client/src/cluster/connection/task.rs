@@ -24,6 +24,8 @@ const FAR: Duration = Duration::from_secs(24 * 3_600);
 #[derive(Debug)]
 pub(super) struct Driver {
     queue: mpsc::Receiver<Queued>,
+    /// A request that came while the broker wanted none.
+    held: Option<Queued>,
     /// Whether every handle is gone, so that the queue stays empty.
     is_abandoned: bool,
     shared: Arc<Shared>,
@@ -62,6 +64,7 @@ impl Driver {
         let used_at = Instant::now();
         Self {
             queue,
+            held: None,
             is_abandoned: false,
             shared,
             pipeline,
@@ -88,6 +91,10 @@ impl Driver {
                 let _ = written.send(Err(error.clone()));
             }
         }
+        let held = self.held.take();
+        if let Some(queued) = held {
+            let _ = queued.reply.send(Err(error.clone()));
+        }
         while let Ok(queued) = self.queue.try_recv() {
             let _ = queued.reply.send(Err(error.clone()));
         }
@@ -101,10 +108,11 @@ impl Driver {
             if self.is_abandoned && self.is_idle() {
                 return self.disconnected("the client closed it");
             }
+            self.begin_held();
             if self.wake_at < timer.deadline() {
                 timer.as_mut().reset(self.wake_at);
             }
-            let has_room = self.has_room();
+            let has_room = self.has_room() && self.held.is_none();
             tokio::select! {
                 biased;
                 written = self.outgoing.write(&mut write_half),
@@ -123,6 +131,7 @@ impl Driver {
                         if let Err(error) = self.pipeline.handle_arrived() {
                             return error;
                         }
+                        self.shared.hold_ms(self.pipeline.take_throttle_ms());
                     }
                     Err(error) => return self.disconnected(error.to_string()),
                 },
@@ -147,19 +156,45 @@ impl Driver {
     }
 
     fn is_idle(&self) -> bool {
-        self.pipeline.in_flight_count() == 0 && self.outgoing.requests.is_empty()
+        self.pipeline.in_flight_count() == 0
+            && self.outgoing.requests.is_empty()
+            && self.held.is_none()
     }
 
     /// Takes a request from the queue, and those behind it while there is room: they leave with one
     /// write.
     fn take(&mut self, queued: Queued) {
         self.used_at = Instant::now();
+        if self.shared.held_until().is_some() {
+            self.held = Some(queued);
+            return;
+        }
         self.begin(queued);
         while self.has_room() {
             match self.queue.try_recv() {
                 Ok(queued) => self.begin(queued),
                 Err(_) => return,
             }
+        }
+    }
+
+    /// Sends what was held up, once the broker takes requests again.
+    fn begin_held(&mut self) {
+        let Some(queued) = self.held.take() else {
+            return;
+        };
+        match self.shared.held_until() {
+            // Its own deadline may come before.
+            Some(until) if queued.deadline.at() > Instant::now() => {
+                self.wake_at = self.wake_at.min(until).min(queued.deadline.at());
+                self.held = Some(queued);
+            }
+            // Too late, it is answered with an error.
+            Some(_) => {
+                self.used_at = Instant::now();
+                self.begin(queued);
+            }
+            None => self.take(queued),
         }
     }
 

@@ -159,6 +159,36 @@ async fn no_more_requests_are_in_flight_than_may_be() {
     }
 }
 
+/// KIP-219: from version 1 on an answer of this API begins with a time, which `echo` takes from the
+/// request.
+#[tokio::test]
+async fn a_broker_that_throttles_is_left_alone_for_as_long() {
+    const THROTTLE_MS: u32 = 250;
+    let connection = connect(settings(), echo).await;
+    let send = async |throttle_ms: u32, deadline: Deadline| {
+        let mut request = connection.request(API, 1);
+        request.body().extend_from_slice(&throttle_ms.to_be_bytes());
+        connection.send(request, deadline).await
+    };
+    let started = Instant::now();
+    let first = send(THROTTLE_MS, connection.request_deadline()).await;
+    first.expect("is sent").await.expect("is answered");
+    let soon = Deadline::after_ms(20, "request.timeout.ms");
+    let early = send(0, soon).await.expect("waits for its turn");
+    let later = send(0, connection.request_deadline()).await;
+    let error = early.await.expect_err("may not be sent in time");
+    assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+    later
+        .expect("waits for its turn")
+        .await
+        .expect("is answered");
+    let waited_ms = started.elapsed().as_millis();
+    assert!(waited_ms >= u128::from(THROTTLE_MS), "{waited_ms} ms");
+    // Then it goes on as before.
+    let last = send(0, connection.request_deadline()).await;
+    last.expect("is sent").await.expect("is answered");
+}
+
 #[tokio::test]
 async fn a_late_answer_ends_the_connection_for_all() {
     let connection = connect(settings(), async |stream: TcpStream| {
