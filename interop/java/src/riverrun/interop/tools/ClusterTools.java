@@ -2,6 +2,7 @@ package riverrun.interop.tools;
 
 import static riverrun.interop.tools.TopicTools.with;
 
+import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.tools.BrokerApiVersionsCommand;
 import org.apache.kafka.tools.ClusterTool;
 import org.apache.kafka.tools.FeatureCommand;
@@ -130,5 +131,34 @@ final class ClusterTools {
         Tool.run(ReassignPartitionsCommand.class, with(cluster, "--list"))
                 .good()
                 .with("No partition reassignments found.");
+        moveToLogDir(cluster, plan);
+    }
+
+    /** Asks for the log directory that the partition is in. */
+    private static void moveToLogDir(Cluster cluster, Path plan) throws Exception {
+        String logDir;
+        try (Admin admin = cluster.admin()) {
+            logDir =
+                    admin.describeLogDirs(List.of(1)).allDescriptions().get().get(1).keySet()
+                            .iterator()
+                            .next();
+        }
+        Files.writeString(
+                plan,
+                """
+                {"version": 1, "partitions": [{"topic": "reassigned", "partition": 0, "replicas": [1], "log_dirs": ["%s"]}]}
+                """
+                        .formatted(logDir));
+        Tool.run(
+                        ReassignPartitionsCommand.class,
+                        with(cluster, "--execute", "--reassignment-json-file", plan.toString()))
+                .good()
+                .with("Successfully started moving log directory to " + logDir)
+                .with("for replica reassigned-0 with broker 1");
+        Tool.run(
+                        ReassignPartitionsCommand.class,
+                        with(cluster, "--verify", "--reassignment-json-file", plan.toString()))
+                .good()
+                .with("Reassignment of replica reassigned-0-1 completed successfully.");
     }
 }
