@@ -5,8 +5,8 @@ use super::super::subscription::subscribed_topics;
 use super::super::{JoinGroupResponse, SyncGroupResponse};
 use super::consumer_script::consumer_record_text;
 use crate::CoordinatorRecord;
-use crate::messages::ConsumerProtocolSubscription;
-use model::{ErrorCode, Message};
+use crate::messages::{ConsumerProtocolAssignment, ConsumerProtocolSubscription};
+use model::{ErrorCode, Message, Reader};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -27,6 +27,27 @@ pub(super) fn metadata_text(metadata: &[u8]) -> String {
         Ok(()) => format!("{:?}", topics.iter().collect::<Vec<_>>()).replace('"', ""),
         Err(_) => String::from_utf8_lossy(metadata).into_owned(),
     }
+}
+
+/// An assignment of consumers, or whatever a script has put there.
+fn assignment_text(assignment: &[u8]) -> String {
+    let read = |bytes| {
+        let mut reader = Reader::new(bytes);
+        let version = reader.i16()?;
+        ConsumerProtocolAssignment::read(&mut reader, version)
+    };
+    let Ok(read) = read(assignment) else {
+        return String::from_utf8_lossy(assignment).into_owned();
+    };
+    let topics = read.assigned_partitions.iter().map(|topic| {
+        let indexes: Vec<String> = topic
+            .partitions
+            .iter()
+            .map(|index| index.to_string())
+            .collect();
+        format!("{}:{}", topic.topic, indexes.join(","))
+    });
+    topics.collect::<Vec<_>>().join(" ")
 }
 
 pub(super) fn join_text(response: &JoinGroupResponse) -> String {
@@ -77,7 +98,7 @@ pub(super) fn sync_text(response: &SyncGroupResponse) -> String {
         "synced {}/{} {}",
         response.protocol_type.as_deref().unwrap_or("-"),
         response.protocol_name.as_deref().unwrap_or("-"),
-        String::from_utf8_lossy(&response.assignment)
+        assignment_text(&response.assignment)
     )
     .trim_end()
     .to_owned()
@@ -114,7 +135,7 @@ pub(super) fn record_text(record: &CoordinatorRecord) -> String {
                     group.current_state_timestamp
                 );
                 for member in group.members.iter() {
-                    let assignment = String::from_utf8_lossy(member.assignment);
+                    let assignment = assignment_text(member.assignment);
                     write!(text, " {}={assignment}", member.member_id).expect("a string");
                 }
                 text
