@@ -44,6 +44,7 @@ struct Variant {
     /// What the release lacks.
     has_consumer_groups: bool,
     has_authorizer: bool,
+    has_share_groups: bool,
 }
 
 const VARIANTS: &[Variant] = &[
@@ -54,6 +55,7 @@ const VARIANTS: &[Variant] = &[
         ends: [End::Stop; 4],
         has_consumer_groups: true,
         has_authorizer: true,
+        has_share_groups: true,
     },
     Variant {
         name: "4.3-killed",
@@ -62,6 +64,7 @@ const VARIANTS: &[Variant] = &[
         ends: [End::Kill; 4],
         has_consumer_groups: true,
         has_authorizer: false,
+        has_share_groups: true,
     },
     Variant {
         name: "4.1-killed-once",
@@ -70,6 +73,7 @@ const VARIANTS: &[Variant] = &[
         ends: [End::Stop, End::Kill, End::Stop, End::Stop],
         has_consumer_groups: true,
         has_authorizer: true,
+        has_share_groups: false,
     },
     Variant {
         name: "4.0-killed-once",
@@ -78,6 +82,7 @@ const VARIANTS: &[Variant] = &[
         ends: [End::Kill, End::Stop, End::Stop, End::Stop],
         has_consumer_groups: true,
         has_authorizer: true,
+        has_share_groups: false,
     },
     Variant {
         name: "3.9-stopped",
@@ -86,6 +91,7 @@ const VARIANTS: &[Variant] = &[
         ends: [End::Stop; 4],
         has_consumer_groups: false,
         has_authorizer: true,
+        has_share_groups: false,
     },
 ];
 
@@ -197,6 +203,10 @@ impl Workload {
         }
         if variant.has_consumer_groups && serves(run, ApiKey::ConsumerGroupHeartbeat) {
             command.arg("consumer-groups");
+        }
+        // Only Kafka serves them; others keep them.
+        if variant.has_share_groups {
+            command.arg("share-groups");
         }
         let path = run.suite_dir(SUITE).join("program.log");
         let log = LogMark::at_end_of(&path);

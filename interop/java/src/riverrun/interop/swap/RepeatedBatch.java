@@ -112,8 +112,20 @@ final class RepeatedBatch implements Part {
         return records;
     }
 
-    /** Sends a batch by its number, which makes its sequence. */
+    /** Sends a batch by its number until the server leads the partition. */
     private ProduceResponseData.PartitionProduceResponse send(int batch) throws Exception {
+        var answer = new ProduceResponseData.PartitionProduceResponse[1];
+        Check.eventually(
+                () -> {
+                    answer[0] = sendOnce(batch);
+                    return answer[0].errorCode() != Errors.NOT_LEADER_OR_FOLLOWER.code();
+                },
+                "the server leads " + TOPIC);
+        return answer[0];
+    }
+
+    /** The number of a batch makes its sequence. */
+    private ProduceResponseData.PartitionProduceResponse sendOnce(int batch) throws Exception {
         var partition =
                 new ProduceRequestData.PartitionProduceData()
                         .setIndex(0)

@@ -25,6 +25,9 @@ public final class Swap {
     private Swap(Cluster cluster, Set<String> capabilities) throws Exception {
         parts.add(new RepeatedBatch(cluster));
         parts.add(new CompactedTopic(cluster));
+        if (capabilities.contains("share-groups")) {
+            parts.add(new ShareGroup(cluster));
+        }
         if (capabilities.contains("transactions")) {
             boolean hasOffsets = capabilities.contains("transactional-offsets");
             parts.add(new OpenTransactions(cluster, hasOffsets));
