@@ -1,8 +1,11 @@
 //! The transaction coordinator: states of transactional ids, as producers and administrators see
 //! them, over restarts and crashes.
 
-use model::ErrorCode;
-use testkit::{Client, TestServer, wait_until};
+use coordinator::messages::transaction_log_value::PartitionsSchema;
+use coordinator::messages::{TransactionLogKey, TransactionLogValue};
+use model::{ErrorCode, Message};
+use record::{BatchBuilder, BatchHeader};
+use testkit::{Client, TestServer, now_ms, transactional_batch, wait_until};
 use wire::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
 use wire::messages::{
     AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, DescribeTransactionsRequest,
@@ -247,6 +250,113 @@ fn transactions_survive_restarts_and_crashes() {
         describe(&mut client, "open") == Ok(("CompleteCommit".into(), third, vec![]))
     });
     assert_eq!(end(&mut client, "open", open, true), Ok(third));
+    server.assert_serves();
+    server.stop();
+}
+
+/// A record of the transaction log's first version: the type of the key and the version of the
+/// value are both zero.
+fn prefixed<'a>(message: &impl Message<'a>) -> Vec<u8> {
+    let mut bytes = vec![0, 0];
+    message.write(0, &mut bytes);
+    bytes
+}
+
+/// Writes records to every partition of the transaction log, as only an administrator may.
+#[track_caller]
+fn write_to_log(server: &TestServer, records: &[(Vec<u8>, Vec<u8>)]) {
+    let mut builder = BatchBuilder::new(BatchHeader::default());
+    for (key, value) in records {
+        builder.append(now_ms(), Some(key), Some(value), &[]);
+    }
+    let batch = builder.into_uncompressed();
+    let mut client = server.connect().named("__admin_client");
+    for index in 0..2 {
+        let produced = client.produce("__transaction_state", index, &batch);
+        produced.assert_accepted();
+    }
+}
+
+/// The record of a commit that is decided and not carried out.
+fn prepared_commit(id: &str, producer: Producer, topic: &str) -> (Vec<u8>, Vec<u8>) {
+    let key = TransactionLogKey {
+        transactional_id: id,
+    };
+    let partitions = vec![PartitionsSchema {
+        topic,
+        partition_ids: vec![0].into(),
+    }];
+    let value = TransactionLogValue {
+        producer_id: producer.0,
+        producer_epoch: producer.1,
+        transaction_timeout_ms: 60_000,
+        transaction_status: 2,
+        transaction_partitions: Some(partitions.into()),
+        transaction_last_update_timestamp_ms: now_ms(),
+        transaction_start_timestamp_ms: now_ms(),
+        ..TransactionLogValue::default()
+    };
+    (prefixed(&key), prefixed(&value))
+}
+
+#[test]
+fn a_crash_between_the_decision_and_the_markers_is_made_good() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
+    let server = TestServer::start_in(&path, KEYS).unwrap();
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    wait_for_coordinator(&mut client);
+    let producer = init(&mut client, "t", 60_000).unwrap();
+    assert_eq!(add(&mut client, "t", producer, "topic"), ErrorCode::None);
+    let batch = transactional_batch(producer.0, producer.1, 0, &["a", "b"]);
+    let produced = client.produce_in(11, "t", ("topic", 0), &batch);
+    produced.assert_accepted();
+    assert_eq!(client.fetch_committed("topic", 0, 0).values(), [""; 0]);
+    write_to_log(&server, &[prepared_commit("t", producer, "topic")]);
+    server.crash();
+
+    let server = TestServer::start_in(&path, KEYS).unwrap();
+    let mut client = server.connect();
+    wait_for_coordinator(&mut client);
+    wait_until("the transaction is complete", || {
+        state(&mut client, "t") == "CompleteCommit"
+    });
+    assert_eq!(client.fetch_committed("topic", 0, 0).values(), ["a", "b"]);
+    server.assert_serves();
+    server.stop();
+}
+
+#[test]
+fn damaged_and_unknown_records_cost_one_transactional_id() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
+    let server = TestServer::start_in(&path, KEYS).unwrap();
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    wait_for_coordinator(&mut client);
+    let good = init(&mut client, "good", 60_000).unwrap();
+    let bad = init(&mut client, "bad", 60_000).unwrap();
+    let key = |transactional_id| prefixed(&TransactionLogKey { transactional_id });
+    let records = [
+        // A type to come, no key, a value cut short, a version to come.
+        (vec![0, 77, 1, 2, 3], vec![1]),
+        (vec![9], vec![]),
+        (key("bad"), vec![0, 0, 1, 2, 3]),
+        (key("later"), vec![0, 9, 1, 2, 3]),
+    ];
+    write_to_log(&server, &records);
+    server.crash();
+
+    let server = TestServer::start_in(&path, KEYS).unwrap();
+    let mut client = server.connect();
+    wait_for_coordinator(&mut client);
+    assert_eq!(list(&mut client, &[]), Ok(vec!["good".to_owned()]));
+    assert_eq!(add(&mut client, "good", good, "topic"), ErrorCode::None);
+    let unknown = ErrorCode::InvalidProducerIdMapping;
+    assert_eq!(add(&mut client, "bad", bad, "topic"), unknown);
+    let again = init(&mut client, "bad", 60_000).unwrap();
+    assert_ne!(again.0, bad.0);
     server.assert_serves();
     server.stop();
 }
