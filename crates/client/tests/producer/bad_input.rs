@@ -106,3 +106,18 @@ async fn a_full_buffer() {
     // What has failed gives its memory back.
     drop(producer.send(record).await.unwrap());
 }
+
+#[tokio::test]
+async fn an_advertised_address_that_nobody_reaches() {
+    // Port 1 is nobody's; the bootstrap address answers, and names it.
+    let advertised = [("advertised.listeners", "PLAINTEXT://127.0.0.1:1")];
+    let server = TestServer::start(&advertised);
+    server.connect().create_topic("topic", 1, &[]);
+    let keys = [
+        ("max.block.ms", "500"),
+        ("request.timeout.ms", "300"),
+        ("delivery.timeout.ms", "1000"),
+    ];
+    let error = error(server.address(), &keys, ProducerRecord::new("topic")).await;
+    assert_names(&error, &["127.0.0.1:1", "`advertised.listeners`"]);
+}
