@@ -40,6 +40,8 @@ mod start;
 mod topics;
 mod transaction_coordinator;
 mod transaction_enrolment;
+mod transaction_lives;
 mod transaction_markers;
 mod transaction_offsets;
+mod transactional_producer;
 mod unregister;
