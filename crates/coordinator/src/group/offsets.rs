@@ -83,7 +83,11 @@ impl GroupShard {
         };
         let without_group = ErrorCode::IllegalGeneration;
         if let Err(error) = self.validate_commit(request.group_id, &committer, without_group) {
-            return Decision::reply(Err(error));
+            return Decision::reply(Err(match error {
+                // Producers know generations only.
+                ErrorCode::StaleMemberEpoch => ErrorCode::IllegalGeneration,
+                error => error,
+            }));
         }
         self.offsets_decision(request.group_id, &request.topics, now_ms, -1)
     }

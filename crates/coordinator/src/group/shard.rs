@@ -151,6 +151,7 @@ impl GroupShard {
             }),
             GroupRecord::Consumer { group_id, record } if record.has_value() => {
                 let group = self.group_mut(group_id);
+                group.offsets.is_simple_group = false;
                 record.apply(group.consumer.get_or_insert_default());
             }
             GroupRecord::Consumer { group_id, record } => {
