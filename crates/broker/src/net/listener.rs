@@ -27,6 +27,17 @@ pub(crate) struct BoundListener {
     socket: TcpListener,
 }
 
+/// What the kernel is told of a listener's sockets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SocketSettings {
+    /// Connections that may wait to be accepted.
+    pub(crate) backlog: u32,
+    /// The send buffer of each connection; none lets it grow with the connection.
+    pub(crate) send_buffer_bytes: Option<u32>,
+    /// The receive buffer of each connection; none lets it grow with the connection.
+    pub(crate) receive_buffer_bytes: Option<u32>,
+}
+
 /// Every listener of this process.
 pub(crate) type Listeners = Vec<Arc<BoundListener>>;
 
@@ -39,7 +50,7 @@ impl BoundListener {
         name: &str,
         host: &str,
         port: u16,
-        backlog: u32,
+        settings: SocketSettings,
         advertised: Option<(String, u16)>,
         is_controller: bool,
     ) -> io::Result<Self> {
@@ -50,8 +61,15 @@ impl BoundListener {
             TcpSocket::new_v4()?
         };
         socket.set_reuseaddr(true)?;
+        // Accepted connections inherit the sizes; later, the window has been announced.
+        if let Some(bytes) = settings.send_buffer_bytes {
+            socket.set_send_buffer_size(bytes)?;
+        }
+        if let Some(bytes) = settings.receive_buffer_bytes {
+            socket.set_recv_buffer_size(bytes)?;
+        }
         socket.bind(address)?;
-        let socket = socket.listen(backlog)?;
+        let socket = socket.listen(settings.backlog)?;
         let address = socket.local_addr()?;
         let named = !host.is_empty() && host.parse::<IpAddr>().is_err();
         let (advertised_host, advertised_port) = match advertised {
@@ -143,4 +161,45 @@ async fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
             format!("host `{host}` has no address"),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::sockopt::{socket_recv_buffer_size, socket_send_buffer_size};
+
+    #[test]
+    fn connections_have_the_buffers_that_were_given() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build();
+        let check = async |send_buffer_bytes, receive_buffer_bytes| {
+            let settings = SocketSettings {
+                backlog: 1,
+                send_buffer_bytes,
+                receive_buffer_bytes,
+            };
+            let listener =
+                BoundListener::bind("PLAINTEXT", "127.0.0.1", 0, settings, None, false).await;
+            let listener = listener.unwrap();
+            let (client, accepted) = tokio::join!(
+                TcpStream::connect(listener.address),
+                listener.socket.accept()
+            );
+            let (_client, (accepted, _)) = (client.unwrap(), accepted.unwrap());
+            let send_bytes = socket_send_buffer_size(&accepted).unwrap();
+            (send_bytes, socket_recv_buffer_size(&accepted).unwrap())
+        };
+        runtime.unwrap().block_on(async {
+            let (small, large) = (16 * 1024, 64 * 1024);
+            let own = check(None, None).await;
+            let (send, receive) = check(Some(small), Some(large)).await;
+            let (send_swapped, receive_swapped) = check(Some(large), Some(small)).await;
+            // The kernel adds its own overhead to what it is told.
+            assert_eq!(send, receive_swapped);
+            assert_eq!(receive, send_swapped);
+            assert!(send < receive, "{send} {receive}");
+            assert_ne!((send, receive), own);
+        });
+    }
 }

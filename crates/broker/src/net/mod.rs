@@ -11,5 +11,5 @@ mod response;
 pub(crate) use connection::ConnectionContext;
 pub(crate) use file_range::FileRange;
 pub(crate) use limits::{ConnectionLimits, Limits, ListenerLimit};
-pub(crate) use listener::{BoundListener, Listeners};
+pub(crate) use listener::{BoundListener, Listeners, SocketSettings};
 pub(crate) use response::ResponseBuffer;
