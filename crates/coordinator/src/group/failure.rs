@@ -64,7 +64,11 @@ impl GroupShard {
                 None if group.consumer.is_some() => group.membership.dissolve(effects),
                 Some(value) if group.membership.is_dissolved => {
                     if let Ok(value) = records::parse_group(value) {
+                        // Generations that members saw were perhaps not in the log yet.
+                        let generation_id = group.membership.generation_id;
                         group.membership = Membership::restored(&value);
+                        group.membership.generation_id =
+                            group.membership.generation_id.max(generation_id);
                         group.membership.resume(effects);
                     }
                 }

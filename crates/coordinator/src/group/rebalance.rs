@@ -28,7 +28,7 @@ impl Membership {
     }
 
     /// Ends the classic group: its members are told to join again, and what they then join is of
-    /// another type.
+    /// another type. Its generation is kept, for when the log does not take the end.
     pub(super) fn dissolve(&mut self, effects: &mut Effects<'_>) {
         let error = ErrorCode::RebalanceInProgress;
         self.refuse_syncs(error, effects);
@@ -40,7 +40,9 @@ impl Membership {
         self.forget_pending_joins(effects);
         self.cancel_join_deadline(effects);
         self.cancel_sync_deadline(effects);
+        let generation_id = self.generation_id;
         *self = Self::empty(None);
+        self.generation_id = generation_id;
         self.is_dissolved = true;
     }
 

@@ -122,3 +122,31 @@ fn conversions_are_refused_where_the_policy_says_so() {
           h consumer Assigning consumer
     "#]]);
 }
+
+#[test]
+fn a_generation_that_members_saw_is_never_given_again() {
+    check(&expect![[r#"
+        config delay=0 interval=0
+        topics t=4
+        join g x version=3
+          parked
+          record: g generation=0 /- leader=- at=0
+          g PreparingRebalance 0
+        tick 0
+          x: joined x-1 generation=1 consumer/range leader=x-1 members: x-1[t]
+          g CompletingRebalance 1
+        log broken
+        beat g a epoch=0
+          not appended
+          g Empty 1
+        list
+          g classic Empty -
+        log sound
+        join g y version=3
+          parked
+          g PreparingRebalance 1
+        tick 0
+          y: joined y-2 generation=2 consumer/range leader=y-2 members: y-2[t]
+          g CompletingRebalance 2
+    "#]]);
+}
