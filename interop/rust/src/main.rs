@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   produce.rs consume.rs groups.rs …   scenarios, each with topics and groups of its own
-//!   lab.rs                                     clients of the server under test, and what they need
+//!   campaign/                           clients that live through kills of the broker
+//!   lab.rs                              clients of the server under test, and what they need
 //! ```
 
 #![allow(
@@ -13,6 +14,7 @@
 )]
 
 mod admin;
+mod campaign;
 mod consume;
 mod consumer_groups;
 mod groups;
@@ -66,7 +68,10 @@ fn main() -> Result<()> {
             Ok(())
         }
         ["run", bootstrap, _, names @ ..] => run(bootstrap, names),
-        _ => bail!("usage: interop-client list | run HOST:PORT DIR NAME..."),
+        ["campaign", bootstrap, seed] => campaign::run(bootstrap, seed.parse()?),
+        _ => bail!(
+            "usage: interop-client list | run HOST:PORT DIR NAME... | campaign HOST:PORT SEED"
+        ),
     }
 }
 

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::campaign;
 use super::run::Run;
 use super::server::{Against, Server};
 
-const SUITE: &str = "crash";
+pub(crate) const SUITE: &str = "crash";
 
 /// Lines the producer must add before the next blow.
 const LINES_BETWEEN: usize = 20_000;
@@ -27,6 +28,8 @@ pub(crate) fn list() -> Vec<String> {
         "restart-under-load",
         "kill-under-load",
         "kill-then-kafka-reads",
+        "campaign",
+        "internal-topics",
     ]
     .map(str::to_owned)
     .into()
@@ -52,6 +55,8 @@ pub(crate) fn run(run: &mut Run) -> Result<()> {
         kafka.stop()?;
         run.read_disk(SUITE)
     });
+    run.scenario(SUITE, "campaign", campaign::kills);
+    run.scenario(SUITE, "internal-topics", campaign::internal_topics);
     Ok(())
 }
 

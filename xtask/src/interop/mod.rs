@@ -10,6 +10,8 @@
 //!
 //! Apache Kafka is the oracle: a scenario that fails with `--against kafka` is a wrong scenario.
 
+mod application;
+mod campaign;
 mod codec;
 mod commands;
 mod crash;

@@ -168,6 +168,15 @@ impl ServerPlan {
 
     /// Starts the server and waits until it answers a metadata request with itself in it.
     pub(crate) fn start(&self, programs: &Programs) -> Result<Server> {
+        let mut server = self.spawn(programs)?;
+        match server.wait_until_ready() {
+            Ok(()) => Ok(server),
+            Err(error) => Err(error.context(server.log_tail())),
+        }
+    }
+
+    /// Starts the server and does not wait.
+    pub(crate) fn spawn(&self, programs: &Programs) -> Result<Server> {
         let mut command = match self.against {
             Against::Riverrun => self.riverrun_command(programs)?,
             Against::Kafka => self.kafka_command(programs)?,
@@ -183,15 +192,11 @@ impl ServerPlan {
             .stderr(log)
             .spawn()
             .with_context(|| format!("cannot run {command:?}"))?;
-        let mut server = Server {
+        Ok(Server {
             child,
             plan: self.clone(),
             log_mark,
-        };
-        match server.wait_until_ready() {
-            Ok(()) => Ok(server),
-            Err(error) => Err(error.context(server.log_tail())),
-        }
+        })
     }
 
     fn riverrun_command(&self, programs: &Programs) -> Result<Command> {

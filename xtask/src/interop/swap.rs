@@ -9,20 +9,15 @@
 
 use std::fmt;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::Result;
 use wire::ApiKey;
 
-use super::process::{LogMark, Step, Watched};
+use super::application::Application;
 use super::run::Run;
 use super::server::{Against, KafkaOnly, Server, ServerPlan};
 
 const SUITE: &str = "swap";
-
-/// Time for one command to the workload.
-const COMMAND_LIMIT: Duration = Duration::from_secs(120);
-const END_LIMIT: Duration = Duration::from_secs(20);
 
 /// How a server ends its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +132,7 @@ fn swap(run: &mut Run, variant: &Variant) -> Result<()> {
     if variant.has_fixed_voters {
         plan = plan.with_fixed_voters();
     }
-    let mut workload = Workload::new(run, variant, &plan)?;
+    let mut workload = workload(run, variant, &plan)?;
     let servers = [
         Against::Kafka,
         tested,
@@ -150,12 +145,14 @@ fn swap(run: &mut Run, variant: &Variant) -> Result<()> {
         let context = Turn { turn, against };
         let within =
             |error: anyhow::Error| error.context(format!("{context}\n{}", server.log_tail()));
-        workload.obey("turn", turn).map_err(within)?;
+        workload.obey(&format!("turn {turn}")).map_err(within)?;
         match variant.ends.get(turn) {
             Some(End::Stop) => server.stop()?,
             Some(End::Kill) => server.kill()?,
             None => {
-                workload.obey("finish", turn + 1).map_err(within)?;
+                workload
+                    .obey(&format!("finish {}", turn + 1))
+                    .map_err(within)?;
                 return last(run, server, workload);
             }
         }
@@ -164,7 +161,7 @@ fn swap(run: &mut Run, variant: &Variant) -> Result<()> {
 }
 
 /// Ends workload and server, and has Kafka read every file.
-fn last(run: &mut Run, server: Server, workload: Workload) -> Result<()> {
+fn last(run: &mut Run, server: Server, workload: Application) -> Result<()> {
     workload.end()?;
     server.stop()?;
     run.read_disk(SUITE)
@@ -184,57 +181,24 @@ impl fmt::Display for Turn {
 }
 
 /// The program that lives through the swaps.
-#[derive(Debug)]
-struct Workload {
-    program: Watched,
-    log: LogMark,
-}
-
-impl Workload {
-    fn new(run: &mut Run, variant: &Variant, plan: &ServerPlan) -> Result<Self> {
-        let mut command: Command = run.java()?.command("riverrun.interop.swap.Swap");
-        command.arg(plan.bootstrap()).arg(run.suite_dir(SUITE));
-        // What one of the servers cannot do, the workload leaves out.
-        if serves(run, ApiKey::EndTxn) {
-            command.arg("transactions");
-        }
-        if serves(run, ApiKey::TxnOffsetCommit) {
-            command.arg("transactional-offsets");
-        }
-        if variant.has_consumer_groups && serves(run, ApiKey::ConsumerGroupHeartbeat) {
-            command.arg("consumer-groups");
-        }
-        // Only Kafka serves them; others keep them.
-        if variant.has_share_groups {
-            command.arg("share-groups");
-        }
-        let path = run.suite_dir(SUITE).join("program.log");
-        let log = LogMark::at_end_of(&path);
-        let program = Watched::start_with_input(&mut command, &path)?;
-        Ok(Self { program, log })
+fn workload(run: &mut Run, variant: &Variant, plan: &ServerPlan) -> Result<Application> {
+    let mut command: Command = run.java()?.command("riverrun.interop.swap.Swap");
+    command.arg(plan.bootstrap()).arg(run.suite_dir(SUITE));
+    // What one of the servers cannot do, the workload leaves out.
+    if serves(run, ApiKey::EndTxn) {
+        command.arg("transactions");
     }
-
-    /// Gives a command and waits until it is done.
-    fn obey(&mut self, command: &str, turn: usize) -> Result<()> {
-        self.program.say(&format!("{command} {turn}"))?;
-        match self.program.next(Instant::now() + COMMAND_LIMIT) {
-            Step::Line(line) if line == "done" => Ok(()),
-            Step::Line(line) => bail!("{}", line.replace('\t', "\n")),
-            Step::End => bail!("the workload ended\n{}", self.log.tail()),
-            Step::TimedOut => bail!(
-                "`{command}` is not done after {COMMAND_LIMIT:?}\n{}",
-                self.log.tail()
-            ),
-        }
+    if serves(run, ApiKey::TxnOffsetCommit) {
+        command.arg("transactional-offsets");
     }
-
-    fn end(mut self) -> Result<()> {
-        self.program.end_input();
-        let status = self.program.finish(Instant::now() + END_LIMIT)?;
-        let status = status.context("the workload does not end")?;
-        ensure!(status.success(), "the workload ended with {status}");
-        Ok(())
+    if variant.has_consumer_groups && serves(run, ApiKey::ConsumerGroupHeartbeat) {
+        command.arg("consumer-groups");
     }
+    // Only Kafka serves them; others keep them.
+    if variant.has_share_groups {
+        command.arg("share-groups");
+    }
+    Application::start(&mut command, &run.suite_dir(SUITE))
 }
 
 /// Whether the server under test has the API.
