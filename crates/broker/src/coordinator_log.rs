@@ -114,15 +114,3 @@ pub(crate) fn batch_of(header: BatchHeader, records: &[CoordinatorRecord], now_m
     }
     builder.into_uncompressed()
 }
-
-/// How many of the records fit a batch; at least one.
-pub(crate) fn count_for_batch(records: &[CoordinatorRecord], batch_bytes_max: usize) -> usize {
-    let mut left = batch_bytes_max.saturating_sub(record::batch::HEADER_SIZE_BYTES);
-    let fit = records.iter().take_while(|record| {
-        let size = record.size_in_bytes_max();
-        let fits = size <= left;
-        left = left.saturating_sub(size);
-        fits
-    });
-    fit.count().max(1)
-}

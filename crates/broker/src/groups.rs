@@ -10,7 +10,7 @@
 
 use crate::Broker;
 use crate::clock::now_ms;
-use crate::coordinator_log::{LogEntry, batch_of, count_for_batch, replay_log};
+use crate::coordinator_log::{LogEntry, batch_of, replay_log};
 use crate::transaction_markers::TransactionMarker;
 use coordinator::group::{
     DeletedTopic, GroupConfig, GroupShard, RecordOrigin, ReplayError, append_error,
@@ -413,17 +413,13 @@ impl Ready {
     ) -> Result<(), FailedCommit> {
         let mut appended_count = 0;
         while appended_count < decision.records.len() {
-            let rest = &decision.records[appended_count..];
-            let count = match decision.is_atomic {
-                true => rest.len(),
-                false => count_for_batch(rest, destination.batch_bytes_max),
-            };
-            self.append(destination, &rest[..count], now_ms)
+            let end = decision.batch_end(appended_count, destination.batch_bytes_max);
+            self.append(destination, &decision.records[appended_count..end], now_ms)
                 .map_err(|error| FailedCommit {
                     appended_count,
                     error,
                 })?;
-            appended_count += count;
+            appended_count = end;
         }
         Ok(())
     }

@@ -16,14 +16,14 @@ mod time;
 pub(crate) use time::keep_time;
 
 use crate::clock::now_ms;
-use crate::coordinator_log::{LogEntry, batch_of, count_for_batch, replay_log};
+use crate::coordinator_log::{LogEntry, batch_of, replay_log};
 use config::ServerConfig;
 use coordinator::group::append_error;
 use coordinator::transaction::{
     Moment, NeedsProducerId, PreparedTransaction, TransactionConfig, TransactionDecision,
     TransactionShard,
 };
-use coordinator::{CoordinatorRecord, partition_for};
+use coordinator::{CoordinatorRecord, count_for_batch, partition_for};
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
 use model::ErrorCode;
 use parking_lot::{Mutex, RwLock};

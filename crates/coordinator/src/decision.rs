@@ -1,10 +1,15 @@
 //! What a coordinator answers to a request: records to append, and replies.
 //!
-//! The shell appends the records of a [`Decision`] to the log as one batch (or several, when it is
-//! not atomic), replays each of them into the shard, and sends the reply and the released answers
-//! once the high watermark has passed everything that the shard has appended so far.
+//! The shell appends the records of a [`Decision`] to the log as one batch (or several, see
+//! [`Decision::batch_end`]), replays each of them into the shard, and sends the reply and the
+//! released answers once the high watermark has passed everything that the shard has appended so
+//! far.
 
 use crate::group::{JoinGroupResponse, SyncGroupResponse};
+use std::ops::Range;
+
+/// Bytes of a batch beside its records.
+pub(crate) const BATCH_HEADER_BYTES: usize = 61;
 
 /// A record of a coordinator's topic; a value of `None` is a tombstone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,8 +61,11 @@ pub struct Decision<R> {
     /// To append to the log and then to replay, in this order.
     pub records: Vec<CoordinatorRecord>,
     /// Whether the records must stand in one batch. Those of a decision that is not atomic may be
-    /// split between any two records.
+    /// split between any two records that no range of `indivisible` holds both.
     pub is_atomic: bool,
+    /// Runs of records, ascending and apart, each of which must stand in one batch even when the
+    /// decision as a whole need not.
+    pub indivisible: Vec<Range<usize>>,
     /// The answer of the request itself.
     pub reply: Reply<R>,
     /// Answers of requests that were parked before. A token that this very decision parks is never
@@ -71,8 +79,76 @@ impl<R> Decision<R> {
         Self {
             records: Vec::new(),
             is_atomic: true,
+            indivisible: Vec::new(),
             reply: Reply::Now(reply),
             released: Vec::new(),
         }
+    }
+
+    /// Where the batch ends that begins with the record at `start`: past as many records as
+    /// `batch_bytes_max` allows, and past at least one, or one indivisible run, whatever its size.
+    pub fn batch_end(&self, start: usize, batch_bytes_max: usize) -> usize {
+        if self.is_atomic {
+            return self.records.len();
+        }
+        let end = start + count_for_batch(&self.records[start..], batch_bytes_max);
+        let mut runs = self.indivisible.iter();
+        match runs.find(|run| run.start < end && end < run.end) {
+            Some(run) if run.start > start => run.start,
+            Some(run) => run.end,
+            None => end,
+        }
+    }
+}
+
+/// How many of the records fit a batch of `batch_bytes_max` bytes; at least one.
+pub fn count_for_batch(records: &[CoordinatorRecord], batch_bytes_max: usize) -> usize {
+    let mut left = batch_bytes_max.saturating_sub(BATCH_HEADER_BYTES);
+    let fit = records.iter().take_while(|record| {
+        let size = record.size_in_bytes_max();
+        let fits = size <= left;
+        left = left.saturating_sub(size);
+        fits
+    });
+    fit.count().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sizes of the batches of some records, of which a batch holds three.
+    fn batches(count: usize, runs: &[(usize, usize)], is_atomic: bool) -> Vec<usize> {
+        let record = CoordinatorRecord {
+            key: vec![0; 4],
+            value: None,
+        };
+        let batch_bytes_max = BATCH_HEADER_BYTES + 3 * record.size_in_bytes_max();
+        let decision = Decision {
+            records: vec![record; count],
+            is_atomic,
+            indivisible: runs.iter().map(|(start, end)| *start..*end).collect(),
+            ..Decision::reply(())
+        };
+        let (mut sizes, mut start) = (Vec::new(), 0);
+        while start < count {
+            let end = decision.batch_end(start, batch_bytes_max);
+            sizes.push(end - start);
+            start = end;
+        }
+        sizes
+    }
+
+    #[test]
+    fn indivisible_runs_stay_in_one_batch() {
+        assert_eq!(batches(7, &[], true), [7]);
+        assert_eq!(batches(7, &[], false), [3, 3, 1]);
+        assert_eq!(batches(7, &[(0, 3), (3, 6)], false), [3, 3, 1]);
+        assert_eq!(batches(7, &[(0, 2), (2, 4), (4, 7)], false), [2, 2, 3]);
+        assert_eq!(
+            batches(7, &[(1, 6)], false),
+            [1, 5, 1],
+            "the log refuses one that is too large"
+        );
     }
 }

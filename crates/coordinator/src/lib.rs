@@ -24,4 +24,4 @@ pub mod transaction;
 
 pub use partition::partition_for;
 
-pub use decision::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
+pub use decision::{CoordinatorRecord, Decision, GroupResponse, Reply, Token, count_for_batch};

@@ -21,6 +21,7 @@ use super::timers::{Timer, Timers};
 use crate::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
 use model::{DecodeError, ErrorCode};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Where a record stands in the log.
@@ -376,6 +377,8 @@ impl GroupShard {
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) records: Vec<CoordinatorRecord>,
+    /// Runs of records that must stand in one batch.
+    pub(super) indivisible: Vec<Range<usize>>,
     pub(super) released: Vec<(Token, GroupResponse)>,
 }
 
@@ -385,12 +388,13 @@ impl Outcome {
         Decision {
             records: self.records,
             is_atomic: true,
+            indivisible: self.indivisible,
             reply: Reply::Now(reply),
             released: self.released,
         }
     }
 
-    /// A decision whose records may be split.
+    /// A decision whose records may be split where they are not said to be indivisible.
     pub(super) fn into_split_decision<R>(self, reply: R) -> Decision<R> {
         Decision {
             is_atomic: false,
@@ -437,6 +441,7 @@ impl Outcome {
         Decision {
             records: self.records,
             is_atomic: true,
+            indivisible: self.indivisible,
             reply: reply.map_or(Reply::Parked(token), Reply::Now),
             released: self.released,
         }

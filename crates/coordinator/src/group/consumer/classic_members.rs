@@ -4,8 +4,9 @@
 //! To such a member the group looks like a classic one whose generation is the member's epoch. A
 //! rebalance is told by its heartbeat; then it joins and syncs, and need not wait for others.
 
-use super::draft::{Draft, Refusal};
+use super::draft::{Draft, Refusal, Updated};
 use super::member::{ClassicMember, ConsumerMember, MemberState};
+use super::migration::Downgraded;
 use super::partitions::Partitions;
 use super::soft::SoftChange;
 use super::subscription::Subscription;
@@ -25,9 +26,9 @@ const PROTOCOL_TYPE: &str = "consumer";
 #[derive(Debug)]
 pub(super) struct Joined {
     pub(super) response: JoinGroupResponse,
-    /// The member, and whether its subscription changed, when the group is to become a classic
-    /// one with it: the last member that spoke the new protocol was the one it replaces.
-    pub(super) downgrade: Option<(ConsumerMember, bool)>,
+    /// The classic group that the group is to become with the member, and whether it is to
+    /// rebalance: the last member that spoke the new protocol was the one it replaces.
+    pub(super) downgrade: Option<(Downgraded, bool)>,
 }
 
 impl<'a> Draft<'a> {
@@ -77,8 +78,8 @@ impl<'a> Draft<'a> {
             .update_member(&before, &updated, false)
             .map_err(refused)?;
         let has_changed = changes.has_subscription_changed;
-        if is_downgrade {
-            return Ok(self.downgrade_with(updated, has_changed, changes.group_epoch));
+        if is_downgrade && let Some(joined) = self.downgrade_with(&updated, &changes, &owned)? {
+            return Ok(joined);
         }
         let target = self.update_target(&before, &updated, changes.group_epoch);
         let updated = self
@@ -96,25 +97,31 @@ impl<'a> Draft<'a> {
         })
     }
 
+    /// The member in the classic group that the group becomes with it; `None` when the group stays
+    /// as it is. The generation of the answer is the member's epoch: one that finds the group's
+    /// assignment out of date has none yet, and joins again when it asks for its partitions.
     fn downgrade_with(
-        &mut self,
-        updated: ConsumerMember,
-        has_changed: bool,
-        group_epoch: i32,
-    ) -> Joined {
-        // The group is written anew as a whole.
-        self.records.clear();
-        self.changes.clear();
-        let is_stale = has_changed || group_epoch > self.group.assignment_epoch;
-        let epoch = self.group.epoch;
-        let joined = ConsumerMember {
-            member_epoch: epoch,
-            ..updated
+        &self,
+        updated: &ConsumerMember,
+        changes: &Updated,
+        owned: &Partitions,
+    ) -> Result<Option<Joined>, ErrorCode> {
+        let group = self.group;
+        let rebalances = changes.group_epoch > group.assignment_epoch;
+        let joined = if rebalances {
+            updated.clone()
+        } else {
+            let target = group.target(&updated.id, updated.instance_id.as_deref());
+            let target = (group.assignment_epoch, target);
+            let has_changed = changes.has_subscription_changed;
+            self.reconciled(updated, &target, has_changed, Some(owned))
+                .map_err(|refusal| refusal.error)?
         };
-        Joined {
+        let downgraded = self.downgraded(&[], Some(&joined))?;
+        Ok(downgraded.map(|downgraded| Joined {
             response: join_response(&joined),
-            downgrade: Some((joined, is_stale)),
-        }
+            downgrade: Some((downgraded, rebalances)),
+        }))
     }
 
     /// The member as the request changes it, and what it says it has.
@@ -216,7 +223,12 @@ impl<'a> Draft<'a> {
             .map_or(0, |classic| classic.session_timeout_ms);
         self.changes
             .push(SoftChange::Session(Arc::clone(&member.id), timeout_ms));
-        let has_to_join = member.member_epoch < self.group.assignment_epoch
+        // Where nobody speaks the new protocol, whose heartbeats have partitions assigned, a join
+        // must.
+        let has_to_assign =
+            self.group.is_classic_but_for(&[]) && self.is_assignment_due(self.group.epoch);
+        let has_to_join = has_to_assign
+            || member.member_epoch < self.group.assignment_epoch
             || member.state == MemberState::UnrevokedPartitions
             || (member.state == MemberState::UnreleasedPartitions
                 && !self.waits_for_others(member));

@@ -3,16 +3,13 @@
 use super::classic_members::Joined;
 use super::describe::DescribedConsumerGroup;
 use super::draft::{Draft, Refusal};
-use super::group::ConsumerGroup;
 use super::heartbeat::{ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse};
 use super::member::ConsumerMember;
-use super::migration::upgraded;
-use super::records;
+use super::migration::{Downgraded, Made, upgraded};
 use super::soft::SoftChange;
 use crate::Decision;
 use crate::group::effects::Effects;
 use crate::group::group::Group;
-use crate::group::membership::Membership;
 use crate::group::records as classic_records;
 use crate::group::request::{
     Heartbeat, JoinGroup, JoinGroupResponse, LeaveGroup, SyncGroup, SyncGroupResponse,
@@ -76,8 +73,9 @@ impl GroupShard {
         }
     }
 
-    /// Records of a group of usual size stand together. Those of a large one may be split: each
-    /// of them is true by itself, and the epoch of an assignment comes after its parts.
+    /// Records of a group of usual size stand together. Those of a large one may be split, but for
+    /// conversions that fit one batch: each record is true by itself, and the epoch of an
+    /// assignment comes after its parts.
     fn consumer_decision<R>(&self, outcome: Outcome, reply: R) -> Decision<R> {
         if self.config.batch_holds(&outcome.records) {
             outcome.into_decision(reply)
@@ -129,6 +127,9 @@ impl GroupShard {
         }
         let made = self.new_consumer_group(group_id)?;
         let none = super::soft::SoftGroup::default();
+        if made.is_indivisible {
+            outcome.indivisible.push(0..made.records.len());
+        }
         let mut draft = Draft {
             group_id,
             group: &made.group,
@@ -163,10 +164,9 @@ impl GroupShard {
         if !group.is_classic() {
             return Err(self.not_a_consumer_group(group_id));
         }
-        let tombstone = classic_records::group_tombstone(group_id);
         if group.is_empty() {
             return Ok(Made {
-                records: vec![tombstone],
+                records: vec![classic_records::group_tombstone(group_id)],
                 ..Made::default()
             });
         }
@@ -181,12 +181,7 @@ impl GroupShard {
             size_max,
             &mut self.topics,
         )?;
-        let mut records = vec![tombstone];
-        records.extend(records::of_group(group_id, &upgraded));
-        Ok(Made {
-            group: upgraded,
-            records,
-        })
+        Ok(Made::from_classic(group_id, upgraded, &self.config))
     }
 
     fn leave_consumer_group(
@@ -224,9 +219,9 @@ impl GroupShard {
         let group = draft.group;
         let members: Vec<&ConsumerMember> = gone.iter().filter_map(|id| group.member(id)).collect();
         if draft.can_downgrade_without(&members)
-            && let Ok(membership) = draft.downgraded(&members, None)
+            && let Ok(Some(downgraded)) = draft.downgraded(&members, None)
         {
-            return self.become_classic(group_id, membership, true, now_ms, outcome);
+            return self.become_classic(group_id, downgraded, true, now_ms, outcome);
         }
         draft.remove(&members);
         let drafted = draft.into_drafted();
@@ -244,23 +239,18 @@ impl GroupShard {
     fn become_classic(
         &mut self,
         group_id: &str,
-        membership: Membership,
+        downgraded: Downgraded,
         rebalances: bool,
         now_ms: i64,
         outcome: &mut Outcome,
     ) {
+        let start = outcome.records.len();
+        outcome.records.extend(downgraded.records);
+        outcome.indivisible.push(start..outcome.records.len());
         self.act(group_id, now_ms, outcome, |group, effects| {
-            if let Some(consumer) = &group.consumer {
-                effects
-                    .records
-                    .extend(records::group_tombstones(group_id, consumer));
-            }
-            effects
-                .records
-                .push(classic_records::group_metadata(group_id, &membership));
             let id = Arc::clone(&effects.group_id);
             group.soft.clear(&id, effects.timers);
-            group.membership = membership;
+            group.membership = downgraded.membership;
             group.membership.resume(effects);
             if rebalances {
                 group.membership.prepare_rebalance(effects);
@@ -299,16 +289,14 @@ impl GroupShard {
                 self.take(group_id, drafted, now_ms, &mut outcome);
                 response
             }
+            // The group is written anew as a whole: what else the draft came to does not count.
             Ok(Joined {
                 response,
-                downgrade: Some((member, is_stale)),
-            }) => match draft.downgraded(&[], Some(&member)) {
-                Ok(membership) => {
-                    self.become_classic(group_id, membership, is_stale, now_ms, &mut outcome);
-                    response
-                }
-                Err(error) => JoinGroupResponse::error(request.member_id, error),
-            },
+                downgrade: Some((downgraded, rebalances)),
+            }) => {
+                self.become_classic(group_id, downgraded, rebalances, now_ms, &mut outcome);
+                response
+            }
         };
         Some(self.consumer_decision(outcome, response))
     }
@@ -448,13 +436,6 @@ impl GroupShard {
             }
         });
     }
-}
-
-/// A group that comes into being.
-#[derive(Default)]
-struct Made {
-    group: ConsumerGroup,
-    records: Vec<crate::CoordinatorRecord>,
 }
 
 fn apply(group: &mut Group, drafted: Drafted, effects: &mut Effects<'_>) {

@@ -174,6 +174,16 @@ impl<'a> Draft<'a> {
         self.topics.hash_of(&names)
     }
 
+    /// Whether a target is to be computed for an epoch: the last one is of another, and old enough.
+    pub(super) fn is_assignment_due(&self, group_epoch: i32) -> bool {
+        let own = self.config.consumer.of_group(self.group_id);
+        let interval_ms = own.assignment_interval_ms;
+        let timestamp_ms = self.group.assignment_timestamp_ms;
+        let next_ms = timestamp_ms.saturating_add(i64::from(interval_ms));
+        let is_old = timestamp_ms == 0 || interval_ms == 0 || self.now_ms >= next_ms;
+        group_epoch > self.group.assignment_epoch && is_old
+    }
+
     /// The target assignment of a member and its epoch, computed anew if the group has moved on
     /// and the last one is old enough.
     pub(super) fn update_target(
@@ -183,15 +193,7 @@ impl<'a> Draft<'a> {
         group_epoch: i32,
     ) -> (i32, Partitions) {
         let group = self.group;
-        let interval_ms = self
-            .config
-            .consumer
-            .of_group(self.group_id)
-            .assignment_interval_ms;
-        let timestamp_ms = group.assignment_timestamp_ms;
-        let next_ms = timestamp_ms.saturating_add(i64::from(interval_ms));
-        let is_old = timestamp_ms == 0 || interval_ms == 0 || self.now_ms >= next_ms;
-        if group_epoch <= group.assignment_epoch || !is_old {
+        if !self.is_assignment_due(group_epoch) {
             let target = group.target(&updated.id, updated.instance_id.as_deref());
             return (group.assignment_epoch, target);
         }
@@ -206,13 +208,29 @@ impl<'a> Draft<'a> {
     pub(super) fn reconcile(
         &mut self,
         member: ConsumerMember,
+        target: &(i32, Partitions),
+        has_subscription_changed: bool,
+        owned: Option<&Partitions>,
+    ) -> Result<ConsumerMember, Refusal> {
+        if !has_subscription_changed && member.is_reconciled_to(target.0) {
+            return Ok(member);
+        }
+        let updated = self.reconciled(&member, target, has_subscription_changed, owned)?;
+        if updated != member {
+            self.records.push(records::current(self.group_id, &updated));
+            self.wait_for_revocation(&updated);
+        }
+        Ok(updated)
+    }
+
+    /// Where a member comes to on its way to its target.
+    pub(super) fn reconciled(
+        &self,
+        member: &ConsumerMember,
         (target_epoch, target): &(i32, Partitions),
         has_subscription_changed: bool,
         owned: Option<&Partitions>,
     ) -> Result<ConsumerMember, Refusal> {
-        if !has_subscription_changed && member.is_reconciled_to(*target_epoch) {
-            return Ok(member);
-        }
         let reconciling = Reconciling {
             group: self.group,
             topics: self.topics,
@@ -221,16 +239,11 @@ impl<'a> Draft<'a> {
             has_subscription_changed,
             owned,
         };
-        let updated = reconciling.step(&member).map_err(|_| {
+        reconciling.step(member).map_err(|_| {
             let message = "The consumer group member is in a unknown state. The member must \
                            abandon all its partitions and rejoin.";
             Refusal::new(ErrorCode::FencedMemberEpoch, message)
-        })?;
-        if updated != member {
-            self.records.push(records::current(self.group_id, &updated));
-            self.wait_for_revocation(&updated);
-        }
-        Ok(updated)
+        })
     }
 
     fn wait_for_revocation(&mut self, member: &ConsumerMember) {

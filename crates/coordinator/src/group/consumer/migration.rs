@@ -4,10 +4,14 @@ use super::draft::{Draft, Refusal};
 use super::group::ConsumerGroup;
 use super::member::{ClassicMember, ConsumerMember};
 use super::partitions::{OwnedPartitions, Partitions};
+use super::records;
 use super::subscription::Subscription;
 use super::topics::Topics;
+use crate::CoordinatorRecord;
+use crate::group::GroupConfig;
 use crate::group::member::{Member, Protocol};
 use crate::group::membership::{GroupState, Membership};
+use crate::group::records as classic_records;
 use crate::group::subscription::read_subscription;
 use crate::messages::ConsumerProtocolAssignment;
 use model::{ErrorCode, Message, Reader};
@@ -39,6 +43,54 @@ impl MigrationPolicy {
 
     const fn allows_downgrade(self) -> bool {
         matches!(self, Self::Downgrade | Self::Bidirectional)
+    }
+}
+
+/// A classic group that a consumer group becomes.
+#[derive(Debug)]
+pub(super) struct Downgraded {
+    pub(super) membership: Membership,
+    /// All of the one group gone, and the other.
+    pub(super) records: Vec<CoordinatorRecord>,
+}
+
+/// A consumer group that comes into being.
+#[derive(Debug, Default)]
+pub(super) struct Made {
+    pub(super) group: ConsumerGroup,
+    pub(super) records: Vec<CoordinatorRecord>,
+    /// Whether the records must stand in one batch.
+    pub(super) is_indivisible: bool,
+}
+
+impl Made {
+    /// The consumer group that a classic group with members becomes.
+    ///
+    /// Each beginning of the records is a group that finds back by itself, should the log end
+    /// there. With the records of one batch, the log has all of them or none. Where they do not
+    /// fit one, the group gets an epoch that is ahead of its members, and the hash of no topics:
+    /// so those whom the log has are told to join, the first that does finds other topics than it
+    /// should and has everything assigned anew, and those whom the log lacks are unknown and join
+    /// as new members.
+    pub(super) fn from_classic(
+        group_id: &str,
+        mut group: ConsumerGroup,
+        config: &GroupConfig,
+    ) -> Self {
+        let mut records = vec![classic_records::group_tombstone(group_id)];
+        records.extend(records::of_group(group_id, &group));
+        let is_indivisible = config.batch_holds(&records);
+        if !is_indivisible {
+            let epoch = group.epoch.saturating_add(1);
+            (group.epoch, group.assignment_epoch, group.metadata_hash) = (epoch, epoch, 0);
+            records.truncate(1);
+            records.extend(records::of_group_by_member(group_id, &group));
+        }
+        Self {
+            group,
+            records,
+            is_indivisible,
+        }
     }
 }
 
@@ -165,14 +217,43 @@ impl Draft<'_> {
     fn allows_downgrade(&self, size: usize) -> bool {
         self.config.consumer.migration_policy.allows_downgrade()
             && size <= self.config.group_size_max
+            && self.tombstones_may_fit()
+    }
+
+    /// Whether a batch may hold the records that remove the members; seen without making them, so
+    /// that a large group does not pay for each member that leaves it.
+    fn tombstones_may_fit(&self) -> bool {
+        let of_member = records::member_tombstones(self.group_id, "");
+        let of_member: usize = of_member
+            .iter()
+            .map(CoordinatorRecord::size_in_bytes_max)
+            .sum();
+        self.group.members().len().saturating_mul(of_member) <= self.config.batch_bytes_max
     }
 
     /// The classic group that the group becomes without some members, or with one that takes the
-    /// place of the static member with its instance id.
+    /// place of the static member with its instance id. `None` when the log does not take it in
+    /// one batch: half of it would leave members out. The group stays what it is then, which
+    /// serves its members as well.
     ///
     /// # Errors
     /// The code of the answer when a member's metadata is not what it should be.
     pub(super) fn downgraded(
+        &self,
+        gone: &[&ConsumerMember],
+        joined: Option<&ConsumerMember>,
+    ) -> Result<Option<Downgraded>, ErrorCode> {
+        let membership = self.classic_membership(gone, joined)?;
+        let mut records = records::group_tombstones(self.group_id, self.group);
+        records.push(classic_records::group_metadata(self.group_id, &membership));
+        let fits = self.config.batch_holds(&records);
+        Ok(fits.then_some(Downgraded {
+            membership,
+            records,
+        }))
+    }
+
+    fn classic_membership(
         &self,
         gone: &[&ConsumerMember],
         joined: Option<&ConsumerMember>,

@@ -263,6 +263,24 @@ pub(super) fn of_group(group_id: &str, group: &ConsumerGroup) -> Vec<Coordinator
     records
 }
 
+/// The records of a whole group, the epochs first and then member by member.
+pub(super) fn of_group_by_member(group_id: &str, group: &ConsumerGroup) -> Vec<CoordinatorRecord> {
+    let mut records = vec![
+        group_epoch(group_id, group.epoch, group.metadata_hash),
+        assignment_epoch(
+            group_id,
+            group.assignment_epoch,
+            group.assignment_timestamp_ms,
+        ),
+    ];
+    for one in group.members().values() {
+        records.push(member(group_id, one));
+        records.push(target(group_id, &one.id, &group.target(&one.id, None)));
+        records.push(current(group_id, one));
+    }
+    records
+}
+
 /// Reads the group of a key.
 pub(in crate::group) fn group_of_key(key: &[u8]) -> Result<&str, DecodeError> {
     let mut reader = Reader::new(key);

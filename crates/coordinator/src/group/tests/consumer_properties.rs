@@ -60,8 +60,10 @@ fn command() -> impl Strategy<Value = String> {
             "config interval=0 consumers=2",
             "config interval=0 migration=disabled",
             "config interval=0",
+            "config interval=0 batch=500",
         ])
         .prop_map(str::to_owned),
+        1 => (0..40).prop_map(|at| format!("crash at={at}")),
     ]
 }
 

@@ -6,7 +6,8 @@
 
 use super::super::consumer::ConsumerRecord;
 use super::super::{ConsumerGroupConfig, ConsumerGroupHeartbeat, MigrationPolicy};
-use super::script::{Script, Words};
+use super::script::Script;
+use super::words::Words;
 use metadata::{MetadataImage, MetadataRecord};
 use model::Uuid;
 use std::collections::BTreeMap;

@@ -14,7 +14,8 @@ use super::super::{
     SyncAssignment, SyncGroup, SyncGroupResponse, TxnOffsetCommit, append_error,
 };
 use super::consumer_script::{Consumers, topic_id};
-use super::text::{join_text, metadata_text, record_text, subscription, sync_text};
+use super::text::{assignment, join_text, metadata_text, record_text, subscription, sync_text};
+use super::words::Words;
 use crate::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
 use metadata::MetadataImage;
 use model::{ErrorCode, Uuid};
@@ -68,7 +69,7 @@ pub(super) struct Parked {
 
 /// A record as the log holds it; without a key, the end of a transaction.
 #[derive(Debug)]
-enum Logged {
+pub(super) enum Logged {
     Record(RecordOrigin, CoordinatorRecord),
     TransactionEnd(i64, bool),
 }
@@ -76,13 +77,17 @@ enum Logged {
 pub(super) struct Script {
     pub(super) shard: GroupShard,
     pub(super) out: String,
-    config: GroupConfig,
+    pub(super) config: GroupConfig,
     pub(super) now_ms: i64,
     pub(super) consumers: Consumers,
     /// The cluster's metadata, and how often they have changed.
     pub(super) image: Arc<MetadataImage>,
     pub(super) image_count: i64,
-    log: Vec<Logged>,
+    pub(super) log: Vec<Logged>,
+    /// Lengths that the log had, batch by batch, since the last decision.
+    pub(super) crash_points: Vec<usize>,
+    /// Whether the log has ended in the middle of a decision.
+    pub(super) has_crashed: bool,
     clients: BTreeMap<String, Client>,
     pub(super) parked: BTreeMap<Token, Parked>,
     member_count: usize,
@@ -93,64 +98,6 @@ pub(super) struct Script {
     pub(super) is_broken: bool,
     /// Classic groups whose last record was not taken.
     pub(super) unsaved: BTreeSet<String>,
-}
-
-/// The words of a command: plain ones and `key=value` ones.
-pub(super) struct Words<'a> {
-    plain: Vec<&'a str>,
-    pub(super) pairs: Vec<(&'a str, &'a str)>,
-}
-
-impl<'a> Words<'a> {
-    fn of(command: &'a str) -> Self {
-        let (pairs, plain): (Vec<_>, Vec<_>) = command
-            .split_whitespace()
-            .partition(|word| word.contains('='));
-        let pairs = pairs.into_iter().filter_map(|pair| pair.split_once('='));
-        Self {
-            plain,
-            pairs: pairs.collect(),
-        }
-    }
-
-    pub(super) fn value(&self, key: &str) -> Option<&'a str> {
-        self.pairs
-            .iter()
-            .find(|(k, _)| *k == key)
-            .map(|(_, value)| *value)
-    }
-
-    pub(super) fn number<N: std::str::FromStr>(&self, key: &str, default: N) -> N {
-        self.value(key)
-            .map_or(default, |value| value.parse().ok().expect("a number"))
-    }
-
-    pub(super) fn flag(&self, word: &str) -> bool {
-        self.plain.contains(&word)
-    }
-
-    /// `topic-0=5` as topic, partition, value.
-    fn partition_values(&self) -> Vec<(&'a str, i32, i64)> {
-        let values = self.pairs.iter().filter_map(|(key, value)| {
-            let (topic, partition) = partition_of(key)?;
-            Some((topic, partition, value.parse().expect("an offset")))
-        });
-        values.collect()
-    }
-
-    /// `topic-0` as topic and partition.
-    fn partitions(&self) -> Vec<(&'a str, i32)> {
-        self.plain
-            .iter()
-            .skip(2)
-            .filter_map(|word| partition_of(word))
-            .collect()
-    }
-}
-
-fn partition_of(text: &str) -> Option<(&str, i32)> {
-    let (topic, partition) = text.rsplit_once('-')?;
-    Some((topic, partition.parse().ok()?))
 }
 
 impl Script {
@@ -167,6 +114,8 @@ impl Script {
             image: Arc::default(),
             image_count: 0,
             log: Vec::new(),
+            crash_points: vec![0],
+            has_crashed: false,
             clients: BTreeMap::new(),
             parked: BTreeMap::new(),
             member_count: 0,
@@ -190,6 +139,7 @@ impl Script {
             "tick" => self.tick(group_id.parse().expect("milliseconds")),
             "log" => self.is_broken = words.flag("broken"),
             "reload" => self.reload(),
+            "crash" => self.crash(words.number("at", 0)),
             "join" => self.join(group_id, client, &words),
             "sync" => self.sync(group_id, client, &words),
             "heartbeat" => self.heartbeat(group_id, client, &words),
@@ -244,7 +194,7 @@ impl Script {
         self.now_ms = until_ms;
     }
 
-    fn reload(&mut self) {
+    pub(super) fn reload(&mut self) {
         let shard = std::mem::replace(&mut self.shard, GroupShard::new(self.config.clone()));
         let released = shard.unload();
         self.answer(released);
@@ -322,13 +272,13 @@ impl Script {
 
     fn sync(&mut self, group_id: &str, name: &str, words: &Words<'_>) {
         let client = self.clients.get(name).cloned().unwrap_or_default();
-        let assignments: Vec<(String, &str)> = words
+        let assignments: Vec<(String, Vec<u8>)> = words
             .pairs
             .iter()
             .filter(|(key, _)| !["generation", "protocol", "type", "member"].contains(key))
             .map(|(key, value)| match self.clients.get(*key) {
-                Some(client) => (client.member_id.clone(), *value),
-                None => ((*key).to_owned(), *value),
+                Some(client) => (client.member_id.clone(), assignment(value)),
+                None => ((*key).to_owned(), assignment(value)),
             })
             .collect();
         let request = SyncGroup {
@@ -342,7 +292,7 @@ impl Script {
                 .iter()
                 .map(|(member_id, assignment)| SyncAssignment {
                     member_id,
-                    assignment: assignment.as_bytes(),
+                    assignment,
                 })
                 .collect(),
         };
@@ -609,6 +559,7 @@ impl Script {
         if self.is_broken && !decision.records.is_empty() {
             return self.take_back(decision);
         }
+        self.note_crash_points(&decision);
         match decision.reply {
             Reply::Now(reply) => {
                 if let Some(answer) = answer(reply) {

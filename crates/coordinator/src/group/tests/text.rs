@@ -5,6 +5,7 @@ use super::super::subscription::subscribed_topics;
 use super::super::{JoinGroupResponse, SyncGroupResponse};
 use super::consumer_script::consumer_record_text;
 use crate::CoordinatorRecord;
+use crate::messages::consumer_protocol_assignment::TopicPartition;
 use crate::messages::{ConsumerProtocolAssignment, ConsumerProtocolSubscription};
 use model::{ErrorCode, Message, Reader};
 use std::collections::BTreeSet;
@@ -19,6 +20,28 @@ pub(super) fn subscription(topics: &[&str]) -> Vec<u8> {
     let mut metadata = 1i16.to_be_bytes().to_vec();
     message.write(1, &mut metadata);
     metadata
+}
+
+/// `t:0,1` as a leader of consumers assigns it; anything else as it stands.
+pub(super) fn assignment(text: &str) -> Vec<u8> {
+    let Some((topic, indexes)) = text.split_once(':') else {
+        return text.as_bytes().to_vec();
+    };
+    let indexes = indexes.split(',').filter(|index| !index.is_empty());
+    let partitions: Vec<i32> = indexes
+        .map(|index| index.parse().expect("an index"))
+        .collect();
+    let message = ConsumerProtocolAssignment {
+        assigned_partitions: vec![TopicPartition {
+            topic,
+            partitions: partitions.as_slice().into(),
+        }]
+        .into(),
+        user_data: None,
+    };
+    let mut bytes = 1i16.to_be_bytes().to_vec();
+    message.write(1, &mut bytes);
+    bytes
 }
 
 pub(super) fn metadata_text(metadata: &[u8]) -> String {
