@@ -27,6 +27,7 @@ mod rebalance;
 mod records;
 mod shared;
 mod stream;
+mod trouble;
 
 pub use assignors::Assignor;
 pub use config::{ConsumerConfig, GroupProtocol, IsolationLevel};
@@ -203,8 +204,9 @@ impl Consumer {
     /// least each `max.poll.interval.ms`. Cancelling it loses nothing.
     ///
     /// # Errors
-    /// What keeps partitions from being read, once for each; and at the end of `timeout` what keeps
-    /// the consumer from reaching any broker. Polling again goes on.
+    /// What keeps partitions from being read, once for each; at the end of `timeout` what keeps the
+    /// consumer from reaching any broker; and what a broker that it needs has met since it answered
+    /// last, each `request.timeout.ms`. Polling again goes on.
     pub async fn poll(&mut self, timeout: Duration) -> Result<Records, Error> {
         let end = Instant::now() + timeout.min(Duration::from_secs(100 * 365 * 86_400));
         self.forget_pending();
@@ -220,8 +222,14 @@ impl Consumer {
             if let Some(records) = self.take()? {
                 return Ok(records);
             }
-            if tokio::time::timeout_at(end, woken).await.is_err() {
-                return self.empty(timeout).await;
+            // What fails meanwhile is looked at in between.
+            let patience_ms = shared.config.client.request_timeout_ms;
+            let look_at = Instant::now() + Duration::from_millis(patience_ms);
+            let is_woken = tokio::time::timeout_at(end.min(look_at), woken)
+                .await
+                .is_ok();
+            if !is_woken && Instant::now() >= end {
+                return self.empty(timeout);
             }
         }
     }
@@ -246,7 +254,11 @@ impl Consumer {
             }
             match self.poll(Duration::from_secs(3_600)).await {
                 Ok(records) => self.pending_batches = Some(records),
-                Err(Error::Unreachable { .. } | Error::TimedOut { .. }) => {}
+                Err(
+                    error @ (Error::Unreachable { .. }
+                    | Error::TimedOut { .. }
+                    | Error::Disconnected { .. }),
+                ) => tracing::warn!(%error, "no records yet"),
                 Err(error) => return Err(error),
             }
         }
@@ -277,8 +289,12 @@ impl Consumer {
             if let Some(error) = state.error.take() {
                 return Err(error);
             }
-            if let Some((name, error)) = state.fetcher.poll_error() {
+            let now_ms = self.shared.now_ms();
+            if let Some((name, error)) = state.fetcher.poll_error(now_ms) {
                 return Err(error::of_partition(&name, error));
+            }
+            if let Some(error) = self.shared.trouble(&mut state, now_ms) {
+                return Err(error);
             }
             if let Some(code) = state.membership.as_ref().and_then(|m| m.failure()) {
                 return Err(error::of_member(&self.shared.config, code));
@@ -294,26 +310,20 @@ impl Consumer {
     }
 
     /// No records in time: an error when no broker was ever reached.
-    async fn empty(&self, timeout: Duration) -> Result<Records, Error> {
-        if self.shared.brokers.metadata().updates() == 0 {
-            let waited_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-            let known = |metadata: &Arc<crate::cluster::Metadata>| metadata.updates() > 0;
-            let deadline = Deadline::after_ms(0, "the timeout of poll");
-            let brokers = &self.shared.brokers;
-            match brokers.metadata_where(known, "poll", deadline).await {
-                Err(Error::Unreachable {
+    fn empty(&self, timeout: Duration) -> Result<Records, Error> {
+        if self.shared.brokers.metadata().updates() == 0
+            && let Some((_, error)) = self.shared.brokers.failing()
+        {
+            return Err(match error {
+                Error::Unreachable {
                     address, reason, ..
-                }) => {
-                    return Err(Error::Unreachable {
-                        address,
-                        waited_ms,
-                        reason,
-                    });
-                }
-                // A short poll may end before the first attempt to connect does.
-                Err(Error::TimedOut { .. }) | Ok(_) => {}
-                Err(error) => return Err(error),
-            }
+                } => Error::Unreachable {
+                    address,
+                    waited_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+                    reason,
+                },
+                error => error,
+            });
         }
         Ok(Records::new(Vec::new(), &self.spare))
     }

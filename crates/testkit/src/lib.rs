@@ -7,6 +7,8 @@
 //!                    Client ── call, send, receive      messages of `wire`, in any version
 //!                           ── send_bytes, assert_closed   what is no message
 //!                           ── create_topic, produce, fetch …  the usual requests, in one line
+//!
+//!   Proxy ── fail, behave        a relay that does to a client what broken brokers do
 //! ```
 //!
 //! Everything blocks: a test is read from top to bottom. What must happen sooner or later is waited
@@ -24,6 +26,7 @@ mod batches;
 mod client;
 mod deadline;
 mod panics;
+mod proxy;
 mod requests;
 mod server;
 
@@ -33,6 +36,7 @@ pub use batches::{
 };
 pub use client::{Answer, Client};
 pub use deadline::{LIMIT, wait_until};
+pub use proxy::{Fault, Proxy};
 pub use requests::{
     BrokerAddress, CommittedFetch, FETCH_VERSION, Fetched, ListedOffset, Marker,
     OffsetInTransaction, PRODUCE_VERSION, Produced, fetch_topic,

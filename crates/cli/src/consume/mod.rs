@@ -85,6 +85,7 @@ async fn consume(arguments: &ConsumeArguments, output: Stdout) -> Result<(), Fai
         output,
         format: arguments.format.clone(),
         left_count: arguments.num.unwrap_or(u64::MAX),
+        is_counted: arguments.num.is_some(),
         ends: BTreeMap::new(),
         unprinted: BTreeMap::new(),
     };
@@ -98,6 +99,17 @@ async fn consume(arguments: &ConsumeArguments, output: Stdout) -> Result<(), Fai
         let polled = tokio::select! {
             polled = consumer.poll(POLL) => polled,
             _ = &mut stop => break Ok(()),
+        };
+        let polled = match polled {
+            // Brokers come back, and whoever follows a topic waits for them; who wants so much of it,
+            // and then the command to end, is told.
+            Err(error)
+                if printer.is_following() && error.is_retriable() && is_reading(&consumer) =>
+            {
+                crate::tell(&format!("waiting: {error}"));
+                continue;
+            }
+            polled => polled,
         };
         match polled
             .map_err(Failure::from)
@@ -116,6 +128,11 @@ async fn consume(arguments: &ConsumeArguments, output: Stdout) -> Result<(), Fai
     }
     consumer.close(CLOSE_TIMEOUT).await?;
     outcome
+}
+
+/// Whether the consumer has reached a broker and reads partitions.
+fn is_reading(consumer: &Consumer) -> bool {
+    !consumer.assignment().is_empty()
 }
 
 /// A consumer that is about to read what was asked for.
@@ -174,6 +191,8 @@ struct Printer {
     output: Stdout,
     format: Format,
     left_count: u64,
+    /// Whether so many records are all that is wanted.
+    is_counted: bool,
     /// Where to stop; empty for nowhere.
     ends: BTreeMap<TopicPartition, i64>,
     /// The first record of each partition that came and was too many.
@@ -181,6 +200,11 @@ struct Printer {
 }
 
 impl Printer {
+    /// Whether it ends only when it is stopped.
+    fn is_following(&self) -> bool {
+        self.ends.is_empty() && !self.is_counted
+    }
+
     /// Whether everything that was asked for has been read. Positions count, not records: at the
     /// end of a partition may be none that anyone sees.
     fn is_done(&self, consumer: &Consumer) -> bool {

@@ -63,8 +63,8 @@ struct Shared {
     metadata: watch::Sender<Arc<Metadata>>,
     /// Wakes the task that refreshes.
     wake: Notify,
-    /// Why the last attempt to refresh failed, until one succeeds.
-    last_failure: Mutex<Option<Error>>,
+    /// Since when attempts to refresh fail and why the last one did, until one succeeds.
+    last_failure: Mutex<Option<(Instant, Error)>>,
     random: Mutex<Random>,
     /// Zero of the metadata's clock.
     started: Instant,
@@ -304,6 +304,11 @@ impl Brokers {
         self.shared.failure_at(operation, deadline)
     }
 
+    /// Since when there is no metadata to be had, and why, until there is.
+    pub(crate) fn failing(&self) -> Option<(Instant, Error)> {
+        self.shared.last_failure.lock().clone()
+    }
+
     /// How long to wait before something is tried again after `failures` in a row.
     pub(crate) fn retry_delay_ms(&self, failures: u32) -> u64 {
         self.shared.retry_delay_ms(failures)
@@ -341,14 +346,17 @@ impl Shared {
     /// The error at a deadline: what stands in the way of metadata, if anything does.
     fn failure_at(&self, operation: &str, deadline: Deadline) -> Error {
         match self.last_failure.lock().clone() {
-            Some(Error::Unreachable {
-                address, reason, ..
-            }) => Error::Unreachable {
+            Some((
+                _,
+                Error::Unreachable {
+                    address, reason, ..
+                },
+            )) => Error::Unreachable {
                 address,
                 waited_ms: deadline.waited_ms(),
                 reason,
             },
-            Some(error) => error,
+            Some((_, error)) => error,
             None => deadline.error(operation, self.config.bootstrap_text()),
         }
     }

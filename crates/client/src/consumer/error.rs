@@ -27,7 +27,7 @@ pub(super) fn of_partition(name: &TopicPartition, error: PartitionError) -> Erro
             ))
         }
         PartitionError::Corrupt(offset, reason) => Error::Invalid(format!(
-            "`{name}` cannot be read at offset {offset}: {reason}; seek past it to go on"
+            "`{name}` cannot be read at offset {offset}: {reason}; it is read again, unless you seek past it"
         )),
         PartitionError::Refused(code) => Error::Refused {
             subject: format!("partition `{name}`"),
@@ -71,6 +71,10 @@ pub(super) fn of_member(config: &ConsumerConfig, code: ErrorCode) -> Error {
              members",
         ),
         ErrorCode::InvalidGroupId => Some("`group.id` is not valid"),
+        ErrorCode::CoordinatorNotAvailable => Some(
+            "its topic has no leader or cannot be made; `offsets.topic.replication.factor` of the \
+             brokers may exceed their number",
+        ),
         _ => None,
     };
     Error::Refused {

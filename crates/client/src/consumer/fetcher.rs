@@ -363,9 +363,30 @@ impl Fetcher {
         }
     }
 
-    /// What went wrong, once.
-    pub(crate) fn poll_error(&mut self) -> Option<(Arc<TopicPartition>, PartitionError)> {
-        self.errors.pop_front()
+    /// What went wrong, once. Bytes that were no records are asked for again after that: they may
+    /// have been damaged on the way.
+    pub(crate) fn poll_error(
+        &mut self,
+        now_ms: i64,
+    ) -> Option<(Arc<TopicPartition>, PartitionError)> {
+        let (name, error) = self.errors.pop_front()?;
+        if let (PartitionError::Corrupt(offset, _), Some(id)) = (&error, self.find(&name)) {
+            let slot = self.slot_mut(id);
+            if slot.stage == Stage::Failed && slot.next_fetch.offset == *offset {
+                slot.stage = Stage::Fetching;
+                self.retry_later(id, now_ms);
+            }
+        }
+        Some((name, error))
+    }
+
+    /// Whether a partition is read from this node.
+    pub(crate) fn needs(&self, node: BrokerId) -> bool {
+        self.slots.values().any(|slot| {
+            let preferred = slot.preferred.map(|(id, _)| id);
+            let source = preferred.or(slot.leader.map(|leader| leader.id));
+            source == Some(node)
+        })
     }
 
     /// Whether something for the application is there.

@@ -8,12 +8,14 @@ use super::fetcher::{
 };
 use super::offsets;
 use super::shared::Shared;
+use super::trouble::Source;
 use crate::Error;
 use crate::cluster::{Answer, Broker, Lane, Leader};
 use crate::config::Endpoint;
 use model::{Array, BrokerId, ErrorCode, TopicPartition, Uuid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinSet;
 use wire::ApiKey;
 use wire::messages::fetch_request::{FetchPartition, FetchRequest, FetchTopic, ForgottenTopic};
@@ -109,21 +111,25 @@ fn now_on_the_wall_ms() -> i64 {
 /// Starts partitions at their committed offsets.
 async fn position(shared: Arc<Shared>, wanted: Vec<TopicPartition>) {
     let committed = offsets::committed(&shared, &wanted, shared.api_deadline()).await;
+    if let Err(error) = &committed {
+        shared.state.lock().error = Some(error.clone());
+        shared.application.notify_one();
+        // An error that comes at once would come as often as it can.
+        let delay_ms = shared.brokers.retry_delay_ms(1);
+        tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+    }
     let mut state = shared.state.lock();
     state.asks_committed = false;
-    match committed {
-        Ok(committed) => {
-            for name in &wanted {
-                let found = committed.get(name).map(|offset| Position {
-                    offset: offset.offset,
-                    leader_epoch: offset.leader_epoch,
-                });
-                state
-                    .fetcher
-                    .handle_committed(name, found, now_on_the_wall_ms());
-            }
+    if let Ok(committed) = committed {
+        for name in &wanted {
+            let found = committed.get(name).map(|offset| Position {
+                offset: offset.offset,
+                leader_epoch: offset.leader_epoch,
+            });
+            state
+                .fetcher
+                .handle_committed(name, found, now_on_the_wall_ms());
         }
-        Err(error) => state.error = Some(error),
     }
     drop(state);
     shared.application.notify_one();
@@ -131,9 +137,11 @@ async fn position(shared: Arc<Shared>, wanted: Vec<TopicPartition>) {
 }
 
 async fn perform(shared: Arc<Shared>, request: FetcherRequest) {
+    let asked_at_ms = shared.now_ms();
     match request {
         FetcherRequest::Fetch(plan) => {
             let answer = fetch(&shared, &plan).await;
+            shared.note(Source::Broker(plan.node), asked_at_ms, &answer);
             let mut state = shared.state.lock();
             let now_ms = shared.now_ms();
             match answer {
@@ -146,6 +154,7 @@ async fn perform(shared: Arc<Shared>, request: FetcherRequest) {
         }
         FetcherRequest::Offsets(node, queries) => {
             let listed = list_offsets(&shared, node, &queries).await;
+            shared.note(Source::Broker(node), asked_at_ms, &listed);
             let mut state = shared.state.lock();
             let now_ms = shared.now_ms();
             for query in &queries {
@@ -158,6 +167,7 @@ async fn perform(shared: Arc<Shared>, request: FetcherRequest) {
         }
         FetcherRequest::Epochs(node, queries) => {
             let ends = epoch_ends(&shared, node, &queries).await;
+            shared.note(Source::Broker(node), asked_at_ms, &ends);
             let mut state = shared.state.lock();
             let now_ms = shared.now_ms();
             for query in &queries {
@@ -260,6 +270,10 @@ fn read_fetch(shared: &Shared, answer: &Answer) -> Result<FetchAnswer, Error> {
                 .map(|txn| (txn.producer_id, txn.first_offset))
                 .collect();
             let records = answer.slice_of(data.records.unwrap_or_default());
+            let mut scanned = scan(&records, &aborted, rules);
+            if let Some(fault) = &mut scanned.fault {
+                *fault = format!("{fault}, as {} sends it", answer.address());
+            }
             partitions.push(FetchedPartition {
                 topic: topic.topic.to_owned(),
                 topic_id: topic.topic_id,
@@ -270,7 +284,7 @@ fn read_fetch(shared: &Shared, answer: &Answer) -> Result<FetchAnswer, Error> {
                 log_start_offset: data.log_start_offset,
                 leader,
                 preferred_read_replica: Some(data.preferred_read_replica).filter(|id| *id >= 0),
-                scanned: scan(&records, &aborted, rules),
+                scanned,
             });
         }
     }

@@ -7,6 +7,7 @@ use super::heartbeating;
 use super::member::Member;
 use super::membership::{Answer, GroupRequest, JoinAnswer, JoinRequest, JoinedMember, SyncRequest};
 use super::shared::Shared;
+use super::trouble::Source;
 use crate::Error;
 use crate::cluster::{CoordinatorKind, Deadline, Metadata};
 use model::{BrokerId, ErrorCode};
@@ -48,6 +49,7 @@ pub(super) async fn step(shared: &Shared) -> bool {
     let Some(request) = next_request(shared) else {
         return false;
     };
+    let asked_at_ms = shared.now_ms();
     let answer = match &request {
         Request::Classic(request) => perform(shared, request).await.map(Reply::Classic),
         Request::Consumer(request) => {
@@ -55,6 +57,7 @@ pub(super) async fn step(shared: &Shared) -> bool {
             answered.map(Reply::Consumer)
         }
     };
+    note(shared, asked_at_ms, &answer);
     let wants_topics = matches!(answer, Ok(Reply::Classic(Answer::Topics(_))));
     let needs_names = {
         let mut state = shared.state.lock();
@@ -100,6 +103,31 @@ enum Request {
 enum Reply {
     Classic(Answer),
     Consumer(HeartbeatAnswer),
+}
+
+/// Notes whether the coordinator answers. Who it is and which topics there are, others tell; and who
+/// has joined is no member before it is told what it is assigned.
+fn note(shared: &Shared, asked_at_ms: i64, answer: &Result<Reply, Error>) {
+    let source = Source::Coordinator;
+    match answer {
+        Ok(
+            Reply::Classic(Answer::Coordinator(Err(code)))
+            | Reply::Consumer(HeartbeatAnswer::Coordinator(Err(code))),
+        ) => {
+            let error = super::error::of_member(&shared.config, *code);
+            shared.note::<()>(source, asked_at_ms, &Err(error));
+        }
+        Ok(
+            Reply::Classic(
+                Answer::Coordinator(Ok(_))
+                | Answer::Topics(_)
+                | Answer::MemberIdRequired(_)
+                | Answer::Join(_),
+            )
+            | Reply::Consumer(HeartbeatAnswer::Coordinator(Ok(_))),
+        ) => {}
+        _ => shared.note(source, asked_at_ms, answer),
+    }
 }
 
 fn next_request(shared: &Shared) -> Option<Request> {

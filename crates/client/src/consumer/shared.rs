@@ -5,6 +5,7 @@ use super::fetcher::{FetchSettings, Fetcher, ScanRules};
 use super::heartbeat_membership::{HeartbeatMembership, HeartbeatSettings};
 use super::member::Member;
 use super::membership::{Membership, MembershipSettings};
+use super::trouble::{Source, Troubles};
 use crate::Error;
 use crate::cluster::{Brokers, BrokersOptions, Deadline, Metadata};
 use model::TopicPartition;
@@ -43,6 +44,8 @@ pub(super) struct State {
     pub(super) asks_committed: bool,
     /// What went wrong in the background, for the application.
     pub(super) error: Option<Error>,
+    /// What does not answer.
+    pub(super) troubles: Troubles,
 }
 
 /// What the application wants to read.
@@ -77,6 +80,7 @@ impl Shared {
             subscription: Subscription::None,
             asks_committed: false,
             error: None,
+            troubles: Troubles::new(ms(config.client.request_timeout_ms)),
         };
         Ok(Self {
             config,
@@ -119,6 +123,34 @@ impl Shared {
             let reason = "committed offsets and subscriptions belong to a group: set `group.id`";
             Error::Invalid(reason.to_owned())
         })
+    }
+
+    /// What has not answered for too long, if it is time to say so.
+    pub(super) fn trouble(&self, state: &mut State, now_ms: i64) -> Option<Error> {
+        let State {
+            fetcher, troubles, ..
+        } = state;
+        match self.brokers.failing() {
+            Some((since, error)) => {
+                let failing_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
+                troubles.handle_failure(Source::Metadata, now_ms - failing_ms, error);
+            }
+            None => troubles.handle_success(Source::Metadata),
+        }
+        troubles.take(now_ms, |node| fetcher.needs(node))
+    }
+
+    /// Notes whether what was asked for at `asked_at_ms` was answered.
+    pub(super) fn note<T>(&self, source: Source, asked_at_ms: i64, answer: &Result<T, Error>) {
+        let mut state = self.state.lock();
+        match answer {
+            Ok(_) => state.troubles.handle_success(source),
+            Err(error) => {
+                state
+                    .troubles
+                    .handle_failure(source, asked_at_ms, error.clone());
+            }
+        }
     }
 
     /// Asks the metadata for the topics that matter here, and for no others.

@@ -165,6 +165,10 @@ pub(crate) struct Sender {
     next_request: RequestKey,
     identity: Option<Identity>,
     identity_inquiry: Inquiry,
+    /// Why the last such inquiry failed, until one succeeds.
+    identity_failure: Option<String>,
+    /// Where brokers are, for errors.
+    addresses: BTreeMap<BrokerId, String>,
     metadata_inquiry: Inquiry,
     /// Batches whose outcome is set and that nothing refers to.
     finished: Vec<Batch>,
@@ -203,6 +207,8 @@ impl Sender {
             next_request: 0,
             identity: None,
             identity_inquiry: Inquiry::default(),
+            identity_failure: None,
+            addresses: BTreeMap::new(),
             metadata_inquiry: Inquiry::default(),
             finished: Vec::new(),
             splits: Vec::new(),
@@ -352,9 +358,11 @@ impl Sender {
         match identity {
             Ok(identity) => {
                 self.identity = Some(identity);
+                self.identity_failure = None;
                 self.identity_inquiry.answered(None);
             }
             Err(error) if error.is_retriable() => {
+                self.identity_failure = Some(error.to_string());
                 let retry_at = now + self.backoff(self.identity_inquiry.failures);
                 self.identity_inquiry.answered(Some(retry_at));
             }
@@ -363,6 +371,11 @@ impl Sender {
                 self.fail_waiting(accumulator, &error);
             }
         }
+    }
+
+    /// Says where brokers are.
+    pub(crate) fn set_addresses(&mut self, addresses: BTreeMap<BrokerId, String>) {
+        self.addresses = addresses;
     }
 
     /// Makes every batch fail with `error`, those in flight included.

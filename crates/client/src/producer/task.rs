@@ -337,6 +337,9 @@ impl SenderTask {
             }
         }
         self.known_partitions = accumulator.partition_keys_end();
+        let brokers = metadata.brokers();
+        let addresses = brokers.map(|broker| (broker.id, broker.endpoint.to_string()));
+        self.sender.set_addresses(addresses.collect());
         let leader_of = |topic: &str, index: i32| metadata.leader(topic, index);
         self.sender.handle_leaders(&accumulator, leader_of, now);
     }

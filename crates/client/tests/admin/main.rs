@@ -8,6 +8,7 @@
     reason = "what goes wrong in a test fails the test"
 )]
 
+mod broken;
 mod cluster;
 mod configs;
 mod fake;

@@ -6,6 +6,7 @@
 )]
 
 mod group;
+mod hostile;
 mod reading;
 mod refusals;
 
@@ -42,12 +43,17 @@ fn config(server: &TestServer, pairs: &[(&str, &str)]) -> ConsumerConfig {
 
 /// Runs a test's asynchronous part, for a limited time.
 fn run<T>(test: impl Future<Output = T>) -> T {
+    run_within(LIMIT, test)
+}
+
+/// Runs a test's asynchronous part, for so long.
+fn run_within<T>(limit: Duration, test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .unwrap();
-    let limited = async { tokio::time::timeout(LIMIT, test).await };
+    let limited = async { tokio::time::timeout(limit, test).await };
     runtime.block_on(limited).expect("the test ends in time")
 }
 

@@ -8,6 +8,7 @@
 mod bad_input;
 mod deliveries;
 mod faults;
+mod hostile;
 
 use client::producer::{Producer, ProducerConfig, ProducerRecord};
 use std::net::SocketAddr;

@@ -47,6 +47,7 @@ impl Brokers {
             return Ok(known);
         }
         let mut failures = 0;
+        let mut refusal = None;
         loop {
             let error = match self.find_coordinator(kind, key, deadline).await {
                 Ok(found) => {
@@ -58,7 +59,12 @@ impl Brokers {
             };
             failures += 1;
             if !error.is_retriable() || !deadline.sleep_ms(self.retry_delay_ms(failures)).await {
-                return Err(error);
+                // What was refused until then says more than that time was over at last.
+                let is_late = matches!(error, Error::TimedOut { .. });
+                return Err(refusal.filter(|_| is_late).unwrap_or(error));
+            }
+            if matches!(error, Error::Refused { .. }) {
+                refusal = Some(error);
             }
         }
     }
@@ -141,9 +147,15 @@ fn found(
     message: Option<&str>,
     (id, host, port): (BrokerId, &str, i32),
 ) -> Result<Broker, Error> {
-    let subject = match kind {
-        CoordinatorKind::Group => format!("coordinator of group `{key}`"),
-        CoordinatorKind::Transaction => format!("coordinator of transactional id `{key}`"),
+    let (subject, factor) = match kind {
+        CoordinatorKind::Group => (
+            format!("coordinator of group `{key}`"),
+            "offsets.topic.replication.factor",
+        ),
+        CoordinatorKind::Transaction => (
+            format!("coordinator of transactional id `{key}`"),
+            "transaction.state.log.replication.factor",
+        ),
     };
     match (code, u16::try_from(port)) {
         (ErrorCode::None, Ok(port)) => Ok(Broker {
@@ -156,10 +168,19 @@ fn found(
             code: ErrorCode::CoordinatorNotAvailable,
             message: Some(format!("its port is {port}")),
         }),
-        (code, _) => Err(Error::Refused {
-            subject,
-            code,
-            message: message.filter(|text| !text.is_empty()).map(str::to_owned),
-        }),
+        (code, _) => {
+            let message = message.filter(|text| !text.is_empty() && *text != code.message());
+            let advice = (code == ErrorCode::CoordinatorNotAvailable).then(|| {
+                format!(
+                    "its topic has no leader or cannot be made; `{factor}` of the brokers may exceed \
+                     their number"
+                )
+            });
+            Err(Error::Refused {
+                subject,
+                code,
+                message: message.map(str::to_owned).or(advice),
+            })
+        }
     }
 }

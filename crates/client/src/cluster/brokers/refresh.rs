@@ -10,6 +10,7 @@ use model::{BrokerId, ErrorCode, Uuid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 use wire::ApiKey;
 use wire::messages::metadata_request::MetadataRequestTopic;
 use wire::messages::{MetadataRequest, MetadataResponse};
@@ -22,11 +23,12 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let mut failures = 0;
     loop {
         wait_until_due(&shared).await;
+        let asked_at = Instant::now();
         match refresh(&shared).await {
             Ok(()) => failures = 0,
             Err(error) => {
                 tracing::debug!(%error, "no metadata");
-                *shared.last_failure.lock() = Some(error);
+                shared.note_failure(asked_at, error);
                 shared.change(super::Metadata::request_refresh);
                 failures += 1;
                 let delay_ms = shared.retry_delay_ms(failures);
@@ -196,6 +198,12 @@ impl Shared {
         for end in (2..=items.len()).rev() {
             items.swap(end - 1, random.below(end));
         }
+    }
+
+    fn note_failure(&self, asked_at: Instant, error: Error) {
+        let mut last_failure = self.last_failure.lock();
+        let since = last_failure.as_ref().map_or(asked_at, |(since, _)| *since);
+        *last_failure = Some((since, error));
     }
 
     /// Whether metadata has failed for so long that the known brokers may all be others' (KIP-1102).

@@ -189,9 +189,11 @@ impl Fetcher {
             ErrorCode::OffsetOutOfRange => {
                 self.reset_by_policy(id, now_ms, PartitionError::OutOfRange(offset));
             }
-            ErrorCode::UnknownServerError | ErrorCode::CorruptMessage => {
-                self.retry_later(id, now_ms);
+            ErrorCode::CorruptMessage => {
+                let reason = "the broker finds the batch corrupt".to_owned();
+                self.fail(id, PartitionError::Corrupt(offset, reason));
             }
+            ErrorCode::UnknownServerError => self.retry_later(id, now_ms),
             error if error.is_retriable() => {
                 self.needs_metadata = true;
                 let name = self.slot(id).name.clone();

@@ -281,7 +281,7 @@ impl Cluster {
             );
             *expected = offset + 1;
         }
-        assert_eq!(self.fetcher.poll_error(), None);
+        assert_eq!(self.fetcher.poll_error(0), None);
     }
 
     fn apply(&mut self, step: &Step) {
@@ -513,7 +513,7 @@ fn a_log_that_was_cut_is_noticed_when_the_leader_changes() {
             end_offset: 5,
         };
         fetcher.handle_epoch_end(&queries[0], end, 0);
-        assert_eq!(fetcher.poll_error().map(|(_, error)| error), expected);
+        assert_eq!(fetcher.poll_error(0).map(|(_, error)| error), expected);
         if expected.is_none() {
             assert_eq!(fetcher.position(&name(0)), Some(Position::at(5)));
         }

@@ -56,6 +56,7 @@ impl Sender {
         let partition = self.partitions.get(batch.partition);
         let leader = partition.and_then(|partition| partition.leader);
         let last_failure = partition.and_then(|partition| partition.last_failure.as_deref());
+        let last_failure = last_failure.or(self.identity_failure.as_deref());
         let operation = match last_failure {
             Some(failure) => format!("producing to {topic}-{index}, which met `{failure}`"),
             None => format!("producing to {topic}-{index}"),
@@ -63,7 +64,11 @@ impl Sender {
         Error::TimedOut {
             operation,
             address: leader.map_or("the cluster".to_owned(), |leader| {
-                format!("broker {}", leader.id)
+                let address = self.addresses.get(&leader.id);
+                address.map_or_else(
+                    || format!("broker {}", leader.id),
+                    |address| format!("{address} (broker {})", leader.id),
+                )
             }),
             waited_ms: timeout.as_millis() as u64,
             setting: "delivery.timeout.ms",
