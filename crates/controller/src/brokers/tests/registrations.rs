@@ -1,0 +1,184 @@
+//! What a broker registers with, and how it is forgotten.
+
+use super::super::*;
+use super::script::{check, registration};
+use crate::test_cluster::{TestCluster, directory, wrapped};
+use expect_test::expect;
+
+#[test]
+fn brokers_are_unregistered() {
+    check(
+        "elr
+         brokers 1 2
+         topic t 1,2
+         config t min.insync.replicas=2
+         fence 1
+         unregister 1
+         unregister 1
+         fence 1
+         unfence 1
+         shutdown 1",
+        expect![[r#"
+            elr
+            brokers 1 2
+              broker 1 epoch 2 directories [1, 101]
+              broker 2 epoch 4 directories [2, 102]
+            topic t 1,2
+              t-0 leader 1 epoch 0.0 isr [1, 2]
+            config t min.insync.replicas=2
+            fence 1
+              broker 1 epoch 2 fenced directories [1, 101]
+              t-0 leader 2 epoch 1.1 isr [2] elr [1]
+            unregister 1
+            unregister 1 -> BROKER_ID_NOT_REGISTERED: Broker ID 1 is not currently registered
+            fence 1 -> STALE_BROKER_EPOCH: No broker registration found for broker id 1
+            unfence 1 -> STALE_BROKER_EPOCH: No broker registration found for broker id 1
+            shutdown 1 -> STALE_BROKER_EPOCH: No broker registration found for broker id 1
+        "#]],
+    );
+}
+
+#[test]
+fn directories_go_offline() {
+    check(
+        "brokers 1 2
+         topic t 1,2 1,2
+         assign 1 1 t-0
+         assign 1 101 t-1
+         assign 2 2 t-0
+         assign 2 2 t-2
+         assign 2 2 u-0
+         offline 1 1
+         offline 1 1
+         offline 1 101
+         assign 1 lost t-1
+         assign 1 1 t-1
+         cordon 1 101
+         cordon 1 101",
+        expect![[r#"
+            brokers 1 2
+              broker 1 epoch 1 directories [1, 101]
+              broker 2 epoch 3 directories [2, 102]
+            topic t 1,2 1,2
+              t-0 leader 1 epoch 0.0 isr [1, 2]
+              t-1 leader 1 epoch 0.0 isr [1, 2]
+            assign 1 1 t-0 -> NONE
+              t-0 leader 1 epoch 0.1 isr [1, 2]
+            assign 1 101 t-1 -> NONE
+              t-1 leader 1 epoch 0.1 isr [1, 2]
+            assign 2 2 t-0 -> NONE
+              t-0 leader 1 epoch 0.2 isr [1, 2]
+            assign 2 2 t-2 -> UNKNOWN_TOPIC_OR_PARTITION
+            assign 2 2 u-0 -> UNKNOWN_TOPIC_ID
+            offline 1 1
+              broker 1 epoch 1 directories [101]
+              t-0 leader 2 epoch 1.3 isr [2]
+            offline 1 1
+            offline 1 101
+              t-1 leader 2 epoch 1.2 isr [2]
+            assign 1 lost t-1 -> NONE
+              t-1 leader 2 epoch 1.3 isr [2]
+            assign 1 1 t-1 -> NONE
+              t-1 leader 2 epoch 1.4 isr [2]
+            cordon 1 101
+              broker 1 epoch 1 directories [101] cordoned [101]
+            cordon 1 101
+        "#]],
+    );
+}
+
+#[test]
+fn old_metadata_versions_know_no_directories() {
+    check(
+        "metadata-version 16
+         brokers 1
+         topic t 1
+         assign 1 1 t-0
+         offline 1 1
+         cordon 1 1",
+        expect![[r#"
+            metadata-version 16
+            brokers 1
+              broker 1 epoch 2 directories []
+            topic t 1
+              t-0 leader 1 epoch 0.0 isr [1]
+            assign 1 1 t-0 -> UNSUPPORTED_VERSION: Directory assignment is not supported yet.
+            offline 1 1
+            cordon 1 1
+        "#]],
+    );
+    check(
+        "metadata-version 11
+         brokers 1 2
+         topic t 1,2
+         fence 2",
+        expect![[r#"
+            metadata-version 11
+            brokers 1 2
+              broker 1 epoch 2 directories []
+              broker 2 epoch 4 directories []
+            topic t 1,2
+              t-0 leader 1 epoch 0.0 isr [1, 2]
+            fence 2
+              broker 2 epoch 4 fenced directories []
+              t-0 leader 1 epoch 1.1 isr [1]
+        "#]],
+    );
+}
+
+#[test]
+fn registrations_are_checked() {
+    let mut cluster = TestCluster::new(&[]).with_brokers(&[2]);
+    cluster.enable_eligible_leader_replicas();
+    let state = RegistrationState {
+        next_offset: 10,
+        has_live_session: false,
+        detects_clean_shutdown: true,
+    };
+    let mut shown = String::new();
+    let mut refuse = |change: &dyn Fn(&mut NewRegistration)| {
+        let mut registration = registration(1);
+        change(&mut registration);
+        let error =
+            register_broker(&cluster.image, &cluster.context(), &registration, state).unwrap_err();
+        shown += &format!("{error}\n");
+    };
+    refuse(&|new| new.directories.clear());
+    refuse(&|new| new.directories.push(LOST_DIRECTORY));
+    refuse(&|new| new.directories.push(new.directories[0]));
+    refuse(&|new| new.directories.push(directory(2)));
+    refuse(&|new| new.is_migrating_zk_broker = true);
+    refuse(&|new| {
+        new.features.remove(MetadataVersion::FEATURE);
+    });
+    refuse(&|new| {
+        let range = VersionRange { min: 7, max: 29 };
+        new.features
+            .insert(MetadataVersion::FEATURE.to_owned(), range);
+    });
+    refuse(&|new| {
+        new.features
+            .remove(metadata::ELIGIBLE_LEADER_REPLICAS_FEATURE);
+    });
+    refuse(&|new| {
+        let range = VersionRange { min: 1, max: 2 };
+        new.features.insert("other".to_owned(), range);
+    });
+    expect![[r#"
+        INVALID_REGISTRATION: No directories specified in request
+        INVALID_REGISTRATION: Reserved directory ID in request
+        INVALID_REGISTRATION: Duplicate directory ID in request
+        INVALID_REGISTRATION: Broker 2 is already registered with directory AAAAAAAAAAAAAAAAAAAD6g
+        BROKER_ID_NOT_REGISTERED: Controller does not support registering ZK brokers.
+        INVALID_REGISTRATION: Request features do not contain 'metadata.version'
+        UNSUPPORTED_VERSION: Unable to register because the broker does not support finalized
+            version 30 of metadata.version. The broker wants a version between 7 and 29,
+            inclusive.
+        UNSUPPORTED_VERSION: Unable to register because the broker does not support finalized
+            version 1 of eligible.leader.replicas.version. The broker wants a version between 0
+            and 0, inclusive.
+        UNSUPPORTED_VERSION: Unable to register because the broker does not support finalized
+            version 0 of other. The broker wants a version between 1 and 2, inclusive.
+    "#]]
+    .assert_eq(&wrapped(&shown));
+}
