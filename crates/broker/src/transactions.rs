@@ -25,7 +25,7 @@ use coordinator::transaction::{
 };
 use coordinator::{CoordinatorRecord, count_for_batch, partition_for};
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
-use model::ErrorCode;
+use model::{ErrorCode, TopicPartition};
 use parking_lot::{Mutex, RwLock};
 use record::BatchHeader;
 use replication::{AppendError, Partition};
@@ -204,6 +204,15 @@ impl Transactions {
             end_offset: offsets.log_end_offset,
             prepared,
         }))
+    }
+
+    /// Lets administrators see which partitions still have no marker.
+    fn note_unmarked(&self, prepared: &PreparedTransaction, unmarked: &[TopicPartition]) {
+        let id = &*prepared.transactional_id;
+        let Ok(shard) = self.shard_of(id) else { return };
+        if let Ok(ready) = shard.state.lock().ready() {
+            ready.note_unmarked(id, prepared.producer, unmarked);
+        }
     }
 
     /// Forgets the transactional ids that have rested for too long.

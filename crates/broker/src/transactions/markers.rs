@@ -87,14 +87,18 @@ impl Broker {
         let version = prepared.client_transaction_version;
         let outcomes = self.write_transaction_markers(marker, left, version).await;
         let mut outcomes = outcomes.into_iter();
+        let left_before = left.len();
         left.retain(|partition| {
             let error = outcomes.next().and_then(Result::err);
             error.is_some_and(|error| self.needs_marker_again(partition, error))
         });
+        let id = &*prepared.transactional_id;
         if !left.is_empty() {
+            if left.len() < left_before {
+                self.transactions.note_unmarked(prepared, left);
+            }
             return false;
         }
-        let id = &*prepared.transactional_id;
         let completed = self.transactions.decide(id, None, |shard, moment| {
             Ok(shard.complete(id, prepared.producer, moment))
         });

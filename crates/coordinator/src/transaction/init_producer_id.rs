@@ -31,6 +31,7 @@ impl TransactionShard {
             None => &Entry {
                 stored: Transaction::unused(moment.fresh_producer_id.ok_or(NeedsProducerId)?),
                 retry: None,
+                unmarked: None,
             },
         };
         if let Err(error) = check_producer(&entry.stored, request.expected) {

@@ -6,7 +6,8 @@ use model::ErrorCode;
 use std::sync::Arc;
 
 impl TransactionShard {
-    /// How a transactional id stands.
+    /// How a transactional id stands. Of a transaction whose end is decided, the partitions are
+    /// those without a marker.
     ///
     /// # Errors
     /// `InvalidRequest` for an empty id, `TransactionalIdNotFound`.
@@ -15,8 +16,13 @@ impl TransactionShard {
             return Err(ErrorCode::InvalidRequest);
         }
         let entry = self.transactions.get(transactional_id);
-        let stored = &entry.ok_or(ErrorCode::TransactionalIdNotFound)?.stored;
-        let topics = stored.partitions.iter();
+        let entry = entry.ok_or(ErrorCode::TransactionalIdNotFound)?;
+        let stored = &entry.stored;
+        let topics = entry
+            .unmarked
+            .as_deref()
+            .unwrap_or(&stored.partitions)
+            .iter();
         Ok(DescribedTransaction {
             state: stored.state,
             timeout_ms: stored.timeout_ms,

@@ -9,7 +9,7 @@
 
 use super::producer::NO_PRODUCER_EPOCH;
 use super::records::{self, TransactionRecord};
-use super::transaction::Transaction;
+use super::transaction::{Partitions, Transaction};
 use super::{
     Moment, PreparedTransaction, ProducerIdAndEpoch, TransactionConfig, TransactionDecision,
     TransactionState,
@@ -65,6 +65,9 @@ pub(super) struct Entry {
     /// because its answer was lost. Not in the log, so that no request from before a restart is
     /// taken for a repeated one.
     pub(super) retry: Option<Retry>,
+    /// The partitions that wait for their markers, once others have theirs. Not in the log: a
+    /// shard that is loaded has them all written again.
+    pub(super) unmarked: Option<Box<Partitions>>,
 }
 
 /// The epoch that a producer had before it got the one that is current.
@@ -119,11 +122,15 @@ impl TransactionShard {
 
     fn store(&mut self, transactional_id: &str, stored: Transaction) {
         match self.transactions.get_mut(transactional_id) {
-            Some(entry) => entry.stored = stored,
+            Some(entry) => {
+                entry.stored = stored;
+                entry.unmarked = None;
+            }
             None => {
                 let entry = Entry {
                     stored,
                     retry: None,
+                    unmarked: None,
                 };
                 self.transactions.insert(Arc::from(transactional_id), entry);
             }
@@ -164,6 +171,27 @@ impl TransactionShard {
                 })
                 .collect(),
         })
+    }
+
+    /// Notes which partitions of a prepared end of `producer` have no marker yet.
+    pub fn note_unmarked(
+        &mut self,
+        transactional_id: &str,
+        producer: ProducerIdAndEpoch,
+        unmarked: &[TopicPartition],
+    ) {
+        let Some(entry) = self.transactions.get_mut(transactional_id) else {
+            return;
+        };
+        if !entry.stored.state.is_prepared() || entry.stored.producer() != producer {
+            return;
+        }
+        let mut partitions = Partitions::new();
+        for one in unmarked {
+            let topic = Arc::from(&*one.topic);
+            partitions.entry(topic).or_default().insert(one.partition);
+        }
+        entry.unmarked = Some(Box::new(partitions));
     }
 
     /// The entry of a producer's transactional id.

@@ -2,7 +2,11 @@
 //! documentation, the bytes of records, and random clients against modelled partitions.
 
 mod clients;
+mod ends;
+mod expiration;
 mod model;
+mod overview;
+mod producers;
 mod records;
 mod script;
 mod table;
