@@ -17,6 +17,8 @@ use super::server::{Against, Server, ServerPlan};
 
 /// Kills, if `--count` does not tell.
 const KILLS: usize = 12;
+/// Swaps with Apache Kafka, if it does not tell.
+const SWAPS: usize = 2;
 /// The longest time between two kills.
 const TURN_MS_MAX: usize = 3_000;
 /// The longest time after which a server that starts is killed.
@@ -95,28 +97,34 @@ pub(crate) fn kills(run: &mut Run) -> Result<()> {
 }
 
 /// What the server has compacted of its own topics says the same after a stop, a kill, and to Apache
-/// Kafka, which compacts it further.
+/// Kafka, which compacts it further, and back; the clients go on all the while.
 pub(crate) fn internal_topics(run: &mut Run) -> Result<()> {
-    let (server, mut application) = begin(run)?;
+    let swaps = run.options.count.unwrap_or(SWAPS);
+    let (mut server, mut application) = begin(run)?;
+    let tested = run.options.against;
     let plan = server.plan().clone();
     await_cleaned(&plan).map_err(|error| error.context(server.log_tail()))?;
     obey(&mut application, "progress", &server)?;
-    server.stop()?;
-    let server = run.start_planned(&plan)?;
-    obey(&mut application, "check", &server)?;
-    obey(&mut application, "progress", &server)?;
     server.kill()?;
-    let server = run.start_planned(&plan)?;
-    obey(&mut application, "end", &server)?;
-    server.stop()?;
-    let tested = run.options.against;
-    for against in [Against::Kafka, tested] {
-        let server = run.start_planned(&plan.on(against))?;
-        let checked = obey(&mut application, "check-all", &server);
-        checked.with_context(|| format!("{against:?}"))?;
+    server = run.start_planned(&plan)?;
+    for swap in 1..=swaps {
+        for command in ["check", "progress"] {
+            let obeyed = obey(&mut application, command, &server);
+            obeyed.with_context(|| format!("before swap {swap}"))?;
+        }
         server.stop()?;
+        let against = if swap % 2 == 1 {
+            Against::Kafka
+        } else {
+            tested
+        };
+        server = run.start_planned(&plan.on(against))?;
     }
+    obey(&mut application, "progress", &server)?;
+    let figures = obey(&mut application, "end", &server)?;
+    println!("    {swaps} swaps; {figures}");
     application.end()?;
+    server.stop()?;
     run.read_disk(SUITE)
 }
 

@@ -13,10 +13,21 @@ import java.util.List;
 
 /** Clients that outlast a server's absence. */
 final class Clients {
+    /**
+     * Longer than all that may come between two ends of a swap, so that no coordinator ends what the
+     * workload left open for it.
+     */
+    static final int TRANSACTION_TIMEOUT_MS = 600_000;
+
+    /**
+     * Requests are not given up while a server is slow: an InitProducerId that is sent again and
+     * overtakes the first would have its producer fenced by itself. A server that ends closes its
+     * connections.
+     */
     private static final Object[] PATIENCE = {
         "delivery.timeout.ms", 120_000,
         "max.block.ms", 120_000,
-        "request.timeout.ms", 10_000,
+        "request.timeout.ms", 60_000,
         "reconnect.backoff.max.ms", 200,
         "linger.ms", 5,
         "compression.type", "lz4",

@@ -22,6 +22,7 @@ import java.util.TreeSet;
  */
 final class EndlessTransactions implements Part {
     private static final String TOPIC = "swap-transactions";
+    private static final String ID = "swap-endless";
     private static final int PARTITIONS = 2;
 
     private final Cluster cluster;
@@ -58,9 +59,9 @@ final class EndlessTransactions implements Part {
                 Clients.patientProducer(
                         cluster,
                         "transactional.id",
-                        "swap-endless",
+                        ID,
                         "transaction.timeout.ms",
-                        120_000)) {
+                        Clients.TRANSACTION_TIMEOUT_MS)) {
             producer.initTransactions();
             for (int number = 0; !ends; number++) {
                 synchronized (this) {
@@ -109,17 +110,27 @@ final class EndlessTransactions implements Part {
         }
     }
 
+    /** What the coordinator makes of it, which tells who is right. */
+    private String described() throws Exception {
+        try (var admin = cluster.admin()) {
+            return "" + admin.describeTransactions(List.of(ID)).description(ID).get();
+        }
+    }
+
     @Override
     public void finish() throws Exception {
         ends = true;
         thread.join();
-        unsettled = -1;
+        if (failure == null) {
+            unsettled = -1;
+        }
     }
 
     @Override
     public void check(int turn) throws Exception {
         if (failure != null) {
-            throw failure;
+            throw new AssertionError(
+                    "transaction " + unsettled + ": " + failure + "; " + described(), failure);
         }
         List<Integer> expected;
         int open;

@@ -46,7 +46,11 @@ final class OpenTransactions implements Part {
 
     private KafkaProducer<byte[], byte[]> producer(String id) {
         return Clients.patientProducer(
-                cluster, "transactional.id", id, "transaction.timeout.ms", 300_000);
+                cluster,
+                "transactional.id",
+                id,
+                "transaction.timeout.ms",
+                Clients.TRANSACTION_TIMEOUT_MS);
     }
 
     private static ProducerRecord<byte[], byte[]> record(String value) {
