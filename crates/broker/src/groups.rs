@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A shard is locked while it decides, appends and replays, never across an `await`. A request that
-//! waits for other members holds a receiver, which the decision that releases it fills.
+//! waits for other members holds a receiver, which the decision that releases it fills. Metadata and
+//! settings that change wait for no shard: each takes them over before it decides the next time.
 
 use crate::Broker;
 use crate::clock::now_ms;
@@ -34,9 +35,7 @@ pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
 /// The group coordinator of this broker.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    config: RwLock<GroupConfig>,
-    /// The newest metadata of the cluster.
-    image: RwLock<Arc<MetadataImage>>,
+    surroundings: RwLock<Surroundings>,
     /// Where logs are replayed: partitions also come from threads outside the runtime.
     runtime: Handle,
     shards: RwLock<BTreeMap<i32, Arc<Shard>>>,
@@ -44,6 +43,14 @@ pub(crate) struct Groups {
     partition_count: AtomicI32,
     /// Wakes the timer when a deadline may have come nearer.
     deadline_moved: Notify,
+}
+
+/// What shards obey and see, as of now.
+#[derive(Debug, Clone)]
+struct Surroundings {
+    config: Arc<GroupConfig>,
+    /// The newest metadata of the cluster.
+    image: Arc<MetadataImage>,
 }
 
 /// One partition of `__consumer_offsets` and the groups in it.
@@ -65,6 +72,8 @@ enum State {
 #[derive(Debug)]
 struct Ready {
     shard: GroupShard,
+    /// What the shard was told last.
+    surroundings: Surroundings,
     waiting: BTreeMap<Token, oneshot::Sender<GroupResponse>>,
 }
 
@@ -89,8 +98,10 @@ pub(crate) enum Answer<R> {
 impl Groups {
     pub(crate) fn new(config: GroupConfig, runtime: Handle) -> Self {
         Self {
-            config: RwLock::new(config),
-            image: RwLock::default(),
+            surroundings: RwLock::new(Surroundings {
+                config: Arc::new(config),
+                image: Arc::default(),
+            }),
             runtime,
             shards: RwLock::default(),
             partition_count: AtomicI32::new(0),
@@ -132,22 +143,27 @@ impl Groups {
 
     /// Obeys other settings from now on.
     pub(crate) fn set_config(&self, config: GroupConfig) {
-        self.config.write().clone_from(&config);
-        for shard in self.all_shards() {
-            if let Ok(ready) = shard.state.lock().ready() {
-                ready.shard.set_config(config.clone());
-            }
-        }
+        self.surroundings.write().config = Arc::new(config);
     }
 
     /// The cluster's metadata have changed.
     pub(crate) fn set_metadata(&self, image: &Arc<MetadataImage>) {
-        *self.image.write() = image.clone();
-        for shard in self.all_shards() {
-            if let Ok(ready) = shard.state.lock().ready() {
-                ready.shard.set_metadata(image.clone());
-            }
+        self.surroundings.write().image = Arc::clone(image);
+    }
+
+    /// The shard in a state, once it obeys the newest surroundings.
+    fn ready<'a>(&self, state: &'a mut State) -> Result<&'a mut Ready, ErrorCode> {
+        let ready = state.ready()?;
+        let surroundings = self.surroundings.read().clone();
+        if !Arc::ptr_eq(&ready.surroundings.config, &surroundings.config) {
+            let config = GroupConfig::clone(&surroundings.config);
+            ready.shard.set_config(config);
         }
+        if !Arc::ptr_eq(&ready.surroundings.image, &surroundings.image) {
+            ready.shard.set_metadata(Arc::clone(&surroundings.image));
+        }
+        ready.surroundings = surroundings;
+        Ok(ready)
     }
 
     fn all_shards(&self) -> Vec<Arc<Shard>> {
@@ -155,17 +171,19 @@ impl Groups {
     }
 
     fn replay_log(&self, shard: &Shard) {
-        let mut loading = GroupShard::new(self.config.read().clone());
+        let surroundings = self.surroundings.read().clone();
+        let mut loading = GroupShard::new(GroupConfig::clone(&surroundings.config));
         let result = replay(&shard.partition, &mut loading);
         let mut state = shard.state.lock();
         *state = match result {
             Ok(()) => {
-                // Under the lock, so that nothing newer is missed.
-                loading.set_config(self.config.read().clone());
-                loading.set_metadata(self.image.read().clone());
+                let surroundings = self.surroundings.read().clone();
+                loading.set_config(GroupConfig::clone(&surroundings.config));
+                loading.set_metadata(Arc::clone(&surroundings.image));
                 loading.start(now_ms());
                 State::Ready(Box::new(Ready {
                     shard: loading,
+                    surroundings,
                     waiting: BTreeMap::new(),
                 }))
             }
@@ -264,7 +282,7 @@ impl Groups {
     ) -> Result<Answer<R>, ErrorCode> {
         let now_ms = now_ms();
         let mut state = shard.state.lock();
-        let ready = state.ready()?;
+        let ready = self.ready(&mut state)?;
         let deadline_before = ready.shard.next_deadline();
         let mut decision = decide(&mut ready.shard, now_ms);
         let parked = match &decision.reply {
@@ -274,7 +292,7 @@ impl Groups {
         let destination = Destination {
             partition: &shard.partition,
             writer,
-            batch_bytes_max: self.config.read().batch_bytes_max,
+            batch_bytes_max: ready.surroundings.config.batch_bytes_max,
         };
         let result = match ready.commit(&destination, &decision, now_ms) {
             Ok(()) => {
@@ -318,7 +336,7 @@ impl Groups {
     ) -> Result<R, ErrorCode> {
         let shard = self.shard_of(group_id)?;
         let mut state = shard.state.lock();
-        Ok(read(&mut state.ready()?.shard, now_ms()))
+        Ok(read(&mut self.ready(&mut state)?.shard, now_ms()))
     }
 
     /// Asks every shard that is loaded; the error of one that is not comes beside.
@@ -329,7 +347,7 @@ impl Groups {
         let shards = self.all_shards();
         let (mut answers, mut error) = (Vec::new(), ErrorCode::None);
         for shard in shards {
-            match shard.state.lock().ready() {
+            match self.ready(&mut shard.state.lock()) {
                 Ok(ready) => answers.push(read(&ready.shard)),
                 Err(of_shard) => error = of_shard,
             }

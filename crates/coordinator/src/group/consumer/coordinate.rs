@@ -46,7 +46,7 @@ impl GroupShard {
             let Some(consumer) = &group.consumer else {
                 continue;
             };
-            if changed.iter().any(|topic| consumer.is_subscribed_to(topic)) {
+            if consumer.is_subscribed_to_any(&changed) {
                 group.soft.request_refresh();
             }
         }

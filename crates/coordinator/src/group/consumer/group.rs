@@ -153,6 +153,21 @@ impl ConsumerGroup {
         subscriptions.any(|subscription| subscription.covers(topic, &self.resolved))
     }
 
+    /// Whether a member consumes any of these topics.
+    pub(in crate::group) fn is_subscribed_to_any(&self, topics: &BTreeSet<Arc<str>>) -> bool {
+        let mut subscriptions = self.subscriptions.keys();
+        subscriptions.any(|subscription| {
+            let own = || subscription.topics(&self.resolved);
+            // The few are looked for among the many.
+            if own().nth(topics.len()).is_none() {
+                own().any(|topic| topics.contains(topic))
+            } else {
+                let mut topics = topics.iter();
+                topics.any(|topic| subscription.covers(topic, &self.resolved))
+            }
+        })
+    }
+
     /// The subscriptions once members are gone and one has another subscription.
     pub(in crate::group) fn subscriptions_after<'a>(
         &'a self,

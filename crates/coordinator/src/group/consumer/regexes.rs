@@ -1,8 +1,9 @@
 //! Regular expressions that members subscribe to: when they are resolved, and to what.
 //!
 //! A heartbeat that brings a new one, or that comes after topics were created, asks for all of
-//! the group's expressions to be resolved. That is done apart from the heartbeat, since it goes
-//! through all topics; the group's epoch moves on when the topics are others than before.
+//! the group's expressions to be resolved. That is done apart from the heartbeat, since one that
+//! nobody has used goes through all topics; the group's epoch moves on when the topics are others
+//! than before.
 
 use super::draft::{Before, Draft, Refusal, RegexChange};
 use super::member::ConsumerMember;
@@ -11,7 +12,7 @@ use super::soft::SoftChange;
 use super::subscription::{ResolvedRegex, Subscription};
 use super::topic_pattern::TopicPattern;
 use model::ErrorCode;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Expressions are resolved at most this often, whatever happens.
@@ -80,35 +81,25 @@ impl Draft<'_> {
         let group = self.group;
         let subscriptions = group.subscriptions().keys();
         let regexes = regexes_of(subscriptions.map(|one| &**one));
-        let patterns: Vec<(&str, Option<TopicPattern>)> = regexes
-            .into_iter()
-            .map(|regex| (regex, TopicPattern::parse(regex).ok()))
-            .collect();
-        let mut topics = BTreeMap::<&str, Vec<Arc<str>>>::new();
-        for name in self.topics.names() {
-            let matching = patterns.iter().filter(|(_, pattern)| {
-                pattern
-                    .as_ref()
-                    .is_some_and(|pattern| pattern.matches(name))
-            });
-            for (regex, _) in matching {
-                topics.entry(regex).or_default().push(Arc::from(name));
-            }
-        }
+        let interval_ms = i64::from(self.config.consumer.regex_refresh_interval_ms);
+        let interval_ms = interval_ms.max(RESOLVE_INTERVAL_MIN_MS);
+        // Every group asks again within the interval, or soon after.
+        self.topics
+            .forget_matching(self.now_ms.saturating_sub(interval_ms.saturating_mul(2)));
         let mut after = group.resolved().clone();
         let mut has_changed = false;
-        for (regex, _) in &patterns {
+        for regex in regexes {
             let resolved = ResolvedRegex {
-                topics: topics.remove(regex).unwrap_or_default().into(),
+                topics: self.topics.matching(regex, self.now_ms),
                 version: self.topics.version(),
                 timestamp_ms: self.now_ms,
             };
             self.records
                 .push(records::regex(self.group_id, regex, &resolved));
-            let known = after.insert(Arc::from(*regex), resolved);
+            let known = after.insert(Arc::from(regex), resolved);
             let known = known.map_or_else(|| Arc::from([]), |known| known.topics);
             has_changed |= after
-                .get(*regex)
+                .get(regex)
                 .is_some_and(|resolved| resolved.topics != known);
         }
         let subscriptions = group.subscriptions().keys();

@@ -1,5 +1,7 @@
-//! The topics of the cluster as groups see them: ids, partitions, and hashes that tell changes.
+//! The topics of the cluster as groups see them: ids, partitions, hashes that tell changes, and
+//! which of them match a regular expression.
 
+use super::topic_pattern::TopicPattern;
 use metadata::{MetadataImage, Topic};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,6 +18,33 @@ pub(in crate::group) struct Topics {
     newest_topics_version: i64,
     /// Of topics that somebody asked for.
     hashes: BTreeMap<Arc<str>, u64>,
+    /// By regular expression, those that somebody asked for.
+    matching: BTreeMap<Arc<str>, Matching>,
+}
+
+/// The topics that match a regular expression. They are kept up to date, so that topics which
+/// come are looked at once, and those that are there never again.
+#[derive(Debug)]
+struct Matching {
+    pattern: TopicPattern,
+    /// Ascending, each once.
+    names: Arc<[Arc<str>]>,
+    asked_ms: i64,
+}
+
+impl Matching {
+    fn update(&mut self, gone: &BTreeSet<Arc<str>>, new: &BTreeSet<Arc<str>>) {
+        let come: Vec<&Arc<str>> = new
+            .iter()
+            .filter(|name| self.pattern.matches(name))
+            .collect();
+        if come.is_empty() && !self.names.iter().any(|name| gone.contains(name)) {
+            return;
+        }
+        let left = self.names.iter().filter(|name| !gone.contains(*name));
+        let names: BTreeSet<&Arc<str>> = left.chain(come).collect();
+        self.names = names.into_iter().map(Arc::clone).collect();
+    }
 }
 
 impl Topics {
@@ -23,6 +52,7 @@ impl Topics {
     pub(in crate::group) fn update(&mut self, image: Arc<MetadataImage>) -> BTreeSet<Arc<str>> {
         let mut changed = BTreeSet::new();
         let mut has_new = self.newest_topics_version == 0;
+        let (mut gone, mut new) = (BTreeSet::new(), BTreeSet::new());
         let before = std::mem::replace(&mut self.image, image);
         let topics = before
             .topics
@@ -30,10 +60,20 @@ impl Topics {
             .diff(self.image.topics.topics_by_id());
         for difference in topics {
             has_new |= difference.before.is_none();
+            match (difference.before, difference.after) {
+                (Some(topic), None) => drop(gone.insert(Arc::clone(&topic.name))),
+                (None, Some(topic)) => drop(new.insert(Arc::clone(&topic.name))),
+                _ => {}
+            }
             let topic = difference.after.or(difference.before);
             if let Some(topic) = topic {
                 self.hashes.remove(&*topic.name);
-                changed.insert(Arc::from(&*topic.name));
+                changed.insert(Arc::clone(&topic.name));
+            }
+        }
+        if !gone.is_empty() || !new.is_empty() {
+            for matching in self.matching.values_mut() {
+                matching.update(&gone, &new);
             }
         }
         if has_new {
@@ -50,9 +90,33 @@ impl Topics {
         self.image.topics.by_id(id).map(|topic| &**topic)
     }
 
-    /// The names of all topics, ascending.
-    pub(in crate::group) fn names(&self) -> impl Iterator<Item = &str> {
-        self.image.topics.iter().map(|topic| &*topic.name)
+    /// The names of the topics that match a regular expression, ascending; none for one that is
+    /// malformed.
+    pub(super) fn matching(&mut self, regex: &str, now_ms: i64) -> Arc<[Arc<str>]> {
+        if let Some(known) = self.matching.get_mut(regex) {
+            known.asked_ms = now_ms;
+            return Arc::clone(&known.names);
+        }
+        let Ok(pattern) = TopicPattern::parse(regex) else {
+            return Arc::default();
+        };
+        let all = self.image.topics.iter();
+        let names = all.filter(|topic| pattern.matches(&topic.name));
+        let names: BTreeSet<&Arc<str>> = names.map(|topic| &topic.name).collect();
+        let names: Arc<[Arc<str>]> = names.into_iter().map(Arc::clone).collect();
+        let matching = Matching {
+            pattern,
+            names: Arc::clone(&names),
+            asked_ms: now_ms,
+        };
+        self.matching.insert(Arc::from(regex), matching);
+        names
+    }
+
+    /// Forgets what matches regular expressions that nobody has asked for since `since_ms`.
+    pub(super) fn forget_matching(&mut self, since_ms: i64) {
+        self.matching
+            .retain(|_, matching| matching.asked_ms >= since_ms);
     }
 
     /// The offset of the newest metadata.
@@ -130,6 +194,55 @@ fn put_text(hasher: &mut Xxh3, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use metadata::MetadataRecord;
+    use proptest::prelude::*;
+
+    const NAMES: [&str; 6] = ["a", "b", "ab", "ba", "c", "cab"];
+    const REGEXES: [&str; 6] = ["a.*", ".*b", "c", ".*", "(", "[ab]"];
+
+    /// Those of the names that a number stands for, as the topics of a cluster.
+    fn image(mask: usize) -> (BTreeSet<&'static str>, Arc<MetadataImage>) {
+        let names = NAMES.iter().enumerate();
+        let names = names.filter(|(at, _)| mask & (1 << at) != 0);
+        let names: BTreeSet<&str> = names.map(|(_, name)| *name).collect();
+        let mut image = MetadataImage::default();
+        for name in &names {
+            let id =
+                model::Uuid::from_u128(name.bytes().fold(1, |id, byte| id << 8 | u128::from(byte)));
+            let topic = MetadataRecord::Topic {
+                name: (*name).to_owned(),
+                topic_id: id,
+            };
+            image.replay(&topic).expect("a new topic");
+        }
+        (names, Arc::new(image))
+    }
+
+    proptest! {
+        #[test]
+        fn what_matches_is_kept_up_to_date(
+            steps in proptest::collection::vec((0..64usize, 0..64usize, 0..3i64), 1..12)
+        ) {
+            let mut topics = Topics::default();
+            for (at, (mask, asked, forgotten)) in (0..).zip(steps) {
+                let (names, image) = image(mask);
+                topics.update(image);
+                topics.forget_matching(at - forgotten);
+                for (place, regex) in REGEXES.iter().enumerate() {
+                    if asked & (1 << place) == 0 {
+                        continue;
+                    }
+                    let expected = TopicPattern::parse(regex).map_or_else(
+                        |_| Vec::new(),
+                        |pattern| names.iter().filter(|name| pattern.matches(name)).collect(),
+                    );
+                    let matching = topics.matching(regex, at);
+                    let matching: Vec<&str> = matching.iter().map(|name| &**name).collect();
+                    prop_assert!(matching.iter().eq(expected), "{regex}: {matching:?}");
+                }
+            }
+        }
+    }
 
     /// The number is one that the library made which Kafka uses, of the same values.
     #[test]
