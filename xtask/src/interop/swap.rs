@@ -147,7 +147,12 @@ fn swap(run: &mut Run, variant: &Variant) -> Result<()> {
             |error: anyhow::Error| error.context(format!("{context}\n{}", server.log_tail()));
         workload.obey(&format!("turn {turn}")).map_err(within)?;
         match variant.ends.get(turn) {
-            Some(End::Stop) => server.stop()?,
+            Some(End::Stop) => {
+                if against == Against::Kafka {
+                    workload.obey(&format!("rest {turn}")).map_err(within)?;
+                }
+                server.stop()?;
+            }
             Some(End::Kill) => server.kill()?,
             None => {
                 workload

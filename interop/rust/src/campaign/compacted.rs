@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use client::Error;
 use client::producer::{Producer, ProducerRecord};
 use interpreter::Random;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{Control, Tally, reading};
 use crate::lab::{CLOSE, Lab, partitions};
@@ -23,11 +23,11 @@ const PAUSE: Duration = Duration::from_millis(15);
 pub(super) struct Compacted {
     lab: Lab,
     /// Held while a transaction is open.
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+pub(super) struct State {
     next: u64,
     /// What each key has; deleted keys are not in it.
     values: BTreeMap<usize, u64>,
@@ -41,12 +41,17 @@ impl Compacted {
     pub(super) fn new(bootstrap: &str) -> Self {
         Self {
             lab: Lab::new(bootstrap, "campaign-compacted"),
-            state: Mutex::default(),
+            state: Arc::default(),
         }
     }
 
     pub(super) fn name(&self) -> &str {
         &self.lab.name
+    }
+
+    /// No transaction is open while this is held.
+    pub(super) async fn pause(&self) -> OwnedMutexGuard<State> {
+        self.state.clone().lock_owned().await
     }
 
     pub(super) async fn tally(&self) -> Tally {

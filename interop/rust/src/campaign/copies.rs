@@ -11,7 +11,7 @@ use client::consumer::{Consumer, GroupMetadata, Offsets, OwnedRecord, Records};
 use client::producer::{Producer, ProducerRecord};
 use interpreter::Random;
 use model::TopicPartition;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::groups::member_settings;
 use super::numbers::{PARTITIONS, TOPIC, places};
@@ -26,11 +26,11 @@ pub(super) struct Copies {
     lab: Lab,
     protocol: &'static str,
     /// Held while a transaction is open.
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+pub(super) struct State {
     next: u64,
     /// The records of each committed transaction that no check has seen yet.
     committed: BTreeMap<u64, usize>,
@@ -119,13 +119,18 @@ impl Copies {
         Self {
             lab: Lab::new(bootstrap, &format!("campaign-copies-{protocol}")),
             protocol,
-            state: Mutex::default(),
+            state: Arc::default(),
         }
     }
 
     /// The group, and the transactional id.
     pub(super) fn name(&self) -> &str {
         &self.lab.name
+    }
+
+    /// No transaction is open while this is held.
+    pub(super) async fn pause(&self) -> OwnedMutexGuard<State> {
+        self.state.clone().lock_owned().await
     }
 
     pub(super) async fn tally(&self) -> Tally {

@@ -12,6 +12,7 @@
 //! line, `done` and figures or `FAILED` and why:
 //! - `begin` starts the clients, `progress` waits until each has gone on;
 //! - `check` looks at what has come since the last check, `check-all` at everything;
+//! - `pause` lets every transaction end and begins none until `resume`;
 //! - `end` stops the clients and looks at everything.
 
 mod compacted;
@@ -28,6 +29,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use client::admin::{GroupFilter, TransactionFilter};
+use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 
 use crate::lab::Lab;
@@ -95,6 +97,14 @@ struct Campaign {
     compacted: Arc<Compacted>,
     seed: u64,
     tasks: Vec<(String, JoinHandle<Result<()>>)>,
+    paused: Vec<Paused>,
+}
+
+/// Keeps a part from beginning a transaction.
+#[derive(Debug)]
+enum Paused {
+    Copies(#[expect(dead_code, reason = "held")] OwnedMutexGuard<copies::State>),
+    Compacted(#[expect(dead_code, reason = "held")] OwnedMutexGuard<compacted::State>),
 }
 
 impl Campaign {
@@ -113,6 +123,7 @@ impl Campaign {
             compacted: Arc::new(Compacted::new(bootstrap)),
             seed,
             tasks: Vec::new(),
+            paused: Vec::new(),
         }
     }
 
@@ -123,6 +134,12 @@ impl Campaign {
                 self.progress().await?;
             }
             "progress" => self.progress().await?,
+            "pause" => {
+                self.pause().await?;
+                // The figures wait for transactions, and these now rest.
+                return Ok(String::new());
+            }
+            "resume" => self.paused.clear(),
             "check" => self.check(false).await?,
             "check-all" => self.check(true).await?,
             "end" => {
@@ -250,6 +267,20 @@ impl Campaign {
             );
         }
         Ok(())
+    }
+
+    /// Waits until no transaction is open, nor waits for its markers.
+    async fn pause(&mut self) -> Result<()> {
+        for copies in &self.copies {
+            self.paused.push(Paused::Copies(copies.pause().await));
+        }
+        self.paused
+            .push(Paused::Compacted(self.compacted.pause().await));
+        let admin = self.lab.admin()?;
+        for copies in &self.copies {
+            reading::await_completed(&admin, copies.name()).await?;
+        }
+        reading::await_completed(&admin, self.compacted.name()).await
     }
 
     async fn end(&mut self) -> Result<()> {

@@ -77,6 +77,21 @@ pub(super) async fn await_settled(admin: &Admin, places: &[TopicPartition]) -> R
     }
 }
 
+/// Waits until the coordinator has written every marker of a transactional id.
+pub(super) async fn await_completed(admin: &Admin, id: &str) -> Result<()> {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let described = admin.describe_transactions(&[id]).await;
+        let state = described.get(id).context("no answer")?;
+        let is_over = |state: &str| ["Empty", "CompleteCommit", "CompleteAbort"].contains(&state);
+        if state.as_ref().is_ok_and(|found| is_over(&found.state)) {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "{id} stays {state:?}");
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
 /// The committed offset of each partition, 0 where there is none, once no transaction has any.
 pub(super) async fn committed(
     admin: &Admin,

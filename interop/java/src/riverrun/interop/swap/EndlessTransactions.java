@@ -2,6 +2,8 @@ package riverrun.interop.swap;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import org.apache.kafka.clients.admin.TransactionDescription;
+import org.apache.kafka.clients.admin.TransactionState;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -13,7 +15,9 @@ import riverrun.interop.Cluster;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * One transaction after the other, whatever becomes of the server: those that were committed are
@@ -24,6 +28,8 @@ final class EndlessTransactions implements Part {
     private static final String TOPIC = "swap-transactions";
     private static final String ID = "swap-endless";
     private static final int PARTITIONS = 2;
+    private static final Set<TransactionState> OVER =
+            Set.of(TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT);
 
     private final Cluster cluster;
     private final TreeSet<Integer> committed = new TreeSet<>();
@@ -31,6 +37,8 @@ final class EndlessTransactions implements Part {
     private int unsettled = -1;
     private volatile Exception failure;
     private volatile boolean ends;
+    /** Held while a transaction is open, and by the workload while it rests. */
+    private final ReentrantLock turn = new ReentrantLock(true);
     private Thread thread;
 
     EndlessTransactions(Cluster cluster) {
@@ -45,6 +53,7 @@ final class EndlessTransactions implements Part {
             thread.setDaemon(true);
             thread.start();
         }
+        goOn();
         int before = count();
         Check.eventually(
                 () -> failure != null || count() > before + 10, "transactions are committed");
@@ -64,10 +73,15 @@ final class EndlessTransactions implements Part {
                         Clients.TRANSACTION_TIMEOUT_MS)) {
             producer.initTransactions();
             for (int number = 0; !ends; number++) {
-                synchronized (this) {
-                    unsettled = number;
+                turn.lock();
+                try {
+                    synchronized (this) {
+                        unsettled = number;
+                    }
+                    transact(producer, number);
+                } finally {
+                    turn.unlock();
                 }
-                transact(producer, number);
                 Thread.sleep(5);
             }
         } catch (Exception thrown) {
@@ -111,15 +125,30 @@ final class EndlessTransactions implements Part {
     }
 
     /** What the coordinator makes of it, which tells who is right. */
-    private String described() throws Exception {
+    private TransactionDescription described() throws Exception {
         try (var admin = cluster.admin()) {
-            return "" + admin.describeTransactions(List.of(ID)).description(ID).get();
+            return admin.describeTransactions(List.of(ID)).description(ID).get();
+        }
+    }
+
+    @Override
+    public void rest() throws Exception {
+        turn.lock();
+        Check.eventually(
+                () -> failure != null || OVER.contains(described().state()),
+                "the last transaction is over");
+    }
+
+    private void goOn() {
+        if (turn.isHeldByCurrentThread()) {
+            turn.unlock();
         }
     }
 
     @Override
     public void finish() throws Exception {
         ends = true;
+        goOn();
         thread.join();
         if (failure == null) {
             unsettled = -1;

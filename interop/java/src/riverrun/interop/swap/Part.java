@@ -8,6 +8,13 @@ interface Part {
     /** Fails unless the server has all that was acknowledged by those before it. */
     void check(int turn) throws Exception;
 
+    /**
+     * Lets every transaction of the endless work end and begins none until the next turn: Kafka 4.3.1
+     * completes one that ends while it stops without markers in the partitions that it no longer
+     * leads, and what was committed is lost.
+     */
+    default void rest() throws Exception {}
+
     /** Ends the endless work, so that the next check is about everything. */
     default void finish() throws Exception {}
 }

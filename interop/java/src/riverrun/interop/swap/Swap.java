@@ -16,7 +16,8 @@ import java.util.Set;
  * The workload of a directory that goes from server to server: {@code Swap HOST:PORT DIR
  * [CAPABILITY...]}. Clients live through every swap, as an application's do. Commands come from
  * standard input: {@code turn N} lets the server that now runs show what it took over and adds to
- * it, {@code finish N} ends the endless work and checks the last time. Each has one line as its
+ * it, {@code rest N} comes before a server stops that would lose what ends meanwhile, and {@code
+ * finish N} ends the endless work and checks the last time. Each has one line as its
  * answer, {@code done} or {@code FAILED} and why.
  */
 public final class Swap {
@@ -69,6 +70,12 @@ public final class Swap {
     }
 
     private void obey(String command, int turn) throws Exception {
+        if (command.equals("rest")) {
+            for (Part part : parts) {
+                part.rest();
+            }
+            return;
+        }
         if (command.equals("finish")) {
             // The readers of records end before what they read.
             for (int i = parts.size() - 1; i >= 0; i--) {
