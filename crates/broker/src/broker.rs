@@ -2,14 +2,14 @@
 
 use crate::cleaner::Cleaner;
 use crate::controller_thread::ControllerThread;
-use crate::groups::Groups;
+use crate::groups::{Groups, OFFSETS_TOPIC};
 use crate::log_directories::LogDirectory;
 use crate::loggers::Loggers;
 use crate::moves::Moves;
 use crate::net::{ConnectionLimits, Listeners};
-use crate::partitions::Partitions;
+use crate::partitions::{Absence, Partitions};
 use crate::removals::Removals;
-use crate::transactions::Transactions;
+use crate::transactions::{TRANSACTION_TOPIC, Transactions};
 use config::{BrokerLayers, ConfigMap, ServerConfig};
 use controller::Decision;
 use controller::directories::change_directories;
@@ -134,25 +134,41 @@ impl Broker {
     }
 
     /// Takes a log directory offline after a failed write: none of its logs takes more records,
-    /// whichever file it was. Reading goes on. Where other directories go on, the controller takes
-    /// the leadership from its partitions (KIP-858); the metadata log must be one that goes on.
+    /// whichever file it was. Where other directories go on, the controller takes the leadership
+    /// from its partitions (KIP-858), which nobody can read any more then; the metadata log must be
+    /// one that goes on. Otherwise reading goes on.
     pub(crate) fn fail_directory(&self, name: &str, reason: &dyn Display) {
         let mut directories = self.log_directories.iter();
         let found = directories.find(|one| one.name() == name);
         let Some(failed) = found.filter(|one| one.fail(reason)) else {
             return;
         };
-        for partition in self.partitions.all() {
-            if &*partition.log_directory() == name {
+        let metadata_directory = Path::new(&self.config.log.metadata_log_dir);
+        let has_other = self.log_directories.iter().any(|one| !one.is_offline());
+        let is_given_up = has_other && failed.path() != metadata_directory;
+        for topic in self.partitions.all_topics() {
+            let partitions = topic.partitions().into_iter();
+            for partition in partitions.filter(|one| *one.log_directory() == *name) {
                 partition.with_log(storage::Log::fail);
+                if is_given_up {
+                    topic.lose(partition.index(), Absence::Offline);
+                    self.unload_coordinator(&topic.name, partition.index());
+                }
                 partition.notify();
             }
         }
         self.moves.cancel_in(name);
-        let metadata_directory = Path::new(&self.config.log.metadata_log_dir);
-        let has_other = self.log_directories.iter().any(|one| !one.is_offline());
-        if has_other && failed.path() != metadata_directory {
+        if is_given_up {
             self.give_up_leaderships(failed.id());
+        }
+    }
+
+    /// Coordinates nothing any more that a partition holds the state of.
+    pub(crate) fn unload_coordinator(&self, topic: &str, index: i32) {
+        match topic {
+            OFFSETS_TOPIC => self.groups.unload(index),
+            TRANSACTION_TOPIC => self.transactions.unload(index),
+            _ => {}
         }
     }
 

@@ -12,6 +12,7 @@
 use crate::Broker;
 use crate::clock::now_ms;
 use crate::coordinator_log::{LogEntry, batch_of, replay_log};
+use crate::failed_logs::FailedLogs;
 use crate::transaction_markers::TransactionMarker;
 use coordinator::group::{
     DeletedTopic, GroupConfig, GroupShard, RecordOrigin, ReplayError, append_error,
@@ -38,6 +39,7 @@ pub(crate) struct Groups {
     surroundings: RwLock<Surroundings>,
     /// Where logs are replayed: partitions also come from threads outside the runtime.
     runtime: Handle,
+    failed_logs: FailedLogs,
     shards: RwLock<BTreeMap<i32, Arc<Shard>>>,
     /// Partitions of the topic, whether they are here or not.
     partition_count: AtomicI32,
@@ -96,13 +98,14 @@ pub(crate) enum Answer<R> {
 }
 
 impl Groups {
-    pub(crate) fn new(config: GroupConfig, runtime: Handle) -> Self {
+    pub(crate) fn new(config: GroupConfig, runtime: Handle, failed_logs: FailedLogs) -> Self {
         Self {
             surroundings: RwLock::new(Surroundings {
                 config: Arc::new(config),
                 image: Arc::default(),
             }),
             runtime,
+            failed_logs,
             shards: RwLock::default(),
             partition_count: AtomicI32::new(0),
             deadline_moved: Notify::new(),
@@ -130,7 +133,7 @@ impl Groups {
             .spawn_blocking(move || groups.replay_log(&shard));
     }
 
-    /// The partition was deleted: whoever waits is told to look elsewhere.
+    /// The partition is deleted, or its log directory lost: whoever waits is told to look elsewhere.
     pub(crate) fn unload(&self, index: i32) {
         let Some(shard) = self.shards.write().remove(&index) else {
             return;
@@ -305,12 +308,7 @@ impl Groups {
             }
             Err(failed) => {
                 let error = append_error(failed.error.code());
-                let (partition, reason) = (&shard.partition, &failed.error);
-                if reason.is_disk_failure() {
-                    tracing::error!(%partition, %reason, "groups cannot be written");
-                } else {
-                    tracing::debug!(%partition, %reason, "groups cannot be written");
-                }
+                self.failed_logs.report(&shard.partition, &failed.error);
                 decision.records.drain(..failed.appended_count);
                 let released = ready.shard.append_failed(decision, error, now_ms);
                 ready.release(released);

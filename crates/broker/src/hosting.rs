@@ -13,7 +13,7 @@ use crate::clock::{now_ms, random_uuid};
 use crate::groups::OFFSETS_TOPIC;
 use crate::log_directories::LogDirectory;
 use crate::moves;
-use crate::partitions::{HostedTopic, log_config};
+use crate::partitions::{Absence, HostedTopic, log_config};
 use crate::start_error::StartError;
 use crate::transactions::TRANSACTION_TOPIC;
 use config::topic_settings::{TopicDefaults, TopicSettings};
@@ -74,6 +74,7 @@ struct Opening {
 }
 
 /// Where the partitions of this broker are.
+#[derive(Default)]
 pub(crate) struct Places {
     /// Says so where the metadata says otherwise.
     pub(crate) records: Vec<MetadataRecord>,
@@ -82,6 +83,8 @@ pub(crate) struct Places {
     partitions: BTreeMap<(Uuid, i32), (usize, bool)>,
     /// Copies that were on their way into a log directory, with its place.
     futures: Vec<(usize, PartitionDirectory)>,
+    /// Partitions of a directory that cannot be used.
+    lost: BTreeSet<(Uuid, i32)>,
 }
 
 /// Looks for the log of every partition of the image that has a replica here. A partition of a
@@ -96,12 +99,7 @@ pub(crate) fn find_all(
     image: &MetadataImage,
     clean: &[bool],
 ) -> Result<Places, StartError> {
-    let mut places = Places {
-        records: Vec::new(),
-        founds: Vec::new(),
-        partitions: BTreeMap::new(),
-        futures: Vec::new(),
-    };
+    let mut places = Places::default();
     let mut seen: BTreeMap<TopicPartition, usize> = BTreeMap::new();
     let mut clean = clean.iter();
     for (at, directory) in broker.log_directories.iter().enumerate() {
@@ -142,6 +140,7 @@ pub(crate) fn find_all(
                 .any(|one| one.was_usable() && one.id() == directory_id);
             if place.is_none() && has_unusable && !is_known && !is_unplaced(directory_id) {
                 tracing::warn!(partition = %name, "its log directory cannot be used");
+                places.lost.insert((topic.id, *index));
                 continue;
             }
             let found = place.unwrap_or_else(|| {
@@ -180,13 +179,17 @@ pub(crate) fn open_all(
     for topic in image.topics.iter() {
         let hosted = host(broker, image, &defaults, topic);
         for (index, partition) in topic.partitions.iter() {
+            let leader_epoch = partition.leader_epoch;
             let Some((found, exists)) = places.partitions.get(&(topic.id, *index)) else {
+                if places.lost.contains(&(topic.id, *index)) {
+                    hosted.lose(*index, Absence::NotLed { leader_epoch });
+                }
                 continue;
             };
             openings.push(Opening {
                 topic: hosted.clone(),
                 index: *index,
-                leader_epoch: partition.leader_epoch,
+                leader_epoch,
                 found: *found,
                 exists: *exists,
             });
@@ -478,6 +481,11 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
             }
             continue;
         }
+        if hosted.loss_of(changed.partition_id).is_some() {
+            let leader_epoch = after.leader_epoch;
+            hosted.lose(changed.partition_id, Absence::NotLed { leader_epoch });
+            continue;
+        }
         let Some(directory_id) = after.directory_of(broker.node_id) else {
             continue;
         };
@@ -544,11 +552,7 @@ fn delete_topic(broker: &Arc<Broker>, topic: &Topic) {
     let mut directories = BTreeSet::new();
     for partition in hosted.partitions() {
         broker.moves.cancel(broker, &partition);
-        match &*hosted.name {
-            OFFSETS_TOPIC => broker.groups.unload(partition.index()),
-            TRANSACTION_TOPIC => broker.transactions.unload(partition.index()),
-            _ => {}
-        }
+        broker.unload_coordinator(&hosted.name, partition.index());
         let state = PartitionDirectoryState::Deleted;
         let name =
             PartitionDirectory::marked_name(partition.topic_partition(), state, random_uuid());

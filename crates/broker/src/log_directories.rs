@@ -24,26 +24,17 @@ pub(crate) struct LogDirectory {
 }
 
 impl LogDirectory {
-    pub(crate) fn new(path: PathBuf, id: Uuid, lock: DirectoryLock) -> Self {
-        Self {
-            id: Some(id),
-            offline: AtomicBool::new(false),
-            _lock: Some(lock),
-            ..Self::unusable(path)
-        }
-    }
-
-    /// A directory that cannot be used at the start: it is offline for good.
-    pub(crate) fn unusable(path: PathBuf) -> Self {
+    /// A directory; one that cannot be used at the start has no lock, and is offline for good.
+    pub(crate) fn new(path: PathBuf, id: Uuid, lock: Option<DirectoryLock>) -> Self {
         // Kafka tells absolute paths.
         let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
         let name = absolute.to_string_lossy().into_owned();
         Self {
             path,
             name,
-            id: None,
-            offline: AtomicBool::new(true),
-            _lock: None,
+            id: lock.is_some().then_some(id),
+            offline: AtomicBool::new(lock.is_none()),
+            _lock: lock,
         }
     }
 
@@ -86,12 +77,10 @@ impl LogDirectory {
         is_news
     }
 
-    /// Bytes of the file system, all and usable; -1 each when it does not say.
-    pub(crate) fn space(&self) -> (i64, i64) {
-        match RealDisk.space(&self.path) {
-            Ok(space) => (space.total_bytes as i64, space.usable_bytes as i64),
-            Err(_) => (-1, -1),
-        }
+    /// Bytes of the file system, all and usable; `None` when it does not say.
+    pub(crate) fn space(&self) -> Option<(i64, i64)> {
+        let space = RealDisk.space(&self.path).ok()?;
+        Some((space.total_bytes as i64, space.usable_bytes as i64))
     }
 }
 

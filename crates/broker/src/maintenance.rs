@@ -121,7 +121,7 @@ fn flush_due(broker: &Broker) {
             (log.is_failed(), is_due.then(|| log.log_end_offset()))
         });
         if is_failed {
-            // Whoever wrote may have had no directory to blame: the coordinators, for example.
+            // Whoever wrote has said so; if not, this does.
             broker.report_storage_error(&partition, &format!("{partition} could not be written"));
             continue;
         }

@@ -2,24 +2,29 @@
 //!
 //! ```text
 //!   AlterReplicaLogDirs ─> B/topic-0.<id>-future     a copy that follows the log in A
-//!   caught up, log locked: the rest is copied and synced
+//!   caught up: the metadata say that it is in B
+//!   log locked: the rest is copied and synced
 //!     B/topic-0.<id>-future ─> B/topic-0             from here on both are complete
 //!     A/topic-0             ─> A/topic-0.<id>-delete
-//!   log unlocked: checkpoints, and the directory in the metadata
+//!   log unlocked: checkpoints
 //! ```
 //!
-//! One partition is copied after the other. A restart goes on with the copies that it finds; a crash
-//! between the two renames leaves two logs that are equal, see `hosting`. A log that is copied is not
-//! compacted meanwhile, since the copy may be older than what the cleaner's checkpoint says.
+//! The controller knows before the log is in B, so that B never fails unnoticed (KIP-858).
+//! `num.replica.alter.log.dirs.threads` partitions are copied side by side, as many as there are
+//! directories if it is not set, and share `replica.alter.log.dirs.io.max.bytes.per.second`. A
+//! restart goes on with the copies that it finds; a crash between the two renames leaves two logs
+//! that are equal, see `hosting`. A log that is copied is not compacted meanwhile, since the copy
+//! may be older than what the cleaner's checkpoint says.
 
 use crate::Broker;
 use crate::clock::{now_ms, random_uuid};
 use crate::hosting;
 use crate::log_directories::LogDirectory;
 use crate::maintenance;
+use crate::partitions::Absence;
 use metadata::{ConfigResource, MetadataRecord};
 use model::{ErrorCode, TopicPartition, Uuid};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use replication::{Isolation, Partition, ReadRequest};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,8 +50,10 @@ pub(crate) struct Moves {
     by_partition: Mutex<BTreeMap<(Uuid, i32), Arc<Move>>>,
     changed: Notify,
     is_stopped: AtomicBool,
-    /// Held while a partition is copied.
-    copying: Mutex<()>,
+    /// Read while a partition is copied, written by who stops it all.
+    copying: RwLock<()>,
+    /// When the bytes that were copied are paid for.
+    paid_until_ms: Mutex<i64>,
 }
 
 /// One partition that is moved.
@@ -57,6 +64,8 @@ struct Move {
     /// The copy; taken when it becomes the log, or is given up.
     copy: Mutex<Option<Log<RealDisk>>>,
     shown: Mutex<CopyState>,
+    /// Whether a task has taken it up.
+    is_begun: AtomicBool,
     is_cancelled: AtomicBool,
 }
 
@@ -86,13 +95,19 @@ enum MoveError {
     Restart(#[from] TruncateError),
     #[error("the log ends above its last record")]
     Gap,
+    #[error("the metadata do not take its new place: {0}")]
+    Place(ErrorCode),
     #[error("the move is cancelled")]
     Cancelled,
 }
 
-/// Starts the task that copies; it ends when the broker stops.
+/// Starts the tasks that copy; they end when the broker stops.
 pub(crate) fn start(broker: &Arc<Broker>) {
-    tokio::spawn(run(Arc::downgrade(broker)));
+    let asked = broker.config.log.num_replica_alter_log_dirs_threads;
+    let count = asked.and_then(|count| usize::try_from(count).ok());
+    for _ in 0..count.unwrap_or(broker.log_directories.len()).max(1) {
+        tokio::spawn(run(Arc::downgrade(broker)));
+    }
 }
 
 async fn run(weak: Weak<Broker>) {
@@ -109,6 +124,8 @@ async fn run(weak: Weak<Broker>) {
             }
             continue;
         };
+        // There may be work for another task.
+        broker.moves.changed.notify_one();
         let done = tokio::task::spawn_blocking(move || next.run(&broker)).await;
         if let Err(error) = done {
             tracing::error!(%error, "moving a partition failed");
@@ -182,16 +199,9 @@ fn find(broker: &Broker, name: &TopicPartition) -> Result<Arc<Partition>, ErrorC
             Err(ErrorCode::KafkaStorageError)
         }
         Ok(partition) => Ok(partition),
-        // It is in a directory that could not be used at the start.
-        Err(_) if is_known(broker, name) => Err(ErrorCode::KafkaStorageError),
-        Err(error) => Err(error),
+        Err(Absence::NotLed { .. }) => Err(ErrorCode::ReplicaNotAvailable),
+        Err(absence) => Err(absence.into()),
     }
-}
-
-fn is_known(broker: &Broker, name: &TopicPartition) -> bool {
-    let image = broker.image();
-    let topic = image.topics.by_name(&name.topic);
-    topic.is_some_and(|topic| topic.partition(name.partition).is_some())
 }
 
 fn create(partition: &Partition, path: PathBuf) -> Result<Log<RealDisk>, StorageError> {
@@ -283,15 +293,27 @@ impl Moves {
     /// Stops; what is being copied goes on at the next start.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
-        drop(self.copying.lock());
+        drop(self.copying.write());
     }
 
     fn of(&self, partition: &Partition) -> Option<Arc<Move>> {
         self.by_partition.lock().get(&key(partition)).cloned()
     }
 
+    /// Takes up a move that no task has taken up.
     fn next(&self) -> Option<Arc<Move>> {
-        self.by_partition.lock().values().next().cloned()
+        let moves = self.by_partition.lock();
+        let mut moves = moves.values();
+        let next = moves.find(|one| !one.is_begun.swap(true, Ordering::AcqRel));
+        next.cloned()
+    }
+
+    /// Pays for bytes; returns when that is done.
+    fn pay(&self, bytes: usize, bytes_per_second: i64) -> i64 {
+        let cost_ms = (bytes as i64).saturating_mul(1000) / bytes_per_second.max(1);
+        let mut paid_until_ms = self.paid_until_ms.lock();
+        *paid_until_ms = (*paid_until_ms).max(now_ms()).saturating_add(cost_ms);
+        *paid_until_ms
     }
 
     fn insert(
@@ -310,6 +332,7 @@ impl Moves {
             destination,
             copy: Mutex::new(Some(copy)),
             shown: Mutex::new(shown),
+            is_begun: AtomicBool::new(false),
             is_cancelled: AtomicBool::new(false),
         });
         self.by_partition.lock().insert(key(&partition), one);
@@ -329,14 +352,14 @@ impl Moves {
 impl Move {
     /// Copies all there is, and puts the copy in the place of the log.
     fn run(self: &Arc<Self>, broker: &Broker) {
-        let _copying = broker.moves.copying.lock();
+        let _copying = broker.moves.copying.read();
         let is_stopped = || broker.moves.is_stopped.load(Ordering::Acquire);
         let moved = loop {
             if is_stopped() {
                 return;
             }
             match self.copy_some() {
-                Ok(0) => break self.complete(),
+                Ok(0) => break self.take_over(broker),
                 Ok(bytes) => self.pace(bytes, broker),
                 Err(error) => break Err(error),
             }
@@ -412,17 +435,55 @@ impl Move {
 
     /// Waits as long as `replica.alter.log.dirs.io.max.bytes.per.second` asks for.
     fn pace(&self, bytes: usize, broker: &Broker) {
-        let per_second = bytes_per_second(broker);
-        let mut left_ms = (bytes as i64).saturating_mul(1000) / per_second.max(1);
+        let until_ms = broker.moves.pay(bytes, bytes_per_second(broker));
         let is_over = || {
             self.is_cancelled.load(Ordering::Acquire)
                 || broker.moves.is_stopped.load(Ordering::Acquire)
         };
-        while left_ms > 0 && !is_over() {
+        loop {
+            let left_ms = until_ms - now_ms();
+            if left_ms <= 0 || is_over() {
+                return;
+            }
             let pause_ms = left_ms.unsigned_abs().min(PACE_MS);
             std::thread::sleep(Duration::from_millis(pause_ms));
-            left_ms -= pause_ms as i64;
         }
+    }
+
+    /// Puts the copy in the place of the log, in the metadata first; returns what was the log
+    /// before, retired.
+    fn take_over(&self, broker: &Broker) -> Result<Log<RealDisk>, MoveError> {
+        let from = self.partition.log_directory();
+        self.place(broker, self.destination.id())?;
+        let completed = self.complete();
+        let mut directories = broker.log_directories.iter();
+        let source = directories.find(|one| *one.name() == *from);
+        if let (Err(_), Some(source)) = (&completed, source)
+            && let Err(error) = self.place(broker, source.id())
+        {
+            let partition = &self.partition;
+            tracing::error!(%partition, %error, "its place is told at the next start");
+        }
+        completed
+    }
+
+    /// Tells the controller where the partition is, and waits until the metadata say so.
+    fn place(&self, broker: &Broker, directory: Uuid) -> Result<(), MoveError> {
+        let (topic_id, index) = (self.partition.topic_id(), self.partition.index());
+        let node_id = broker.node_id;
+        let told = broker.controller.run(move |controller| {
+            let image = controller.log.image().clone();
+            let Some(record) = placed(&image, topic_id, index, node_id, directory) else {
+                return Ok(());
+            };
+            controller.commit(&[record]).map_err(|error| {
+                tracing::error!(%error, "the metadata log takes no records");
+                ErrorCode::KafkaStorageError
+            })
+        });
+        let told = broker.runtime.block_on(told);
+        told.and_then(|committed| committed)
+            .map_err(MoveError::Place)
     }
 
     /// Makes the copy the log; returns what was the log before, retired.
@@ -513,18 +574,6 @@ impl Move {
         maintenance::checkpoint_recovery_points(broker);
         maintenance::checkpoint_log_start_offsets(broker);
         tracing::info!(%partition, destination = self.destination.name(), "the partition is moved");
-        let (topic_id, index) = (partition.topic_id(), partition.index());
-        let (node_id, directory) = (broker.node_id, self.destination.id());
-        let told = broker.controller.tell(move |controller| {
-            let image = controller.log.image().clone();
-            let record = placed(&image, topic_id, index, node_id, directory);
-            if let Some(record) = record
-                && let Err(error) = controller.commit(&[record])
-            {
-                tracing::error!(%error, "the metadata log takes no records");
-            }
-        });
-        broker.runtime.spawn(told);
     }
 
     /// Removes the copy.

@@ -6,11 +6,12 @@
 use config::TopicSettings;
 use config::server::TransactionConfig;
 use config::topic_settings::{TimestampType, TopicCompression};
+use metadata::NO_LEADER;
 use model::{ErrorCode, Uuid};
 use parking_lot::RwLock;
 use record::{Codec, Compression, TargetCompression, ValidationRules};
-use replication::Partition;
-use std::collections::HashMap;
+use replication::{Partition, check_leader_epoch};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use storage::{CleanupPolicy, LogConfig};
 
@@ -25,8 +26,62 @@ const EXPANSION_FLOOR_BYTES: usize = 64 * 1024 * 1024;
 pub(crate) struct HostedTopic {
     pub(crate) name: Arc<str>,
     pub(crate) id: Uuid,
-    partitions: RwLock<Vec<Arc<Partition>>>,
+    partitions: RwLock<TopicPartitions>,
     settings: RwLock<(Arc<TopicSettings>, ValidationRules)>,
+}
+
+#[derive(Debug, Default)]
+struct TopicPartitions {
+    /// Those with a log, by index.
+    hosted: Vec<Arc<Partition>>,
+    /// Those of a log directory that is lost: clients are not let to them, log or not.
+    lost: BTreeMap<i32, Absence>,
+}
+
+/// Why a partition cannot be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absence {
+    /// There is no topic of this id.
+    UnknownTopicId,
+    /// There is no topic of this name, or no such partition in it.
+    Unknown,
+    /// Its log directory could not be used when the server started: this epoch has no leader.
+    NotLed { leader_epoch: i32 },
+    /// Its log directory has failed since.
+    Offline,
+}
+
+impl Absence {
+    /// What a client is told that knows the leader of `current_leader_epoch`; -1 does not say.
+    pub(crate) fn code_for(self, current_leader_epoch: i32) -> ErrorCode {
+        match self {
+            Self::UnknownTopicId => ErrorCode::UnknownTopicId,
+            Self::Unknown => ErrorCode::UnknownTopicOrPartition,
+            Self::NotLed { leader_epoch } => check_leader_epoch(leader_epoch, current_leader_epoch)
+                .err()
+                .unwrap_or(ErrorCode::NotLeaderOrFollower),
+            Self::Offline => ErrorCode::KafkaStorageError,
+        }
+    }
+
+    /// The leader, which there is not, and its epoch, where that is known.
+    pub(crate) const fn current_leader(self) -> Option<(i32, i32)> {
+        match self {
+            Self::NotLed { leader_epoch } => Some((NO_LEADER, leader_epoch)),
+            Self::UnknownTopicId | Self::Unknown | Self::Offline => None,
+        }
+    }
+
+    /// Whether there is no such partition in the cluster.
+    pub(crate) const fn is_unknown(self) -> bool {
+        matches!(self, Self::UnknownTopicId | Self::Unknown)
+    }
+}
+
+impl From<Absence> for ErrorCode {
+    fn from(absence: Absence) -> Self {
+        absence.code_for(-1)
+    }
 }
 
 impl HostedTopic {
@@ -41,25 +96,42 @@ impl HostedTopic {
         }
     }
 
-    /// The partition of this index.
-    pub(crate) fn partition(&self, index: i32) -> Option<Arc<Partition>> {
+    /// The partition of this index, for a client.
+    ///
+    /// # Errors
+    /// Why clients are not let to it.
+    pub(crate) fn find(&self, index: i32) -> Result<Arc<Partition>, Absence> {
         let partitions = self.partitions.read();
-        match partitions.get(usize::try_from(index).ok()?) {
-            Some(partition) if partition.index() == index => Some(partition.clone()),
-            // Only a topic of which some partitions are elsewhere has gaps.
-            _ => partitions.iter().find(|one| one.index() == index).cloned(),
+        match partitions.lost.get(&index) {
+            Some(absence) => Err(*absence),
+            None => partitions.get(index).ok_or(Absence::Unknown),
         }
+    }
+
+    /// The partition of this index, if it has a log here.
+    pub(crate) fn partition(&self, index: i32) -> Option<Arc<Partition>> {
+        self.partitions.read().get(index)
     }
 
     /// Every partition hosted here.
     pub(crate) fn partitions(&self) -> Vec<Arc<Partition>> {
-        self.partitions.read().clone()
+        self.partitions.read().hosted.clone()
     }
 
     pub(crate) fn add(&self, partition: Arc<Partition>) {
         let mut partitions = self.partitions.write();
-        partitions.push(partition);
-        partitions.sort_by_key(|one| one.index());
+        partitions.hosted.push(partition);
+        partitions.hosted.sort_by_key(|one| one.index());
+    }
+
+    /// Lets no client to a partition any more.
+    pub(crate) fn lose(&self, index: i32, absence: Absence) {
+        self.partitions.write().lost.insert(index, absence);
+    }
+
+    /// Why clients are not let to a partition that the cluster has.
+    pub(crate) fn loss_of(&self, index: i32) -> Option<Absence> {
+        self.partitions.read().lost.get(&index).copied()
     }
 
     /// The settings in force.
@@ -78,6 +150,16 @@ impl HostedTopic {
         let config = Arc::new(log_config(settings, transactions));
         for partition in self.partitions() {
             partition.set_config(config.clone());
+        }
+    }
+}
+
+impl TopicPartitions {
+    fn get(&self, index: i32) -> Option<Arc<Partition>> {
+        match self.hosted.get(usize::try_from(index).ok()?) {
+            Some(partition) if partition.index() == index => Some(partition.clone()),
+            // Only a topic of which some partitions are elsewhere has gaps.
+            _ => self.hosted.iter().find(|one| one.index() == index).cloned(),
         }
     }
 }
@@ -105,15 +187,12 @@ impl Partitions {
         self.topics.read().by_id.get(&id).cloned()
     }
 
-    /// A partition by topic name and index.
+    /// A partition by topic name and index, for a client.
     ///
     /// # Errors
-    /// `UnknownTopicOrPartition` when it is not hosted here.
-    pub(crate) fn find(&self, name: &str, index: i32) -> Result<Arc<Partition>, ErrorCode> {
-        let topic = self.topic(name).ok_or(ErrorCode::UnknownTopicOrPartition)?;
-        topic
-            .partition(index)
-            .ok_or(ErrorCode::UnknownTopicOrPartition)
+    /// Why clients are not let to it.
+    pub(crate) fn find(&self, name: &str, index: i32) -> Result<Arc<Partition>, Absence> {
+        self.topic(name).ok_or(Absence::Unknown)?.find(index)
     }
 
     /// Every topic, in the order of their names.

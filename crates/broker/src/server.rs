@@ -3,6 +3,7 @@
 use crate::Broker;
 use crate::clock::{now_ms, random_uuid};
 use crate::controller_thread::{self, ControllerThread};
+use crate::failed_logs::{self, FailedLog, FailedLogs};
 use crate::group_settings::group_config;
 use crate::groups::{Groups, OFFSETS_TOPIC};
 use crate::live_config::connection_limits;
@@ -32,6 +33,7 @@ use storage::RealDisk;
 use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown, write_clean_shutdown};
 use storage::directory_lock::DirectoryLock;
 use tokio::runtime::Handle;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 
 /// A server that runs until it is stopped.
@@ -83,6 +85,7 @@ impl Server {
         cleaner::start(&broker);
         moves::start(&broker);
         let mut tasks = vec![
+            tokio::spawn(failed_logs::act(broker.clone(), opened.failures)),
             tokio::spawn(broker.groups.clone().keep_time()),
             tokio::spawn(transactions::keep_time(broker.clone())),
         ];
@@ -240,6 +243,7 @@ struct Opened {
     broker: Arc<Broker>,
     log: MetadataLog,
     jobs: controller_thread::Jobs,
+    failures: UnboundedReceiver<FailedLog>,
     /// The lock of `metadata.log.dir`, when it is none of `log.dirs`.
     metadata_lock: Option<DirectoryLock>,
 }
@@ -280,20 +284,19 @@ fn open(
     let previous_broker_epoch = epochs.min().unwrap_or(-1);
     let directories = paths.iter().zip(locks).map(|(path, lock)| {
         let id = prepared.id_of(path).unwrap_or_default();
-        Arc::new(match lock {
-            Some(lock) => LogDirectory::new(path.clone(), id, lock),
-            None => LogDirectory::unusable(path.clone()),
-        })
+        Arc::new(LogDirectory::new(path.clone(), id, lock))
     });
     let directories: Vec<_> = directories.collect();
     let (controller, jobs) = ControllerThread::new();
+    let (failed_logs, failures) = FailedLogs::new();
+    let kraft_version = log.describe_quorum(now_ms()).kraft_version;
     let broker = Arc::new(new_broker(
         config,
-        prepared.cluster_id,
-        log.describe_quorum(now_ms()).kraft_version,
+        (prepared.cluster_id, kraft_version),
         listeners,
         directories,
         controller,
+        failed_logs,
         loggers,
     )?);
     // Where partitions are decides which of them can have a leader.
@@ -312,6 +315,7 @@ fn open(
         broker,
         log,
         jobs,
+        failures,
         metadata_lock,
     })
 }
@@ -396,15 +400,16 @@ fn open_metadata_log(
 
 fn new_broker(
     config: ServerConfig,
-    cluster_id: String,
-    kraft_version: i16,
+    (cluster_id, kraft_version): (String, i16),
     listeners: Listeners,
     log_directories: Vec<Arc<LogDirectory>>,
     controller: ControllerThread,
+    failed_logs: FailedLogs,
     loggers: Loggers,
 ) -> Result<Broker, StartError> {
     let network = &config.network;
     let limits = connection_limits(&config)?;
+    let runtime = Handle::current();
     let sessions = network.max_incremental_fetch_session_cache_slots.max(0) as usize;
     Ok(Broker {
         cluster_id,
@@ -418,14 +423,15 @@ fn new_broker(
         removals: Removals::default(),
         cleaner: Arc::default(),
         moves: Moves::default(),
-        runtime: Handle::current(),
         controller,
         loggers,
         groups: Arc::new(Groups::new(
             group_config(&config, &MetadataImage::default()),
-            Handle::current(),
+            runtime.clone(),
+            failed_logs.clone(),
         )),
-        transactions: Transactions::new(&config, Handle::current()),
+        transactions: Transactions::new(&config, runtime.clone(), failed_logs),
+        runtime,
         fetch_sessions: Mutex::new(FetchSessionCache::new(sessions)),
         producer_ids: tokio::sync::Mutex::new(0..0),
         stop: watch::Sender::new(false),

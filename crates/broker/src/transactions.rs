@@ -17,6 +17,7 @@ pub(crate) use time::keep_time;
 
 use crate::clock::now_ms;
 use crate::coordinator_log::{LogEntry, batch_of, replay_log};
+use crate::failed_logs::FailedLogs;
 use config::ServerConfig;
 use coordinator::group::append_error;
 use coordinator::transaction::{
@@ -43,6 +44,7 @@ pub(crate) struct Transactions {
     config: TransactionConfig,
     /// Where logs are replayed: partitions also come from threads outside the runtime.
     runtime: Handle,
+    failed_logs: FailedLogs,
     shards: RwLock<BTreeMap<i32, Arc<Shard>>>,
     /// How many partitions the topic has; zero while there is no topic.
     partition_count: AtomicI32,
@@ -62,7 +64,7 @@ enum State {
     /// The log is being replayed.
     Loading,
     Ready(TransactionShard),
-    /// The log cannot be read, a human must look; or the partition is deleted.
+    /// The log cannot be read, a human must look; or the partition is not here any more.
     Failed,
 }
 
@@ -78,7 +80,7 @@ struct Decided<R> {
 }
 
 impl Transactions {
-    pub(crate) fn new(config: &ServerConfig, runtime: Handle) -> Self {
+    pub(crate) fn new(config: &ServerConfig, runtime: Handle, failed_logs: FailedLogs) -> Self {
         let transactions = &config.transactions;
         Self {
             config: TransactionConfig {
@@ -87,6 +89,7 @@ impl Transactions {
                 two_phase_commit_enable: transactions.two_phase_commit_enable,
             },
             runtime,
+            failed_logs,
             shards: RwLock::default(),
             partition_count: AtomicI32::new(0),
             transaction_version: AtomicI16::new(0),
@@ -103,7 +106,7 @@ impl Transactions {
         self.transaction_version.store(level, Ordering::Relaxed);
     }
 
-    /// The partition was deleted.
+    /// The partition is deleted, or its log directory lost.
     pub(crate) fn unload(&self, index: i32) {
         if let Some(shard) = self.shards.write().remove(&index) {
             *shard.state.lock() = State::Failed;
@@ -193,7 +196,10 @@ impl Transactions {
         };
         let has_records = !decision.records.is_empty();
         let committed = commit(ready, &shard.partition, &decision.records, moment.now_ms);
-        committed.map_err(|error| report(&shard.partition, &error))?;
+        committed.map_err(|error| {
+            self.failed_logs.report(&shard.partition, &error);
+            append_error(error.code())
+        })?;
         let offsets = shard.partition.offsets();
         let prepared = has_records.then(|| ready.prepared_of(transactional_id));
         let prepared = prepared.flatten().map(|one| (one, offsets.leader_epoch));
@@ -226,7 +232,7 @@ impl Transactions {
             while !rest.is_empty() {
                 let (batch, after) = rest.split_at(count_for_batch(rest, batch_bytes_max));
                 if let Err(error) = commit(ready, &shard.partition, batch, now_ms) {
-                    report(&shard.partition, &error);
+                    self.failed_logs.report(&shard.partition, &error);
                     break;
                 }
                 rest = after;
@@ -252,16 +258,6 @@ fn commit(
         replayed.expect("a shard can read what it has written");
     }
     Ok(())
-}
-
-/// Notes why records were not appended; gives what the client is told.
-fn report(partition: &Partition, error: &AppendError) -> ErrorCode {
-    if error.is_disk_failure() {
-        tracing::error!(%partition, reason = %error, "transactions cannot be written");
-    } else {
-        tracing::debug!(%partition, reason = %error, "transactions cannot be written");
-    }
-    append_error(error.code())
 }
 
 impl State {
@@ -298,7 +294,7 @@ impl Shard {
                 *state = State::Ready(loading);
                 prepared
             }
-            // The partition was deleted meanwhile.
+            // The partition was unloaded meanwhile.
             (Ok(()), _) => Vec::new(),
             (Err(reason), _) => {
                 tracing::error!(%partition, reason, "transactions cannot be loaded");

@@ -34,6 +34,7 @@ pub use fetch_session_cache::{
 };
 pub use partition::{
     FirstBatch, Isolation, Partition, PartitionOffsets, ProducerFacts, ReadRequest, ReadResult,
+    check_leader_epoch,
 };
 pub use progress::{Changes, Progress, Watches};
 pub use storage::{Appended, TimestampOffset, VerificationGuard};

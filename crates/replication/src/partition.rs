@@ -281,7 +281,7 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// `FencedLeaderEpoch` for an older epoch, `UnknownLeaderEpoch` for a newer one.
     pub fn check_leader_epoch(&self, current_leader_epoch: i32) -> Result<(), ErrorCode> {
-        check_leader_epoch(&self.state.lock(), current_leader_epoch)
+        check_leader_epoch(self.state.lock().leader_epoch, current_leader_epoch)
     }
 
     /// Appends one batch of a producer, whose records are validated. Offsets and the leader epoch
@@ -411,7 +411,8 @@ impl<D: Disk> Partition<D> {
     /// Why there is nothing to read: a leader epoch, or an offset out of range.
     pub fn read(&self, request: &ReadRequest) -> Result<ReadResult<D>, ReadError> {
         let state = self.state.lock();
-        check_leader_epoch(&state, request.current_leader_epoch).map_err(ReadError::LeaderEpoch)?;
+        check_leader_epoch(state.leader_epoch, request.current_leader_epoch)
+            .map_err(ReadError::LeaderEpoch)?;
         let offsets = state.offsets();
         if let Some(diverging) = diverging_epoch(&state, request)? {
             return Ok(ReadResult {
@@ -576,14 +577,18 @@ impl<D: Disk> Partition<D> {
     }
 }
 
-fn check_leader_epoch<D: Disk>(
-    state: &State<D>,
+/// Whether a client knows the leader of `leader_epoch` by the epoch that it has; -1 does not say.
+///
+/// # Errors
+/// `FencedLeaderEpoch` for an older epoch, `UnknownLeaderEpoch` for a newer one.
+pub const fn check_leader_epoch(
+    leader_epoch: i32,
     current_leader_epoch: i32,
 ) -> Result<(), ErrorCode> {
     match current_leader_epoch {
         ..0 => Ok(()),
-        epoch if epoch < state.leader_epoch => Err(ErrorCode::FencedLeaderEpoch),
-        epoch if epoch > state.leader_epoch => Err(ErrorCode::UnknownLeaderEpoch),
+        epoch if epoch < leader_epoch => Err(ErrorCode::FencedLeaderEpoch),
+        epoch if epoch > leader_epoch => Err(ErrorCode::UnknownLeaderEpoch),
         _ => Ok(()),
     }
 }

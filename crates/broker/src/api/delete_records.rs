@@ -8,6 +8,7 @@
 use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
+use crate::partitions::Absence;
 use model::{DecodeError, ErrorCode};
 use std::collections::BTreeMap;
 use wire::messages::delete_records_response::{
@@ -53,16 +54,12 @@ pub(crate) fn serve(
 }
 
 fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result<i64, ErrorCode> {
-    let hosted = broker
-        .partitions
-        .topic(topic)
-        .ok_or(ErrorCode::UnknownTopicOrPartition)?;
-    let partition = hosted
-        .partition(index)
-        .ok_or(ErrorCode::UnknownTopicOrPartition)?;
-    if super::is_internal(topic) {
+    let hosted = broker.partitions.topic(topic).ok_or(Absence::Unknown)?;
+    let found = hosted.find(index);
+    if super::is_internal(topic) && !found.as_ref().is_err_and(|absence| absence.is_unknown()) {
         return Err(ErrorCode::InvalidTopicException);
     }
+    let partition = found?;
     if !hosted.settings().cleanup_policy.delete {
         return Err(ErrorCode::PolicyViolation);
     }

@@ -42,6 +42,13 @@ pub(crate) fn serve(
                 ..Default::default()
             };
         }
+        let Some((total_bytes, usable_bytes)) = directory.space() else {
+            return DescribeLogDirsResult {
+                error_code: ErrorCode::UnknownServerError.code(),
+                log_dir: directory.name(),
+                ..Default::default()
+            };
+        };
         let wanted = |topic: &str, index| match &asked {
             None => true,
             Some(asked) => asked
@@ -55,7 +62,6 @@ pub(crate) fn serve(
                 partitions: partitions.into(),
             })
         });
-        let (total_bytes, usable_bytes) = directory.space();
         DescribeLogDirsResult {
             error_code: ErrorCode::None.code(),
             log_dir: directory.name(),

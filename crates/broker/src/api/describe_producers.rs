@@ -19,7 +19,10 @@ pub(crate) fn serve(
         let hosted = broker.partitions.topic(topic.name).is_some();
         let partitions = topic.partition_indexes.iter().map(|partition_index| {
             let found = match controller::topic_name::check(topic.name) {
-                Ok(()) => broker.partitions.find(topic.name, partition_index),
+                Ok(()) => {
+                    let found = broker.partitions.find(topic.name, partition_index);
+                    found.map_err(ErrorCode::from)
+                }
                 Err(_) => Err(ErrorCode::InvalidTopicException),
             };
             let error = found.as_ref().err().copied().unwrap_or(ErrorCode::None);

@@ -12,7 +12,9 @@
 use super::{Request, Served};
 use crate::Broker;
 use crate::clock::{now_ms, random_bytes};
-use crate::net::{FileRange, ResponseBuffer};
+use crate::net::{ConnectionContext, FileRange, ResponseBuffer};
+use crate::partitions::Absence;
+use metadata::NO_LEADER;
 use model::{DecodeError, ErrorCode, Uuid};
 use replication::{
     Changes, FetchContext, FetchPartition, INVALID_SESSION_ID, IncrementalFetch, Isolation,
@@ -27,6 +29,8 @@ use wire::fetch_response::{FetchResponseHead, FetchResponsePartition, FetchRespo
 use wire::messages::FetchRequest;
 
 const READ_COMMITTED: i8 = 1;
+/// From this version on clients that are wrong about a leader are told who it is.
+const LEADERS_VERSION: i16 = 16;
 /// The replica id of a log that a broker makes in another of its directories.
 const FUTURE_REPLICA: i32 = -3;
 
@@ -37,7 +41,7 @@ struct Part {
     request: FetchPartition,
     /// Where the partition stands in its session, or in the request without one.
     slot: PartitionSlot,
-    partition: Result<Arc<Partition>, ErrorCode>,
+    partition: Result<Arc<Partition>, Absence>,
     /// The version of the partition's progress before it was read.
     seen: u64,
     result: Result<ReadResult, ErrorCode>,
@@ -56,9 +60,11 @@ struct Limits {
 
 pub(crate) async fn serve(
     broker: &Broker,
+    context: &ConnectionContext,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
+    let connection = context;
     let message: FetchRequest<'_> = request.decode()?;
     let limits = limits(broker, request.version, &message);
     let started = broker.fetch_sessions.lock().start(
@@ -74,7 +80,7 @@ pub(crate) async fn serve(
     let context = match started {
         Ok(context) => context,
         Err(error) => {
-            answer(request, error, INVALID_SESSION_ID, &[], out);
+            answer(request, &Told::refusal(error), out);
             return Ok(Served::Answered);
         }
     };
@@ -82,7 +88,7 @@ pub(crate) async fn serve(
         FetchContext::Incremental(fetch) => match take_changed(broker, fetch) {
             Ok(parts) => parts,
             Err(error) => {
-                answer(request, error, INVALID_SESSION_ID, &[], out);
+                answer(request, &Told::refusal(error), out);
                 return Ok(Served::Answered);
             }
         },
@@ -98,8 +104,16 @@ pub(crate) async fn serve(
     let (error, session_id, mut told) =
         conclude(broker, &message, request, &context, parts, limits);
     // As in Kafka's answers, what does not exist follows what could be read.
-    told.sort_by_key(|part| part.partition.is_err());
-    answer(request, error, session_id, &told, out);
+    told.sort_by_key(Part::is_unknown);
+    let told = Told {
+        error,
+        session_id,
+        parts: &told,
+        node_id: broker.node_id,
+        client: (!limits.is_follower).then_some(connection),
+        rack: broker.config.rack.as_deref(),
+    };
+    answer(request, &told, out);
     Ok(Served::Answered)
 }
 
@@ -148,7 +162,7 @@ impl Part {
                     error.code()
                 })
             }
-            Err(error) => Err(*error),
+            Err(absence) => Err(absence.code_for(self.request.current_leader_epoch)),
         };
         self.bytes()
     }
@@ -160,6 +174,24 @@ impl Part {
             Err(error) => error,
             Ok(()) if epoch == -1 => ErrorCode::NotLeaderOrFollower,
             Ok(()) => ErrorCode::UnknownLeaderEpoch,
+        }
+    }
+
+    /// Whether there is no such partition.
+    fn is_unknown(&self) -> bool {
+        let absence = self.partition.as_ref().err();
+        absence.is_some_and(|absence| absence.is_unknown())
+    }
+
+    /// The leader and its epoch, for a client that is wrong about them (KIP-951).
+    fn current_leader(&self, node_id: i32) -> Option<(i32, i32)> {
+        match self.result {
+            Err(ErrorCode::NotLeaderOrFollower | ErrorCode::FencedLeaderEpoch) => {}
+            _ => return None,
+        }
+        match &self.partition {
+            Ok(partition) => Some((node_id, partition.offsets().leader_epoch)),
+            Err(absence) => absence.current_leader(),
         }
     }
 
@@ -207,20 +239,15 @@ impl Part {
 }
 
 /// The partition as it is hosted at the moment.
-fn find(broker: &Broker, topic: &SessionTopic, index: i32) -> Result<Arc<Partition>, ErrorCode> {
+fn find(broker: &Broker, topic: &SessionTopic, index: i32) -> Result<Arc<Partition>, Absence> {
     let hosted = match topic {
         SessionTopic::Id(id) => broker
             .partitions
             .topic_by_id(*id)
-            .ok_or(ErrorCode::UnknownTopicId)?,
-        SessionTopic::Name(name) => broker
-            .partitions
-            .topic(name)
-            .ok_or(ErrorCode::UnknownTopicOrPartition)?,
+            .ok_or(Absence::UnknownTopicId)?,
+        SessionTopic::Name(name) => broker.partitions.topic(name).ok_or(Absence::Unknown)?,
     };
-    hosted
-        .partition(index)
-        .ok_or(ErrorCode::UnknownTopicOrPartition)
+    hosted.find(index)
 }
 
 fn limits(broker: &Broker, version: i16, message: &FetchRequest<'_>) -> Limits {
@@ -498,25 +525,44 @@ fn conclude(
     }
 }
 
-fn answer(
-    request: &Request<'_>,
+/// What the client is told.
+struct Told<'a> {
     error: ErrorCode,
     session_id: i32,
-    parts: &[Part],
-    out: &mut ResponseBuffer,
-) {
+    parts: &'a [Part],
+    node_id: i32,
+    /// Who is told where to find this broker; brokers know.
+    client: Option<&'a ConnectionContext>,
+    rack: Option<&'a str>,
+}
+
+impl Told<'_> {
+    const fn refusal(error: ErrorCode) -> Self {
+        Self {
+            error,
+            session_id: INVALID_SESSION_ID,
+            parts: &[],
+            node_id: NO_LEADER,
+            client: None,
+            rack: None,
+        }
+    }
+}
+
+fn answer(request: &Request<'_>, told: &Told<'_>, out: &mut ResponseBuffer) {
+    let parts = told.parts;
     let start = request.begin_answer(&mut out.head);
     let writer = FetchResponseWriter::new(request.version);
     // Partitions of a topic that stand together share one entry.
     let topics = || parts.chunk_by(|a, b| a.topic == b.topic);
     let head = FetchResponseHead {
         throttle_time_ms: 0,
-        error,
-        session_id,
+        error: told.error,
+        session_id: told.session_id,
         topic_count: topics().count(),
     };
     writer.head(&head, &mut out.head);
-    let mut file_bytes = 0;
+    let (mut file_bytes, mut is_leader_told) = (0, false);
     for topic in topics() {
         let (name, id) = match &topic[0].topic {
             SessionTopic::Id(id) => ("", *id),
@@ -524,16 +570,30 @@ fn answer(
         };
         writer.topic(name, id, topic.len(), &mut out.head);
         for part in topic {
-            file_bytes += answer_part(&writer, part, out);
+            let leader = (request.version >= LEADERS_VERSION)
+                .then(|| part.current_leader(told.node_id))
+                .flatten();
+            is_leader_told |= leader.is_some_and(|(id, _)| id == told.node_id);
+            file_bytes += answer_part(&writer, part, leader, out);
         }
         writer.end_topic(&mut out.head);
     }
-    writer.end(&[], &mut out.head);
+    let leader = told.client.filter(|_| is_leader_told);
+    let leader = leader.map(ConnectionContext::advertised);
+    let endpoints = leader.as_ref();
+    let endpoints =
+        endpoints.map(|(host, port)| (told.node_id, &**host, i32::from(*port), told.rack));
+    writer.end(endpoints.as_slice(), &mut out.head);
     wire::finish_frame(&mut out.head, start, file_bytes);
 }
 
 /// Appends a partition; returns how many bytes of records are not in the buffer itself.
-fn answer_part(writer: &FetchResponseWriter, part: &Part, out: &mut ResponseBuffer) -> usize {
+fn answer_part(
+    writer: &FetchResponseWriter,
+    part: &Part,
+    current_leader: Option<(i32, i32)>,
+    out: &mut ResponseBuffer,
+) -> usize {
     let bytes = part.bytes();
     let mut partition = FetchResponsePartition {
         index: part.index,
@@ -542,7 +602,7 @@ fn answer_part(writer: &FetchResponseWriter, part: &Part, out: &mut ResponseBuff
         last_stable_offset: -1,
         log_start_offset: -1,
         diverging_epoch: None,
-        current_leader: None,
+        current_leader,
         aborted_transactions: None,
         preferred_read_replica: -1,
         records_bytes: bytes,
@@ -558,7 +618,7 @@ fn answer_part(writer: &FetchResponseWriter, part: &Part, out: &mut ResponseBuff
         Err(error) => {
             partition.error = *error;
             // What was not read at all has an empty list where null means "not asked for".
-            partition.aborted_transactions = part.partition.is_err().then_some(&[]);
+            partition.aborted_transactions = part.is_unknown().then_some(&[]);
         }
     }
     let records = part.result.as_ref().ok();

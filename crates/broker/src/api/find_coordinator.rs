@@ -10,7 +10,10 @@ use crate::Broker;
 use crate::groups::OFFSETS_TOPIC;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::transactions::TRANSACTION_TOPIC;
+use coordinator::partition_for;
+use metadata::Topic;
 use model::{DecodeError, ErrorCode};
+use std::sync::Arc;
 use wire::messages::find_coordinator_response::Coordinator;
 use wire::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
 
@@ -29,30 +32,36 @@ pub(crate) async fn serve(
         _ => vec![message.key],
     };
     let result = match message.key_type {
-        GROUP => broker.ensure_coordinator_topic(OFFSETS_TOPIC).await,
-        TRANSACTION => broker.ensure_coordinator_topic(TRANSACTION_TOPIC).await,
+        GROUP => coordinator_topic(broker, OFFSETS_TOPIC).await,
+        TRANSACTION => coordinator_topic(broker, TRANSACTION_TOPIC).await,
         _ => Err(ErrorCode::InvalidRequest),
     };
     let (host, port) = context.advertised();
     let coordinators: Vec<Coordinator<'_>> = keys
         .into_iter()
-        .map(|key| match result {
-            Ok(()) => Coordinator {
-                key,
-                node_id: broker.node_id,
-                host: &host,
-                port: i32::from(port),
-                error_code: ErrorCode::None.code(),
-                error_message: Some(ErrorCode::None.message()),
-            },
-            Err(error) => Coordinator {
-                key,
-                node_id: -1,
-                host: "",
-                port: -1,
-                error_code: error.code(),
-                error_message: Some(error.message()),
-            },
+        .map(|key| {
+            match result
+                .as_ref()
+                .map_err(|error| *error)
+                .and_then(|topic| check_coordinator(topic, key))
+            {
+                Ok(()) => Coordinator {
+                    key,
+                    node_id: broker.node_id,
+                    host: &host,
+                    port: i32::from(port),
+                    error_code: ErrorCode::None.code(),
+                    error_message: Some(ErrorCode::None.message()),
+                },
+                Err(error) => Coordinator {
+                    key,
+                    node_id: -1,
+                    host: "",
+                    port: -1,
+                    error_code: error.code(),
+                    error_message: Some(error.message()),
+                },
+            }
         })
         .collect();
     let response = match coordinators.first() {
@@ -71,4 +80,21 @@ pub(crate) async fn serve(
     };
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+/// The topic in which the coordinators keep their state.
+async fn coordinator_topic(broker: &Broker, name: &str) -> Result<Arc<Topic>, ErrorCode> {
+    broker.ensure_coordinator_topic(name).await?;
+    let topic = broker.image().topics.by_name(name).cloned();
+    topic.ok_or(ErrorCode::CoordinatorNotAvailable)
+}
+
+/// Whether the partition of `key` has a leader, which is its coordinator.
+fn check_coordinator(topic: &Topic, key: &str) -> Result<(), ErrorCode> {
+    let count = i32::try_from(topic.partition_count()).unwrap_or(i32::MAX);
+    let partition = topic.partition(partition_for(key, count));
+    match partition.is_some_and(|partition| partition.has_leader()) {
+        true => Ok(()),
+        false => Err(ErrorCode::CoordinatorNotAvailable),
+    }
 }

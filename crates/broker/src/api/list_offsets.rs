@@ -140,8 +140,10 @@ fn find(
     if asked.timestamp < lowest {
         return Err(ErrorCode::UnsupportedVersion);
     }
-    let partition = broker.partitions.find(topic, asked.partition_index)?;
-    partition.check_leader_epoch(asked.current_leader_epoch)?;
+    let epoch = asked.current_leader_epoch;
+    let partition = broker.partitions.find(topic, asked.partition_index);
+    let partition = partition.map_err(|absence| absence.code_for(epoch))?;
+    partition.check_leader_epoch(epoch)?;
     let offsets = partition.offsets();
     let end = match (message.replica_id, message.isolation_level) {
         (CONSUMER, READ_COMMITTED) => offsets.last_stable_offset,

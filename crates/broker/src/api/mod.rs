@@ -197,7 +197,7 @@ async fn dispatch(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     match request.api {
-        ApiKey::Fetch => fetch::serve(broker, request, out).await,
+        ApiKey::Fetch => fetch::serve(broker, context, request, out).await,
         ApiKey::ListOffsets => list_offsets::serve(broker, request, out),
         ApiKey::Metadata => metadata::serve(broker, context, request, out).await,
         ApiKey::ApiVersions => api_versions::serve(broker, context, request, out),

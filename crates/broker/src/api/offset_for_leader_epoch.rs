@@ -47,8 +47,10 @@ fn find(
     topic: &str,
     asked: &OffsetForLeaderPartition,
 ) -> Result<(i32, i64), ErrorCode> {
-    let partition = broker.partitions.find(topic, asked.partition)?;
-    partition.check_leader_epoch(asked.current_leader_epoch)?;
+    let epoch = asked.current_leader_epoch;
+    let partition = broker.partitions.find(topic, asked.partition);
+    let partition = partition.map_err(|absence| absence.code_for(epoch))?;
+    partition.check_leader_epoch(epoch)?;
     Ok(partition
         .end_offset_of_epoch(asked.leader_epoch)
         .unwrap_or((-1, -1)))

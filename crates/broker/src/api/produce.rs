@@ -18,7 +18,7 @@ use super::{Request, Served};
 use crate::Broker;
 use crate::clock::now_ms;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use crate::partitions::HostedTopic;
+use crate::partitions::{Absence, HostedTopic};
 use crate::transaction_verification::{
     Enrolment, TransactionSupport, TransactionalProducer, Verification,
 };
@@ -151,6 +151,8 @@ struct Outcome {
     log_start_offset: i64,
     record_errors: Vec<(i32, Option<String>)>,
     error_message: Option<String>,
+    /// The leader to send to instead, with its epoch.
+    current_leader: Option<(i32, i32)>,
 }
 
 impl Outcome {
@@ -162,6 +164,15 @@ impl Outcome {
             log_start_offset: -1,
             record_errors: Vec::new(),
             error_message: None,
+            current_leader: None,
+        }
+    }
+
+    /// A partition that cannot be had.
+    fn absent(absence: Absence) -> Self {
+        Self {
+            current_leader: absence.current_leader(),
+            ..Self::refused(absence.into())
         }
     }
 
@@ -388,7 +399,7 @@ async fn verify(broker: &Broker, version: i16, asked: &mut Asked, parts: &mut Pa
         .flat_map(|topic| std::iter::repeat_n(topic, topic.partition_count));
     for (at, part) in partitions.iter().enumerate() {
         let topic = topics_of_parts.next().and_then(|one| one.hosted.as_ref());
-        let partition = topic.and_then(|topic| topic.partition(part.index));
+        let partition = topic.and_then(|topic| topic.find(part.index).ok());
         let batch = parse_produce(&frame[part.records.clone()], version);
         let (Some(partition), Ok(batch)) = (partition, batch) else {
             continue;
@@ -461,10 +472,11 @@ impl Append<'_> {
                 _ => ErrorCode::UnknownTopicOrPartition,
             });
         };
-        let Some(partition) = hosted.partition(part.index) else {
-            return Outcome::refused(ErrorCode::UnknownTopicOrPartition);
+        let found = hosted.find(part.index);
+        let outcome = match found {
+            Err(absence) if absence.is_unknown() => return Outcome::absent(absence),
+            found => self.records_to(hosted, found, part, frame),
         };
-        let outcome = self.records_to(hosted, partition, part, frame);
         match part.repetition_error {
             Some(error) => Outcome::refused(error),
             None => outcome,
@@ -474,7 +486,7 @@ impl Append<'_> {
     fn records_to(
         self,
         hosted: &HostedTopic,
-        partition: Arc<Partition>,
+        found: Result<Arc<Partition>, Absence>,
         part: &mut PartitionPart,
         frame: &mut [u8],
     ) -> Outcome {
@@ -493,6 +505,10 @@ impl Append<'_> {
         if super::is_internal(&hosted.name) && self.context.client_id() != ADMIN_CLIENT_ID {
             return Outcome::refused(ErrorCode::InvalidTopicException);
         }
+        let partition = match found {
+            Ok(partition) => partition,
+            Err(absence) => return Outcome::absent(absence),
+        };
         let now_ms = now_ms();
         let rules = hosted.rules();
         let validated =
@@ -617,7 +633,7 @@ fn answer(
                 log_start_offset: outcome.log_start_offset,
                 record_errors: &outcome.record_errors,
                 error_message: outcome.error_message.as_deref(),
-                current_leader: None,
+                current_leader: outcome.current_leader,
             };
             writer.partition(&partition, out);
         }

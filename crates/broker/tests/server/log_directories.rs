@@ -5,21 +5,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use testkit::{Client, TestServer, batch, wait_until};
 use wire::messages::alter_replica_log_dirs_request::{AlterReplicaLogDir, AlterReplicaLogDirTopic};
+use wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use wire::messages::metadata_request::MetadataRequestTopic;
 use wire::messages::{
     AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, DescribeLogDirsRequest,
-    DescribeLogDirsResponse, MetadataRequest, MetadataResponse,
+    DescribeLogDirsResponse, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse,
+    MetadataRequest, MetadataResponse,
 };
 
 /// Two log directories, the first one with the metadata.
-struct Directories {
+pub(crate) struct Directories {
     _root: tempfile::TempDir,
-    one: PathBuf,
-    two: PathBuf,
+    pub(crate) one: PathBuf,
+    pub(crate) two: PathBuf,
 }
 
 impl Directories {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         Self {
             one: root.path().join("one"),
@@ -29,7 +31,7 @@ impl Directories {
     }
 
     #[track_caller]
-    fn start(&self, keys: &[(&str, &str)]) -> TestServer {
+    pub(crate) fn start(&self, keys: &[(&str, &str)]) -> TestServer {
         let dirs = format!("{},{}", self.one.display(), self.two.display());
         let mut all = vec![("log.dirs", dirs.as_str())];
         all.extend(keys);
@@ -39,15 +41,19 @@ impl Directories {
 
 /// A partition in a log directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Listed {
-    index: i32,
+pub(crate) struct Listed {
+    pub(crate) index: i32,
     size_bytes: i64,
     lag: i64,
-    is_future: bool,
+    pub(crate) is_future: bool,
 }
 
 /// The error of a log directory, and the partitions of a topic in it.
-fn listed(client: &mut Client, directory: &Path, topic: &str) -> (ErrorCode, Vec<Listed>) {
+pub(crate) fn listed(
+    client: &mut Client,
+    directory: &Path,
+    topic: &str,
+) -> (ErrorCode, Vec<Listed>) {
     let answer = client.call(4, &DescribeLogDirsRequest { topics: None });
     let response: DescribeLogDirsResponse<'_> = answer.read();
     let name = directory.display().to_string();
@@ -70,7 +76,7 @@ fn listed(client: &mut Client, directory: &Path, topic: &str) -> (ErrorCode, Vec
 }
 
 /// Asks for a partition to be moved.
-fn move_to(client: &mut Client, directory: &str, topic: &str, index: i32) -> ErrorCode {
+pub(crate) fn move_to(client: &mut Client, directory: &str, topic: &str, index: i32) -> ErrorCode {
     let topic = AlterReplicaLogDirTopic {
         name: topic,
         partitions: vec![index].into(),
@@ -90,7 +96,7 @@ fn move_to(client: &mut Client, directory: &str, topic: &str, index: i32) -> Err
 }
 
 /// The error and the leader of each partition.
-fn leaders(client: &mut Client, topic: &str) -> Vec<(ErrorCode, i32)> {
+pub(crate) fn leaders(client: &mut Client, topic: &str) -> Vec<(ErrorCode, i32)> {
     let request = MetadataRequest {
         topics: Some(
             vec![MetadataRequestTopic {
@@ -200,6 +206,100 @@ fn what_cannot_be_moved_is_refused() {
         0,
         ErrorCode::InvalidTopicException,
     );
+}
+
+/// Begins to move two partitions so slowly that neither ends; the server, which has to be stopped,
+/// and their indexes.
+fn two_moves(directories: &Directories, keys: &[(&str, &str)]) -> (TestServer, [i32; 2]) {
+    let server = directories.start(keys);
+    let mut client = server.connect();
+    client.create_topic("topic", 4, &[]);
+    let indexes = listed(&mut client, &directories.one, "topic").1;
+    let indexes = [indexes[0].index, indexes[1].index];
+    let record = "x".repeat(500_000);
+    for index in indexes {
+        for _ in 0..4 {
+            client
+                .produce("topic", index, &batch(&[&record]))
+                .assert_accepted();
+        }
+    }
+    // A megabyte is copied at once, and paid for longer than the test takes.
+    let rate = ("replica.alter.log.dirs.io.max.bytes.per.second", "30000");
+    set_on_broker(&mut client, rate);
+    let two = directories.two.display().to_string();
+    for index in indexes {
+        assert_eq!(move_to(&mut client, &two, "topic", index), ErrorCode::None);
+    }
+    (server, indexes)
+}
+
+fn set_on_broker(client: &mut Client, (name, value): (&str, &str)) {
+    let resource = AlterConfigsResource {
+        resource_type: 4,
+        resource_name: "1",
+        configs: vec![AlterableConfig {
+            name,
+            config_operation: 0,
+            value: Some(value),
+        }]
+        .into(),
+    };
+    let request = IncrementalAlterConfigsRequest {
+        resources: vec![resource].into(),
+        ..IncrementalAlterConfigsRequest::default()
+    };
+    let answer = client.call(1, &request);
+    let response: IncrementalAlterConfigsResponse<'_> = answer.read();
+    let result = response.responses.iter().next().expect("one broker");
+    assert_eq!(result.error_code, 0, "{:?}", result.error_message);
+}
+
+/// The sizes of the copies in the second directory.
+fn copied(client: &mut Client, directories: &Directories) -> Vec<i64> {
+    let there = listed(client, &directories.two, "topic").1;
+    let copies = there.iter().filter(|one| one.is_future);
+    copies.map(|one| one.size_bytes).collect()
+}
+
+#[test]
+fn partitions_are_copied_side_by_side_one_for_each_directory() {
+    let directories = Directories::new();
+    let (server, _) = two_moves(&directories, &[]);
+    let mut client = server.connect();
+    wait_until("both are being copied", || {
+        let sizes = copied(&mut client, &directories);
+        sizes.len() == 2 && sizes.iter().all(|size| *size > 0)
+    });
+    server.stop();
+}
+
+#[test]
+fn no_more_partitions_are_copied_side_by_side_than_there_are_threads() {
+    let directories = Directories::new();
+    let keys = [("num.replica.alter.log.dirs.threads", "1")];
+    let (server, indexes) = two_moves(&directories, &keys);
+    let mut client = server.connect();
+    wait_until("one is being copied", || {
+        copied(&mut client, &directories)
+            .iter()
+            .any(|size| *size > 0)
+    });
+    let mut sizes = copied(&mut client, &directories);
+    sizes.sort_unstable();
+    assert!(sizes[0] == 0 && sizes[1] > 0, "{sizes:?}");
+    // The other one's turn comes when the first goes no further.
+    let one = directories.one.display().to_string();
+    let there = listed(&mut client, &directories.two, "topic").1;
+    let first = there.iter().find(|one| one.size_bytes > 0 && one.is_future);
+    let first = first.expect("one is copied").index;
+    assert!(indexes.contains(&first));
+    assert_eq!(move_to(&mut client, &one, "topic", first), ErrorCode::None);
+    wait_until("the other one is being copied", || {
+        let sizes = copied(&mut client, &directories);
+        sizes.len() == 1 && sizes[0] > 0
+    });
+    server.stop();
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod groups;
 mod listeners;
 mod log_directories;
 mod loggers;
+mod lost_directories;
 mod offsets;
 mod producers;
 mod reassignments;

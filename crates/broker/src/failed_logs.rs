@@ -1,0 +1,49 @@
+//! Logs that the coordinators could not write: they know no broker that would act on it, and hold
+//! a lock which that needs.
+
+use crate::Broker;
+use replication::{AppendError, Partition};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Takes what could not be written.
+#[derive(Debug, Clone)]
+pub(crate) struct FailedLogs(mpsc::UnboundedSender<FailedLog>);
+
+/// A log whose disk has failed.
+#[derive(Debug)]
+pub(crate) struct FailedLog {
+    partition: Arc<Partition>,
+    reason: String,
+}
+
+impl FailedLogs {
+    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<FailedLog>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Self(sender), receiver)
+    }
+
+    /// Notes why records of a coordinator were not appended.
+    pub(crate) fn report(&self, partition: &Arc<Partition>, error: &AppendError) {
+        if !error.is_disk_failure() {
+            tracing::debug!(%partition, reason = %error, "a coordinator cannot write");
+            return;
+        }
+        let failed = FailedLog {
+            partition: partition.clone(),
+            reason: error.to_string(),
+        };
+        // Nobody listens any more when the server stops.
+        let _ = self.0.send(failed);
+    }
+}
+
+/// Takes the log directories of failed logs offline, for ever.
+pub(crate) async fn act(broker: Arc<Broker>, mut failed: mpsc::UnboundedReceiver<FailedLog>) {
+    while let Some(FailedLog { partition, reason }) = failed.recv().await {
+        let broker = broker.clone();
+        let act = move || broker.report_storage_error(&partition, &reason);
+        // Only a server that stops does not do it.
+        let _ = tokio::task::spawn_blocking(act).await;
+    }
+}
