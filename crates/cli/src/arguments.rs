@@ -4,8 +4,10 @@ use crate::bench::BenchArguments;
 use crate::commands::cluster::ClusterArguments;
 use crate::commands::config::ConfigArguments;
 use crate::commands::group::GroupArguments;
+use crate::commands::quota::QuotaArguments;
 use crate::commands::topic::TopicArguments;
 use crate::commands::transaction::TransactionArguments;
+use crate::commands::user::UserArguments;
 use crate::consume::ConsumeArguments;
 use crate::dump_log::DumpLogArguments;
 use crate::produce::ProduceArguments;
@@ -38,6 +40,10 @@ pub(crate) enum Command {
     Transaction(TransactionArguments),
     /// Show and change configuration
     Config(ConfigArguments),
+    /// Show and change what users, client ids and addresses may use
+    Quota(QuotaArguments),
+    /// List, make and delete the SCRAM credentials of users
+    User(UserArguments),
     /// Show the cluster, its quorum, features and log directories
     Cluster(ClusterArguments),
     /// Measure how fast records are written, read and delivered

@@ -13,6 +13,8 @@ mod groups;
 mod partitions;
 mod producers;
 mod quorum;
+mod quotas;
+mod scram;
 mod topics;
 mod transactions;
 
@@ -31,6 +33,8 @@ pub use groups::{
 pub use partitions::{ElectionKind, IsolationLevel, ListedOffset, OffsetSpec};
 pub use producers::ActiveProducer;
 pub use quorum::{QuorumDescription, QuorumReplica};
+pub use quotas::{QuotaChanges, QuotaEntity, QuotaFilter, QuotaMatch, Quotas};
+pub use scram::{ScramChange, ScramChanges, ScramMechanism};
 pub use topics::{
     CreatedTopic, NewPartitions, NewTopic, PartitionDescription, TopicDescription, TopicListing,
 };

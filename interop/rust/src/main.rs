@@ -17,6 +17,7 @@ mod admin;
 mod campaign;
 mod consume;
 mod consumer_groups;
+mod cross;
 mod groups;
 mod lab;
 mod produce;
@@ -68,9 +69,24 @@ fn main() -> Result<()> {
             Ok(())
         }
         ["run", bootstrap, _, names @ ..] => run(bootstrap, names),
+        ["cross", action, bootstrap, writer] => {
+            let runtime = tokio::runtime::Runtime::new()?;
+            let lab = Lab::new(bootstrap, "cross");
+            runtime.block_on(async {
+                let crossing = async {
+                    match *action {
+                        "write" => cross::write(&lab, writer).await,
+                        "read" => cross::read(&lab, writer).await,
+                        _ => bail!("`{action}` is neither write nor read"),
+                    }
+                };
+                tokio::time::timeout(2 * LIMIT, crossing).await?
+            })
+        }
         ["campaign", bootstrap, seed] => campaign::run(bootstrap, seed.parse()?),
         _ => bail!(
-            "usage: interop-client list | run HOST:PORT DIR NAME... | campaign HOST:PORT SEED"
+            "usage: interop-client list | run HOST:PORT DIR NAME... | cross write|read HOST:PORT WRITER \
+             | campaign HOST:PORT SEED"
         ),
     }
 }

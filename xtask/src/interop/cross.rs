@@ -11,7 +11,7 @@ use super::run::Run;
 const SUITE: &str = "cross";
 
 /// The clients, by the names of their suites.
-const CLIENTS: [&str; 4] = ["java", "confluent", "kafka-python", "go"];
+const CLIENTS: [&str; 5] = ["java", "confluent", "kafka-python", "go", "riverrun"];
 
 /// The names of the scenarios.
 pub(crate) fn list() -> Vec<String> {
@@ -77,6 +77,7 @@ fn cross(
         "java" => run.java()?.command("riverrun.interop.Cross"),
         "confluent" => with_cross(run.python()?.command("confluent.py")),
         "kafka-python" => with_cross(run.python()?.command("kafka_python.py")),
+        "riverrun" => with_cross(run.built("interop-client")?),
         _ => with_cross(run.go()?.command()),
     };
     run.output(SUITE, command.args([action, bootstrap, writer]))

@@ -12,6 +12,7 @@
 
 mod application;
 mod campaign;
+mod client_on_kafka;
 mod codec;
 mod commands;
 mod crash;

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use super::program::{self, Outcome, Scenario};
 use super::run::Run;
 use super::server::Server;
-use super::{codec, commands, crash, cross, diff, handover, kgo, swap};
+use super::{client_on_kafka, codec, commands, crash, cross, diff, handover, kgo, swap};
 
 /// A failure that takes this long has waited for the server in vain.
 const SLOW_FAILURE: Duration = Duration::from_secs(15);
@@ -46,7 +46,7 @@ pub(crate) type Check = (&'static str, fn(&mut Run) -> Result<()>);
 
 /// Members of the newer groups learn of a new assignment with a heartbeat, whose interval the
 /// broker sets; its default would make up most of the suite's time.
-const FAST_GROUPS: &[(&str, &str)] = &[
+pub(super) const FAST_GROUPS: &[(&str, &str)] = &[
     ("group.consumer.min.heartbeat.interval.ms", "200"),
     ("group.consumer.heartbeat.interval.ms", "200"),
     ("group.share.min.heartbeat.interval.ms", "200"),
@@ -110,6 +110,14 @@ pub(crate) const SUITES: &[Suite] = &[
         kind: Kind::Program {
             command: |run| run.built("interop-client"),
             properties: FAST_GROUPS,
+        },
+    },
+    Suite {
+        name: "client-on-kafka",
+        about: "riverrun's own client against Apache Kafka, whichever server is under test",
+        kind: Kind::Module {
+            list: |_| Ok(client_on_kafka::list()),
+            run: client_on_kafka::run,
         },
     },
     Suite {
@@ -202,7 +210,7 @@ impl Suite {
             Kind::Program {
                 command,
                 properties,
-            } => run_program(run, self.name, *command, properties),
+            } => run_program(run, self.name, *command, properties, |_| true),
             Kind::Module {
                 run: run_module, ..
             } => run_module(run),
@@ -216,16 +224,17 @@ fn run_checks(run: &mut Run, suite: &str, checks: &[Check]) {
     }
 }
 
-/// Runs a program's scenarios, starting server and program again when one of them has ended.
-fn run_program(
+/// Runs those of a program's scenarios that are meant, starting server and program again when one of them has ended.
+pub(super) fn run_program(
     run: &mut Run,
     suite: &str,
     command: fn(&mut Run) -> Result<Command>,
     properties: &[(&str, &str)],
+    is_meant: impl Fn(&str) -> bool,
 ) -> Result<()> {
     let mut pending: Vec<Scenario> = Vec::new();
     for scenario in program::list(command(run)?)? {
-        if !run.options.selects(suite, &scenario.name) {
+        if !is_meant(&scenario.name) || !run.options.selects(suite, &scenario.name) {
             continue;
         }
         match run.exception(suite, &scenario.name) {

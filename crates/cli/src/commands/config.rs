@@ -141,6 +141,18 @@ async fn get(
     let (described, outcome) = succeeded(answers);
     let is_shown =
         |entry: &ConfigEntry| all || !keys.is_empty() || entry.source != ConfigSource::Default;
+    let mut outcome = outcome;
+    for key in keys {
+        let has_key = |(_, entries): &(ConfigResource, Vec<ConfigEntry>)| {
+            entries.iter().any(|entry| entry.name == *key)
+        };
+        if !described.is_empty() && !described.iter().any(has_key) {
+            crate::complain(&format!(
+                "there is no key `{key}`: `--all` shows those there are"
+            ));
+            outcome = Err(Failure::Told);
+        }
+    }
     let rows: Vec<Row> = described
         .into_iter()
         .flat_map(|(_, entries)| entries)

@@ -5,10 +5,11 @@ use crate::connect::{ConnectionArguments, Failure, Stdout, run, succeeded};
 use crate::output::Row;
 use crate::place::Place;
 use clap::{Args, Subcommand};
+use client::Error;
 use client::admin::{
     Admin, CommittedOffset, GroupDescription, GroupFilter, GroupMember, IsolationLevel, OffsetSpec,
 };
-use model::TopicPartition;
+use model::{ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -40,6 +41,7 @@ enum GroupCommand {
         members: bool,
     },
     /// Set the offsets of a group without members
+    #[command(visible_aliases = ["reset", "reset-offsets"])]
     Seek {
         /// The group
         group: String,
@@ -47,7 +49,7 @@ enum GroupCommand {
         #[arg(long, value_name = "PLACE", allow_hyphen_values = true)]
         to: Place,
         /// Only these topics; by default all for which the group has offsets
-        #[arg(long, value_delimiter = ',', value_name = "TOPIC")]
+        #[arg(long, alias = "topic", value_delimiter = ',', value_name = "TOPIC")]
         topics: Vec<String>,
         /// Only these partitions of the topics
         #[arg(short, long, value_delimiter = ',', value_name = "PARTITIONS")]
@@ -242,7 +244,7 @@ async fn chosen(
         chosen.extend(committed.into_keys().filter(is_wanted));
     }
     if chosen.is_empty() {
-        return Err(client::Error::Invalid(format!(
+        return Err(Error::Invalid(format!(
             "group `{group}` has no offsets: name the topics with `--topics`"
         ))
         .into());
@@ -295,7 +297,7 @@ async fn delete_offsets(
         .collect();
     if partitions.is_empty() {
         let text = format!("group `{group}` has no offsets for {}", topics.join(", "));
-        return Err(client::Error::Invalid(text).into());
+        return Err(Error::Invalid(text).into());
     }
     let (deleted, outcome) = succeeded(admin.delete_group_offsets(group, &partitions).await?);
     let rows: Vec<Row> = deleted
@@ -309,7 +311,21 @@ async fn delete_offsets(
 
 async fn delete(admin: &Admin, groups: &[String], mut output: Stdout) -> Result<(), Failure> {
     let ids: Vec<&str> = groups.iter().map(String::as_str).collect();
-    let (deleted, outcome) = succeeded(admin.delete_groups(&ids).await);
+    let mut answers = admin.delete_groups(&ids).await;
+    for (group, answer) in &mut answers {
+        if let Err(Error::Refused {
+            code: ErrorCode::NonEmptyGroup,
+            message,
+            ..
+        }) = answer
+        {
+            let advice = format!(
+                "it has members, which `riverrun group describe {group} --members` shows: stop them first"
+            );
+            message.get_or_insert(advice);
+        }
+    }
+    let (deleted, outcome) = succeeded(answers);
     let rows: Vec<Row> = deleted
         .into_iter()
         .map(|(group, ())| Row::new().with("deleted", group))

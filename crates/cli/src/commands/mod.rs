@@ -3,6 +3,9 @@
 pub(crate) mod cluster;
 pub(crate) mod config;
 pub(crate) mod group;
+mod hanging;
 pub(crate) mod places;
+pub(crate) mod quota;
 pub(crate) mod topic;
 pub(crate) mod transaction;
+pub(crate) mod user;

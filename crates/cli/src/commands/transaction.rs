@@ -48,6 +48,23 @@ enum TransactionCommand {
         #[arg(short, long, value_delimiter = ',', value_name = "PARTITIONS")]
         partitions: Vec<i32>,
     },
+    /// Find open transactions that no coordinator knows, and that nobody is going to end
+    FindHanging {
+        /// The topics; all by default
+        topics: Vec<String>,
+        /// Only these partitions
+        #[arg(
+            short,
+            long,
+            value_delimiter = ',',
+            value_name = "PARTITIONS",
+            requires = "topics"
+        )]
+        partitions: Vec<i32>,
+        /// Only what was last written to longer ago
+        #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = time::duration_ms)]
+        older_than: i64,
+    },
     /// End an open transaction in a partition whose coordinator does not know of it
     Abort {
         /// The topic
@@ -92,6 +109,11 @@ pub(crate) fn main(arguments: &TransactionArguments) -> ExitCode {
             TransactionCommand::Producers { topic, partitions } => {
                 producers(&admin, topic, partitions, output).await
             }
+            TransactionCommand::FindHanging {
+                topics,
+                partitions,
+                older_than,
+            } => super::hanging::find(&admin, topics, partitions, *older_than, output).await,
             TransactionCommand::Abort {
                 topic,
                 partition,

@@ -22,6 +22,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// How often ends are looked at while no records come.
 const POLL: Duration = Duration::from_millis(500);
@@ -90,15 +91,16 @@ async fn consume(arguments: &ConsumeArguments, output: Stdout) -> Result<(), Fai
         unprinted: BTreeMap::new(),
     };
     let mut consumer = start(arguments, &mut printer).await?;
-    let stop = tokio::signal::ctrl_c();
-    tokio::pin!(stop);
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
     let outcome = loop {
         if printer.is_done(&consumer) {
             break Ok(());
         }
         let polled = tokio::select! {
             polled = consumer.poll(POLL) => polled,
-            _ = &mut stop => break Ok(()),
+            _ = interrupt.recv() => break Ok(()),
+            _ = terminate.recv() => break Ok(()),
         };
         let polled = match polled {
             // Brokers come back, and whoever follows a topic waits for them; who wants so much of it,

@@ -110,7 +110,7 @@ fn dump<W: Write>(arguments: &DumpLogArguments, output: &mut Output<W>) -> io::R
 
 /// The file itself, or the files of a partition's directory, by name.
 fn files_of(path: &Path) -> io::Result<Vec<PathBuf>> {
-    if !path.is_dir() {
+    if !fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let mut files = Vec::new();

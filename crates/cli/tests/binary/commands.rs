@@ -410,3 +410,84 @@ fn loads_are_measured_and_drawn() {
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
     }
 }
+
+#[test]
+fn quotas_and_users() {
+    let lab = Lab::new();
+    lab.prints(
+        &["quota", "set", "--user", "alice", "producer_byte_rate=1024"],
+        expect![""],
+    );
+    lab.prints(
+        &["quota", "set", "--default", "user", "request_percentage=50"],
+        expect![""],
+    );
+    lab.prints(
+        &["quota", "list", "--user", "alice"],
+        expect![[r"
+            USER   CLIENT-ID  IP  KEY                 VALUE
+            alice  -          -   producer_byte_rate  1024
+        "]],
+    );
+    lab.prints(
+        &["quota", "list", "--default", "user", "--output", "json"],
+        expect![[r#"
+            {"user":"<default>","clientId":null,"ip":null,"key":"request_percentage","value":50}
+        "#]],
+    );
+    lab.prints(
+        &["quota", "unset", "--user", "alice", "producer_byte_rate"],
+        expect![""],
+    );
+    lab.prints(&["quota", "list", "--user", "alice"], expect![""]);
+    lab.fails(
+        &["quota", "set", "producer_byte_rate=1024"],
+        expect![[r"
+            error: say whom it is for: `--user`, `--client-id`, `--ip` or `--default`
+        "]],
+    );
+    lab.prints_from(&["user", "set", "alice"], "secret\n", expect![""]);
+    lab.prints(
+        &["user", "list"],
+        expect![[r"
+            USER   MECHANISM      ITERATIONS
+            alice  SCRAM-SHA-512  8192
+        "]],
+    );
+    lab.prints(&["user", "delete", "alice"], expect![""]);
+    lab.prints(&["user", "list"], expect![""]);
+    lab.fails(
+        &["user", "set", "alice"],
+        expect![[r"
+            error: the first line of the standard input is the password: it is empty
+        "]],
+    );
+}
+
+#[test]
+fn what_newcomers_type_is_understood_or_explained() {
+    let lab = Lab::new();
+    lab.prints(&["--output", "json", "topic", "list"], expect![""]);
+    let created = lab.run(&["--timeout=20s", "topic", "create", "t"], "");
+    assert!(created.status.success(), "{created:?}");
+    lab.fails(
+        &["config", "get", "topic", "t", "retention"],
+        expect![[r"
+            error: there is no key `retention`: `--all` shows those there are
+        "]],
+    );
+    lab.fails(
+        &["dump-log", "/nonexistent/00000000000000000000.log"],
+        expect![[r"
+            error: `/nonexistent/00000000000000000000.log`: No such file or directory (os error 2)
+        "]],
+    );
+    lab.prints(
+        &["group", "reset", "g", "--to", "start", "--topic", "t"],
+        expect![[r"
+            TOPIC  PARTITION  OFFSET
+            t      0          0
+        "]],
+    );
+    lab.prints(&["transaction", "find-hanging"], expect![""]);
+}

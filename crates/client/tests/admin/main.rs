@@ -15,6 +15,7 @@ mod fake;
 mod groups;
 mod hostile;
 mod topics;
+mod users;
 
 use client::admin::{Admin, AdminConfig};
 use std::future::Future;

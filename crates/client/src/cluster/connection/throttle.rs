@@ -38,6 +38,10 @@ const FIRST_VERSIONS: &[(ApiKey, i16)] = &[
     (ApiKey::ListTransactions, 0),
     (ApiKey::ConsumerGroupHeartbeat, 0),
     (ApiKey::ConsumerGroupDescribe, 0),
+    (ApiKey::DescribeClientQuotas, 0),
+    (ApiKey::AlterClientQuotas, 0),
+    (ApiKey::DescribeUserScramCredentials, 0),
+    (ApiKey::AlterUserScramCredentials, 0),
 ];
 
 /// The time that an answer begins with, in ms; 0 for none.

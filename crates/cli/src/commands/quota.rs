@@ -1,0 +1,166 @@
+//! `riverrun quota`: shows and changes what users, client ids and addresses may use.
+
+use crate::connect::{ConnectionArguments, Failure, Stdout, pair, run, succeeded};
+use crate::output::{Cell, Row};
+use clap::{Args, Subcommand};
+use client::Error;
+use client::admin::{Admin, QuotaEntity, QuotaFilter, QuotaMatch};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+/// The arguments of `quota`.
+#[derive(Debug, Args)]
+pub(crate) struct QuotaArguments {
+    #[command(subcommand)]
+    command: QuotaCommand,
+    #[command(flatten)]
+    connection: ConnectionArguments,
+}
+
+/// Whom a quota is for.
+#[derive(Debug, Clone, Args)]
+struct Whom {
+    /// This user
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// This client id
+    #[arg(long, value_name = "NAME")]
+    client_id: Option<String>,
+    /// This address
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["user", "client_id"])]
+    ip: Option<String>,
+    /// Everybody without a quota of their own, by type: user, client-id or ip
+    #[arg(long, value_name = "TYPE", value_parser = ["user", "client-id", "ip"])]
+    default: Vec<String>,
+}
+
+impl Whom {
+    fn named(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        let names = [
+            ("user", &self.user),
+            ("client-id", &self.client_id),
+            ("ip", &self.ip),
+        ];
+        names
+            .into_iter()
+            .filter_map(|(kind, name)| Some((kind, name.as_ref()?)))
+    }
+
+    fn filter(&self) -> QuotaFilter {
+        let named = self.named();
+        let named = named.map(|(kind, name)| (kind.to_owned(), QuotaMatch::Name(name.clone())));
+        let default = self.default.iter().cloned();
+        QuotaFilter {
+            parts: named
+                .chain(default.map(|kind| (kind, QuotaMatch::Default)))
+                .collect(),
+            is_strict: false,
+        }
+    }
+
+    fn entity(&self) -> Result<QuotaEntity, Error> {
+        let named = self.named();
+        let named = named.map(|(kind, name)| (kind.to_owned(), Some(name.clone())));
+        let default = self.default.iter().cloned().map(|kind| (kind, None));
+        let entity: QuotaEntity = default.chain(named).collect();
+        if entity.is_empty() {
+            let reason = "say whom it is for: `--user`, `--client-id`, `--ip` or `--default`";
+            return Err(Error::Invalid(reason.to_owned()));
+        }
+        Ok(entity)
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum QuotaCommand {
+    /// List quotas: all, or those for whom is named
+    #[command(visible_aliases = ["ls", "describe"])]
+    List {
+        #[command(flatten)]
+        whom: Whom,
+    },
+    /// Set quotas: producer_byte_rate and consumer_byte_rate in bytes a second, request_percentage,
+    /// controller_mutation_rate, connection_creation_rate for addresses
+    Set {
+        #[command(flatten)]
+        whom: Whom,
+        /// The quotas
+        #[arg(required = true, value_name = "KEY=NUMBER", value_parser = limit)]
+        limits: Vec<(String, f64)>,
+        /// Only check that they may be set
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Remove quotas
+    Unset {
+        #[command(flatten)]
+        whom: Whom,
+        /// Their keys
+        #[arg(required = true, value_name = "KEY")]
+        keys: Vec<String>,
+    },
+}
+
+fn limit(text: &str) -> Result<(String, f64), String> {
+    let (key, number) = pair(text)?;
+    let value = number.trim().parse::<f64>();
+    let value = value.map_err(|_| format!("`{number}` is no number"))?;
+    Ok((key, value))
+}
+
+/// Runs the command.
+pub(crate) fn main(arguments: &QuotaArguments) -> ExitCode {
+    let connection = &arguments.connection;
+    let command = async |output| {
+        let admin = connection.admin()?;
+        match &arguments.command {
+            QuotaCommand::List { whom } => list(&admin, &whom.filter(), output).await,
+            QuotaCommand::Set {
+                whom,
+                limits,
+                dry_run,
+            } => {
+                let limits = limits.iter().cloned();
+                let limits = limits.map(|(key, value)| (key, Some(value))).collect();
+                alter(&admin, whom.entity()?, limits, *dry_run).await
+            }
+            QuotaCommand::Unset { whom, keys } => {
+                let keys = keys.iter().map(|key| (key.clone(), None)).collect();
+                alter(&admin, whom.entity()?, keys, false).await
+            }
+        }
+    };
+    run(command, connection.output)
+}
+
+async fn list(admin: &Admin, filter: &QuotaFilter, mut output: Stdout) -> Result<(), Failure> {
+    let described = admin.describe_client_quotas(filter).await?;
+    let mut rows = Vec::new();
+    for (entity, quotas) in described {
+        let name = |kind: &str| {
+            let name = entity.get(kind)?;
+            Some(name.clone().unwrap_or_else(|| "<default>".to_owned()))
+        };
+        for (key, value) in quotas {
+            let row = Row::new()
+                .with("user", name("user"))
+                .with("clientId", name("client-id"))
+                .with("ip", name("ip"))
+                .with("key", key)
+                .with("value", Cell::Decimal(value));
+            rows.push(row);
+        }
+    }
+    output.table(&rows)?;
+    Ok(output.flush()?)
+}
+
+async fn alter(
+    admin: &Admin,
+    entity: QuotaEntity,
+    limits: BTreeMap<String, Option<f64>>,
+    dry_run: bool,
+) -> Result<(), Failure> {
+    let changes = BTreeMap::from([(entity, limits)]);
+    succeeded(admin.alter_client_quotas(&changes, dry_run).await).1
+}
