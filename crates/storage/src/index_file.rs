@@ -8,10 +8,11 @@
 //! ```
 //!
 //! Entries collect in a short tail and reach the file together, so most appends to a log make no
-//! system call for its indexes. A lookup first asks the tail, then searches the file by halves.
-//! The file is opened when it is first needed and may be closed at any time.
+//! system call for its indexes. A lookup first asks the tail, then looks at the file where the last
+//! one ended, since readers go forward, and then searches by halves. The file is opened when it is first needed and may be closed at any time.
 
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::disk::{Disk, DiskFile, OpenMode};
@@ -38,16 +39,33 @@ pub(crate) trait IndexEntry: Copy + std::fmt::Debug + PartialEq {
 /// An index of one segment.
 #[derive(Debug)]
 pub(crate) struct IndexFile<D: Disk, E> {
-    file: OnceLock<Arc<D::File>>,
+    file: OnceLock<OpenFile<D>>,
     written_count: u32,
     tail: Vec<E>,
     last: Option<E>,
+}
+
+/// The file and where the last search in it ended, which is no more than a guess.
+#[derive(Debug)]
+struct OpenFile<D: Disk> {
+    file: Arc<D::File>,
+    last_found: Arc<AtomicU32>,
+}
+
+impl<D: Disk> OpenFile<D> {
+    fn new(file: D::File) -> Self {
+        Self {
+            file: Arc::new(file),
+            last_found: Arc::default(),
+        }
+    }
 }
 
 /// What a lookup has to ask when memory does not answer: the written part of an index.
 #[derive(Debug)]
 pub(crate) struct WrittenEntries<D: Disk> {
     file: Arc<D::File>,
+    last_found: Arc<AtomicU32>,
     count: u32,
 }
 
@@ -145,10 +163,10 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
         }
         let name = FileName::new(base_offset, E::KIND);
         let file = match self.file.get() {
-            Some(file) => file,
+            Some(open) => open,
             None => {
-                let file = Arc::new(files.open(name, OpenMode::Create)?);
-                self.file.get_or_init(|| file)
+                let file = files.open(name, OpenMode::Create)?;
+                self.file.get_or_init(|| OpenFile::new(file))
             }
         };
         if self.tail.is_empty() {
@@ -159,7 +177,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
             entry.encode(&mut bytes);
         }
         let position = u64::from(self.written_count) * E::SIZE_BYTES as u64;
-        let written = file.write_at(&bytes, position);
+        let written = file.file.write_at(&bytes, position);
         written.context("write", &files.path(name))?;
         self.written_count += self.tail.len() as u32;
         self.tail.clear();
@@ -243,10 +261,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
         if self.written_count == 0 {
             return Ok(Lookup::Found(None));
         }
-        Ok(Lookup::Search(WrittenEntries {
-            file: self.open_file(files, base_offset)?,
-            count: self.written_count,
-        }))
+        Ok(Lookup::Search(self.written(files, base_offset)?))
     }
 
     /// Passes the entries on, from the first one for which `precedes` does not hold, until
@@ -260,10 +275,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
     ) -> Result<(), StorageError> {
         if self.written_count > 0 {
             let path = files.path(FileName::new(base_offset, E::KIND));
-            let written = WrittenEntries::<D> {
-                file: self.open_file(files, base_offset)?,
-                count: self.written_count,
-            };
+            let written = self.written(files, base_offset)?;
             let (mut at, _) = written.search(&precedes).context("read", &path)?;
             while at < self.written_count {
                 let block: Vec<E> = written.block(at).context("read", &path)?;
@@ -294,15 +306,11 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
         self.last = None;
         if self.written_count > 0 {
             let path = files.path(FileName::new(base_offset, E::KIND));
-            let file = self.open_file(files, base_offset)?;
-            let written = WrittenEntries::<D> {
-                file: file.clone(),
-                count: self.written_count,
-            };
+            let written = self.written(files, base_offset)?;
             let (count, last) = written.search(&kept).context("read", &path)?;
             if count < self.written_count {
                 let length = u64::from(count) * E::SIZE_BYTES as u64;
-                file.truncate(length).context("truncate", &path)?;
+                written.file.truncate(length).context("truncate", &path)?;
             }
             self.written_count = count;
             self.last = last;
@@ -316,12 +324,33 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
         files: &PartitionFiles<D>,
         base_offset: i64,
     ) -> Result<Arc<D::File>, StorageError> {
-        if let Some(file) = self.file.get() {
-            return Ok(file.clone());
+        Ok(self.opened(files, base_offset)?.file.clone())
+    }
+
+    fn opened(
+        &self,
+        files: &PartitionFiles<D>,
+        base_offset: i64,
+    ) -> Result<&OpenFile<D>, StorageError> {
+        if let Some(open) = self.file.get() {
+            return Ok(open);
         }
         let name = FileName::new(base_offset, E::KIND);
-        let file = Arc::new(files.open(name, OpenMode::Write)?);
-        Ok(self.file.get_or_init(|| file).clone())
+        let file = files.open(name, OpenMode::Write)?;
+        Ok(self.file.get_or_init(|| OpenFile::new(file)))
+    }
+
+    fn written(
+        &self,
+        files: &PartitionFiles<D>,
+        base_offset: i64,
+    ) -> Result<WrittenEntries<D>, StorageError> {
+        let open = self.opened(files, base_offset)?;
+        Ok(WrittenEntries {
+            file: open.file.clone(),
+            last_found: open.last_found.clone(),
+            count: self.written_count,
+        })
     }
 
     /// Closes the file; the next use opens it again.
@@ -337,6 +366,26 @@ impl<D: Disk> WrittenEntries<D> {
         precedes: impl Fn(&E) -> bool,
     ) -> io::Result<(u32, Option<E>)> {
         let (mut low, mut high) = (0, self.count);
+        if high > BLOCK_COUNT {
+            let mut at = self.last_found.load(Ordering::Relaxed);
+            // Where the last search ended, and what follows it.
+            for _ in 0..2 {
+                if at >= high {
+                    break;
+                }
+                let block: Vec<E> = self.block(at)?;
+                let count = block.partition_point(&precedes);
+                let end = at + block.len() as u32;
+                if count == 0 {
+                    high = at;
+                    break;
+                }
+                if count < block.len() || end == self.count {
+                    return Ok(self.found(at + count as u32, Some(block[count - 1])));
+                }
+                (low, at) = (end, end);
+            }
+        }
         while high - low > BLOCK_COUNT {
             let middle = low + (high - low) / 2;
             match precedes(&read_entry(&*self.file, middle)?) {
@@ -346,27 +395,28 @@ impl<D: Disk> WrittenEntries<D> {
         }
         // The entry before `low` may be the one that is looked for.
         let first = low.saturating_sub(1);
-        let mut bytes = vec![0; (high - first) as usize * E::SIZE_BYTES];
-        let position = u64::from(first) * E::SIZE_BYTES as u64;
-        if self.file.read_full_at(&mut bytes, position)? < bytes.len() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let mut found = (first, None);
-        for entry in bytes.chunks_exact(E::SIZE_BYTES) {
-            let entry = E::decode(entry).ok_or(io::ErrorKind::InvalidData)?;
-            if !precedes(&entry) {
-                break;
-            }
-            found = (found.0 + 1, Some(entry));
-        }
-        Ok(found)
+        let entries: Vec<E> = self.entries(first, high)?;
+        let count = entries.partition_point(precedes);
+        let last = count.checked_sub(1).map(|at| entries[at]);
+        Ok(self.found(first + count as u32, last))
+    }
+
+    /// The answer of a search, with which the next one begins.
+    fn found<E>(&self, count: u32, last: Option<E>) -> (u32, Option<E>) {
+        self.last_found
+            .store(count.saturating_sub(1), Ordering::Relaxed);
+        (count, last)
     }
 
     /// Up to a block of entries from the one at `at` on; none at the end.
     fn block<E: IndexEntry>(&self, at: u32) -> io::Result<Vec<E>> {
         let count = self.count.saturating_sub(at).min(BLOCK_COUNT);
-        let mut bytes = vec![0; count as usize * E::SIZE_BYTES];
-        let position = u64::from(at) * E::SIZE_BYTES as u64;
+        self.entries(at, at + count)
+    }
+
+    fn entries<E: IndexEntry>(&self, first: u32, end: u32) -> io::Result<Vec<E>> {
+        let mut bytes = vec![0; (end - first) as usize * E::SIZE_BYTES];
+        let position = u64::from(first) * E::SIZE_BYTES as u64;
         if self.file.read_full_at(&mut bytes, position)? < bytes.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -437,7 +487,7 @@ mod tests {
         })]
         #[test]
         fn an_index_is_a_sorted_list(
-            gaps in prop::collection::vec(1u32..5, 0..1200),
+            gaps in prop::collection::vec(1u32..5, 0..2400),
             kept_percent in 0u32..100,
             reload in any::<bool>(),
         ) {
@@ -458,7 +508,10 @@ mod tests {
             let check = |index: &Index, list: &[u32]| {
                 assert_eq!(index.count() as usize, list.len());
                 assert_eq!(index.last(), list.last().map(|last| entry(*last)));
-                for target in (0..end).step_by(13).chain(list.iter().step_by(9).copied()) {
+                // Forwards, as readers go, and to and fro.
+                let to_and_fro = (0..end).step_by(101).flat_map(|at| [at, end - at]);
+                let targets = (0..end).step_by(13).chain(list.iter().step_by(9).copied());
+                for target in targets.chain(to_and_fro) {
                     let expected = list.iter().rev().find(|at| **at <= target).copied();
                     assert_eq!(floor(index, &files, target), expected);
                 }
