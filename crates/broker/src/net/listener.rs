@@ -2,6 +2,7 @@
 
 use super::connection;
 use super::limits::{ConnectionLimits, ConnectionRoom};
+use super::loopback;
 use crate::Broker;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -61,6 +62,9 @@ impl BoundListener {
             TcpSocket::new_v4()?
         };
         socket.set_reuseaddr(true)?;
+        if address.ip().to_canonical().is_loopback() {
+            loopback::stop_pacing(&socket);
+        }
         // Accepted connections inherit the sizes; later, the window has been announced.
         if let Some(bytes) = settings.send_buffer_bytes {
             socket.set_send_buffer_size(bytes)?;
@@ -136,6 +140,10 @@ impl BoundListener {
         limits: &ConnectionLimits,
     ) -> io::Result<(TcpStream, SocketAddr, ConnectionRoom)> {
         let (stream, peer) = self.socket.accept().await?;
+        // Those of a listener on the loopback address have it from there.
+        if !self.address.ip().to_canonical().is_loopback() && loopback::is_local(&stream, peer) {
+            loopback::stop_pacing(&stream);
+        }
         Ok((stream, peer, limits.room(&self.name).await))
     }
 }
@@ -166,6 +174,7 @@ async fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::Limits;
     use rustix::net::sockopt::{socket_recv_buffer_size, socket_send_buffer_size};
 
     #[test]
@@ -200,6 +209,33 @@ mod tests {
             assert_eq!(receive, send_swapped);
             assert!(send < receive, "{send} {receive}");
             assert_ne!((send, receive), own);
+        });
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn connections_within_the_machine_are_not_paced() {
+        let settings = SocketSettings {
+            backlog: 1,
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build();
+        runtime.unwrap().block_on(async {
+            for host in ["127.0.0.1", "0.0.0.0"] {
+                let listener =
+                    BoundListener::bind("PLAINTEXT", host, 0, settings, None, false).await;
+                let listener = listener.unwrap();
+                let address = SocketAddr::from(([127, 0, 0, 1], listener.address.port()));
+                let limits = ConnectionLimits::new(Limits::default());
+                let (client, accepted) =
+                    tokio::join!(TcpStream::connect(address), listener.accept_one(&limits));
+                let (_client, (accepted, _, _)) = (client.unwrap(), accepted.unwrap());
+                let control = rustix::net::sockopt::tcp_congestion(&accepted).unwrap();
+                assert_eq!(control.trim_end_matches('\0'), "reno", "{host}");
+            }
         });
     }
 }

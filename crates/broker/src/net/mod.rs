@@ -6,6 +6,7 @@ mod frames;
 mod idle;
 mod limits;
 mod listener;
+mod loopback;
 mod response;
 
 pub(crate) use connection::ConnectionContext;

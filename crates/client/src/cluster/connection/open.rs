@@ -114,6 +114,13 @@ async fn connect_socket(
     if let Ok(bytes) = u32::try_from(settings.receive_buffer_bytes) {
         socket.set_recv_buffer_size(bytes)?;
     }
+    // There is no congestion within a machine, but a congestion control that paces (BBR, the default
+    // of some machines) sets a timer for each segment all the same. Where this is not possible the
+    // connection works as it is.
+    #[cfg(target_os = "linux")]
+    if address.ip().to_canonical().is_loopback() {
+        let _ = rustix::net::sockopt::set_tcp_congestion(&socket, "reno");
+    }
     let stream = socket.connect(address).await?;
     stream.set_nodelay(true)?;
     Ok(stream)
