@@ -1,10 +1,11 @@
-//! The two programs beside the broker in a benchmark: a load generator and the floor.
+//! The programs beside the broker in a benchmark: a load generator and the floor.
 //!
 //! ```text
 //!   load   ── batches built once, plain sockets ──>  riverrun | Apache Kafka | floor
 //!            result: one line of JSON, with the CPU time of the server's process in the window
 //!   floor  a bare server: reads the same frames, checks the CRC-32C, appends to the page cache and
 //!          replies; answers a fetch by sendfile
+//!   touch  free memory written to once, so that no server has to wait for it
 //! ```
 //!
 //! The load generator says the same bytes to every server and does as little as it can for each, so
@@ -24,6 +25,7 @@ mod affinity;
 mod flags;
 mod floor;
 mod load;
+mod memory;
 mod process;
 
 use std::process::ExitCode;
@@ -33,8 +35,10 @@ use flags::Flags;
 
 const USAGE: &str = "\
 usage: macrobench floor --dir DIR [--listen HOST:PORT] [--core N]
+       macrobench touch [--mb N]
        macrobench load produce|consume|paced|first-record --address HOST:PORT [OPTION...]
 
+touch writes to most of the memory that is free, so that a virtual machine has it from its host.
 Every load makes its topic when it is missing, and prints one line of JSON.
   --topic NAME              (bench)
   --partitions N            (4)
@@ -75,6 +79,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Result<()> {
     match arguments.first().map(String::as_str) {
         Some("floor") => floor::run(Flags::parse(&arguments[1..])?),
+        Some("touch") => memory::touch(Flags::parse(&arguments[1..])?),
         Some("load") if arguments.len() > 1 => {
             load::run(&arguments[1], Flags::parse(&arguments[2..])?)
         }

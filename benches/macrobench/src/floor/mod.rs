@@ -35,6 +35,8 @@ pub(crate) fn run(mut flags: Flags) -> Result<()> {
     runtime.block_on(async {
         let listener = TcpListener::bind(&address).await;
         let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
+        // As in riverrun: within a machine nothing has to be paced.
+        rustix::net::sockopt::set_tcp_congestion(&listener, "reno")?;
         let topics = Arc::new(Topics::new(dir));
         loop {
             let (stream, _) = listener.accept().await?;

@@ -114,6 +114,7 @@ fn measure(bench: &Bench<'_>, scratch: &Path, report: &mut Report, output: &Path
 /// Every server in turn; a round counts only as a whole, for ratios are taken within it.
 fn measure_round(bench: &Bench<'_>, scratch: &Path, round: usize) -> Result<Vec<(Kind, Results)>> {
     let mut all = Vec::new();
+    bench.programs.touch_memory()?;
     for &kind in &bench.options.peers {
         let begin = Instant::now();
         let dir = scratch.join(kind.name());

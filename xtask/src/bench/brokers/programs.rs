@@ -35,6 +35,13 @@ impl Programs {
     }
 }
 
+impl Programs {
+    /// Has the host of a virtual machine give it its free memory now, rather than in a window.
+    pub(super) fn touch_memory(&self) -> Result<()> {
+        run_quietly(Command::new(&self.macrobench).arg("touch"))
+    }
+}
+
 /// Runs the load generator or the floor by itself with the caller's arguments.
 pub(super) fn run_macrobench(root: &Path, arguments: &[String]) -> Result<()> {
     let program = build(root, "macrobench")?;
