@@ -1,10 +1,13 @@
-//! What groups cost: a member of a consumer group, its heartbeat, the assignment of a large group,
-//! and loading offsets. Prints a table in Markdown; each part runs once.
+//! What coordinators cost: a member of a consumer group, its heartbeat, the assignment of a large
+//! group, a regular expression, and loading offsets and transactional ids. Prints a table in Markdown; each part runs once.
 //!
 //! The shard is driven as the broker drives it, but for the log: records go to memory. Memory is
 //! what is allocated and not yet freed.
 
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]
+
+mod regexes;
+mod transactions;
 
 use anyhow::{Context as _, Result, bail};
 use coordinator::group::{
@@ -32,7 +35,9 @@ const HEARTBEAT_ROUNDS: usize = 5;
 fn main() -> Result<()> {
     println!("| | |\n|--|--|");
     measure_members()?;
-    measure_offsets()
+    regexes::measure()?;
+    measure_offsets()?;
+    transactions::measure()
 }
 
 fn row(name: &str, figure: &str) {
