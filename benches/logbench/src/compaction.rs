@@ -76,7 +76,8 @@ fn fill(log: &mut Log<RealDisk>, shape: Shape) -> Result<u64> {
     Ok(at)
 }
 
-pub(crate) fn measure(directory: &Path, shape: Shape) -> Result<Vec<Row>> {
+/// A log of such records whose last segment is empty.
+fn create(directory: &Path, shape: Shape) -> Result<(Log<RealDisk>, u64)> {
     let partition = TopicPartition::new("topic", 0);
     let mut log = Log::create(LogOpening {
         config: Arc::new(LogConfig {
@@ -93,6 +94,18 @@ pub(crate) fn measure(directory: &Path, shape: Shape) -> Result<Vec<Row>> {
     let count = fill(&mut log, shape)?;
     log.roll_segment(1)?;
     log.flush(1)?;
+    Ok((log, count))
+}
+
+/// Leaves the log as it is, for another cleaner.
+pub(crate) fn write(directory: &Path, shape: Shape) -> Result<()> {
+    let (mut log, _) = create(directory, shape)?;
+    log.close(1)?;
+    Ok(())
+}
+
+pub(crate) fn measure(directory: &Path, shape: Shape) -> Result<Vec<Row>> {
+    let (mut log, count) = create(directory, shape)?;
     let before_bytes = log.size_bytes();
     let resident = resident_bytes()?;
     let mut peak = resident;

@@ -1,7 +1,8 @@
 //! What logs cost: a segment, a partition, and a gigabyte of compaction.
 //!
 //! ```text
-//!   logbench [directory]      prints a table in Markdown; the directory is for its files
+//!   logbench [directory]             prints a table in Markdown; the directory is for its files
+//!   logbench write SHAPE DIRECTORY   leaves a log of a shape of compaction, not compacted
 //! ```
 //!
 //! Memory is the growth of the resident set, processor time that of this process. Each part runs
@@ -16,15 +17,21 @@ mod segments;
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 /// A row of the table: what was measured, and the figure with its unit.
 type Row = (String, String);
 
 fn main() -> Result<()> {
-    let root = match std::env::args().nth(1) {
-        Some(directory) => PathBuf::from(directory),
-        None => std::env::temp_dir(),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let root = match &arguments[..] {
+        [word, name, directory] if word == "write" => {
+            let mut shapes = compaction::SHAPES.iter();
+            let shape = shapes.find(|shape| shape.name == name);
+            return compaction::write(directory.as_ref(), *shape.context("no such shape")?);
+        }
+        [directory, ..] => PathBuf::from(directory),
+        [] => std::env::temp_dir(),
     };
     let directory = tempfile::tempdir_in(root)?;
     let mut rows = segments::measure(&directory.path().join("segments"))?;
