@@ -8,6 +8,7 @@ use client::config::Settings;
 use std::future::Future;
 use std::io::{self, BufWriter, StdoutLock};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// What every command that talks to a cluster takes.
 #[derive(Debug, Clone, Args)]
@@ -56,6 +57,11 @@ impl ConnectionArguments {
             config.set(key.trim(), value)?;
         }
         Ok(config)
+    }
+
+    /// How long to try.
+    pub(crate) fn timeout(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.timeout).unwrap_or(0))
     }
 
     /// A client for operators.
@@ -110,9 +116,19 @@ where
             ExitCode::SUCCESS
         }
         Err(Failure::Output(error)) => crate::fail(&error.to_string()),
-        Err(Failure::Client(error)) => crate::fail(&error.to_string()),
+        Err(Failure::Client(error)) => crate::fail(&in_words(&error)),
         Err(Failure::Told) => ExitCode::FAILURE,
     }
+}
+
+/// The error, with the options of commands for the settings that they stand for.
+fn in_words(error: &Error) -> String {
+    let text = error.to_string();
+    let is_typed_elsewhere = matches!(error, Error::Configuration { .. });
+    if is_typed_elsewhere {
+        return text;
+    }
+    text.replace("`bootstrap.servers`", "`--brokers`")
 }
 
 /// Splits answers into what came and what failed, and tells of each failure.
@@ -125,7 +141,7 @@ pub(crate) fn succeeded<K, T>(
         match answer {
             Ok(value) => values.push((key, value)),
             Err(error) => {
-                crate::complain(&error.to_string());
+                crate::complain(&in_words(&error));
                 outcome = Err(Failure::Told);
             }
         }

@@ -178,16 +178,20 @@ async fn cluster(lab: Lab) -> Result<()> {
         features.finalized.contains_key("metadata.version"),
         "{features:?}"
     );
-    let directories = admin.describe_log_dirs(None).await?;
-    let directories = directories[&1].as_ref().map_err(Clone::clone)?;
-    let replicas = directories
-        .iter()
-        .flat_map(|directory| directory.replicas.keys());
-    ensure!(
-        replicas
+    // Brokers make the logs of a new topic after it is there; the scenario's limit ends the wait.
+    loop {
+        let directories = admin.describe_log_dirs(None).await?;
+        let directories = directories[&1].as_ref().map_err(Clone::clone)?;
+        let replicas = directories
+            .iter()
+            .flat_map(|directory| directory.replicas.keys());
+        let count = replicas
             .filter(|partition| partition.topic == topic)
-            .count()
-            == 2
-    );
-    Ok(())
+            .count();
+        ensure!(count <= 2, "{directories:?}");
+        if count == 2 {
+            return Ok(());
+        }
+        tokio::task::yield_now().await;
+    }
 }

@@ -47,12 +47,15 @@ impl Timeline {
         self.start.elapsed()
     }
 
-    /// Bytes of each whole second.
+    /// Bytes of each whole second; what a shorter run would have had at its rate.
     pub(super) fn bytes_by_second(mut self) -> Vec<u64> {
-        let whole = self.start.elapsed().as_secs() as usize;
-        if whole > 0 {
-            self.bytes.resize(whole, 0);
+        let elapsed = self.start.elapsed();
+        let whole = elapsed.as_secs() as usize;
+        if whole == 0 {
+            let bytes: u64 = self.bytes.iter().sum();
+            return vec![(bytes as f64 / elapsed.as_secs_f64().max(0.001)) as u64];
         }
+        self.bytes.resize(whole, 0);
         self.bytes
     }
 }

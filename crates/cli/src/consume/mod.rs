@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How often ends are looked at while no records come.
@@ -93,6 +93,8 @@ async fn consume(arguments: &ConsumeArguments, output: Stdout) -> Result<(), Fai
     let mut consumer = start(arguments, &mut printer).await?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    // Until a member has its first partition.
+    let give_up_at = Instant::now() + arguments.connection.timeout();
     let outcome = loop {
         if printer.is_done(&consumer) {
             break Ok(());
@@ -109,6 +111,13 @@ async fn consume(arguments: &ConsumeArguments, output: Stdout) -> Result<(), Fai
                 if printer.is_following() && error.is_retriable() && is_reading(&consumer) =>
             {
                 crate::tell(&format!("waiting: {error}"));
+                continue;
+            }
+            Err(error)
+                if error.is_retriable()
+                    && !is_reading(&consumer)
+                    && Instant::now() < give_up_at =>
+            {
                 continue;
             }
             polled => polled,

@@ -363,6 +363,23 @@ fn a_cluster_that_is_not_there_is_named() {
             "127.0.0.1:1",
         ),
         (&["topic", "list", "-b", "nowhere"][..], "bootstrap.servers"),
+        (
+            &["-b", "127.0.0.1:1", "--timeout", "100ms", "topic", "list"][..],
+            "check `--brokers`",
+        ),
+        (
+            &[
+                "consume",
+                "t",
+                "-g",
+                "g",
+                "-b",
+                "127.0.0.1:1",
+                "--timeout",
+                "100ms",
+            ][..],
+            "check `--brokers`",
+        ),
         (&["topic", "list", "-X", "linger.ms=5"][..], "linger.ms"),
         (&["topic", "list", "--timeout", "5"][..], "is no duration"),
         (
