@@ -270,6 +270,27 @@ fn specimen(session: &mut Session<'_>, api: ApiKey, topic: &Topic) -> Option<Val
         })
     };
     Some(match api {
+        ApiKey::AlterClientQuotas => body!({
+            Entries: [{
+                Entity: [{ EntityType: "user", EntityName: (&new) }],
+                Ops: [{ Key: "producer_byte_rate", Value: 1000.0, Remove: false }],
+            }],
+            ValidateOnly: true,
+        }),
+        ApiKey::AlterUserScramCredentials => {
+            body!({ Deletions: [{ Name: (&new), Mechanism: 1 }] })
+        }
+        ApiKey::ConsumerGroupHeartbeat => {
+            body!({ GroupId: (&new), MemberId: "nobody", MemberEpoch: 5 })
+        }
+        ApiKey::UnregisterBroker => body!({ BrokerId: 99 }),
+        ApiKey::WriteTxnMarkers => body!({
+            Markers: [{
+                ProducerId: 1,
+                TransactionResult: false,
+                Topics: [{ Name: (&new), PartitionIndexes: [0] }],
+            }],
+        }),
         ApiKey::AlterConfigs => alter(body!({ Name: "retention.ms", Value: "100000000" })),
         ApiKey::IncrementalAlterConfigs => alter(config),
         ApiKey::CreateTopics => body!({
