@@ -40,6 +40,8 @@ pub(super) fn list() -> Vec<String> {
 
 /// Runs what is asked for, against Apache Kafka.
 pub(super) fn run(run: &mut Run) -> Result<()> {
+    // Found for the server under test, which the suites after this one run.
+    run.programs()?;
     let asked_for = std::mem::replace(&mut run.options.against, Against::Kafka);
     let is_meant = |name: &str| SCENARIOS.contains(&name);
     let command = |run: &mut Run| run.built("interop-client");
