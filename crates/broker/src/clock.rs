@@ -1,7 +1,8 @@
 //! Time and randomness: the one place where the server takes them from the machine.
 
 use model::Uuid;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::LazyLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since the epoch.
 pub(crate) fn now_ms() -> i64 {
@@ -9,6 +10,15 @@ pub(crate) fn now_ms() -> i64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     since.as_millis() as i64
+}
+
+/// Milliseconds since the epoch as they would be if nobody had set the machine's clock since the
+/// first call: the time of whatever has a deadline. A clock that is set forward must not end every
+/// session of a group at once, nor one that is set back keep the dead among its members.
+pub(crate) fn steady_ms() -> i64 {
+    static START: LazyLock<(i64, Instant)> = LazyLock::new(|| (now_ms(), Instant::now()));
+    let (start_ms, start) = *START;
+    start_ms + start.elapsed().as_millis() as i64
 }
 
 /// Random bytes from the operating system.

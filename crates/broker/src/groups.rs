@@ -10,7 +10,7 @@
 //! settings that change wait for no shard: each takes them over before it decides the next time.
 
 use crate::Broker;
-use crate::clock::now_ms;
+use crate::clock::{now_ms, steady_ms};
 use crate::coordinator_log::{LogEntry, batch_of, replay_log};
 use crate::failed_logs::FailedLogs;
 use crate::transaction_markers::TransactionMarker;
@@ -183,7 +183,7 @@ impl Groups {
                 let surroundings = self.surroundings.read().clone();
                 loading.set_config(GroupConfig::clone(&surroundings.config));
                 loading.set_metadata(Arc::clone(&surroundings.image));
-                loading.start(now_ms());
+                loading.start(steady_ms());
                 State::Ready(Box::new(Ready {
                     shard: loading,
                     surroundings,
@@ -283,7 +283,7 @@ impl Groups {
         writer: Option<&TransactionalWriter>,
         decide: impl FnOnce(&mut GroupShard, i64) -> Decision<R>,
     ) -> Result<Answer<R>, ErrorCode> {
-        let now_ms = now_ms();
+        let now_ms = steady_ms();
         let mut state = shard.state.lock();
         let ready = self.ready(&mut state)?;
         let deadline_before = ready.shard.next_deadline();
@@ -334,7 +334,7 @@ impl Groups {
     ) -> Result<R, ErrorCode> {
         let shard = self.shard_of(group_id)?;
         let mut state = shard.state.lock();
-        Ok(read(&mut self.ready(&mut state)?.shard, now_ms()))
+        Ok(read(&mut self.ready(&mut state)?.shard, steady_ms()))
     }
 
     /// Asks every shard that is loaded; the error of one that is not comes beside.
@@ -365,7 +365,7 @@ impl Groups {
         let shards: Vec<_> = self.shards.read().values().cloned().collect();
         let mut next: Option<i64> = None;
         for shard in shards {
-            let due = |deadline: Option<i64>| deadline.is_some_and(|at| at <= now_ms());
+            let due = |deadline: Option<i64>| deadline.is_some_and(|at| at <= steady_ms());
             let deadline = |shard: &Shard| {
                 let mut state = shard.state.lock();
                 state
@@ -385,7 +385,7 @@ impl Groups {
     pub(crate) async fn keep_time(self: Arc<Self>) {
         loop {
             let next = self.expire_due();
-            let wait_ms = next.map_or(i64::MAX, |at| (at - now_ms()).max(1));
+            let wait_ms = next.map_or(i64::MAX, |at| (at - steady_ms()).max(1));
             let sleep = Duration::from_millis(wait_ms.min(3_600_000) as u64);
             tokio::select! {
                 () = tokio::time::sleep(sleep) => {}

@@ -17,7 +17,7 @@
 //! may be older than what the cleaner's checkpoint says.
 
 use crate::Broker;
-use crate::clock::{now_ms, random_uuid};
+use crate::clock::{now_ms, random_uuid, steady_ms};
 use crate::hosting;
 use crate::log_directories::LogDirectory;
 use crate::maintenance;
@@ -312,7 +312,7 @@ impl Moves {
     fn pay(&self, bytes: usize, bytes_per_second: i64) -> i64 {
         let cost_ms = (bytes as i64).saturating_mul(1000) / bytes_per_second.max(1);
         let mut paid_until_ms = self.paid_until_ms.lock();
-        *paid_until_ms = (*paid_until_ms).max(now_ms()).saturating_add(cost_ms);
+        *paid_until_ms = (*paid_until_ms).max(steady_ms()).saturating_add(cost_ms);
         *paid_until_ms
     }
 
@@ -441,7 +441,7 @@ impl Move {
                 || broker.moves.is_stopped.load(Ordering::Acquire)
         };
         loop {
-            let left_ms = until_ms - now_ms();
+            let left_ms = until_ms - steady_ms();
             if left_ms <= 0 || is_over() {
                 return;
             }

@@ -15,7 +15,7 @@ mod time;
 
 pub(crate) use time::keep_time;
 
-use crate::clock::now_ms;
+use crate::clock::steady_ms;
 use crate::coordinator_log::{LogEntry, batch_of, replay_log};
 use crate::failed_logs::FailedLogs;
 use config::ServerConfig;
@@ -130,7 +130,7 @@ impl Transactions {
 
     fn moment(&self, fresh_producer_id: Option<i64>) -> Moment {
         Moment {
-            now_ms: now_ms(),
+            now_ms: steady_ms(),
             transaction_version: self.transaction_version.load(Ordering::Relaxed),
             fresh_producer_id,
         }
@@ -226,7 +226,7 @@ impl Transactions {
         for shard in self.all_shards() {
             let mut state = shard.state.lock();
             let Ok(ready) = state.ready() else { continue };
-            let now_ms = now_ms();
+            let now_ms = steady_ms();
             let records = ready.expire_ids(now_ms).records;
             let mut rest = &records[..];
             while !rest.is_empty() {

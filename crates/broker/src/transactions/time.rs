@@ -29,7 +29,7 @@ pub(crate) async fn keep_time(broker: Arc<Broker>) {
 impl Broker {
     /// Aborts the transactions that have taken longer than they may.
     async fn abort_timed_out(self: &Arc<Self>) {
-        let now_ms = crate::clock::now_ms();
+        let now_ms = crate::clock::steady_ms();
         for shard in self.transactions.all_shards() {
             let timed_out = match shard.state.lock().ready() {
                 Ok(ready) => ready.timed_out(now_ms),

@@ -58,7 +58,7 @@ fn command() -> impl Strategy<Value = String> {
         8 => join(),
         6 => client().prop_map(|name| format!("sync g {name} a=A b=B c=C s=S t=T")),
         2 => client().prop_map(|name| format!("heartbeat g {name}")),
-        6 => select(vec![0, 1, 500, 3_000, 5_000, 9_999, 10_000, 60_000])
+        6 => select(vec![0, 1, 500, 3_000, 5_000, 9_999, 10_000, 60_000, -60_000])
             .prop_map(|ms| format!("tick {ms}")),
         1 => (client(), client()).prop_map(|(one, two)| format!("leave g {one} {two}")),
         1 => Just("leave g instance=is".to_owned()),

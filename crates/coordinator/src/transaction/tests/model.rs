@@ -55,7 +55,7 @@ fn step() -> impl Strategy<Value = Step> {
         12 => any::<usize>().prop_map(Step::WriteMarker),
         2 => Just(Step::RestartCoordinator),
         2 => Just(Step::RefuseNextAppend),
-        2 => select(vec![1, 1_000, 61_000, 8 * 86_400_000]).prop_map(Step::Tick),
+        2 => select(vec![1, 1_000, 61_000, 8 * 86_400_000, -61_000]).prop_map(Step::Tick),
         1 => Just(Step::AbortTimedOut),
         1 => Just(Step::ExpireIds),
     ]
