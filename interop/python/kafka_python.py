@@ -107,7 +107,9 @@ class Member:
         consumer.subscribe([topic])
 
     def poll(self):
-        return [message.value for batch in self.consumer.poll(50).values() for message in batch]
+        # kafka-python loses an assignment that comes right after a poll has ended while it joined;
+        # with its metadata 100 ms old at the first chance, polls of 50 ms often end just then.
+        return [message.value for batch in self.consumer.poll(500).values() for message in batch]
 
     def owned(self):
         return len(self.consumer.assignment())
