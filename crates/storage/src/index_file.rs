@@ -9,7 +9,8 @@
 //!
 //! Entries collect in a short tail and reach the file together, so most appends to a log make no
 //! system call for its indexes. A lookup first asks the tail, then looks at the file where the last
-//! one ended, since readers go forward, and then searches by halves. The file is opened when it is first needed and may be closed at any time.
+//! one ended, since readers go forward, and then searches by halves. The file is opened when it is
+//! first needed and may be closed at any time.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
