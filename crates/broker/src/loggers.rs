@@ -29,9 +29,9 @@ pub const LOGGERS: &[&str] = &[
     "broker.maintenance",
     "broker.net",
     "broker.server",
-    "client",
     "model",
     "riverrun",
+    "riverrun_client",
 ];
 
 /// The levels by their names in Kafka. Nothing is logged as fatal: `FATAL` silences a logger.

@@ -2,9 +2,9 @@
 
 use crate::output::{Output, OutputFormat};
 use clap::Args;
-use client::Error;
-use client::admin::{Admin, AdminConfig};
-use client::config::Settings;
+use riverrun_client::Error;
+use riverrun_client::admin::{Admin, AdminConfig};
+use riverrun_client::config::Settings;
 use std::future::Future;
 use std::io::{self, BufWriter, StdoutLock};
 use std::process::ExitCode;

@@ -1,14 +1,14 @@
 //! Creates a topic, shows the cluster, and deletes the topic:
-//! `cargo run -p client --example admin -- localhost:9092`.
+//! `cargo run -p riverrun-client --example admin -- localhost:9092`.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
-use client::Error;
-use client::admin::{
+use model::TopicPartition;
+use riverrun_client::Error;
+use riverrun_client::admin::{
     Admin, AdminConfig, ConfigResource, DescribeConfigsOptions, GroupFilter, IsolationLevel,
     NewTopic, OffsetSpec,
 };
-use model::TopicPartition;
 use std::collections::BTreeMap;
 
 const TOPIC: &str = "riverrun-admin-example";

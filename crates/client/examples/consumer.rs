@@ -1,13 +1,13 @@
 //! Reads a topic as a member of a group and prints each record, until Ctrl-C.
 //!
-//! `cargo run -p client --example consumer -- 127.0.0.1:9092 my-group my-topic [KEY=VALUE...]`
+//! `cargo run -p riverrun-client --example consumer -- 127.0.0.1:9092 my-group my-topic [KEY=VALUE...]`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it reads")]
 #![expect(clippy::print_stderr, reason = "an example shows what goes wrong")]
 
-use client::Error;
-use client::consumer::{Consumer, ConsumerConfig, Offsets, RebalanceListener};
 use model::TopicPartition;
+use riverrun_client::Error;
+use riverrun_client::consumer::{Consumer, ConsumerConfig, Offsets, RebalanceListener};
 use std::borrow::Cow;
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
 //! Sends records and waits for what becomes of them.
 //!
 //! ```text
-//! cargo run -p client --example producer -- localhost:9092 orders 1000
+//! cargo run -p riverrun-client --example producer -- localhost:9092 orders 1000
 //! ```
 
 use std::time::Duration;
 
-use client::producer::{Producer, ProducerConfig, ProducerRecord};
+use riverrun_client::producer::{Producer, ProducerConfig, ProducerRecord};
 
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "it is a program")]

@@ -2,7 +2,7 @@
 //! and what is read count together.
 //!
 //! ```text
-//! cargo run -p client --example transactions -- localhost:9092 orders invoices
+//! cargo run -p riverrun-client --example transactions -- localhost:9092 orders invoices
 //! ```
 //!
 //! Read the copy with `isolation.level` = `read_committed`.
@@ -11,9 +11,9 @@
 
 use std::time::Duration;
 
-use client::Error;
-use client::consumer::{Consumer, ConsumerConfig, OwnedRecord};
-use client::producer::{Producer, ProducerConfig, ProducerRecord};
+use riverrun_client::Error;
+use riverrun_client::consumer::{Consumer, ConsumerConfig, OwnedRecord};
+use riverrun_client::producer::{Producer, ProducerConfig, ProducerRecord};
 
 /// Writes the records and the consumer's positions as one transaction.
 async fn copy(

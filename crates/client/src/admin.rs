@@ -77,8 +77,8 @@ impl AdminConfig {
 /// A client for operators. Clones share its connections, which close with the last clone.
 ///
 /// ```no_run
-/// # async fn example() -> Result<(), client::Error> {
-/// use client::admin::{Admin, AdminConfig, NewTopic};
+/// # async fn example() -> Result<(), riverrun_client::Error> {
+/// use riverrun_client::admin::{Admin, AdminConfig, NewTopic};
 ///
 /// let admin = Admin::new(AdminConfig::with_bootstrap_servers("localhost:9092")?)?;
 /// let topic = NewTopic::new("orders").partitions(12).config("retention.ms", "3600000");

@@ -51,9 +51,9 @@ use transaction::Transaction;
 /// is then still sent, as long as the runtime lives.
 ///
 /// ```no_run
-/// use client::producer::{Producer, ProducerConfig, ProducerRecord};
+/// use riverrun_client::producer::{Producer, ProducerConfig, ProducerRecord};
 ///
-/// # async fn example() -> Result<(), client::Error> {
+/// # async fn example() -> Result<(), riverrun_client::Error> {
 /// let producer = Producer::new(ProducerConfig::with_bootstrap_servers("localhost:9092")?)?;
 /// let delivery = producer.send(ProducerRecord::new("orders").key(b"42").value(b"apples")).await?;
 /// let written = delivery.await?;

@@ -6,7 +6,7 @@
     reason = "what goes wrong in a test fails the test"
 )]
 
-use client::producer::{Producer, ProducerConfig, ProducerRecord};
+use riverrun_client::producer::{Producer, ProducerConfig, ProducerRecord};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
 use testkit::TestServer;

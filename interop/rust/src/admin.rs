@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use client::admin::{
+use model::TopicPartition;
+use riverrun_client::admin::{
     AlterOperation, ConfigResource, ConfigSource, DescribeConfigsOptions, IsolationLevel,
     NewPartitions, NewTopic, OffsetSpec,
 };
-use model::TopicPartition;
 
 use crate::lab::{Lab, ensure_names};
 

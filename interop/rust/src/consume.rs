@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use client::producer::ProducerRecord;
 use model::TopicPartition;
+use riverrun_client::producer::ProducerRecord;
 
 use crate::lab::{CLOSE, Lab, POLL, ensure_names, number, numbers, partitions, read};
 

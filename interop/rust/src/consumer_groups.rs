@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use client::admin::{GroupDescription, GroupKind};
-use client::consumer::{CommittedOffset, Consumer, Offsets};
-use client::producer::ProducerRecord;
 use model::TopicPartition;
+use riverrun_client::admin::{GroupDescription, GroupKind};
+use riverrun_client::consumer::{CommittedOffset, Consumer, Offsets};
+use riverrun_client::producer::ProducerRecord;
 
 use crate::groups::members;
 use crate::lab::{

@@ -4,10 +4,10 @@
 use std::fmt::Write as _;
 
 use anyhow::{Result, ensure};
-use client::admin::NewTopic;
-use client::consumer::OwnedRecord;
-use client::producer::{Header, ProducerRecord};
 use model::TopicPartition;
+use riverrun_client::admin::NewTopic;
+use riverrun_client::consumer::OwnedRecord;
+use riverrun_client::producer::{Header, ProducerRecord};
 use sha2::{Digest as _, Sha256};
 
 use super::lab::{CLOSE, Lab, POLL};

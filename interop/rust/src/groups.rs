@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
-use client::admin::GroupKind;
-use client::consumer::{CommittedOffset, Consumer, Offsets};
 use model::TopicPartition;
+use riverrun_client::admin::GroupKind;
+use riverrun_client::consumer::{CommittedOffset, Consumer, Offsets};
 
 use crate::lab::{CLOSE, Lab, POLL, is_shared, numbers, partitions, poll_until, read};
 
@@ -123,7 +123,7 @@ async fn static_member(lab: Lab) -> Result<()> {
     for consumer in consumers {
         consumer.close(CLOSE).await?;
     }
-    let removal = client::admin::MembersToRemove::All;
+    let removal = riverrun_client::admin::MembersToRemove::All;
     let removed = lab.admin()?.remove_members(&lab.name, &removal).await?;
     ensure!(
         removed.len() == 2 && removed.values().all(Result::is_ok),
@@ -179,7 +179,7 @@ async fn described(lab: Lab) -> Result<()> {
     ensure!(member.subscribed_topics == [topic.clone()], "{member:?}");
     consumer.close(CLOSE).await?;
     let listed = admin
-        .list_groups(&client::admin::GroupFilter::default())
+        .list_groups(&riverrun_client::admin::GroupFilter::default())
         .await?;
     ensure!(
         listed.iter().any(|group| group.id == lab.name),

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use client::admin::{Admin, AdminConfig, NewTopic};
-use client::consumer::{Consumer, ConsumerConfig, OwnedRecord};
-use client::producer::{Producer, ProducerConfig, ProducerRecord};
 use model::TopicPartition;
+use riverrun_client::admin::{Admin, AdminConfig, NewTopic};
+use riverrun_client::consumer::{Consumer, ConsumerConfig, OwnedRecord};
+use riverrun_client::producer::{Producer, ProducerConfig, ProducerRecord};
 
 /// How long one poll waits; scenarios poll until they have what they expect.
 pub(crate) const POLL: Duration = Duration::from_millis(100);
@@ -170,7 +170,7 @@ pub(crate) fn is_shared(assignments: &[BTreeSet<TopicPartition>], count: usize) 
 }
 
 /// Fails unless the error's text has all of `words`.
-pub(crate) fn ensure_names(error: &client::Error, words: &[&str]) -> Result<()> {
+pub(crate) fn ensure_names(error: &riverrun_client::Error, words: &[&str]) -> Result<()> {
     let text = error.to_string();
     for word in words {
         ensure!(text.contains(word), "`{word}` is missing in `{text}`");

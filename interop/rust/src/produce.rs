@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
-use client::producer::{Header, ProducerRecord, partition_of_key};
+use riverrun_client::producer::{Header, ProducerRecord, partition_of_key};
 
 use crate::lab::{CLOSE, Lab, ensure_names, number, partitions, read};
 
@@ -137,7 +137,10 @@ async fn callbacks(lab: Lab) -> Result<()> {
     let called = Arc::new(AtomicUsize::new(0));
     for index in 0..1_000_usize {
         let called = called.clone();
-        let callback = move |written: Result<client::producer::RecordMetadata, client::Error>| {
+        let callback = move |written: Result<
+            riverrun_client::producer::RecordMetadata,
+            riverrun_client::Error,
+        >| {
             let is_next = written.is_ok_and(|written| written.offset == Some(index as i64));
             if is_next {
                 called.fetch_add(1, Ordering::SeqCst);

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use client::Error;
-use client::admin::{FeatureUpdate, OpenTransaction, TransactionFilter, UpgradeKind};
-use client::consumer::{Consumer, OwnedRecord};
-use client::producer::{Producer, ProducerRecord};
 use model::TopicPartition;
+use riverrun_client::Error;
+use riverrun_client::admin::{FeatureUpdate, OpenTransaction, TransactionFilter, UpgradeKind};
+use riverrun_client::consumer::{Consumer, OwnedRecord};
+use riverrun_client::producer::{Producer, ProducerRecord};
 
 use crate::lab::{CLOSE, Lab, POLL, ensure_names, number, numbers, partitions, read};
 

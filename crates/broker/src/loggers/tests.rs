@@ -129,7 +129,11 @@ fn the_loggers_are_those_of_the_sources() {
     for one in std::fs::read_dir(&crates).unwrap() {
         let directory = one.unwrap().path();
         let name = directory.file_name().unwrap().to_str().unwrap().to_owned();
-        let name = if name == "cli" { "riverrun" } else { &name };
+        let name = match &*name {
+            "cli" => "riverrun",
+            "client" => "riverrun_client",
+            name => name,
+        };
         let manifest = std::fs::read_to_string(directory.join("Cargo.toml"));
         let dependencies = manifest.unwrap_or_default();
         if dependencies.contains("\ntracing.workspace") {

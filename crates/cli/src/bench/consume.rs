@@ -5,7 +5,7 @@ use super::{CLOSE_TIMEOUT, progress};
 use crate::commands::places::{partitions_of, resolve};
 use crate::connect::{ConnectionArguments, Failure};
 use crate::place::Place;
-use client::consumer::{Consumer, ConsumerConfig};
+use riverrun_client::consumer::{Consumer, ConsumerConfig};
 use std::time::{Duration, Instant};
 
 /// How long a poll waits for a record.

@@ -6,9 +6,9 @@ use super::{CLOSE_TIMEOUT, LoadArguments, progress};
 use crate::commands::places::{partitions_of, resolve};
 use crate::connect::{ConnectionArguments, Failure};
 use crate::place::Place;
-use client::Error;
-use client::consumer::{Consumer, ConsumerConfig};
-use client::producer::{Header, Producer, ProducerRecord};
+use riverrun_client::Error;
+use riverrun_client::consumer::{Consumer, ConsumerConfig};
+use riverrun_client::producer::{Header, Producer, ProducerRecord};
 use std::time::{Duration, Instant};
 
 /// Records a second of a run without a rate.

@@ -15,11 +15,11 @@ mod report;
 
 use crate::connect::{ConnectionArguments, Failure, run};
 use clap::{Args, Subcommand};
-use client::Error;
-use client::admin::{Admin, NewTopic};
-use client::producer::ProducerConfig;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::ErrorCode;
+use riverrun_client::Error;
+use riverrun_client::admin::{Admin, NewTopic};
+use riverrun_client::producer::ProducerConfig;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;

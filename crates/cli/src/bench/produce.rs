@@ -3,10 +3,10 @@
 use super::report::{Report, Timeline, latencies, record};
 use super::{CLOSE_TIMEOUT, LoadArguments, progress};
 use crate::connect::ConnectionArguments;
-use client::Error;
-use client::producer::{Producer, ProducerRecord};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
+use riverrun_client::Error;
+use riverrun_client::producer::{Producer, ProducerRecord};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,7 @@ use crate::connect::{ConnectionArguments, Failure, Stdout, run, succeeded};
 use crate::output::{Cell, Row};
 use crate::time::date;
 use clap::{Args, Subcommand};
-use client::admin::{Admin, QuorumReplica};
+use riverrun_client::admin::{Admin, QuorumReplica};
 use std::process::ExitCode;
 
 /// The arguments of `cluster`.

@@ -3,7 +3,7 @@
 use crate::connect::{ConnectionArguments, Failure, Stdout, pair, run, succeeded};
 use crate::output::Row;
 use clap::{Args, Subcommand, ValueEnum};
-use client::admin::{
+use riverrun_client::admin::{
     Admin, AlterOperation, ConfigEntry, ConfigResource, ConfigSource, DescribeConfigsOptions,
     ResourceKind,
 };

@@ -5,11 +5,11 @@ use crate::connect::{ConnectionArguments, Failure, Stdout, run, succeeded};
 use crate::output::Row;
 use crate::place::Place;
 use clap::{Args, Subcommand};
-use client::Error;
-use client::admin::{
+use model::{ErrorCode, TopicPartition};
+use riverrun_client::Error;
+use riverrun_client::admin::{
     Admin, CommittedOffset, GroupDescription, GroupFilter, GroupMember, IsolationLevel, OffsetSpec,
 };
-use model::{ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 

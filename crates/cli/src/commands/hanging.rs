@@ -8,8 +8,8 @@ use super::places::partitions_of;
 use crate::connect::{Failure, Stdout, succeeded};
 use crate::output::Row;
 use crate::time;
-use client::admin::{ActiveProducer, Admin, TransactionDescription, TransactionFilter};
 use model::TopicPartition;
+use riverrun_client::admin::{ActiveProducer, Admin, TransactionDescription, TransactionFilter};
 use std::collections::BTreeSet;
 
 /// Finds the transactions that have been open for longer than `older_than_ms` in the partitions of

@@ -1,4 +1,4 @@
-//! The commands of operators: a file for each, over [`client::admin::Admin`].
+//! The commands of operators: a file for each, over [`riverrun_client::admin::Admin`].
 
 pub(crate) mod cluster;
 pub(crate) mod config;

@@ -3,9 +3,9 @@
 use crate::connect::Failure;
 use crate::place::Place;
 use crate::time;
-use client::Error;
-use client::admin::{Admin, IsolationLevel, OffsetSpec};
 use model::TopicPartition;
+use riverrun_client::Error;
+use riverrun_client::admin::{Admin, IsolationLevel, OffsetSpec};
 use std::collections::BTreeMap;
 
 /// The partitions of a topic, or those of them that were asked for.

@@ -3,8 +3,8 @@
 use crate::connect::{ConnectionArguments, Failure, Stdout, pair, run, succeeded};
 use crate::output::{Cell, Row};
 use clap::{Args, Subcommand};
-use client::Error;
-use client::admin::{Admin, QuotaEntity, QuotaFilter, QuotaMatch};
+use riverrun_client::Error;
+use riverrun_client::admin::{Admin, QuotaEntity, QuotaFilter, QuotaMatch};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 

@@ -5,11 +5,11 @@ use crate::connect::{ConnectionArguments, Failure, Stdout, pair, run, succeeded}
 use crate::output::{Cell, Row};
 use crate::place::Place;
 use clap::{Args, Subcommand};
-use client::admin::{
+use model::{ErrorCode, TopicPartition};
+use riverrun_client::admin::{
     Admin, DescribeConfigsOptions, IsolationLevel, NewPartitions, NewTopic, OffsetSpec,
     PartitionDescription, TopicDescription,
 };
-use model::{ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -155,8 +155,8 @@ async fn create_topics(
     outcome
 }
 
-fn is_refused<T>(answer: &Result<T, client::Error>, with: ErrorCode) -> bool {
-    matches!(answer, Err(client::Error::Refused { code, .. }) if *code == with)
+fn is_refused<T>(answer: &Result<T, riverrun_client::Error>, with: ErrorCode) -> bool {
+    matches!(answer, Err(riverrun_client::Error::Refused { code, .. }) if *code == with)
 }
 
 async fn list(admin: &Admin, internal: bool, mut output: Stdout) -> Result<(), Failure> {
@@ -230,9 +230,10 @@ async fn partition_rows(admin: &Admin, topic: &TopicDescription) -> Vec<Row> {
     let (starts, ends) = tokio::join!(offsets(OffsetSpec::Earliest), offsets(OffsetSpec::Latest));
     let row = |partition: &PartitionDescription| {
         let key = TopicPartition::new(&topic.name, partition.index);
-        let offset = |answers: &client::admin::PerKey<_, client::admin::ListedOffset>| {
-            Some(answers.get(&key)?.as_ref().ok()?.offset)
-        };
+        let offset = |answers: &riverrun_client::admin::PerKey<
+            _,
+            riverrun_client::admin::ListedOffset,
+        >| { Some(answers.get(&key)?.as_ref().ok()?.offset) };
         Row::new()
             .with("partition", partition.index)
             .with("leader", partition.leader)
@@ -247,14 +248,14 @@ async fn partition_rows(admin: &Admin, topic: &TopicDescription) -> Vec<Row> {
 
 /// What is set for the topic itself.
 async fn set_configs(admin: &Admin, topic: &str) -> Result<Vec<(String, Option<String>)>, Failure> {
-    let resource = client::admin::ConfigResource::topic(topic);
+    let resource = riverrun_client::admin::ConfigResource::topic(topic);
     let options = DescribeConfigsOptions::default();
     let answers = admin.describe_configs(&[resource], &options).await;
     let (described, outcome) = succeeded(answers);
     outcome?;
     let entries = described.into_iter().flat_map(|(_, entries)| entries);
     Ok(entries
-        .filter(|entry| entry.source == client::admin::ConfigSource::Topic)
+        .filter(|entry| entry.source == riverrun_client::admin::ConfigSource::Topic)
         .map(|entry| (entry.name, entry.value))
         .collect())
 }

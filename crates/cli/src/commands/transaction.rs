@@ -5,9 +5,9 @@ use crate::connect::{ConnectionArguments, Failure, Stdout, run, succeeded};
 use crate::output::Row;
 use crate::time;
 use clap::{Args, Subcommand};
-use client::Error;
-use client::admin::{ActiveProducer, Admin, OpenTransaction, TransactionFilter};
 use model::TopicPartition;
+use riverrun_client::Error;
+use riverrun_client::admin::{ActiveProducer, Admin, OpenTransaction, TransactionFilter};
 use std::process::ExitCode;
 
 /// The arguments of `transaction`.

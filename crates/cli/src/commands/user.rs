@@ -3,8 +3,8 @@
 use crate::connect::{ConnectionArguments, Failure, Stdout, run, succeeded};
 use crate::output::Row;
 use clap::{Args, Subcommand, ValueEnum};
-use client::Error;
-use client::admin::{Admin, ScramChange, ScramMechanism};
+use riverrun_client::Error;
+use riverrun_client::admin::{Admin, ScramChange, ScramMechanism};
 use std::collections::BTreeMap;
 use std::io;
 use std::process::ExitCode;

@@ -9,11 +9,11 @@ mod input;
 use crate::connect::{ConnectionArguments, Failure, Stdout, pair, run};
 use crate::output::Row;
 use clap::Args;
-use client::Error;
-use client::producer::{
+use input::{Input, InputFormat, InputRecord, Rules};
+use riverrun_client::Error;
+use riverrun_client::producer::{
     Delivery, Header, Producer, ProducerConfig, ProducerRecord, RecordMetadata,
 };
-use input::{Input, InputFormat, InputRecord, Rules};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};

@@ -77,7 +77,7 @@ settings! {
     /// What a producer goes by: Kafka's names and defaults.
     ///
     /// ```
-    /// use client::producer::{Acks, ProducerConfig};
+    /// use riverrun_client::producer::{Acks, ProducerConfig};
     ///
     /// let config = ProducerConfig::from_pairs([
     ///     ("bootstrap.servers", "localhost:9092"),
@@ -85,7 +85,7 @@ settings! {
     ///     ("compression.type", "zstd"),
     /// ])?;
     /// assert_eq!(config.acks, Acks::All);
-    /// # Ok::<(), client::Error>(())
+    /// # Ok::<(), riverrun_client::Error>(())
     /// ```
     pub struct ProducerConfig {
         embeds client: ClientConfig;

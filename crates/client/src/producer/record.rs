@@ -9,7 +9,7 @@ pub use record::Header;
 /// A record to send. It borrows everything: the producer copies it once, into its batch.
 ///
 /// ```
-/// use client::producer::ProducerRecord;
+/// use riverrun_client::producer::ProducerRecord;
 ///
 /// let record = ProducerRecord::new("orders").key(b"42").value(b"three apples");
 /// assert_eq!(record.partition, None);

@@ -11,9 +11,9 @@ use crate::consumer::{GroupMetadata, Offsets};
 /// `read_committed` as a whole or not at all.
 ///
 /// ```no_run
-/// use client::producer::{Producer, ProducerConfig, ProducerRecord};
+/// use riverrun_client::producer::{Producer, ProducerConfig, ProducerRecord};
 ///
-/// # async fn example() -> Result<(), client::Error> {
+/// # async fn example() -> Result<(), riverrun_client::Error> {
 /// let mut config = ProducerConfig::with_bootstrap_servers("localhost:9092")?;
 /// config.set("transactional.id", "billing")?;
 /// let producer = Producer::new(config)?;
@@ -23,7 +23,7 @@ use crate::consumer::{GroupMetadata, Offsets};
 ///     producer.send(ProducerRecord::new(topic).value(b"12 EUR")).await?;
 /// }
 /// match producer.commit_transaction().await {
-///     Err(client::Error::TransactionFailed(reason)) => {
+///     Err(riverrun_client::Error::TransactionFailed(reason)) => {
 ///         println!("aborted: {reason}");
 ///         producer.abort_transaction().await?;
 ///     }

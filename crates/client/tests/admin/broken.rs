@@ -2,9 +2,9 @@
 //! to ask.
 
 use crate::admin;
-use client::Error;
-use client::admin::{Admin, IsolationLevel, NewTopic, OffsetSpec};
 use model::{ErrorCode, TopicPartition};
+use riverrun_client::Error;
+use riverrun_client::admin::{Admin, IsolationLevel, NewTopic, OffsetSpec};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use testkit::{Fault, Proxy};

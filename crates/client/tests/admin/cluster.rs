@@ -1,8 +1,8 @@
 //! The cluster, its log directories, its quorum and its features.
 
 use crate::{admin, run};
-use client::admin::{FeatureUpdate, NewTopic, UpgradeKind};
 use model::TopicPartition;
+use riverrun_client::admin::{FeatureUpdate, NewTopic, UpgradeKind};
 use std::collections::BTreeMap;
 use testkit::{TestServer, batch};
 

@@ -1,7 +1,7 @@
 //! Configurations.
 
 use crate::{admin, run};
-use client::admin::{
+use riverrun_client::admin::{
     AlterOperation, ConfigResource, ConfigSource, ConfigType, DescribeConfigsOptions, NewTopic,
     ResourceKind,
 };

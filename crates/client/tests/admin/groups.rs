@@ -1,9 +1,11 @@
 //! Groups and their offsets.
 
 use crate::{admin, run};
-use client::Error;
-use client::admin::{CommittedOffset, GroupFilter, MembersToRemove, NewTopic, TransactionFilter};
 use model::{ErrorCode, TopicPartition};
+use riverrun_client::Error;
+use riverrun_client::admin::{
+    CommittedOffset, GroupFilter, MembersToRemove, NewTopic, TransactionFilter,
+};
 use std::collections::BTreeMap;
 use testkit::TestServer;
 

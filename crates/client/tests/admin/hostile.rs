@@ -2,9 +2,9 @@
 
 use crate::fake::{Asked, Fake, Reaction, metadata, versions};
 use crate::{admin, run};
-use client::Error;
-use client::admin::ClusterDescription;
 use model::{ErrorCode, Message as _};
+use riverrun_client::Error;
+use riverrun_client::admin::ClusterDescription;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wire::ApiKey;
@@ -58,8 +58,8 @@ fn a_name_without_an_address_is_unreachable() {
     run(async {
         let pairs = [("bootstrap.servers", "no-such-host.invalid:9092")];
         let pairs = pairs.iter().chain(SHORT).copied();
-        let config = client::admin::AdminConfig::from_pairs(pairs).unwrap();
-        let admin = client::admin::Admin::new(config).unwrap();
+        let config = riverrun_client::admin::AdminConfig::from_pairs(pairs).unwrap();
+        let admin = riverrun_client::admin::Admin::new(config).unwrap();
         let error = admin.describe_cluster().await.expect_err("no address");
         let error = error.to_string();
         assert!(error.contains("no-such-host.invalid"), "{error}");

@@ -17,7 +17,7 @@ mod hostile;
 mod topics;
 mod users;
 
-use client::admin::{Admin, AdminConfig};
+use riverrun_client::admin::{Admin, AdminConfig};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! Topics, their partitions and offsets.
 
 use crate::{admin, run};
-use client::Error;
-use client::admin::{
+use model::{ErrorCode, TopicPartition};
+use riverrun_client::Error;
+use riverrun_client::admin::{
     Admin, CreatedTopic, ElectionKind, IsolationLevel, NewPartitions, NewTopic, OffsetSpec,
 };
-use model::{ErrorCode, TopicPartition};
 use std::collections::{BTreeMap, BTreeSet};
 use testkit::{TestServer, batch, idempotent_batch};
 
@@ -215,7 +215,7 @@ fn a_call_can_run_on_any_thread() {
         let admin = admin(server.address(), &[]);
         assert_send(&admin.create_topics(&[]));
         assert_send(&admin.describe_topics(&[]));
-        assert_send(&admin.list_groups(&client::admin::GroupFilter::default()));
+        assert_send(&admin.list_groups(&riverrun_client::admin::GroupFilter::default()));
         let moved = tokio::spawn(async move { admin.list_topics().await });
         assert_eq!(moved.await.unwrap(), Ok(Vec::new()));
     });

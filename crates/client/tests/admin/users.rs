@@ -1,7 +1,9 @@
 //! Quotas and credentials of users.
 
 use crate::{admin, run};
-use client::admin::{QuotaEntity, QuotaFilter, QuotaMatch, Quotas, ScramChange, ScramMechanism};
+use riverrun_client::admin::{
+    QuotaEntity, QuotaFilter, QuotaMatch, Quotas, ScramChange, ScramMechanism,
+};
 use std::collections::BTreeMap;
 use testkit::TestServer;
 

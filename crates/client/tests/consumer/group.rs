@@ -1,9 +1,9 @@
 //! Members of a group: rebalances, commits, static members, patterns, listeners.
 
 use super::{POLL, config, partition, read, run, server, value, values};
-use client::consumer::{CommittedOffset, Consumer, Offsets, RebalanceListener};
 use model::TopicPartition;
 use parking_lot::Mutex;
+use riverrun_client::consumer::{CommittedOffset, Consumer, Offsets, RebalanceListener};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,8 +2,8 @@
 //! the time that the settings allow, and the consumer goes on when the broker behaves again.
 
 use super::{partition, run_within};
-use client::Error;
-use client::consumer::{CommittedOffset, Consumer, ConsumerConfig, Offsets};
+use riverrun_client::Error;
+use riverrun_client::consumer::{CommittedOffset, Consumer, ConsumerConfig, Offsets};
 use std::time::{Duration, Instant};
 use testkit::{Fault, Proxy, batch, compressed_batch};
 use tokio::task::JoinSet;

@@ -10,8 +10,8 @@ mod hostile;
 mod reading;
 mod refusals;
 
-use client::consumer::{Consumer, ConsumerConfig, OwnedRecord};
 use model::TopicPartition;
+use riverrun_client::consumer::{Consumer, ConsumerConfig, OwnedRecord};
 use std::future::Future;
 use std::time::Duration;
 use testkit::{LIMIT, TestServer};

@@ -1,9 +1,9 @@
 //! Reading partitions: positions, resets, seeks, pauses, limits, compression, restarts.
 
 use super::{POLL, config, partition, read, run, server, value, values};
-use client::consumer::Consumer;
 use futures_core::Stream;
 use record::{BatchBuilder, BatchHeader, Compression};
+use riverrun_client::consumer::Consumer;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::pin;

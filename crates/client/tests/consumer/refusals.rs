@@ -1,8 +1,8 @@
 //! Errors that say what to do.
 
 use super::{POLL, config, partition, run, server};
-use client::Error;
-use client::consumer::{Consumer, ConsumerConfig};
+use riverrun_client::Error;
+use riverrun_client::consumer::{Consumer, ConsumerConfig};
 use std::time::Duration;
 
 #[test]

@@ -1,8 +1,8 @@
 //! What cannot be sent: each error comes in time and names what to change.
 
 use crate::{producer, send};
-use client::Error;
-use client::producer::ProducerRecord;
+use riverrun_client::Error;
+use riverrun_client::producer::ProducerRecord;
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 use testkit::TestServer;

@@ -1,7 +1,7 @@
 //! What is sent is there: in order, once, whatever the settings.
 
 use crate::{LIMIT, producer, send};
-use client::producer::{Header, ProducerRecord, partition_of_key};
+use riverrun_client::producer::{Header, ProducerRecord, partition_of_key};
 use std::sync::{Arc, Mutex};
 use testkit::TestServer;
 

@@ -1,8 +1,8 @@
 //! Servers that go and come back, and answers that make the producer try again.
 
 use crate::{LIMIT, producer, send};
-use client::Error;
-use client::producer::ProducerRecord;
+use riverrun_client::Error;
+use riverrun_client::producer::ProducerRecord;
 use std::time::Duration;
 use testkit::TestServer;
 

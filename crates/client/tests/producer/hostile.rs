@@ -2,7 +2,7 @@
 //! settings allow, with the address, and the producer goes on when the broker behaves again.
 
 use crate::{producer, send};
-use client::Error;
+use riverrun_client::Error;
 use std::time::{Duration, Instant};
 use testkit::{Fault, Proxy};
 use tokio::task::JoinSet;

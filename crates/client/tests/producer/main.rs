@@ -10,7 +10,7 @@ mod deliveries;
 mod faults;
 mod hostile;
 
-use client::producer::{Producer, ProducerConfig, ProducerRecord};
+use riverrun_client::producer::{Producer, ProducerConfig, ProducerRecord};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -29,7 +29,11 @@ fn producer(address: SocketAddr, keys: &[(&str, &str)]) -> Producer {
 }
 
 /// Sends a value to partition 0 and waits for its offset.
-async fn send(producer: &Producer, topic: &str, value: &str) -> Result<i64, client::Error> {
+async fn send(
+    producer: &Producer,
+    topic: &str,
+    value: &str,
+) -> Result<i64, riverrun_client::Error> {
     let record = ProducerRecord::new(topic)
         .partition(0)
         .value(value.as_bytes());

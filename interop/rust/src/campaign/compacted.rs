@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use client::Error;
-use client::producer::{Producer, ProducerRecord};
 use interpreter::Random;
+use riverrun_client::Error;
+use riverrun_client::producer::{Producer, ProducerRecord};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{Control, Tally, reading};
@@ -156,7 +156,7 @@ impl Compacted {
         reading::await_settled(&self.lab.admin()?, &places).await?;
         let mut found: BTreeMap<usize, u64> = BTreeMap::new();
         for place in &places {
-            let visit = |record: &client::consumer::OwnedRecord| {
+            let visit = |record: &riverrun_client::consumer::OwnedRecord| {
                 let key = record.key.as_ref().context("a record without a key")?;
                 let key: usize = std::str::from_utf8(key)?.parse()?;
                 let Some(value) = &record.value else {

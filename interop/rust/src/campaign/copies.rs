@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use client::Error;
-use client::consumer::{Consumer, GroupMetadata, Offsets, OwnedRecord, Records};
-use client::producer::{Producer, ProducerRecord};
 use interpreter::Random;
 use model::TopicPartition;
+use riverrun_client::Error;
+use riverrun_client::consumer::{Consumer, GroupMetadata, Offsets, OwnedRecord, Records};
+use riverrun_client::producer::{Producer, ProducerRecord};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::groups::member_settings;
@@ -201,7 +201,7 @@ impl Copies {
         })?;
         let mut offsets = Offsets::new();
         for record in &records {
-            let next = client::consumer::CommittedOffset::new(record.offset + 1);
+            let next = riverrun_client::consumer::CommittedOffset::new(record.offset + 1);
             offsets.insert(TopicPartition::clone(&record.partition), next);
         }
         Ok(Input {

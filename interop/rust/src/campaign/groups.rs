@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, ensure};
-use client::consumer::{Consumer, Offsets};
 use interpreter::Random;
+use riverrun_client::consumer::{Consumer, Offsets};
 
 use super::numbers::{PARTITIONS, TOPIC, places};
 use super::{Control, patient, reading};
@@ -90,7 +90,7 @@ impl Group {
     /// One poll and its commit; tells whether the member can go on.
     async fn turn(&self, consumer: &mut Consumer, next: &mut BTreeMap<i32, i64>) -> Result<bool> {
         let polled = consumer.poll(POLL).await;
-        let records = match polled.and_then(client::consumer::Records::into_owned) {
+        let records = match polled.and_then(riverrun_client::consumer::Records::into_owned) {
             Ok(records) => records,
             Err(error) => {
                 eprintln!("{}: {error}", self.name());

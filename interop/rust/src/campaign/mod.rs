@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use client::admin::{GroupFilter, TransactionFilter};
+use riverrun_client::admin::{GroupFilter, TransactionFilter};
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use client::consumer::OwnedRecord;
-use client::producer::{ProducerRecord, RecordMetadata};
 use model::TopicPartition;
+use riverrun_client::consumer::OwnedRecord;
+use riverrun_client::producer::{ProducerRecord, RecordMetadata};
 
 use super::{Control, patient, reading};
 use crate::lab::{CLOSE, Lab, partitions};
@@ -114,7 +114,7 @@ impl Numbers {
         &self,
         partition: usize,
         number: i64,
-        result: Result<RecordMetadata, client::Error>,
+        result: Result<RecordMetadata, riverrun_client::Error>,
     ) {
         let mut state = self.state();
         let told = match result {

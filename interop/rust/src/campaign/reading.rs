@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use client::admin::{Admin, IsolationLevel, OffsetSpec};
-use client::consumer::OwnedRecord;
-use client::producer::Producer;
 use model::TopicPartition;
+use riverrun_client::admin::{Admin, IsolationLevel, OffsetSpec};
+use riverrun_client::consumer::OwnedRecord;
+use riverrun_client::producer::Producer;
 
 use super::{POLL_INTERVAL, patient};
 use crate::lab::{Lab, POLL};
@@ -128,9 +128,9 @@ pub(super) async fn transactional(lab: &Lab) -> Result<Producer> {
 }
 
 /// Calls again for as long as it is not known what became of the call.
-pub(super) async fn until_settled<F: Future<Output = Result<(), client::Error>>>(
+pub(super) async fn until_settled<F: Future<Output = Result<(), riverrun_client::Error>>>(
     call: impl Fn() -> F,
-) -> Result<(), client::Error> {
+) -> Result<(), riverrun_client::Error> {
     loop {
         match call().await {
             Err(error) if error.is_retriable() => eprintln!("again after {error}"),
