@@ -137,7 +137,8 @@ impl ActiveController {
     /// Appends records, and serves what they say.
     pub(crate) fn commit(&mut self, records: &[MetadataRecord]) -> Result<(), AppendMetadataError> {
         let appended = self.log.append(records, now_ms())?;
-        let placed = hosting::apply(&self.broker, &appended.delta);
+        let mut placed = hosting::apply(&self.broker, &appended.delta);
+        placed.extend(self.broker.cordoning_records(&appended.image));
         self.broker.groups.follow(&appended.image);
         self.broker.transactions.follow(&appended.image);
         self.broker.publish(appended.image);

@@ -2,7 +2,8 @@
 
 use coordinator::CoordinatorRecord;
 use record::{
-    BatchBuilder, BatchHeader, Batches, ControlRecord, Decompressor, RecordBatch, TransactionResult,
+    BatchBuilder, BatchHeader, Batches, Codec, Compression, Compressor, ControlRecord,
+    Decompressor, RecordBatch, TransactionResult,
 };
 use replication::Partition;
 
@@ -107,10 +108,26 @@ fn replay_batch(
 }
 
 /// A batch of records of a coordinator, all with this timestamp.
-pub(crate) fn batch_of(header: BatchHeader, records: &[CoordinatorRecord], now_ms: i64) -> Vec<u8> {
+pub(crate) fn batch_of(
+    header: BatchHeader,
+    records: &[CoordinatorRecord],
+    now_ms: i64,
+    codec: Codec,
+) -> Vec<u8> {
     let mut builder = BatchBuilder::new(header);
     for record in records {
         builder.append(now_ms, Some(&record.key), record.value.as_deref(), &[]);
     }
-    builder.into_uncompressed()
+    if codec.compression == Compression::None {
+        return builder.into_uncompressed();
+    }
+    let mut batch = Vec::new();
+    builder.build(codec, &mut Compressor::new(), &mut batch);
+    batch
+}
+
+/// The codec of a coordinator's batches: what the topic's `compression.type` demands, or with
+/// `producer` the coordinator's `own`.
+pub(crate) fn codec_of(partition: &Partition, own: Compression) -> Codec {
+    partition.config().compression.unwrap_or(own.into())
 }

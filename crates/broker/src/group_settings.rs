@@ -1,10 +1,13 @@
 //! The settings of the group coordinator: the broker's, and over them those of single groups.
 
 use crate::Broker;
+use crate::groups::OFFSETS_TOPIC;
+use crate::hosting::topic_settings;
 use config::server::{ConsumerGroupConfig, MigrationPolicy};
 use config::{ConfigMap, ServerConfig};
 use coordinator::group::{self, Assignor, ConsumerGroupTimes, GroupConfig};
 use metadata::{ConfigResourceType, GROUP_VERSION_FEATURE, MetadataImage};
+use record::Compression;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,9 +25,17 @@ impl Broker {
     }
 }
 
-/// What the group coordinator is to obey.
+/// The codec of `offsets.topic.compression.codec`.
+pub(crate) fn offsets_compression(config: &ServerConfig) -> Compression {
+    let id = i8::try_from(config.groups.offsets.topic_compression_codec);
+    let codec = id.ok().and_then(Compression::from_id);
+    codec.expect("the configuration is checked")
+}
+
+/// What the group coordinator is to obey. A batch is bounded by `max.message.bytes` of its topic.
 pub(crate) fn group_config(config: &ServerConfig, image: &MetadataImage) -> GroupConfig {
     let (classic, offsets) = (&config.groups.classic, &config.groups.offsets);
+    let offsets_topic = topic_settings(image, &config.topic_defaults, OFFSETS_TOPIC);
     GroupConfig {
         initial_rebalance_delay_ms: classic.initial_rebalance_delay_ms,
         session_timeout_min_ms: classic.min_session_timeout_ms,
@@ -34,7 +45,7 @@ pub(crate) fn group_config(config: &ServerConfig, image: &MetadataImage) -> Grou
         offset_metadata_length_max: offsets.metadata_max_bytes.max(0) as usize,
         offsets_retention_ms: i64::from(offsets.retention_minutes) * 60_000,
         offsets_retention_check_interval_ms: offsets.retention_check_interval_ms,
-        batch_bytes_max: config.log.message_max_bytes.max(0) as usize,
+        batch_bytes_max: offsets_topic.max_message_bytes.max(0) as usize,
     }
 }
 

@@ -11,7 +11,7 @@
 
 use crate::Broker;
 use crate::clock::{now_ms, steady_ms};
-use crate::coordinator_log::{LogEntry, batch_of, replay_log};
+use crate::coordinator_log::{LogEntry, batch_of, codec_of, replay_log};
 use crate::failed_logs::FailedLogs;
 use crate::transaction_markers::TransactionMarker;
 use coordinator::group::{
@@ -21,7 +21,7 @@ use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token, part
 use metadata::MetadataImage;
 use model::ErrorCode;
 use parking_lot::{Mutex, RwLock};
-use record::BatchHeader;
+use record::{BatchHeader, Compression};
 use replication::{AppendError, Appended, Partition, VerificationGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
 #[derive(Debug)]
 pub(crate) struct Groups {
     surroundings: RwLock<Surroundings>,
+    /// `offsets.topic.compression.codec`.
+    compression: Compression,
     /// Where logs are replayed: partitions also come from threads outside the runtime.
     runtime: Handle,
     failed_logs: FailedLogs,
@@ -98,8 +100,14 @@ pub(crate) enum Answer<R> {
 }
 
 impl Groups {
-    pub(crate) fn new(config: GroupConfig, runtime: Handle, failed_logs: FailedLogs) -> Self {
+    pub(crate) fn new(
+        config: GroupConfig,
+        compression: Compression,
+        runtime: Handle,
+        failed_logs: FailedLogs,
+    ) -> Self {
         Self {
+            compression,
             surroundings: RwLock::new(Surroundings {
                 config: Arc::new(config),
                 image: Arc::default(),
@@ -295,6 +303,7 @@ impl Groups {
         let destination = Destination {
             partition: &shard.partition,
             writer,
+            compression: self.compression,
             batch_bytes_max: ready.surroundings.config.batch_bytes_max,
         };
         let result = match ready.commit(&destination, &decision, now_ms) {
@@ -409,6 +418,8 @@ impl State {
 struct Destination<'a> {
     partition: &'a Partition,
     writer: Option<&'a TransactionalWriter>,
+    /// The coordinator's own codec.
+    compression: Compression,
     batch_bytes_max: usize,
 }
 
@@ -453,9 +464,10 @@ impl Ready {
             is_transactional: true,
             ..BatchHeader::default()
         });
-        let mut batch = batch_of(header, records, now_ms);
-        let verification = writer.and_then(|writer| writer.verification);
         let partition = destination.partition;
+        let codec = codec_of(partition, destination.compression);
+        let mut batch = batch_of(header, records, now_ms, codec);
+        let verification = writer.and_then(|writer| writer.verification);
         let appended =
             partition.append_transactional_as_coordinator(&mut batch, verification, now_ms)?;
         for (offset, record) in (appended.base_offset..).zip(records) {

@@ -11,6 +11,7 @@ use crate::Broker;
 use crate::broker::ConfigLayers;
 use crate::clock::{now_ms, random_uuid};
 use crate::groups::OFFSETS_TOPIC;
+use crate::live_config::tell_change;
 use crate::log_directories::LogDirectory;
 use crate::moves;
 use crate::partitions::{Absence, HostedTopic, log_config};
@@ -38,8 +39,12 @@ use storage::{Disk, Log, LogConfig, LogOpening, RealDisk};
 /// The metadata log lies among the partitions and is not one of them.
 const METADATA_TOPIC: &str = "__cluster_metadata";
 
-/// The settings that a topic has on this broker.
-fn settings(image: &MetadataImage, defaults: &TopicDefaults, topic: &str) -> TopicSettings {
+/// The settings that a topic has on this broker: its own over `defaults`.
+pub(crate) fn topic_settings(
+    image: &MetadataImage,
+    defaults: &TopicDefaults,
+    topic: &str,
+) -> TopicSettings {
     let none = config::ConfigMap::new();
     let overrides = image.configs.of_topic(topic).map_or(&none, |set| &**set);
     defaults.settings(overrides).unwrap_or_else(|error| {
@@ -235,7 +240,7 @@ fn host(
     if let Some(hosted) = broker.partitions.topic_by_id(topic.id) {
         return hosted;
     }
-    let settings = settings(image, defaults, &topic.name);
+    let settings = topic_settings(image, defaults, &topic.name);
     let hosted = Arc::new(HostedTopic::new(topic.name.clone(), topic.id, settings));
     broker.partitions.insert(hosted.clone());
     hosted
@@ -339,7 +344,8 @@ fn set_aside(found: &PartitionDirectory, path: &std::path::Path) {
     }
 }
 
-/// The directory that the metadata says, or else the one with the fewest partitions.
+/// The directory that the metadata says, or else of those that take new partitions the one with the
+/// fewest.
 fn choose_directory(broker: &Broker, directory_id: Uuid, count: impl Fn(usize) -> usize) -> usize {
     let directories = &broker.log_directories;
     let is_named = |one: &Arc<LogDirectory>| one.was_usable() && one.id() == directory_id;
@@ -347,7 +353,11 @@ fn choose_directory(broker: &Broker, directory_id: Uuid, count: impl Fn(usize) -
         return at;
     }
     let online = (0..directories.len()).filter(|at| !directories[*at].is_offline());
-    online.min_by_key(|at| count(*at)).unwrap_or(0)
+    let (cordoned, open): (Vec<_>, Vec<_>) =
+        online.partition(|at| broker.is_cordoned(&directories[*at]));
+    let candidates = if open.is_empty() { cordoned } else { open };
+    let fewest = candidates.into_iter().min_by_key(|at| count(*at));
+    fewest.unwrap_or(0)
 }
 
 /// How many partitions a directory has.
@@ -464,7 +474,12 @@ fn lead(
 /// partitions were put, when the metadata left that open.
 pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<MetadataRecord> {
     for topic in delta.deleted_topics() {
+        tracing::info!(topic = &*topic.name, id = %topic.id, "topic deleted");
         delete_topic(broker, topic);
+    }
+    for topic in delta.created_topics() {
+        let partitions = topic.partition_count();
+        tracing::info!(topic = &*topic.name, id = %topic.id, partitions, "topic created");
     }
     let defaults = topic_defaults(broker, &delta.after);
     let mut placed = Vec::new();
@@ -586,8 +601,12 @@ fn apply_configs(broker: &Arc<Broker>, delta: &MetadataDelta, defaults: &TopicDe
     let (mut all, mut groups) = (false, false);
     let mut topics = Vec::new();
     for changed in delta.configs() {
+        tell_change(changed.key, changed.before, changed.after);
         match changed.key.resource_type {
-            ConfigResourceType::Topic => topics.extend(broker.partitions.topic(&changed.key.name)),
+            ConfigResourceType::Topic => {
+                groups |= *changed.key.name == *OFFSETS_TOPIC;
+                topics.extend(broker.partitions.topic(&changed.key.name));
+            }
             ConfigResourceType::Broker => all = true,
             ConfigResourceType::Group => groups = true,
             _ => {}
@@ -602,7 +621,7 @@ fn apply_configs(broker: &Arc<Broker>, delta: &MetadataDelta, defaults: &TopicDe
     }
     let config = broker.live_config();
     for topic in topics {
-        let settings = settings(&delta.after, defaults, &topic.name);
+        let settings = topic_settings(&delta.after, defaults, &topic.name);
         topic.set_settings(&settings, &config.transactions);
     }
     if all {

@@ -29,6 +29,7 @@ mod api;
 mod cleaner;
 mod controller_thread;
 mod coordinator_log;
+mod cordoning;
 mod failed_logs;
 mod group_settings;
 mod groups;

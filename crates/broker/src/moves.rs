@@ -157,6 +157,9 @@ pub(crate) fn begin(
     if directory.is_offline() {
         return Err(ErrorCode::KafkaStorageError);
     }
+    if broker.is_cordoned(directory) {
+        return Err(ErrorCode::InvalidReplicaAssignment);
+    }
     let partition = find(broker, name)?;
     let known = broker.moves.of(&partition);
     if let Some(known) = known {

@@ -4,7 +4,7 @@ use crate::Broker;
 use crate::clock::{now_ms, random_uuid};
 use crate::controller_thread::{self, ControllerThread};
 use crate::failed_logs::{self, FailedLog, FailedLogs};
-use crate::group_settings::group_config;
+use crate::group_settings::{group_config, offsets_compression};
 use crate::groups::{Groups, OFFSETS_TOPIC};
 use crate::live_config::connection_limits;
 use crate::log_directories::{self, LogDirectory};
@@ -175,7 +175,7 @@ fn check_supported(config: &ServerConfig) -> Result<(), StartError> {
              everything: leave the key out to run like that"
         )));
     }
-    if config.typed.boolean("remote.log.storage.system.enable") {
+    if config.remote_storage_enable {
         return refuse("leave `remote.log.storage.system.enable` out: there is no tiered storage");
     }
     let secured = config
@@ -306,9 +306,9 @@ fn open(
     if !places.records.is_empty() {
         log.append(&places.records, now_ms())?;
     }
+    broker.reconfigure_at_start(log.image());
     register(&broker, &mut log, previous_broker_epoch)?;
     let image = log.image().clone();
-    broker.reconfigure_at_start(&image);
     hosting::open_all(&broker, &image, places)?;
     broker.groups.follow(log.image());
     broker.transactions.follow(log.image());
@@ -389,7 +389,7 @@ fn open_metadata_log(
             },
             fixed_voters: (!voters.is_empty()).then(|| voters.iter().map(|one| one.id).collect()),
             bootstrap_records,
-            min_insync_replicas: config.typed.int("min.insync.replicas"),
+            min_insync_replicas: config.topics.min_insync_replicas,
             config: config.controller.metadata_log,
             now_ms: now_ms(),
         },
@@ -429,6 +429,7 @@ fn new_broker(
         loggers,
         groups: Arc::new(Groups::new(
             group_config(&config, &MetadataImage::default()),
+            offsets_compression(&config),
             runtime.clone(),
             failed_logs.clone(),
         )),
@@ -494,5 +495,9 @@ fn register(
     let image = log.image().clone();
     let unfenced = unfence_broker(&image, &context, broker.node_id, decision.response)?;
     log.append(&unfenced.records, now_ms())?;
+    let cordoned = broker.cordoning_records(log.image());
+    if !cordoned.is_empty() {
+        log.append(&cordoned, now_ms())?;
+    }
     Ok(())
 }

@@ -16,7 +16,7 @@ mod time;
 pub(crate) use time::keep_time;
 
 use crate::clock::steady_ms;
-use crate::coordinator_log::{LogEntry, batch_of, replay_log};
+use crate::coordinator_log::{LogEntry, batch_of, codec_of, replay_log};
 use crate::failed_logs::FailedLogs;
 use config::ServerConfig;
 use coordinator::group::append_error;
@@ -28,7 +28,7 @@ use coordinator::{CoordinatorRecord, count_for_batch, partition_for};
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
 use model::{ErrorCode, TopicPartition};
 use parking_lot::{Mutex, RwLock};
-use record::BatchHeader;
+use record::{BatchHeader, Compression};
 use replication::{AppendError, Partition};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -222,12 +222,13 @@ impl Transactions {
     }
 
     /// Forgets the transactional ids that have rested for too long.
-    fn expire_ids(&self, batch_bytes_max: usize) {
+    fn expire_ids(&self) {
         for shard in self.all_shards() {
             let mut state = shard.state.lock();
             let Ok(ready) = state.ready() else { continue };
             let now_ms = steady_ms();
             let records = ready.expire_ids(now_ms).records;
+            let batch_bytes_max = shard.partition.config().max_message_bytes as usize;
             let mut rest = &records[..];
             while !rest.is_empty() {
                 let (batch, after) = rest.split_at(count_for_batch(rest, batch_bytes_max));
@@ -251,7 +252,9 @@ fn commit(
     if records.is_empty() {
         return Ok(());
     }
-    let mut batch = batch_of(BatchHeader::default(), records, now_ms);
+    // No key sets a codec for this topic but its own.
+    let codec = codec_of(partition, Compression::None);
+    let mut batch = batch_of(BatchHeader::default(), records, now_ms, codec);
     partition.append_as_coordinator(&mut batch, now_ms)?;
     for record in records {
         let replayed = ready.replay(&record.key, record.value.as_deref());

@@ -4,13 +4,14 @@ use crate::arguments::ServerArguments;
 use crate::{complain, fail};
 use broker::Server;
 use broker::loggers::{Levels, Loggers, ROOT};
-use config::sources::{self, PropertiesText, Sources, StaticConfig};
+use config::sources::{self, PropertiesText, Sources};
 use config::{ServerConfig, ServerConfigError, ValueError};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::fmt::Display;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -129,12 +130,14 @@ fn configure(arguments: &ServerArguments) -> Result<ServerConfig, Vec<String>> {
         environment: &environment,
         overrides: &overrides,
     };
-    let StaticConfig {
-        values, warnings, ..
-    } = sources::load(&sources).map_err(texts)?;
-    for warning in warnings {
+    let given = sources::load(&sources).map_err(texts)?;
+    for warning in &given.warnings {
         tracing::warn!("{warning}");
     }
+    for warning in given.without_effect() {
+        tracing::warn!("{warning}");
+    }
+    let values = given.values;
     let config = ServerConfig::read(&values).map_err(|errors| {
         let is_incomplete = errors.iter().any(is_missing);
         let mut reasons = texts(errors);
@@ -228,12 +231,19 @@ async fn serve(config: ServerConfig, loggers: Loggers) -> ExitCode {
         return fail("signals cannot be received");
     };
     let started = std::time::Instant::now();
+    let max_startup_ms = config.max_startup_time_ms;
     // Recovery may take long, and is begun anew by the next start wherever this one ends.
     let server = tokio::select! {
         server = Server::start_with_loggers(config, loggers) => server,
         () = stop.received() => {
             tracing::info!("stopped before it was ready");
             return ExitCode::SUCCESS;
+        }
+        () = tokio::time::sleep(Duration::from_millis(max_startup_ms.max(0).unsigned_abs())) => {
+            return fail(&format!(
+                "not ready within server.max.startup.time.ms ({max_startup_ms}); a start after a \
+                 crash checks the logs, so give it longer"
+            ));
         }
     };
     let server = match server {

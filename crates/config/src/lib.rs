@@ -13,6 +13,7 @@
 //! Invariants:
 //! - No I/O, clock or environment: file contents and variables are arguments.
 //! - Every default satisfies its own constraint; every key has a sentence of documentation.
+//! - Every key has a reader, or `effect` says why it has no effect.
 //! - A value that `value::parse` accepts is printed in the form in which Kafka prints it.
 
 #![forbid(unsafe_code)]
@@ -32,6 +33,7 @@ pub mod value;
 pub mod properties;
 pub mod sources;
 
+pub mod effect;
 pub mod layers;
 pub mod listeners;
 pub mod synonyms;

@@ -159,17 +159,15 @@ pub struct Listeners {
     /// What clients and brokers are told.
     pub advertised_to_clients: Vec<Endpoint>,
     /// What brokers and other controllers are told about this controller.
-    pub advertised_by_controller: Vec<Endpoint>,
+    advertised_by_controller: Vec<Endpoint>,
     /// Names of controller listeners, the one to use first.
-    pub controller_names: Vec<ListenerName>,
+    controller_names: Vec<ListenerName>,
     /// Protocol of every name.
     pub protocols: BTreeMap<ListenerName, SecurityProtocol>,
     /// The listener over which brokers talk to each other.
-    pub inter_broker: ListenerName,
+    inter_broker: ListenerName,
     /// Its protocol.
-    pub inter_broker_protocol: SecurityProtocol,
-    /// Listeners that open before the authorizer is ready.
-    pub early_start: Vec<ListenerName>,
+    pub(crate) inter_broker_protocol: SecurityProtocol,
 }
 
 impl Listeners {
@@ -208,8 +206,8 @@ impl Listeners {
         };
         let advertised_by_controller =
             controller_endpoints(&bound, advertised.as_deref(), &is_controller);
+        check_early_start(values, &bound, &controller_names)?;
         let listeners = Self {
-            early_start: early_start(values, &bound, &controller_names)?,
             bound,
             advertised_to_clients,
             advertised_by_controller,
@@ -239,12 +237,6 @@ impl Listeners {
         self.bound
             .iter()
             .filter(|endpoint| self.is_controller(&endpoint.listener))
-    }
-
-    /// The listener and protocol with which the controllers are reached.
-    pub fn controller(&self) -> Option<(&ListenerName, SecurityProtocol)> {
-        let name = self.controller_names.first()?;
-        Some((name, *self.protocols.get(name)?))
     }
 
     fn check(&self, roles: Roles, advertised: Option<&[Endpoint]>) -> Result<(), ListenerError> {
@@ -489,26 +481,19 @@ fn controller_endpoints(
     endpoints
 }
 
-fn early_start(
+fn check_early_start(
     values: &TypedValues,
     bound: &[Endpoint],
     controller_names: &[ListenerName],
-) -> Result<Vec<ListenerName>, ListenerError> {
-    if values.value("early.start.listeners").is_none() {
-        return Ok(controller_names.to_vec());
-    }
-    let names: Vec<ListenerName> = values
-        .list("early.start.listeners")
-        .iter()
-        .map(|name| name.as_str().into())
-        .collect();
-    let stranger = names.iter().find(|name| {
-        !controller_names.contains(name)
-            && !bound.iter().any(|endpoint| endpoint.listener == **name)
+) -> Result<(), ListenerError> {
+    let names = values.list("early.start.listeners").iter();
+    let mut names = names.map(|name| ListenerName::new(name));
+    let stranger = names.find(|name| {
+        !controller_names.contains(name) && !bound.iter().any(|endpoint| endpoint.listener == *name)
     });
     match stranger {
         Some(name) => Err(ListenerError::EarlyStartUnknown(name.to_string())),
-        None => Ok(names),
+        None => Ok(()),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The configuration of one server, typed and checked as a whole.
 //!
-//! Made from the values in force: those given at start, or all layers of a running broker. Keys
-//! that mean nothing to riverrun stay in `values` and are described like any other.
+//! Made from the values in force: those given at start, or all layers of a running broker. A key
+//! has a field if something reads it; the others are in `effect`, stay in `values` and are described
+//! like any other.
 
 use crate::broker::BROKER;
 use crate::layers::{BrokerLayers, ConfigMap};
@@ -28,7 +29,7 @@ pub use groups::{
 };
 pub use log::{CleanerConfig, LogConfig};
 pub use network::{ListenerLimits, NetworkConfig};
-pub use replication::{QuotaWindow, ReplicaSelector, ReplicationConfig};
+pub use replication::{QuotaWindow, ReplicationConfig};
 pub use security::SecurityConfig;
 pub use transactions::{InternalTopic, TransactionConfig};
 
@@ -61,8 +62,12 @@ pub struct ServerConfig {
     pub controller: ControllerConfig,
     /// Authentication and authorization.
     pub security: SecurityConfig,
-    /// Every typed value, for keys without a field.
-    pub typed: TypedValues,
+    /// Whether segments are to be kept in remote storage.
+    pub remote_storage_enable: bool,
+    /// How long the start may take.
+    pub max_startup_time_ms: i64,
+    /// Every typed value, for listeners without a value of their own.
+    typed: TypedValues,
     /// The values as given, unknown keys included.
     pub values: ConfigMap,
     /// What is allowed but hardly meant.
@@ -80,6 +85,8 @@ pub struct TopicCreation {
     pub num_partitions: i32,
     /// Replicas of a topic created without a count.
     pub default_replication_factor: i32,
+    /// In-sync replicas that `acks=all` needs.
+    pub min_insync_replicas: i32,
 }
 
 /// Why a configuration is refused.
@@ -116,36 +123,49 @@ impl ServerConfig {
             }
         };
         rules::check_sasl(&values, roles, &listeners, &mut errors);
-        let network = NetworkConfig::of_values(&values, &given, &mut errors);
-        let groups = GroupConfig::of_values(&values, &mut errors);
-        let replication = ReplicationConfig::of_values(&values, &mut errors);
-        let transactions = TransactionConfig::of_values(&values);
+        let config = Self::of_values(&values, given, roles, listeners, &mut errors);
         if !errors.is_empty() {
             return Err(errors);
         }
-        let topic_defaults = TopicDefaults::of_broker(&BrokerLayers::of_static(&given))
-            .map_err(|error| vec![error.into()])?;
+        let config = config.map_err(|error| vec![error.into()])?;
+        Ok(Self {
+            warnings: rules::warnings(&values, roles),
+            ..config
+        })
+    }
+
+    /// What is made of values that keep the rules.
+    pub(crate) fn of_values(
+        values: &TypedValues,
+        given: ConfigMap,
+        roles: Roles,
+        listeners: Listeners,
+        errors: &mut Vec<ServerConfigError>,
+    ) -> Result<Self, ValueError> {
         Ok(Self {
             node_id: values.int("node.id"),
             roles,
             rack: values.text("broker.rack").map(str::to_owned),
             listeners,
-            network,
-            log: LogConfig::of_values(&values),
-            topic_defaults,
+            network: NetworkConfig::of_values(values, &given, errors),
+            log: LogConfig::of_values(values),
+            topic_defaults: TopicDefaults::of_broker(&BrokerLayers::of_static(&given))?,
             topics: TopicCreation {
                 auto_create_enable: values.boolean("auto.create.topics.enable"),
                 delete_enable: values.boolean("delete.topic.enable"),
                 num_partitions: values.int("num.partitions"),
                 default_replication_factor: values.int("default.replication.factor"),
+                min_insync_replicas: values.int("min.insync.replicas"),
             },
-            replication,
-            groups,
-            transactions,
-            controller: ControllerConfig::of_values(&values),
-            security: SecurityConfig::of_values(&values, &given),
-            warnings: rules::warnings(&values, roles),
-            typed: values,
+            replication: ReplicationConfig::of_values(values),
+            groups: GroupConfig::of_values(values, errors),
+            transactions: TransactionConfig::of_values(values),
+            controller: ControllerConfig::of_values(values),
+            security: SecurityConfig::of_values(values),
+            remote_storage_enable: values.boolean("remote.log.storage.system.enable"),
+            max_startup_time_ms: values.long("server.max.startup.time.ms"),
+            warnings: Vec::new(),
+            typed: values.clone(),
             values: given,
         })
     }

@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::effect;
 use crate::layers::ConfigMap;
 use crate::properties::{self, PropertiesError};
 use crate::server::pair_node_id;
@@ -87,6 +88,15 @@ pub struct StaticConfig {
     pub origins: BTreeMap<String, Origin>,
     /// What is allowed but hardly meant, in order of the keys.
     pub warnings: Vec<SourceWarning>,
+}
+
+impl StaticConfig {
+    /// What to tell whoever has given keys that nothing reads: a line for each reason.
+    pub fn without_effect(&self) -> Vec<String> {
+        let given = self.origins.iter();
+        let given = given.filter(|(_, origin)| **origin != Origin::Development);
+        effect::warnings(given.map(|(key, _)| key.as_str()))
+    }
 }
 
 /// Why a source is refused.
@@ -243,8 +253,8 @@ fn judge(given: BTreeMap<String, (String, Origin)>) -> Result<StaticConfig, Vec<
     }
 }
 
-/// Keys without a definition that have an effect all the same.
-const HONOURED: &[&str] = &["allow.everyone.if.no.acl.found", "super.users"];
+/// Keys without a definition that are Kafka's all the same: its authorizer reads them.
+pub(crate) const HONOURED: &[&str] = &["allow.everyone.if.no.acl.found", "super.users"];
 
 /// Prefixes under which others than the server read.
 const PASSED_ON: &[&str] = &["config.providers.", "rlmm.config.", "rsm.config."];

@@ -42,25 +42,6 @@ pub enum TimestampType {
     LogAppendTime,
 }
 
-/// The replicas of a topic whose replication is throttled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ThrottledReplicas {
-    /// Every replica.
-    All,
-    /// These, as partition and broker; often none.
-    Only(Vec<(i32, i32)>),
-}
-
-impl ThrottledReplicas {
-    /// Whether the replica of `partition` on `broker` is throttled.
-    pub fn contains(&self, partition: i32, broker: i32) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only(replicas) => replicas.contains(&(partition, broker)),
-        }
-    }
-}
-
 /// Typed values of one topic.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopicSettings {
@@ -76,16 +57,8 @@ pub struct TopicSettings {
     pub flush_messages: i64,
     /// Milliseconds between two forced writes; `i64::MAX` leaves it to the operating system.
     pub flush_ms: i64,
-    /// Replicas throttled as followers.
-    pub follower_throttled_replicas: ThrottledReplicas,
     /// Bytes between two entries of the offset index.
     pub index_interval_bytes: i32,
-    /// Replicas throttled as leaders.
-    pub leader_throttled_replicas: ThrottledReplicas,
-    /// Size limit of a tiered topic's local log; -1 for none.
-    pub local_retention_bytes: i64,
-    /// Age limit of a tiered topic's local segments; -1 for none.
-    pub local_retention_ms: i64,
     /// Longest time a record stays out of reach of compaction.
     pub max_compaction_lag_ms: i64,
     /// Largest batch accepted.
@@ -102,14 +75,6 @@ pub struct TopicSettings {
     pub min_compaction_lag_ms: i64,
     /// In-sync replicas that acks=all needs.
     pub min_insync_replicas: i32,
-    /// Whether a segment's file gets its full size at once.
-    pub preallocate: bool,
-    /// Whether copying to remote storage is paused.
-    pub remote_log_copy_disable: bool,
-    /// Whether remote segments go when remote storage is switched off.
-    pub remote_log_delete_on_disable: bool,
-    /// Whether segments move to remote storage.
-    pub remote_storage_enable: bool,
     /// Size limit of the log; -1 for none.
     pub retention_bytes: i64,
     /// Age limit of a segment; -1 for none.
@@ -122,8 +87,6 @@ pub struct TopicSettings {
     pub segment_jitter_ms: i64,
     /// Age at which a segment is closed.
     pub segment_ms: i64,
-    /// Whether a replica that is not in sync may lead when no other is left.
-    pub unclean_leader_election_enable: bool,
 }
 
 /// What topics without overrides have on one broker; made once for each change of the broker's
@@ -170,9 +133,7 @@ impl TopicSettings {
         Self::of_values(&TypedValues::defaults(&TOPIC))
     }
 
-    fn of_values(values: &TypedValues) -> Self {
-        let retention_ms = values.long("retention.ms");
-        let retention_bytes = values.long("retention.bytes");
+    pub(crate) fn of_values(values: &TypedValues) -> Self {
         Self {
             cleanup_policy: cleanup_policy(values.list("cleanup.policy")),
             compression: compression(values),
@@ -180,18 +141,7 @@ impl TopicSettings {
             file_delete_delay_ms: values.long("file.delete.delay.ms"),
             flush_messages: values.long("flush.messages"),
             flush_ms: values.long("flush.ms"),
-            follower_throttled_replicas: throttled_replicas(
-                values.list("follower.replication.throttled.replicas"),
-            ),
             index_interval_bytes: values.int("index.interval.bytes"),
-            leader_throttled_replicas: throttled_replicas(
-                values.list("leader.replication.throttled.replicas"),
-            ),
-            local_retention_bytes: or_if_unset(
-                values.long("local.retention.bytes"),
-                retention_bytes,
-            ),
-            local_retention_ms: or_if_unset(values.long("local.retention.ms"), retention_ms),
             max_compaction_lag_ms: values.long("max.compaction.lag.ms"),
             max_message_bytes: values.int("max.message.bytes"),
             message_timestamp_after_max_ms: values.long("message.timestamp.after.max.ms"),
@@ -200,26 +150,16 @@ impl TopicSettings {
             min_cleanable_dirty_ratio: values.double("min.cleanable.dirty.ratio"),
             min_compaction_lag_ms: values.long("min.compaction.lag.ms"),
             min_insync_replicas: values.int("min.insync.replicas"),
-            preallocate: values.boolean("preallocate"),
-            remote_log_copy_disable: values.boolean("remote.log.copy.disable"),
-            remote_log_delete_on_disable: values.boolean("remote.log.delete.on.disable"),
-            remote_storage_enable: values.boolean("remote.storage.enable"),
-            retention_bytes,
-            retention_ms,
+            retention_bytes: values.long("retention.bytes"),
+            retention_ms: values.long("retention.ms"),
             segment_bytes: values
                 .int_or_null("internal.segment.bytes")
                 .unwrap_or_else(|| values.int("segment.bytes")),
             segment_index_bytes: values.int("segment.index.bytes"),
             segment_jitter_ms: values.long("segment.jitter.ms"),
             segment_ms: values.long("segment.ms"),
-            unclean_leader_election_enable: values.boolean("unclean.leader.election.enable"),
         }
     }
-}
-
-/// A local limit of -2 stands for the limit of the whole log.
-fn or_if_unset(local: i64, whole: i64) -> i64 {
-    if local == -2 { whole } else { local }
 }
 
 fn cleanup_policy(policies: &[String]) -> CleanupPolicy {
@@ -246,18 +186,6 @@ fn timestamp_type(values: &TypedValues) -> TimestampType {
         Some(Value::Text(text)) if text == "LogAppendTime" => TimestampType::LogAppendTime,
         _ => TimestampType::CreateTime,
     }
-}
-
-fn throttled_replicas(elements: &[String]) -> ThrottledReplicas {
-    if elements.iter().any(|element| element == "*") {
-        return ThrottledReplicas::All;
-    }
-    let replicas = elements.iter().filter_map(|element| {
-        let (partition, broker) = element.split_once(':')?;
-        // Numbers beyond an i32 name no replica.
-        Some((partition.parse().ok()?, broker.parse().ok()?))
-    });
-    ThrottledReplicas::Only(replicas.collect())
 }
 
 #[cfg(test)]

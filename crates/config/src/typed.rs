@@ -14,6 +14,9 @@ use crate::value::{Password, Value, ValueError, default_value, parse};
 #[derive(Debug, Clone)]
 pub struct TypedValues {
     values: BTreeMap<&'static str, Value>,
+    /// Which keys were asked for: a test compares them with those that have an effect.
+    #[cfg(test)]
+    read: std::sync::Arc<std::sync::Mutex<std::collections::BTreeSet<String>>>,
 }
 
 impl TypedValues {
@@ -36,7 +39,7 @@ impl TypedValues {
             }
         }
         if errors.is_empty() {
-            Ok(Self { values })
+            Ok(Self::of(values))
         } else {
             Err(errors)
         }
@@ -51,9 +54,30 @@ impl TypedValues {
             let value = default_value(definition).expect("a default satisfies its constraint")?;
             Some((definition.name, value))
         });
+        Self::of(values.collect())
+    }
+
+    fn of(values: BTreeMap<&'static str, Value>) -> Self {
         Self {
-            values: values.collect(),
+            values,
+            #[cfg(test)]
+            read: std::sync::Arc::default(),
         }
+    }
+
+    /// The keys that were asked for, of values and of their clones.
+    #[cfg(test)]
+    pub(crate) fn read_keys(&self) -> std::collections::BTreeSet<&'static str> {
+        let read = self
+            .read
+            .lock()
+            .expect("no test panics while it holds the lock");
+        let tables = [&crate::BROKER, &crate::TOPIC];
+        let definitions = tables.into_iter().flat_map(ConfigTable::iter);
+        definitions
+            .map(|definition| definition.name)
+            .filter(|name| read.contains(*name))
+            .collect()
     }
 
     /// Replaces the value of `name` by `text`, if `table` has the key.
@@ -67,6 +91,10 @@ impl TypedValues {
 
     /// The value of `name`; none for null.
     pub fn value(&self, name: &str) -> Option<&Value> {
+        #[cfg(test)]
+        if let Ok(mut read) = self.read.lock() {
+            read.insert(name.to_owned());
+        }
         self.values.get(name)
     }
 

@@ -214,10 +214,7 @@ fn scope<'a>(
     match resource.resource_type {
         ConfigResourceType::Topic => AlterScope::Topic {
             defaults: topic_defaults,
-            remote_storage: context
-                .config
-                .typed
-                .boolean("remote.log.storage.system.enable"),
+            remote_storage: context.config.remote_storage_enable,
         },
         ConfigResourceType::Broker | ConfigResourceType::BrokerLogger => {
             let layers = context.layers(image);

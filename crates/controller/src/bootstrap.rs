@@ -103,7 +103,7 @@ pub fn activate(
 /// With eligible leader replicas, `min.insync.replicas` is one for the whole cluster: the
 /// controller's own is written down.
 pub(crate) fn cluster_min_insync_replicas(context: &ControllerContext<'_>) -> MetadataRecord {
-    let own = context.config.typed.int(MIN_INSYNC_REPLICAS);
+    let own = context.config.topics.min_insync_replicas;
     MetadataRecord::Config {
         resource: ConfigResource::all_brokers(),
         name: MIN_INSYNC_REPLICAS.to_owned(),

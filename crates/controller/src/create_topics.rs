@@ -218,7 +218,7 @@ impl Creation<'_, '_> {
             .collect();
         let config = self.context.config;
         let defaults = self.context.topic_defaults(self.image);
-        let remote_storage = config.typed.boolean("remote.log.storage.system.enable");
+        let remote_storage = config.remote_storage_enable;
         let overrides = check_created_topic(&pairs, &defaults, remote_storage)?;
         match overrides
             .values()

@@ -254,6 +254,11 @@ impl<D: Disk> Partition<D> {
         self.state.lock().log.size_bytes()
     }
 
+    /// The settings of the log.
+    pub fn config(&self) -> Arc<LogConfig> {
+        self.state.lock().log.config().clone()
+    }
+
     /// Obeys other settings from the next call on.
     pub fn set_config(&self, config: Arc<LogConfig>) {
         self.state.lock().log.set_config(config);

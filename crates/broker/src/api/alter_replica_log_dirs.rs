@@ -4,7 +4,8 @@
 //! - A partition that is named for two directories goes to the last one.
 //! - Asked to where it is, a partition stays, and is moved no more.
 //! - Unknown partitions are UNKNOWN_TOPIC_OR_PARTITION, directories that the broker does not have
-//!   LOG_DIR_NOT_FOUND, anything that is offline KAFKA_STORAGE_ERROR.
+//!   LOG_DIR_NOT_FOUND, anything that is offline KAFKA_STORAGE_ERROR, and directories that are
+//!   cordoned (KIP-1066) INVALID_REPLICA_ASSIGNMENT.
 
 use super::{Request, Served};
 use crate::Broker;

@@ -1,7 +1,7 @@
 //! DescribeLogDirs: v1–5. Log directories with the partitions in them and their sizes.
 //!
 //! - Version 3 has an error of the whole request, version 4 the size of the file system (KIP-827),
-//!   version 5 says which directories are cordoned (KIP-1066): none is, here.
+//!   version 5 says which directories are cordoned (KIP-1066).
 //! - Null topics ask for all; a directory without a partition that was asked for is named all the
 //!   same.
 
@@ -68,7 +68,7 @@ pub(crate) fn serve(
             topics: topics.collect(),
             total_bytes,
             usable_bytes,
-            is_cordoned: false,
+            is_cordoned: broker.is_cordoned(directory),
         }
     });
     let response = DescribeLogDirsResponse {

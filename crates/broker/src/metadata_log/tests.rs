@@ -22,7 +22,6 @@ fn config() -> MetadataLogConfig {
         segment_ms: i64::MAX,
         retention_bytes: 100 << 20,
         retention_ms: i64::MAX,
-        max_idle_interval_ms: Some(500),
         max_batch_size_bytes: 8 << 20,
         delete_delay_ms: 0,
     }

@@ -17,11 +17,10 @@ pub(crate) async fn keep_time(broker: Arc<Broker>) {
     };
     let mut abort = every(period(config.abort_timed_out_interval_ms));
     let mut expire = every(period(config.remove_expired_interval_ms));
-    let batch_bytes_max = broker.config.log.message_max_bytes.max(0) as usize;
     loop {
         tokio::select! {
             _ = abort.tick() => broker.abort_timed_out().await,
-            _ = expire.tick() => broker.transactions.expire_ids(batch_bytes_max),
+            _ = expire.tick() => broker.transactions.expire_ids(),
         }
     }
 }

@@ -10,6 +10,7 @@ use wire::messages::{
     IncrementalAlterConfigsResponse, MetadataRequest,
 };
 
+pub(crate) const TOPIC: i8 = 2;
 pub(crate) const BROKER: i8 = 4;
 pub(crate) const BROKER_LOGGER: i8 = 8;
 

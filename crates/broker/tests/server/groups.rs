@@ -1,7 +1,10 @@
 //! Consumer groups over real sockets: members come and go, a restart changes nothing, and what no
 //! member may ask for is refused.
 
+use crate::configs::{TOPIC, alter, set};
 use model::ErrorCode;
+use record::Batches;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use testkit::{Client, TestServer};
 use wire::messages::join_group_request::JoinGroupRequestProtocol;
@@ -258,4 +261,73 @@ fn what_no_member_may_ask_for_is_refused() {
     // Nothing of this has touched the member.
     assert_eq!(heartbeat(&mut client, 1, &member.id), ErrorCode::None);
     server.assert_serves();
+}
+
+/// The keys of a server whose groups are all in one partition.
+fn keys_and<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let partition = [("offsets.topic.num.partitions", "1")];
+    [&KEYS, &partition, more].concat()
+}
+
+fn set_on_offsets_topic(client: &mut Client, key: &str, value: &str) {
+    let change = set(TOPIC, "__consumer_offsets", key, value);
+    assert_eq!(alter(client, vec![change]), [(0, String::new())]);
+}
+
+#[test]
+fn the_largest_batch_is_that_of_the_offsets_topic() {
+    let server = TestServer::start(&keys_and(&[("message.max.bytes", "1000")]));
+    let mut client = server.connect();
+    client.wait_for_coordinator(GROUP);
+    let assignment = vec![7; 5000];
+    let sync = |client: &mut Client| {
+        let member = join_anew(client);
+        send_sync(client, &member, &[(&member.id, &assignment)]);
+        let synced = receive_sync(client);
+        assert_eq!(leave(client, &member.id), ErrorCode::None);
+        synced
+    };
+    let (refused, _) = sync(&mut client);
+    assert_ne!(refused, ErrorCode::None);
+    set_on_offsets_topic(&mut client, "max.message.bytes", "10000");
+    assert_eq!(sync(&mut client), (ErrorCode::None, assignment.clone()));
+    set_on_offsets_topic(&mut client, "max.message.bytes", "2000");
+    assert_eq!(sync(&mut client).0, refused);
+}
+
+#[test]
+fn the_offsets_topic_is_compressed_as_configured() {
+    let directory = tempfile::tempdir().unwrap();
+    let keys = keys_and(&[("offsets.topic.compression.codec", "1")]);
+    let server = TestServer::start_in(directory.path(), &keys).unwrap();
+    let mut client = server.connect();
+    client.wait_for_coordinator(GROUP);
+    let mut next_offset = 0;
+    let mut codecs_of_a_join = |client: &mut Client| {
+        let member = join_anew(client);
+        send_sync(client, &member, &[(&member.id, b"everything")]);
+        assert_eq!(receive_sync(client).0, ErrorCode::None);
+        let fetched = client.fetch("__consumer_offsets", 0, next_offset);
+        let batches: Vec<_> = Batches::new(&fetched.records).map(Result::unwrap).collect();
+        next_offset = batches.last().unwrap().next_offset();
+        let codecs: BTreeSet<_> = batches
+            .iter()
+            .map(|one| one.compression().unwrap().name())
+            .collect();
+        (member, codecs)
+    };
+    let (member, codecs) = codecs_of_a_join(&mut client);
+    assert_eq!(codecs, BTreeSet::from(["gzip"]));
+    // Its departure still is.
+    assert_eq!(leave(&mut client, &member.id), ErrorCode::None);
+    set_on_offsets_topic(&mut client, "compression.type", "zstd");
+    let (member, codecs) = codecs_of_a_join(&mut client);
+    assert_eq!(codecs, BTreeSet::from(["gzip", "zstd"]));
+    drop(client);
+    server.stop();
+    let server = TestServer::start_in(directory.path(), &keys).unwrap();
+    let mut client = server.connect();
+    client.wait_for_coordinator(GROUP);
+    let alive = heartbeat(&mut client, member.generation, &member.id);
+    assert_eq!(alive, ErrorCode::None);
 }

@@ -1,16 +1,19 @@
 //! Several log directories: partitions move between them, and go on when one of them fails.
 
+use crate::configs::{BROKER, alter, set};
 use model::ErrorCode;
 use std::fs;
 use std::path::{Path, PathBuf};
 use testkit::{Client, TestServer, batch, wait_until};
 use wire::messages::alter_replica_log_dirs_request::{AlterReplicaLogDir, AlterReplicaLogDirTopic};
+use wire::messages::create_topics_request::CreatableTopic;
 use wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use wire::messages::metadata_request::MetadataRequestTopic;
 use wire::messages::{
-    AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, DescribeLogDirsRequest,
-    DescribeLogDirsResponse, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse,
-    MetadataRequest, MetadataResponse,
+    AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, CreateTopicsRequest,
+    CreateTopicsResponse, DescribeLogDirsRequest, DescribeLogDirsResponse,
+    IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, MetadataRequest,
+    MetadataResponse,
 };
 
 /// Two log directories, the first one with the metadata.
@@ -475,4 +478,89 @@ fn the_directory_of_the_metadata_has_to_be_there() {
         error.contains(&name) && error.contains("`log.dirs`"),
         "{error}"
     );
+}
+
+/// Cordons the log directories `names`, separated by commas.
+#[track_caller]
+fn cordon(client: &mut Client, names: &str) {
+    let change = set(BROKER, "1", "cordoned.log.dirs", names);
+    assert_eq!(alter(client, vec![change]), [(0, String::new())]);
+}
+
+/// The log directories that are shown to be cordoned.
+fn cordoned(client: &mut Client) -> Vec<PathBuf> {
+    let answer = client.call(5, &DescribeLogDirsRequest { topics: None });
+    let response: DescribeLogDirsResponse<'_> = answer.read();
+    let results = response.results.iter();
+    let results = results.filter(|one| one.is_cordoned);
+    results.map(|one| PathBuf::from(one.log_dir)).collect()
+}
+
+fn create(client: &mut Client, topic: &str) -> ErrorCode {
+    let request = CreateTopicsRequest {
+        topics: vec![CreatableTopic {
+            name: topic,
+            num_partitions: 4,
+            replication_factor: 1,
+            ..CreatableTopic::default()
+        }]
+        .into(),
+        timeout_ms: 30_000,
+        ..CreateTopicsRequest::default()
+    };
+    let answer = client.call(7, &request);
+    let response: CreateTopicsResponse<'_> = answer.read();
+    let result = response.topics.iter().next().expect("one topic");
+    ErrorCode::from_code(result.error_code)
+}
+
+fn count_in(client: &mut Client, directory: &Path, topic: &str) -> usize {
+    listed(client, directory, topic).1.len()
+}
+
+#[test]
+fn a_cordoned_directory_takes_no_new_partitions() {
+    let directories = Directories::new();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    assert_eq!(cordoned(&mut client), [] as [PathBuf; 0]);
+    let one = directories.one.display().to_string();
+    cordon(&mut client, &one);
+    assert_eq!(cordoned(&mut client), [directories.one.as_path()]);
+    assert_eq!(create(&mut client, "a"), ErrorCode::None);
+    assert_eq!(count_in(&mut client, &directories.one, "a"), 0);
+    assert_eq!(count_in(&mut client, &directories.two, "a"), 4);
+    let moved = move_to(&mut client, &one, "a", 0);
+    assert_eq!(moved, ErrorCode::InvalidReplicaAssignment);
+    // What is there stays in use.
+    cordon(&mut client, "*");
+    assert_eq!(cordoned(&mut client).len(), 2);
+    client.produce("a", 0, &batch(&["x"])).assert_accepted();
+    let refused = ErrorCode::InvalidReplicationFactor;
+    assert_eq!(create(&mut client, "b"), refused);
+    drop(client);
+    server.stop();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    assert_eq!(create(&mut client, "b"), refused);
+    cordon(&mut client, "");
+    assert_eq!(cordoned(&mut client), [] as [PathBuf; 0]);
+    assert_eq!(create(&mut client, "b"), ErrorCode::None);
+    assert_eq!(move_to(&mut client, &one, "a", 0), ErrorCode::None);
+}
+
+#[test]
+fn a_directory_is_cordoned_by_the_static_configuration() {
+    let directories = Directories::new();
+    let server = directories.start(&[("cordoned.log.dirs", "*")]);
+    let mut client = server.connect();
+    assert_eq!(cordoned(&mut client).len(), 2);
+    let refused = create(&mut client, "a");
+    assert_eq!(refused, ErrorCode::InvalidReplicationFactor);
+    drop(client);
+    server.stop();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    assert_eq!(cordoned(&mut client), [] as [PathBuf; 0]);
+    assert_eq!(create(&mut client, "a"), ErrorCode::None);
 }

@@ -122,6 +122,46 @@ fn a_key_that_nobody_knows_is_a_warning_with_the_nearest_one() {
 }
 
 #[test]
+fn keys_without_effect_are_a_warning_for_each_reason() {
+    let directory = tempfile::tempdir().unwrap();
+    let told = |keys: &[(&str, &str)]| {
+        let process = Process::start(&directory.path().join("data"), keys);
+        let log = process.log();
+        process.stop();
+        let lines = log.lines().filter(|line| line.contains("no effect"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&[("num.partitions", "3")]), [] as [String; 0]);
+    let lines = told(&[
+        ("num.io.threads", "4"),
+        ("num.network.threads", "3"),
+        ("metrics.num.samples", "3"),
+    ]);
+    let [metrics, threads] = &lines[..] else {
+        panic!("{lines:?}");
+    };
+    assert!(metrics.contains("WARN") && metrics.contains("`metrics.num.samples` has no effect"));
+    assert!(threads.contains("`num.io.threads`, `num.network.threads` have no effect"));
+    assert!(threads.contains("TOKIO_WORKER_THREADS"), "{threads}");
+}
+
+#[test]
+fn a_start_that_takes_longer_than_it_may_is_given_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let dirs = format!("log.dirs={}", directory.path().display());
+    let arguments = [
+        "server",
+        "--set",
+        &dirs,
+        "--set",
+        "listeners=PLAINTEXT://127.0.0.1:0",
+        "--set",
+        "server.max.startup.time.ms=0",
+    ];
+    assert_fails(&arguments, &[], &["server.max.startup.time.ms (0)"]);
+}
+
+#[test]
 fn what_does_not_work_yet_is_told() {
     let map = "listener.security.protocol.map=SSL:SSL,CONTROLLER:PLAINTEXT";
     let listeners = "listeners=SSL://127.0.0.1:0";

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::AlterError;
 use crate::broker::BROKER;
 use crate::definition::UpdateMode;
-use crate::layers::BrokerLayers;
+use crate::layers::{BrokerLayers, ConfigMap};
 use crate::server::ServerConfig;
 use crate::synonyms::{broker_definition, without_listener};
-use crate::value::{Value, parse};
+use crate::value::{Value, parse, split_list};
 
 /// For whom a change is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,6 +137,8 @@ pub(super) fn check_outcome(
         AlterError::invalid_request(messages.join("; "))
     })?;
     let current = before.effective();
+    check_listeners(before, &current, &outcome)?;
+    check_reporters(&current, &outcome)?;
     for (name, text) in &outcome.values {
         let base = without_listener(name).unwrap_or(name);
         if THREAD_KEYS.contains(&base) {
@@ -157,6 +159,44 @@ pub(super) fn check_outcome(
     }
     Ok(())
 }
+
+/// What is bound stays bound while the server runs: a change would have no effect.
+fn check_listeners(
+    before: &BrokerLayers<'_>,
+    current: &ConfigMap,
+    outcome: &ServerConfig,
+) -> Result<(), AlterError> {
+    for key in ["listeners", "listener.security.protocol.map"] {
+        let wanted = outcome.values.get(key);
+        if wanted != current.get(key) && wanted != before.static_values.get(key) {
+            return Err(AlterError::invalid_request(format!(
+                "{key} cannot be changed while the server runs; set it in server.properties and \
+                 restart the server"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A reporter that is not there would never report.
+fn check_reporters(current: &ConfigMap, outcome: &ServerConfig) -> Result<(), AlterError> {
+    let given = outcome.values.get("metric.reporters");
+    if given == current.get("metric.reporters") {
+        return Ok(());
+    }
+    let classes = split_list(given.map(String::as_str).unwrap_or_default());
+    let unknown = classes.iter().find(|class| *class != JMX_REPORTER);
+    match unknown {
+        None => Ok(()),
+        Some(class) => Err(AlterError::invalid_request(format!(
+            "Invalid value {class} for configuration metric.reporters: Class {class} could not be \
+             found"
+        ))),
+    }
+}
+
+/// The one reporter that Kafka comes with; it is accepted and has nothing to report to.
+const JMX_REPORTER: &str = "org.apache.kafka.common.metrics.JmxReporter";
 
 fn check_thread_count(name: &str, old: i64, new: i64) -> Result<(), AlterError> {
     let invalid = |reason: String| {

@@ -386,6 +386,37 @@ fn a_change_of_brokers_is_judged_by_its_outcome() {
 }
 
 #[test]
+fn a_reporter_that_is_not_there_is_refused() {
+    let jmx = "org.apache.kafka.common.metrics.JmxReporter";
+    let refused = "42 Invalid value foo.Bar for configuration metric.reporters: Class foo.Bar \
+                   could not be found";
+    check_broker(&format!("SET metric.reporters={jmx}"), "ok", "ok");
+    for script in [
+        "SET metric.reporters=foo.Bar".to_owned(),
+        format!("SET metric.reporters={jmx},foo.Bar"),
+    ] {
+        check_broker(&script, refused, refused);
+    }
+    // One that the server was started with is passed over, as it was then.
+    let (mut static_values, none) = (map(SERVER), ConfigMap::new());
+    static_values.insert("metric.reporters".to_owned(), "foo.Bar".to_owned());
+    let scope = AlterScope::Broker {
+        layers: BrokerLayers {
+            static_values: &static_values,
+            cluster_wide: &none,
+            per_broker: &none,
+        },
+        eligible_leader_replicas: false,
+    };
+    let set = Alteration {
+        operation: AlterOperation::Set,
+        name: "log.retention.ms",
+        value: Some("5000"),
+    };
+    alter(&scope, &none, &[set]).expect("it was not touched");
+}
+
+#[test]
 fn some_keys_differ_from_broker_to_broker() {
     let of_one = "42 Cannot update these configs at default cluster level, broker id must be \
                   specified: [";
@@ -394,9 +425,21 @@ fn some_keys_differ_from_broker_to_broker() {
         "SET sasl.enabled.mechanisms=PLAIN",
         "SET listener.name.plaintext.ssl.keystore.location=/x",
         "SET listener.name.plaintext.plain.sasl.jaas.config=x",
-        "SET listeners=PLAINTEXT://h:1,CONTROLLER://h:2",
+        "SET listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
     ] {
         check_broker(script, "ok", of_one);
+    }
+    for (script, refused) in [
+        (
+            "SET listeners=PLAINTEXT://h:1,CONTROLLER://h:2",
+            "42 listeners cannot be changed while the server runs",
+        ),
+        (
+            "SET listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "42 listener.security.protocol.map cannot be changed while the server runs",
+        ),
+    ] {
+        check_broker(script, refused, of_one);
     }
     check_broker(
         "SET listeners=PLAINTEXT://h:1",

@@ -66,17 +66,18 @@ pub fn check_topic(
              ({most})"
         )));
     }
+    let is_remote = values.boolean("remote.storage.enable");
     let was_remote = defaults
-        .settings(current)
-        .is_ok_and(|settings| settings.remote_storage_enable);
-    if was_remote && !settings.remote_storage_enable && !settings.remote_log_delete_on_disable {
+        .with_overrides(current)
+        .is_ok_and(|values| values.boolean("remote.storage.enable"));
+    if was_remote && !is_remote && !values.boolean("remote.log.delete.on.disable") {
         return Err(AlterError::invalid_config(
             "remote.storage.enable may become false only with remote.log.delete.on.disable=true, \
              which deletes the remote segments; to keep them readable leave it true and set \
              remote.log.copy.disable=true",
         ));
     }
-    if settings.remote_storage_enable {
+    if is_remote {
         check_remote(&settings, &values, remote_storage)?;
     }
     Ok(())
@@ -114,7 +115,7 @@ fn check_remote(
         ),
     ] {
         check_local_limit(local_key, local, whole_key, whole)?;
-        if settings.remote_log_copy_disable && local != -2 && local != whole {
+        if values.boolean("remote.log.copy.disable") && local != -2 && local != whole {
             return Err(AlterError::invalid_config(format!(
                 "{local_key} ({local}) must be equal to {whole_key} ({whole}), or -2, while \
                  remote.log.copy.disable is true"

@@ -20,10 +20,6 @@ pub struct Bounded {
 pub struct RebalanceProtocols {
     /// Groups of KIP-848.
     pub consumer: bool,
-    /// Groups of KIP-932.
-    pub share: bool,
-    /// Groups of KIP-1071.
-    pub streams: bool,
 }
 
 /// Which conversions between classic and consumer groups are allowed while they are in use.
@@ -58,19 +54,11 @@ pub struct GroupConfig {
     pub streams: StreamsGroupConfig,
 }
 
-/// How the group coordinator works.
+/// What the group coordinator offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupCoordinatorConfig {
     /// Protocols it speaks.
     pub rebalance_protocols: RebalanceProtocols,
-    /// How long it gathers writes; none adapts to the load.
-    pub append_linger_ms: Option<i32>,
-    /// Largest buffer it keeps.
-    pub cached_buffer_max_bytes: i32,
-    /// Its threads.
-    pub threads: i32,
-    /// Its threads for slower chores.
-    pub background_threads: i32,
 }
 
 /// How committed offsets are kept.
@@ -78,12 +66,10 @@ pub struct GroupCoordinatorConfig {
 pub struct OffsetsConfig {
     /// The offsets topic.
     pub topic: InternalTopic,
-    /// Bytes read at a time when it is loaded.
-    pub load_buffer_size: i32,
+    /// Codec of its batches, if the topic leaves it open: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
+    pub topic_compression_codec: i32,
     /// Longest metadata of a commit.
     pub metadata_max_bytes: i32,
-    /// How long a commit may wait for replicas.
-    pub commit_timeout_ms: i32,
     /// How long offsets of an empty group are kept.
     pub retention_minutes: i32,
     /// Time between two searches for expired offsets.
@@ -122,7 +108,7 @@ pub struct ConsumerGroupConfig {
     pub regex_refresh_interval_ms: i32,
 }
 
-/// Values of share groups.
+/// Bounds of what a share group may set for itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShareGroupConfig {
     /// Silence after which a member goes.
@@ -137,40 +123,16 @@ pub struct ShareGroupConfig {
     pub delivery_count_limit: Bounded,
     /// Records of a partition in flight.
     pub partition_max_record_locks: Bounded,
-    /// Names of the assignors on offer: `simple`.
-    pub assignors: Vec<&'static str>,
-    /// Members.
-    pub max_size: i32,
-    /// Share sessions of a broker.
-    pub max_share_sessions: i32,
-    /// Time between two attempts to initialise a group's partitions.
-    pub initialize_retry_interval_ms: i32,
 }
 
-/// How the share coordinator works.
+/// Where the share coordinator keeps its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShareCoordinatorConfig {
     /// The share state topic.
     pub state_topic: InternalTopic,
-    /// Bytes read at a time when it is loaded.
-    pub load_buffer_size: i32,
-    /// How long it gathers writes; none adapts to the load.
-    pub append_linger_ms: Option<i32>,
-    /// Largest buffer it keeps.
-    pub cached_buffer_max_bytes: i32,
-    /// Its threads.
-    pub threads: i32,
-    /// How long a write may wait for replicas.
-    pub write_timeout_ms: i32,
-    /// Updates between two snapshots.
-    pub snapshot_update_records_per_snapshot: i32,
-    /// Time between two deletions of old records.
-    pub prune_interval_ms: i32,
-    /// Time after which a quiet partition's state is written anew.
-    pub cold_partition_snapshot_interval_ms: i32,
 }
 
-/// Values of streams groups.
+/// Bounds of what a streams group may set for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamsGroupConfig {
     /// Silence after which a member goes.
@@ -179,12 +141,8 @@ pub struct StreamsGroupConfig {
     pub heartbeat_interval_ms: Bounded,
     /// Least time between two assignments.
     pub assignment_interval_ms: Bounded,
-    /// Members.
-    pub max_size: i32,
     /// Standby replicas of a task; between zero and the greatest number.
     pub num_standby_replicas: Bounded,
-    /// How long an empty group waits before its first assignment.
-    pub initial_rebalance_delay_ms: i32,
 }
 
 impl GroupConfig {
@@ -205,13 +163,11 @@ impl GroupConfig {
                 session_timeout_ms: bounded(values, "group.streams.", "session.timeout.ms"),
                 heartbeat_interval_ms: bounded(values, "group.streams.", "heartbeat.interval.ms"),
                 assignment_interval_ms: bounded(values, "group.streams.", "assignment.interval.ms"),
-                max_size: values.int("group.streams.max.size"),
                 num_standby_replicas: Bounded {
                     value: values.int("group.streams.num.standby.replicas"),
                     min: 0,
                     max: values.int("group.streams.max.standby.replicas"),
                 },
-                initial_rebalance_delay_ms: values.int("group.streams.initial.rebalance.delay.ms"),
             },
         }
     }
@@ -225,23 +181,13 @@ fn bounded(values: &TypedValues, prefix: &str, key: &str) -> Bounded {
     }
 }
 
-fn linger(values: &TypedValues, key: &str) -> Option<i32> {
-    Some(values.int(key)).filter(|linger_ms| *linger_ms >= 0)
-}
-
 fn coordinator(values: &TypedValues) -> GroupCoordinatorConfig {
     let protocols = values.list("group.coordinator.rebalance.protocols");
     let speaks = |name: &str| protocols.iter().any(|protocol| protocol == name);
     GroupCoordinatorConfig {
         rebalance_protocols: RebalanceProtocols {
             consumer: speaks("consumer"),
-            share: speaks("share"),
-            streams: speaks("streams"),
         },
-        append_linger_ms: linger(values, "group.coordinator.append.linger.ms"),
-        cached_buffer_max_bytes: values.int("group.coordinator.cached.buffer.max.bytes"),
-        threads: values.int("group.coordinator.threads"),
-        background_threads: values.int("group.coordinator.background.threads"),
     }
 }
 
@@ -252,11 +198,9 @@ fn offsets(values: &TypedValues) -> OffsetsConfig {
             replication_factor: values.short("offsets.topic.replication.factor"),
             segment_bytes: values.int("offsets.topic.segment.bytes"),
             min_insync_replicas: None,
-            compression_codec: values.int("offsets.topic.compression.codec"),
         },
-        load_buffer_size: values.int("offsets.load.buffer.size"),
+        topic_compression_codec: values.int("offsets.topic.compression.codec"),
         metadata_max_bytes: values.int("offset.metadata.max.bytes"),
-        commit_timeout_ms: values.int("offsets.commit.timeout.ms"),
         retention_minutes: values.int("offsets.retention.minutes"),
         retention_check_interval_ms: values.long("offsets.retention.check.interval.ms"),
     }
@@ -298,6 +242,7 @@ fn share(values: &TypedValues, errors: &mut Vec<ServerConfigError>) -> ShareGrou
         "org.apache.kafka.coordinator.group.assignor.SimpleAssignor",
     )];
     let of_group = |key: &str| bounded(values, "group.share.", key);
+    assignors(values, "group.share.assignors", &known, errors);
     ShareGroupConfig {
         session_timeout_ms: of_group("session.timeout.ms"),
         heartbeat_interval_ms: of_group("heartbeat.interval.ms"),
@@ -305,10 +250,6 @@ fn share(values: &TypedValues, errors: &mut Vec<ServerConfigError>) -> ShareGrou
         record_lock_duration_ms: of_group("record.lock.duration.ms"),
         delivery_count_limit: of_group("delivery.count.limit"),
         partition_max_record_locks: of_group("partition.max.record.locks"),
-        assignors: assignors(values, "group.share.assignors", &known, errors),
-        max_size: values.int("group.share.max.size"),
-        max_share_sessions: values.int("group.share.max.share.sessions"),
-        initialize_retry_interval_ms: values.int("group.share.initialize.retry.interval.ms"),
     }
 }
 
@@ -321,18 +262,7 @@ fn share_coordinator(values: &TypedValues) -> ShareCoordinatorConfig {
             min_insync_replicas: Some(i32::from(
                 values.short("share.coordinator.state.topic.min.isr"),
             )),
-            compression_codec: values.int("share.coordinator.state.topic.compression.codec"),
         },
-        load_buffer_size: values.int("share.coordinator.load.buffer.size"),
-        append_linger_ms: linger(values, "share.coordinator.append.linger.ms"),
-        cached_buffer_max_bytes: values.int("share.coordinator.cached.buffer.max.bytes"),
-        threads: values.int("share.coordinator.threads"),
-        write_timeout_ms: values.int("share.coordinator.write.timeout.ms"),
-        snapshot_update_records_per_snapshot: values
-            .int("share.coordinator.snapshot.update.records.per.snapshot"),
-        prune_interval_ms: values.int("share.coordinator.state.topic.prune.interval.ms"),
-        cold_partition_snapshot_interval_ms: values
-            .int("share.coordinator.cold.partition.snapshot.interval.ms"),
     }
 }
 

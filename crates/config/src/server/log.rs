@@ -11,8 +11,6 @@ pub struct LogConfig {
     pub metadata_log_dir: String,
     /// Directories without new replicas; `*` alone stands for all.
     pub cordoned_log_dirs: Vec<String>,
-    /// How long an unreported failure of a directory is tolerated.
-    pub log_dir_failure_timeout_ms: i64,
     /// Time between two searches for segments to delete.
     pub retention_check_interval_ms: i64,
     /// Time between two searches for logs to force to disk.
@@ -27,8 +25,6 @@ pub struct LogConfig {
     pub num_recovery_threads_per_data_dir: i32,
     /// Threads that move replicas between directories; none means one for each directory.
     pub num_replica_alter_log_dirs_threads: Option<i32>,
-    /// Largest batch a topic without an override accepts.
-    pub message_max_bytes: i32,
     /// Compaction.
     pub cleaner: CleanerConfig,
 }
@@ -64,7 +60,6 @@ impl LogConfig {
             log_dirs,
             metadata_log_dir,
             cordoned_log_dirs: values.list("cordoned.log.dirs").to_vec(),
-            log_dir_failure_timeout_ms: values.long("log.dir.failure.timeout.ms"),
             retention_check_interval_ms: values.long("log.retention.check.interval.ms"),
             flush_scheduler_interval_ms: values.long("log.flush.scheduler.interval.ms"),
             flush_offset_checkpoint_interval_ms: values
@@ -75,7 +70,6 @@ impl LogConfig {
             num_recovery_threads_per_data_dir: values.int("num.recovery.threads.per.data.dir"),
             num_replica_alter_log_dirs_threads: values
                 .int_or_null("num.replica.alter.log.dirs.threads"),
-            message_max_bytes: values.int("message.max.bytes"),
             cleaner: CleanerConfig {
                 enable: values.boolean("log.cleaner.enable"),
                 threads: values.int("log.cleaner.threads"),

@@ -13,14 +13,8 @@ use crate::value::{Value, parse, split_list};
 /// How the server talks to the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkConfig {
-    /// Threads for chores beside requests.
-    pub background_threads: i32,
-    /// How long a refused connection is kept before it is closed.
-    pub connection_failed_authentication_delay_ms: i32,
     /// Idle time after which a connection is closed; none keeps it.
     pub connections_max_idle_ms: Option<i64>,
-    /// Life of a SASL session; none asks for no second authentication.
-    pub connections_max_reauth_ms: Option<i64>,
     /// Most bytes in the answer to one fetch.
     pub fetch_max_bytes: i32,
     /// New connections a second.
@@ -35,16 +29,8 @@ pub struct NetworkConfig {
     pub max_incremental_fetch_session_cache_slots: i32,
     /// Partitions in one answer of `DescribeTopicPartitions`.
     pub max_request_partition_size_limit: i32,
-    /// Threads that carry out requests.
-    pub num_io_threads: i32,
-    /// Threads of each listener.
-    pub num_network_threads: i32,
     /// Bytes of requests that may wait in memory; none sets no bound.
     pub queued_max_request_bytes: Option<i64>,
-    /// Requests that may wait in memory.
-    pub queued_max_requests: i32,
-    /// How long the server waits for an answer of another node.
-    pub request_timeout_ms: i32,
     /// Connections that may wait in the kernel.
     pub socket_listen_backlog_size: i32,
     /// Receive buffer of a socket; none leaves it to the operating system.
@@ -53,8 +39,6 @@ pub struct NetworkConfig {
     pub socket_request_max_bytes: i32,
     /// Send buffer of a socket; none leaves it to the operating system.
     pub socket_send_buffer_bytes: Option<i32>,
-    /// Largest token while a connection authenticates.
-    pub sasl_server_max_receive_size: i32,
     /// Limits that single listeners have beside those of the server.
     pub listener_limits: BTreeMap<ListenerName, ListenerLimits>,
 }
@@ -66,8 +50,6 @@ pub struct ListenerLimits {
     pub max_connection_creation_rate: Option<i32>,
     /// Open connections.
     pub max_connections: Option<i32>,
-    /// Threads of the listener.
-    pub num_network_threads: Option<i32>,
 }
 
 impl NetworkConfig {
@@ -81,13 +63,8 @@ impl NetworkConfig {
             BTreeMap::new()
         });
         Self {
-            background_threads: values.int("background.threads"),
-            connection_failed_authentication_delay_ms: values
-                .int("connection.failed.authentication.delay.ms"),
             connections_max_idle_ms: Some(values.long("connections.max.idle.ms"))
                 .filter(|idle_ms| *idle_ms >= 0),
-            connections_max_reauth_ms: Some(values.long("connections.max.reauth.ms"))
-                .filter(|life_ms| *life_ms > 0),
             fetch_max_bytes: values.int("fetch.max.bytes"),
             max_connection_creation_rate: values.int("max.connection.creation.rate"),
             max_connections: values.int("max.connections"),
@@ -96,25 +73,14 @@ impl NetworkConfig {
             max_incremental_fetch_session_cache_slots: values
                 .int("max.incremental.fetch.session.cache.slots"),
             max_request_partition_size_limit: values.int("max.request.partition.size.limit"),
-            num_io_threads: values.int("num.io.threads"),
-            num_network_threads: values.int("num.network.threads"),
             queued_max_request_bytes: Some(values.long("queued.max.request.bytes"))
                 .filter(|bytes| *bytes > 0),
-            queued_max_requests: values.int("queued.max.requests"),
-            request_timeout_ms: values.int("request.timeout.ms"),
             socket_listen_backlog_size: values.int("socket.listen.backlog.size"),
             socket_receive_buffer_bytes: buffer(values.int("socket.receive.buffer.bytes")),
             socket_request_max_bytes: values.int("socket.request.max.bytes"),
             socket_send_buffer_bytes: buffer(values.int("socket.send.buffer.bytes")),
-            sasl_server_max_receive_size: values.int("sasl.server.max.receive.size"),
             listener_limits: listener_limits(given),
         }
-    }
-
-    /// Open connections that one client address may hold.
-    pub fn max_connections_of(&self, address: &str) -> i32 {
-        let own = self.max_connections_per_ip_overrides.get(address);
-        own.copied().unwrap_or(self.max_connections_per_ip)
     }
 }
 
@@ -161,7 +127,6 @@ fn listener_limits(given: &ConfigMap) -> BTreeMap<ListenerName, ListenerLimits> 
                 of_listener.max_connection_creation_rate = Some(number);
             }
             "max.connections" => of_listener.max_connections = Some(number),
-            "num.network.threads" => of_listener.num_network_threads = Some(number),
             _ => {}
         }
     }

@@ -3,6 +3,7 @@
 use super::ServerConfigError;
 use super::controller::voters;
 use super::log::log_dirs;
+use super::replication::check_selector;
 use crate::listeners::{Listeners, Roles};
 use crate::typed::TypedValues;
 
@@ -58,22 +59,6 @@ pub(super) fn warnings(values: &TypedValues, roles: Roles) -> Vec<String> {
             "`broker.heartbeat.interval.ms` is {heartbeat_ms}, more than half of \
              broker.session.timeout.ms ({session_ms}): one late heartbeat fences the broker"
         ));
-    }
-    for key in [
-        "config.providers",
-        "kafka.metrics.reporters",
-        "metric.reporters",
-    ] {
-        let classes = values.list(key);
-        if classes
-            .iter()
-            .any(|class| !class.starts_with("org.apache.kafka."))
-        {
-            warnings.push(format!(
-                "`{key}` (`{}`) has no effect: no Java classes are loaded here",
-                classes.join(",")
-            ));
-        }
     }
     let voters = values.list("controller.quorum.voters");
     if !voters.is_empty()
@@ -224,6 +209,9 @@ impl Rules<'_> {
     }
 
     fn check_replication(&mut self) {
+        if let Err(error) = check_selector(self.values) {
+            self.errors.push(error);
+        }
         self.require_at_most("replica.fetch.wait.max.ms", "replica.socket.timeout.ms");
         let wait_ms = self.values.int("replica.fetch.wait.max.ms");
         let lag_ms = self.values.long("replica.lag.time.max.ms");

@@ -13,8 +13,6 @@ pub struct InternalTopic {
     pub segment_bytes: i32,
     /// In-sync replicas that a write needs; none takes over the broker's `min.insync.replicas`.
     pub min_insync_replicas: Option<i32>,
-    /// Codec: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
-    pub compression_codec: i32,
 }
 
 /// How transactions are coordinated and producers remembered.
@@ -22,8 +20,6 @@ pub struct InternalTopic {
 pub struct TransactionConfig {
     /// The transaction topic.
     pub state_topic: InternalTopic,
-    /// Bytes read at a time when it is loaded.
-    pub load_buffer_size: i32,
     /// Longest timeout that a producer may ask for.
     pub max_timeout_ms: i32,
     /// Time between two searches for transactions out of time.
@@ -54,9 +50,7 @@ impl TransactionConfig {
                 replication_factor: values.short("transaction.state.log.replication.factor"),
                 segment_bytes: values.int("transaction.state.log.segment.bytes"),
                 min_insync_replicas: Some(values.int("transaction.state.log.min.isr")),
-                compression_codec: 0,
             },
-            load_buffer_size: values.int("transaction.state.log.load.buffer.size"),
             max_timeout_ms: values.int("transaction.max.timeout.ms"),
             abort_timed_out_interval_ms: values
                 .int("transaction.abort.timed.out.transaction.cleanup.interval.ms"),

@@ -1,8 +1,6 @@
 //! Settings of topics from the layers that give them.
 
-use super::{
-    CleanupPolicy, ThrottledReplicas, TimestampType, TopicCompression, TopicDefaults, TopicSettings,
-};
+use super::{CleanupPolicy, TimestampType, TopicCompression, TopicDefaults, TopicSettings};
 use crate::layers::{BrokerLayers, ConfigMap, NO_VALUES};
 
 fn map(pairs: &[(&str, &str)]) -> ConfigMap {
@@ -33,8 +31,6 @@ fn a_topic_without_values_has_kafkas_defaults() {
         }
     );
     assert_eq!(defaults.retention_ms, 604_800_000);
-    assert_eq!(defaults.local_retention_ms, 604_800_000);
-    assert_eq!(defaults.local_retention_bytes, -1);
     assert_eq!(defaults.segment_bytes, 1 << 30);
     assert_eq!(defaults.compression, TopicCompression::Producer);
     assert_eq!(defaults.flush_ms, i64::MAX);
@@ -96,11 +92,8 @@ fn overrides_are_typed() {
             ("cleanup.policy", "compact, delete"),
             ("compression.type", "zstd"),
             ("message.timestamp.type", "LogAppendTime"),
-            ("leader.replication.throttled.replicas", "0:1, 2:3"),
-            ("follower.replication.throttled.replicas", "*"),
             ("segment.bytes", "2097152"),
             ("internal.segment.bytes", "100"),
-            ("local.retention.ms", "5"),
             ("min.cleanable.dirty.ratio", "0.25"),
             ("some.key.of.another.version", "x"),
         ],
@@ -114,15 +107,7 @@ fn overrides_are_typed() {
     );
     assert_eq!(topic.compression, TopicCompression::Zstd(7));
     assert_eq!(topic.message_timestamp_type, TimestampType::LogAppendTime);
-    assert_eq!(
-        topic.leader_throttled_replicas,
-        ThrottledReplicas::Only(vec![(0, 1), (2, 3)])
-    );
-    assert!(topic.leader_throttled_replicas.contains(2, 3));
-    assert!(!topic.leader_throttled_replicas.contains(1, 1));
-    assert!(topic.follower_throttled_replicas.contains(9, 9));
     assert_eq!(topic.segment_bytes, 100);
-    assert_eq!(topic.local_retention_ms, 5);
     assert_eq!(topic.min_cleanable_dirty_ratio, 0.25);
     assert_eq!(
         settings(&[], &[("cleanup.policy", "")]).cleanup_policy,
