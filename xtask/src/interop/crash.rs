@@ -1,6 +1,7 @@
 //! Suite `crash`: a server stopped, or killed by SIGKILL, under load and started again on its
 //! directory. A producer notes each record and each committed offset that the server acknowledges;
-//! nothing of that may be missing afterwards, repeated or out of order.
+//! nothing of that may be missing afterwards, repeated or out of order. `crash/disk` crashes the
+//! machine as well, in a model of its disk.
 
 use std::fs;
 use std::path::Path;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 
 use super::campaign;
+use super::process::output_within;
 use super::run::Run;
 use super::server::{Against, Server};
 
@@ -20,6 +22,11 @@ pub(crate) const SUITE: &str = "crash";
 const LINES_BETWEEN: usize = 20_000;
 const LINES_LIMIT: Duration = Duration::from_secs(60);
 const FINISH_LIMIT: Duration = Duration::from_secs(60);
+/// Workloads of `crash/disk`, and how often each one's disk is cut, unless every cut is asked for.
+const DISK_WORKLOADS: usize = 3;
+const DISK_CASES: usize = 300;
+const DISK_LIMIT: Duration = Duration::from_secs(600);
+const WHOLE_DISK_LIMIT: Duration = Duration::from_secs(2 * 3600);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The names of the scenarios.
@@ -30,6 +37,7 @@ pub(crate) fn list() -> Vec<String> {
         "kill-then-kafka-reads",
         "campaign",
         "internal-topics",
+        "disk",
     ]
     .map(str::to_owned)
     .into()
@@ -57,6 +65,40 @@ pub(crate) fn run(run: &mut Run) -> Result<()> {
     });
     run.scenario(SUITE, "campaign", campaign::kills);
     run.scenario(SUITE, "internal-topics", campaign::internal_topics);
+    run.scenario(SUITE, "disk", disk);
+    Ok(())
+}
+
+/// Records the changes of a server's disk and starts it at cuts of them: a sample of the cuts of
+/// a few workloads, or with `--count` every cut of as many.
+fn disk(run: &mut Run) -> Result<()> {
+    if run.options.against != Against::Riverrun {
+        println!("    only riverrun's disk is recorded");
+        return Ok(());
+    }
+    let dir = run.suite_dir(SUITE).join("disk");
+    fs::create_dir_all(&dir)?;
+    let seed = run.options.seed.unwrap_or(1);
+    let mut command = run.built("interop-crash")?;
+    command.arg("--binary").arg(run.riverrun()?);
+    command.arg("--shim").arg(run.source("crash/shim.c"));
+    command.arg("--dir").arg(&dir);
+    command.args(["--seed", &seed.to_string()]);
+    let limit = match run.options.count {
+        Some(count) => {
+            command.args(["--count", &count.to_string()]);
+            WHOLE_DISK_LIMIT * u32::try_from(count)?
+        }
+        None => {
+            let (count, cases) = (DISK_WORKLOADS.to_string(), DISK_CASES.to_string());
+            command.args(["--count", &count, "--cases", &cases]);
+            DISK_LIMIT
+        }
+    };
+    let output = output_within(&mut command, &dir.join("program.log"), limit)?;
+    for line in output.lines() {
+        println!("    {line}");
+    }
     Ok(())
 }
 

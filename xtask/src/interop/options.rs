@@ -13,7 +13,8 @@ usage: cargo xtask interop [SUITE|SUITE/SCENARIO...] [OPTION...]
   --binary PATH             a riverrun to run instead of building one in release mode
   --no-exceptions           run what the exceptions files leave out, too
   --seed NUMBER             the random numbers of the suites that draw some (1)
-  --count NUMBER            how much such a suite does: sequences of diff, kills of crash/campaign
+  --count NUMBER            how much such a suite does: sequences of diff, kills of crash/campaign,
+                            workloads of crash/disk, each then cut everywhere
   --list                    name the scenarios and run none
   serve                     only start the server, until standard input ends
 Without a SUITE every suite runs. Logs are kept under target/interop/.";

@@ -1,0 +1,322 @@
+//! The steps of the workload: each does something that a crash, or a fault, may spoil.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use rustix::io::Errno;
+
+use crate::control::{CREATE, Fault, MKDIR, OPEN, RENAME, WRITE};
+use crate::workload::Workload;
+
+/// A step.
+pub(crate) type Step = fn(&mut Workload) -> Result<()>;
+
+/// Every step, and how often a workload goes through it.
+pub(crate) const ALL: &[(&str, usize, Step)] = &[
+    ("write", 4, write),
+    ("trim", 2, trim),
+    ("recreate", 4, recreate),
+    ("compact", 2, compact),
+    ("policy", 2, policy),
+    ("move", 1, move_partitions),
+    ("reverse-moves", 1, reverse_moves),
+    ("transactions", 4, transactions),
+    ("offsets", 3, offsets),
+    ("out-of-files", 1, out_of_files),
+    ("leftover", 1, leftover),
+    ("no-room-to-compact", 1, no_room_to_compact),
+    ("metadata-disk-full", 1, metadata_disk_full),
+    ("disk-full", 1, disk_full),
+    ("restart", 2, Workload::restart),
+    ("kill", 2, Workload::kill),
+];
+
+/// How long the server may take for what it does by itself.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn write(workload: &mut Workload) -> Result<()> {
+    workload.ensure_topic("plain", 2, "")?;
+    workload.ensure_topic("synced", 2, "f")?;
+    for _ in 0..12 {
+        let name = *workload.random.choice(&["plain", "synced"]);
+        let index = workload.random.below(2);
+        let count = 1 + workload.random.below(8) as u64;
+        workload.write(name, index, count)?;
+    }
+    Ok(())
+}
+
+fn trim(workload: &mut Workload) -> Result<()> {
+    write(workload)?;
+    for name in ["plain", "synced"] {
+        let index = workload.random.below(2);
+        let records = workload.promises.topic(name)?.partitions[index]
+            .records
+            .clone();
+        if let Some(offset) = records.keys().nth(records.len() / 2) {
+            workload.trim(name, index, *offset)?;
+        }
+    }
+    workload.rest(300);
+    Ok(())
+}
+
+/// A topic is written, trimmed, deleted and made again under its name.
+fn recreate(workload: &mut Workload) -> Result<()> {
+    let name = *workload.random.choice(&["again", "anew"]);
+    let flags = *workload.random.choice(&["", "f"]);
+    workload.ensure_topic(name, 2, flags)?;
+    for _ in 0..6 {
+        for index in 0..2 {
+            workload.write(name, index, 5)?;
+        }
+    }
+    workload.commit(name, false)?;
+    for index in 0..2 {
+        workload.trim(name, index, 25)?;
+    }
+    match workload.random.below(3) {
+        0 => workload.restart()?,
+        _ => workload.rest(400),
+    }
+    ensure!(workload.delete(name)?, "{name} is not deleted");
+    workload.create(name, 2, flags)?;
+    for index in 0..2 {
+        workload.write(name, index, 8)?;
+    }
+    workload.rest(300);
+    Ok(())
+}
+
+/// A checkpoint's offset for a partition.
+fn checkpointed(workload: &Workload, file: &str, partition: &str) -> u64 {
+    let offsets = (0..2).filter_map(|at| {
+        let text = fs::read_to_string(workload.log_dir(at).join(file)).ok()?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(partition)?.strip_prefix(' '))?;
+        line.parse().ok()
+    });
+    offsets.max().unwrap_or(0)
+}
+
+/// Waits until a partition has been compacted beyond where it was.
+fn await_compacted(workload: &Workload, partition: &str, before: u64) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    while checkpointed(workload, CLEANED, partition) <= before {
+        ensure!(
+            Instant::now() < deadline,
+            "{partition} is not compacted within {PATIENCE:?}"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+const CLEANED: &str = "cleaner-offset-checkpoint";
+
+fn compact(workload: &mut Workload) -> Result<()> {
+    workload.ensure_topic("compacted", 2, "c")?;
+    workload.policy("compacted", "compact")?;
+    let before = checkpointed(workload, CLEANED, "compacted 0");
+    for _ in 0..15 {
+        for index in 0..2 {
+            workload.write("compacted", index, 3)?;
+        }
+    }
+    await_compacted(workload, "compacted 0", before)
+}
+
+/// What is compacted no longer is; what is there stays.
+fn policy(workload: &mut Workload) -> Result<()> {
+    compact(workload)?;
+    if workload.random.chance(1, 2) {
+        // What is compacted from here on lies above a checkpoint.
+        workload.restart()?;
+        compact(workload)?;
+    }
+    workload.policy("compacted", "delete")?;
+    for index in 0..2 {
+        workload.write("compacted", index, 2)?;
+    }
+    workload.rest(300);
+    if workload.random.chance(1, 2) {
+        workload.policy("compacted", "compact")?;
+    }
+    Ok(())
+}
+
+fn move_partitions(workload: &mut Workload) -> Result<()> {
+    let count = 16;
+    workload.ensure_topic("moved", count, "")?;
+    for index in 0..count as usize {
+        workload.write("moved", index, 3)?;
+    }
+    for at in [1, 0] {
+        workload.move_all("moved", at)?;
+        for _ in 0..6 {
+            let index = workload.random.below(count as usize);
+            workload.write("moved", index, 3)?;
+        }
+        workload.await_moves()?;
+    }
+    Ok(())
+}
+
+/// A partition is sent back before it has arrived, while it is compacted.
+fn reverse_moves(workload: &mut Workload) -> Result<()> {
+    workload.ensure_topic("reversed", 1, "c")?;
+    for turn in 0..50 {
+        workload.write("reversed", 0, 6)?;
+        workload.move_all("reversed", turn % 2)?;
+        workload.rest(25);
+    }
+    workload.await_moves()
+}
+
+fn transactions(workload: &mut Workload) -> Result<()> {
+    workload.ensure_topic("tx", 2, "")?;
+    for _ in 0..6 {
+        workload.write_in_transaction(2)?;
+    }
+    Ok(())
+}
+
+fn offsets(workload: &mut Workload) -> Result<()> {
+    workload.ensure_topic("plain", 2, "")?;
+    for _ in 0..4 {
+        let as_member = workload.random.chance(1, 2);
+        workload.commit("plain", as_member)?;
+    }
+    Ok(())
+}
+
+/// For a while no file can be opened. When that has passed, everything works again.
+fn out_of_files(workload: &mut Workload) -> Result<()> {
+    workload.ensure_topic("plain", 2, "")?;
+    // What is idle has closed its files, and opens them for the next record.
+    workload.control.arm(&Fault {
+        kinds: OPEN,
+        error: Errno::MFILE,
+        paths: ["", ""],
+        count: u32::MAX,
+        is_half: false,
+    })?;
+    let until = Instant::now() + Duration::from_millis(700);
+    while Instant::now() < until {
+        for index in 0..2 {
+            workload.try_write("plain", index, 5)?;
+        }
+        workload.rest(60);
+    }
+    workload.control.disarm()?;
+    workload.ensure_topic("after-files", 1, "")?;
+    workload.write_everywhere()
+}
+
+/// A topic whose directory could not be renamed when it was deleted is made again.
+fn leftover(workload: &mut Workload) -> Result<()> {
+    workload.ensure_topic("left", 1, "")?;
+    workload.write("left", 0, 3)?;
+    workload.control.arm(&Fault {
+        kinds: RENAME,
+        error: Errno::IO,
+        paths: ["left-0", ""],
+        count: 1,
+        is_half: false,
+    })?;
+    workload.delete("left")?;
+    workload.control.disarm()?;
+    ensure!(
+        workload.create("left", 1, "")?,
+        "a topic cannot be made again"
+    );
+    workload.write("left", 0, 2)?;
+    workload.write_everywhere()
+}
+
+/// One log has no room to be compacted; the others are compacted all the same.
+fn no_room_to_compact(workload: &mut Workload) -> Result<()> {
+    for name in ["stuck", "free"] {
+        workload.ensure_topic(name, 1, "c")?;
+    }
+    // What has been compacted before is less dirty than what never could be.
+    let before = checkpointed(workload, CLEANED, "free 0");
+    for _ in 0..10 {
+        workload.write("free", 0, 6)?;
+    }
+    await_compacted(workload, "free 0", before)?;
+    workload.control.arm(&Fault {
+        kinds: WRITE | CREATE,
+        error: Errno::NOSPC,
+        paths: ["stuck-0", ".cleaned"],
+        count: u32::MAX,
+        is_half: false,
+    })?;
+    for _ in 0..40 {
+        workload.write("stuck", 0, 6)?;
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while workload.control.hits()? == 0 {
+        ensure!(
+            Instant::now() < deadline,
+            "nobody has tried to compact what has no room"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let before = checkpointed(workload, CLEANED, "free 0");
+    for _ in 0..4 {
+        workload.write("free", 0, 6)?;
+    }
+    await_compacted(workload, "free 0", before)?;
+    workload.control.disarm()?;
+    workload.write_everywhere()
+}
+
+/// The disk of the metadata has no room for a batch, half of which is there. A restart mends it.
+fn metadata_disk_full(workload: &mut Workload) -> Result<()> {
+    workload.control.arm(&Fault {
+        kinds: WRITE,
+        error: Errno::NOSPC,
+        paths: ["__cluster_metadata-0/", ".log"],
+        count: u32::MAX,
+        is_half: true,
+    })?;
+    let name = format!("unmade-{}", workload.random.below(1000));
+    workload.create(&name, 1, "")?;
+    workload.control.disarm()?;
+    // A broker whose metadata cannot be written may end by itself.
+    match workload.random.chance(2, 3) {
+        true => workload.restart()?,
+        false => workload.kill()?,
+    }
+    workload.ensure_topic("after-metadata", 1, "")?;
+    workload.write_everywhere()
+}
+
+/// The second disk is full for a while.
+fn disk_full(workload: &mut Workload) -> Result<()> {
+    workload.ensure_topic("plain", 2, "")?;
+    workload.control.arm(&Fault {
+        kinds: WRITE | CREATE | MKDIR,
+        error: Errno::NOSPC,
+        paths: ["d2/", ""],
+        count: u32::MAX,
+        is_half: true,
+    })?;
+    for (name, topic) in workload.present() {
+        for index in 0..topic.partitions.len() {
+            if name != "tx" {
+                workload.try_write(&name, index, 4)?;
+            }
+        }
+    }
+    workload.control.disarm()?;
+    // The directory stays offline until the next start.
+    match workload.random.chance(1, 2) {
+        true => workload.restart()?,
+        false => workload.kill()?,
+    }
+    workload.write_everywhere()
+}
