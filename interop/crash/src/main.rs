@@ -11,6 +11,12 @@
 //!
 //! The journal of a workload that has failed is kept; `--journal` and `--cut` repeat one case exactly.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program that reports to whoever runs it"
+)]
+
 mod check;
 mod client;
 mod control;
@@ -172,7 +178,11 @@ fn one_workload(options: &Options, seed: u64) -> Result<String> {
 fn plan(options: &Options, seed: u64) -> Result<Plan> {
     let dir = &options.dir;
     // Checkpoints are written all the time, or only when the server stops or must.
-    let interval = if seed / 2 % 2 == 0 { "100" } else { "60000" };
+    let interval = if (seed / 2).is_multiple_of(2) {
+        "100"
+    } else {
+        "60000"
+    };
     let mut properties = vec![
         ("log.flush.offset.checkpoint.interval.ms", interval),
         ("log.flush.start.offset.checkpoint.interval.ms", interval),

@@ -360,10 +360,10 @@ impl Workload {
             number = self.promises.transactions.len() as u64 + 1;
             self.mark(&[&"begin", &number])?;
         }
-        for index in 0..2 {
+        for (index, sequence) in sequences.iter_mut().enumerate() {
             let (first, records) = self.records("tx", index, count)?;
             self.mark(&[&"write", &"tx", &index, &first, &count, &number])?;
-            let batch = batch(&records, Some((producer, sequences[index])));
+            let batch = batch(&records, Some((producer, *sequence)));
             let mut produced = None;
             // The markers of the last transaction may be on their way.
             wait_until("the last transaction has ended", || {
@@ -382,7 +382,7 @@ impl Workload {
                 produced.error
             );
             self.mark(&[&"ok", &produced.base_offset])?;
-            sequences[index] += i32::try_from(count)?;
+            *sequence += i32::try_from(count)?;
         }
         if self.random.chance(1, 3) {
             self.transactional = Some((producer, number, sequences));
