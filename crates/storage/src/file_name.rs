@@ -3,6 +3,7 @@
 //! ```text
 //!   00000000000000004711.log            20 digits of an offset, then what the file holds
 //!   00000000000000004711.index.deleted  and possibly what is to become of it
+//!   00000000000000004711.log.1.deleted  a second file of that name, when the first still waits
 //! ```
 
 use std::fmt;
@@ -57,8 +58,9 @@ impl FileKind {
 pub(crate) enum FileState {
     /// It is part of the log.
     Current,
-    /// It has left the log and is removed a while later.
-    Deleted,
+    /// It has left the log and is removed a while later; the number tells it from files of the same
+    /// name that left before and wait as well.
+    Deleted(u32),
     /// Compaction is writing it; worthless until renamed.
     Cleaned,
     /// Compaction has written it; it replaces the segments whose offsets it covers.
@@ -66,12 +68,29 @@ pub(crate) enum FileState {
 }
 
 impl FileState {
-    const fn suffix(self) -> &'static str {
+    fn parse(suffix: &str) -> Option<Self> {
+        match suffix {
+            "deleted" => Some(Self::Deleted(0)),
+            "cleaned" => Some(Self::Cleaned),
+            "swap" => Some(Self::Swap),
+            _ => {
+                let number = suffix.strip_suffix(".deleted")?;
+                let is_canonical = !number.starts_with(['0', '+']);
+                let number = number.parse().ok().filter(|_| is_canonical)?;
+                Some(Self::Deleted(number))
+            }
+        }
+    }
+}
+
+impl fmt::Display for FileState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Current => "",
-            Self::Deleted => ".deleted",
-            Self::Cleaned => ".cleaned",
-            Self::Swap => ".swap",
+            Self::Current => Ok(()),
+            Self::Deleted(0) => f.write_str(".deleted"),
+            Self::Deleted(number) => write!(f, ".{number}.deleted"),
+            Self::Cleaned => f.write_str(".cleaned"),
+            Self::Swap => f.write_str(".swap"),
         }
     }
 }
@@ -105,10 +124,7 @@ impl FileName {
         }
         let (extension, state) = match rest.split_once('.') {
             None => (rest, FileState::Current),
-            Some((extension, "deleted")) => (extension, FileState::Deleted),
-            Some((extension, "cleaned")) => (extension, FileState::Cleaned),
-            Some((extension, "swap")) => (extension, FileState::Swap),
-            Some(_) => return None,
+            Some((extension, suffix)) => (extension, FileState::parse(suffix)?),
         };
         Some(Self {
             offset: digits.parse().ok()?,
@@ -120,8 +136,8 @@ impl FileName {
 
 impl fmt::Display for FileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (extension, suffix) = (self.kind.extension(), self.state.suffix());
-        write!(f, "{:020}.{extension}{suffix}", self.offset)
+        let (extension, state) = (self.kind.extension(), self.state);
+        write!(f, "{:020}.{extension}{state}", self.offset)
     }
 }
 
@@ -182,7 +198,13 @@ mod tests {
         check("09223372036854775807.snapshot", Some(snapshot));
         let index = FileName::new(0, FileKind::TransactionIndex);
         let name = "00000000000000000000.txnindex.deleted";
-        check(name, Some(index.in_state(FileState::Deleted)));
+        check(name, Some(index.in_state(FileState::Deleted(0))));
+        let name = "00000000000000004711.log.12.deleted";
+        check(name, Some(log.in_state(FileState::Deleted(12))));
+        check("00000000000000004711.log.0.deleted", None);
+        check("00000000000000004711.log.+1.deleted", None);
+        check("00000000000000004711.log..deleted", None);
+        check("00000000000000004711.log.1.swap", None);
         check("4711.log", None);
         check("00000000000000004711.log.tmp", None);
         check("99999999999999999999.log", None);

@@ -30,7 +30,7 @@ use crate::atomic_file::{replace_file, replace_file_without_sync};
 use crate::config::LogConfig;
 use crate::disk::Disk;
 use crate::error::{Context, FileError, StorageError};
-use crate::file_name::{FileKind, FileName, PartitionFiles};
+use crate::file_name::{FileKind, FileName, FileState, PartitionFiles};
 use crate::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::partition_metadata::{
     PARTITION_METADATA, read_partition_metadata, write_partition_metadata,
@@ -230,7 +230,8 @@ impl<D: Disk> Log<D> {
             log.unsynced.add_file(name.to_string());
         }
         for base_offset in recovered.dropped {
-            log.schedule_removal(FileName::new(base_offset, FileKind::Log), opening.now_ms);
+            let name = FileName::new(base_offset, FileKind::Log);
+            log.schedule_removal(name.in_state(FileState::Deleted(0)), opening.now_ms);
         }
         if recovered.are_epochs_news {
             log.write_leader_epochs()?;

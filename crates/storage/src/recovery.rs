@@ -269,7 +269,7 @@ impl<D: Disk> Recovery<'_, D> {
             self.recovered
                 .events
                 .push(RecoveryEvent::SegmentDropped { file });
-            mark_segment_deleted(self.files, base_offset)?;
+            mark_segment_deleted(self.files, base_offset, 0)?;
             self.recovered.dropped.push(base_offset);
         }
         Ok(self.files.sync_directory()?)
@@ -461,14 +461,16 @@ impl<D: Disk> Recovery<'_, D> {
     }
 }
 
-/// Marks the files of a segment as deleted: they are removed a while later.
+/// Marks the files of a segment as deleted: they are removed a while later. `number` is that of
+/// [`FileState::Deleted`].
 pub(crate) fn mark_segment_deleted<D: Disk>(
     files: &PartitionFiles<D>,
     base_offset: i64,
+    number: u32,
 ) -> Result<(), StorageError> {
     // The log goes first: without it the rest is removed at the next start.
     for kind in FileKind::OF_SEGMENT {
-        mark_deleted(files, FileName::new(base_offset, kind))?;
+        mark_deleted(files, FileName::new(base_offset, kind), number)?;
     }
     Ok(())
 }
@@ -477,9 +479,10 @@ pub(crate) fn mark_segment_deleted<D: Disk>(
 pub(crate) fn mark_deleted<D: Disk>(
     files: &PartitionFiles<D>,
     name: FileName,
+    number: u32,
 ) -> Result<(), StorageError> {
     let path = files.path(name);
-    let deleted = files.path(name.in_state(FileState::Deleted));
+    let deleted = files.path(name.in_state(FileState::Deleted(number)));
     match files.disk.rename(&path, &deleted) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         result => result.context("rename", &path),

@@ -498,3 +498,33 @@ proptest! {
         compacted.run("idempotent 1 a=1\nidempotent 2 a=1\nidempotent 3 a=1");
     }
 }
+
+#[test]
+fn a_segment_compacted_twice_leaves_two_files_that_are_removed_each_in_its_time() {
+    let mut compacted = Compacted::new(|config| config.file_delete_delay_ms = 1000);
+    let deleted = |compacted: &Compacted| {
+        let entries = compacted.disk.list(Path::new("/topic-0")).unwrap();
+        let names = entries.into_iter().map(|entry| entry.name);
+        let mut names: Vec<_> = names
+            .filter(|name| name.contains("00000.log") && name.ends_with(".deleted"))
+            .collect();
+        names.sort();
+        names
+    };
+    let [first, second] = [
+        "00000000000000000000.log.deleted",
+        "00000000000000000000.log.1.deleted",
+    ];
+    compacted.run("put a=1\nput a=2\nroll\ncompact\nat 600\nput a=3\nroll\ncompact");
+    assert_eq!(deleted(&compacted), [second, first]);
+    compacted.log.remove_deleted_files(1000).unwrap();
+    assert_eq!(deleted(&compacted), [second]);
+    // The first name is free again.
+    compacted.run("at 1100\nput a=4\nroll\ncompact");
+    assert_eq!(deleted(&compacted), [second, first]);
+    compacted.log.remove_deleted_files(1600).unwrap();
+    assert_eq!(deleted(&compacted), [first]);
+    // What waits when the server stops is removed by the next start.
+    compacted.run("at 1700\nput a=5\nroll\ncompact\nreopen");
+    assert_eq!(deleted(&compacted), Vec::<String>::new());
+}

@@ -314,3 +314,27 @@ fn too_many_open_files_refuse_a_batch_and_nothing_more() {
     let values = read_all(&log, 0).into_iter().map(|(_, value)| value.len());
     assert_eq!(values.collect::<Vec<_>>(), [600, 5, 600]);
 }
+
+#[test]
+fn the_start_of_a_failed_log_stays() {
+    let (disk, mut log) = log_of_segments(3);
+    log.fail();
+    let before = disk.change_count();
+    assert!(log.advance_log_start_offset(3).is_err());
+    assert_eq!(log.log_start_offset(), 0);
+    configure(&mut log, |config| config.retention_ms = 0);
+    let deleted = log.delete_old_segments(6, 10_000).unwrap();
+    assert!(deleted.segments.is_empty());
+    assert_eq!(disk.change_count(), before, "nothing is written");
+}
+
+#[test]
+fn a_log_that_cannot_be_renamed_is_out_of_service_all_the_same() {
+    let (disk, mut log) = log_of_segments(1);
+    disk.stop_at(Some(disk.change_count()));
+    assert!(log.retire("topic-0.7-delete").is_err());
+    disk.stop_at(None);
+    let mut late = batch(0, &["late"]);
+    let appended = log.append_as_leader(&mut late, AppendOptions::client(0, 0));
+    assert!(appended.is_err());
+}

@@ -20,7 +20,6 @@ use crate::cleaner::{
 use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::file_name::{FileKind, FileName, FileState};
-use crate::recovery::mark_segment_deleted;
 
 /// A log as the choice of the next one to compact sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -199,8 +198,7 @@ impl<D: Disk> Log<D> {
             self.files.rename(name.in_state(from), name.in_state(to))?;
         }
         for source in sources {
-            mark_segment_deleted(&self.files, *source)?;
-            self.schedule_removal(FileName::new(*source, FileKind::Log), now_ms);
+            self.delete_segment_files(*source, now_ms)?;
             if *source != base_offset {
                 self.remove_snapshot(*source, now_ms)?;
             }

@@ -42,13 +42,15 @@ impl<D: Disk> Log<D> {
     /// nothing of it is written or synced any more, since nobody will read it. Slices stay valid.
     /// The new name is durable when the caller has synced the log directory, which it may do once
     /// for many logs.
+    ///
+    /// # Errors
+    /// When the directory cannot be renamed. The log is out of service all the same.
     pub fn retire(&mut self, name: &str) -> Result<(), StorageError> {
-        self.move_directory(name)?;
         self.unsynced = Unsynced::default();
         if self.state == LogState::Open {
             self.state = LogState::Closed;
         }
-        Ok(())
+        self.move_directory(name).map(drop)
     }
 
     /// Renames the directory and returns its path before.

@@ -243,7 +243,8 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    fn failed_earlier(&self, operation: &'static str) -> StorageError {
+    /// Why nothing is written to a log that is not open.
+    pub(super) fn failed_earlier(&self, operation: &'static str) -> StorageError {
         let error = io::Error::other("an earlier write has failed");
         StorageError::new(operation, &self.files.directory, error)
     }

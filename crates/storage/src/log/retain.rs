@@ -1,10 +1,11 @@
 //! The old end of a log: which segments go, and what becomes of their files.
 //!
 //! A segment leaves the log at once; its files get the suffix `.deleted` and are removed after
-//! `file.delete.delay.ms`, so that slow readers who have yet to open them find them. The caller
+//! `file.delete.delay.ms`, so that slow readers who have yet to open them find them. A segment that
+//! is compacted twice within that time leaves two files of one name, which are numbered. The caller
 //! drives time.
 
-use super::{AppendError, Log};
+use super::{AppendError, Log, LogState};
 use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::file_name::{FileKind, FileName, FileState};
@@ -31,7 +32,13 @@ impl<D: Disk> Log<D> {
     /// Moves the start of the log up, as `DeleteRecords` does and retention; the records below
     /// are gone for readers at once. Returns whether it moved. An offset above the end of the log
     /// is refused with `None`; that it is not above the high watermark is the caller's to check.
+    ///
+    /// # Errors
+    /// When the log takes no writes, or the disk fails.
     pub fn advance_log_start_offset(&mut self, offset: i64) -> Result<Option<bool>, StorageError> {
+        if self.state != LogState::Open {
+            return Err(self.failed_earlier("move the start of"));
+        }
         if offset > self.log_end_offset {
             return Ok(None);
         }
@@ -47,7 +54,8 @@ impl<D: Disk> Log<D> {
         Ok(Some(true))
     }
 
-    /// Removes segments that retention no longer keeps; only those below the high watermark.
+    /// Removes segments that retention no longer keeps; only those below the high watermark. A log
+    /// that takes no writes keeps them all.
     pub fn delete_old_segments(
         &mut self,
         high_watermark: i64,
@@ -69,6 +77,12 @@ impl<D: Disk> Log<D> {
             size_bytes: self.size_bytes,
             now_ms,
         };
+        if self.state != LogState::Open {
+            return Ok(DeletedSegments {
+                segments: Vec::new(),
+                log_start_offset: self.log_start_offset,
+            });
+        }
         let reasons = deletable_segments(&segments, &log, &self.config);
         let bases = segments.iter().map(|segment| segment.base_offset);
         let deleted: Vec<_> = bases.zip(reasons).collect();
@@ -98,8 +112,7 @@ impl<D: Disk> Log<D> {
         for segment in removed {
             let base_offset = segment.base_offset();
             self.size_bytes -= u64::from(segment.size_bytes());
-            mark_segment_deleted(&self.files, base_offset)?;
-            self.schedule_removal(FileName::new(base_offset, FileKind::Log), now_ms);
+            self.delete_segment_files(base_offset, now_ms)?;
             self.remove_snapshot(base_offset, now_ms)?;
         }
         self.unsynced.add_directory();
@@ -109,16 +122,41 @@ impl<D: Disk> Log<D> {
     pub(super) fn remove_snapshot(&mut self, offset: i64, now_ms: i64) -> Result<(), StorageError> {
         if self.snapshots.remove(&offset) {
             let name = FileName::new(offset, FileKind::ProducerSnapshot);
-            mark_deleted(&self.files, name)?;
-            self.schedule_removal(name, now_ms);
+            let number = self.deletion_number(name);
+            mark_deleted(&self.files, name, number)?;
+            self.schedule_removal(name.in_state(FileState::Deleted(number)), now_ms);
         }
         Ok(())
+    }
+
+    /// Marks the files of a segment as deleted, to be removed later.
+    pub(super) fn delete_segment_files(
+        &mut self,
+        base_offset: i64,
+        now_ms: i64,
+    ) -> Result<(), StorageError> {
+        let name = FileName::new(base_offset, FileKind::Log);
+        let number = self.deletion_number(name);
+        mark_segment_deleted(&self.files, base_offset, number)?;
+        self.schedule_removal(name.in_state(FileState::Deleted(number)), now_ms);
+        Ok(())
+    }
+
+    /// The number of [`FileState::Deleted`] with which no file waits for its removal.
+    fn deletion_number(&self, name: FileName) -> u32 {
+        let is_free = |number: &u32| {
+            let deleted = name.in_state(FileState::Deleted(*number));
+            self.deleted_files.iter().all(|files| files.name != deleted)
+        };
+        (0..=u32::MAX)
+            .find(is_free)
+            .expect("fewer files than numbers")
     }
 
     /// Notes that the files of a segment, or a snapshot, are marked as deleted.
     pub(super) fn schedule_removal(&mut self, name: FileName, now_ms: i64) {
         self.deleted_files.push(DeletedFiles {
-            name: name.in_state(FileState::Deleted),
+            name,
             remove_at_ms: now_ms.saturating_add(self.config.file_delete_delay_ms),
         });
     }
