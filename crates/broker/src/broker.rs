@@ -2,6 +2,7 @@
 
 use crate::cleaner::Cleaner;
 use crate::controller_thread::ControllerThread;
+use crate::creations::Creations;
 use crate::groups::{Groups, OFFSETS_TOPIC};
 use crate::log_directories::LogDirectory;
 use crate::loggers::Loggers;
@@ -49,6 +50,8 @@ pub(crate) struct Broker {
     pub(crate) partitions: Partitions,
     /// Directories of deleted partitions.
     pub(crate) removals: Removals,
+    /// New partitions whose logs could not be made yet.
+    pub(crate) creations: Creations,
     /// Compacts logs.
     pub(crate) cleaner: Arc<Cleaner>,
     /// Partitions on their way to another log directory.
@@ -149,8 +152,15 @@ impl Broker {
         for topic in self.partitions.all_topics() {
             let partitions = topic.partitions().into_iter();
             for partition in partitions.filter(|one| *one.log_directory() == *name) {
-                partition.with_log(storage::Log::fail);
-                if is_given_up {
+                let is_there = partition.with_log(|log| {
+                    // It may have moved away meanwhile.
+                    let is_there = log.directory().parent() == Some(failed.path());
+                    if is_there {
+                        log.fail();
+                    }
+                    is_there
+                });
+                if is_there && is_given_up {
                     topic.lose(partition.index(), Absence::Offline);
                     self.unload_coordinator(&topic.name, partition.index());
                 }

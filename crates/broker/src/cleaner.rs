@@ -8,22 +8,30 @@
 //!
 //! Each thread has its share of `log.cleaner.dedupe.buffer.size` and `log.cleaner.io.buffer.size`;
 //! all of them together keep to `log.cleaner.io.max.bytes.per.second`. A log with damage is left
-//! alone from then on, and said so once. Settings are read anew for every round.
+//! alone from then on, and said so once. One that there is no room to compact lets the others go
+//! first, for longer each time: they may be what frees the room. Settings are read anew for every
+//! round.
+//!
+//! Whoever copies a log or takes its directory away pauses its compaction; pauses of one log are
+//! counted, and each ends when it is dropped.
 
 use crate::Broker;
 use crate::clock::{now_ms, random_bytes};
+use crate::log_directories::LogDirectory;
 use config::server::CleanerConfig;
-use model::{TopicPartition, Uuid};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use model::Uuid;
+use parking_lot::{Condvar, Mutex};
 use replication::Partition;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
-use storage::checkpoint::{
-    CLEANER_OFFSET_CHECKPOINT, OffsetCheckpoint, read_checkpoint, write_checkpoint,
-};
-use storage::{CleanError, CleanStatistics, Cleanable, OffsetMap, RealDisk, StorageError};
+use storage::checkpoint::OffsetCheckpoint;
+use storage::{CleanError, CleanStatistics, Cleanable, OffsetMap, StorageError};
+
+/// How long a log waits at most after there was no room to compact it.
+const DEFERRAL_MAX: Duration = Duration::from_mins(10);
 
 /// A log, whatever directory it is in: topic id and partition index.
 type LogKey = (Uuid, i32);
@@ -46,19 +54,70 @@ struct State {
     /// The numbers of the threads that run.
     threads: BTreeSet<usize>,
     in_progress: BTreeSet<LogKey>,
-    /// Logs that must not be compacted while they are copied.
-    paused: BTreeSet<LogKey>,
+    /// Logs that must not be compacted, with how many say so.
+    paused: BTreeMap<LogKey, usize>,
+    /// Logs that are left alone until the server is started again.
     uncleanable: BTreeSet<LogKey>,
-    /// Offsets up to which logs are clean, by the name of the log directory.
-    checkpoints: BTreeMap<String, OffsetCheckpoint>,
+    /// Logs that there was no room to compact.
+    deferred: BTreeMap<LogKey, Deferral>,
     /// When the bytes that were read and written are paid for.
     paid_until: Option<Instant>,
 }
 
+/// How often in a row there was no room to compact a log, and when that is tried again.
+#[derive(Debug, Clone, Copy)]
+struct Deferral {
+    failure_count: u32,
+    until: Instant,
+}
+
 /// What is to be compacted.
-struct Choice {
+struct Choice<'a> {
     partition: Arc<Partition>,
     cleanable: Cleanable,
+    in_progress: InProgress<'a>,
+}
+
+/// A log that a thread compacts; dropped when that ends, however it does.
+struct InProgress<'a> {
+    cleaner: &'a Cleaner,
+    key: LogKey,
+}
+
+impl Drop for InProgress<'_> {
+    fn drop(&mut self) {
+        self.cleaner.state.lock().in_progress.remove(&self.key);
+        self.cleaner.changed.notify_all();
+    }
+}
+
+/// A log is not compacted until this is dropped.
+#[derive(Debug)]
+#[must_use = "the pause ends when this is dropped"]
+pub(crate) struct Pause {
+    cleaner: Arc<Cleaner>,
+    key: LogKey,
+}
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        let paused = &mut self.cleaner.state.lock().paused;
+        if let Some(count) = paused.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                paused.remove(&self.key);
+            }
+        }
+    }
+}
+
+/// What came of a compaction.
+enum Outcome {
+    /// The log is clean up to this offset.
+    Cleaned(i64, CleanStatistics),
+    Failed(CleanError),
+    /// An invariant is broken; the panic is in the log already.
+    Panicked,
 }
 
 const fn key(partition: &Partition) -> LogKey {
@@ -138,49 +197,64 @@ impl Cleaner {
         }
     }
 
-    /// Compacts a log no more until [`Self::resume`]; returns when nobody does.
-    pub(crate) fn pause(&self, topic_id: Uuid, index: i32) {
-        let mut state = self.state.lock();
-        state.paused.insert((topic_id, index));
-        while state.in_progress.contains(&(topic_id, index)) {
-            self.changed.wait(&mut state);
-        }
+    /// Compacts a log no more until what this returns is dropped; returns when nobody does.
+    pub(crate) fn pause(self: &Arc<Self>, partition: &Partition) -> Pause {
+        self.pause_log(key(partition))
     }
 
-    /// Ends a pause.
-    pub(crate) fn resume(&self, topic_id: Uuid, index: i32) {
-        self.state.lock().paused.remove(&(topic_id, index));
+    fn pause_log(self: &Arc<Self>, key: LogKey) -> Pause {
+        let mut state = self.state.lock();
+        *state.paused.entry(key).or_default() += 1;
+        // Who waits for what it may read or write looks up.
+        self.changed.notify_all();
+        while state.in_progress.contains(&key) {
+            self.changed.wait(&mut state);
+        }
+        drop(state);
+        Pause {
+            cleaner: self.clone(),
+            key,
+        }
     }
 
     /// Takes the checkpoint of a log along to another log directory.
-    pub(crate) fn move_checkpoint(&self, broker: &Broker, name: &TopicPartition, to: &str) {
-        let mut state = self.state.lock();
+    pub(crate) fn move_checkpoint(&self, broker: &Broker, partition: &Partition, to: &str) {
+        let name = partition.topic_partition();
         let mut moved = None;
-        let mut changed = BTreeSet::from([to.to_owned()]);
-        for directory in &broker.log_directories {
-            let offsets = state.checkpoints(broker, directory.name());
-            if let Some(offset) = offsets.remove(name) {
-                changed.insert(directory.name().to_owned());
-                moved = Some(offset);
-            }
+        let directories = broker.log_directories.iter();
+        for directory in directories.clone().filter(|one| one.name() != to) {
+            update_checkpoint(broker, directory, |offsets| {
+                let found = offsets.remove(name);
+                moved = found.or(moved);
+                found.is_some()
+            });
         }
-        if let Some(offset) = moved {
-            let offsets = state.checkpoints(broker, to);
-            offsets.insert(name.clone(), offset);
-        }
-        for directory in changed {
-            state.write_checkpoint(broker, &directory);
+        for directory in directories.filter(|one| one.name() == to) {
+            update_checkpoint(broker, directory, |offsets| match moved {
+                Some(offset) if is_hosted(broker, partition) => {
+                    offsets.insert(name.clone(), offset) != moved
+                }
+                _ => offsets.remove(name).is_some(),
+            });
         }
     }
 
-    /// Forgets a log that is deleted: another one may get its name.
-    pub(crate) fn forget(&self, broker: &Broker, partition: &Partition) {
+    /// Forgets logs that are deleted: others may get their names.
+    pub(crate) fn forget(&self, broker: &Broker, partitions: &[Arc<Partition>]) {
         let mut state = self.state.lock();
-        state.uncleanable.remove(&key(partition));
-        let directory = partition.log_directory();
-        let offsets = state.checkpoints(broker, &directory);
-        if offsets.remove(partition.topic_partition()).is_some() {
-            state.write_checkpoint(broker, &directory);
+        for partition in partitions {
+            state.uncleanable.remove(&key(partition));
+            state.deferred.remove(&key(partition));
+        }
+        drop(state);
+        for directory in &broker.log_directories {
+            update_checkpoint(broker, directory, |offsets| {
+                let count = offsets.len();
+                for partition in partitions {
+                    offsets.remove(partition.topic_partition());
+                }
+                offsets.len() < count
+            });
         }
     }
 
@@ -194,118 +268,141 @@ impl Cleaner {
         }
     }
 
-    /// Compacts the log with the largest dirty share, if one is due. Whether there was one.
+    /// Compacts the log with the largest dirty share, if one is due. Whether to look for the next
+    /// at once.
     fn clean_dirtiest(&self, broker: &Broker, config: &CleanerConfig) -> bool {
         let Some(choice) = self.choose(broker) else {
             return false;
         };
-        let partition = &choice.partition;
         let started = Instant::now();
-        let outcome = self.clean(&choice, config);
-        let mut state = self.state.lock();
-        state.in_progress.remove(&key(partition));
-        self.changed.notify_all();
+        let outcome = attempt(|| self.clean(&choice, config));
+        let Choice {
+            partition,
+            in_progress,
+            ..
+        } = choice;
+        let is_next = self.settle(broker, &partition, outcome, config, started);
+        drop(in_progress);
+        is_next
+    }
+
+    /// Acts on what came of a compaction, while the log still counts as being compacted.
+    fn settle(
+        &self,
+        broker: &Broker,
+        partition: &Partition,
+        outcome: Outcome,
+        config: &CleanerConfig,
+        started: Instant,
+    ) -> bool {
+        let key = key(partition);
         match outcome {
-            Ok((end_offset, statistics)) => {
-                state.note_clean(broker, partition, end_offset);
-                drop(state);
+            Outcome::Cleaned(end_offset, statistics) => {
+                note_clean(broker, partition, end_offset);
+                self.state.lock().deferred.remove(&key);
                 report(partition, end_offset, &statistics, started);
                 partition.notify();
                 true
             }
-            Err(error) => self.handle_failure(broker, partition, &error, state),
-        }
-    }
-
-    /// Whether it makes sense to go on at once.
-    fn handle_failure(
-        &self,
-        broker: &Broker,
-        partition: &Partition,
-        error: &CleanError,
-        mut state: MutexGuard<'_, State>,
-    ) -> bool {
-        match error {
-            CleanError::Stopped | CleanError::Changed => {
+            Outcome::Failed(error @ (CleanError::Stopped | CleanError::Changed)) => {
                 tracing::debug!(%partition, %error, "not compacted this time");
                 false
             }
-            CleanError::Corrupt { .. } | CleanError::TooLarge { .. } => {
-                state.uncleanable.insert(key(partition));
+            Outcome::Failed(error @ (CleanError::Corrupt { .. } | CleanError::TooLarge { .. })) => {
+                self.give_up(partition, &error);
+                true
+            }
+            Outcome::Panicked => {
+                self.give_up(partition, &"compacting it has broken an invariant");
+                true
+            }
+            Outcome::Failed(CleanError::Storage(error)) if is_no_room(partition, &error) => {
+                let pause = self.state.lock().defer(key, config.backoff_ms, started);
+                let seconds = pause.as_secs();
                 tracing::error!(
                     %partition,
                     %error,
-                    "the log cannot be compacted and is left as it is until the server is \
-                     started again"
+                    "the log cannot be compacted for now; it is tried again in {seconds} s"
                 );
                 true
             }
-            CleanError::Storage(error) => {
-                drop(state);
-                report_storage_error(broker, partition, error);
+            Outcome::Failed(CleanError::Storage(error)) => {
+                broker.report_storage_error(partition, &error);
                 false
             }
         }
     }
 
-    fn choose(&self, broker: &Broker) -> Option<Choice> {
+    /// Leaves a log alone from here on.
+    fn give_up(&self, partition: &Partition, reason: &dyn std::fmt::Display) {
+        self.state.lock().uncleanable.insert(key(partition));
+        tracing::error!(
+            %partition,
+            %reason,
+            "the log cannot be compacted and is left as it is until the server is started again"
+        );
+    }
+
+    fn choose(&self, broker: &Broker) -> Option<Choice<'_>> {
         let _choosing = self.choosing.lock();
-        let mut best: Option<Choice> = None;
+        let mut due: Vec<(f64, Arc<Partition>)> = Vec::new();
         for topic in broker.partitions.all_topics() {
             if !topic.settings().cleanup_policy.compact {
                 continue;
             }
             for partition in topic.partitions() {
-                let Some(cleanable) = self.due(broker, &partition) else {
+                if self.state.lock().is_barred(key(&partition), Instant::now()) {
                     continue;
-                };
-                let ratio = cleanable.dirty_ratio();
-                if best
-                    .as_ref()
-                    .is_none_or(|best| ratio > best.cleanable.dirty_ratio())
-                {
-                    best = Some(Choice {
-                        partition,
-                        cleanable,
-                    });
+                }
+                if let Some(cleanable) = self.due(broker, &partition) {
+                    due.push((cleanable.dirty_ratio(), partition));
                 }
             }
         }
-        let best = best?;
-        self.state.lock().in_progress.insert(key(&best.partition));
-        Some(best)
+        due.sort_by(|a, b| b.0.total_cmp(&a.0));
+        due.into_iter().find_map(|(_, partition)| {
+            let in_progress = self.take_up(key(&partition))?;
+            // It may have been moved between the two looks.
+            let cleanable = self.due(broker, &partition)?;
+            Some(Choice {
+                partition,
+                cleanable,
+                in_progress,
+            })
+        })
+    }
+
+    /// Notes that a log is compacted from here on, unless it must not be.
+    fn take_up(&self, key: LogKey) -> Option<InProgress<'_>> {
+        let mut state = self.state.lock();
+        if state.is_barred(key, Instant::now()) {
+            return None;
+        }
+        state.in_progress.insert(key);
+        drop(state);
+        Some(InProgress { cleaner: self, key })
     }
 
     /// What is to be compacted of a log, if it is due.
     fn due(&self, broker: &Broker, partition: &Arc<Partition>) -> Option<Cleanable> {
-        let key = key(partition);
-        let directory = partition.log_directory();
-        let checkpoint = {
-            let mut state = self.state.lock();
-            let is_barred = state.in_progress.contains(&key)
-                || state.paused.contains(&key)
-                || state.uncleanable.contains(&key);
-            if is_barred {
-                return None;
-            }
-            let offsets = state.checkpoints(broker, &directory);
-            offsets.get(partition.topic_partition()).copied()
-        };
+        let name = partition.log_directory();
+        let directory = directory(broker, &name)?;
+        let checkpoint = directory
+            .checkpoints()
+            .cleaner_offsets
+            .of(partition.topic_partition());
         let last_stable_offset = partition.offsets().last_stable_offset;
         let candidate = partition
             .with_log(|log| log.compaction_candidate(checkpoint, last_stable_offset, now_ms()));
         match candidate {
             Ok(candidate) => {
                 if candidate.cleanable.is_checkpoint_wrong {
-                    let mut state = self.state.lock();
-                    let start = candidate.cleanable.first_dirty_offset;
-                    state.note_clean(broker, partition, start);
+                    note_clean(broker, partition, candidate.cleanable.first_dirty_offset);
                 }
                 candidate.is_due.then_some(candidate.cleanable)
             }
             Err(error) => {
-                self.state.lock().uncleanable.insert(key);
-                tracing::error!(%partition, %error, "the log cannot be compacted");
+                self.give_up(partition, &error);
                 None
             }
         }
@@ -313,12 +410,13 @@ impl Cleaner {
 
     fn clean(
         &self,
-        choice: &Choice,
+        choice: &Choice<'_>,
         config: &CleanerConfig,
     ) -> Result<(i64, CleanStatistics), CleanError> {
         let Choice {
             partition,
             cleanable,
+            ..
         } = choice;
         let threads = thread_count(config).max(1);
         // A record goes only when the later one of its key is on the disk.
@@ -363,68 +461,96 @@ impl Cleaner {
             let from = state.paid_until.map_or(now, |until| until.max(now));
             let until = from + Duration::from_secs_f64(seconds);
             state.paid_until = Some(until);
-            while !state.is_stopped && !state.paused.contains(&key) {
+            while !state.is_stopped && !state.paused.contains_key(&key) {
                 if self.changed.wait_until(&mut state, until).timed_out() {
                     break;
                 }
             }
         }
-        !state.is_stopped && !state.paused.contains(&key)
+        !state.is_stopped && !state.paused.contains_key(&key)
     }
 }
 
 impl State {
-    /// The checkpoint of a log directory, read when it is first needed.
-    fn checkpoints(&mut self, broker: &Broker, directory: &str) -> &mut OffsetCheckpoint {
-        if !self.checkpoints.contains_key(directory) {
-            let mut directories = broker.log_directories.iter();
-            let found = directories.find(|one| one.name() == directory);
-            let read = found.map(|one| {
-                let path = one.path().join(CLEANER_OFFSET_CHECKPOINT);
-                read_checkpoint(&RealDisk, &path).unwrap_or_else(|error| {
-                    tracing::warn!(%error, "the cleaner begins at the start of its logs");
-                    OffsetCheckpoint::new()
-                })
-            });
-            let offsets = read.unwrap_or_default();
-            self.checkpoints.insert(directory.to_owned(), offsets);
-        }
-        self.checkpoints.entry(directory.to_owned()).or_default()
+    /// Whether a log must not be compacted now.
+    fn is_barred(&self, key: LogKey, now: Instant) -> bool {
+        let is_deferred = |deferral: &Deferral| now < deferral.until;
+        self.in_progress.contains(&key)
+            || self.paused.contains_key(&key)
+            || self.uncleanable.contains(&key)
+            || self.deferred.get(&key).is_some_and(is_deferred)
     }
 
-    fn note_clean(&mut self, broker: &Broker, partition: &Partition, offset: i64) {
-        if broker
-            .partitions
-            .topic_by_id(partition.topic_id())
-            .is_none()
-        {
-            return;
-        }
-        let directory = partition.log_directory();
-        let offsets = self.checkpoints(broker, &directory);
-        offsets.insert(partition.topic_partition().clone(), offset);
-        self.write_checkpoint(broker, &directory);
+    /// Lets other logs go first, for twice as long as the last time; returns for how long.
+    fn defer(&mut self, key: LogKey, backoff_ms: i64, now: Instant) -> Duration {
+        let failure_count = self.deferred.get(&key).map_or(0, |last| last.failure_count) + 1;
+        let backoff = Duration::from_millis(backoff_ms.max(1).unsigned_abs());
+        let pause = backoff.saturating_mul(1 << failure_count.min(31));
+        let pause = pause.min(DEFERRAL_MAX);
+        let until = now + pause;
+        self.deferred.insert(
+            key,
+            Deferral {
+                failure_count,
+                until,
+            },
+        );
+        pause
     }
+}
 
-    fn write_checkpoint(&mut self, broker: &Broker, directory: &str) {
-        let offsets = self.checkpoints(broker, directory);
-        let mut directories = broker.log_directories.iter();
-        let found = directories.find(|one| one.name() == directory && !one.is_offline());
-        let Some(found) = found else { return };
-        let path = found.path().join(CLEANER_OFFSET_CHECKPOINT);
-        if let Err(error) = write_checkpoint(&RealDisk, &path, offsets) {
-            broker.report_directory_error(directory, &error);
-        }
+/// Runs a compaction, whose panic is an outcome as well: the thread has other logs to compact.
+fn attempt(compact: impl FnOnce() -> Result<(i64, CleanStatistics), CleanError>) -> Outcome {
+    match catch_unwind(AssertUnwindSafe(compact)) {
+        Ok(Ok((end_offset, statistics))) => Outcome::Cleaned(end_offset, statistics),
+        Ok(Err(error)) => Outcome::Failed(error),
+        Err(_) => Outcome::Panicked,
     }
 }
 
 /// What is compacted is written beside the log: no space for that is no failure of the log.
-fn report_storage_error(broker: &Broker, partition: &Partition, error: &StorageError) {
-    let is_full = error.source.kind() == io::ErrorKind::StorageFull;
-    if (is_full || error.is_out_of_files()) && !partition.with_log(|log| log.is_failed()) {
-        tracing::error!(%partition, %error, "the log cannot be compacted for now");
-    } else {
-        broker.report_storage_error(partition, error);
+fn is_no_room(partition: &Partition, error: &StorageError) -> bool {
+    let kind = error.source.kind();
+    let is_full = matches!(
+        kind,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    );
+    (is_full || error.is_out_of_files()) && !partition.with_log(|log| log.is_failed())
+}
+
+fn directory<'a>(broker: &'a Broker, name: &str) -> Option<&'a Arc<LogDirectory>> {
+    broker.log_directories.iter().find(|one| one.name() == name)
+}
+
+/// Notes up to where a log is clean, unless it is being deleted.
+fn note_clean(broker: &Broker, partition: &Partition, offset: i64) {
+    let name = partition.log_directory();
+    let Some(directory) = directory(broker, &name) else {
+        return;
+    };
+    update_checkpoint(broker, directory, |offsets| {
+        let name = partition.topic_partition().clone();
+        is_hosted(broker, partition) && offsets.insert(name, offset) != Some(offset)
+    });
+}
+
+/// Whether a log may have an entry, asked while the entries are locked: whoever deletes a topic
+/// removes its entries after it has removed the topic.
+fn is_hosted(broker: &Broker, partition: &Partition) -> bool {
+    let topic = broker.partitions.topic_by_id(partition.topic_id());
+    topic.is_some()
+}
+
+fn update_checkpoint(
+    broker: &Broker,
+    directory: &LogDirectory,
+    change: impl FnOnce(&mut OffsetCheckpoint) -> bool,
+) {
+    if directory.is_offline() {
+        return;
+    }
+    if let Err(error) = directory.checkpoints().cleaner_offsets.update(change) {
+        broker.report_directory_error(directory.name(), &error);
     }
 }
 
@@ -440,3 +566,6 @@ fn report(partition: &Partition, end_offset: i64, statistics: &CleanStatistics, 
         "compacted"
     );
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@
 
 use crate::Broker;
 use crate::clock::{now_ms, random_bytes};
+use crate::creations;
 use crate::hosting;
 use crate::metadata_log::{AppendMetadataError, MetadataLog};
 use controller::{ControllerContext, Decision, Random};
@@ -147,6 +148,19 @@ impl ActiveController {
             self.broker.publish(appended.image);
         }
         self.snapshot_if_due();
+        Ok(())
+    }
+
+    /// Makes the logs that could not be made when their partitions were.
+    ///
+    /// # Errors
+    /// When the metadata log takes no records.
+    pub(crate) fn create_missing_logs(&mut self) -> Result<(), AppendMetadataError> {
+        let placed = creations::create_missing(&self.broker, self.log.image());
+        if !placed.is_empty() {
+            let appended = self.log.append(&placed, now_ms())?;
+            self.broker.publish(appended.image);
+        }
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   image at start ──> find_all: scan log directories; open_all: recover logs on several threads
-//!   delta          ──> apply: deleted topics ──> rename `-delete`, removed after a delay
-//!                            created partitions ──> new logs, directory noted in the metadata
+//!   delta          ──> apply: deleted topics ──> `removals`
+//!                            created partitions ──> `creations`, directory noted in the metadata
 //!                            changed configurations ──> settings of logs
 //! ```
 
@@ -13,12 +13,10 @@ use crate::clock::{now_ms, random_uuid};
 use crate::groups::OFFSETS_TOPIC;
 use crate::live_config::tell_change;
 use crate::log_directories::LogDirectory;
-use crate::moves;
 use crate::partitions::{Absence, HostedTopic, log_config};
 use crate::start_error::StartError;
-use crate::transactions::TRANSACTION_TOPIC;
+use crate::{checkpoints, creations, moves, removals};
 use config::topic_settings::{TopicDefaults, TopicSettings};
-use coordinator::group::DeletedTopic;
 use metadata::{
     ConfigResourceType, MIGRATING_DIRECTORY, MetadataDelta, MetadataImage, MetadataRecord,
     PartitionChange, Topic, UNASSIGNED_DIRECTORY,
@@ -29,12 +27,10 @@ use replication::Partition;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use storage::checkpoint::{
-    LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint, RECOVERY_POINT_CHECKPOINT, read_checkpoint,
-};
+use storage::checkpoint::OffsetCheckpoint;
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState, scan_log_directory};
 use storage::partition_metadata::read_partition_metadata;
-use storage::{Disk, Log, LogConfig, LogOpening, RealDisk};
+use storage::{Disk, Log, LogConfig, LogOpening, RealDisk, StorageError};
 
 /// The metadata log lies among the partitions and is not one of them.
 const METADATA_TOPIC: &str = "__cluster_metadata";
@@ -109,11 +105,11 @@ pub(crate) fn find_all(
     let mut clean = clean.iter();
     for (at, directory) in broker.log_directories.iter().enumerate() {
         if !directory.was_usable() {
-            places.founds.push(Found::nothing(directory));
+            places.founds.push(Found::nothing(directory, false));
             continue;
         }
         let is_clean = clean.next().copied().unwrap_or(false);
-        places.founds.push(read_directory(directory, is_clean));
+        places.founds.push(Found::nothing(directory, is_clean));
         let scanned = scan(broker, image, directory)?;
         places
             .futures
@@ -127,6 +123,8 @@ pub(crate) fn find_all(
             }
         }
     }
+    promote_futures(broker, image, &mut places.futures, &mut seen);
+    read_checkpoints(broker, &mut places.founds, &seen);
     let has_unusable = broker.log_directories.iter().any(|one| !one.was_usable());
     let mut counts = vec![0usize; broker.log_directories.len()];
     for at in seen.values() {
@@ -165,6 +163,60 @@ pub(crate) fn find_all(
     Ok(places)
 }
 
+/// Reads what the checkpoints say of the logs that are there. What they say of others, of an earlier
+/// topic's maybe, must not be applied to a log that is made now.
+fn read_checkpoints(broker: &Broker, founds: &mut [Found], seen: &BTreeMap<TopicPartition, usize>) {
+    for (at, found) in founds.iter_mut().enumerate() {
+        let is_there = |name: &TopicPartition| seen.get(name) == Some(&at);
+        if !found.directory.is_offline() {
+            let read = checkpoints::read_at_start(broker, &found.directory, &is_there);
+            (found.recovery_points, found.log_start_offsets) = read;
+        }
+    }
+}
+
+/// A copy that the metadata name, while there is no log: the directory that the log was moved out of
+/// is gone. The copy was complete but for what was written last, and becomes the log.
+fn promote_futures(
+    broker: &Broker,
+    image: &MetadataImage,
+    futures: &mut Vec<(usize, PartitionDirectory)>,
+    seen: &mut BTreeMap<TopicPartition, usize>,
+) {
+    futures.retain(|(at, found)| {
+        let directory = &broker.log_directories[*at];
+        let TopicPartition { topic, partition } = &found.topic_partition;
+        let topic = image.topics.by_name(topic);
+        let named = topic
+            .and_then(|topic| topic.partition(*partition))
+            .and_then(|partition| partition.directory_of(broker.node_id));
+        if named != Some(directory.id()) || seen.contains_key(&found.topic_partition) {
+            return true;
+        }
+        let from = directory.path().join(&found.name);
+        let to = directory.path().join(found.topic_partition.to_string());
+        let renamed = RealDisk
+            .rename(&from, &to)
+            .and_then(|()| RealDisk.sync_directory(directory.path()));
+        match renamed {
+            Ok(()) => {
+                tracing::warn!(
+                    partition = %found.topic_partition,
+                    directory = directory.name(),
+                    "the log has not come back, and its copy takes its place; what was written \
+                     to it last may be missing"
+                );
+                seen.insert(found.topic_partition.clone(), *at);
+                false
+            }
+            Err(error) => {
+                tracing::error!(directory = %from.display(), %error, "cannot be renamed");
+                true
+            }
+        }
+    });
+}
+
 /// Whether the metadata leaves open where a replica is.
 fn is_unplaced(directory_id: Uuid) -> bool {
     [UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY].contains(&directory_id)
@@ -201,6 +253,9 @@ pub(crate) fn open_all(
         }
     }
     open_in_parallel(broker, &places.founds, openings)?;
+    for found in places.founds.iter().filter(|found| !found.is_clean) {
+        checkpoints::settle_at_start(broker, &found.directory);
+    }
     for (at, found) in places.futures {
         moves::resume(broker, &broker.log_directories[at], &found);
     }
@@ -227,7 +282,7 @@ fn settle_duplicate(
         false => (first, second),
     };
     let path = broker.log_directories[other].path().join(&found.name);
-    set_aside(found, &path);
+    set_aside_or_say(found, &path);
     kept
 }
 
@@ -247,28 +302,13 @@ fn host(
 }
 
 impl Found {
-    fn nothing(directory: &Arc<LogDirectory>) -> Self {
+    fn nothing(directory: &Arc<LogDirectory>, is_clean: bool) -> Self {
         Self {
             directory: directory.clone(),
             recovery_points: OffsetCheckpoint::new(),
             log_start_offsets: OffsetCheckpoint::new(),
-            is_clean: false,
+            is_clean,
         }
-    }
-}
-
-fn read_directory(directory: &Arc<LogDirectory>, is_clean: bool) -> Found {
-    let read = |name: &str| {
-        read_checkpoint(&RealDisk, &directory.path().join(name)).unwrap_or_else(|error| {
-            tracing::warn!(%error, "a checkpoint is damaged; its logs are recovered whole");
-            OffsetCheckpoint::new()
-        })
-    };
-    Found {
-        directory: directory.clone(),
-        recovery_points: read(RECOVERY_POINT_CHECKPOINT),
-        log_start_offsets: read(LOG_START_OFFSET_CHECKPOINT),
-        is_clean,
     }
 }
 
@@ -303,11 +343,11 @@ fn scan(
             PartitionDirectoryState::Current if is_known(broker, image, &found, &path) => {
                 scanned.current.push(found);
             }
-            PartitionDirectoryState::Current => set_aside(&found, &path),
+            PartitionDirectoryState::Current => set_aside_or_say(&found, &path),
             PartitionDirectoryState::Future if is_known(broker, image, &found, &path) => {
                 scanned.futures.push(found);
             }
-            PartitionDirectoryState::Future => set_aside(&found, &path),
+            PartitionDirectoryState::Future => set_aside_or_say(&found, &path),
             PartitionDirectoryState::Stray => {}
         }
     }
@@ -331,7 +371,14 @@ fn is_known(
     is_replica && id.is_none_or(|id| id == topic.id)
 }
 
-fn set_aside(found: &PartitionDirectory, path: &std::path::Path) {
+/// Gives a directory a name under which it is nobody's.
+///
+/// # Errors
+/// When the disk fails.
+pub(crate) fn set_aside(
+    found: &PartitionDirectory,
+    path: &std::path::Path,
+) -> Result<(), StorageError> {
     let state = PartitionDirectoryState::Stray;
     let name = PartitionDirectory::marked_name(&found.topic_partition, state, random_uuid());
     tracing::warn!(
@@ -339,16 +386,32 @@ fn set_aside(found: &PartitionDirectory, path: &std::path::Path) {
         renamed = name,
         "the cluster does not know this partition: its directory is set aside"
     );
-    if let Err(error) = std::fs::rename(path, path.with_file_name(name)) {
-        tracing::error!(directory = %path.display(), %error, "cannot be set aside");
+    RealDisk
+        .rename(path, &path.with_file_name(name))
+        .map_err(|source| StorageError {
+            operation: "rename",
+            file: path.to_owned(),
+            source,
+        })
+}
+
+fn set_aside_or_say(found: &PartitionDirectory, path: &std::path::Path) {
+    if let Err(error) = set_aside(found, path) {
+        tracing::error!(%error, "a directory cannot be set aside");
     }
+}
+
+/// Where to make the log of a new partition; `None` when every directory is offline.
+pub(crate) fn choose_online(broker: &Broker, directory_id: Uuid) -> Option<Arc<LogDirectory>> {
+    let chosen = choose_directory(broker, directory_id, |at| partition_count(broker, at));
+    Some(broker.log_directories[chosen].clone()).filter(|one| !one.is_offline())
 }
 
 /// The directory that the metadata says, or else of those that take new partitions the one with the
 /// fewest.
 fn choose_directory(broker: &Broker, directory_id: Uuid, count: impl Fn(usize) -> usize) -> usize {
     let directories = &broker.log_directories;
-    let is_named = |one: &Arc<LogDirectory>| one.was_usable() && one.id() == directory_id;
+    let is_named = |one: &Arc<LogDirectory>| !one.is_offline() && one.id() == directory_id;
     if let Some(at) = directories.iter().position(is_named) {
         return at;
     }
@@ -428,11 +491,12 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<(), Sta
         directory: found.directory.path().to_owned(),
         reason,
     };
+    let told = |offsets: &OffsetCheckpoint| offsets.get(&name).copied().unwrap_or(0);
     let log_opening = LogOpening {
         topic_id: Some(topic.id),
         config: topic_log_config(broker, topic),
-        log_start_offset: found.log_start_offsets.get(&name).copied().unwrap_or(0),
-        recovery_point: found.recovery_points.get(&name).copied().unwrap_or(0),
+        log_start_offset: told(&found.log_start_offsets),
+        recovery_point: told(&found.recovery_points),
         is_clean: found.is_clean,
         now_ms: now_ms(),
         ..LogOpening::new(RealDisk, directory, name.clone())
@@ -454,17 +518,21 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<(), Sta
         .map_err(|error| failed(error.to_string()))
 }
 
-fn topic_log_config(broker: &Broker, topic: &HostedTopic) -> Arc<LogConfig> {
+pub(crate) fn topic_log_config(broker: &Broker, topic: &HostedTopic) -> Arc<LogConfig> {
     let transactions = broker.live_config().transactions;
     Arc::new(log_config(&topic.settings(), &transactions))
 }
 
-fn lead(
+/// Leads the partition of a log.
+///
+/// # Errors
+/// When the log cannot note the epoch.
+pub(crate) fn lead(
     topic: &Arc<HostedTopic>,
     log: Log<RealDisk>,
     directory: &str,
     leader_epoch: i32,
-) -> Result<(), storage::StorageError> {
+) -> Result<(), StorageError> {
     let partition = Partition::lead(log, topic.id, directory.into(), leader_epoch)?;
     topic.add(Arc::new(partition));
     Ok(())
@@ -473,9 +541,12 @@ fn lead(
 /// Makes this broker serve what changed between two images. Returns records that say where new
 /// partitions were put, when the metadata left that open.
 pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<MetadataRecord> {
-    for topic in delta.deleted_topics() {
+    let deleted: Vec<&Topic> = delta.deleted_topics().map(|topic| &**topic).collect();
+    for topic in &deleted {
         tracing::info!(topic = &*topic.name, id = %topic.id, "topic deleted");
-        delete_topic(broker, topic);
+    }
+    if !deleted.is_empty() {
+        removals::delete_topics(broker, &deleted);
     }
     for topic in delta.created_topics() {
         let partitions = topic.partition_count();
@@ -496,105 +567,21 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
             }
             continue;
         }
-        if hosted.loss_of(changed.partition_id).is_some() {
+        let is_new = broker.creations.has(hosted.id, changed.partition_id);
+        if !is_new && hosted.loss_of(changed.partition_id).is_some() {
             let leader_epoch = after.leader_epoch;
             hosted.lose(changed.partition_id, Absence::NotLed { leader_epoch });
             continue;
         }
-        let Some(directory_id) = after.directory_of(broker.node_id) else {
-            continue;
-        };
-        let chosen = choose_directory(broker, directory_id, |at| partition_count(broker, at));
-        let directory = &broker.log_directories[chosen];
-        if let Err(error) = create(
+        placed.extend(creations::create(
             broker,
             &hosted,
             changed.partition_id,
-            after.leader_epoch,
-            directory,
-        ) {
-            broker.report_directory_error(directory.name(), &error);
-            continue;
-        }
-        if directory.id() != directory_id {
-            let (topic, index) = (changed.topic.id, changed.partition_id);
-            placed.push(placement(
-                topic,
-                index,
-                broker.node_id,
-                after,
-                directory.id(),
-            ));
-        }
+            after,
+        ));
     }
     apply_configs(broker, delta, &defaults);
     placed
-}
-
-fn create(
-    broker: &Arc<Broker>,
-    topic: &Arc<HostedTopic>,
-    index: i32,
-    leader_epoch: i32,
-    directory: &LogDirectory,
-) -> Result<(), storage::StorageError> {
-    let name = TopicPartition::new(&*topic.name, index);
-    let path = directory.path().join(name.to_string());
-    let mut log = Log::create(LogOpening {
-        topic_id: Some(topic.id),
-        config: topic_log_config(broker, topic),
-        now_ms: now_ms(),
-        ..LogOpening::new(RealDisk, path, name)
-    })?;
-    if directory.is_offline() {
-        log.fail();
-    }
-    lead(topic, log, directory.name(), leader_epoch)?;
-    let partition = || topic.partition(index).expect("added just above");
-    match &*topic.name {
-        OFFSETS_TOPIC => broker.groups.load(index, partition()),
-        TRANSACTION_TOPIC => broker.load_transactions(index, partition()),
-        _ => {}
-    }
-    Ok(())
-}
-
-fn delete_topic(broker: &Arc<Broker>, topic: &Topic) {
-    let Some(hosted) = broker.partitions.remove(topic.id) else {
-        return;
-    };
-    let delay_ms = hosted.settings().file_delete_delay_ms;
-    let mut directories = BTreeSet::new();
-    for partition in hosted.partitions() {
-        broker.moves.cancel(broker, &partition);
-        broker.unload_coordinator(&hosted.name, partition.index());
-        let state = PartitionDirectoryState::Deleted;
-        let name =
-            PartitionDirectory::marked_name(partition.topic_partition(), state, random_uuid());
-        let retired = partition.with_log(|log| {
-            // Requests that still hold the partition get KAFKA_STORAGE_ERROR from here on.
-            log.retire(&name).map(|()| log.directory().to_owned())
-        });
-        partition.notify();
-        broker.cleaner.forget(broker, &partition);
-        match retired {
-            Ok(path) => {
-                directories.extend(path.parent().map(std::path::Path::to_owned));
-                broker.removals.schedule(path, now_ms() + delay_ms);
-            }
-            Err(error) => tracing::error!(%partition, %error, "a deleted partition stays on disk"),
-        }
-    }
-    for directory in directories {
-        if let Err(error) = RealDisk.sync_directory(&directory) {
-            tracing::error!(path = %directory.display(), %error, "cannot be synced");
-        }
-    }
-    let deleted = [DeletedTopic {
-        name: &topic.name,
-        topic_id: topic.id,
-    }];
-    broker.groups.delete_topic_offsets(&deleted);
 }
 
 fn apply_configs(broker: &Arc<Broker>, delta: &MetadataDelta, defaults: &TopicDefaults) {

@@ -26,10 +26,12 @@ mod net;
 
 mod api;
 
+mod checkpoints;
 mod cleaner;
 mod controller_thread;
 mod coordinator_log;
 mod cordoning;
+mod creations;
 mod failed_logs;
 mod group_settings;
 mod groups;

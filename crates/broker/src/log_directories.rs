@@ -1,5 +1,6 @@
 //! The directories of `log.dirs`: locked, identified, and offline after a failed write.
 
+use crate::checkpoints::Checkpoints;
 use crate::start_error::StartError;
 use metadata::LOST_DIRECTORY;
 use model::Uuid;
@@ -20,6 +21,7 @@ pub(crate) struct LogDirectory {
     /// None of a directory that could not be used at the start.
     id: Option<Uuid>,
     offline: AtomicBool,
+    checkpoints: Checkpoints,
     _lock: Option<DirectoryLock>,
 }
 
@@ -30,6 +32,7 @@ impl LogDirectory {
         let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
         let name = absolute.to_string_lossy().into_owned();
         Self {
+            checkpoints: Checkpoints::new(&path),
             path,
             name,
             id: lock.is_some().then_some(id),
@@ -51,6 +54,11 @@ impl LogDirectory {
     /// not be read.
     pub(crate) fn id(&self) -> Uuid {
         self.id.unwrap_or(LOST_DIRECTORY)
+    }
+
+    /// Its checkpoint files.
+    pub(crate) const fn checkpoints(&self) -> &Checkpoints {
+        &self.checkpoints
     }
 
     /// Whether it could be used when the server started.

@@ -3,23 +3,21 @@
 //! Every task blocks on files, so each run is on a thread for blocking work.
 
 use crate::Broker;
+use crate::checkpoints::{self, Kind};
 use crate::clock::now_ms;
-use crate::log_directories::LogDirectory;
 use parking_lot::Mutex;
 use replication::Partition;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use storage::checkpoint::{
-    LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint, RECOVERY_POINT_CHECKPOINT,
-    REPLICATION_OFFSET_CHECKPOINT, write_checkpoint,
-};
-use storage::{RealDisk, StorageError};
+use storage::StorageError;
 
 /// Logs that each recovery thread's share of the disk closes side by side.
 const CLOSING_THREADS: usize = 4;
 /// How often files and directories that wait for removal are looked at.
 const REMOVAL_INTERVAL_MS: i64 = 1_000;
+
+/// How often logs are made that could not be made before.
+const CREATION_INTERVAL_MS: i64 = 1_000;
 
 /// Flushes that are due are looked for at least this often where a topic has `flush.ms`, whatever
 /// the scheduler's interval, so that it means what it says.
@@ -52,6 +50,7 @@ pub(crate) fn start(broker: &Arc<Broker>) {
     every(broker, 0, interval_ms, flush_in_time);
     every(broker, 0, CLOSED_SEGMENTS_INTERVAL_MS, flush_due);
     every(broker, 0, REMOVAL_INTERVAL_MS, remove_due);
+    every(broker, 0, CREATION_INTERVAL_MS, create_missing_logs);
     let expiration = &broker.config.transactions;
     let interval_ms = i64::from(expiration.producer_id_expiration_check_interval_ms);
     every(broker, interval_ms, interval_ms, expire_producers);
@@ -145,6 +144,18 @@ fn remove_due(broker: &Broker) {
     }
 }
 
+fn create_missing_logs(broker: &Broker) {
+    if broker.creations.is_empty() {
+        return;
+    }
+    let told = broker.controller.tell(|controller| {
+        if let Err(error) = controller.create_missing_logs() {
+            tracing::error!(%error, "the metadata log takes no records");
+        }
+    });
+    broker.runtime.spawn(told);
+}
+
 fn expire_producers(broker: &Broker) {
     let expiration_ms = i64::from(broker.live_config().transactions.producer_id_expiration_ms);
     for partition in broker.partitions.all() {
@@ -161,58 +172,19 @@ fn close_idle_files(broker: &Broker) {
     }
 }
 
-/// The partitions of each log directory that is online.
-fn by_directory(broker: &Broker) -> Vec<(Arc<LogDirectory>, Vec<Arc<Partition>>)> {
-    let mut grouped: BTreeMap<String, Vec<Arc<Partition>>> = BTreeMap::new();
-    for partition in broker.partitions.all() {
-        grouped
-            .entry(partition.log_directory().as_ref().to_owned())
-            .or_default()
-            .push(partition);
-    }
-    let online = broker
-        .log_directories
-        .iter()
-        .filter(|one| !one.is_offline());
-    online
-        .map(|one| (one.clone(), grouped.remove(one.name()).unwrap_or_default()))
-        .collect()
-}
-
-/// Writes a checkpoint into each log directory that is online: an offset of each partition that
-/// has one to note.
-fn checkpoint(broker: &Broker, name: &str, offset: impl Fn(&Partition) -> Option<i64>) {
-    for (directory, partitions) in by_directory(broker) {
-        let offsets: OffsetCheckpoint = partitions
-            .iter()
-            .filter_map(|one| Some((one.topic_partition().clone(), offset(one)?)))
-            .collect();
-        if let Err(error) = write_checkpoint(&RealDisk, &directory.path().join(name), &offsets) {
-            broker.report_directory_error(directory.name(), &error);
-        }
-    }
-}
-
 /// Notes up to where logs are durable.
 pub(crate) fn checkpoint_recovery_points(broker: &Broker) {
-    checkpoint(broker, RECOVERY_POINT_CHECKPOINT, |partition| {
-        Some(partition.with_log(|log| log.recovery_point()))
-    });
+    checkpoints::write_all(broker, Kind::RecoveryPoints);
 }
 
 /// Notes where logs start, if not at zero.
 pub(crate) fn checkpoint_log_start_offsets(broker: &Broker) {
-    checkpoint(broker, LOG_START_OFFSET_CHECKPOINT, |partition| {
-        let start = partition.with_log(|log| log.log_start_offset());
-        (start > 0).then_some(start)
-    });
+    checkpoints::write_all(broker, Kind::LogStartOffsets);
 }
 
 /// Notes the high watermarks.
 pub(crate) fn checkpoint_high_watermarks(broker: &Broker) {
-    checkpoint(broker, REPLICATION_OFFSET_CHECKPOINT, |partition| {
-        Some(partition.offsets().high_watermark)
-    });
+    checkpoints::write_all(broker, Kind::HighWatermarks);
 }
 
 /// Closes every log, so that the next start need not recover any.

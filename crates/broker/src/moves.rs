@@ -14,19 +14,23 @@
 //! directories if it is not set, and share `replica.alter.log.dirs.io.max.bytes.per.second`. A
 //! restart goes on with the copies that it finds; a crash between the two renames leaves two logs
 //! that are equal, see `hosting`. A log that is copied is not compacted meanwhile, since the copy
-//! may be older than what the cleaner's checkpoint says.
+//! may be older than what the cleaner's checkpoint says: each move has a pause of its own, from
+//! before it begins until all of it is done. Of one partition's moves the next one runs when the
+//! one before has ended.
 
 use crate::Broker;
+use crate::checkpoints::{self, Kind};
+use crate::cleaner::Pause;
 use crate::clock::{now_ms, random_uuid, steady_ms};
 use crate::hosting;
 use crate::log_directories::LogDirectory;
-use crate::maintenance;
 use crate::partitions::Absence;
+use crate::removals::sync_directory;
 use metadata::{ConfigResource, MetadataRecord};
 use model::{ErrorCode, TopicPartition, Uuid};
 use parking_lot::{Mutex, RwLock};
 use replication::{Isolation, Partition, ReadRequest};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -47,7 +51,9 @@ const PACE_MS: u64 = 50;
 /// Every partition that is moved.
 #[derive(Debug, Default)]
 pub(crate) struct Moves {
-    by_partition: Mutex<BTreeMap<(Uuid, i32), Arc<Move>>>,
+    known: Mutex<Known>,
+    /// Held by who begins a move, so that it is the only one of its partition.
+    beginning: Mutex<()>,
     changed: Notify,
     is_stopped: AtomicBool,
     /// Read while a partition is copied, written by who stops it all.
@@ -56,17 +62,42 @@ pub(crate) struct Moves {
     paid_until_ms: Mutex<i64>,
 }
 
+#[derive(Debug, Default)]
+struct Known {
+    by_partition: BTreeMap<(Uuid, i32), Arc<Move>>,
+    /// The partitions that a task has in hand, be it to end a move that is cancelled.
+    running: BTreeSet<(Uuid, i32)>,
+}
+
 /// One partition that is moved.
 #[derive(Debug)]
 struct Move {
     partition: Arc<Partition>,
     destination: Arc<LogDirectory>,
-    /// The copy; taken when it becomes the log, or is given up.
+    /// The copy; taken when it has become the log, or is given up. Locked while it becomes the log.
     copy: Mutex<Option<Log<RealDisk>>>,
     shown: Mutex<CopyState>,
     /// Whether a task has taken it up.
     is_begun: AtomicBool,
     is_cancelled: AtomicBool,
+    /// Ends with the move.
+    _pause: Pause,
+}
+
+/// A move that a task has in hand; dropped when it has ended.
+struct Running {
+    broker: Arc<Broker>,
+    one: Arc<Move>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let moves = &self.broker.moves;
+        moves.forget(&self.one);
+        moves.known.lock().running.remove(&key(&self.one.partition));
+        // The partition's next one may have been waiting.
+        moves.changed.notify_one();
+    }
 }
 
 /// How far a copy is.
@@ -126,7 +157,9 @@ async fn run(weak: Weak<Broker>) {
         };
         // There may be work for another task.
         broker.moves.changed.notify_one();
-        let done = tokio::task::spawn_blocking(move || next.run(&broker)).await;
+        let running = Running { broker, one: next };
+        let work = move || running.one.run(&running.broker);
+        let done = tokio::task::spawn_blocking(work).await;
         if let Err(error) = done {
             tracing::error!(%error, "moving a partition failed");
         }
@@ -160,13 +193,14 @@ pub(crate) fn begin(
     if broker.is_cordoned(directory) {
         return Err(ErrorCode::InvalidReplicaAssignment);
     }
+    let _beginning = broker.moves.beginning.lock();
     let partition = find(broker, name)?;
     let known = broker.moves.of(&partition);
     if let Some(known) = known {
         if known.destination.name() == destination {
             return Ok(());
         }
-        broker.moves.cancel(broker, &partition);
+        broker.moves.cancel(&partition);
     }
     if *partition.log_directory() == *destination {
         return Ok(());
@@ -175,21 +209,25 @@ pub(crate) fn begin(
     if broker.log_directories.iter().any(|one| one.is_offline()) {
         return Err(ErrorCode::KafkaStorageError);
     }
-    broker
-        .cleaner
-        .pause(partition.topic_id(), partition.index());
+    let pause = broker.cleaner.pause(&partition);
     let path = directory.path().join(future_name);
-    let created = create(&partition, path);
-    match created {
+    match create(&partition, path) {
         Ok(copy) => {
             tracing::info!(%partition, destination, "the partition is being moved");
-            broker.moves.insert(partition, directory.clone(), copy);
+            let moves = &broker.moves;
+            moves.insert(partition.clone(), directory.clone(), copy, pause);
+            // Its topic may have been deleted meanwhile, by who has found nothing to cancel then.
+            if broker
+                .partitions
+                .topic_by_id(partition.topic_id())
+                .is_none()
+            {
+                moves.cancel(&partition);
+                return Err(ErrorCode::UnknownTopicOrPartition);
+            }
             Ok(())
         }
         Err(error) => {
-            broker
-                .cleaner
-                .resume(partition.topic_id(), partition.index());
             broker.report_directory_error(destination, &error);
             Err(ErrorCode::KafkaStorageError)
         }
@@ -240,12 +278,9 @@ pub(crate) fn resume(broker: &Broker, directory: &Arc<LogDirectory>, found: &Par
     });
     match opened {
         Ok(opened) => {
-            broker
-                .cleaner
-                .pause(partition.topic_id(), partition.index());
-            broker
-                .moves
-                .insert(partition, directory.clone(), opened.log);
+            let pause = broker.cleaner.pause(&partition);
+            let moves = &broker.moves;
+            moves.insert(partition, directory.clone(), opened.log, pause);
         }
         Err(error) => {
             tracing::warn!(%partition, %error, "a copy cannot be gone on with; it is removed");
@@ -271,21 +306,19 @@ impl Moves {
         (*partition.log_directory() != *shown.directory).then_some(shown)
     }
 
-    /// Moves a partition no more; the copy is removed.
-    pub(crate) fn cancel(&self, broker: &Broker, partition: &Partition) {
-        let Some(found) = self.by_partition.lock().remove(&key(partition)) else {
-            return;
-        };
-        found.is_cancelled.store(true, Ordering::Release);
-        found.discard();
-        broker
-            .cleaner
-            .resume(partition.topic_id(), partition.index());
+    /// Moves a partition no more; the copy is removed. When this returns, the copy has either
+    /// become the log or never will.
+    pub(crate) fn cancel(&self, partition: &Partition) {
+        let found = self.known.lock().by_partition.remove(&key(partition));
+        if let Some(found) = found {
+            found.is_cancelled.store(true, Ordering::Release);
+            found.discard();
+        }
     }
 
     /// Gives up what is moved into or out of a log directory that has failed.
     pub(crate) fn cancel_in(&self, directory: &str) {
-        for one in self.by_partition.lock().values() {
+        for one in self.known.lock().by_partition.values() {
             if one.destination.name() == directory || *one.partition.log_directory() == *directory {
                 one.is_cancelled.store(true, Ordering::Release);
             }
@@ -300,15 +333,23 @@ impl Moves {
     }
 
     fn of(&self, partition: &Partition) -> Option<Arc<Move>> {
-        self.by_partition.lock().get(&key(partition)).cloned()
+        let known = self.known.lock();
+        known.by_partition.get(&key(partition)).cloned()
     }
 
-    /// Takes up a move that no task has taken up.
+    /// Takes up a move that no task has taken up, of a partition that no task has in hand.
     fn next(&self) -> Option<Arc<Move>> {
-        let moves = self.by_partition.lock();
-        let mut moves = moves.values();
-        let next = moves.find(|one| !one.is_begun.swap(true, Ordering::AcqRel));
-        next.cloned()
+        let mut known = self.known.lock();
+        let Known {
+            by_partition,
+            running,
+        } = &mut *known;
+        let mut moves = by_partition.values();
+        let next = moves.find(|one| {
+            !running.contains(&key(&one.partition)) && !one.is_begun.swap(true, Ordering::AcqRel)
+        })?;
+        running.insert(key(&next.partition));
+        Some(next.clone())
     }
 
     /// Pays for bytes; returns when that is done.
@@ -324,6 +365,7 @@ impl Moves {
         partition: Arc<Partition>,
         destination: Arc<LogDirectory>,
         copy: Log<RealDisk>,
+        pause: Pause,
     ) {
         let shown = CopyState {
             directory: destination.name().to_owned(),
@@ -337,15 +379,18 @@ impl Moves {
             shown: Mutex::new(shown),
             is_begun: AtomicBool::new(false),
             is_cancelled: AtomicBool::new(false),
+            _pause: pause,
         });
-        self.by_partition.lock().insert(key(&partition), one);
+        let mut known = self.known.lock();
+        known.by_partition.insert(key(&partition), one);
+        drop(known);
         self.changed.notify_one();
     }
 
-    /// Whether `one` is still what is to be done with its partition.
+    /// Forgets a move that has ended, unless another one has its place already.
     fn forget(&self, one: &Arc<Move>) {
-        let mut moves = self.by_partition.lock();
-        let key = key(&one.partition);
+        let mut known = self.known.lock();
+        let (moves, key) = (&mut known.by_partition, key(&one.partition));
         if moves.get(&key).is_some_and(|known| Arc::ptr_eq(known, one)) {
             moves.remove(&key);
         }
@@ -374,9 +419,6 @@ impl Move {
             Err(error) => {
                 self.discard();
                 broker.moves.forget(self);
-                broker
-                    .cleaner
-                    .resume(self.partition.topic_id(), self.partition.index());
                 self.report(broker, &error);
             }
         }
@@ -458,7 +500,7 @@ impl Move {
     fn take_over(&self, broker: &Broker) -> Result<Log<RealDisk>, MoveError> {
         let from = self.partition.log_directory();
         self.place(broker, self.destination.id())?;
-        let completed = self.complete();
+        let completed = self.complete(broker);
         let mut directories = broker.log_directories.iter();
         let source = directories.find(|one| *one.name() == *from);
         if let (Err(_), Some(source)) = (&completed, source)
@@ -490,46 +532,60 @@ impl Move {
     }
 
     /// Makes the copy the log; returns what was the log before, retired.
-    fn complete(&self) -> Result<Log<RealDisk>, MoveError> {
-        let mut copy = self.copy.lock().take().ok_or(MoveError::Cancelled)?;
+    fn complete(&self, broker: &Broker) -> Result<Log<RealDisk>, MoveError> {
         // Most of the copy is made durable before the log is locked.
-        if let Err(error) = copy.flush(now_ms()) {
-            *self.copy.lock() = Some(copy);
-            return Err(error.into());
-        }
+        let flush = self.with_copy(|copy| copy.begin_flush(now_ms()))?;
+        let outcome = flush.sync();
+        self.with_copy(|copy| copy.complete_flush(flush, outcome))?;
+        // Who cancels waits for this, and finds out on which side the partition is.
+        let mut copy = self.copy.lock();
+        let from = self.partition.log_directory();
         let directory = self.destination.name().into();
-        self.partition
-            .move_log(directory, |source| self.finish(source, copy))
+        let mut loose_end = None;
+        let moved = self.partition.move_log(directory, |source| {
+            self.finish(source, &mut copy, &mut loose_end)
+        });
+        drop(copy);
+        if let Some(error) = loose_end {
+            broker.report_directory_error(&from, &error);
+        }
+        moved
     }
 
-    /// Copies the rest, and changes the names.
+    fn with_copy<R>(
+        &self,
+        call: impl FnOnce(&mut Log<RealDisk>) -> Result<R, StorageError>,
+    ) -> Result<R, MoveError> {
+        let mut copy = self.copy.lock();
+        Ok(call(copy.as_mut().ok_or(MoveError::Cancelled)?)?)
+    }
+
+    /// Copies the rest, and changes the names. `loose_end` is what fails when the copy is the log
+    /// already: the directory that the log has left is to blame.
     fn finish(
         &self,
         source: &mut Log<RealDisk>,
-        mut copy: Log<RealDisk>,
+        slot: &mut Option<Log<RealDisk>>,
+        loose_end: &mut Option<StorageError>,
     ) -> Result<Log<RealDisk>, MoveError> {
-        let result = self.copy_rest(source, &mut copy);
-        if let Err(error) = result {
-            *self.copy.lock() = Some(copy);
-            return Err(error);
-        }
+        let copy = slot.as_mut().ok_or(MoveError::Cancelled)?;
+        self.copy_rest(source, copy)?;
         let name = self.partition.topic_partition();
-        copy.rename_directory(&name.to_string())?;
         let state = PartitionDirectoryState::Deleted;
-        source
-            .retire(&PartitionDirectory::marked_name(name, state, random_uuid()))
-            .map_err(MoveError::Source)?;
-        if let Some(parent) = source.directory().parent() {
-            // From here on records go to the copy: the old log must not come back.
-            RealDisk.sync_directory(parent).map_err(|error| {
-                MoveError::Source(StorageError {
-                    operation: "sync",
-                    file: parent.to_owned(),
-                    source: error,
-                })
-            })?;
+        let deleted = || PartitionDirectory::marked_name(name, state, random_uuid());
+        if let Err(error) = copy.rename_directory(&name.to_string()) {
+            // Records still go to the log: a crash must not leave two of which this one is named.
+            let _ = copy.retire(&deleted());
+            return Err(error.into());
         }
-        Ok(copy)
+        // From here on the metadata and the destination say the same, and records go to the copy:
+        // the old log must not come back. If it does, since its directory cannot be written, the
+        // next start sets it aside.
+        let retired = source.retire(&deleted());
+        let parent = source.directory().parent().map(Path::to_owned);
+        let synced = parent.map_or(Ok(()), |parent| sync_directory(&parent));
+        *loose_end = retired.and(synced).err();
+        Ok(slot.take().expect("the copy is there, as above"))
     }
 
     fn copy_rest(&self, source: &Log<RealDisk>, copy: &mut Log<RealDisk>) -> Result<(), MoveError> {
@@ -563,20 +619,19 @@ impl Move {
         let delay_ms = old.config().file_delete_delay_ms;
         let path = old.directory().to_owned();
         drop(old);
+        // If it could not be renamed, its directory has failed and is left as it is.
+        if !path.ends_with(partition.topic_partition().to_string()) {
+            let at_ms = now_ms().saturating_add(delay_ms);
+            broker.removals.schedule(path, at_ms);
+        }
+        let destination = self.destination.name();
         broker
-            .removals
-            .schedule(path, now_ms().saturating_add(delay_ms));
+            .cleaner
+            .move_checkpoint(broker, partition, destination);
+        checkpoints::write_all(broker, Kind::RecoveryPoints);
+        checkpoints::write_all(broker, Kind::LogStartOffsets);
         broker.moves.forget(self);
-        let name = partition.topic_partition();
-        broker
-            .cleaner
-            .move_checkpoint(broker, name, self.destination.name());
-        broker
-            .cleaner
-            .resume(partition.topic_id(), partition.index());
-        maintenance::checkpoint_recovery_points(broker);
-        maintenance::checkpoint_log_start_offsets(broker);
-        tracing::info!(%partition, destination = self.destination.name(), "the partition is moved");
+        tracing::info!(%partition, destination, "the partition is moved");
     }
 
     /// Removes the copy.

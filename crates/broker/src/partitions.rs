@@ -129,6 +129,11 @@ impl HostedTopic {
         self.partitions.write().lost.insert(index, absence);
     }
 
+    /// Lets clients to a partition again.
+    pub(crate) fn regain(&self, index: i32) {
+        self.partitions.write().lost.remove(&index);
+    }
+
     /// Why clients are not let to a partition that the cluster has.
     pub(crate) fn loss_of(&self, index: i32) -> Option<Absence> {
         self.partitions.read().lost.get(&index).copied()

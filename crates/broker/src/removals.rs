@@ -1,7 +1,23 @@
-//! Directories of deleted partitions that wait for their delay to be over.
+//! Partitions that go: the logs of deleted topics, and the directories that wait for their delay to
+//! be over.
+//!
+//! ```text
+//!   topic-0   ── renamed, synced ──> topic-0.<id>-delete   removed after file.delete.delay.ms
+//!   checkpoints of its directory ──> without it            durable before the name can come back
+//! ```
 
+use crate::Broker;
+use crate::checkpoints::{self, Kind};
+use crate::clock::{now_ms, random_uuid};
+use coordinator::group::DeletedTopic;
+use metadata::Topic;
 use parking_lot::Mutex;
-use std::path::PathBuf;
+use replication::Partition;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
+use storage::{Disk, RealDisk, StorageError};
 
 /// Directories to remove, each with its time.
 #[derive(Debug, Default)]
@@ -28,4 +44,85 @@ impl Removals {
             }
         }
     }
+}
+
+/// Deletes the logs of topics. When this returns, nothing that is on the disk under their names
+/// says anything about topics that get these names later.
+pub(crate) fn delete_topics(broker: &Broker, topics: &[&Topic]) {
+    let mut gone = Vec::new();
+    for topic in topics {
+        let Some(hosted) = broker.partitions.remove(topic.id) else {
+            continue;
+        };
+        let delay_ms = hosted.settings().file_delete_delay_ms;
+        for partition in hosted.partitions() {
+            broker.unload_coordinator(&hosted.name, partition.index());
+            retire(broker, &partition, now_ms().saturating_add(delay_ms));
+            gone.push(partition);
+        }
+    }
+    if !gone.is_empty() {
+        forget(broker, &gone);
+    }
+    let deleted: Vec<DeletedTopic<'_>> = topics
+        .iter()
+        .map(|topic| DeletedTopic {
+            name: &topic.name,
+            topic_id: topic.id,
+        })
+        .collect();
+    broker.groups.delete_topic_offsets(&deleted);
+}
+
+/// Takes a log out of service; its directory is removed at `at_ms`.
+fn retire(broker: &Broker, partition: &Partition, at_ms: i64) {
+    broker.moves.cancel(partition);
+    // A compaction that went on would write into the directory of the next topic of this name.
+    let _pause = broker.cleaner.pause(partition);
+    let state = PartitionDirectoryState::Deleted;
+    let name = PartitionDirectory::marked_name(partition.topic_partition(), state, random_uuid());
+    let retired = partition.with_log(|log| {
+        // Requests that still hold the partition get KAFKA_STORAGE_ERROR from here on.
+        log.retire(&name).map(|()| log.directory().to_owned())
+    });
+    partition.notify();
+    match retired {
+        Ok(path) => broker.removals.schedule(path, at_ms),
+        Err(error) => tracing::error!(
+            %partition,
+            %error,
+            "a deleted partition stays on disk; it is set aside when the server starts again, or \
+             when its name is needed"
+        ),
+    }
+}
+
+/// Makes it durable that logs have left their log directories.
+fn forget(broker: &Broker, gone: &[Arc<Partition>]) {
+    broker.cleaner.forget(broker, gone);
+    for directory in &broker.log_directories {
+        let here: Vec<&Arc<Partition>> = gone
+            .iter()
+            .filter(|one| *one.log_directory() == *directory.name())
+            .collect();
+        if here.is_empty() || directory.is_offline() {
+            continue;
+        }
+        if let Err(error) = sync_directory(directory.path()) {
+            broker.report_directory_error(directory.name(), &error);
+        }
+        // An offset of zero says no more than no entry does.
+        let kinds: BTreeSet<Kind> = here.iter().flat_map(|one| Kind::told_of(one)).collect();
+        checkpoints::forget(broker, directory, &kinds);
+    }
+}
+
+/// Makes the names in a log directory durable.
+pub(crate) fn sync_directory(path: &Path) -> Result<(), StorageError> {
+    let synced = RealDisk.sync_directory(path);
+    synced.map_err(|source| StorageError {
+        operation: "sync",
+        file: path.to_owned(),
+        source,
+    })
 }

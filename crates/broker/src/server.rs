@@ -3,6 +3,7 @@
 use crate::Broker;
 use crate::clock::{now_ms, random_uuid};
 use crate::controller_thread::{self, ControllerThread};
+use crate::creations::Creations;
 use crate::failed_logs::{self, FailedLog, FailedLogs};
 use crate::group_settings::{group_config, offsets_compression};
 use crate::groups::{Groups, OFFSETS_TOPIC};
@@ -423,6 +424,7 @@ fn new_broker(
         log_directories,
         partitions: Partitions::default(),
         removals: Removals::default(),
+        creations: Creations::default(),
         cleaner: Arc::default(),
         moves: Moves::default(),
         controller,

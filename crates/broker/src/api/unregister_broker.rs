@@ -1,14 +1,14 @@
 //! UnregisterBroker: v0. The cluster forgets a broker that is gone for good (KIP-500).
 //!
-//! - As with Kafka nothing stops an operator from unregistering a broker that runs. This node then
-//!   leads nothing until it starts again, which registers it anew.
+//! - Its own id is INVALID_REQUEST: the broker that answers is not gone. Kafka forgets it all the same,
+//!   and the cluster has no broker until it starts again.
 
 use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use controller::brokers::unregister_broker;
 use controller::{ApiError, Decision};
-use model::DecodeError;
+use model::{DecodeError, ErrorCode};
 use wire::messages::{UnregisterBrokerRequest, UnregisterBrokerResponse};
 
 pub(crate) async fn serve(
@@ -18,7 +18,14 @@ pub(crate) async fn serve(
 ) -> Result<Served, DecodeError> {
     let message: UnregisterBrokerRequest = request.decode()?;
     let broker_id = message.broker_id;
+    let own_id = broker.node_id;
     let decided = broker.controller.decide(move |image, context, _| {
+        if broker_id == own_id {
+            return Decision::unchanged(Err(ApiError::new(
+                ErrorCode::InvalidRequest,
+                format!("Broker ID {broker_id} is the broker that answers, and it is running"),
+            )));
+        }
         match unregister_broker(image, context, broker_id) {
             Ok(Decision {
                 records, is_atomic, ..

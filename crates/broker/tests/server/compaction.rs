@@ -5,7 +5,7 @@ use record::{BatchBuilder, BatchHeader};
 use testkit::{Client, TestServer, batch, now_ms, wait_until};
 
 const EARLIEST: i64 = -2;
-const QUICK: [(&str, &str); 2] = [
+pub(crate) const QUICK: [(&str, &str); 2] = [
     ("log.cleaner.backoff.ms", "10"),
     ("log.initial.task.delay.ms", "0"),
 ];
@@ -23,7 +23,7 @@ fn keyed(key: &str, value: &str) -> Vec<u8> {
 }
 
 /// Offsets and keys of what is in the log.
-fn keys(client: &mut Client, topic: &str) -> Vec<(i64, String)> {
+pub(crate) fn keys(client: &mut Client, topic: &str) -> Vec<(i64, String)> {
     let mut found = Vec::new();
     let mut offset = client.list_offset(topic, 0, EARLIEST).offset;
     loop {
@@ -43,7 +43,7 @@ fn keys(client: &mut Client, topic: &str) -> Vec<(i64, String)> {
     }
 }
 
-fn fill(client: &mut Client, topic: &str, keys: &[&str]) {
+pub(crate) fn fill(client: &mut Client, topic: &str, keys: &[&str]) {
     let large = "x".repeat(600_000);
     for key in keys {
         client

@@ -1,0 +1,93 @@
+use super::*;
+use std::sync::Barrier;
+use std::sync::atomic::AtomicI64;
+use storage::sim::SimDisk;
+
+fn file(disk: &SimDisk) -> CheckpointFile<SimDisk> {
+    CheckpointFile::new(disk.clone(), PathBuf::from("/checkpoint"))
+}
+
+fn offsets(entries: &[(&str, i64)]) -> OffsetCheckpoint {
+    let entries = entries.iter();
+    entries
+        .map(|(topic, offset)| (TopicPartition::new(*topic, 0), *offset))
+        .collect()
+}
+
+fn content(disk: &SimDisk) -> OffsetCheckpoint {
+    read_checkpoint(disk, Path::new("/checkpoint")).unwrap()
+}
+
+#[test]
+fn no_older_gathering_comes_after_a_newer_one() {
+    let disk = SimDisk::default();
+    let file = file(&disk);
+    let truth = AtomicI64::new(0);
+    let begin = Barrier::new(8);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                begin.wait();
+                for _ in 0..200 {
+                    let changed = truth.fetch_add(1, Ordering::AcqRel) + 1;
+                    file.write(|| offsets(&[("topic", truth.load(Ordering::Acquire))]))
+                        .expect("nobody else renames its file");
+                    let written = content(&disk)[&TopicPartition::new("topic", 0)];
+                    assert!(written >= changed, "{written} is older than {changed}");
+                }
+            });
+        }
+    });
+    assert_eq!(content(&disk), offsets(&[("topic", 1600)]));
+}
+
+#[test]
+fn who_waits_shares_one_gathering_and_never_an_older_one() {
+    let disk = SimDisk::default();
+    let file = file(&disk);
+    let gathered_count = AtomicI64::new(0);
+    let gather = || {
+        gathered_count.fetch_add(1, Ordering::AcqRel);
+        OffsetCheckpoint::new()
+    };
+    std::thread::scope(|scope| {
+        let write = || {
+            // These ask while this gathering is on its way, so it is too old for them.
+            let waiting: Vec<_> = (0..4)
+                .map(|_| scope.spawn(|| file.write(gather).unwrap()))
+                .collect();
+            while file.asked_count.load(Ordering::Acquire) < 5 {
+                std::thread::yield_now();
+            }
+            drop(waiting);
+            gather()
+        };
+        file.write(write).unwrap();
+    });
+    assert_eq!(gathered_count.into_inner(), 2);
+}
+
+#[test]
+fn a_write_that_fails_is_nobodys() {
+    let disk = SimDisk::default();
+    let file = file(&disk);
+    disk.fail_writes_to(Some("checkpoint.tmp"));
+    assert!(file.write(|| offsets(&[("topic", 1)])).is_err());
+    disk.fail_writes_to(None);
+    file.write(|| offsets(&[("topic", 2)])).unwrap();
+    assert_eq!(content(&disk), offsets(&[("topic", 2)]));
+}
+
+#[test]
+fn a_start_drops_the_entries_of_what_is_not_there() {
+    let disk = SimDisk::default();
+    let path = Path::new("/checkpoint");
+    write_checkpoint(&disk, path, &offsets(&[("here", 1), ("gone", 2)])).unwrap();
+    let is_there = |name: &TopicPartition| name.topic == "here";
+    let read = file(&disk).read_at_start(is_there).unwrap();
+    assert_eq!(read, offsets(&[("here", 1)]));
+    assert_eq!(content(&disk), read, "they are off the disk as well");
+    let before = disk.change_count();
+    assert_eq!(file(&disk).read_at_start(is_there).unwrap(), read);
+    assert_eq!(disk.change_count(), before, "there was nothing to drop");
+}

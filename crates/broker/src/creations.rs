@@ -1,0 +1,155 @@
+//! Logs of new partitions: made in a log directory that is online.
+//!
+//! ```text
+//!   delta ──> create: the directory that the metadata name, else the one with the fewest
+//!                │      partitions; one that fails goes offline, and the next one is tried
+//!                └─ no file descriptor, or no directory: clients get KAFKA_STORAGE_ERROR,
+//!                   and create_missing tries again
+//! ```
+
+use crate::Broker;
+use crate::checkpoints;
+use crate::clock::now_ms;
+use crate::groups::OFFSETS_TOPIC;
+use crate::hosting;
+use crate::log_directories::LogDirectory;
+use crate::partitions::{Absence, HostedTopic};
+use crate::removals::sync_directory;
+use crate::transactions::TRANSACTION_TOPIC;
+use metadata::{MetadataImage, MetadataRecord, Partition};
+use model::{TopicPartition, Uuid};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use storage::log_directory::PartitionDirectory;
+use storage::{Disk, Log, LogOpening, RealDisk, StorageError};
+
+/// New partitions, by topic id and index, whose logs could not be made yet.
+#[derive(Debug, Default)]
+pub(crate) struct Creations(Mutex<BTreeSet<(Uuid, i32)>>);
+
+impl Creations {
+    /// Whether a partition waits for its log.
+    pub(crate) fn has(&self, topic_id: Uuid, index: i32) -> bool {
+        self.0.lock().contains(&(topic_id, index))
+    }
+
+    /// Whether any partition does.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+}
+
+/// Makes the log of a new partition. Returns a record that says where, when the metadata do not.
+pub(crate) fn create(
+    broker: &Arc<Broker>,
+    topic: &Arc<HostedTopic>,
+    index: i32,
+    partition: &Partition,
+) -> Option<MetadataRecord> {
+    let directory_id = partition.directory_of(broker.node_id)?;
+    let leader_epoch = partition.leader_epoch;
+    while let Some(directory) = hosting::choose_online(broker, directory_id) {
+        match create_in(broker, topic, index, leader_epoch, &directory) {
+            Ok(()) => {
+                broker.creations.0.lock().remove(&(topic.id, index));
+                topic.regain(index);
+                let id = directory.id();
+                return (id != directory_id)
+                    .then(|| hosting::placement(topic.id, index, broker.node_id, partition, id));
+            }
+            Err(error) => {
+                broker.report_directory_error(directory.name(), &error);
+                if !directory.is_offline() {
+                    break;
+                }
+            }
+        }
+    }
+    topic.lose(index, Absence::Offline);
+    if broker.creations.0.lock().insert((topic.id, index)) {
+        let partition = TopicPartition::new(&*topic.name, index);
+        tracing::error!(%partition, "the log of a new partition cannot be made for now");
+    }
+    None
+}
+
+/// Tries to make the logs that could not be made before. Returns what [`create`] does.
+pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec<MetadataRecord> {
+    let missing = broker.creations.0.lock().clone();
+    let mut placed = Vec::new();
+    for (topic_id, index) in missing {
+        let topic = broker.partitions.topic_by_id(topic_id);
+        let partition = image
+            .topics
+            .by_id(topic_id)
+            .and_then(|topic| topic.partition(index));
+        match (topic, partition) {
+            (Some(topic), Some(partition)) => {
+                placed.extend(create(broker, &topic, index, partition));
+            }
+            // It has been deleted meanwhile.
+            _ => {
+                broker.creations.0.lock().remove(&(topic_id, index));
+            }
+        }
+    }
+    placed
+}
+
+fn create_in(
+    broker: &Arc<Broker>,
+    topic: &Arc<HostedTopic>,
+    index: i32,
+    leader_epoch: i32,
+    directory: &LogDirectory,
+) -> Result<(), StorageError> {
+    checkpoints::settle(broker, directory)?;
+    let name = TopicPartition::new(&*topic.name, index);
+    let path = directory.path().join(name.to_string());
+    set_aside(&path)?;
+    let made = make(broker, topic, leader_epoch, directory, (name, &path));
+    if let Err(error) = made {
+        // What there is of it would be in the way of the next attempt.
+        let _ = RealDisk.remove_directory(&path);
+        return Err(error);
+    }
+    let partition = || topic.partition(index).expect("added just above");
+    match &*topic.name {
+        OFFSETS_TOPIC => broker.groups.load(index, partition()),
+        TRANSACTION_TOPIC => broker.load_transactions(index, partition()),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn make(
+    broker: &Broker,
+    topic: &Arc<HostedTopic>,
+    leader_epoch: i32,
+    directory: &LogDirectory,
+    (name, path): (TopicPartition, &Path),
+) -> Result<(), StorageError> {
+    let log = Log::create(LogOpening {
+        topic_id: Some(topic.id),
+        config: hosting::topic_log_config(broker, topic),
+        now_ms: now_ms(),
+        ..LogOpening::new(RealDisk, path.to_owned(), name)
+    })?;
+    hosting::lead(topic, log, directory.name(), leader_epoch)
+}
+
+/// A directory that has the name of a new partition belongs to a topic that is gone, and could not
+/// be renamed when that was deleted.
+fn set_aside(path: &Path) -> Result<(), StorageError> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let found = name.and_then(PartitionDirectory::parse);
+    match found {
+        Some(found) if RealDisk.status(path).is_ok() => {
+            hosting::set_aside(&found, path)?;
+            path.parent().map_or(Ok(()), sync_directory)
+        }
+        _ => Ok(()),
+    }
+}
