@@ -7,6 +7,7 @@
 
 mod bench;
 mod compat;
+mod hunt;
 mod interop;
 mod tidy;
 
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask tidy | compat | interop | bench [ARGUMENT...]";
+const USAGE: &str = "usage: cargo xtask tidy | compat | interop | bench | hunt [ARGUMENT...]";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -35,6 +36,7 @@ fn dispatch(command: &str, arguments: &[String]) -> Result<()> {
         "tidy" => tidy::run(),
         "interop" => interop::run(arguments),
         "bench" => bench::run(arguments),
+        "hunt" => hunt::run(arguments),
         _ => bail!("{USAGE}"),
     }
 }

@@ -101,3 +101,55 @@ fn times(config: &ConsumerGroupConfig, own: &ConfigMap) -> ConsumerGroupTimes {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::sources::{Sources, load};
+
+    /// What the group coordinator obeys with these keys of the broker.
+    fn with(keys: &[(&str, &str)]) -> GroupConfig {
+        let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        let overrides: Vec<_> = keys.iter().map(owned).collect();
+        let loaded = load(&Sources {
+            overrides: &overrides,
+            ..Sources::default()
+        });
+        let config = ServerConfig::read(&loaded.unwrap().values).unwrap();
+        group_config(&config, &MetadataImage::default())
+    }
+
+    #[test]
+    fn retention_of_offsets_is_given_in_minutes() {
+        const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+        assert_eq!(with(&[]).offsets_retention_ms, WEEK_MS);
+        let config = with(&[("offsets.retention.minutes", "3")]);
+        assert_eq!(config.offsets_retention_ms, 180_000);
+        let config = with(&[("offsets.retention.check.interval.ms", "7")]);
+        assert_eq!(config.offsets_retention_check_interval_ms, 7);
+    }
+
+    #[test]
+    fn sizes_and_times_of_groups_are_those_of_the_broker() {
+        let config = with(&[
+            ("group.initial.rebalance.delay.ms", "11"),
+            ("group.min.session.timeout.ms", "12"),
+            ("group.max.session.timeout.ms", "13000"),
+            ("group.max.size", "14"),
+            ("offset.metadata.max.bytes", "15"),
+            ("group.consumer.max.size", "16"),
+        ]);
+        let classic = (
+            config.initial_rebalance_delay_ms,
+            config.session_timeout_min_ms,
+            config.session_timeout_max_ms,
+        );
+        assert_eq!(classic, (11, 12, 13_000));
+        let sizes = (
+            config.group_size_max,
+            config.offset_metadata_length_max,
+            config.consumer.size_max,
+        );
+        assert_eq!(sizes, (14, 15, 16));
+    }
+}

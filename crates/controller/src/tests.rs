@@ -362,11 +362,7 @@ fn partitions(image: &MetadataImage) -> BTreeMap<(Uuid, i32), &Partition> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 96,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(trials::property(96))]
 
     #[test]
     fn decisions_fit_the_image_and_keep_partitions_sound(

@@ -232,7 +232,7 @@ fn image_of(records: &[MetadataRecord]) -> MetadataImage {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(trials::property(64))]
 
     #[test]
     fn an_image_survives_its_snapshot(history in history()) {

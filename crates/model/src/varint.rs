@@ -327,6 +327,9 @@ mod tests {
     }
 
     proptest! {
+
+        #![proptest_config(trials::property(256))]
+
         #[test]
         fn random_values(value: i64) {
             check_64(value);

@@ -66,6 +66,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+
+        #![proptest_config(trials::property(256))]
+
         #[test]
         fn a_moved_crc_is_the_crc_of_the_changed_bytes(
             old_head: [u8; 40],

@@ -138,10 +138,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig {
-            failure_persistence: None,
-            ..ProptestConfig::with_cases(12)
-        })]
+        #![proptest_config(trials::property(12))]
         #[test]
         fn batches_of_any_size_are_found_and_checked(
             sizes in prop::collection::vec(

@@ -166,7 +166,7 @@ mod tests {
         let old = BTreeMap::from([(TopicPartition::new("a", 0), 1)]);
         let new = BTreeMap::from([(TopicPartition::new("a", 0), 2)]);
         for step in 0..6 {
-            for seed in 0..20 {
+            for seed in trials::seeds(0..20) {
                 let disk = SimDisk::default();
                 write_checkpoint(&disk, path, &old).unwrap();
                 disk.stop_at(Some(disk.change_count() + step));
@@ -185,10 +185,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig {
-            failure_persistence: None,
-            ..ProptestConfig::with_cases(200)
-        })]
+        #![proptest_config(trials::property(200))]
         #[test]
         fn any_bytes_are_taken(text in "(0\n)?[0-3]\n(([a-c]{1,2}|[0-9]|-| |\n|\\PC){0,20})") {
             fuzz_checkpoint(text.as_bytes());

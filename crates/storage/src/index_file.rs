@@ -482,10 +482,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig {
-            failure_persistence: None,
-            ..ProptestConfig::with_cases(40)
-        })]
+        #![proptest_config(trials::property(40))]
         #[test]
         fn an_index_is_a_sorted_list(
             gaps in prop::collection::vec(1u32..5, 0..2400),

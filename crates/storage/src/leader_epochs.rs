@@ -297,10 +297,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig {
-            failure_persistence: None,
-            ..ProptestConfig::with_cases(200)
-        })]
+        #![proptest_config(trials::property(200))]
         #[test]
         fn any_bytes_are_taken(text in "0\n[0-3]\n([0-9 ]{1,4}\n){0,4}\\PC?") {
             fuzz_leader_epochs(text.as_bytes());

@@ -285,10 +285,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig {
-            failure_persistence: None,
-            ..ProptestConfig::with_cases(200)
-        })]
+        #![proptest_config(trials::property(200))]
         #[test]
         fn any_bytes_are_taken(text in "(version=1\nnode.id=1\n)?(cluster.id=)?(\\PC|\\\\|\n){0,20}") {
             fuzz_meta_properties(text.as_bytes());

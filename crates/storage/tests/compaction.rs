@@ -419,8 +419,8 @@ fn a_stop_at_any_change_of_a_compaction_loses_nothing() {
     assert_eq!(whole.table(), table);
     assert!(last_change - first_change > 30);
     for stop_at in first_change..=last_change {
-        let crashes = (0..6)
-            .map(|seed| Crash::Random(stop_at * 10 + seed))
+        let crashes = trials::seeds(stop_at * 10..stop_at * 10 + 6)
+            .map(Crash::Random)
             .chain([Crash::LosesUnsynced, Crash::KeepsAll]);
         for crash in crashes {
             let mut cut = before_compaction();
@@ -462,10 +462,7 @@ fn line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(300)
-    })]
+    #![proptest_config(trials::property(300))]
 
     /// Whoever reads all of a compacted log has the same table as before, and producers go on.
     #[test]

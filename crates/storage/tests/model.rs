@@ -34,18 +34,9 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Few enough for every build; `PROPTEST_CASES` asks for more.
-fn cases() -> u32 {
-    let asked = std::env::var("PROPTEST_CASES").ok();
-    asked.and_then(|cases| cases.parse().ok()).unwrap_or(100)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        cases: cases(),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(trials::property(100))]
+
     #[test]
     fn a_log_does_what_a_list_does(steps in prop::collection::vec(step(), 1..60)) {
         let mut tested = Tested::new();

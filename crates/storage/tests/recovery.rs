@@ -355,7 +355,7 @@ fn messages_of_old_formats_are_refused_and_kept() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
+    #![proptest_config(trials::property(150))]
     #[test]
     fn any_bytes_are_taken_for_a_segment(
         kept in 0usize..1500,

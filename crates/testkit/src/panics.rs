@@ -1,17 +1,24 @@
 //! Panics of servers: a task that panics ends its connection and nothing else, so that a test
 //! could take it for a refusal.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, Once};
 
 static INSTALLED: Once = Once::new();
 /// What was said of each panic, with the name of its thread.
 static PANICS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
-/// The name of the thread that every server's controller has.
-const CONTROLLER: &str = "controller";
+/// The threads of tests, whose panics are failed expectations.
+static TESTS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Takes note of panics from here on.
+/// What the names of a server's own threads begin with; a number follows.
+pub(crate) const SERVER_THREADS: &str = "server-";
+
+/// Takes note of panics from here on, but for those of the calling test.
 pub(crate) fn watch() {
+    if let Some(name) = std::thread::current().name() {
+        TESTS.lock().unwrap().insert(name.to_owned());
+    }
     INSTALLED.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
@@ -25,14 +32,43 @@ pub(crate) fn watch() {
     });
 }
 
-/// Expects that no thread of this name has panicked, and no controller.
+/// Expects that no thread of this name has panicked, and none that every server has, such as its
+/// controller's and its cleaner's.
 #[track_caller]
 pub(crate) fn assert_none(thread_name: &str) {
     let panics = PANICS.lock().unwrap().clone();
+    let tests = TESTS.lock().unwrap().clone();
+    let is_shared =
+        |name: &str| !name.is_empty() && !name.starts_with(SERVER_THREADS) && !tests.contains(name);
     let mine = panics
         .iter()
-        .find(|(name, _)| name == thread_name || name == CONTROLLER);
+        .find(|(name, _)| name == thread_name || is_shared(name));
     if let Some((_, panic)) = mine {
         panic!("the server has panicked: {panic}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn panic_on(thread: &str) {
+        let thread = std::thread::Builder::new().name(thread.to_owned());
+        let ended = thread.spawn(|| panic!("on purpose")).unwrap().join();
+        assert!(ended.is_err());
+    }
+
+    #[test]
+    fn panics_of_a_server_are_told_from_those_of_others() {
+        watch();
+        panic_on("server-1000000");
+        assert_none("server-1000001");
+        let told = std::panic::catch_unwind(|| assert_none("server-1000000"));
+        assert!(told.is_err(), "its own thread");
+        PANICS.lock().unwrap().clear();
+        panic_on("kafka-log-cleaner");
+        let told = std::panic::catch_unwind(|| assert_none("server-1000001"));
+        assert!(told.is_err(), "a thread that every server has");
+        PANICS.lock().unwrap().clear();
     }
 }

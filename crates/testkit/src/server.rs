@@ -48,7 +48,11 @@ impl TestServer {
     pub fn start_in(directory: &Path, keys: &[(&str, &str)]) -> Result<Self, StartError> {
         let config = config(directory, keys);
         panics::watch();
-        let thread_name = format!("server-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let thread_name = format!(
+            "{}{}",
+            panics::SERVER_THREADS,
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name(&thread_name)

@@ -60,7 +60,7 @@ fn response_frame(seed: u64) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(trials::property(2000))]
 
     #[test]
     fn request_frames(seed: u64) {

@@ -11,7 +11,6 @@ use std::fmt;
 use std::process::Command;
 
 use anyhow::Result;
-use wire::ApiKey;
 
 use super::application::Application;
 use super::run::Run;
@@ -189,14 +188,8 @@ impl fmt::Display for Turn {
 fn workload(run: &mut Run, variant: &Variant, plan: &ServerPlan) -> Result<Application> {
     let mut command: Command = run.java()?.command("riverrun.interop.swap.Swap");
     command.arg(plan.bootstrap()).arg(run.suite_dir(SUITE));
-    // What one of the servers cannot do, the workload leaves out.
-    if serves(run, ApiKey::EndTxn) {
-        command.arg("transactions");
-    }
-    if serves(run, ApiKey::TxnOffsetCommit) {
-        command.arg("transactional-offsets");
-    }
-    if variant.has_consumer_groups && serves(run, ApiKey::ConsumerGroupHeartbeat) {
+    command.args(["transactions", "transactional-offsets"]);
+    if variant.has_consumer_groups {
         command.arg("consumer-groups");
     }
     // Only Kafka serves them; others keep them.
@@ -204,12 +197,4 @@ fn workload(run: &mut Run, variant: &Variant, plan: &ServerPlan) -> Result<Appli
         command.arg("share-groups");
     }
     Application::start(&mut command, &run.suite_dir(SUITE))
-}
-
-/// Whether the server under test has the API.
-fn serves(run: &Run, api: ApiKey) -> bool {
-    run.options.against == Against::Kafka
-        || broker::served::SERVED
-            .iter()
-            .any(|served| served.api == api)
 }

@@ -613,7 +613,7 @@ fn a_crash_at_any_change_loses_nothing_that_was_acknowledged() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(trials::property(48))]
 
     #[test]
     fn a_crash_that_keeps_a_part_loses_nothing_that_was_acknowledged(

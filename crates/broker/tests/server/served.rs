@@ -117,7 +117,7 @@ fn any_request_has_a_readable_answer_or_none() {
     client
         .produce("topic", 0, &batch(&["a", "b"]))
         .assert_accepted();
-    let mut random = Random::new(7);
+    let mut random = Random::new(trials::seed(7));
     // A server that is told to forget itself serves no more.
     let harmless = on_listener(false).filter(|one| one.api != ApiKey::UnregisterBroker);
     for (api, version) in harmless.flat_map(versions) {

@@ -418,3 +418,24 @@ fn transactions_are_listed_by_pattern() {
     );
     server.assert_serves();
 }
+
+#[test]
+fn transactional_ids_that_nobody_uses_are_forgotten() {
+    let keys = [
+        KEYS,
+        &[
+            ("transactional.id.expiration.ms", "1"),
+            (
+                "transaction.remove.expired.transaction.cleanup.interval.ms",
+                "20",
+            ),
+        ],
+    ];
+    let server = TestServer::start(&keys.concat());
+    let mut client = server.connect();
+    wait_for_coordinator(&mut client);
+    init(&mut client, "idle", 60_000).unwrap();
+    wait_until("the id is forgotten", || {
+        list(&mut client, &[]) == Ok(Vec::new())
+    });
+}

@@ -177,7 +177,7 @@ fn check(client: &mut Client, committed: &Committed, seed: u64) {
 
 #[test]
 fn transactions_are_seen_whole_or_not_at_all() {
-    for seed in 1..5 {
+    for seed in trials::seeds(1..5) {
         life(seed);
     }
 }

@@ -22,13 +22,13 @@ impl Process {
     /// Starts a server with its data in `directory` and waits until it is ready.
     #[track_caller]
     pub(crate) fn start(directory: &Path, keys: &[(&str, &str)]) -> Self {
-        Self::run(Command::new(BINARY), directory, keys)
+        Self::run(with_default_signals(), directory, keys)
     }
 
     /// Starts a server that logs as `levels` say.
     #[track_caller]
     pub(crate) fn start_with_log(directory: &Path, levels: &str) -> Self {
-        let mut command = Command::new(BINARY);
+        let mut command = with_default_signals();
         command.env("RIVERRUN_LOG", levels);
         Self::run(command, directory, &[])
     }
@@ -148,6 +148,16 @@ impl Process {
         let kibibytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
         kibibytes * 1024
     }
+}
+
+/// The binary as a terminal starts it: under `nohup`, tests hand on that SIGHUP is ignored.
+fn with_default_signals() -> Command {
+    if !cfg!(target_os = "linux") {
+        return Command::new(BINARY);
+    }
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP", BINARY]);
+    command
 }
 
 /// The binary, to be run by a shell that sets a limit first.

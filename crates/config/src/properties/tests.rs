@@ -62,6 +62,9 @@ fn lines_are_numbered_where_the_key_stands() {
 }
 
 proptest! {
+
+    #![proptest_config(trials::property(256))]
+
     #[test]
     fn what_is_written_is_read_back(pairs in proptest::collection::vec((".{0,8}", ".{0,8}"), 0..5)) {
         let text = write(pairs.iter().map(|(key, value)| (key.as_str(), value.as_str())));

@@ -176,6 +176,9 @@ fn every_default_satisfies_its_own_constraint() {
 }
 
 proptest! {
+
+    #![proptest_config(trials::property(256))]
+
     #[test]
     fn printed_doubles_are_read_back(bits in any::<u64>()) {
         let number = f64::from_bits(bits);

@@ -37,7 +37,7 @@ fn play(steps: &[Step]) -> Vec<Maps> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(trials::property(24))]
 
     #[test]
     fn behaves_as_a_sorted_map_and_clones_stay_as_they_were(steps in steps(), probe in 0u16..900) {

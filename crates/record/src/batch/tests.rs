@@ -159,7 +159,7 @@ fn unchanged_timestamps_leave_every_byte() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(trials::property(64))]
 
     #[test]
     fn every_flipped_bit_behind_the_crc_is_detected(

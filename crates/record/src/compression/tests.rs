@@ -320,7 +320,7 @@ fn names_and_ids_are_those_of_the_configuration_and_the_attributes() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(trials::property(40))]
 
     #[test]
     fn what_is_compressed_comes_back(

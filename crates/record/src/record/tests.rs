@@ -207,7 +207,7 @@ fn read(bytes: &[u8]) -> Vec<OwnedRecord> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(trials::property(48))]
 
     #[test]
     fn what_is_built_is_read(records in prop::collection::vec(owned_record(), 0..20)) {

@@ -691,7 +691,7 @@ fn any_outcome() -> impl Strategy<Value = ReadOutcome> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(trials::property(128))]
 
     #[test]
     fn reading_what_has_changed_lists_what_reading_everything_would(

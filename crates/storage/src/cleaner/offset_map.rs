@@ -129,10 +129,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        #![proptest_config(ProptestConfig {
-            failure_persistence: None,
-            ..ProptestConfig::with_cases(200)
-        })]
+        #![proptest_config(trials::property(200))]
         #[test]
         fn it_is_a_map(keys in prop::collection::vec(0u16..200, 0..300), slots in 2u64..400) {
             let mut map = OffsetMap::new(slots * 24, 0.9, u64::MAX >> 12, [1, 2]);

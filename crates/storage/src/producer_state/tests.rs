@@ -408,10 +408,7 @@ fn line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-            failure_persistence: None,
-            ..ProptestConfig::with_cases(200)
-        })]
+    #![proptest_config(trials::property(200))]
     #[test]
     fn a_snapshot_knows_all_but_older_batches(lines in prop::collection::vec(line(), 0..40)) {
         let mut script = Script::default();

@@ -462,7 +462,9 @@ impl Tested {
             let mut expected = model.values();
             if self.recovery_point_checkpoint == 0 {
                 // Without a recovery point a segment that is lost as a whole is not missed.
-                expected.retain(|record| found.contains(record));
+                // What was flushed is missed, though.
+                let flushed_end = self.flushed_end;
+                expected.retain(|record| record.0 < flushed_end || found.contains(record));
                 let is_found = |value: &String| found.iter().any(|record| record.1 == *value);
                 let is_held = |r: &ModelRecord| match &r.value {
                     Some(value) => is_found(value),

@@ -193,7 +193,7 @@ pub(super) fn sequence(session: &mut Session<'_>) -> Result<(), Stop> {
 /// Leaves out what not both servers offer.
 fn optional(session: &mut Session<'_>, api: ApiKey, body: &Value) -> Result<(), Stop> {
     match session.call(api, body) {
-        Ok(_) | Err(Stop::NotOffered) => Ok(()),
+        Ok(_) | Err(Stop::NotOffered(_)) => Ok(()),
         Err(stop) => Err(stop),
     }
 }

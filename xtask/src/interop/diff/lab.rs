@@ -57,6 +57,12 @@ pub(super) struct Tally {
     pub(super) answers: usize,
     /// Differences that the exceptions cover.
     pub(super) excepted: usize,
+    /// Answers of the other server that were asked for again, since their error passes.
+    pub(super) asked_again: [usize; 2],
+    /// Equal answers in which a flipped bit was noticed.
+    pub(super) noticed: usize,
+    /// Those in which it was not.
+    pub(super) unnoticed: usize,
 }
 
 /// A request on its way: what is needed to read its answer.

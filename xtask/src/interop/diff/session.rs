@@ -20,6 +20,8 @@ use super::side::{ANSWER_LIMIT, Outcome};
 /// Errors that pass by themselves: 5 leader not available, 14 coordinator load in progress,
 /// 15 coordinator not available, 51 concurrent transactions.
 const TRANSIENT: [i64; 4] = [5, 14, 15, 51];
+/// What an answer begins with; the lab itself tells when it is wrong.
+const CORRELATION_ID_BYTES: usize = 4;
 /// Differences after which a sequence is given up.
 const MAX_FOUND: usize = 30;
 /// How long a transient error is asked away.
@@ -42,7 +44,7 @@ const METADATA_CHANGES: [ApiKey; 8] = [
 #[derive(Debug)]
 pub(super) enum Stop {
     /// Not both servers offer the API in the versions asked for.
-    NotOffered,
+    NotOffered(ApiKey),
     /// The answers differ, which has been noted unless Kafka itself has failed.
     Differs,
     /// The comparison itself cannot go on.
@@ -95,12 +97,15 @@ pub(super) struct Session<'a> {
     step: usize,
     made_count: usize,
     pending: VecDeque<(usize, Request)>,
+    /// Where answers are damaged; apart from `random`, so that the requests stay as they are.
+    damage: Random,
 }
 
 impl<'a> Session<'a> {
     pub(super) fn new(lab: &'a mut Lab, prefix: String, random: Random) -> Self {
         lab.reset();
         Self {
+            damage: Random::new(random.clone().bits()),
             random,
             prefix,
             found: Vec::new(),
@@ -217,7 +222,7 @@ impl<'a> Session<'a> {
             .lab
             .version_of(api, (version, version), &mut self.random);
         if offered.is_none() {
-            return Err(Stop::NotOffered);
+            return Err(Stop::NotOffered(api));
         }
         let request = self.lab.request(api, version, body);
         for side in 0..2 {
@@ -269,7 +274,7 @@ impl<'a> Session<'a> {
         body: &Value,
     ) -> Result<Request, Stop> {
         let version = self.lab.version_of(api, range, &mut self.random);
-        let version = version.ok_or(Stop::NotOffered)?;
+        let version = version.ok_or(Stop::NotOffered(api))?;
         let request = self.lab.request(api, version, body);
         for side in &mut self.lab.sides {
             side.names.add_literals(&request.body);
@@ -288,7 +293,7 @@ impl<'a> Session<'a> {
     /// A request in the version that has been damaged least.
     pub(super) fn request_to_damage(&mut self, api: ApiKey, body: &Value) -> Result<Request, Stop> {
         let version = self.lab.version_to_damage(api, &mut self.random);
-        let version = version.ok_or(Stop::NotOffered)?;
+        let version = version.ok_or(Stop::NotOffered(api))?;
         self.request(api, (version, version), body)
     }
 
@@ -346,11 +351,13 @@ impl<'a> Session<'a> {
             let transient = [0, 1].map(|side| is_transient(&answers[side].0));
             let is_settled = expect != Expect::SettledAnswer || transient == [false, false];
             if is_settled || Instant::now() >= deadline {
+                self.try_damage(request, &outcomes, &answers);
                 return self.conclude(request, answers, expect);
             }
             thread::sleep(RETRY_INTERVAL);
             for side in 0..2 {
                 if transient[side] {
+                    self.lab.tally.entry(request.api).or_default().asked_again[side] += 1;
                     let frame = self.lab.frame(side, request);
                     self.lab.sides[side].send(client, &frame)?;
                     outcomes[side] = self.lab.sides[side].receive(client, ANSWER_LIMIT);
@@ -371,6 +378,37 @@ impl<'a> Session<'a> {
         let message = format!("{}Response", request.api.facts().name);
         let answer = answer.map(|answer| normalize(&message, &answer, &mut names));
         (answer, names)
+    }
+
+    /// Flips a bit of the other server's answer, as a bad proxy would, when it equals Kafka's: the
+    /// comparison must notice, unless the bit is in what a server may choose.
+    fn try_damage(
+        &mut self,
+        request: &Request,
+        outcomes: &[Outcome; 2],
+        answers: &[(Result<Struct, String>, Names); 2],
+    ) {
+        let [(Ok(kafka), _), (Ok(other), _)] = answers else {
+            return;
+        };
+        let Outcome::Answer(frame) = &outcomes[1] else {
+            return;
+        };
+        if !compare(kafka, other).is_empty() || frame.len() <= CORRELATION_ID_BYTES {
+            return;
+        }
+        let body_bytes = frame.len() - CORRELATION_ID_BYTES;
+        let mut damaged = frame.clone();
+        let at = CORRELATION_ID_BYTES + self.damage.below(body_bytes);
+        damaged[at] ^= 1 << self.damage.below(8);
+        let (answer, _) = self.normal(1, request, &Outcome::Answer(damaged));
+        let is_noticed = match &answer {
+            Ok(answer) => !compare(kafka, answer).is_empty(),
+            Err(_) => true,
+        };
+        let tally = self.lab.tally.entry(request.api).or_default();
+        tally.noticed += usize::from(is_noticed);
+        tally.unnoticed += usize::from(!is_noticed);
     }
 
     fn conclude(

@@ -84,7 +84,7 @@ fn marker_of_nobody(session: &mut Session<'_>, topic: &Topic) -> Result<(), Stop
         TransactionVersion: (*random.choice(&[0, 1, 2])),
     }] });
     match session.call(ApiKey::WriteTxnMarkers, &request) {
-        Ok(_) | Err(Stop::NotOffered) => Ok(()),
+        Ok(_) | Err(Stop::NotOffered(_)) => Ok(()),
         Err(stop) => Err(stop),
     }
 }

@@ -295,7 +295,7 @@ fn a_claimed_size_is_believed_as_far_as_bytes_arrive() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(trials::property(64))]
 
     #[test]
     fn frames_come_out_as_they_went_in(

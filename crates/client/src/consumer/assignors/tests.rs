@@ -123,6 +123,9 @@ fn subscriptions_and_assignments_come_back() {
 }
 
 proptest::proptest! {
+
+    #![proptest_config(trials::property(256))]
+
     #[test]
     fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..60)) {
         let _ = protocol::decode_subscription(&bytes);

@@ -391,7 +391,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    #![proptest_config(trials::property(100))]
     #[test]
     fn the_application_gets_each_log_in_order_and_in_the_end_all_of_it(
         steps in proptest::collection::vec(step(), 1..120)

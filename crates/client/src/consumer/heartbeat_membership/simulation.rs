@@ -379,7 +379,7 @@ impl World {
 #[test]
 fn no_partition_has_two_owners_and_in_the_end_each_has_one() {
     let mut assigned_count = 0;
-    for seed in 0..300 {
+    for seed in trials::seeds(0..300) {
         let lived = std::panic::catch_unwind(|| {
             let mut world = World::new(seed);
             for _ in 0..1_500 {

@@ -392,7 +392,7 @@ fn simulate(steps: &[Step], assignors: &[Assignor]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(trials::property(60))]
     #[test]
     fn cooperative_members_never_share_a_partition(
         steps in proptest::collection::vec(step(), 1..150)

@@ -410,7 +410,7 @@ fn lost() -> Error {
 }
 
 fn live(plan: Plan, seeds: std::ops::Range<u64>) {
-    for seed in seeds {
+    for seed in trials::seeds(seeds) {
         let result = std::panic::catch_unwind(|| {
             let mut world = World::new(plan, seed);
             for _ in 0..400 {

@@ -714,7 +714,7 @@ fn answer_of(error: ErrorCode, base_offset: i64) -> PartitionAnswer {
 
 fn live(plan: Plan, seeds: std::ops::Range<u64>) {
     let mut committed_count = 0;
-    for seed in seeds {
+    for seed in trials::seeds(seeds) {
         let lived = std::panic::catch_unwind(|| {
             let mut world = World::new(plan, seed);
             for _ in 0..3_000 {

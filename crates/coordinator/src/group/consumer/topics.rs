@@ -219,6 +219,9 @@ mod tests {
     }
 
     proptest! {
+
+        #![proptest_config(trials::property(256))]
+
         #[test]
         fn what_matches_is_kept_up_to_date(
             steps in proptest::collection::vec((0..64usize, 0..64usize, 0..3i64), 1..12)

@@ -105,7 +105,7 @@ fn is_balanced(script: &Script) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
+    #![proptest_config(trials::property(192))]
 
     #[test]
     fn consumer_groups_keep_their_invariants(commands in vec(command(), 1..80)) {
@@ -119,7 +119,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(trials::property(48))]
 
     #[test]
     fn consumer_groups_come_to_rest_when_their_members_behave(commands in vec(command(), 1..50)) {

@@ -126,7 +126,7 @@ fn is_at_rest(script: &Script) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(trials::property(128))]
 
     #[test]
     fn groups_keep_their_invariants(commands in vec(command(), 1..80)) {
@@ -139,7 +139,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(trials::property(32))]
 
     #[test]
     fn groups_come_to_rest_when_their_clients_behave(commands in vec(command(), 1..40)) {

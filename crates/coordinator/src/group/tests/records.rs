@@ -235,7 +235,7 @@ fn sound_bytes() -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(trials::property(256))]
 
     #[test]
     fn any_bytes_are_replayed_without_harm(bytes in vec(any::<u8>(), 0..300)) {

@@ -122,7 +122,7 @@ fn check(world: &World, history: &History) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(trials::property(300))]
 
     #[test]
     fn transactions_are_seen_whole_or_not_at_all(

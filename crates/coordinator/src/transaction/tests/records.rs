@@ -115,6 +115,9 @@ fn damage_forgets_the_transactional_id_and_nothing_else() {
 }
 
 proptest! {
+
+    #![proptest_config(trials::property(256))]
+
     #[test]
     fn any_bytes_load(bytes in vec(any::<u8>(), 0..300)) {
         fuzz_replay(&bytes);
