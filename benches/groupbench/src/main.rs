@@ -16,7 +16,7 @@ use coordinator::group::{
 };
 use coordinator::{CoordinatorRecord, Reply};
 use metadata::{MetadataImage, MetadataRecord, Partition};
-use model::Uuid;
+use model::{Now, Uuid};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
 use std::sync::Arc;
@@ -108,7 +108,9 @@ impl Driven {
             requires_member_id: true,
             random_member_id: "",
         };
-        let decision = self.shard.consumer_group_heartbeat(&request, now_ms);
+        let decision = self
+            .shard
+            .consumer_group_heartbeat(&request, Now::at_ms(now_ms));
         let Reply::Now(Ok(response)) = decision.reply else {
             bail!("{member_id} is refused");
         };
@@ -120,7 +122,7 @@ impl Driven {
 fn measure_members() -> Result<()> {
     let mut shard = GroupShard::new(GroupConfig::default());
     shard.set_metadata(image()?);
-    shard.start(0);
+    shard.start(Now::at_ms(0));
     let mut driven = Driven {
         shard,
         next_offset: 0,
@@ -205,7 +207,7 @@ fn measure_offsets() -> Result<()> {
                 partitions: partitions.collect(),
             }],
         };
-        let decision = driven.shard.commit_offsets(&request, 1);
+        let decision = driven.shard.commit_offsets(&request, Now::at_ms(1));
         driven.append(decision.records)?;
     }
     let log = driven.log;

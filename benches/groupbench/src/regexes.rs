@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use coordinator::Reply;
 use coordinator::group::{ConsumerGroupHeartbeat, GroupConfig, GroupShard, RecordOrigin};
 use metadata::{MetadataImage, MetadataRecord};
-use model::Uuid;
+use model::{Now, Uuid};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ pub(crate) fn measure() -> Result<()> {
     }
     let mut shard = GroupShard::new(GroupConfig::default());
     shard.set_metadata(Arc::new(image.clone()));
-    shard.start(0);
+    shard.start(Now::at_ms(0));
     beat(&mut shard, 0, 1)?;
     let first = resolve(&mut shard, 1)?;
     row(
@@ -68,7 +68,7 @@ fn beat(shard: &mut GroupShard, epoch: i32, now_ms: i64) -> Result<i32> {
         requires_member_id: true,
         random_member_id: "",
     };
-    let decision = shard.consumer_group_heartbeat(&request, now_ms);
+    let decision = shard.consumer_group_heartbeat(&request, Now::at_ms(now_ms));
     let Reply::Now(Ok(response)) = decision.reply else {
         bail!("the member is refused");
     };
@@ -79,7 +79,7 @@ fn beat(shard: &mut GroupShard, epoch: i32, now_ms: i64) -> Result<i32> {
 /// The time that the timer takes which the last heartbeat has set.
 fn resolve(shard: &mut GroupShard, now_ms: i64) -> Result<Duration> {
     let start = Instant::now();
-    let decision = shard.expire(now_ms);
+    let decision = shard.expire(Now::at_ms(now_ms));
     let elapsed = start.elapsed();
     let first = decision.records.first();
     first.context("the expression is resolved")?;

@@ -8,12 +8,13 @@ use coordinator::transaction::{
     AddPartitions, EndTransaction, InitProducerId, Moment, NeedsProducerId, ProducerIdAndEpoch,
     TransactionConfig, TransactionDecision, TransactionShard,
 };
-use model::TopicPartition;
+use model::{Now, TopicPartition};
 use std::time::Instant;
 
 const ID_COUNT: i64 = 1_000_000;
 /// Partitions of `__transaction_state`, each of which has a shard of its own.
 const SHARD_COUNT: i64 = 50;
+const NOW: Now = Now::at_ms(1_000_000);
 
 pub(crate) fn measure() -> Result<()> {
     let logs: Vec<Vec<CoordinatorRecord>> = (0..SHARD_COUNT)
@@ -25,7 +26,7 @@ pub(crate) fn measure() -> Result<()> {
     for log in &logs {
         let mut shard = TransactionShard::new(TransactionConfig::default());
         for record in log {
-            shard.replay(&record.key, record.value.as_deref())?;
+            shard.replay(NOW, &record.key, record.value.as_deref())?;
         }
         if !shard.prepared().is_empty() {
             bail!("no transaction waits for markers");
@@ -55,7 +56,7 @@ fn compacted_log(first: i64, count: i64) -> Result<Vec<CoordinatorRecord>> {
 fn complete_transaction(shard: &mut TransactionShard, number: i64) -> Result<CoordinatorRecord> {
     let id = format!("transactional-id-{number:08}");
     let moment = Moment {
-        now_ms: 1_000_000,
+        now: NOW,
         transaction_version: 2,
         fresh_producer_id: Some(number),
     };
@@ -98,7 +99,7 @@ fn decided<R>(
         bail!("the producer id is given");
     };
     for record in &decision.records {
-        shard.replay(&record.key, record.value.as_deref())?;
+        shard.replay(NOW, &record.key, record.value.as_deref())?;
     }
     Ok((decision.reply, decision.records.pop()))
 }

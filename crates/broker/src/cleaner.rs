@@ -16,7 +16,7 @@
 //! counted, and each ends when it is dropped.
 
 use crate::Broker;
-use crate::clock::{now_ms, random_bytes};
+use crate::clock::{now_ms, random_bytes, retention_ms};
 use crate::log_directories::LogDirectory;
 use config::server::CleanerConfig;
 use model::Uuid;
@@ -392,8 +392,9 @@ impl Cleaner {
             .cleaner_offsets
             .of(partition.topic_partition());
         let last_stable_offset = partition.offsets().last_stable_offset;
-        let candidate = partition
-            .with_log(|log| log.compaction_candidate(checkpoint, last_stable_offset, now_ms()));
+        let candidate = partition.with_log(|log| {
+            log.compaction_candidate(checkpoint, last_stable_offset, retention_ms())
+        });
         match candidate {
             Ok(candidate) => {
                 if candidate.cleanable.is_checkpoint_wrong {
@@ -423,7 +424,7 @@ impl Cleaner {
         partition.flush_up_to(cleanable.first_uncleanable_offset, now_ms())?;
         let buffer_bytes = config.io_buffer_size.max(0).unsigned_abs() as usize / threads / 2;
         let mut compaction =
-            partition.with_log(|log| log.begin_compaction(cleanable, now_ms(), buffer_bytes));
+            partition.with_log(|log| log.begin_compaction(cleanable, retention_ms(), buffer_bytes));
         let seed: [u8; 16] = random_bytes();
         let (high, low) = seed.split_at(8);
         let word = |bytes: &[u8]| {

@@ -1,11 +1,11 @@
 //! Time and randomness: the one place where the server takes them from the machine.
 
-use model::Uuid;
+use model::{MonotonicTime, Now, RetentionClock, Uuid};
+use parking_lot::Mutex;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since the epoch.
+/// Milliseconds since the epoch, by a clock that is set: the time of records.
 pub(crate) fn now_ms() -> i64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -13,24 +13,27 @@ pub(crate) fn now_ms() -> i64 {
     since.as_millis() as i64
 }
 
-/// Milliseconds since the epoch, never going back: the time of whatever has a deadline. A clock that
-/// is set back must not keep the dead among the members of a group. One that is set forward is
-/// followed, since records that outlive the process have this time too: a machine that learns the
-/// date after it has started must not write the wrong one.
-pub(crate) fn steady_ms() -> i64 {
+/// The time that nobody sets: of whatever is waited for. It stands while the machine is suspended,
+/// as its clients do.
+pub(crate) fn monotonic() -> MonotonicTime {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    static START_MS: AtomicI64 = AtomicI64::new(i64::MIN);
-    steady_at(&START_MS, START.elapsed().as_millis() as i64, now_ms())
+    MonotonicTime::from_ms(START.elapsed().as_millis() as i64)
 }
 
-/// The time when `elapsed_ms` have passed by a clock that nobody sets and `wall_ms` by one that is
-/// set; `start_ms` is the latest time at which the former can have begun.
-fn steady_at(start_ms: &AtomicI64, elapsed_ms: i64, wall_ms: i64) -> i64 {
-    let begun_ms = wall_ms - elapsed_ms;
-    start_ms
-        .fetch_max(begun_ms, Ordering::Relaxed)
-        .max(begun_ms)
-        + elapsed_ms
+/// Now, by both clocks.
+pub(crate) fn now() -> Now {
+    Now {
+        monotonic: monotonic(),
+        wall_ms: now_ms(),
+    }
+}
+
+/// The time by which records grow old, in milliseconds since the epoch.
+pub(crate) fn retention_ms() -> i64 {
+    static CLOCK: LazyLock<Mutex<RetentionClock>> =
+        LazyLock::new(|| Mutex::new(RetentionClock::new(now())));
+    let mut clock = CLOCK.lock();
+    clock.wall_ms(now())
 }
 
 /// Random bytes from the operating system.
@@ -60,19 +63,4 @@ pub(crate) fn random_member_suffix() -> String {
         &hex[20..],
     ]
     .join("-")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn steady_time_follows_a_clock_forward_and_goes_on_when_it_is_set_back() {
-        let start_ms = AtomicI64::new(i64::MIN);
-        assert_eq!(steady_at(&start_ms, 0, 1_000), 1_000);
-        assert_eq!(steady_at(&start_ms, 10, 1_010), 1_010);
-        assert_eq!(steady_at(&start_ms, 20, 9_000), 9_000, "set forward");
-        assert_eq!(steady_at(&start_ms, 30, 500), 9_010, "set back");
-        assert_eq!(steady_at(&start_ms, 40, 9_020), 9_020);
-    }
 }

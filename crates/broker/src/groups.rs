@@ -10,7 +10,8 @@
 //! settings that change wait for no shard: each takes them over before it decides the next time.
 
 use crate::Broker;
-use crate::clock::{now_ms, steady_ms};
+use crate::alarm::Alarm;
+use crate::clock::{self, now_ms};
 use crate::coordinator_log::{LogEntry, batch_of, codec_of, replay_log};
 use crate::failed_logs::FailedLogs;
 use crate::transaction_markers::TransactionMarker;
@@ -19,16 +20,15 @@ use coordinator::group::{
 };
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token, partition_for};
 use metadata::MetadataImage;
-use model::ErrorCode;
+use model::{ErrorCode, MonotonicTime, Now};
 use parking_lot::{Mutex, RwLock};
 use record::{BatchHeader, Compression};
 use replication::{AppendError, Appended, Partition, VerificationGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 /// The topic that holds groups and offsets.
 pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
@@ -45,8 +45,8 @@ pub(crate) struct Groups {
     shards: RwLock<BTreeMap<i32, Arc<Shard>>>,
     /// Partitions of the topic, whether they are here or not.
     partition_count: AtomicI32,
-    /// Wakes the timer when a deadline may have come nearer.
-    deadline_moved: Notify,
+    /// Wakes the task that keeps time.
+    alarm: Alarm,
 }
 
 /// What shards obey and see, as of now.
@@ -116,7 +116,7 @@ impl Groups {
             failed_logs,
             shards: RwLock::default(),
             partition_count: AtomicI32::new(0),
-            deadline_moved: Notify::new(),
+            alarm: Alarm::new(),
         }
     }
 
@@ -191,7 +191,7 @@ impl Groups {
                 let surroundings = self.surroundings.read().clone();
                 loading.set_config(GroupConfig::clone(&surroundings.config));
                 loading.set_metadata(Arc::clone(&surroundings.image));
-                loading.start(steady_ms());
+                loading.start(clock::now());
                 State::Ready(Box::new(Ready {
                     shard: loading,
                     surroundings,
@@ -204,8 +204,10 @@ impl Groups {
                 State::Failed
             }
         };
+        let deadline = state.ready().ok();
+        let deadline = deadline.and_then(|ready| ready.shard.next_deadline());
         drop(state);
-        self.deadline_moved.notify_one();
+        self.alarm.wake_by(deadline);
     }
 
     /// The shard that holds `group_id`.
@@ -228,7 +230,7 @@ impl Groups {
     pub(crate) fn decide<R>(
         &self,
         group_id: &str,
-        decide: impl FnOnce(&mut GroupShard, i64) -> Decision<R>,
+        decide: impl FnOnce(&mut GroupShard, Now) -> Decision<R>,
     ) -> Result<Answer<R>, ErrorCode> {
         self.decide_in(&*self.shard_of(group_id)?, None, decide)
     }
@@ -242,7 +244,7 @@ impl Groups {
         &self,
         group_id: &str,
         writer: TransactionalWriter,
-        decide: impl FnOnce(&mut GroupShard, i64) -> Decision<R>,
+        decide: impl FnOnce(&mut GroupShard, Now) -> Decision<R>,
     ) -> Result<R, ErrorCode> {
         match self.decide_in(&*self.shard_of(group_id)?, Some(&writer), decide)? {
             Answer::Now(answer) => Ok(answer),
@@ -289,13 +291,13 @@ impl Groups {
         &self,
         shard: &Shard,
         writer: Option<&TransactionalWriter>,
-        decide: impl FnOnce(&mut GroupShard, i64) -> Decision<R>,
+        decide: impl FnOnce(&mut GroupShard, Now) -> Decision<R>,
     ) -> Result<Answer<R>, ErrorCode> {
-        let now_ms = steady_ms();
         let mut state = shard.state.lock();
         let ready = self.ready(&mut state)?;
-        let deadline_before = ready.shard.next_deadline();
-        let mut decision = decide(&mut ready.shard, now_ms);
+        // Not before: whoever waited for the lock longer would decide with less time.
+        let now = clock::now();
+        let mut decision = decide(&mut ready.shard, now);
         let parked = match &decision.reply {
             Reply::Parked(token) => Some(ready.wait(*token)),
             Reply::Now(_) => None,
@@ -306,7 +308,7 @@ impl Groups {
             compression: self.compression,
             batch_bytes_max: ready.surroundings.config.batch_bytes_max,
         };
-        let result = match ready.commit(&destination, &decision, now_ms) {
+        let result = match ready.commit(&destination, &decision, now.wall_ms) {
             Ok(()) => {
                 ready.release(decision.released);
                 match (decision.reply, parked) {
@@ -319,16 +321,14 @@ impl Groups {
                 let error = append_error(failed.error.code());
                 self.failed_logs.report(&shard.partition, &failed.error);
                 decision.records.drain(..failed.appended_count);
-                let released = ready.shard.append_failed(decision, error, now_ms);
+                let released = ready.shard.append_failed(decision, error, now);
                 ready.release(released);
                 parked.map_or(Err(error), |receiver| Ok(Answer::Later(receiver)))
             }
         };
         let deadline = ready.shard.next_deadline();
         drop(state);
-        if deadline.is_some_and(|at| deadline_before.is_none_or(|before| at < before)) {
-            self.deadline_moved.notify_one();
-        }
+        self.alarm.wake_by(deadline);
         result
     }
 
@@ -339,11 +339,11 @@ impl Groups {
     pub(crate) fn read<R>(
         &self,
         group_id: &str,
-        read: impl FnOnce(&mut GroupShard, i64) -> R,
+        read: impl FnOnce(&mut GroupShard, Now) -> R,
     ) -> Result<R, ErrorCode> {
         let shard = self.shard_of(group_id)?;
         let mut state = shard.state.lock();
-        Ok(read(&mut self.ready(&mut state)?.shard, steady_ms()))
+        Ok(read(&mut self.ready(&mut state)?.shard, clock::now()))
     }
 
     /// Asks every shard that is loaded; the error of one that is not comes beside.
@@ -370,11 +370,13 @@ impl Groups {
         }
     }
 
-    fn expire_due(&self) -> Option<i64> {
+    fn expire_due(&self) -> Option<MonotonicTime> {
         let shards: Vec<_> = self.shards.read().values().cloned().collect();
-        let mut next: Option<i64> = None;
+        let mut next: Option<MonotonicTime> = None;
         for shard in shards {
-            let due = |deadline: Option<i64>| deadline.is_some_and(|at| at <= steady_ms());
+            let due = |deadline: Option<MonotonicTime>| {
+                deadline.is_some_and(|at| at <= clock::monotonic())
+            };
             let deadline = |shard: &Shard| {
                 let mut state = shard.state.lock();
                 state
@@ -393,13 +395,9 @@ impl Groups {
     /// Acts on what is due, for ever.
     pub(crate) async fn keep_time(self: Arc<Self>) {
         loop {
+            self.alarm.unset();
             let next = self.expire_due();
-            let wait_ms = next.map_or(i64::MAX, |at| (at - steady_ms()).max(1));
-            let sleep = Duration::from_millis(wait_ms.min(3_600_000) as u64);
-            tokio::select! {
-                () = tokio::time::sleep(sleep) => {}
-                () = self.deadline_moved.notified() => {}
-            }
+            self.alarm.sleep_until(next, clock::monotonic()).await;
         }
     }
 }

@@ -19,6 +19,7 @@
 mod server;
 mod start_error;
 
+mod alarm;
 mod broker;
 mod clock;
 

@@ -4,7 +4,7 @@
 
 use crate::Broker;
 use crate::checkpoints::{self, Kind};
-use crate::clock::now_ms;
+use crate::clock::{self, now_ms};
 use parking_lot::Mutex;
 use replication::Partition;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ const CLOSED_SEGMENTS_INTERVAL_MS: i64 = 1_000;
 
 /// Starts every task; they end when the broker stops.
 pub(crate) fn start(broker: &Arc<Broker>) {
+    // A wrong date that comes later than this is noticed.
+    clock::retention_ms();
     let log = &broker.config.log;
     let first_ms = log.initial_task_delay_ms;
     every(
@@ -86,11 +88,11 @@ fn every(broker: &Arc<Broker>, first_ms: i64, interval_ms: i64, work: fn(&Broker
 }
 
 fn delete_old_segments(broker: &Broker) {
+    let now_ms = clock::retention_ms();
     for topic in broker.partitions.all_topics() {
         for partition in topic.partitions() {
             let high_watermark = partition.offsets().high_watermark;
-            let deleted =
-                partition.with_log(|log| log.delete_old_segments(high_watermark, now_ms()));
+            let deleted = partition.with_log(|log| log.delete_old_segments(high_watermark, now_ms));
             match deleted {
                 Ok(deleted) if deleted.segments.is_empty() => {}
                 Ok(deleted) => {
@@ -132,11 +134,11 @@ fn flush_due(broker: &Broker) {
 }
 
 fn remove_due(broker: &Broker) {
-    broker.removals.remove_due(now_ms());
+    broker.removals.remove_due(clock::monotonic());
     for partition in broker.partitions.all() {
         let removed = partition.with_log(|log| match log.next_removal_ms() {
-            Some(at) if at <= now_ms() => log.remove_deleted_files(now_ms()),
-            _ => Ok(()),
+            Some(_) => log.remove_deleted_files(now_ms()),
+            None => Ok(()),
         });
         if let Err(error) = removed {
             tracing::warn!(%partition, %error, "a deleted file cannot be removed");
@@ -158,9 +160,10 @@ fn create_missing_logs(broker: &Broker) {
 
 fn expire_producers(broker: &Broker) {
     let expiration_ms = i64::from(broker.live_config().transactions.producer_id_expiration_ms);
+    let now_ms = clock::retention_ms();
     for partition in broker.partitions.all() {
         partition.with_log(|log| {
-            log.producer_state_mut().expire(now_ms(), expiration_ms);
+            log.producer_state_mut().expire(now_ms, expiration_ms);
         });
     }
 }

@@ -280,7 +280,7 @@ impl<D: Disk> MetadataLog<D> {
         let is_time = self
             .config
             .max_snapshot_interval_ms
-            .is_some_and(|interval_ms| waited_ms >= interval_ms);
+            .is_some_and(|interval_ms| !(0..interval_ms).contains(&waited_ms));
         let is_due = self.unsnapshotted_bytes > 0 && (is_enough || is_time);
         (is_due && !self.has_failed)
             .then(|| self.begin_snapshot(now_ms))

@@ -21,13 +21,13 @@
 use crate::Broker;
 use crate::checkpoints::{self, Kind};
 use crate::cleaner::Pause;
-use crate::clock::{now_ms, random_uuid, steady_ms};
+use crate::clock::{monotonic, now_ms, random_uuid};
 use crate::hosting;
 use crate::log_directories::LogDirectory;
 use crate::partitions::Absence;
 use crate::removals::sync_directory;
 use metadata::{ConfigResource, MetadataRecord};
-use model::{ErrorCode, TopicPartition, Uuid};
+use model::{ErrorCode, MonotonicTime, TopicPartition, Uuid};
 use parking_lot::{Mutex, RwLock};
 use replication::{Isolation, Partition, ReadRequest};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +59,7 @@ pub(crate) struct Moves {
     /// Read while a partition is copied, written by who stops it all.
     copying: RwLock<()>,
     /// When the bytes that were copied are paid for.
-    paid_until_ms: Mutex<i64>,
+    paid_until: Mutex<MonotonicTime>,
 }
 
 #[derive(Debug, Default)]
@@ -353,11 +353,11 @@ impl Moves {
     }
 
     /// Pays for bytes; returns when that is done.
-    fn pay(&self, bytes: usize, bytes_per_second: i64) -> i64 {
+    fn pay(&self, bytes: usize, bytes_per_second: i64) -> MonotonicTime {
         let cost_ms = (bytes as i64).saturating_mul(1000) / bytes_per_second.max(1);
-        let mut paid_until_ms = self.paid_until_ms.lock();
-        *paid_until_ms = (*paid_until_ms).max(steady_ms()).saturating_add(cost_ms);
-        *paid_until_ms
+        let mut paid_until = self.paid_until.lock();
+        *paid_until = (*paid_until).max(monotonic()).plus_ms(cost_ms);
+        *paid_until
     }
 
     fn insert(
@@ -480,13 +480,13 @@ impl Move {
 
     /// Waits as long as `replica.alter.log.dirs.io.max.bytes.per.second` asks for.
     fn pace(&self, bytes: usize, broker: &Broker) {
-        let until_ms = broker.moves.pay(bytes, bytes_per_second(broker));
+        let until = broker.moves.pay(bytes, bytes_per_second(broker));
         let is_over = || {
             self.is_cancelled.load(Ordering::Acquire)
                 || broker.moves.is_stopped.load(Ordering::Acquire)
         };
         loop {
-            let left_ms = until_ms - steady_ms();
+            let left_ms = until.ms_since(monotonic());
             if left_ms <= 0 || is_over() {
                 return;
             }
@@ -621,8 +621,8 @@ impl Move {
         drop(old);
         // If it could not be renamed, its directory has failed and is left as it is.
         if !path.ends_with(partition.topic_partition().to_string()) {
-            let at_ms = now_ms().saturating_add(delay_ms);
-            broker.removals.schedule(path, at_ms);
+            let at = monotonic().plus_ms(delay_ms);
+            broker.removals.schedule(path, at);
         }
         let destination = self.destination.name();
         broker

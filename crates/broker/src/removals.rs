@@ -8,9 +8,10 @@
 
 use crate::Broker;
 use crate::checkpoints::{self, Kind};
-use crate::clock::{now_ms, random_uuid};
+use crate::clock::{monotonic, random_uuid};
 use coordinator::group::DeletedTopic;
 use metadata::Topic;
+use model::MonotonicTime;
 use parking_lot::Mutex;
 use replication::Partition;
 use std::collections::BTreeSet;
@@ -21,23 +22,23 @@ use storage::{Disk, RealDisk, StorageError};
 
 /// Directories to remove, each with its time.
 #[derive(Debug, Default)]
-pub(crate) struct Removals(Mutex<Vec<(i64, PathBuf)>>);
+pub(crate) struct Removals(Mutex<Vec<(MonotonicTime, PathBuf)>>);
 
 impl Removals {
-    /// Removes `path` once it is `at_ms`. After a restart it is removed at once: its name says so.
-    pub(crate) fn schedule(&self, path: PathBuf, at_ms: i64) {
-        self.0.lock().push((at_ms, path));
+    /// Removes `path` once it is `at`. After a restart it is removed at once: its name says so.
+    pub(crate) fn schedule(&self, path: PathBuf, at: MonotonicTime) {
+        self.0.lock().push((at, path));
     }
 
     /// Removes what is due.
-    pub(crate) fn remove_due(&self, now_ms: i64) {
+    pub(crate) fn remove_due(&self, now: MonotonicTime) {
         let mut waiting = self.0.lock();
         let (due, later) = std::mem::take(&mut *waiting)
             .into_iter()
-            .partition(|one| one.0 <= now_ms);
+            .partition(|one| one.0 <= now);
         *waiting = later;
         drop(waiting);
-        let due: Vec<(i64, PathBuf)> = due;
+        let due: Vec<(MonotonicTime, PathBuf)> = due;
         for (_, path) in due {
             if let Err(error) = std::fs::remove_dir_all(&path) {
                 tracing::warn!(path = %path.display(), %error, "cannot be removed");
@@ -57,7 +58,7 @@ pub(crate) fn delete_topics(broker: &Broker, topics: &[&Topic]) {
         let delay_ms = hosted.settings().file_delete_delay_ms;
         for partition in hosted.partitions() {
             broker.unload_coordinator(&hosted.name, partition.index());
-            retire(broker, &partition, now_ms().saturating_add(delay_ms));
+            retire(broker, &partition, monotonic().plus_ms(delay_ms));
             gone.push(partition);
         }
     }
@@ -74,8 +75,8 @@ pub(crate) fn delete_topics(broker: &Broker, topics: &[&Topic]) {
     broker.groups.delete_topic_offsets(&deleted);
 }
 
-/// Takes a log out of service; its directory is removed at `at_ms`.
-fn retire(broker: &Broker, partition: &Partition, at_ms: i64) {
+/// Takes a log out of service; its directory is removed at `at`.
+fn retire(broker: &Broker, partition: &Partition, at: MonotonicTime) {
     broker.moves.cancel(partition);
     // A compaction that went on would write into the directory of the next topic of this name.
     let _pause = broker.cleaner.pause(partition);
@@ -87,7 +88,7 @@ fn retire(broker: &Broker, partition: &Partition, at_ms: i64) {
     });
     partition.notify();
     match retired {
-        Ok(path) => broker.removals.schedule(path, at_ms),
+        Ok(path) => broker.removals.schedule(path, at),
         Err(error) => tracing::error!(
             %partition,
             %error,

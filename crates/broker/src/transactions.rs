@@ -15,7 +15,7 @@ mod time;
 
 pub(crate) use time::keep_time;
 
-use crate::clock::steady_ms;
+use crate::clock;
 use crate::coordinator_log::{LogEntry, batch_of, codec_of, replay_log};
 use crate::failed_logs::FailedLogs;
 use config::ServerConfig;
@@ -26,7 +26,7 @@ use coordinator::transaction::{
 };
 use coordinator::{CoordinatorRecord, count_for_batch, partition_for};
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
-use model::{ErrorCode, TopicPartition};
+use model::{ErrorCode, Now, TopicPartition};
 use parking_lot::{Mutex, RwLock};
 use record::{BatchHeader, Compression};
 use replication::{AppendError, Partition};
@@ -130,7 +130,7 @@ impl Transactions {
 
     fn moment(&self, fresh_producer_id: Option<i64>) -> Moment {
         Moment {
-            now_ms: steady_ms(),
+            now: clock::now(),
             transaction_version: self.transaction_version.load(Ordering::Relaxed),
             fresh_producer_id,
         }
@@ -187,15 +187,15 @@ impl Transactions {
         ) -> Result<TransactionDecision<R>, NeedsProducerId>,
     ) -> Result<Result<Decided<R>, NeedsProducerId>, ErrorCode> {
         let shard = self.shard_of(transactional_id)?;
-        let moment = self.moment(fresh_producer_id);
         let mut state = shard.state.lock();
         let ready = state.ready()?;
+        let moment = self.moment(fresh_producer_id);
         let decision = match decide(ready, &moment) {
             Ok(decision) => decision,
             Err(needs) => return Ok(Err(needs)),
         };
         let has_records = !decision.records.is_empty();
-        let committed = commit(ready, &shard.partition, &decision.records, moment.now_ms);
+        let committed = commit(ready, &shard.partition, &decision.records, moment.now);
         committed.map_err(|error| {
             self.failed_logs.report(&shard.partition, &error);
             append_error(error.code())
@@ -226,13 +226,13 @@ impl Transactions {
         for shard in self.all_shards() {
             let mut state = shard.state.lock();
             let Ok(ready) = state.ready() else { continue };
-            let now_ms = steady_ms();
-            let records = ready.expire_ids(now_ms).records;
+            let now = clock::now();
+            let records = ready.expire_ids(now).records;
             let batch_bytes_max = shard.partition.config().max_message_bytes as usize;
             let mut rest = &records[..];
             while !rest.is_empty() {
                 let (batch, after) = rest.split_at(count_for_batch(rest, batch_bytes_max));
-                if let Err(error) = commit(ready, &shard.partition, batch, now_ms) {
+                if let Err(error) = commit(ready, &shard.partition, batch, now) {
                     self.failed_logs.report(&shard.partition, &error);
                     break;
                 }
@@ -247,17 +247,17 @@ fn commit(
     ready: &mut TransactionShard,
     partition: &Partition,
     records: &[CoordinatorRecord],
-    now_ms: i64,
+    now: Now,
 ) -> Result<(), AppendError> {
     if records.is_empty() {
         return Ok(());
     }
     // No key sets a codec for this topic but its own.
     let codec = codec_of(partition, Compression::None);
-    let mut batch = batch_of(BatchHeader::default(), records, now_ms, codec);
-    partition.append_as_coordinator(&mut batch, now_ms)?;
+    let mut batch = batch_of(BatchHeader::default(), records, now.wall_ms, codec);
+    partition.append_as_coordinator(&mut batch, now.wall_ms)?;
     for record in records {
-        let replayed = ready.replay(&record.key, record.value.as_deref());
+        let replayed = ready.replay(now, &record.key, record.value.as_deref());
         replayed.expect("a shard can read what it has written");
     }
     Ok(())
@@ -278,6 +278,7 @@ impl Shard {
     fn load(&self, config: TransactionConfig) -> Vec<PreparedTransaction> {
         let mut loading = TransactionShard::new(config);
         let partition = &self.partition;
+        let now = clock::now();
         let result = replay_log(partition, |entry| {
             let LogEntry::Record {
                 offset, key, value, ..
@@ -285,7 +286,7 @@ impl Shard {
             else {
                 return Ok(());
             };
-            if let Err(error) = loading.replay(key, value) {
+            if let Err(error) = loading.replay(now, key, value) {
                 tracing::error!(%partition, offset, %error, "a transactional id is forgotten");
             }
             Ok(())

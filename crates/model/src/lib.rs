@@ -17,6 +17,7 @@ mod array;
 mod error_code;
 mod ids;
 pub mod primitives;
+mod time;
 mod uuid;
 pub mod varint;
 
@@ -24,4 +25,5 @@ pub use array::Array;
 pub use error_code::{ErrorCode, Retriability};
 pub use ids::{BrokerId, TopicPartition};
 pub use primitives::{DecodeError, Element, Fields, Message, Reader, Version, Writer};
+pub use time::{MonotonicTime, Now, RetentionClock};
 pub use uuid::Uuid;

@@ -90,8 +90,8 @@ fn heartbeat(
             _ => String::new(),
         },
     };
-    let decided = broker.groups.decide(heartbeat.group_id, |shard, now_ms| {
-        shard.consumer_group_heartbeat(&heartbeat, now_ms)
+    let decided = broker.groups.decide(heartbeat.group_id, |shard, now| {
+        shard.consumer_group_heartbeat(&heartbeat, now)
     });
     match decided.map_err(refuse)? {
         Answer::Now(result) => result,

@@ -30,9 +30,10 @@ pub(crate) fn serve(
 }
 
 fn delete(broker: &Broker, group_id: &str) -> ErrorCode {
-    match broker.groups.decide(group_id, |shard, now_ms| {
-        shard.delete_groups(&[group_id], now_ms)
-    }) {
+    match broker
+        .groups
+        .decide(group_id, |shard, now| shard.delete_groups(&[group_id], now))
+    {
         Ok(Answer::Now(errors)) => errors.first().copied().unwrap_or(ErrorCode::None),
         Ok(Answer::Later(_)) => ErrorCode::UnknownServerError,
         Err(error) => error,

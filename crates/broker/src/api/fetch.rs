@@ -11,7 +11,7 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::clock::{now_ms, random_bytes};
+use crate::clock::{monotonic, random_bytes};
 use crate::net::{ConnectionContext, FileRange, ResponseBuffer};
 use crate::partitions::Absence;
 use metadata::NO_LEADER;
@@ -75,7 +75,7 @@ pub(crate) async fn serve(
         },
         asked(&message, request.version),
         forgotten(&message, request.version),
-        now_ms(),
+        monotonic().as_ms(),
     );
     let context = match started {
         Ok(context) => context,
@@ -499,7 +499,7 @@ fn conclude(
                 )
             });
             let session_id = match request.version >= 7 && !message.topics.is_empty() {
-                true => sessions.create(new, answered, now_ms()),
+                true => sessions.create(new, answered, monotonic().as_ms()),
                 false => INVALID_SESSION_ID,
             };
             (ErrorCode::None, session_id, parts)

@@ -25,8 +25,8 @@ pub(crate) fn serve(
     let result = match message.group_id {
         "" => Err(ErrorCode::InvalidGroupId),
         // In a consumer group it may begin a wait for the member to join.
-        group => broker.groups.decide(group, |shard, now_ms| {
-            Decision::reply(shard.heartbeat(&heartbeat, now_ms))
+        group => broker.groups.decide(group, |shard, now| {
+            Decision::reply(shard.heartbeat(&heartbeat, now))
         }),
     };
     let error = match result {

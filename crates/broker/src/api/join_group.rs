@@ -94,7 +94,7 @@ fn join(
         reason = message.reason,
         "a member joins"
     );
-    broker.groups.decide(join.group_id, |shard, now_ms| {
-        shard.join_group(&join, now_ms)
-    })
+    broker
+        .groups
+        .decide(join.group_id, |shard, now| shard.join_group(&join, now))
 }

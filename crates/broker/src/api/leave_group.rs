@@ -49,7 +49,7 @@ pub(crate) fn serve(
         "" => Err(ErrorCode::InvalidGroupId),
         group => broker
             .groups
-            .decide(group, |shard, now_ms| shard.leave_group(&leave, now_ms)),
+            .decide(group, |shard, now| shard.leave_group(&leave, now)),
     };
     let errors = match result {
         Ok(Answer::Now(errors)) => errors,

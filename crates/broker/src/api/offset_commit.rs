@@ -178,9 +178,10 @@ fn store(broker: &Broker, commit: &OffsetCommit<'_>) -> Result<PartitionErrors, 
         return Ok(Vec::new());
     }
     let group_id = commit.group_id;
-    match broker.groups.decide(group_id, |shard, now_ms| {
-        shard.commit_offsets(commit, now_ms)
-    })? {
+    match broker
+        .groups
+        .decide(group_id, |shard, now| shard.commit_offsets(commit, now))?
+    {
         Answer::Now(result) => result,
         Answer::Later(_) => Err(ErrorCode::UnknownServerError),
     }

@@ -61,7 +61,7 @@ fn sync(
         protocol_name: message.protocol_name,
         assignments: assignments.collect(),
     };
-    broker.groups.decide(sync.group_id, |shard, now_ms| {
-        shard.sync_group(&sync, now_ms)
-    })
+    broker
+        .groups
+        .decide(sync.group_id, |shard, now| shard.sync_group(&sync, now))
 }

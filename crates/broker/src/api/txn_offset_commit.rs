@@ -126,8 +126,8 @@ async fn store(
     let group_id = commit.group_id;
     broker
         .groups
-        .decide_in_transaction(group_id, writer, |shard, now_ms| {
-            shard.commit_transactional_offsets(commit, now_ms)
+        .decide_in_transaction(group_id, writer, |shard, now| {
+            shard.commit_transactional_offsets(commit, now)
         })?
 }
 

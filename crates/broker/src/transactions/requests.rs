@@ -2,7 +2,7 @@
 
 use super::{Decided, Transactions};
 use crate::Broker;
-use crate::clock::steady_ms;
+use crate::clock;
 use coordinator::transaction::{
     AddPartitions, DescribedTransaction, EndTransaction, InitProducerId, ListTransactions,
     ListedTransaction, Moment, NeedsProducerId, ProducerIdAndEpoch, TransactionDecision,
@@ -171,7 +171,7 @@ impl Transactions {
         &self,
         filter: &ListTransactions<'_>,
     ) -> Result<Vec<ListedTransaction>, ErrorCode> {
-        let now_ms = steady_ms();
+        let now_ms = clock::now_ms();
         let listed = self.read_all(|shard| shard.list(filter, now_ms))?;
         Ok(listed.into_iter().flatten().collect())
     }

@@ -28,10 +28,10 @@ pub(crate) async fn keep_time(broker: Arc<Broker>) {
 impl Broker {
     /// Aborts the transactions that have taken longer than they may.
     async fn abort_timed_out(self: &Arc<Self>) {
-        let now_ms = crate::clock::steady_ms();
+        let now = crate::clock::monotonic();
         for shard in self.transactions.all_shards() {
             let timed_out = match shard.state.lock().ready() {
-                Ok(ready) => ready.timed_out(now_ms),
+                Ok(ready) => ready.timed_out(now),
                 Err(_) => continue,
             };
             for id in timed_out {

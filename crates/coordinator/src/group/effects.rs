@@ -3,13 +3,14 @@
 use super::GroupConfig;
 use super::timers::Timers;
 use crate::{CoordinatorRecord, GroupResponse, Token};
+use model::{MonotonicTime, Now};
 use std::sync::Arc;
 
 /// The surroundings of a decision and what it has caused so far.
 #[derive(Debug)]
 pub(super) struct Effects<'a> {
     pub(super) group_id: Arc<str>,
-    pub(super) now_ms: i64,
+    pub(super) now: Now,
     pub(super) config: &'a GroupConfig,
     pub(super) timers: &'a mut Timers,
     pub(super) records: &'a mut Vec<CoordinatorRecord>,
@@ -18,8 +19,8 @@ pub(super) struct Effects<'a> {
 
 impl Effects<'_> {
     /// The time in `timeout_ms`, which comes from a peer and may be anything.
-    pub(super) fn after(&self, timeout_ms: i32) -> i64 {
-        self.now_ms.saturating_add(i64::from(timeout_ms.max(0)))
+    pub(super) fn after(&self, timeout_ms: i32) -> MonotonicTime {
+        self.now.monotonic.plus_ms(i64::from(timeout_ms.max(0)))
     }
 
     /// Whether the log takes the record.

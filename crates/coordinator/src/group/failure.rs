@@ -5,7 +5,7 @@ use super::records::{self, GroupRecord};
 use super::request::{JoinGroupResponse, SyncGroupResponse};
 use super::shard::{GroupShard, Outcome};
 use crate::{CoordinatorRecord, Decision, GroupResponse, Token};
-use model::ErrorCode;
+use model::{ErrorCode, Now};
 use std::collections::BTreeSet;
 
 /// The code that tells a client why records could not be appended: clients know the errors of
@@ -33,11 +33,11 @@ impl GroupShard {
         &mut self,
         decision: Decision<R>,
         error: ErrorCode,
-        now_ms: i64,
+        now: Now,
     ) -> Vec<(Token, GroupResponse)> {
         let mut outcome = Outcome::default();
         for group_id in classic_groups(&decision.records) {
-            self.act(group_id, now_ms, &mut outcome, |group, effects| {
+            self.act(group_id, now, &mut outcome, |group, effects| {
                 // An empty group stays as it is: its members left, whatever the log says.
                 if group.membership.state == GroupState::Stable {
                     group.membership.refuse_syncs(error, effects);
@@ -46,7 +46,7 @@ impl GroupShard {
             });
         }
         for group_id in groups_of_other_type(&decision.records) {
-            self.take_back_conversion(group_id, now_ms, &mut outcome);
+            self.take_back_conversion(group_id, now, &mut outcome);
         }
         debug_assert!(outcome.records.is_empty(), "a failure asks for no records");
         let released = decision.released.into_iter().chain(outcome.released);
@@ -58,8 +58,8 @@ impl GroupShard {
 
 impl GroupShard {
     /// Lets a group be again what the log says that it is, and waits for its members anew.
-    fn take_back_conversion(&mut self, group_id: &str, now_ms: i64, outcome: &mut Outcome) {
-        self.act(group_id, now_ms, outcome, |group, effects| {
+    fn take_back_conversion(&mut self, group_id: &str, now: Now, outcome: &mut Outcome) {
+        self.act(group_id, now, outcome, |group, effects| {
             match &group.metadata {
                 None if group.consumer.is_some() => group.membership.dissolve(effects),
                 Some(value) if group.membership.is_dissolved => {
@@ -75,7 +75,7 @@ impl GroupShard {
                 _ => {}
             }
         });
-        self.resume_consumer_group(group_id, now_ms, outcome);
+        self.resume_consumer_group(group_id, now, outcome);
     }
 }
 

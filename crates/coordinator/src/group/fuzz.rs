@@ -1,7 +1,7 @@
 //! Any bytes as a log: loading it, and living with what was loaded, must do no harm.
 
 use super::{GroupConfig, GroupShard, JoinGroup, JoinProtocol, ListGroups, RecordOrigin};
-use model::Reader;
+use model::{Now, Reader};
 
 /// Replays a list of records, each a key and a value with a byte for its length; a length of 255
 /// is a tombstone. Then time passes and members come to the groups that were found.
@@ -20,7 +20,7 @@ pub fn fuzz_replay(bytes: &[u8]) {
         offset += 1;
     }
     shard.replay_transaction_end(1, offset % 2 == 0);
-    shard.start(0);
+    shard.start(Now::at_ms(0));
     let group_ids: Vec<_> = shard
         .list_groups(&ListGroups::default())
         .into_iter()
@@ -45,15 +45,15 @@ pub fn fuzz_replay(bytes: &[u8]) {
             supports_skipping_assignment: true,
             random_uuid: "uuid",
         };
-        let _ = shard.join_group(&request, 1);
+        let _ = shard.join_group(&request, Now::at_ms(1));
     }
     // Until the last session has ended and expired offsets have been looked for. A log may claim
     // any timeout, so the steps are bounded.
     for _ in 0..100 {
-        let Some(at_ms) = shard.next_deadline() else {
+        let Some(at) = shard.next_deadline() else {
             break;
         };
-        let _ = shard.expire(at_ms);
+        let _ = shard.expire(Now::at_ms(at.as_ms()));
     }
     shard.unload();
 }

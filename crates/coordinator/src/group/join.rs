@@ -9,16 +9,12 @@ use super::records;
 use super::request::{JoinGroup, JoinGroupResponse};
 use super::shard::{GroupShard, Outcome};
 use crate::{Decision, Token};
-use model::ErrorCode;
+use model::{ErrorCode, Now};
 use std::sync::Arc;
 
 impl GroupShard {
     /// A member joins or rejoins its group.
-    pub fn join_group(
-        &mut self,
-        request: &JoinGroup<'_>,
-        now_ms: i64,
-    ) -> Decision<JoinGroupResponse> {
+    pub fn join_group(&mut self, request: &JoinGroup<'_>, now: Now) -> Decision<JoinGroupResponse> {
         let refuse = |error| Decision::reply(JoinGroupResponse::error(request.member_id, error));
         if request.group_id.is_empty() {
             return refuse(ErrorCode::InvalidGroupId);
@@ -30,19 +26,19 @@ impl GroupShard {
         if new_member_id_length(request) > i16::MAX as usize {
             return refuse(ErrorCode::InvalidRequest);
         }
-        if let Some(decision) = self.join_consumer_group(request, now_ms) {
+        if let Some(decision) = self.join_consumer_group(request, now) {
             return decision;
         }
         let mut outcome = Outcome::default();
         let group = self.groups.get(request.group_id);
         if !group.is_some_and(Group::is_classic)
-            && let Err(response) = self.create_group(request, now_ms, &mut outcome)
+            && let Err(response) = self.create_group(request, now, &mut outcome)
         {
             return Decision::reply(response);
         }
         let token = self.next_token();
         let reply = self
-            .act(request.group_id, now_ms, &mut outcome, |group, effects| {
+            .act(request.group_id, now, &mut outcome, |group, effects| {
                 group.membership.join(request, token, effects)
             })
             .expect("the group exists or was created");
@@ -54,7 +50,7 @@ impl GroupShard {
     fn create_group(
         &mut self,
         request: &JoinGroup<'_>,
-        now_ms: i64,
+        now: Now,
         outcome: &mut Outcome,
     ) -> Result<(), JoinGroupResponse> {
         let group = self.groups.get(request.group_id);
@@ -68,7 +64,7 @@ impl GroupShard {
             let error = ErrorCode::UnknownMemberId;
             return Err(JoinGroupResponse::error(request.member_id, error));
         }
-        let membership = Membership::empty(Some(now_ms));
+        let membership = Membership::empty(Some(now.wall_ms));
         if !membership.supports(request.protocol_type, &request.protocols) {
             let error = ErrorCode::InconsistentGroupProtocol;
             return Err(JoinGroupResponse::error("", error));

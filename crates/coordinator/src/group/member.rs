@@ -5,7 +5,7 @@ use super::request::{JoinGroup, JoinGroupResponse, JoinProtocol, SyncGroupRespon
 use super::timers::Timer;
 use crate::messages::group_metadata_value::MemberMetadata;
 use crate::{GroupResponse, Token};
-use model::ErrorCode;
+use model::{ErrorCode, MonotonicTime};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -44,10 +44,10 @@ pub(super) struct Member {
     /// Set while its SyncGroup waits.
     pub(super) sync_token: Option<Token>,
     /// When the member counts as gone.
-    session_deadline_ms: i64,
+    session_deadline: MonotonicTime,
     /// When the queue's timer fires: never after the deadline. A heartbeat moves the deadline
     /// alone and leaves the timer to find that it came too early.
-    session_timer_ms: Option<i64>,
+    session_timer_at: Option<MonotonicTime>,
 }
 
 impl Member {
@@ -70,8 +70,8 @@ impl Member {
             is_new: false,
             join_token: None,
             sync_token: None,
-            session_deadline_ms: 0,
-            session_timer_ms: None,
+            session_deadline: MonotonicTime::MIN,
+            session_timer_at: None,
         }
     }
 
@@ -190,10 +190,10 @@ impl Member {
 
     /// Lets the member live for `timeout_ms`.
     pub(super) fn renew_session_for(&mut self, timeout_ms: i32, effects: &mut Effects<'_>) {
-        self.session_deadline_ms = effects.after(timeout_ms);
+        self.session_deadline = effects.after(timeout_ms);
         if self
-            .session_timer_ms
-            .is_none_or(|at_ms| at_ms > self.session_deadline_ms)
+            .session_timer_at
+            .is_none_or(|at| at > self.session_deadline)
         {
             self.end_session(effects);
             self.schedule_session(effects);
@@ -202,18 +202,22 @@ impl Member {
 
     /// Forgets the member's timer.
     pub(super) fn end_session(&mut self, effects: &mut Effects<'_>) {
-        if let Some(at_ms) = self.session_timer_ms.take() {
-            effects.timers.cancel(at_ms, self.session_timer(effects));
+        if let Some(at) = self.session_timer_at.take() {
+            effects.timers.cancel(at, self.session_timer(effects));
         }
     }
 
-    /// The timer of `at_ms` fired: whether the member is gone.
-    pub(super) fn session_has_expired(&mut self, at_ms: i64, effects: &mut Effects<'_>) -> bool {
-        if self.session_timer_ms != Some(at_ms) {
+    /// The timer of `at` fired: whether the member is gone.
+    pub(super) fn session_has_expired(
+        &mut self,
+        at: MonotonicTime,
+        effects: &mut Effects<'_>,
+    ) -> bool {
+        if self.session_timer_at != Some(at) {
             return false;
         }
-        self.session_timer_ms = None;
-        if self.session_deadline_ms > effects.now_ms {
+        self.session_timer_at = None;
+        if self.session_deadline > effects.now.monotonic {
             self.schedule_session(effects);
             return false;
         }
@@ -224,9 +228,9 @@ impl Member {
     }
 
     fn schedule_session(&mut self, effects: &mut Effects<'_>) {
-        self.session_timer_ms = Some(self.session_deadline_ms);
+        self.session_timer_at = Some(self.session_deadline);
         let timer = self.session_timer(effects);
-        effects.timers.schedule(self.session_deadline_ms, timer);
+        effects.timers.schedule(self.session_deadline, timer);
     }
 
     fn session_timer(&self, effects: &Effects<'_>) -> Timer {

@@ -10,7 +10,7 @@ use super::subscription::subscribed_topics;
 use super::timers::Timer;
 use crate::Token;
 use crate::messages::GroupMetadataValue;
-use model::ErrorCode;
+use model::{ErrorCode, MonotonicTime};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl GroupState {
 /// How long a group waits for its members to join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct JoinDeadline {
-    pub(super) at_ms: i64,
+    pub(super) at: MonotonicTime,
     /// Of a group that was empty: how the wait may be extended.
     pub(super) initial: Option<InitialDelay>,
 }
@@ -87,7 +87,7 @@ pub(super) struct Membership {
     awaiting_join_count: usize,
     protocol_counts: ProtocolCounts,
     /// Members that were given an id and have not joined, with when they are given up.
-    pub(super) pending_joins: BTreeMap<Arc<str>, i64>,
+    pub(super) pending_joins: BTreeMap<Arc<str>, MonotonicTime>,
     /// Members of the generation that have not asked for their assignment.
     pub(super) pending_syncs: BTreeSet<Arc<str>>,
     /// What the members consume; `None` when it is not known.
@@ -97,7 +97,7 @@ pub(super) struct Membership {
     /// Whether a member came while an empty group waited.
     pub(super) new_member_added: bool,
     pub(super) join_deadline: Option<JoinDeadline>,
-    pub(super) sync_deadline_ms: Option<i64>,
+    pub(super) sync_deadline: Option<MonotonicTime>,
     /// Whether the members were let go because the group goes over to another type.
     pub(super) is_dissolved: bool,
 }
@@ -122,7 +122,7 @@ impl Membership {
             is_initial_rebalance: false,
             new_member_added: false,
             join_deadline: None,
-            sync_deadline_ms: None,
+            sync_deadline: None,
             is_dissolved: false,
         }
     }
@@ -376,25 +376,25 @@ impl Membership {
         timeout_ms: i32,
         effects: &mut Effects<'_>,
     ) {
-        let at_ms = effects.after(timeout_ms);
+        let at = effects.after(timeout_ms);
         let timer = Timer::Session(Arc::clone(&effects.group_id), Arc::clone(&member_id));
-        effects.timers.schedule(at_ms, timer);
-        self.pending_joins.insert(member_id, at_ms);
+        effects.timers.schedule(at, timer);
+        self.pending_joins.insert(member_id, at);
     }
 
     /// Expects a member that was given an id no longer.
     pub(super) fn forget_pending_join(&mut self, member_id: &str, effects: &mut Effects<'_>) {
-        if let Some((id, at_ms)) = self.pending_joins.remove_entry(member_id) {
+        if let Some((id, at)) = self.pending_joins.remove_entry(member_id) {
             let timer = Timer::Session(Arc::clone(&effects.group_id), id);
-            effects.timers.cancel(at_ms, timer);
+            effects.timers.cancel(at, timer);
         }
     }
 
     /// Expects nobody any longer: the group is about to end.
     pub(super) fn forget_pending_joins(&mut self, effects: &mut Effects<'_>) {
-        for (id, at_ms) in std::mem::take(&mut self.pending_joins) {
+        for (id, at) in std::mem::take(&mut self.pending_joins) {
             let timer = Timer::Session(Arc::clone(&effects.group_id), id);
-            effects.timers.cancel(at_ms, timer);
+            effects.timers.cancel(at, timer);
         }
     }
 

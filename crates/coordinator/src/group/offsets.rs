@@ -12,7 +12,7 @@ use super::request::{
 use super::shard::{GroupShard, Outcome};
 use crate::Decision;
 use crate::messages::OffsetCommitValue;
-use model::{ErrorCode, Uuid};
+use model::{ErrorCode, Now, Uuid};
 use std::sync::Arc;
 
 /// Who commits offsets.
@@ -32,7 +32,7 @@ impl GroupShard {
     pub fn commit_offsets(
         &mut self,
         request: &OffsetCommit<'_>,
-        now_ms: i64,
+        now: Now,
     ) -> Decision<Result<PartitionErrors, ErrorCode>> {
         let committer = Committer {
             member_id: request.member_id,
@@ -50,17 +50,12 @@ impl GroupShard {
         if let Err(error) = self.validate_commit(request.group_id, &committer, without_group) {
             return Decision::reply(Err(error));
         }
-        self.renew_session_of_committer(request, now_ms);
+        self.renew_session_of_committer(request, now);
         let expire_timestamp_ms = match request.retention_time_ms {
             -1 => -1,
-            retention_ms => now_ms.saturating_add(retention_ms),
+            retention_ms => now.wall_ms.saturating_add(retention_ms),
         };
-        self.offsets_decision(
-            request.group_id,
-            &request.topics,
-            now_ms,
-            expire_timestamp_ms,
-        )
+        self.offsets_decision(request.group_id, &request.topics, now, expire_timestamp_ms)
     }
 
     /// Stores offsets as part of a transaction: the shell appends the records in a transactional
@@ -68,7 +63,7 @@ impl GroupShard {
     pub fn commit_transactional_offsets(
         &mut self,
         request: &TxnOffsetCommit<'_>,
-        now_ms: i64,
+        now: Now,
     ) -> Decision<Result<PartitionErrors, ErrorCode>> {
         if request.group_id.is_empty() {
             return Decision::reply(Err(ErrorCode::InvalidGroupId));
@@ -89,7 +84,7 @@ impl GroupShard {
                 error => error,
             }));
         }
-        self.offsets_decision(request.group_id, &request.topics, now_ms, -1)
+        self.offsets_decision(request.group_id, &request.topics, now, -1)
     }
 
     fn validate_commit(
@@ -107,9 +102,9 @@ impl GroupShard {
     }
 
     /// A commit of a member shows that it lives.
-    fn renew_session_of_committer(&mut self, request: &OffsetCommit<'_>, now_ms: i64) {
+    fn renew_session_of_committer(&mut self, request: &OffsetCommit<'_>, now: Now) {
         let mut outcome = Outcome::default();
-        self.act(request.group_id, now_ms, &mut outcome, |group, effects| {
+        self.act(request.group_id, now, &mut outcome, |group, effects| {
             if let Some(member) = group.membership.members.get_mut(request.member_id) {
                 member.renew_session(effects);
             }
@@ -120,7 +115,7 @@ impl GroupShard {
         &self,
         group_id: &str,
         topics: &[OffsetCommitTopic<'_>],
-        now_ms: i64,
+        now: Now,
         expire_timestamp_ms: i64,
     ) -> Decision<Result<PartitionErrors, ErrorCode>> {
         let mut outcome = Outcome::default();
@@ -134,7 +129,7 @@ impl GroupShard {
                 offset: partition.offset,
                 leader_epoch: partition.leader_epoch,
                 metadata,
-                commit_timestamp: now_ms,
+                commit_timestamp: now.wall_ms,
                 expire_timestamp: expire_timestamp_ms,
                 topic_id: topic.topic_id,
             };

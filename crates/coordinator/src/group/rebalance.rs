@@ -8,7 +8,7 @@ use super::membership::{GroupState, InitialDelay, JoinDeadline, Membership};
 use super::records;
 use super::request::{JoinGroupResponse, SyncGroupResponse};
 use super::timers::Timer;
-use model::ErrorCode;
+use model::{ErrorCode, MonotonicTime};
 use std::sync::Arc;
 
 /// How long the first JoinGroup of a member waits. Its client retries under another id after a
@@ -91,11 +91,8 @@ impl Membership {
 
     /// The wait for members to join is over. An empty group that got another member meanwhile
     /// waits on, up to the rebalance timeout.
-    pub(super) fn join_deadline_passed(&mut self, at_ms: i64, effects: &mut Effects<'_>) {
-        let Some(deadline) = self
-            .join_deadline
-            .filter(|deadline| deadline.at_ms == at_ms)
-        else {
+    pub(super) fn join_deadline_passed(&mut self, at: MonotonicTime, effects: &mut Effects<'_>) {
+        let Some(deadline) = self.join_deadline.filter(|deadline| deadline.at == at) else {
             return;
         };
         self.join_deadline = None;
@@ -184,10 +181,10 @@ impl Membership {
         }
         self.all_joins_were_answered();
         self.pending_syncs = self.members.keys().cloned().collect();
-        let at_ms = effects.after(self.rebalance_timeout_ms());
-        self.sync_deadline_ms = Some(at_ms);
+        let at = effects.after(self.rebalance_timeout_ms());
+        self.sync_deadline = Some(at);
         let timer = Timer::Sync(Arc::clone(&effects.group_id));
-        effects.timers.schedule(at_ms, timer);
+        effects.timers.schedule(at, timer);
     }
 
     /// The leader's assignments are in the log: everybody gets theirs.
@@ -226,11 +223,11 @@ impl Membership {
     }
 
     /// The wait for members to sync is over: those who did not are out.
-    pub(super) fn sync_deadline_passed(&mut self, at_ms: i64, effects: &mut Effects<'_>) {
-        if self.sync_deadline_ms != Some(at_ms) {
+    pub(super) fn sync_deadline_passed(&mut self, at: MonotonicTime, effects: &mut Effects<'_>) {
+        if self.sync_deadline != Some(at) {
             return;
         }
-        self.sync_deadline_ms = None;
+        self.sync_deadline = None;
         let absent = std::mem::take(&mut self.pending_syncs);
         if absent.is_empty() {
             return;
@@ -244,11 +241,11 @@ impl Membership {
     /// The timer of a session fired.
     pub(super) fn session_timer_fired(
         &mut self,
-        at_ms: i64,
+        at: MonotonicTime,
         member_id: &str,
         effects: &mut Effects<'_>,
     ) {
-        if self.pending_joins.get(member_id) == Some(&at_ms) {
+        if self.pending_joins.get(member_id) == Some(&at) {
             self.pending_joins.remove(member_id);
             if self.state == GroupState::PreparingRebalance && self.has_all_members_joined() {
                 self.complete_join(effects);
@@ -256,7 +253,7 @@ impl Membership {
         } else if self
             .members
             .get_mut(member_id)
-            .is_some_and(|member| member.session_has_expired(at_ms, effects))
+            .is_some_and(|member| member.session_has_expired(at, effects))
         {
             self.remove(member_id, effects);
             match self.state {
@@ -280,7 +277,7 @@ impl Membership {
 
     pub(super) fn enter(&mut self, state: GroupState, effects: &Effects<'_>) {
         self.state = state;
-        self.state_timestamp_ms = Some(effects.now_ms);
+        self.state_timestamp_ms = Some(effects.now.wall_ms);
     }
 
     fn await_joins(
@@ -290,23 +287,23 @@ impl Membership {
         effects: &mut Effects<'_>,
     ) {
         self.cancel_join_deadline(effects);
-        let at_ms = effects.after(timeout_ms);
-        self.join_deadline = Some(JoinDeadline { at_ms, initial });
+        let at = effects.after(timeout_ms);
+        self.join_deadline = Some(JoinDeadline { at, initial });
         let timer = Timer::Join(Arc::clone(&effects.group_id));
-        effects.timers.schedule(at_ms, timer);
+        effects.timers.schedule(at, timer);
     }
 
     fn cancel_join_deadline(&mut self, effects: &mut Effects<'_>) {
         if let Some(deadline) = self.join_deadline.take() {
             let timer = Timer::Join(Arc::clone(&effects.group_id));
-            effects.timers.cancel(deadline.at_ms, timer);
+            effects.timers.cancel(deadline.at, timer);
         }
     }
 
     fn cancel_sync_deadline(&mut self, effects: &mut Effects<'_>) {
-        if let Some(at_ms) = self.sync_deadline_ms.take() {
+        if let Some(at) = self.sync_deadline.take() {
             let timer = Timer::Sync(Arc::clone(&effects.group_id));
-            effects.timers.cancel(at_ms, timer);
+            effects.timers.cancel(at, timer);
         }
     }
 }

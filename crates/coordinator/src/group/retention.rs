@@ -10,7 +10,7 @@ use super::request::DeletedTopic;
 use super::shard::{GroupShard, Outcome};
 use super::timers::Timer;
 use crate::{CoordinatorRecord, Decision};
-use model::ErrorCode;
+use model::{ErrorCode, Now, RetentionClock};
 use std::collections::BTreeSet;
 
 /// From when on the retention of an offset counts.
@@ -24,13 +24,13 @@ enum RetentionStart {
 
 impl GroupShard {
     /// Deletes empty groups with their offsets; the reply has a code for each.
-    pub fn delete_groups(&mut self, group_ids: &[&str], now_ms: i64) -> Decision<Vec<ErrorCode>> {
+    pub fn delete_groups(&mut self, group_ids: &[&str], now: Now) -> Decision<Vec<ErrorCode>> {
         let mut outcome = Outcome::default();
         let errors = group_ids
             .iter()
             .map(|group_id| match self.validate_delete(group_id) {
                 Ok(()) => {
-                    self.delete_group(group_id, now_ms, &mut outcome);
+                    self.delete_group(group_id, now, &mut outcome);
                     ErrorCode::None
                 }
                 Err(error) => error,
@@ -48,7 +48,7 @@ impl GroupShard {
     }
 
     /// Removes all records of an empty group.
-    fn delete_group(&mut self, group_id: &str, now_ms: i64, outcome: &mut Outcome) {
+    fn delete_group(&mut self, group_id: &str, now: Now, outcome: &mut Outcome) {
         if let Some(group) = self.groups.get(group_id) {
             let partitions = group.offsets.partitions();
             outcome.records.extend(
@@ -58,7 +58,7 @@ impl GroupShard {
             );
             outcome.records.extend(group.tombstones());
         }
-        self.act(group_id, now_ms, outcome, |group, effects| {
+        self.act(group_id, now, outcome, |group, effects| {
             group.membership.forget_pending_joins(effects);
         });
     }
@@ -106,10 +106,14 @@ impl GroupShard {
     }
 
     /// Removes offsets that have expired, and groups that are empty and have none left.
-    pub(super) fn expire_offsets(&mut self, now_ms: i64, outcome: &mut Outcome) {
+    pub(super) fn expire_offsets(&mut self, now: Now, outcome: &mut Outcome) {
         let interval_ms = self.config.offsets_retention_check_interval_ms.max(1);
         self.timers
-            .schedule(now_ms.saturating_add(interval_ms), Timer::Retention);
+            .schedule(now.monotonic.plus_ms(interval_ms), Timer::Retention);
+        let clock = &mut self.retention_clock;
+        let now_ms = clock
+            .get_or_insert_with(|| RetentionClock::new(now))
+            .wall_ms(now);
         for group in self.groups.values() {
             let expired = group.expired_offsets(now_ms, self.config.offsets_retention_ms);
             let none_left = expired.len() == group.offsets.committed.len()

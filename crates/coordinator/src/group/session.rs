@@ -6,27 +6,23 @@ use super::records;
 use super::request::{Heartbeat, LeaveGroup, LeavingMember, SyncGroup, SyncGroupResponse};
 use super::shard::{GroupShard, Outcome};
 use crate::{Decision, Token};
-use model::ErrorCode;
+use model::{ErrorCode, Now};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl GroupShard {
     /// A member asks for its assignment.
-    pub fn sync_group(
-        &mut self,
-        request: &SyncGroup<'_>,
-        now_ms: i64,
-    ) -> Decision<SyncGroupResponse> {
+    pub fn sync_group(&mut self, request: &SyncGroup<'_>, now: Now) -> Decision<SyncGroupResponse> {
         if request.group_id.is_empty() {
             return Decision::reply(SyncGroupResponse::error(ErrorCode::InvalidGroupId));
         }
-        if let Some(decision) = self.sync_consumer_group(request, now_ms) {
+        if let Some(decision) = self.sync_consumer_group(request, now) {
             return decision;
         }
         let mut outcome = Outcome::default();
         let token = self.next_token();
         let reply = self
-            .act(request.group_id, now_ms, &mut outcome, |group, effects| {
+            .act(request.group_id, now, &mut outcome, |group, effects| {
                 group.membership.sync(request, token, effects)
             })
             .unwrap_or_else(|| Some(SyncGroupResponse::error(ErrorCode::UnknownMemberId)));
@@ -37,16 +33,16 @@ impl GroupShard {
     ///
     /// # Errors
     /// The code of the response.
-    pub fn heartbeat(&mut self, request: &Heartbeat<'_>, now_ms: i64) -> Result<(), ErrorCode> {
+    pub fn heartbeat(&mut self, request: &Heartbeat<'_>, now: Now) -> Result<(), ErrorCode> {
         if request.group_id.is_empty() {
             return Err(ErrorCode::InvalidGroupId);
         }
-        if let Some(result) = self.heartbeat_in_consumer_group(request, now_ms) {
+        if let Some(result) = self.heartbeat_in_consumer_group(request, now) {
             return result;
         }
         // A heartbeat has neither records nor answers for others.
         let mut outcome = Outcome::default();
-        self.act(request.group_id, now_ms, &mut outcome, |group, effects| {
+        self.act(request.group_id, now, &mut outcome, |group, effects| {
             group.membership.heartbeat(request, effects)
         })
         .unwrap_or(Err(ErrorCode::UnknownMemberId))
@@ -57,17 +53,17 @@ impl GroupShard {
     pub fn leave_group(
         &mut self,
         request: &LeaveGroup<'_>,
-        now_ms: i64,
+        now: Now,
     ) -> Decision<Result<Vec<ErrorCode>, ErrorCode>> {
         if request.group_id.is_empty() {
             return Decision::reply(Err(ErrorCode::InvalidGroupId));
         }
-        if let Some(decision) = self.leave_consumer_group_as_classic(request, now_ms) {
+        if let Some(decision) = self.leave_consumer_group_as_classic(request, now) {
             return decision;
         }
         let mut outcome = Outcome::default();
         let reply = self
-            .act(request.group_id, now_ms, &mut outcome, |group, effects| {
+            .act(request.group_id, now, &mut outcome, |group, effects| {
                 group.membership.leave(&request.members, effects)
             })
             .unwrap_or_else(|| vec![ErrorCode::UnknownMemberId; request.members.len()]);

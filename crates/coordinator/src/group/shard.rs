@@ -19,7 +19,7 @@ use super::records::{self, GroupRecord};
 use super::request::{JoinGroupResponse, SyncGroupResponse};
 use super::timers::{Timer, Timers};
 use crate::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
-use model::{DecodeError, ErrorCode};
+use model::{DecodeError, ErrorCode, MonotonicTime, Now, RetentionClock};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -88,6 +88,8 @@ pub struct GroupShard {
     pub(super) timers: Timers,
     /// The topics of the cluster.
     pub(super) topics: Topics,
+    /// By which committed offsets grow old; none while the log is loaded.
+    pub(super) retention_clock: Option<RetentionClock>,
     next_token: u64,
 }
 
@@ -100,6 +102,7 @@ impl GroupShard {
             pending_transactions: PendingTransactions::default(),
             timers: Timers::default(),
             topics: Topics::default(),
+            retention_clock: None,
             next_token: 0,
         }
     }
@@ -196,7 +199,7 @@ impl GroupShard {
     }
 
     /// Ends loading: the sessions of all members start anew.
-    pub fn start(&mut self, now_ms: i64) {
+    pub fn start(&mut self, now: Now) {
         let stored: Vec<Arc<str>> = self
             .groups
             .values()
@@ -205,7 +208,7 @@ impl GroupShard {
             .collect();
         let mut outcome = Outcome::default();
         for group_id in stored {
-            self.act(&group_id, now_ms, &mut outcome, |group, effects| {
+            self.act(&group_id, now, &mut outcome, |group, effects| {
                 let value = group.metadata.as_deref().unwrap_or_default();
                 if let Ok(value) = records::parse_group(value) {
                     group.membership = Membership::restored(&value);
@@ -219,12 +222,13 @@ impl GroupShard {
             .filter(|group| group.consumer_type().is_some());
         let consumers: Vec<Arc<str>> = consumers.map(|group| Arc::clone(&group.id)).collect();
         for group_id in consumers {
-            self.resume_consumer_group(&group_id, now_ms, &mut outcome);
+            self.resume_consumer_group(&group_id, now, &mut outcome);
         }
         debug_assert!(outcome.records.is_empty() && outcome.released.is_empty());
         let interval_ms = self.config.offsets_retention_check_interval_ms.max(1);
         self.timers
-            .schedule(now_ms.saturating_add(interval_ms), Timer::Retention);
+            .schedule(now.monotonic.plus_ms(interval_ms), Timer::Retention);
+        self.retention_clock = Some(RetentionClock::new(now));
     }
 
     /// Ends the shard's life with the answers of all requests that are parked.
@@ -247,42 +251,42 @@ impl GroupShard {
         released
     }
 
-    /// Acts on what is due at `now_ms`: sessions, rebalances, retention of offsets.
-    pub fn expire(&mut self, now_ms: i64) -> Decision<()> {
+    /// Acts on what is due at `now`: sessions, rebalances, retention of offsets.
+    pub fn expire(&mut self, now: Now) -> Decision<()> {
         let mut outcome = Outcome::default();
-        for (at_ms, timer) in self.timers.take_due(now_ms) {
+        for (at, timer) in self.timers.take_due(now.monotonic) {
             match timer {
                 Timer::Session(group_id, member_id) => {
-                    self.act(&group_id, now_ms, &mut outcome, |group, effects| {
+                    self.act(&group_id, now, &mut outcome, |group, effects| {
                         let membership = &mut group.membership;
-                        membership.session_timer_fired(at_ms, &member_id, effects);
+                        membership.session_timer_fired(at, &member_id, effects);
                     });
                 }
                 Timer::Join(group_id) => {
-                    self.act(&group_id, now_ms, &mut outcome, |group, effects| {
-                        group.membership.join_deadline_passed(at_ms, effects);
+                    self.act(&group_id, now, &mut outcome, |group, effects| {
+                        group.membership.join_deadline_passed(at, effects);
                     });
                 }
                 Timer::Sync(group_id) => {
-                    self.act(&group_id, now_ms, &mut outcome, |group, effects| {
-                        group.membership.sync_deadline_passed(at_ms, effects);
+                    self.act(&group_id, now, &mut outcome, |group, effects| {
+                        group.membership.sync_deadline_passed(at, effects);
                     });
                 }
                 Timer::ConsumerMember(group_id, member_id) => {
-                    self.consumer_timer_fired(at_ms, &group_id, &member_id, now_ms, &mut outcome);
+                    self.consumer_timer_fired(at, &group_id, &member_id, now, &mut outcome);
                 }
                 Timer::Regexes(group_id) => {
-                    self.regex_timer_fired(at_ms, &group_id, now_ms, &mut outcome);
+                    self.regex_timer_fired(at, &group_id, now, &mut outcome);
                 }
-                Timer::Retention => self.expire_offsets(now_ms, &mut outcome),
+                Timer::Retention => self.expire_offsets(now, &mut outcome),
             }
         }
         outcome.into_split_decision(())
     }
 
     /// When to call [`GroupShard::expire`] next. It may turn out that nothing is due then.
-    pub fn next_deadline(&self) -> Option<i64> {
-        self.timers.next_ms()
+    pub fn next_deadline(&self) -> Option<MonotonicTime> {
+        self.timers.next()
     }
 
     /// The group with this id, made if there is none.
@@ -346,14 +350,14 @@ impl GroupShard {
     pub(super) fn act<R>(
         &mut self,
         group_id: &str,
-        now_ms: i64,
+        now: Now,
         outcome: &mut Outcome,
         action: impl FnOnce(&mut Group, &mut Effects<'_>) -> R,
     ) -> Option<R> {
         let group = self.groups.get_mut(group_id)?;
         let mut effects = Effects {
             group_id: Arc::clone(&group.id),
-            now_ms,
+            now,
             config: &self.config,
             timers: &mut self.timers,
             records: &mut outcome.records,

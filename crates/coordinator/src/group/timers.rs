@@ -1,5 +1,6 @@
 //! What is due when: one queue for all groups of a shard.
 
+use model::MonotonicTime;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -22,32 +23,35 @@ pub(super) enum Timer {
 
 /// Timers by their time. Equal times go in the order of [`Timer`], so that runs repeat.
 #[derive(Debug, Default)]
-pub(super) struct Timers(BTreeSet<(i64, Timer)>);
+pub(super) struct Timers(BTreeSet<(MonotonicTime, Timer)>);
 
 impl Timers {
-    /// Adds `timer` at `at_ms`.
-    pub(super) fn schedule(&mut self, at_ms: i64, timer: Timer) {
-        self.0.insert((at_ms, timer));
+    /// Adds `timer` at `at`.
+    pub(super) fn schedule(&mut self, at: MonotonicTime, timer: Timer) {
+        self.0.insert((at, timer));
     }
 
     /// Removes the timer that was added with the same arguments.
-    pub(super) fn cancel(&mut self, at_ms: i64, timer: Timer) {
-        self.0.remove(&(at_ms, timer));
+    pub(super) fn cancel(&mut self, at: MonotonicTime, timer: Timer) {
+        self.0.remove(&(at, timer));
     }
 
     /// The time of the first timer.
-    pub(super) fn next_ms(&self) -> Option<i64> {
-        self.0.first().map(|(at_ms, _)| *at_ms)
+    pub(super) fn next(&self) -> Option<MonotonicTime> {
+        self.0.first().map(|(at, _)| *at)
     }
 
-    /// Removes all that are due at `now_ms`, in order. One that is added while these are handled
-    /// waits for the next call, so that a timeout of zero cannot keep the shard busy for ever.
-    pub(super) fn take_due(&mut self, now_ms: i64) -> impl Iterator<Item = (i64, Timer)> + use<> {
-        let later = match now_ms.checked_add(1) {
-            Some(after) => self
-                .0
-                .split_off(&(after, Timer::Session(Arc::from(""), Arc::from("")))),
-            None => BTreeSet::new(),
+    /// Removes all that are due at `now`, in order. One that is added while these are handled waits
+    /// for the next call, so that a timeout of zero cannot keep the shard busy for ever.
+    pub(super) fn take_due(
+        &mut self,
+        now: MonotonicTime,
+    ) -> impl Iterator<Item = (MonotonicTime, Timer)> + use<> {
+        let later = if now < MonotonicTime::MAX {
+            let first = Timer::Session(Arc::from(""), Arc::from(""));
+            self.0.split_off(&(now.plus_ms(1), first))
+        } else {
+            BTreeSet::new()
         };
         std::mem::replace(&mut self.0, later).into_iter()
     }

@@ -23,12 +23,12 @@ impl TransactionShard {
         if is_ongoing && request.all_held_by(stored) {
             return TransactionDecision::reply(ErrorCode::None);
         }
-        let mut next = stored.then(TransactionState::Ongoing, moment.now_ms);
+        let mut next = stored.then(TransactionState::Ongoing, moment.now.wall_ms);
         next.client_transaction_version = request
             .client_transaction_version
             .min(moment.transaction_version);
         if !is_ongoing {
-            next.start_timestamp_ms = moment.now_ms;
+            next.start_timestamp_ms = moment.now.wall_ms;
         }
         for TopicPartition { topic, partition } in request.partitions {
             match next.partitions.get_mut(&**topic) {

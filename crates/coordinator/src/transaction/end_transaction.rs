@@ -72,10 +72,10 @@ impl TransactionShard {
             )));
         };
         let stored = &entry.stored;
-        let mut next = stored.then(state, moment.now_ms);
+        let mut next = stored.then(state, moment.now.wall_ms);
         next.client_transaction_version = version;
         if stored.state != TransactionState::Ongoing {
-            next.start_timestamp_ms = moment.now_ms;
+            next.start_timestamp_ms = moment.now.wall_ms;
         }
         let mut last_producer_epoch = entry.last_producer_epoch();
         if version >= EPOCH_BUMP_VERSION {
@@ -108,7 +108,7 @@ impl TransactionShard {
                 ErrorCode::InvalidProducerIdMapping,
             )));
         };
-        let mut next = entry.stored.then(state, moment.now_ms);
+        let mut next = entry.stored.then(state, moment.now.wall_ms);
         next.client_transaction_version = 0;
         next.producer_epoch = entry.stored.producer_epoch.saturating_add(1);
         let producer = next.producer();
@@ -140,7 +140,7 @@ impl TransactionShard {
 
 /// How a prepared transaction stands when its markers are written.
 fn completed(prepared: &Transaction, moment: &Moment) -> Option<Transaction> {
-    let mut next = prepared.then(prepared.state.completed()?, moment.now_ms);
+    let mut next = prepared.then(prepared.state.completed()?, moment.now.wall_ms);
     next.partitions = Partitions::new();
     if next.next_producer_id != NO_PRODUCER_ID {
         next.producer_id = next.next_producer_id;
@@ -175,10 +175,7 @@ fn check_producer_with_bump(
     let retries_last_epoch = stored.previous_producer_id == producer.producer_id
         && epoch == PRODUCER_EPOCH_MAX
         && stored.producer_epoch == 0;
-    // An end of version 1 did not bump the epoch: whoever has the epoch before is a producer that
-    // was fenced, and must not be given that of the one which fenced it.
-    let retries_epoch = epoch.checked_add(1) == Some(stored.producer_epoch)
-        && stored.client_transaction_version >= EPOCH_BUMP_VERSION;
+    let retries_epoch = epoch.checked_add(1) == Some(stored.producer_epoch);
     let is_retry = retries_epoch || retries_last_epoch;
     if stored.state.is_prepared() {
         // First, since a producer whose epochs are used up may already know its next id.

@@ -2,13 +2,14 @@
 
 use super::shard::TransactionShard;
 use super::{Moment, NeedsProducerId, TransactionDecision, TransactionState, records};
+use model::{MonotonicTime, Now, RetentionClock};
 use std::sync::Arc;
 
 impl TransactionShard {
     /// The transactional ids whose transactions have taken longer than they may.
-    pub fn timed_out(&self, now_ms: i64) -> Vec<Arc<str>> {
+    pub fn timed_out(&self, now: MonotonicTime) -> Vec<Arc<str>> {
         let all = self.transactions.iter();
-        all.filter(|(_, entry)| entry.stored.is_timed_out(now_ms))
+        all.filter(|(_, entry)| entry.is_timed_out(now))
             .map(|(id, _)| Arc::clone(id))
             .collect()
     }
@@ -24,7 +25,7 @@ impl TransactionShard {
         moment: &Moment,
     ) -> Result<TransactionDecision<bool>, NeedsProducerId> {
         let entry = self.transactions.get(transactional_id);
-        if !entry.is_some_and(|entry| entry.stored.is_timed_out(moment.now_ms)) {
+        if !entry.is_some_and(|entry| entry.is_timed_out(moment.now.monotonic)) {
             return Ok(TransactionDecision::reply(false));
         }
         let aborted = self.fence(transactional_id, moment)?;
@@ -35,7 +36,11 @@ impl TransactionShard {
     }
 
     /// Forgets the transactional ids that have rested for too long. The answer is how many.
-    pub fn expire_ids(&self, now_ms: i64) -> TransactionDecision<usize> {
+    pub fn expire_ids(&mut self, now: Now) -> TransactionDecision<usize> {
+        let clock = &mut self.retention_clock;
+        let now_ms = clock
+            .get_or_insert_with(|| RetentionClock::new(now))
+            .wall_ms(now);
         let oldest_ms = now_ms.saturating_sub(self.config.transactional_id_expiration_ms.into());
         let all = self.transactions.iter();
         let records: Vec<_> = all

@@ -3,19 +3,20 @@
 use super::{
     EndTransaction, InitProducerId, ListTransactions, Moment, TransactionConfig, TransactionShard,
 };
-use model::Reader;
+use model::{Now, Reader};
 
 /// Replays a list of records, each a key and a value with a byte for its length; a length of 255
 /// is a tombstone. Then markers are written, producers come and time passes.
 pub fn fuzz_replay(bytes: &[u8]) {
     let mut shard = TransactionShard::new(TransactionConfig::default());
+    let now = Now::at_ms(i64::MAX / 2);
     let mut reader = Reader::new(bytes);
     while let Some((key, value)) = next_record(&mut reader) {
         // A damaged record is an error, which is as good as none here.
-        let _ = shard.replay(key, value);
+        let _ = shard.replay(now, key, value);
     }
     let moment = Moment {
-        now_ms: i64::MAX / 2,
+        now,
         transaction_version: 2,
         fresh_producer_id: Some(1),
     };
@@ -24,7 +25,7 @@ pub fn fuzz_replay(bytes: &[u8]) {
         let done = shard.complete(id, prepared.producer, &moment);
         assert!(done.reply, "what is prepared can be completed");
     }
-    let listed = shard.list(&ListTransactions::default(), moment.now_ms);
+    let listed = shard.list(&ListTransactions::default(), now.wall_ms);
     for transaction in &listed {
         let transactional_id = &*transaction.transactional_id;
         let _ = shard.describe(transactional_id);
@@ -52,7 +53,7 @@ pub fn fuzz_replay(bytes: &[u8]) {
             );
         }
     }
-    let _ = shard.expire_ids(moment.now_ms);
+    let _ = shard.expire_ids(now);
 }
 
 fn next_record<'a>(reader: &mut Reader<'a>) -> Option<(&'a [u8], Option<&'a [u8]>)> {

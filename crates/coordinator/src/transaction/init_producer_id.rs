@@ -28,11 +28,10 @@ impl TransactionShard {
         let id = request.transactional_id;
         let entry = match self.transactions.get(id) {
             Some(entry) => entry,
-            None => &Entry {
-                stored: Transaction::unused(moment.fresh_producer_id.ok_or(NeedsProducerId)?),
-                retry: None,
-                unmarked: None,
-            },
+            None => &Entry::new(
+                Transaction::unused(moment.fresh_producer_id.ok_or(NeedsProducerId)?),
+                moment.now,
+            ),
         };
         if let Err(error) = check_producer(&entry.stored, request.expected) {
             return Ok(TransactionDecision::reply(Err(error)));
@@ -59,7 +58,9 @@ impl TransactionShard {
             },
             partitions: Partitions::new(),
             start_timestamp_ms: -1,
-            ..entry.stored.then(TransactionState::Empty, moment.now_ms)
+            ..entry
+                .stored
+                .then(TransactionState::Empty, moment.now.wall_ms)
         };
         self.remember(id, producer, last_producer_epoch);
         Ok(Self::decide(id, &next, moment, Ok(producer)))

@@ -2,14 +2,14 @@
 
 use super::{ProducerIdAndEpoch, TransactionState};
 use crate::CoordinatorRecord;
-use model::TopicPartition;
+use model::{Now, TopicPartition};
 use std::sync::Arc;
 
 /// What a decision depends on beside the request and the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// Milliseconds since the epoch.
-    pub now_ms: i64,
+    /// The time.
+    pub now: Now,
     /// The level of the feature `transaction.version`.
     pub transaction_version: i16,
     /// An id that no producer has had; `None` unless a decision has asked for one.

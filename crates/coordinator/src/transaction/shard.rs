@@ -14,7 +14,7 @@ use super::{
     Moment, PreparedTransaction, ProducerIdAndEpoch, TransactionConfig, TransactionDecision,
     TransactionState,
 };
-use model::{DecodeError, ErrorCode, TopicPartition};
+use model::{DecodeError, ErrorCode, MonotonicTime, Now, RetentionClock, TopicPartition};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -54,6 +54,8 @@ pub enum ReplayError {
 pub struct TransactionShard {
     pub(super) config: TransactionConfig,
     pub(super) transactions: BTreeMap<Arc<str>, Entry>,
+    /// By which transactional ids grow old; none until a record was replayed.
+    pub(super) retention_clock: Option<RetentionClock>,
 }
 
 /// A transactional id with what is known about it for the time being.
@@ -68,6 +70,9 @@ pub(super) struct Entry {
     /// The partitions that wait for their markers, once others have theirs. Not in the log: a
     /// shard that is loaded has them all written again.
     pub(super) unmarked: Option<Box<Partitions>>,
+    /// When the ongoing transaction began, if there is one. Not in the log: what is there is the
+    /// wall clock's time, and a transaction may take its time whoever sets that.
+    pub(super) begun: MonotonicTime,
 }
 
 /// The epoch that a producer had before it got the one that is current.
@@ -78,6 +83,21 @@ pub(super) struct Retry {
 }
 
 impl Entry {
+    pub(super) fn new(stored: Transaction, now: Now) -> Self {
+        Self {
+            begun: stored.begun(now),
+            stored,
+            retry: None,
+            unmarked: None,
+        }
+    }
+
+    /// Whether the transaction has taken longer than it may.
+    pub(super) fn is_timed_out(&self, now: MonotonicTime) -> bool {
+        let timeout_ms = i64::from(self.stored.timeout_ms);
+        self.stored.has_timeout() && now.ms_since(self.begun) > timeout_ms
+    }
+
     /// The producer's epoch before the current one; -1 when it is not known or was another
     /// producer's.
     pub(super) fn last_producer_epoch(&self) -> i16 {
@@ -93,15 +113,24 @@ impl TransactionShard {
         Self {
             config,
             transactions: BTreeMap::new(),
+            retention_clock: None,
         }
     }
 
     /// Applies a record of the log: while loading, and after a decision's records were appended.
-    /// Types it does not know are skipped.
+    /// Types it does not know are skipped. The time is that of the replay, and counts for nothing
+    /// that is replicated.
     ///
     /// # Errors
     /// A [`ReplayError`] when the record is damaged.
-    pub fn replay(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), ReplayError> {
+    pub fn replay(
+        &mut self,
+        now: Now,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<(), ReplayError> {
+        self.retention_clock
+            .get_or_insert_with(|| RetentionClock::new(now));
         let TransactionRecord::Transaction {
             transactional_id,
             stored,
@@ -110,7 +139,7 @@ impl TransactionShard {
             return Ok(());
         };
         match stored {
-            Ok(Some(stored)) => self.store(transactional_id, stored),
+            Ok(Some(stored)) => self.store(now, transactional_id, stored),
             Ok(None) => drop(self.transactions.remove(transactional_id)),
             Err(error) => {
                 self.transactions.remove(transactional_id);
@@ -120,18 +149,17 @@ impl TransactionShard {
         Ok(())
     }
 
-    fn store(&mut self, transactional_id: &str, stored: Transaction) {
+    fn store(&mut self, now: Now, transactional_id: &str, stored: Transaction) {
         match self.transactions.get_mut(transactional_id) {
             Some(entry) => {
+                if !stored.continues(&entry.stored) {
+                    entry.begun = stored.begun(now);
+                }
                 entry.stored = stored;
                 entry.unmarked = None;
             }
             None => {
-                let entry = Entry {
-                    stored,
-                    retry: None,
-                    unmarked: None,
-                };
+                let entry = Entry::new(stored, now);
                 self.transactions.insert(Arc::from(transactional_id), entry);
             }
         }

@@ -2,7 +2,7 @@
 
 use super::TransactionState;
 use super::producer::{NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch, is_epoch_exhausted};
-use model::TopicPartition;
+use model::{MonotonicTime, Now, TopicPartition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -64,6 +64,10 @@ impl Transaction {
         }
     }
 
+    fn is_ongoing(&self) -> bool {
+        self.state == TransactionState::Ongoing
+    }
+
     pub(super) const fn is_epoch_exhausted(&self) -> bool {
         is_epoch_exhausted(self.producer_epoch)
     }
@@ -73,13 +77,22 @@ impl Transaction {
         partitions.is_some_and(|partitions| partitions.contains(&one.partition))
     }
 
-    /// Whether the transaction has taken longer than it may at `now_ms`.
-    pub(super) fn is_timed_out(&self, now_ms: i64) -> bool {
-        self.state == TransactionState::Ongoing
-            && self.timeout_ms != i32::MAX
-            && self
-                .start_timestamp_ms
-                .saturating_add(i64::from(self.timeout_ms))
-                < now_ms
+    /// Whether this is the ongoing transaction that `before` is, with more in it.
+    pub(super) fn continues(&self, before: &Self) -> bool {
+        self.is_ongoing()
+            && before.is_ongoing()
+            && self.start_timestamp_ms == before.start_timestamp_ms
+    }
+
+    /// When the transaction began, as far as the wall clock tells. One that begins later than now
+    /// was begun under a clock that was ahead: it has its whole timeout yet.
+    pub(super) fn begun(&self, now: Now) -> MonotonicTime {
+        let age_ms = now.wall_ms.saturating_sub(self.start_timestamp_ms).max(0);
+        now.monotonic.plus_ms(age_ms.saturating_neg())
+    }
+
+    /// Whether the transaction is one that may take `timeout_ms` and no longer.
+    pub(super) fn has_timeout(&self) -> bool {
+        self.is_ongoing() && self.timeout_ms != i32::MAX
     }
 }

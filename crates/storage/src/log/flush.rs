@@ -139,9 +139,10 @@ impl<D: Disk> Log<D> {
     /// Whether `flush.messages` or `flush.ms` asks for a flush.
     pub fn is_flush_due(&self, now_ms: i64) -> bool {
         let unflushed_count = self.active().end_offset() - self.flushed_end_offset;
+        // A flush of the future was noted before the clock was set back: how long ago is not known.
         let waited_ms = now_ms.saturating_sub(self.last_flush_ms);
-        unflushed_count > 0
-            && (unflushed_count >= self.config.flush_messages || waited_ms >= self.config.flush_ms)
+        let has_waited = !(0..self.config.flush_ms).contains(&waited_ms);
+        unflushed_count > 0 && (unflushed_count >= self.config.flush_messages || has_waited)
     }
 
     /// Gathers what has to be synced for everything in the log to be durable. Of a log that has
@@ -216,7 +217,7 @@ impl<D: Disk> Log<D> {
             self.flushed_end_offset = self.flushed_end_offset.max(flush.offset);
             self.indexes_flushed_end = self.indexes_flushed_end.max(flush.indexes_end);
         }
-        self.last_flush_ms = self.last_flush_ms.max(flush.now_ms);
+        self.last_flush_ms = flush.now_ms;
         Ok(())
     }
 

@@ -169,12 +169,15 @@ impl<D: Disk> Log<D> {
             .min()
     }
 
-    /// Removes files whose delay is over.
+    /// Removes files whose delay is over, also those that would wait for longer than the delay
+    /// because the clock was set back.
     pub fn remove_deleted_files(&mut self, now_ms: i64) -> Result<(), StorageError> {
+        let latest_ms = now_ms.saturating_add(self.config.file_delete_delay_ms);
+        let waits = |at_ms: i64| at_ms > now_ms && at_ms <= latest_ms;
         while let Some(at) = self
             .deleted_files
             .iter()
-            .position(|files| files.remove_at_ms <= now_ms)
+            .position(|files| !waits(files.remove_at_ms))
         {
             let DeletedFiles { name, .. } = self.deleted_files.swap_remove(at);
             let kinds: &[FileKind] = match name.kind {

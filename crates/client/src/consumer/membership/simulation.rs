@@ -11,7 +11,7 @@ use coordinator::group::{
     LeavingMember, RecordOrigin, SyncAssignment, SyncGroup, SyncGroupResponse,
 };
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
-use model::{ErrorCode, TopicPartition, Uuid};
+use model::{ErrorCode, Now, TopicPartition, Uuid};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -38,7 +38,7 @@ impl Simulation {
             initial_rebalance_delay_ms: 0,
             ..GroupConfig::default()
         });
-        shard.start(0);
+        shard.start(Now::at_ms(0));
         Self {
             shard,
             log_end_offset: 0,
@@ -106,7 +106,7 @@ impl Simulation {
         };
         let (member_id, generation_id) = member.generation();
         let member_id = member_id.to_owned();
-        let now_ms = self.now_ms;
+        let now = Now::at_ms(self.now_ms);
         match request {
             GroupRequest::FindCoordinator => {
                 self.inbox[index].push_back(Answer::Coordinator(Ok(1)))
@@ -124,7 +124,7 @@ impl Simulation {
                     member_id: &member_id,
                     group_instance_id: None,
                 };
-                let error = self.shard.heartbeat(&request, now_ms);
+                let error = self.shard.heartbeat(&request, now);
                 let error = error.err().unwrap_or(ErrorCode::None);
                 self.inbox[index].push_back(Answer::Heartbeat(error));
             }
@@ -136,7 +136,7 @@ impl Simulation {
                         group_instance_id: None,
                     }],
                 };
-                let decision = self.shard.leave_group(&request, now_ms);
+                let decision = self.shard.leave_group(&request, now);
                 self.append(decision.records);
                 self.release(decision.released);
                 self.inbox[index].push_back(Answer::Leave);
@@ -164,7 +164,7 @@ impl Simulation {
             supports_skipping_assignment: true,
             random_uuid: &uuid,
         };
-        let decision = self.shard.join_group(&request, self.now_ms);
+        let decision = self.shard.join_group(&request, Now::at_ms(self.now_ms));
         self.settle(index, decision, GroupResponse::Join);
     }
 
@@ -184,7 +184,7 @@ impl Simulation {
                 })
                 .collect(),
         };
-        let decision = self.shard.sync_group(&request, self.now_ms);
+        let decision = self.shard.sync_group(&request, Now::at_ms(self.now_ms));
         self.settle(index, decision, GroupResponse::Sync);
     }
 
@@ -262,7 +262,7 @@ impl Simulation {
 
     fn tick(&mut self, ms: i64) {
         self.now_ms += ms;
-        let decision = self.shard.expire(self.now_ms);
+        let decision = self.shard.expire(Now::at_ms(self.now_ms));
         self.append(decision.records);
         self.release(decision.released);
         let topics = self.topics();

@@ -188,8 +188,10 @@ impl<'a> Draft<'a> {
         {
             return Err(ErrorCode::InconsistentGroupProtocol);
         }
-        // A member with partitions to give up has joined already: it goes on with that first.
-        if self.group.epoch > member.member_epoch
+        // A newer epoch of the group alone has nothing for the member yet: it joins once there is
+        // an assignment. A member with partitions to give up has joined already: it goes on with
+        // that first.
+        if self.group.assignment_epoch > member.member_epoch
             && member.state != MemberState::UnrevokedPartitions
         {
             self.await_join(member);

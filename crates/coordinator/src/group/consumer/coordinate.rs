@@ -16,7 +16,7 @@ use crate::group::request::{
 };
 use crate::group::shard::{GroupShard, Outcome};
 use metadata::MetadataImage;
-use model::ErrorCode;
+use model::{ErrorCode, MonotonicTime, Now};
 use std::sync::Arc;
 
 /// A decision that came to no error.
@@ -56,16 +56,16 @@ impl GroupShard {
     pub fn consumer_group_heartbeat(
         &mut self,
         request: &ConsumerGroupHeartbeat<'_>,
-        now_ms: i64,
+        now: Now,
     ) -> Decision<Result<ConsumerGroupHeartbeatResponse, Refusal>> {
         if let Err(refusal) = request.validate(&self.config) {
             return Decision::reply(Err(refusal));
         }
         let mut outcome = Outcome::default();
         let reply = if request.leaves() {
-            self.leave_consumer_group(request, now_ms, &mut outcome)
+            self.leave_consumer_group(request, now, &mut outcome)
         } else {
-            self.stay_in_consumer_group(request, now_ms, &mut outcome)
+            self.stay_in_consumer_group(request, now, &mut outcome)
         };
         match reply {
             Ok(response) => self.consumer_decision(outcome, Ok(response)),
@@ -85,7 +85,7 @@ impl GroupShard {
     }
 
     /// The consumer group of a request that may not make one.
-    fn draft(&mut self, group_id: &str, now_ms: i64) -> Option<Draft<'_>> {
+    fn draft(&mut self, group_id: &str, now: Now) -> Option<Draft<'_>> {
         let group = self.groups.get(group_id)?;
         let consumer = group.consumer_type()?;
         Some(Draft {
@@ -94,7 +94,7 @@ impl GroupShard {
             soft: &group.soft,
             config: &self.config,
             topics: &mut self.topics,
-            now_ms,
+            now,
             records: Vec::new(),
             changes: Vec::new(),
         })
@@ -112,14 +112,14 @@ impl GroupShard {
     fn stay_in_consumer_group(
         &mut self,
         request: &ConsumerGroupHeartbeat<'_>,
-        now_ms: i64,
+        now: Now,
         outcome: &mut Outcome,
     ) -> Result<ConsumerGroupHeartbeatResponse, Refusal> {
         let group_id = request.group_id;
-        if let Some(mut draft) = self.draft(group_id, now_ms) {
+        if let Some(mut draft) = self.draft(group_id, now) {
             let response = draft.heartbeat(request)?;
             let drafted = draft.into_drafted();
-            self.take(group_id, drafted, now_ms, outcome);
+            self.take(group_id, drafted, now, outcome);
             return Ok(response);
         }
         if !request.joins() {
@@ -136,7 +136,7 @@ impl GroupShard {
             soft: &none,
             config: &self.config,
             topics: &mut self.topics,
-            now_ms,
+            now,
             records: made.records,
             changes: Vec::new(),
         };
@@ -144,12 +144,12 @@ impl GroupShard {
         let drafted = draft.into_drafted();
         self.group_mut(group_id);
         let session_timeout_ms = self.config.consumer.of_group(group_id).session_timeout_ms;
-        self.act(group_id, now_ms, outcome, |group, effects| {
+        self.act(group_id, now, outcome, |group, effects| {
             group.membership.dissolve(effects);
             let (id, timers) = (Arc::clone(&effects.group_id), &mut *effects.timers);
             group
                 .soft
-                .resume(&made.group, session_timeout_ms, &id, now_ms, timers);
+                .resume(&made.group, session_timeout_ms, &id, now, timers);
             apply(group, drafted, effects);
         });
         Ok(response)
@@ -187,11 +187,11 @@ impl GroupShard {
     fn leave_consumer_group(
         &mut self,
         request: &ConsumerGroupHeartbeat<'_>,
-        now_ms: i64,
+        now: Now,
         outcome: &mut Outcome,
     ) -> Result<ConsumerGroupHeartbeatResponse, Refusal> {
         let group_id = request.group_id;
-        let Some(mut draft) = self.draft(group_id, now_ms) else {
+        let Some(mut draft) = self.draft(group_id, now) else {
             return Err(self.not_a_consumer_group(group_id));
         };
         let (response, gone) = draft.leave(request)?;
@@ -200,8 +200,8 @@ impl GroupShard {
             .into_iter()
             .collect();
         let drafted = draft.into_drafted();
-        self.take(group_id, drafted, now_ms, outcome);
-        self.remove_consumers(group_id, &gone, now_ms, outcome);
+        self.take(group_id, drafted, now, outcome);
+        self.remove_consumers(group_id, &gone, now, outcome);
         Ok(response)
     }
 
@@ -210,10 +210,10 @@ impl GroupShard {
         &mut self,
         group_id: &str,
         gone: &[Arc<str>],
-        now_ms: i64,
+        now: Now,
         outcome: &mut Outcome,
     ) {
-        let Some(mut draft) = self.draft(group_id, now_ms) else {
+        let Some(mut draft) = self.draft(group_id, now) else {
             return;
         };
         let group = draft.group;
@@ -221,16 +221,16 @@ impl GroupShard {
         if draft.can_downgrade_without(&members)
             && let Ok(Some(downgraded)) = draft.downgraded(&members, None)
         {
-            return self.become_classic(group_id, downgraded, true, now_ms, outcome);
+            return self.become_classic(group_id, downgraded, true, now, outcome);
         }
         draft.remove(&members);
         let drafted = draft.into_drafted();
-        self.take(group_id, drafted, now_ms, outcome);
+        self.take(group_id, drafted, now, outcome);
     }
 
     /// Takes over what a draft has come to.
-    fn take(&mut self, group_id: &str, drafted: Drafted, now_ms: i64, outcome: &mut Outcome) {
-        self.act(group_id, now_ms, outcome, |group, effects| {
+    fn take(&mut self, group_id: &str, drafted: Drafted, now: Now, outcome: &mut Outcome) {
+        self.act(group_id, now, outcome, |group, effects| {
             apply(group, drafted, effects)
         });
     }
@@ -241,13 +241,13 @@ impl GroupShard {
         group_id: &str,
         downgraded: Downgraded,
         rebalances: bool,
-        now_ms: i64,
+        now: Now,
         outcome: &mut Outcome,
     ) {
         let start = outcome.records.len();
         outcome.records.extend(downgraded.records);
         outcome.indivisible.push(start..outcome.records.len());
-        self.act(group_id, now_ms, outcome, |group, effects| {
+        self.act(group_id, now, outcome, |group, effects| {
             let id = Arc::clone(&effects.group_id);
             group.soft.clear(&id, effects.timers);
             group.membership = downgraded.membership;
@@ -263,10 +263,10 @@ impl GroupShard {
     pub(in crate::group) fn join_consumer_group(
         &mut self,
         request: &JoinGroup<'_>,
-        now_ms: i64,
+        now: Now,
     ) -> Option<Decision<JoinGroupResponse>> {
         let group_id = request.group_id;
-        let mut draft = self.draft(group_id, now_ms)?;
+        let mut draft = self.draft(group_id, now)?;
         if draft.group.members().is_empty() {
             return None;
         }
@@ -286,7 +286,7 @@ impl GroupShard {
                 downgrade: None,
             }) => {
                 let drafted = draft.into_drafted();
-                self.take(group_id, drafted, now_ms, &mut outcome);
+                self.take(group_id, drafted, now, &mut outcome);
                 response
             }
             // The group is written anew as a whole: what else the draft came to does not count.
@@ -294,7 +294,7 @@ impl GroupShard {
                 response,
                 downgrade: Some((downgraded, rebalances)),
             }) => {
-                self.become_classic(group_id, downgraded, rebalances, now_ms, &mut outcome);
+                self.become_classic(group_id, downgraded, rebalances, now, &mut outcome);
                 response
             }
         };
@@ -306,15 +306,15 @@ impl GroupShard {
     pub(in crate::group) fn sync_consumer_group(
         &mut self,
         request: &SyncGroup<'_>,
-        now_ms: i64,
+        now: Now,
     ) -> Option<Decision<SyncGroupResponse>> {
-        let mut draft = self.draft(request.group_id, now_ms)?;
+        let mut draft = self.draft(request.group_id, now)?;
         let response = draft
             .sync_classic(request)
             .unwrap_or_else(SyncGroupResponse::error);
         let drafted = draft.into_drafted();
         let mut outcome = Outcome::default();
-        self.take(request.group_id, drafted, now_ms, &mut outcome);
+        self.take(request.group_id, drafted, now, &mut outcome);
         Some(outcome.into_decision(response))
     }
 
@@ -323,13 +323,13 @@ impl GroupShard {
     pub(in crate::group) fn heartbeat_in_consumer_group(
         &mut self,
         request: &Heartbeat<'_>,
-        now_ms: i64,
+        now: Now,
     ) -> Option<Result<(), ErrorCode>> {
-        let mut draft = self.draft(request.group_id, now_ms)?;
+        let mut draft = self.draft(request.group_id, now)?;
         let result = draft.heartbeat_classic(request);
         let drafted = draft.into_drafted();
         let mut outcome = Outcome::default();
-        self.take(request.group_id, drafted, now_ms, &mut outcome);
+        self.take(request.group_id, drafted, now, &mut outcome);
         Some(result)
     }
 
@@ -337,16 +337,16 @@ impl GroupShard {
     pub(in crate::group) fn leave_consumer_group_as_classic(
         &mut self,
         request: &LeaveGroup<'_>,
-        now_ms: i64,
+        now: Now,
     ) -> Option<Decision<Result<Vec<ErrorCode>, ErrorCode>>> {
-        let draft = self.draft(request.group_id, now_ms)?;
+        let draft = self.draft(request.group_id, now)?;
         let (errors, members) = draft.leaving_members(&request.members);
         let gone: Vec<Arc<str>> = members
             .iter()
             .map(|member| Arc::clone(&member.id))
             .collect();
         let mut outcome = Outcome::default();
-        self.remove_consumers(request.group_id, &gone, now_ms, &mut outcome);
+        self.remove_consumers(request.group_id, &gone, now, &mut outcome);
         Some(self.consumer_decision(outcome, Ok(errors)))
     }
 
@@ -373,13 +373,13 @@ impl GroupShard {
     /// The timer of a member fired.
     pub(in crate::group) fn consumer_timer_fired(
         &mut self,
-        at_ms: i64,
+        at: MonotonicTime,
         group_id: &Arc<str>,
         member_id: &Arc<str>,
-        now_ms: i64,
+        now: Now,
         outcome: &mut Outcome,
     ) {
-        let is_over = self.act(group_id, now_ms, outcome, |group, effects| {
+        let is_over = self.act(group_id, now, outcome, |group, effects| {
             let member = group
                 .consumer
                 .as_ref()
@@ -387,32 +387,32 @@ impl GroupShard {
             let timers = &mut *effects.timers;
             group
                 .soft
-                .timer_fired(at_ms, member, member_id, now_ms, group_id, timers)
+                .timer_fired(at, member, member_id, now, group_id, timers)
         });
         if is_over == Some(true) {
             let gone = [Arc::clone(member_id)];
-            self.remove_consumers(group_id, &gone, now_ms, outcome);
+            self.remove_consumers(group_id, &gone, now, outcome);
         }
     }
 
     /// The regular expressions of a group are to be resolved.
     pub(in crate::group) fn regex_timer_fired(
         &mut self,
-        at_ms: i64,
+        at: MonotonicTime,
         group_id: &Arc<str>,
-        now_ms: i64,
+        now: Now,
         outcome: &mut Outcome,
     ) {
-        let is_due = self.act(group_id, now_ms, outcome, |group, _| {
-            group.soft.resolve_timer_fired(at_ms)
+        let is_due = self.act(group_id, now, outcome, |group, _| {
+            group.soft.resolve_timer_fired(at)
         });
         if is_due != Some(true) {
             return;
         }
-        if let Some(mut draft) = self.draft(group_id, now_ms) {
+        if let Some(mut draft) = self.draft(group_id, now) {
             draft.resolve_regexes();
             let drafted = draft.into_drafted();
-            self.take(group_id, drafted, now_ms, outcome);
+            self.take(group_id, drafted, now, outcome);
         }
     }
 
@@ -421,18 +421,18 @@ impl GroupShard {
     pub(in crate::group) fn resume_consumer_group(
         &mut self,
         group_id: &str,
-        now_ms: i64,
+        now: Now,
         outcome: &mut Outcome,
     ) {
         let timeout_ms = self.config.consumer.of_group(group_id).session_timeout_ms;
-        self.act(group_id, now_ms, outcome, |group, effects| {
+        self.act(group_id, now, outcome, |group, effects| {
             let id = Arc::clone(&effects.group_id);
             group.soft.clear(&id, effects.timers);
             let is_classic = group.metadata.is_some() || !group.membership.is_void();
             if let Some(consumer) = group.consumer.as_ref().filter(|_| !is_classic) {
                 group
                     .soft
-                    .resume(consumer, timeout_ms, &id, now_ms, effects.timers);
+                    .resume(consumer, timeout_ms, &id, now, effects.timers);
             }
         });
     }
@@ -442,8 +442,6 @@ fn apply(group: &mut Group, drafted: Drafted, effects: &mut Effects<'_>) {
     effects.records.extend(drafted.records);
     let id = Arc::clone(&effects.group_id);
     for change in drafted.changes {
-        group
-            .soft
-            .apply(change, &id, effects.now_ms, effects.timers);
+        group.soft.apply(change, &id, effects.now, effects.timers);
     }
 }

@@ -13,7 +13,7 @@ use super::targets;
 use super::topics::Topics;
 use crate::CoordinatorRecord;
 use crate::group::GroupConfig;
-use model::ErrorCode;
+use model::{ErrorCode, Now};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(in crate::group) struct Draft<'a> {
     pub(super) soft: &'a SoftGroup,
     pub(super) config: &'a GroupConfig,
     pub(super) topics: &'a mut Topics,
-    pub(super) now_ms: i64,
+    pub(super) now: Now,
     pub(super) records: Vec<CoordinatorRecord>,
     pub(super) changes: Vec<SoftChange>,
 }
@@ -138,7 +138,7 @@ impl<'a> Draft<'a> {
         let is_resolved = regex == RegexChange::ChangedAndResolved || !waits_for_regex;
         let mut bumps = names_changed || (regex != RegexChange::None && is_resolved);
         let mut group_epoch = self.group.epoch;
-        if bumps || self.soft.is_refresh_due(self.group, self.now_ms) {
+        if bumps || self.soft.is_refresh_due(self.group, self.now) {
             let hash = self.hash_after(self.predecessor(before), Some(&updated.subscription));
             bumps |= hash != self.group.metadata_hash;
             if bumps {
@@ -146,9 +146,9 @@ impl<'a> Draft<'a> {
                 self.records
                     .push(records::group_epoch(self.group_id, group_epoch, hash));
             }
-            let refresh_ms = self.now_ms.saturating_add(REFRESH_INTERVAL_MS);
+            let refresh_at = self.now.monotonic.plus_ms(REFRESH_INTERVAL_MS);
             self.changes
-                .push(SoftChange::Refresh(refresh_ms, group_epoch));
+                .push(SoftChange::Refresh(refresh_at, group_epoch));
             if self.group.has_partition_metadata {
                 self.records
                     .push(records::partitions_tombstone(self.group_id));
@@ -179,9 +179,16 @@ impl<'a> Draft<'a> {
         let own = self.config.consumer.of_group(self.group_id);
         let interval_ms = own.assignment_interval_ms;
         let timestamp_ms = self.group.assignment_timestamp_ms;
-        let next_ms = timestamp_ms.saturating_add(i64::from(interval_ms));
-        let is_old = timestamp_ms == 0 || interval_ms == 0 || self.now_ms >= next_ms;
+        let is_young = (0..i64::from(interval_ms)).contains(&self.age_ms(timestamp_ms));
+        let is_old = timestamp_ms == 0 || !is_young;
         group_epoch > self.group.assignment_epoch && is_old
+    }
+
+    /// How old is what the log has of this time. Less than nothing was written under a clock that
+    /// was ahead, nobody knows when: as old as anything, or a group would wait for the clock to get
+    /// there again.
+    pub(super) const fn age_ms(&self, timestamp_ms: i64) -> i64 {
+        self.now.wall_ms.saturating_sub(timestamp_ms)
     }
 
     /// The target assignment of a member and its epoch, computed anew if the group has moved on
@@ -199,7 +206,7 @@ impl<'a> Draft<'a> {
         }
         let replaced = before.replaced.as_deref();
         let target = targets::compute(self, updated, replaced);
-        let record = records::assignment_epoch(self.group_id, group_epoch, self.now_ms);
+        let record = records::assignment_epoch(self.group_id, group_epoch, self.now.wall_ms);
         self.records.push(record);
         (group_epoch, target)
     }

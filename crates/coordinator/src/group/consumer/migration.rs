@@ -266,7 +266,7 @@ impl Draft<'_> {
             !is_replaced && gone.iter().all(|one| one.id != member.id)
         };
         let members = group.members().values().filter(stays).chain(joined);
-        let mut membership = Membership::empty(Some(self.now_ms));
+        let mut membership = Membership::empty(Some(self.now.wall_ms));
         membership.generation_id = group.epoch;
         for member in members {
             let protocols = member

@@ -60,8 +60,8 @@ impl Draft<'_> {
             return false;
         }
         let last = group.resolved().values().next();
-        let last_ms = last.map_or(i64::MIN, |regex| regex.timestamp_ms);
-        if self.now_ms <= last_ms.saturating_add(RESOLVE_INTERVAL_MIN_MS) {
+        let age_ms = last.map_or(i64::MAX, |regex| self.age_ms(regex.timestamp_ms));
+        if (0..=RESOLVE_INTERVAL_MIN_MS).contains(&age_ms) {
             return false;
         }
         let gone: Vec<&ConsumerMember> = self.predecessor(before).into_iter().collect();
@@ -72,7 +72,7 @@ impl Draft<'_> {
         let has_to = is_new
             || regexes.len() != group.resolved().len()
             || version < self.topics.newest_topics_version()
-            || self.now_ms > last_ms.saturating_add(interval_ms);
+            || !(0..=interval_ms).contains(&age_ms);
         has_to && !regexes.is_empty()
     }
 
@@ -85,14 +85,14 @@ impl Draft<'_> {
         let interval_ms = interval_ms.max(RESOLVE_INTERVAL_MIN_MS);
         // Every group asks again within the interval, or soon after.
         self.topics
-            .forget_matching(self.now_ms.saturating_sub(interval_ms.saturating_mul(2)));
+            .forget_matching(self.now.monotonic.plus_ms(interval_ms.saturating_mul(-2)));
         let mut after = group.resolved().clone();
         let mut has_changed = false;
         for regex in regexes {
             let resolved = ResolvedRegex {
-                topics: self.topics.matching(regex, self.now_ms),
+                topics: self.topics.matching(regex, self.now.monotonic),
                 version: self.topics.version(),
-                timestamp_ms: self.now_ms,
+                timestamp_ms: self.now.wall_ms,
             };
             self.records
                 .push(records::regex(self.group_id, regex, &resolved));

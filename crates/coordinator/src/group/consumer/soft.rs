@@ -6,6 +6,7 @@
 use super::group::ConsumerGroup;
 use super::member::{ConsumerMember, MemberState};
 use crate::group::timers::{Timer, Timers};
+use model::{MonotonicTime, Now};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,21 +14,21 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 struct Waits {
     /// For any sign of life.
-    session_ms: Option<i64>,
+    session_at: Option<MonotonicTime>,
     /// For it to leave an epoch in which it has partitions to give up.
-    rebalance: Option<(i64, i32)>,
+    rebalance: Option<(MonotonicTime, i32)>,
     /// For a member that speaks the classic protocol: to join again, and to sync.
-    join_ms: Option<i64>,
-    sync_ms: Option<i64>,
+    join_at: Option<MonotonicTime>,
+    sync_at: Option<MonotonicTime>,
     /// When the queue's timer fires: never after the first of these. A heartbeat moves the
     /// session alone and leaves the timer to find that it came too early.
-    timer_ms: Option<i64>,
+    timer_at: Option<MonotonicTime>,
 }
 
 impl Waits {
-    fn first_ms(&self) -> Option<i64> {
-        let rebalance = self.rebalance.map(|(at_ms, _)| at_ms);
-        let all = [self.session_ms, rebalance, self.join_ms, self.sync_ms];
+    fn first_at(&self) -> Option<MonotonicTime> {
+        let rebalance = self.rebalance.map(|(at, _)| at);
+        let all = [self.session_at, rebalance, self.join_at, self.sync_at];
         all.into_iter().flatten().min()
     }
 }
@@ -46,7 +47,7 @@ pub(super) enum SoftChange {
     EndSync(Arc<str>),
     Forget(Arc<str>),
     /// The topics need not be looked at before the time, if the group has reached the epoch.
-    Refresh(i64, i32),
+    Refresh(MonotonicTime, i32),
     /// Regular expressions are to be resolved.
     Resolve,
 }
@@ -55,9 +56,9 @@ pub(super) enum SoftChange {
 #[derive(Debug, Default)]
 pub(in crate::group) struct SoftGroup {
     members: BTreeMap<Arc<str>, Waits>,
-    refresh_ms: i64,
-    refresh_epoch: i32,
-    resolve_ms: Option<i64>,
+    /// Until when the topics need not be looked at, and the epoch that the group has by then.
+    refresh: Option<(MonotonicTime, i32)>,
+    resolve_at: Option<MonotonicTime>,
 }
 
 impl SoftGroup {
@@ -67,23 +68,24 @@ impl SoftGroup {
     }
 
     /// Whether the topics of a group are to be looked at.
-    pub(super) fn is_refresh_due(&self, group: &ConsumerGroup, now_ms: i64) -> bool {
-        now_ms >= self.refresh_ms || group.epoch < self.refresh_epoch
+    pub(super) fn is_refresh_due(&self, group: &ConsumerGroup, now: Now) -> bool {
+        self.refresh
+            .is_none_or(|(at, epoch)| now.monotonic >= at || group.epoch < epoch)
     }
 
     pub(super) const fn is_resolving(&self) -> bool {
-        self.resolve_ms.is_some()
+        self.resolve_at.is_some()
     }
 
     /// The topics of the group have changed.
     pub(in crate::group) const fn request_refresh(&mut self) {
-        (self.refresh_ms, self.refresh_epoch) = (0, 0);
+        self.refresh = None;
     }
 
     /// Regular expressions are being resolved: whether it is this timer that says so.
-    pub(super) fn resolve_timer_fired(&mut self, at_ms: i64) -> bool {
-        self.resolve_ms
-            .take_if(|resolve_ms| *resolve_ms == at_ms)
+    pub(super) fn resolve_timer_fired(&mut self, at: MonotonicTime) -> bool {
+        self.resolve_at
+            .take_if(|resolve_at| *resolve_at == at)
             .is_some()
     }
 
@@ -91,13 +93,13 @@ impl SoftGroup {
         &mut self,
         change: SoftChange,
         group_id: &Arc<str>,
-        now_ms: i64,
+        now: Now,
         timers: &mut Timers,
     ) {
-        let after = |timeout_ms: i32| now_ms.saturating_add(i64::from(timeout_ms.max(0)));
+        let after = |timeout_ms: i32| now.monotonic.plus_ms(i64::from(timeout_ms.max(0)));
         let member_id = match change {
             SoftChange::Session(id, timeout_ms) => {
-                self.waits(&id).session_ms = Some(after(timeout_ms));
+                self.waits(&id).session_at = Some(after(timeout_ms));
                 id
             }
             SoftChange::Rebalance(id, epoch, timeout_ms) => {
@@ -105,25 +107,25 @@ impl SoftGroup {
                 id
             }
             SoftChange::Join(id, timeout_ms) => {
-                let join_ms = &mut self.waits(&id).join_ms;
-                *join_ms = join_ms.or(Some(after(timeout_ms)));
+                let join_at = &mut self.waits(&id).join_at;
+                *join_at = join_at.or(Some(after(timeout_ms)));
                 id
             }
             SoftChange::Sync(id, timeout_ms) => {
-                self.waits(&id).sync_ms = Some(after(timeout_ms));
+                self.waits(&id).sync_at = Some(after(timeout_ms));
                 id
             }
             SoftChange::EndRebalance(id) => return self.end(&id, |waits| waits.rebalance = None),
-            SoftChange::EndJoin(id) => return self.end(&id, |waits| waits.join_ms = None),
-            SoftChange::EndSync(id) => return self.end(&id, |waits| waits.sync_ms = None),
+            SoftChange::EndJoin(id) => return self.end(&id, |waits| waits.join_at = None),
+            SoftChange::EndSync(id) => return self.end(&id, |waits| waits.sync_at = None),
             SoftChange::Forget(id) => return self.forget(&id, group_id, timers),
-            SoftChange::Refresh(at_ms, epoch) => {
-                (self.refresh_ms, self.refresh_epoch) = (at_ms, epoch);
+            SoftChange::Refresh(at, epoch) => {
+                self.refresh = Some((at, epoch));
                 return;
             }
             SoftChange::Resolve => {
-                self.resolve_ms = Some(now_ms);
-                timers.schedule(now_ms, Timer::Regexes(Arc::clone(group_id)));
+                self.resolve_at = Some(now.monotonic);
+                timers.schedule(now.monotonic, Timer::Regexes(Arc::clone(group_id)));
                 return;
             }
         };
@@ -141,57 +143,57 @@ impl SoftGroup {
     }
 
     fn forget(&mut self, member_id: &Arc<str>, group_id: &Arc<str>, timers: &mut Timers) {
-        if let Some(at_ms) = self
+        if let Some(at) = self
             .members
             .remove(member_id)
-            .and_then(|waits| waits.timer_ms)
+            .and_then(|waits| waits.timer_at)
         {
-            timers.cancel(at_ms, timer(group_id, member_id));
+            timers.cancel(at, timer(group_id, member_id));
         }
     }
 
     /// Makes sure that the queue's timer fires in time.
     fn schedule(&mut self, member_id: &Arc<str>, group_id: &Arc<str>, timers: &mut Timers) {
         let waits = self.waits(member_id);
-        let Some(first_ms) = waits.first_ms() else {
+        let Some(first_at) = waits.first_at() else {
             return;
         };
-        if waits.timer_ms.is_some_and(|at_ms| at_ms <= first_ms) {
+        if waits.timer_at.is_some_and(|at| at <= first_at) {
             return;
         }
-        if let Some(at_ms) = waits.timer_ms.replace(first_ms) {
-            timers.cancel(at_ms, timer(group_id, member_id));
+        if let Some(at) = waits.timer_at.replace(first_at) {
+            timers.cancel(at, timer(group_id, member_id));
         }
-        timers.schedule(first_ms, timer(group_id, member_id));
+        timers.schedule(first_at, timer(group_id, member_id));
     }
 
     /// The timer of a member fired: whether the wait for it is over.
     pub(super) fn timer_fired(
         &mut self,
-        at_ms: i64,
+        at: MonotonicTime,
         member: Option<&ConsumerMember>,
         member_id: &Arc<str>,
-        now_ms: i64,
+        now: Now,
         group_id: &Arc<str>,
         timers: &mut Timers,
     ) -> bool {
         let Some(waits) = self.members.get_mut(member_id) else {
             return false;
         };
-        if waits.timer_ms != Some(at_ms) {
+        if waits.timer_at != Some(at) {
             return false;
         }
-        waits.timer_ms = None;
+        waits.timer_at = None;
         let Some(member) = member else {
             // It never got into the log.
             self.members.remove(member_id);
             return false;
         };
-        let is_due = |at_ms: Option<i64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
-        let rebalance = waits.rebalance.take_if(|(at_ms, _)| *at_ms <= now_ms);
-        let is_over = is_due(waits.session_ms)
-            || is_due(waits.join_ms)
-            || is_due(waits.sync_ms)
+        let is_due = |at: Option<MonotonicTime>| at.is_some_and(|at| at <= now.monotonic);
+        let rebalance = waits.rebalance.take_if(|(at, _)| *at <= now.monotonic);
+        let is_over = is_due(waits.session_at)
+            || is_due(waits.join_at)
+            || is_due(waits.sync_at)
             || rebalance.is_some_and(|(_, epoch)| epoch == member.member_epoch);
         if !is_over {
             self.schedule(member_id, group_id, timers);
@@ -205,7 +207,7 @@ impl SoftGroup {
         group: &ConsumerGroup,
         session_timeout_ms: i32,
         group_id: &Arc<str>,
-        now_ms: i64,
+        now: Now,
         timers: &mut Timers,
     ) {
         for member in group.members().values() {
@@ -215,16 +217,11 @@ impl SoftGroup {
                 .map(|classic| classic.session_timeout_ms);
             let timeout_ms = classic.unwrap_or(session_timeout_ms);
             let id = || Arc::clone(&member.id);
-            self.apply(
-                SoftChange::Session(id(), timeout_ms),
-                group_id,
-                now_ms,
-                timers,
-            );
+            self.apply(SoftChange::Session(id(), timeout_ms), group_id, now, timers);
             if member.state == MemberState::UnrevokedPartitions && classic.is_none() {
                 let (epoch, timeout_ms) = (member.member_epoch, member.rebalance_timeout_ms);
                 let change = SoftChange::Rebalance(id(), epoch, timeout_ms);
-                self.apply(change, group_id, now_ms, timers);
+                self.apply(change, group_id, now, timers);
             }
         }
     }
@@ -232,12 +229,12 @@ impl SoftGroup {
     /// Waits for nobody any longer.
     pub(super) fn clear(&mut self, group_id: &Arc<str>, timers: &mut Timers) {
         for (member_id, waits) in std::mem::take(&mut self.members) {
-            if let Some(at_ms) = waits.timer_ms {
-                timers.cancel(at_ms, timer(group_id, &member_id));
+            if let Some(at) = waits.timer_at {
+                timers.cancel(at, timer(group_id, &member_id));
             }
         }
-        if let Some(at_ms) = self.resolve_ms.take() {
-            timers.cancel(at_ms, Timer::Regexes(Arc::clone(group_id)));
+        if let Some(at) = self.resolve_at.take() {
+            timers.cancel(at, Timer::Regexes(Arc::clone(group_id)));
         }
         self.request_refresh();
     }

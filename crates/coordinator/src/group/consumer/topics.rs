@@ -3,6 +3,7 @@
 
 use super::topic_pattern::TopicPattern;
 use metadata::{MetadataImage, Topic};
+use model::MonotonicTime;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
@@ -29,7 +30,7 @@ struct Matching {
     pattern: TopicPattern,
     /// Ascending, each once.
     names: Arc<[Arc<str>]>,
-    asked_ms: i64,
+    asked_at: MonotonicTime,
 }
 
 impl Matching {
@@ -92,9 +93,9 @@ impl Topics {
 
     /// The names of the topics that match a regular expression, ascending; none for one that is
     /// malformed.
-    pub(super) fn matching(&mut self, regex: &str, now_ms: i64) -> Arc<[Arc<str>]> {
+    pub(super) fn matching(&mut self, regex: &str, now: MonotonicTime) -> Arc<[Arc<str>]> {
         if let Some(known) = self.matching.get_mut(regex) {
-            known.asked_ms = now_ms;
+            known.asked_at = now;
             return Arc::clone(&known.names);
         }
         let Ok(pattern) = TopicPattern::parse(regex) else {
@@ -107,16 +108,16 @@ impl Topics {
         let matching = Matching {
             pattern,
             names: Arc::clone(&names),
-            asked_ms: now_ms,
+            asked_at: now,
         };
         self.matching.insert(Arc::from(regex), matching);
         names
     }
 
-    /// Forgets what matches regular expressions that nobody has asked for since `since_ms`.
-    pub(super) fn forget_matching(&mut self, since_ms: i64) {
+    /// Forgets what matches regular expressions that nobody has asked for since `since`.
+    pub(super) fn forget_matching(&mut self, since: MonotonicTime) {
         self.matching
-            .retain(|_, matching| matching.asked_ms >= since_ms);
+            .retain(|_, matching| matching.asked_at >= since);
     }
 
     /// The offset of the newest metadata.
@@ -230,7 +231,8 @@ mod tests {
             for (at, (mask, asked, forgotten)) in (0..).zip(steps) {
                 let (names, image) = image(mask);
                 topics.update(image);
-                topics.forget_matching(at - forgotten);
+                let at = MonotonicTime::from_ms(at);
+                topics.forget_matching(at.plus_ms(-forgotten));
                 for (place, regex) in REGEXES.iter().enumerate() {
                     if asked & (1 << place) == 0 {
                         continue;

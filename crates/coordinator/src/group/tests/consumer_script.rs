@@ -146,8 +146,8 @@ impl Script {
             requires_member_id: words.number("version", 1) >= 1,
             random_member_id: "random",
         };
-        let now_ms = self.now_ms;
-        let decision = self.shard.consumer_group_heartbeat(&request, now_ms);
+        let now = self.now;
+        let decision = self.shard.consumer_group_heartbeat(&request, now);
         let is_lost = self.is_broken && !decision.records.is_empty();
         let mut text = String::new();
         if let crate::Reply::Now(reply) = &decision.reply {

@@ -150,3 +150,79 @@ fn a_generation_that_members_saw_is_never_given_again() {
           g CompletingRebalance 2
     "#]]);
 }
+
+#[test]
+fn a_member_that_has_the_newest_assignment_gets_it_though_the_group_has_moved_on() {
+    check(&expect![[r#"
+        config delay=0 interval=0
+        tick 1
+        topics t=4
+        join g x version=3
+          parked
+          record: g generation=0 /- leader=- at=1
+          g PreparingRebalance 0
+        tick 0
+          x: joined x-1 generation=1 consumer/range leader=x-1 members: x-1[t]
+          g CompletingRebalance 1
+        sync g x
+          synced consumer/range
+          record: g generation=1 consumer/range leader=x-1 at=1 x-1=
+          g Stable 1
+        beat g a epoch=0
+          a epoch=2 t:0,1
+          record: g gone
+          record: g member x-1 [t] classic
+          record: g epoch=1
+          record: g target x-1 -
+          record: g assignment epoch=1
+          record: g current x-1 epoch=1 stable -
+          record: g member a [t]
+          record: g epoch=2
+          record: g target a t:0,1
+          record: g target x-1 t:2,3
+          record: g assignment epoch=2
+          record: g current a epoch=2 stable t:0,1
+          g gone
+        join g x topics=t
+          joined x-1 generation=2 consumer/range leader=
+          record: g current x-1 epoch=2 stable t:2,3
+        config delay=0 interval=6000
+        beat g b epoch=0
+          b epoch=2 -
+          record: g member b [t]
+          record: g epoch=3
+          record: g current b epoch=2 stable -
+        sync g x
+          synced -/- t:2,3
+        heartbeat g x
+          NONE
+        tick 2000
+        heartbeat g x
+          NONE
+        beat g a
+          a epoch=2
+        beat g b
+          b epoch=2
+        tick 2000
+        heartbeat g x
+          NONE
+        beat g a
+          a epoch=2
+        beat g b
+          b epoch=2
+        tick 2000
+        beat g a
+          a epoch=3
+          record: g target b t:3
+          record: g target x-1 t:2
+          record: g assignment epoch=3
+          record: g current a epoch=3 stable t:0,1
+        sync g x
+          REBALANCE_IN_PROGRESS
+        join g x topics=t
+          joined x-1 generation=3 consumer/range leader=
+          record: g current x-1 epoch=3 stable t:2
+        sync g x
+          synced -/- t:2
+    "#]]);
+}

@@ -2,6 +2,7 @@
 //! random scripts.
 
 mod classic;
+mod clock;
 mod consumer_properties;
 mod consumer_script;
 mod consumers;

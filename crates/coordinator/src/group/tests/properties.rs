@@ -8,7 +8,7 @@ use super::super::{
 };
 use super::script::{Phase, Script};
 use crate::Reply;
-use model::ErrorCode;
+use model::{ErrorCode, Now};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -51,6 +51,15 @@ fn join() -> impl Strategy<Value = String> {
     )
 }
 
+/// The wall clock is set: by a little, by an hour, and by more than offsets are kept.
+pub(super) fn set_clock() -> impl Strategy<Value = String> {
+    let ms = select(vec![1_500, 60_000, 3_600_000, 691_200_000]);
+    (ms, any::<bool>()).prop_map(|(ms, is_back)| match is_back {
+        true => format!("clock -{ms}"),
+        false => format!("clock {ms}"),
+    })
+}
+
 fn command() -> impl Strategy<Value = String> {
     let offset = 0..100;
     let producer = 1..3;
@@ -58,8 +67,9 @@ fn command() -> impl Strategy<Value = String> {
         8 => join(),
         6 => client().prop_map(|name| format!("sync g {name} a=A b=B c=C s=S t=T")),
         2 => client().prop_map(|name| format!("heartbeat g {name}")),
-        6 => select(vec![0, 1, 500, 3_000, 5_000, 9_999, 10_000, 60_000, -60_000])
+        6 => select(vec![0, 1, 500, 3_000, 5_000, 9_999, 10_000, 60_000])
             .prop_map(|ms| format!("tick {ms}")),
+        2 => set_clock(),
         1 => (client(), client()).prop_map(|(one, two)| format!("leave g {one} {two}")),
         1 => Just("leave g instance=is".to_owned()),
         2 => (client(), offset.clone())
@@ -171,7 +181,7 @@ fn large_groups_cost_little_for_each_member() {
         batch_bytes_max: usize::MAX,
         ..GroupConfig::default()
     });
-    shard.start(0);
+    shard.start(Now::at_ms(0));
     for index in 0..MEMBER_COUNT {
         let request = JoinGroup {
             group_id: "g",
@@ -191,16 +201,16 @@ fn large_groups_cost_little_for_each_member() {
             random_uuid: &index.to_string(),
         };
         assert!(matches!(
-            shard.join_group(&request, 0).reply,
+            shard.join_group(&request, Now::at_ms(0)).reply,
             Reply::Parked(_)
         ));
     }
     assert_eq!(
-        shard.expire(3_000).released.len(),
+        shard.expire(Now::at_ms(3_000)).released.len(),
         0,
         "the initial delay goes on"
     );
-    assert_eq!(shard.expire(6_000).released.len(), MEMBER_COUNT);
+    assert_eq!(shard.expire(Now::at_ms(6_000)).released.len(), MEMBER_COUNT);
     let members = &shard.groups["g"].membership.members;
     let member_ids: Vec<String> = members.keys().map(ToString::to_string).collect();
     for member_id in member_ids.iter().rev() {
@@ -216,7 +226,7 @@ fn large_groups_cost_little_for_each_member() {
                 assignment: b"all",
             }],
         };
-        let _ = shard.sync_group(&request, 6_000);
+        let _ = shard.sync_group(&request, Now::at_ms(6_000));
     }
     for member_id in &member_ids {
         let members = vec![LeavingMember {
@@ -227,7 +237,7 @@ fn large_groups_cost_little_for_each_member() {
             group_id: "g",
             members,
         };
-        let reply = shard.leave_group(&request, 7_000).reply;
+        let reply = shard.leave_group(&request, Now::at_ms(7_000)).reply;
         assert_eq!(reply, Reply::Now(Ok(vec![ErrorCode::None])));
     }
     assert!(

@@ -18,7 +18,7 @@ use super::text::{assignment, join_text, metadata_text, record_text, subscriptio
 use super::words::Words;
 use crate::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
 use metadata::MetadataImage;
-use model::{ErrorCode, Uuid};
+use model::{ErrorCode, MonotonicTime, Now, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ pub(super) struct Script {
     pub(super) shard: GroupShard,
     pub(super) out: String,
     pub(super) config: GroupConfig,
-    pub(super) now_ms: i64,
+    pub(super) now: Now,
     pub(super) consumers: Consumers,
     /// The cluster's metadata, and how often they have changed.
     pub(super) image: Arc<MetadataImage>,
@@ -104,12 +104,12 @@ impl Script {
     pub(super) fn new() -> Self {
         let config = GroupConfig::default();
         let mut shard = GroupShard::new(config.clone());
-        shard.start(0);
+        shard.start(Now::at_ms(0));
         Self {
             shard,
             out: String::new(),
             config,
-            now_ms: 0,
+            now: Now::at_ms(0),
             consumers: Consumers::new(),
             image: Arc::default(),
             image_count: 0,
@@ -137,6 +137,8 @@ impl Script {
         match words.plain[0] {
             "config" => self.configure(&words),
             "tick" => self.tick(group_id.parse().expect("milliseconds")),
+            // The wall clock is set.
+            "clock" => self.now.wall_ms += group_id.parse::<i64>().expect("milliseconds"),
             "log" => self.is_broken = words.flag("broken"),
             "reload" => self.reload(),
             "crash" => self.crash(words.number("at", 0)),
@@ -180,18 +182,20 @@ impl Script {
     }
 
     fn tick(&mut self, ms: i64) {
-        let until_ms = self.now_ms + ms;
-        while let Some(at_ms) = self
-            .shard
-            .next_deadline()
-            .filter(|at_ms| *at_ms <= until_ms)
-        {
-            self.now_ms = at_ms.max(self.now_ms);
-            let decision = self.shard.expire(self.now_ms);
+        let until = self.now.monotonic.plus_ms(ms);
+        let next = |shard: &GroupShard| shard.next_deadline().filter(|at| *at <= until);
+        while let Some(at) = next(&self.shard) {
+            self.wait_until(at.max(self.now.monotonic));
+            let decision = self.shard.expire(self.now);
             self.apply(decision, |()| None);
             self.show_states();
         }
-        self.now_ms = until_ms;
+        self.wait_until(until);
+    }
+
+    fn wait_until(&mut self, at: MonotonicTime) {
+        self.now.wall_ms += at.ms_since(self.now.monotonic);
+        self.now.monotonic = at;
     }
 
     pub(super) fn reload(&mut self) {
@@ -203,7 +207,7 @@ impl Script {
         self.unsaved.clear();
         self.shard = self.loaded();
         self.shard.set_metadata(Arc::clone(&self.image));
-        self.shard.start(self.now_ms);
+        self.shard.start(self.now);
     }
 
     /// A shard that has replayed the log and not started.
@@ -259,7 +263,7 @@ impl Script {
             supports_skipping_assignment: version >= 9,
             random_uuid: &self.member_count.to_string(),
         };
-        let decision = self.shard.join_group(&request, self.now_ms);
+        let decision = self.shard.join_group(&request, self.now);
         let instance_id = instance_id.map(str::to_owned);
         let client = self.clients.entry(name.to_owned()).or_default();
         client.group_instance_id = instance_id;
@@ -296,7 +300,7 @@ impl Script {
                 })
                 .collect(),
         };
-        let decision = self.shard.sync_group(&request, self.now_ms);
+        let decision = self.shard.sync_group(&request, self.now);
         if let Reply::Parked(token) = decision.reply {
             self.park(token, name);
         }
@@ -312,7 +316,7 @@ impl Script {
             member_id: words.value("member").unwrap_or(&client.member_id),
             group_instance_id: client.group_instance_id.as_deref(),
         };
-        let error = self.shard.heartbeat(&request, self.now_ms).err();
+        let error = self.shard.heartbeat(&request, self.now).err();
         let error = error.unwrap_or(ErrorCode::None);
         self.learn(name, error);
         self.line(error.name());
@@ -340,7 +344,7 @@ impl Script {
         }
         let decision = self
             .shard
-            .leave_group(&LeaveGroup { group_id, members }, self.now_ms);
+            .leave_group(&LeaveGroup { group_id, members }, self.now);
         self.apply(decision, |reply| Some(Answer::Errors(reply)));
     }
 
@@ -356,7 +360,7 @@ impl Script {
             reports_group_id_not_found: words.number("version", 9) >= 9,
             topics: offsets_to_commit(&values, words),
         };
-        let decision = self.shard.commit_offsets(&request, self.now_ms);
+        let decision = self.shard.commit_offsets(&request, self.now);
         self.apply(decision, |reply| Some(Answer::Partitions(reply)));
     }
 
@@ -370,9 +374,7 @@ impl Script {
             group_instance_id: client.group_instance_id.as_deref(),
             topics: offsets_to_commit(&values, words),
         };
-        let decision = self
-            .shard
-            .commit_transactional_offsets(&request, self.now_ms);
+        let decision = self.shard.commit_transactional_offsets(&request, self.now);
         let producer_id = words.number("producer", 1);
         self.apply_from(decision, producer_id, |reply| {
             Some(Answer::Partitions(reply))
@@ -459,7 +461,7 @@ impl Script {
     }
 
     fn delete_groups(&mut self, group_ids: &[&str]) {
-        let decision = self.shard.delete_groups(group_ids, self.now_ms);
+        let decision = self.shard.delete_groups(group_ids, self.now);
         self.apply(decision, |errors| Some(Answer::Errors(Ok(errors))));
     }
 
@@ -584,7 +586,7 @@ impl Script {
             }
         }
         let error = append_error(ErrorCode::NotEnoughReplicas);
-        let released = self.shard.append_failed(decision, error, self.now_ms);
+        let released = self.shard.append_failed(decision, error, self.now);
         self.answer(released);
     }
 

@@ -150,7 +150,7 @@ fn version_2_bumps_the_epoch_at_each_end() {
 }
 
 #[test]
-fn a_fenced_producer_of_version_2_does_not_get_the_epoch_of_one_of_version_1() {
+fn version_2_takes_the_epoch_before_for_a_repeated_end_whatever_version_ended_it() {
     check(
         "init t
          init t
@@ -176,7 +176,7 @@ fn a_fenced_producer_of_version_2_does_not_get_the_epoch_of_one_of_version_1() {
               abort 7/1 to [a-0]
               log t CompleteAbort 7/1 previous 7 start 1000 client 0
             end t 7/0 abort
-              PRODUCER_FENCED
+              7/1
         "#]],
     );
 }

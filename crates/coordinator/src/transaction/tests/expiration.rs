@@ -123,3 +123,123 @@ fn transactional_ids_that_nobody_uses_are_forgotten() {
         "#]],
     );
 }
+
+#[test]
+fn a_transaction_takes_as_long_as_it_may_whatever_the_clock_does() {
+    check(
+        "init t timeout=100
+         add-by-broker t 7/0 a-0
+         clock 691200000
+         time-out
+         tick 100
+         time-out
+         clock -1382400000
+         time-out
+         add-by-broker t 7/0 a-1
+         tick 1
+         time-out",
+        expect![[r#"
+            init t timeout=100
+              7/0
+              log t Empty 7/0 previous 7 start -1 client 0
+            add-by-broker t 7/0 a-0
+              NONE
+              log t Ongoing 7/0 previous 7 start 1000 client 2 a-0
+            clock 691200000
+            time-out
+            tick 100
+            time-out
+            clock -1382400000
+            time-out
+            add-by-broker t 7/0 a-1
+              NONE
+              log t Ongoing 7/0 previous 7 start 1000 client 2 a-0 a-1
+            tick 1
+            time-out
+              t true
+              log t PrepareAbort 7/1 previous 7 start 1000 client 2 a-0 a-1
+        "#]],
+    );
+}
+
+#[test]
+fn a_transaction_that_is_loaded_has_begun_when_the_log_says_but_not_in_the_future() {
+    check(
+        "init t timeout=100
+         add-by-broker t 7/0 a-0
+         clock 60
+         reload
+         tick 40
+         time-out
+         tick 1
+         time-out
+         init u timeout=100
+         add-by-broker u 8/0 a-0
+         clock -3600000
+         reload
+         time-out
+         tick 101
+         time-out",
+        expect![[r#"
+            init t timeout=100
+              7/0
+              log t Empty 7/0 previous 7 start -1 client 0
+            add-by-broker t 7/0 a-0
+              NONE
+              log t Ongoing 7/0 previous 7 start 1000 client 2 a-0
+            clock 60
+            reload
+            tick 40
+            time-out
+            tick 1
+            time-out
+              t true
+              log t PrepareAbort 7/1 previous 7 start 1000 client 2 a-0
+            init u timeout=100
+              8/0
+              log u Empty 8/0 previous 8 start -1 client 0
+            add-by-broker u 8/0 a-0
+              NONE
+              log u Ongoing 8/0 previous 8 start 1101 client 2 a-0
+            clock -3600000
+            reload
+            time-out
+            tick 101
+            time-out
+              u true
+              log u PrepareAbort 8/1 previous 8 start 1101 client 2 a-0
+        "#]],
+    );
+}
+
+#[test]
+fn a_moment_of_a_wrong_date_forgets_no_transactional_id() {
+    check(
+        "init t
+         tick 10
+         clock 691200000
+         expire
+         clock -691200000
+         tick 99989
+         expire
+         tick 1
+         expire",
+        expect![[r#"
+            init t
+              7/0
+              log t Empty 7/0 previous 7 start -1 client 0
+            tick 10
+            clock 691200000
+            expire
+              0
+            clock -691200000
+            tick 99989
+            expire
+              0
+            tick 1
+            expire
+              1
+              log t forgotten
+        "#]],
+    );
+}

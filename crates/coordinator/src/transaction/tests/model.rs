@@ -33,9 +33,16 @@ enum Step {
     RestartCoordinator,
     RefuseNextAppend,
     Tick(i64),
+    SetClock(i64),
     AbortTimedOut,
     ExpireIds,
 }
+
+/// A second, more than a timeout, an hour, and more than anything is kept for.
+const CLOCK_STEPS_MS: [i64; 8] = {
+    let (hour, days) = (3_600_000, 8 * 86_400_000);
+    [1_000, -1_000, 61_000, -61_000, hour, -hour, days, -days]
+};
 
 fn step() -> impl Strategy<Value = Step> {
     let client = 0..CLIENT_COUNT;
@@ -55,7 +62,8 @@ fn step() -> impl Strategy<Value = Step> {
         12 => any::<usize>().prop_map(Step::WriteMarker),
         2 => Just(Step::RestartCoordinator),
         2 => Just(Step::RefuseNextAppend),
-        2 => select(vec![1, 1_000, 61_000, 8 * 86_400_000, -61_000]).prop_map(Step::Tick),
+        2 => select(vec![1, 1_000, 61_000, 8 * 86_400_000]).prop_map(Step::Tick),
+        2 => select(CLOCK_STEPS_MS.to_vec()).prop_map(Step::SetClock),
         1 => Just(Step::AbortTimedOut),
         1 => Just(Step::ExpireIds),
     ]
@@ -91,7 +99,8 @@ fn run(steps: Vec<Step>, versions: &[i16]) -> (World, History) {
             Step::WriteMarker(at) => world.write_marker(at),
             Step::RestartCoordinator => world.restart_coordinator(),
             Step::RefuseNextAppend => world.refuses_next = true,
-            Step::Tick(ms) => world.now_ms += ms,
+            Step::Tick(ms) => world.wait(ms),
+            Step::SetClock(ms) => world.now.wall_ms += ms,
             Step::AbortTimedOut => world.abort_timed_out(),
             Step::ExpireIds => world.expire_ids(),
         }

@@ -6,7 +6,7 @@ use super::super::{
     ReplayError, TransactionConfig, TransactionShard, TransactionState, fuzz_replay,
 };
 use crate::CoordinatorRecord;
-use model::DecodeError;
+use model::{DecodeError, Now};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -80,9 +80,9 @@ fn an_empty_transaction_has_no_list_of_partitions() {
 fn replay(record: &CoordinatorRecord) -> (TransactionShard, Result<(), ReplayError>) {
     let mut shard = TransactionShard::new(TransactionConfig::default());
     let sound = records::transaction("txn", &ongoing(), 1);
-    let replayed = shard.replay(&sound.key, sound.value.as_deref());
+    let replayed = shard.replay(Now::at_ms(0), &sound.key, sound.value.as_deref());
     replayed.expect("the record is sound");
-    let replayed = shard.replay(&record.key, record.value.as_deref());
+    let replayed = shard.replay(Now::at_ms(0), &record.key, record.value.as_deref());
     (shard, replayed)
 }
 

@@ -9,14 +9,14 @@ use super::super::{
 };
 use crate::CoordinatorRecord;
 use expect_test::Expect;
-use model::{ErrorCode, TopicPartition};
+use model::{ErrorCode, Now, TopicPartition};
 use std::fmt::Write;
 
 /// A shard with its log and its clock.
 struct Script {
     shard: TransactionShard,
     log: Vec<CoordinatorRecord>,
-    now_ms: i64,
+    now: Now,
     transaction_version: i16,
     next_producer_id: i64,
     log_is_broken: bool,
@@ -31,7 +31,7 @@ impl Script {
         Self {
             shard: TransactionShard::new(config),
             log: Vec::new(),
-            now_ms: 1_000,
+            now: Now::at_ms(1_000),
             transaction_version: 2,
             next_producer_id: 7,
             log_is_broken: false,
@@ -47,7 +47,7 @@ impl Script {
         ) -> Result<TransactionDecision<R>, NeedsProducerId>,
     ) -> (Option<R>, Vec<String>) {
         let mut moment = Moment {
-            now_ms: self.now_ms,
+            now: self.now,
             transaction_version: self.transaction_version,
             fresh_producer_id: None,
         };
@@ -61,7 +61,9 @@ impl Script {
             return (None, vec!["not appended".to_owned()]);
         }
         for record in decision.records {
-            let replayed = self.shard.replay(&record.key, record.value.as_deref());
+            let replayed = self
+                .shard
+                .replay(self.now, &record.key, record.value.as_deref());
             replayed.expect("a shard can read what it has written");
             self.log.push(record);
         }
@@ -71,7 +73,7 @@ impl Script {
     fn reload(&mut self) {
         let mut loaded = TransactionShard::new(self.shard.config);
         for record in &self.log {
-            let replayed = loaded.replay(&record.key, record.value.as_deref());
+            let replayed = loaded.replay(self.now, &record.key, record.value.as_deref());
             replayed.expect("a shard can read what it has written");
         }
         let stored = |shard: &TransactionShard| -> Vec<(String, Transaction)> {
@@ -102,8 +104,8 @@ impl Script {
             }
             "time-out" => self.time_out(),
             "expire" => {
-                let now_ms = self.now_ms;
-                let (count, shown) = self.decide(|shard, _| Ok(shard.expire_ids(now_ms)));
+                let now = self.now;
+                let (count, shown) = self.decide(|shard, _| Ok(shard.expire_ids(now)));
                 lines(count.map(|count| count.to_string()), shown)
             }
             "describe" => vec![match self.shard.describe(rest[0]) {
@@ -112,7 +114,14 @@ impl Script {
             }],
             "list" => self.list(rest),
             "tick" => {
-                self.now_ms += number::<i64>(rest[0]);
+                let ms = number(rest[0]);
+                self.now.monotonic = self.now.monotonic.plus_ms(ms);
+                self.now.wall_ms += ms;
+                Vec::new()
+            }
+            // The wall clock is set.
+            "clock" => {
+                self.now.wall_ms += number::<i64>(rest[0]);
                 Vec::new()
             }
             "version" => {
@@ -133,9 +142,11 @@ impl Script {
                 given.producer_epoch = number(rest[2]);
                 given.previous_producer_id = given.producer_id;
                 given.timeout_ms = 60_000;
-                given.last_update_timestamp_ms = self.now_ms;
+                given.last_update_timestamp_ms = self.now.wall_ms;
                 let record = records::transaction(rest[0], &given, 1);
-                let replayed = self.shard.replay(&record.key, record.value.as_deref());
+                let replayed = self
+                    .shard
+                    .replay(self.now, &record.key, record.value.as_deref());
                 replayed.expect("the record is sound");
                 self.log.push(record);
                 Vec::new()
@@ -229,7 +240,7 @@ impl Script {
 
     fn time_out(&mut self) -> Vec<String> {
         let mut all = Vec::new();
-        for id in self.shard.timed_out(self.now_ms) {
+        for id in self.shard.timed_out(self.now.monotonic) {
             let (reply, shown) = self.decide(|shard, moment| shard.abort_timed_out(&id, moment));
             all.extend(lines(reply.map(|aborted| format!("{id} {aborted}")), shown));
         }
@@ -244,7 +255,7 @@ impl Script {
                 .map_or_else(Vec::new, |all| all.split(',').map(number).collect()),
             duration_ms: option("duration=").map_or(-1, number),
         };
-        let listed = self.shard.list(&filter, self.now_ms).into_iter();
+        let listed = self.shard.list(&filter, self.now.wall_ms).into_iter();
         let mut shown: Vec<_> = listed
             .map(|one| {
                 format!(

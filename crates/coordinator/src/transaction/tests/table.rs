@@ -7,7 +7,7 @@ use super::super::{
     AddPartitions, EndTransaction, InitProducerId, Moment, NeedsProducerId, ProducerIdAndEpoch,
     TransactionConfig, TransactionDecision, TransactionShard, TransactionState,
 };
-use model::{ErrorCode, TopicPartition};
+use model::{ErrorCode, Now, TopicPartition};
 use std::fmt::Write;
 
 const ID: &str = "t";
@@ -56,7 +56,7 @@ const EVENTS: &[Event] = &[
         }
     }),
     ("`transactional.id.expiration.ms` passes", |shard| {
-        let decision = shard.expire_ids(NOW_MS);
+        let decision = shard.expire_ids(Now::at_ms(NOW_MS));
         shown(shard, decision, |count| {
             (count == 0).then(|| "–".to_owned())
         })
@@ -72,7 +72,7 @@ const fn before() -> ProducerIdAndEpoch {
 
 const fn moment() -> Moment {
     Moment {
-        now_ms: NOW_MS,
+        now: Now::at_ms(NOW_MS),
         transaction_version: 2,
         fresh_producer_id: Some(9),
     }
@@ -98,7 +98,7 @@ fn shard(state: Option<TransactionState>) -> TransactionShard {
             ..Transaction::unused(CURRENT.producer_id)
         };
         let record = records::transaction(ID, &stored, 2);
-        let replayed = shard.replay(&record.key, record.value.as_deref());
+        let replayed = shard.replay(Now::at_ms(NOW_MS), &record.key, record.value.as_deref());
         replayed.expect("the record is sound");
     }
     shard
@@ -168,7 +168,7 @@ fn shown<R>(
     let epoch_before = epoch(shard);
     let changes = !decision.records.is_empty();
     for record in &decision.records {
-        let replayed = shard.replay(&record.key, record.value.as_deref());
+        let replayed = shard.replay(Now::at_ms(NOW_MS), &record.key, record.value.as_deref());
         replayed.expect("a shard can read what it has written");
     }
     let entry = shard.transactions.get(ID);

@@ -7,7 +7,7 @@ use super::super::{
     TransactionConfig, TransactionDecision, TransactionShard,
 };
 use crate::CoordinatorRecord;
-use model::{ErrorCode, TopicPartition};
+use model::{ErrorCode, Now, TopicPartition};
 use std::collections::BTreeMap;
 
 /// The topic of every modelled partition.
@@ -135,7 +135,7 @@ pub(super) struct World {
     pub(super) partitions: Vec<ModelPartition>,
     /// Ends whose markers are being written, with the partitions that still need theirs.
     finishing: Vec<(PreparedTransaction, Vec<TopicPartition>)>,
-    pub(super) now_ms: i64,
+    pub(super) now: Now,
     next_producer_id: i64,
     /// Whether the coordinator's log refuses what comes next.
     pub(super) refuses_next: bool,
@@ -150,7 +150,7 @@ impl World {
                 .map(|_| ModelPartition::default())
                 .collect(),
             finishing: Vec::new(),
-            now_ms: 1,
+            now: Now::at_ms(1),
             next_producer_id: 0,
             refuses_next: false,
         }
@@ -167,7 +167,7 @@ impl World {
         ) -> Result<TransactionDecision<R>, NeedsProducerId>,
     ) -> Result<R, ErrorCode> {
         let mut moment = Moment {
-            now_ms: self.now_ms,
+            now: self.now,
             transaction_version: 2,
             fresh_producer_id: None,
         };
@@ -206,7 +206,9 @@ impl World {
             return Err(NOT_APPENDED);
         }
         for record in records {
-            let replayed = self.shard.replay(&record.key, record.value.as_deref());
+            let replayed = self
+                .shard
+                .replay(self.now, &record.key, record.value.as_deref());
             replayed.expect("a shard can read what it has written");
             self.log.push(record);
         }
@@ -282,7 +284,9 @@ impl World {
         let before = self.states();
         self.shard = TransactionShard::new(TransactionConfig::default());
         for record in &self.log {
-            let replayed = self.shard.replay(&record.key, record.value.as_deref());
+            let replayed = self
+                .shard
+                .replay(self.now, &record.key, record.value.as_deref());
             replayed.expect("a shard can read what it has written");
         }
         assert_eq!(self.states(), before, "the log gives the same state");
@@ -295,22 +299,27 @@ impl World {
             .collect();
     }
 
+    pub(super) fn wait(&mut self, ms: i64) {
+        self.now.monotonic = self.now.monotonic.plus_ms(ms);
+        self.now.wall_ms += ms;
+    }
+
     pub(super) fn abort_timed_out(&mut self) {
-        for id in self.shard.timed_out(self.now_ms) {
+        for id in self.shard.timed_out(self.now.monotonic) {
             let aborted = self.decide(&id, |shard, moment| shard.abort_timed_out(&id, moment));
             assert!(matches!(aborted, Ok(true) | Err(NOT_APPENDED)));
         }
     }
 
     pub(super) fn expire_ids(&mut self) {
-        let records = self.shard.expire_ids(self.now_ms).records;
+        let records = self.shard.expire_ids(self.now).records;
         let _ = self.append(records);
     }
 
     /// Nothing fails any more: every transaction comes to its end.
     pub(super) fn settle(&mut self) {
         self.refuses_next = false;
-        self.now_ms += 1_000_000;
+        self.wait(1_000_000);
         self.abort_timed_out();
         while !self.finishing.is_empty() {
             self.write_marker(0);
