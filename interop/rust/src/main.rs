@@ -4,6 +4,7 @@
 //! ```text
 //!   produce.rs consume.rs groups.rs …   scenarios, each with topics and groups of its own
 //!   campaign/                           clients that live through kills of the broker
+//!   clock.rs                            clients that live through steps of its clock
 //!   lab.rs                              clients of the server under test, and what they need
 //! ```
 
@@ -15,6 +16,7 @@
 
 mod admin;
 mod campaign;
+mod clock;
 mod consume;
 mod consumer_groups;
 mod cross;
@@ -84,9 +86,10 @@ fn main() -> Result<()> {
             })
         }
         ["campaign", bootstrap, seed] => campaign::run(bootstrap, seed.parse()?),
+        ["clock", bootstrap] => clock::run(bootstrap),
         _ => bail!(
             "usage: interop-client list | run HOST:PORT DIR NAME... | cross write|read HOST:PORT WRITER \
-             | campaign HOST:PORT SEED"
+             | campaign HOST:PORT SEED | clock HOST:PORT"
         ),
     }
 }

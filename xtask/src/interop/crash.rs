@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 
 use super::campaign;
+use super::clock;
 use super::process::output_within;
 use super::run::Run;
 use super::server::{Against, Server};
@@ -38,6 +39,7 @@ pub(crate) fn list() -> Vec<String> {
         "campaign",
         "internal-topics",
         "disk",
+        "clock",
     ]
     .map(str::to_owned)
     .into()
@@ -66,6 +68,7 @@ pub(crate) fn run(run: &mut Run) -> Result<()> {
     run.scenario(SUITE, "campaign", campaign::kills);
     run.scenario(SUITE, "internal-topics", campaign::internal_topics);
     run.scenario(SUITE, "disk", disk);
+    run.scenario(SUITE, "clock", clock::steps);
     Ok(())
 }
 

@@ -13,6 +13,7 @@
 mod application;
 mod campaign;
 mod client_on_kafka;
+mod clock;
 mod codec;
 mod commands;
 mod crash;

@@ -73,6 +73,7 @@ pub(crate) struct ServerPlan {
     features: Vec<String>,
     has_fixed_voters: bool,
     kafka_only: KafkaOnly,
+    environment: Vec<(&'static str, PathBuf)>,
 }
 
 impl ServerPlan {
@@ -95,6 +96,7 @@ impl ServerPlan {
             features: Vec::new(),
             has_fixed_voters: false,
             kafka_only: KafkaOnly::default(),
+            environment: Vec::new(),
         };
         for (name, value) in [
             ("offsets.topic.replication.factor", "1"),
@@ -146,6 +148,12 @@ impl ServerPlan {
         self
     }
 
+    /// The same plan with a file that an environment variable of the process names.
+    pub(crate) fn with_environment(mut self, name: &'static str, file: PathBuf) -> Self {
+        self.environment.push((name, file));
+        self
+    }
+
     fn set(&mut self, name: &str, value: &str) {
         self.properties.retain(|(present, _)| present != name);
         self.properties.push((name.to_owned(), value.to_owned()));
@@ -187,6 +195,7 @@ impl ServerPlan {
             .append(true)
             .open(self.log_path())?;
         let child = command
+            .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
