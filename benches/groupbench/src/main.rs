@@ -222,7 +222,7 @@ fn measure_offsets() -> Result<()> {
         };
         loaded.replay(origin, &record.key, record.value.as_deref())?;
     }
-    loaded.start(1);
+    loaded.start(Now::at_ms(1));
     let name = format!("{} offsets are replayed", log.len());
     row(
         &name,
