@@ -10,8 +10,8 @@
 //! ```
 //!
 //! `interop-client clock HOST:PORT` takes commands from standard input and answers each with a line,
-//! `done` and figures or `FAILED` and why: `begin`; `before` and `after` around each step of the
-//! clock; `end`, which reads everything. What a server with Kafka's timeouts may lose when the date is
+//! `done` and figures or `FAILED` and why: `newcomers NAME`, by themselves; `begin`; `before` and `after`
+//! around each step of the clock; `end`, which reads everything. What a server with Kafka's timeouts may lose when the date is
 //! wrong (transactions, offsets, records) is told as figures, for the harness to judge.
 
 use std::collections::BTreeSet;
@@ -64,6 +64,12 @@ pub(crate) fn run(bootstrap: &str) -> Result<()> {
 }
 
 async fn obey(scene: &mut Option<Scene>, bootstrap: &str, command: &str) -> Result<String> {
+    if let Some(name) = command.strip_prefix("newcomers ") {
+        let lab = Lab::new(bootstrap, &format!("clock-{name}"));
+        let topic = lab.topic("t", PARTITIONS, &[]).await?;
+        newcomers(&lab, &topic, name).await?;
+        return Ok(String::new());
+    }
     if command == "begin" {
         *scene = Some(Scene::begin(bootstrap).await?);
         return Ok(String::new());
@@ -156,6 +162,18 @@ async fn await_shared(members: &[Member]) -> Result<()> {
         let ended = members.iter().any(|one| one.task.is_finished());
         ensure!(!ended, "a member has ended by itself");
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+/// The first member of a new group of each protocol has all partitions soon, and leaves.
+async fn newcomers(lab: &Lab, topic: &str, name: &str) -> Result<()> {
+    for protocol in PROTOCOLS {
+        let lab = Lab::new(&lab.bootstrap, &format!("clock-new-{name}-{protocol}"));
+        let newcomer = Member::join(&lab, protocol, topic)?;
+        let shared = await_shared(std::slice::from_ref(&newcomer)).await;
+        shared.with_context(|| format!("the first member of a {protocol} group"))?;
+        newcomer.leave().await?;
     }
     Ok(())
 }
@@ -270,14 +288,7 @@ impl Scene {
     /// The clock was set.
     async fn after(&mut self) -> Result<()> {
         let start = Instant::now();
-        for protocol in PROTOCOLS {
-            let name = format!("clock-new-{}-{protocol}", self.step);
-            let lab = Lab::new(&self.lab.bootstrap, &name);
-            let newcomer = Member::join(&lab, protocol, &self.topic)?;
-            let shared = await_shared(std::slice::from_ref(&newcomer)).await;
-            shared.with_context(|| format!("the first member of a {protocol} group"))?;
-            newcomer.leave().await?;
-        }
+        newcomers(&self.lab, &self.topic, &self.step.to_string()).await?;
         for group in &mut self.groups {
             let shared = await_shared(&group.members).await;
             shared.with_context(|| format!("a member more of the {} group", group.protocol))?;

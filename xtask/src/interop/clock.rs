@@ -13,7 +13,7 @@ use super::application::Application;
 use super::crash::SUITE;
 use super::process::run_quietly;
 use super::run::Run;
-use super::server::{Against, ServerPlan};
+use super::server::{Against, Server, ServerPlan};
 
 const HOUR_MS: i64 = 3_600_000;
 /// More than Kafka keeps records and offsets for, more than any timeout.
@@ -22,10 +22,12 @@ const DAYS_MS: i64 = 8 * 24 * HOUR_MS;
 /// How far ahead of the machine's the server's clock is: from one step to the next.
 const SHIFTS_MS: [i64; 7] = [2_000, HOUR_MS, 0, -HOUR_MS, DAYS_MS, -DAYS_MS, 0];
 
+/// With no delay at all a timer would not be needed for the first assignment.
+const DELAY: (&str, &str) = ("group.initial.rebalance.delay.ms", "300");
+
 /// What is overdue is looked for twice a second.
 const PROPERTIES: &[(&str, &str)] = &[
-    // With no delay at all a timer would not be needed for the first assignment.
-    ("group.initial.rebalance.delay.ms", "300"),
+    DELAY,
     ("group.consumer.min.heartbeat.interval.ms", "200"),
     ("group.consumer.heartbeat.interval.ms", "200"),
     ("group.consumer.min.session.timeout.ms", "1000"),
@@ -45,17 +47,11 @@ const PROPERTIES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Sets the clock again and again. What Apache Kafka loses by it is told; riverrun may lose nothing.
+/// Sets the clock of an idle server, then that of one with clients again and again. What Apache Kafka
+/// loses by it is told; riverrun may lose nothing.
 pub(crate) fn steps(run: &mut Run) -> Result<()> {
-    let mut command = run.built("interop-client")?;
-    let dir = run.suite_dir(SUITE);
-    let plan = ServerPlan::new(run.options.against, &dir, PROPERTIES)?;
-    let clock = ShiftedClock::build(&run.source("clock/shift.c"), &dir)?;
-    let plan = plan
-        .with_environment("LD_PRELOAD", clock.library.clone())
-        .with_environment("SHIFTED_CLOCK", clock.file.clone());
-    let server = run.start_planned(&plan)?;
-    let mut application = Application::start(command.args(["clock", &server.bootstrap()]), &dir)?;
+    idle_server(run)?;
+    let (server, clock, mut application) = begin(run, PROPERTIES)?;
     let mut obey = |command: &str| {
         let obeyed = application.obey(command);
         obeyed.map_err(|error| error.context(server.log_tail()))
@@ -73,6 +69,35 @@ pub(crate) fn steps(run: &mut Run) -> Result<()> {
     application.end()?;
     server.stop()?;
     run.read_disk(SUITE)
+}
+
+/// Only what is looked for every ten minutes is waited for when the clock is set: that must not be
+/// what the next group waits for.
+fn idle_server(run: &mut Run) -> Result<()> {
+    let (server, clock, mut application) = begin(run, &[DELAY])?;
+    for (name, shift_ms) in [("first", 0), ("forward", HOUR_MS), ("back", -HOUR_MS)] {
+        clock.set(shift_ms)?;
+        let obeyed = application.obey(&format!("newcomers {name}"));
+        obeyed.map_err(|error| error.context(server.log_tail()))?;
+    }
+    application.end()?;
+    server.stop()
+}
+
+fn begin(
+    run: &mut Run,
+    properties: &[(&str, &str)],
+) -> Result<(Server, ShiftedClock, Application)> {
+    let mut command = run.built("interop-client")?;
+    let dir = run.suite_dir(SUITE);
+    let plan = ServerPlan::new(run.options.against, &dir, properties)?;
+    let clock = ShiftedClock::build(&run.source("clock/shift.c"), &dir)?;
+    let plan = plan
+        .with_environment("LD_PRELOAD", clock.library.clone())
+        .with_environment("SHIFTED_CLOCK", clock.file.clone());
+    let server = run.start_planned(&plan)?;
+    let application = Application::start(command.args(["clock", &server.bootstrap()]), &dir)?;
+    Ok((server, clock, application))
 }
 
 fn ensure_kept(run: &Run, figures: &str) -> Result<()> {
