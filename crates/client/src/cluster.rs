@@ -19,6 +19,6 @@ pub(crate) use brokers::{Brokers, BrokersOptions, CoordinatorKind, Lane};
 pub(crate) use connection::{Answer, Connection, Pending, Sent};
 pub(crate) use deadline::Deadline;
 pub use metadata::{Broker, Partition, Topic};
-pub(crate) use metadata::{Leader, Metadata};
+pub(crate) use metadata::{Leader, Metadata, is_another};
 pub(crate) use request::Request;
 pub(crate) use versions::ServedVersions;

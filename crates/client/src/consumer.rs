@@ -28,6 +28,7 @@ mod records;
 mod shared;
 mod stream;
 mod trouble;
+mod turns;
 
 pub use assignors::Assignor;
 pub use config::{ConsumerConfig, GroupProtocol, IsolationLevel};
@@ -42,11 +43,13 @@ use crate::Error;
 use crate::cluster::Deadline;
 use fetcher::{EARLIEST, LATEST, Position};
 use model::TopicPartition;
+use offsets::Commit;
 use records::SpareWorkspace;
 use shared::{Shared, State, Subscription};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -55,16 +58,18 @@ use tokio::time::Instant;
 pub struct Consumer {
     shared: Arc<Shared>,
     tasks: [AbortHandle; 2],
+    /// Where tasks run, also those that are started when a call is cancelled.
+    runtime: Handle,
     listener: Option<Box<dyn RebalanceListener>>,
     spare: SpareWorkspace,
     /// The event that a poll was dealing with when it was cancelled.
     interrupted_event: Option<membership::Event>,
+    /// Partitions of which the listener knows that they are revoked, and what it wants committed.
+    giving_up: rebalance::GivingUp,
     /// What [`Consumer::next`] has left of the last poll.
     pending: VecDeque<OwnedRecord>,
     pending_batches: Option<Records>,
     next_commit: Instant,
-    /// The positions that were committed last.
-    committed: Offsets,
 }
 
 impl Consumer {
@@ -81,13 +86,14 @@ impl Consumer {
         Ok(Self {
             shared,
             tasks: [fetching.abort_handle(), joining.abort_handle()],
+            runtime: Handle::current(),
             listener: None,
             interrupted_event: None,
+            giving_up: rebalance::GivingUp::default(),
             spare: SpareWorkspace::default(),
             pending: VecDeque::new(),
             pending_batches: None,
             next_commit: Instant::now() + interval,
-            committed: Offsets::new(),
         })
     }
 
@@ -149,7 +155,6 @@ impl Consumer {
         partitions: impl IntoIterator<Item = TopicPartition>,
     ) -> Result<(), Error> {
         let partitions: BTreeSet<TopicPartition> = partitions.into_iter().collect();
-        self.forget_pending();
         self.change_subscription(Subscription::Partitions, |state| {
             let before: Vec<_> = state.fetcher.assigned().cloned().collect();
             for name in before.iter().filter(|name| !partitions.contains(&***name)) {
@@ -168,7 +173,7 @@ impl Consumer {
         subscription: Subscription,
         change: impl FnOnce(&mut State),
     ) -> Result<(), Error> {
-        let mut state = self.shared.state.lock();
+        let state = self.shared.state.lock();
         let is_partitions = |s: &Subscription| matches!(s, Subscription::Partitions);
         let is_other = is_partitions(&state.subscription) != is_partitions(&subscription);
         if is_other && !matches!(state.subscription, Subscription::None) {
@@ -176,6 +181,9 @@ impl Consumer {
                           unsubscribe first";
             return Err(Error::Invalid(reason.to_owned()));
         }
+        drop(state);
+        self.forget_pending(|_| true);
+        let mut state = self.shared.state.lock();
         state.subscription = subscription;
         change(&mut state);
         drop(state);
@@ -185,15 +193,17 @@ impl Consumer {
     }
 
     /// Reads nothing any more, and leaves the group. Positions are committed first if
-    /// `enable.auto.commit` says so.
+    /// `enable.auto.commit` says so; what [`Consumer::next`] has not returned yet is not among them
+    /// and is dropped. Cancelled, it ends the subscription without waiting.
     ///
     /// # Errors
     /// What the commit meets; the subscription has ended all the same.
     pub async fn unsubscribe(&mut self) -> Result<(), Error> {
         let deadline = self.shared.api_deadline();
-        let ended = self.give_up_all(deadline).await;
-        self.leave(deadline).await;
-        self.shared.state.lock().subscription = Subscription::None;
+        let ending = rebalance::Ending(self);
+        let ended = ending.0.give_up_all(deadline).await;
+        ending.0.leave(deadline).await;
+        drop(ending);
         ended
     }
 
@@ -209,7 +219,7 @@ impl Consumer {
     /// last, each `request.timeout.ms`. Polling again goes on.
     pub async fn poll(&mut self, timeout: Duration) -> Result<Records, Error> {
         let end = Instant::now() + timeout.min(Duration::from_secs(100 * 365 * 86_400));
-        self.forget_pending();
+        self.forget_pending(|_| true);
         if matches!(self.shared.state.lock().subscription, Subscription::None) {
             let reason = "nothing to poll: subscribe to topics or assign partitions first";
             return Err(Error::Invalid(reason.to_owned()));
@@ -222,8 +232,10 @@ impl Consumer {
             if let Some(records) = self.take()? {
                 return Ok(records);
             }
-            // What fails meanwhile is looked at in between.
+            // What fails meanwhile is looked at in between; and the group is told that the
+            // application, which waits here, is alive.
             let patience_ms = shared.config.client.request_timeout_ms;
+            let patience_ms = patience_ms.min((shared.config.max_poll_interval_ms / 3).max(1));
             let look_at = Instant::now() + Duration::from_millis(patience_ms);
             let is_woken = tokio::time::timeout_at(end.min(look_at), woken)
                 .await
@@ -266,13 +278,19 @@ impl Consumer {
 
     /// Records that [`Consumer::next`] has not returned yet are read again: what a poll returned
     /// counts as processed at the next call, and these were not.
-    fn forget_pending(&mut self) {
+    fn forget_pending(&mut self, is_meant: impl Fn(&TopicPartition) -> bool) {
         let mut first: BTreeMap<Arc<TopicPartition>, i64> = BTreeMap::new();
-        for record in self.pending.drain(..) {
-            first.entry(record.partition).or_insert(record.offset);
-        }
-        let batches = self.pending_batches.take();
-        for (name, offset) in batches.iter().flat_map(Records::starts) {
+        self.pending.retain(|record| {
+            let is_meant = is_meant(&record.partition);
+            if is_meant {
+                let name = record.partition.clone();
+                first.entry(name).or_insert(record.offset);
+            }
+            !is_meant
+        });
+        let batches = self.pending_batches.as_mut();
+        let forgotten = batches.map(|batches| batches.forget(is_meant));
+        for (name, offset) in forgotten.into_iter().flatten() {
             first.entry(name).or_insert(offset);
         }
         let mut state = self.shared.state.lock();
@@ -338,7 +356,8 @@ impl Consumer {
     ///
     /// # Errors
     /// What the coordinator says, for good or until `default.api.timeout.ms`. After an error that
-    /// speaks of a rebalance others may have the partitions already.
+    /// speaks of a rebalance others may have the partitions already; so they may when a consumer that
+    /// is subscribed is no member of its group, which is refused without asking.
     pub async fn commit(&mut self) -> Result<(), Error> {
         let offsets = self.offsets();
         self.commit_offsets(offsets).await
@@ -351,7 +370,8 @@ impl Consumer {
     pub async fn commit_offsets(&mut self, offsets: Offsets) -> Result<(), Error> {
         self.shared.group_id()?;
         let deadline = self.shared.api_deadline();
-        offsets::commit(&self.shared, &offsets, deadline).await
+        let commit = Commit::begin(&self.shared, offsets)?;
+        commit.perform(&self.shared, deadline).await
     }
 
     /// Commits as [`Consumer::commit`] in the background, in the order of the calls. The handle
@@ -363,19 +383,18 @@ impl Consumer {
         &mut self,
     ) -> Result<tokio::task::JoinHandle<Result<(), Error>>, Error> {
         self.shared.group_id()?;
-        Ok(self.spawn_commit(self.offsets()))
-    }
-
-    fn spawn_commit(&self, offsets: Offsets) -> tokio::task::JoinHandle<Result<(), Error>> {
-        let shared = self.shared.clone();
-        tokio::spawn(async move {
-            let deadline = shared.api_deadline();
-            let committed = offsets::commit(&shared, &offsets, deadline).await;
+        let commit = Commit::begin(&self.shared, self.offsets());
+        let (shared, deadline) = (self.shared.clone(), self.shared.api_deadline());
+        Ok(self.runtime.spawn(async move {
+            let committed = match commit {
+                Ok(commit) => commit.perform(&shared, deadline).await,
+                Err(error) => Err(error),
+            };
             if let Err(error) = &committed {
                 tracing::warn!(%error, "offsets are not committed");
             }
             committed
-        })
+        }))
     }
 
     /// Where each partition stands, but for records that [`Consumer::next`] has yet to return: what
@@ -406,17 +425,41 @@ impl Consumer {
         offsets
     }
 
+    /// Commits the positions if it is time for that and they differ from those committed last. A
+    /// commit that has failed leaves them different: the next interval repeats it.
     fn commit_at_interval(&mut self) {
         let config = &self.shared.config;
         if !config.commits_automatically() || Instant::now() < self.next_commit {
             return;
         }
-        self.next_commit = Instant::now() + Duration::from_millis(config.auto_commit_interval_ms);
         let offsets = self.offsets();
-        if offsets != self.committed {
-            self.committed = offsets.clone();
-            self.spawn_commit(offsets);
+        {
+            let state = self.shared.state.lock();
+            // One that is still tried goes on; after it comes the next.
+            if state.is_auto_committing {
+                return;
+            }
+            self.next_commit =
+                Instant::now() + Duration::from_millis(config.auto_commit_interval_ms);
+            if offsets.is_empty() || offsets == state.auto_committed {
+                return;
+            }
         }
+        let commit = match Commit::begin(&self.shared, offsets.clone()) {
+            Ok(commit) => commit,
+            Err(error) => return tracing::warn!(%error, "offsets are not committed"),
+        };
+        self.shared.state.lock().is_auto_committing = true;
+        let (shared, deadline) = (self.shared.clone(), self.shared.api_deadline());
+        self.runtime.spawn(async move {
+            let committed = commit.perform(&shared, deadline).await;
+            let mut state = shared.state.lock();
+            state.is_auto_committing = false;
+            match committed {
+                Ok(()) => state.auto_committed = offsets,
+                Err(error) => tracing::warn!(%error, "offsets are not committed"),
+            }
+        });
     }
 
     /// The committed offsets of those of `partitions` that have one.
@@ -566,11 +609,13 @@ impl Consumer {
         self.change(partition, |state, name| state.fetcher.seek_to(name, LATEST))
     }
 
-    /// Returns no records of the partition until it is resumed.
+    /// Returns no records of the partition until it is resumed, not even those that
+    /// [`Consumer::next`] has at hand.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a partition that is not assigned.
     pub fn pause(&mut self, partition: &TopicPartition) -> Result<(), Error> {
+        self.forget_pending(|name| name == partition);
         let mut state = self.shared.state.lock();
         match state.fetcher.pause(partition) {
             true => Ok(()),
@@ -603,7 +648,7 @@ impl Consumer {
         partition: &TopicPartition,
         change: impl FnOnce(&mut State, &TopicPartition) -> bool,
     ) -> Result<(), Error> {
-        self.forget_pending();
+        self.forget_pending(|_| true);
         let is_assigned = change(&mut self.shared.state.lock(), partition);
         self.shared.fetching.notify_one();
         match is_assigned {
@@ -620,8 +665,9 @@ impl Consumer {
         self.shared.joining.notify_one();
     }
 
-    /// Commits positions if `enable.auto.commit` says so, gives all partitions up and leaves the
-    /// group, so that others have them at once. A static member stays for its session.
+    /// Commits positions if `enable.auto.commit` says so, waits for the commits that are under way,
+    /// gives all partitions up and leaves the group, so that others have them at once. A static
+    /// member stays for its session.
     ///
     /// # Errors
     /// What the commit meets until `timeout`; the consumer is closed all the same.

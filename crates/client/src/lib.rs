@@ -22,6 +22,11 @@
 //! - A record that was acknowledged is never reported as failed; one that is reported as failed with
 //!   a final error is not sent again.
 //! - Records of a partition keep their order through retries.
+//! - Commits are made in the order of the calls, by the member that the consumer was at the call; who
+//!   is subscribed and no member commits nothing.
+//! - The application is never called while a lock is held.
+//! - A future may be dropped anywhere: what it has begun ends, and a transaction's outcome is told to
+//!   the call that asks next.
 
 #![forbid(unsafe_code)]
 
@@ -31,6 +36,8 @@ pub mod config;
 pub mod consumer;
 mod error;
 pub mod producer;
+#[cfg(test)]
+mod simulated;
 
 pub use cluster::{Broker, Partition, Topic};
 pub use config::ClientConfig;

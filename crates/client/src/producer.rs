@@ -13,9 +13,11 @@
 
 mod accumulator;
 mod batch;
+mod callbacks;
 mod config;
 mod coordinating;
 mod delivery;
+mod inquiries;
 mod links;
 mod partitioner;
 mod record;
@@ -44,6 +46,8 @@ use tokio::time::Instant;
 use crate::cluster::{Brokers, BrokersOptions, Deadline, Random};
 use crate::{Error, Partition};
 use accumulator::{Accumulator, Refusal, Ticket};
+use callbacks::{cannot_wait, is_in_callback};
+use inquiries::Inquiries;
 use record::Callback;
 use transaction::Transaction;
 
@@ -94,6 +98,8 @@ pub(crate) struct Shared {
     ended_calls: watch::Sender<u64>,
     /// Set when the task shall give up what it has not delivered.
     is_aborted: watch::Sender<bool>,
+    /// The topics that calls which do not wait have asked for.
+    inquiries: Mutex<Inquiries>,
 }
 
 impl Producer {
@@ -122,6 +128,7 @@ impl Producer {
             oldest_generation: watch::Sender::new(0),
             ended_calls: watch::Sender::new(0),
             is_aborted: watch::Sender::new(false),
+            inquiries: Mutex::new(Inquiries::new(config.max_block_ms)),
             config,
         });
         let task = tokio::spawn(task::run(Arc::clone(&shared), seed));
@@ -161,42 +168,28 @@ impl Producer {
         sent.map(|_| ())
     }
 
-    /// As [`send`](Self::send), but without waiting: `None` when it would have to.
+    /// As [`send`](Self::send), but without waiting: `None` when it would have to. What it would wait
+    /// for is asked for, so that a later call succeeds, or fails as `send` would after `max.block.ms`.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// As [`send`](Self::send), but for [`Error::BufferFull`] and [`Error::Unreachable`].
     pub fn try_send(&self, record: ProducerRecord<'_>) -> Result<Option<Delivery>, Error> {
         let timestamp = timestamp_of(&record)?;
-        match self.shared().append(&record, timestamp, None, &mut None) {
-            Ok(delivery) => Ok(Some(delivery)),
-            Err(Refusal::UnknownTopic) => {
-                self.shared().brokers.want(record.topic);
-                let known = self
-                    .shared()
-                    .brokers
-                    .metadata()
-                    .partition_count(record.topic);
-                let Some(partition_count) = known else {
-                    return Ok(None);
-                };
-                self.shared().learn(record.topic, partition_count);
-                let again = self.shared().append(&record, timestamp, None, &mut None);
-                Ok(again.ok())
-            }
-            Err(Refusal::NeedsMemory { .. } | Refusal::NoSuchPartition { .. }) => Ok(None),
-            Err(refusal) => {
-                let error = self.shared().error_of(&refusal);
-                self.shared().miss(&error);
-                Err(error)
-            }
-        }
+        let shared = self.shared();
+        let sent = shared.try_append(&record, timestamp);
+        sent.inspect_err(|error| shared.miss(error))
     }
 
     /// Sends everything that has been taken so far without further delay, and waits until all of it
-    /// is delivered or has failed.
+    /// is delivered or has failed. Within a callback, which would wait for itself, it does not wait.
     pub async fn flush(&self) {
         let generation = self.shared().accumulator.lock().begin_flush();
         self.shared().wake.notify_one();
+        if is_in_callback() {
+            return tracing::warn!(
+                "a callback flushes the producer, which does not wait for itself"
+            );
+        }
         let mut oldest = self.shared().oldest_generation.subscribe();
         let is_done = oldest.wait_for(|oldest| *oldest > generation).await;
         is_done.expect("the sender lives as long as this producer");
@@ -206,10 +199,14 @@ impl Producer {
     /// `timeout`, the others fail with [`Error::Closed`]; they may have been written nevertheless.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] when that was so.
+    /// [`Error::TimedOut`] when that was so; [`Error::Invalid`] within a callback, which cannot wait for
+    /// itself: what was taken is then delivered in the background.
     pub async fn close(&self, timeout: Duration) -> Result<(), Error> {
         self.shared().accumulator.lock().close();
         self.shared().wake.notify_one();
+        if is_in_callback() {
+            return Err(cannot_wait("closing the producer"));
+        }
         let mut oldest = self.shared().oldest_generation.subscribe();
         let is_done = oldest.wait_for(|oldest| *oldest == u64::MAX);
         let is_late = tokio::time::timeout(timeout, is_done).await.is_err();
@@ -246,6 +243,12 @@ impl Producer {
 
     fn shared(&self) -> &Shared {
         &self.handle.shared
+    }
+
+    /// Whether somebody holds the lock that every send takes.
+    #[cfg(test)]
+    pub(crate) fn is_locked(&self) -> bool {
+        self.shared().accumulator.is_locked()
     }
 
     async fn send_record(
@@ -291,6 +294,56 @@ impl Shared {
         appended.map(|appended| appended.delivery)
     }
 
+    /// Takes a record if that is possible at once.
+    fn try_append(
+        &self,
+        record: &ProducerRecord<'_>,
+        timestamp: i64,
+    ) -> Result<Option<Delivery>, Error> {
+        let mut has_learned = false;
+        loop {
+            let refusal = match self.append(record, timestamp, None, &mut None) {
+                Ok(delivery) => return Ok(Some(delivery)),
+                Err(refusal) => refusal,
+            };
+            match refusal {
+                Refusal::NeedsMemory { .. } => {
+                    self.accumulator.lock().make_room();
+                    self.wake.notify_one();
+                    return Ok(None);
+                }
+                Refusal::UnknownTopic | Refusal::NoSuchPartition { .. } => {
+                    // What the metadata tells is learned once; more would tell the same.
+                    if has_learned || !self.learn_now(record.topic, refusal) {
+                        let mut inquiries = self.inquiries.lock();
+                        let metadata = self.brokers.metadata();
+                        return inquiries.ask(&self.brokers, &metadata, record, refusal);
+                    }
+                    has_learned = true;
+                }
+                refusal => return Err(self.error_of(&refusal)),
+            }
+        }
+    }
+
+    /// Learns what the metadata says of a topic; whether it is more than was known.
+    fn learn_now(&self, topic: &str, refusal: Refusal) -> bool {
+        self.brokers.want(topic);
+        let known_count = match refusal {
+            Refusal::NoSuchPartition { partition_count } => partition_count,
+            _ => 0,
+        };
+        let found = self.brokers.metadata().partition_count(topic);
+        match found.filter(|count| *count > known_count) {
+            Some(partition_count) => {
+                self.learn(topic, partition_count);
+                self.inquiries.lock().forget(topic);
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Waits for what keeps a record from being taken, until it is taken or the time is over.
     async fn send_later(
         &self,
@@ -300,6 +353,9 @@ impl Shared {
         mut refusal: Refusal,
     ) -> Result<Delivery, Error> {
         let deadline = self.block_deadline();
+        if is_in_callback() && refusal.asks_for_patience() {
+            return Err(cannot_wait("sending this record"));
+        }
         loop {
             let mut wait = None;
             match refusal {

@@ -20,7 +20,7 @@ use super::{Backoff, Broker, Connection, Deadline, Leader, Metadata, Random, Top
 use crate::Error;
 use crate::config::{ClientConfig, Endpoint};
 use coordinators::Coordinators;
-use model::{BrokerId, ErrorCode};
+use model::{BrokerId, ErrorCode, Uuid};
 use parking_lot::Mutex;
 use pool::Pool;
 use std::sync::Arc;
@@ -142,10 +142,11 @@ impl Brokers {
         self.shared.request_refresh();
     }
 
-    /// Takes a leader that an answer told of (KIP-951); what it leads is retried there at once.
+    /// Takes a leader that an answer told of (KIP-951), by the topic's name and id; what it leads is
+    /// retried there at once.
     pub(crate) fn update_leader(
         &self,
-        topic: &str,
+        topic: (&str, Uuid),
         partition: i32,
         leader: Leader,
         broker: Option<Broker>,

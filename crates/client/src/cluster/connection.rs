@@ -112,6 +112,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// The version of the response, which is the request's.
+    #[cfg(test)]
     pub(crate) const fn version(&self) -> i16 {
         self.version
     }

@@ -284,12 +284,21 @@ impl Metadata {
         self.request_refresh_now();
     }
 
-    /// Takes a leader that another answer than Metadata's told of (KIP-951). Returns whether it is
-    /// news; what is known of its broker stays.
-    pub(crate) fn update_leader(&mut self, topic: &str, index: i32, leader: Leader) -> bool {
+    /// Takes a leader that another answer than Metadata's told of (KIP-951), for the topic of this
+    /// name and id; zero for an answer that has no ids. Returns whether it is news; what is known of
+    /// its broker stays.
+    pub(crate) fn update_leader(
+        &mut self,
+        (topic, topic_id): (&str, Uuid),
+        index: i32,
+        leader: Leader,
+    ) -> bool {
         let Some(known) = self.topics.get_mut(topic) else {
             return false;
         };
+        if is_another(known.id, topic_id) {
+            return false;
+        }
         let at = usize::try_from(index).ok();
         let is_news = at
             .and_then(|at| known.partitions.get(at))
@@ -355,9 +364,8 @@ impl Metadata {
             }
             return Some(name);
         }
-        let known = self.topics.get(&name).filter(|known| {
-            known.id == topic.topic_id || known.id.is_zero() || topic.topic_id.is_zero()
-        });
+        let known = self.topics.get(&name);
+        let known = known.filter(|known| !is_another(known.id, topic.topic_id));
         let known = known.map_or(&[][..], |known| &known.partitions);
         let mut partitions: Vec<Partition> = topic
             .partitions
@@ -382,6 +390,11 @@ impl Metadata {
         self.topics.insert(name.clone(), Arc::new(topic));
         Some(name)
     }
+}
+
+/// Whether two ids are of different topics, whatever their names; zero is of any.
+pub(crate) fn is_another(one: Uuid, other: Uuid) -> bool {
+    one != other && !one.is_zero() && !other.is_zero()
 }
 
 /// A broker whose address can be connected to.

@@ -220,22 +220,28 @@ impl Fetcher {
         self.find(name).is_some()
     }
 
-    /// The partitions that wait for a committed offset or a seek.
-    pub(crate) fn unpositioned(&self) -> Vec<Arc<TopicPartition>> {
-        let slots = self.slots.values();
-        let waiting = slots.filter(|slot| slot.stage == Stage::Unpositioned);
-        waiting.map(|slot| slot.name.clone()).collect()
+    /// What names the partition until it is unassigned; `None` when it is not assigned.
+    pub(crate) fn slot_of(&self, name: &TopicPartition) -> Option<SlotId> {
+        self.find(name)
     }
 
-    /// The committed offset of a partition that waits for it; `None` resets it by policy.
+    /// The partitions that wait for a committed offset or a seek.
+    pub(crate) fn unpositioned(&self) -> Vec<(SlotId, Arc<TopicPartition>)> {
+        let slots = self.slots.iter();
+        let waiting = slots.filter(|(_, slot)| slot.stage == Stage::Unpositioned);
+        waiting.map(|(id, slot)| (*id, slot.name.clone())).collect()
+    }
+
+    /// The committed offset of a partition that waits for it; `None` resets it by policy. What was
+    /// asked for before the partition went away and came back is of another slot, and void.
     pub(crate) fn handle_committed(
         &mut self,
-        name: &TopicPartition,
+        id: SlotId,
         committed: Option<Position>,
         now_ms: i64,
     ) {
-        let Some(id) = self.find(name) else { return };
-        if self.slot(id).stage != Stage::Unpositioned {
+        let is_waiting = |slot: &Slot| slot.stage == Stage::Unpositioned;
+        if !self.slots.get(&id).is_some_and(is_waiting) {
             return;
         }
         match committed {
@@ -343,7 +349,18 @@ impl Fetcher {
         slot.topic_id = topic_id;
         slot.leader = leader.or(slot.leader);
         let is_newer = leader.is_some_and(|new| old.is_none_or(|old| new.epoch > old.epoch));
-        if is_newer {
+        if is_other_topic {
+            // Epochs count within one topic: those that were read say nothing of this one.
+            slot.preferred = None;
+            slot.next_fetch.leader_epoch = -1;
+            if slot.buffer.is_empty() {
+                slot.consumed.leader_epoch = -1;
+            }
+            if matches!(slot.stage, Stage::Validating { .. }) {
+                slot.era += 1;
+                slot.stage = Stage::Fetching;
+            }
+        } else if is_newer {
             slot.preferred = None;
             if slot.stage == Stage::Fetching && slot.next_fetch.leader_epoch >= 0 {
                 slot.stage = Stage::Validating { is_asked: false };

@@ -4,7 +4,7 @@
 use super::config::IsolationLevel;
 use super::fetcher::{
     EpochEnd, EpochQuery, FetchAnswer, FetchPlan, FetchedPartition, FetcherRequest, ListedOffset,
-    OffsetQuery, Position, scan,
+    OffsetQuery, Position, SlotId, scan,
 };
 use super::offsets;
 use super::shared::Shared;
@@ -54,15 +54,16 @@ pub(super) async fn run(shared: Arc<Shared>) {
             }
         };
         tokio::select! {
-            () = woken => {}
-            () = sleep => {}
-            Some(_) = requests.join_next() => {}
+            biased;
             changed = metadata.changed() => {
                 if changed.is_err() {
                     return;
                 }
                 shared.spread_metadata();
             }
+            Some(_) = requests.join_next() => {}
+            () = woken => {}
+            () = sleep => {}
         }
     }
 }
@@ -77,7 +78,7 @@ fn next_request(shared: &Shared) -> Option<FetcherRequest> {
 
 /// The partitions whose committed offsets are to be asked for; without a group they start where
 /// the policy says.
-fn take_unpositioned(shared: &Shared) -> Option<Vec<TopicPartition>> {
+fn take_unpositioned(shared: &Shared) -> Option<Vec<(SlotId, TopicPartition)>> {
     let mut state = shared.state.lock();
     if state.asks_committed {
         return None;
@@ -87,17 +88,22 @@ fn take_unpositioned(shared: &Shared) -> Option<Vec<TopicPartition>> {
         return None;
     }
     if shared.config.group_id.is_none() {
-        for name in waiting {
+        for (slot, _) in waiting {
             state
                 .fetcher
-                .handle_committed(&name, None, now_on_the_wall_ms());
+                .handle_committed(slot, None, now_on_the_wall_ms());
         }
         shared.application.notify_one();
         shared.fetching.notify_one();
         return None;
     }
     state.asks_committed = true;
-    Some(waiting.iter().map(|name| (**name).clone()).collect())
+    let waiting = waiting.into_iter();
+    Some(
+        waiting
+            .map(|(slot, name)| (slot, (*name).clone()))
+            .collect(),
+    )
 }
 
 /// The time of day, which timestamps of records are compared with.
@@ -109,8 +115,9 @@ fn now_on_the_wall_ms() -> i64 {
 }
 
 /// Starts partitions at their committed offsets.
-async fn position(shared: Arc<Shared>, wanted: Vec<TopicPartition>) {
-    let committed = offsets::committed(&shared, &wanted, shared.api_deadline()).await;
+async fn position(shared: Arc<Shared>, wanted: Vec<(SlotId, TopicPartition)>) {
+    let names: Vec<TopicPartition> = wanted.iter().map(|(_, name)| name.clone()).collect();
+    let committed = offsets::committed(&shared, &names, shared.api_deadline()).await;
     if let Err(error) = &committed {
         shared.state.lock().error = Some(error.clone());
         shared.application.notify_one();
@@ -121,14 +128,14 @@ async fn position(shared: Arc<Shared>, wanted: Vec<TopicPartition>) {
     let mut state = shared.state.lock();
     state.asks_committed = false;
     if let Ok(committed) = committed {
-        for name in &wanted {
+        for (slot, name) in &wanted {
             let found = committed.get(name).map(|offset| Position {
                 offset: offset.offset,
                 leader_epoch: offset.leader_epoch,
             });
             state
                 .fetcher
-                .handle_committed(name, found, now_on_the_wall_ms());
+                .handle_committed(*slot, found, now_on_the_wall_ms());
         }
     }
     drop(state);
@@ -314,6 +321,7 @@ fn tell_leader(
     let metadata = shared.brokers.metadata();
     let known = metadata.topic_by_id(topic_id);
     let topic = known.map_or(topic, |topic| &topic.name);
+    let of = (topic, topic_id);
     let endpoint = response
         .node_endpoints
         .iter()
@@ -327,7 +335,7 @@ fn tell_leader(
     });
     shared
         .brokers
-        .update_leader(topic, data.partition_index, leader, broker);
+        .update_leader(of, data.partition_index, leader, broker);
 }
 
 async fn list_offsets(

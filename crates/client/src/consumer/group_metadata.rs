@@ -30,7 +30,8 @@ impl GroupMetadata {
 }
 
 impl Consumer {
-    /// This consumer as a member of its group, as of now: take it after each poll.
+    /// This consumer as a member of its group, as of now: take it after each poll. Who has lost its
+    /// generation is still named by it, so that the coordinator refuses what is no longer its own.
     ///
     /// # Errors
     /// [`Error::Invalid`] without `group.id`.
@@ -38,7 +39,10 @@ impl Consumer {
         let group_id = self.shared.group_id()?.to_owned();
         let state = self.shared.state.lock();
         let membership = state.membership.as_ref();
-        let (member_id, generation_id) = membership.map_or(("", -1), |m| m.generation());
+        let now = membership.map_or(("", -1), |m| m.generation());
+        let last = state.last_member.as_ref();
+        let last = last.filter(|_| now.1 < 0 && state.is_subscribed());
+        let (member_id, generation_id) = last.map_or(now, |(id, generation)| (id, *generation));
         let is_member = generation_id >= 0;
         Ok(GroupMetadata {
             group_id,

@@ -81,7 +81,9 @@ pub(super) async fn step(shared: &Shared) -> bool {
         if member.has_events() || member.failure().is_some() {
             shared.application.notify_one();
         }
-        matches!(member, Member::Consumer(member) if member.needs_names())
+        let needs_names = matches!(member, Member::Consumer(member) if member.needs_names());
+        state.note_member();
+        needs_names
     };
     if wants_topics {
         shared.want_topics();

@@ -1,8 +1,9 @@
 //! Offsets: those that a group committed, and those that partitions have at a time.
 
-use super::fetcher::ListedOffset;
+use super::fetcher::{ListedOffset, SlotId};
 use super::fetching::isolation;
 use super::shared::Shared;
+use super::turns::Turn;
 use crate::Error;
 use crate::cluster::{CoordinatorKind, Deadline, Lane};
 use model::{BrokerId, ErrorCode, TopicPartition};
@@ -81,39 +82,148 @@ macro_rules! retry {
     }};
 }
 
-/// Commits `offsets` as the member that this consumer is.
-///
-/// # Errors
-/// What the coordinator says, for good or until the deadline.
-pub(super) async fn commit(
-    shared: &Shared,
-    offsets: &Offsets,
-    deadline: Deadline,
-) -> Result<(), Error> {
-    if offsets.is_empty() {
-        return Ok(());
+/// A commit that was asked for: its place behind those asked for before it, and whose it is.
+#[derive(Debug)]
+pub(super) struct Commit {
+    offsets: Offsets,
+    author: Author,
+    turn: Turn,
+}
+
+/// Who commits, as of the call.
+#[derive(Debug, Clone)]
+struct Author {
+    member_id: String,
+    /// -1 for who is no member.
+    generation_id: i32,
+    /// What proves later that the partitions were the consumer's all the while; `None` when they
+    /// were not even then.
+    slots: Option<Vec<SlotId>>,
+}
+
+/// What has become of an author whose generation is not the group's.
+enum Renewal {
+    /// The next generation, in which it still has the partitions.
+    Renewed(Author),
+    /// The next generation is not known yet.
+    Unknown,
+    /// It may not have them any more.
+    Lost,
+}
+
+impl Author {
+    /// Who this consumer is at the moment.
+    fn of(shared: &Shared, offsets: &Offsets) -> Self {
+        let state = shared.state.lock();
+        let member = state.membership.as_ref().filter(|_| state.is_subscribed());
+        let (member_id, generation_id) = member.map_or(("", -1), |m| m.generation());
+        Self {
+            member_id: member_id.to_owned(),
+            generation_id,
+            slots: offsets
+                .keys()
+                .map(|name| state.fetcher.slot_of(name))
+                .collect(),
+        }
     }
-    let in_turn = shared.commits.lock();
-    let Some(_turn) = deadline.bound(in_turn).await else {
-        return Err(deadline.error("OffsetCommit", "the coordinator"));
-    };
-    loop {
-        let committed = retry!(shared, deadline, commit_once(shared, offsets, deadline));
-        // A heartbeat brings the member's new epoch, unless the member is lost.
-        let is_stale = matches!(
-            committed,
-            Err(Error::Refused {
-                code: ErrorCode::StaleMemberEpoch,
-                ..
-            })
-        );
-        if !is_stale || !deadline.sleep_ms(shared.brokers.retry_delay_ms(1)).await {
-            return committed;
+
+    fn renewal(&self, shared: &Shared, offsets: &Offsets) -> Renewal {
+        let now = Self::of(shared, offsets);
+        let is_same_member = now.generation_id >= 0 && now.member_id == self.member_id;
+        if !is_same_member || now.slots.is_none() || now.slots != self.slots {
+            Renewal::Lost
+        } else if now.generation_id == self.generation_id {
+            Renewal::Unknown
+        } else {
+            Renewal::Renewed(now)
         }
     }
 }
 
-async fn commit_once(shared: &Shared, offsets: &Offsets, deadline: Deadline) -> Result<(), Error> {
+impl Commit {
+    /// Takes the place of a commit of `offsets` among the calls. None are a commit that only waits
+    /// for those before it.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] without asking anybody when partitions come from a group that this consumer
+    /// is no member of: others may have them.
+    pub(super) fn begin(shared: &Shared, offsets: Offsets) -> Result<Self, Error> {
+        let author = Author::of(shared, &offsets);
+        let is_member = author.generation_id >= 0;
+        if !is_member && !offsets.is_empty() && shared.state.lock().is_subscribed() {
+            let code = ErrorCode::UnknownMemberId;
+            return Err(Error::Refused {
+                subject: format!("commit in group `{}`", shared.group_id()?),
+                code,
+                message: Some(NO_MEMBER.to_owned()),
+            });
+        }
+        let turn = shared.commits.take();
+        Ok(Self {
+            offsets,
+            author,
+            turn,
+        })
+    }
+
+    /// Commits when all commits before this one have ended.
+    ///
+    /// # Errors
+    /// What the coordinator says, for good or until the deadline.
+    pub(super) async fn perform(
+        mut self,
+        shared: &Shared,
+        deadline: Deadline,
+    ) -> Result<(), Error> {
+        if deadline.bound(self.turn.come()).await.is_none() {
+            return Err(deadline.error("OffsetCommit", "the coordinator"));
+        }
+        if self.offsets.is_empty() {
+            return Ok(());
+        }
+        loop {
+            let (author, offsets) = (&self.author, &self.offsets);
+            let committed = retry!(
+                shared,
+                deadline,
+                commit_once(shared, author, offsets, deadline)
+            );
+            if !committed.as_ref().is_err_and(is_of_another_generation) {
+                return committed;
+            }
+            // What the member has kept all the while it may commit in its next generation. A
+            // heartbeat brings that, unless the member is lost.
+            loop {
+                match self.author.renewal(shared, &self.offsets) {
+                    Renewal::Renewed(author) => break self.author = author,
+                    Renewal::Lost => return committed,
+                    Renewal::Unknown => {
+                        if !deadline.sleep_ms(shared.brokers.retry_delay_ms(1)).await {
+                            return committed;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+const fn is_of_another_generation(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Refused {
+            code: ErrorCode::StaleMemberEpoch | ErrorCode::IllegalGeneration,
+            ..
+        }
+    )
+}
+
+async fn commit_once(
+    shared: &Shared,
+    author: &Author,
+    offsets: &Offsets,
+    deadline: Deadline,
+) -> Result<(), Error> {
     let group_id = shared.group_id()?;
     let kind = CoordinatorKind::Group;
     let within = deadline.earlier(shared.request_deadline());
@@ -121,12 +231,12 @@ async fn commit_once(shared: &Shared, offsets: &Offsets, deadline: Deadline) -> 
         .brokers
         .coordinator_connection(kind, group_id, within)
         .await?;
-    let (member_id, generation_id) = {
-        let state = shared.state.lock();
-        let membership = state.membership.as_ref();
-        let (member_id, generation_id) = membership.map_or(("", -1), |m| m.generation());
-        (member_id.to_owned(), generation_id)
-    };
+    let Author {
+        member_id,
+        generation_id,
+        ..
+    } = author;
+    let generation_id = *generation_id;
     let mut topics: BTreeMap<&str, Vec<OffsetCommitRequestPartition<'_>>> = BTreeMap::new();
     for (name, offset) in offsets {
         let topic = topics.entry(&name.topic).or_default();
@@ -148,7 +258,7 @@ async fn commit_once(shared: &Shared, offsets: &Offsets, deadline: Deadline) -> 
     let request = OffsetCommitRequest {
         group_id,
         generation_id_or_member_epoch: generation_id,
-        member_id: if is_member { &member_id } else { "" },
+        member_id,
         group_instance_id: shared
             .config
             .group_instance_id
@@ -187,11 +297,17 @@ fn refuse_commit(shared: &Shared, code: ErrorCode, generation_id: i32) {
     shared.joining.notify_one();
 }
 
+/// What to do about the commit of a consumer that is subscribed and no member.
+const NO_MEMBER: &str = "the consumer is no member of its group, others may have its partitions; poll, \
+    and commit what is assigned then; if this happens while it reads, poll more often, or raise \
+    `max.poll.interval.ms` or lower `max.poll.records`";
+
 /// What to do about an error of a commit.
 const fn advice(code: ErrorCode) -> Option<&'static str> {
     match code {
         ErrorCode::UnknownMemberId
         | ErrorCode::IllegalGeneration
+        | ErrorCode::StaleMemberEpoch
         | ErrorCode::FencedMemberEpoch => Some(
             "the group has rebalanced without this consumer; poll more often, or raise \
              `max.poll.interval.ms` or lower `max.poll.records`",

@@ -2,11 +2,13 @@
 
 use super::fetcher::Position;
 use super::membership::Event;
-use super::offsets::{self, Offsets};
+use super::offsets::{Commit, Offsets};
+use super::shared::Subscription;
 use super::{Consumer, joining};
 use crate::Error;
 use crate::cluster::Deadline;
 use model::TopicPartition;
+use std::collections::BTreeSet;
 
 /// Hears of partitions that come and go, always within [`Consumer::poll`], `unsubscribe` or
 /// `close`.
@@ -30,6 +32,37 @@ pub trait RebalanceListener: Send + Sync {
     fn assigned(&mut self, partitions: &[TopicPartition]) -> Offsets {
         let _ = partitions;
         Offsets::new()
+    }
+}
+
+/// What is about to be given up, kept from the listener's word until the commit has ended: a call
+/// that is cancelled between them is gone on with by the next one.
+#[derive(Debug, Default)]
+pub(super) struct GivingUp {
+    /// The partitions that the listener has been told of.
+    told: BTreeSet<TopicPartition>,
+    /// What it wants committed of them.
+    chosen: Offsets,
+}
+
+/// Ends a subscription when it is dropped, however far the call has come.
+pub(super) struct Ending<'a>(pub(super) &'a mut Consumer);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        let consumer = &mut *self.0;
+        consumer.pending.clear();
+        consumer.pending_batches = None;
+        consumer.giving_up = GivingUp::default();
+        let partitions: Vec<TopicPartition> = consumer.assignment().into_iter().collect();
+        consumer.unassign(&partitions);
+        let mut state = consumer.shared.state.lock();
+        state.subscription = Subscription::None;
+        state.last_member = None;
+        drop(state);
+        consumer.begin_to_leave();
+        consumer.serve_membership();
+        consumer.shared.want_topics();
     }
 }
 
@@ -106,8 +139,9 @@ impl Consumer {
         }
     }
 
-    /// Gives partitions up: the listener's offsets and the positions are committed first. A commit
-    /// that fails does not keep them; the error comes with whether the listener asked for it.
+    /// Gives partitions up: the listener's offsets and the positions are committed first, after all
+    /// commits that are under way. A commit that fails does not keep the partitions; the error comes
+    /// with whether the listener asked for it.
     async fn give_up(
         &mut self,
         partitions: &[TopicPartition],
@@ -118,17 +152,24 @@ impl Consumer {
             offsets = self.offsets();
             offsets.retain(|name, _| partitions.contains(name));
         }
-        let mut is_asked_for = false;
-        if let Some(listener) = &mut self.listener {
-            let chosen = listener.revoked(partitions);
-            is_asked_for = !chosen.is_empty();
-            offsets.extend(chosen);
+        let GivingUp { told, chosen } = &mut self.giving_up;
+        let untold = partitions.iter().filter(|name| !told.contains(name));
+        let untold: Vec<TopicPartition> = untold.cloned().collect();
+        if let (Some(listener), false) = (&mut self.listener, untold.is_empty()) {
+            told.extend(untold.iter().cloned());
+            chosen.extend(listener.revoked(&untold));
         }
+        let is_asked_for = !chosen.is_empty();
+        offsets.extend(chosen.clone());
         // No later than the rebalance waits for this member.
         let interval_ms = self.shared.config.max_poll_interval_ms;
         let rebalance = Deadline::after_ms(interval_ms, "max.poll.interval.ms");
         let within = deadline.earlier(rebalance);
-        let committed = offsets::commit(&self.shared, &offsets, within).await;
+        let committed = match Commit::begin(&self.shared, offsets) {
+            Ok(commit) => commit.perform(&self.shared, within).await,
+            Err(error) => Err(error),
+        };
+        self.giving_up = GivingUp::default();
         self.unassign(partitions);
         committed.map_err(|error| (error, is_asked_for))
     }
@@ -143,22 +184,51 @@ impl Consumer {
     /// Gives everything up, at the end of the subscription.
     pub(super) async fn give_up_all(&mut self, deadline: Deadline) -> Result<(), Error> {
         let partitions: Vec<TopicPartition> = self.assignment().into_iter().collect();
-        if partitions.is_empty() {
+        if self.is_replaced() {
+            let told = &self.giving_up.told;
+            let untold = partitions.iter().filter(|name| !told.contains(name));
+            let untold: Vec<TopicPartition> = untold.cloned().collect();
+            if let (Some(listener), false) = (&mut self.listener, untold.is_empty()) {
+                listener.lost(&untold);
+            }
+            self.giving_up = GivingUp::default();
+            self.unassign(&partitions);
             return Ok(());
         }
         let given_up = self.give_up(&partitions, deadline).await;
         given_up.map_err(|(error, _)| error)
     }
 
+    /// Whether the group goes on without this consumer, which can commit nothing then.
+    fn is_replaced(&self) -> bool {
+        let state = self.shared.state.lock();
+        let generation = state
+            .membership
+            .as_ref()
+            .map(|member| member.generation().1);
+        state.is_subscribed() && generation.is_some_and(|id| id < 0)
+    }
+
     /// Leaves the group, as far as the coordinator can be reached in time.
     pub(super) async fn leave(&mut self, deadline: Deadline) {
+        self.begin_to_leave();
+        let _ = deadline.bound(joining::step(&self.shared)).await;
+        self.serve_membership();
+    }
+
+    /// Makes the member one that leaves. What its task has asked for does not matter any more.
+    fn begin_to_leave(&mut self) {
         self.tasks[1].abort();
         self.interrupted_event = None;
         if let Some(membership) = self.shared.state.lock().membership.as_mut() {
             membership.leave();
         }
-        let _ = deadline.bound(joining::step(&self.shared)).await;
-        let task = tokio::spawn(joining::run(self.shared.clone()));
+    }
+
+    /// Starts the task of the membership anew.
+    fn serve_membership(&mut self) {
+        self.tasks[1].abort();
+        let task = self.runtime.spawn(joining::run(self.shared.clone()));
         self.tasks[1] = task.abort_handle();
     }
 }

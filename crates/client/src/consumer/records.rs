@@ -118,6 +118,23 @@ impl Records {
         deliveries.map(|delivery| (delivery.name.clone(), delivery.from_offset))
     }
 
+    /// Drops what is left of the partitions that are meant, and returns where each of it began.
+    pub(super) fn forget(
+        &mut self,
+        is_meant: impl Fn(&TopicPartition) -> bool,
+    ) -> Vec<(Arc<TopicPartition>, i64)> {
+        let starts = self.starts().filter(|(name, _)| is_meant(name)).collect();
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|open| is_meant(&open.delivery.name))
+        {
+            self.open = None;
+        }
+        self.deliveries.retain(|delivery| !is_meant(&delivery.name));
+        starts
+    }
+
     /// Bytes of the batches that are left, as they were fetched.
     pub fn size_bytes(&self) -> usize {
         let batches = self.deliveries.iter().map(|delivery| delivery.batch.len());

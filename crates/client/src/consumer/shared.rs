@@ -5,7 +5,9 @@ use super::fetcher::{FetchSettings, Fetcher, ScanRules};
 use super::heartbeat_membership::{HeartbeatMembership, HeartbeatSettings};
 use super::member::Member;
 use super::membership::{Membership, MembershipSettings};
+use super::offsets::Offsets;
 use super::trouble::{Source, Troubles};
+use super::turns::Turns;
 use crate::Error;
 use crate::cluster::{Brokers, BrokersOptions, Deadline, Metadata};
 use model::TopicPartition;
@@ -28,8 +30,8 @@ pub(super) struct Shared {
     pub(super) fetching: Notify,
     /// Wakes the task of the membership.
     pub(super) joining: Notify,
-    /// Commits one after the other, in the order in which they were asked for.
-    pub(super) commits: tokio::sync::Mutex<()>,
+    /// Commits one after the other, in the order of the calls.
+    pub(super) commits: Turns,
     started: Instant,
 }
 
@@ -46,6 +48,31 @@ pub(super) struct State {
     pub(super) error: Option<Error>,
     /// What does not answer.
     pub(super) troubles: Troubles,
+    /// The positions that were committed last at an interval.
+    pub(super) auto_committed: Offsets,
+    /// Whether a commit of an interval has yet to end.
+    pub(super) is_auto_committing: bool,
+    /// The last generation of this subscription, kept when it is lost: by it a coordinator refuses
+    /// the offsets that a producer commits for a member that was replaced.
+    pub(super) last_member: Option<(String, i32)>,
+}
+
+impl State {
+    /// Whether partitions come from a group, so that only its members may commit.
+    pub(super) const fn is_subscribed(&self) -> bool {
+        !matches!(
+            self.subscription,
+            Subscription::None | Subscription::Partitions
+        )
+    }
+
+    /// Keeps in mind who the member is.
+    pub(super) fn note_member(&mut self) {
+        let member = self.membership.as_ref().map(Member::generation);
+        if let Some((member_id, generation_id)) = member.filter(|(_, id)| *id >= 0) {
+            self.last_member = Some((member_id.to_owned(), generation_id));
+        }
+    }
 }
 
 /// What the application wants to read.
@@ -81,6 +108,9 @@ impl Shared {
             asks_committed: false,
             error: None,
             troubles: Troubles::new(ms(config.client.request_timeout_ms)),
+            auto_committed: Offsets::new(),
+            is_auto_committing: false,
+            last_member: None,
         };
         Ok(Self {
             config,
@@ -89,7 +119,7 @@ impl Shared {
             application: Notify::new(),
             fetching: Notify::new(),
             joining: Notify::new(),
-            commits: tokio::sync::Mutex::new(()),
+            commits: Turns::default(),
             started,
         })
     }
@@ -326,6 +356,10 @@ fn member_of(config: &ConsumerConfig) -> Result<Option<Member>, Error> {
 /// A random id, as Kafka writes them.
 fn random_id() -> Result<String, Error> {
     let mut bytes = [0; 16];
+    #[cfg(test)]
+    if let Some(seed) = crate::simulated::seed() {
+        return Ok(model::Uuid::from_u128(u128::from(seed)).to_string());
+    }
     getrandom::fill(&mut bytes)
         .map_err(|error| Error::Invalid(format!("the system gives no random id: {error}")))?;
     Ok(model::Uuid::from_u128(u128::from_be_bytes(bytes)).to_string())

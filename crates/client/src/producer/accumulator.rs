@@ -90,6 +90,16 @@ pub(crate) enum Refusal {
     Closed,
 }
 
+impl Refusal {
+    /// Whether waiting may help.
+    pub(crate) const fn asks_for_patience(self) -> bool {
+        matches!(
+            self,
+            Self::UnknownTopic | Self::NoSuchPartition { .. } | Self::NeedsMemory { .. }
+        )
+    }
+}
+
 /// A place in the queue for memory.
 pub(crate) type Ticket = u64;
 
@@ -476,6 +486,11 @@ impl Accumulator {
         ticket
     }
 
+    /// Makes all that there is due, for who does not wait for memory and tries again.
+    pub(crate) fn make_room(&mut self) {
+        self.make_all_due();
+    }
+
     /// Whether the memory of a ticket is there, or never comes; wakes when it may be.
     pub(crate) fn poll_memory(&mut self, ticket: Ticket, waker: &Waker) -> Poll<()> {
         if self.is_closed || self.granted.contains_key(&ticket) {
@@ -594,10 +609,12 @@ impl Accumulator {
     /// committed becomes due.
     pub(crate) fn begin_call(&mut self, call: Call) -> Result<u64, Error> {
         let commits = call == Call::Commit;
-        if self.is_closed {
+        let transaction = self.transaction.as_mut();
+        // How a call has ended can be heard of after the end, too.
+        let is_known = transaction.as_ref().is_some_and(|one| one.is_known(&call));
+        if self.is_closed && !is_known {
             return Err(Error::Closed("producer"));
         }
-        let transaction = self.transaction.as_mut();
         let transaction = transaction.ok_or_else(no_transactional_id)?;
         let number = transaction.begin_call(call)?;
         if commits {

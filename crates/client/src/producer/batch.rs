@@ -5,7 +5,6 @@
 //! until its outcome is known, so that it can be sent again.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,6 +15,7 @@ use record::{
     batch::{HEADER_SIZE_BYTES, increment_sequence},
 };
 
+use super::callbacks::{Callbacks, PendingCallback};
 use super::delivery::{BatchResult, Delivery, Outcome};
 use super::record::{Callback, ProducerRecord};
 use crate::Error;
@@ -77,18 +77,6 @@ pub(crate) struct Batch {
 enum Content {
     Open(BatchBuilder),
     Sealed(Bytes),
-}
-
-struct PendingCallback {
-    index: u32,
-    timestamp: i64,
-    callback: Callback,
-}
-
-impl std::fmt::Debug for PendingCallback {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "callback of record {}", self.index)
-    }
 }
 
 impl Batch {
@@ -226,22 +214,18 @@ impl Batch {
         *bytes = owned.freeze();
     }
 
-    /// Sets the outcome of every record, in order. Does nothing when that has been done.
-    pub(crate) fn complete(&mut self, result: &BatchResult) {
+    /// Sets the outcome of every record, and returns whom to call about it. Does nothing when that
+    /// has been done.
+    pub(crate) fn complete(&mut self, result: &BatchResult) -> Option<Callbacks> {
         if std::mem::replace(&mut self.is_done, true) {
-            return;
-        }
-        for pending in self.callbacks.drain(..) {
-            let of_record = self
-                .outcome
-                .of_record(result, pending.index, pending.timestamp);
-            // A panic of the application's must not take the records of others with it.
-            let call = AssertUnwindSafe(|| (pending.callback)(of_record));
-            if catch_unwind(call).is_err() {
-                tracing::error!("the callback of a record panicked");
-            }
+            return None;
         }
         self.outcome.complete(result.clone());
+        (!self.callbacks.is_empty()).then(|| Callbacks {
+            outcome: Arc::clone(&self.outcome),
+            result: result.clone(),
+            pending: std::mem::take(&mut self.callbacks),
+        })
     }
 
     /// Whether its outcome has been set.
@@ -346,7 +330,7 @@ impl Batch {
 impl Drop for Batch {
     /// Nobody waits for ever for a batch that its producer has dropped.
     fn drop(&mut self) {
-        self.complete(&BatchResult::failed(Error::Closed("producer")));
+        drop(self.complete(&BatchResult::failed(Error::Closed("producer"))));
     }
 }
 

@@ -71,7 +71,7 @@ impl Links {
     }
 
     /// Sends a request, at once or when its broker is connected.
-    pub(super) fn send(&mut self, key: RequestKey, request: &Request, metadata: &Metadata) {
+    pub(super) fn send(&mut self, key: RequestKey, request: &mut Request, metadata: &Metadata) {
         let link = self.links.entry(request.node).or_default();
         let Some(connection) = link
             .connection
@@ -158,18 +158,18 @@ fn connect(
     })
 }
 
-/// Encodes a request around its batches and hands it to the connection.
+/// Encodes a request around its batches and hands it to the connection. The request keeps the ids by
+/// which it names topics.
 fn transmit(
     connection: &Connection,
-    request: &Request,
+    request: &mut Request,
     metadata: &Metadata,
     settings: &LinkSettings,
 ) -> Result<Pending, Error> {
-    let id_of = |topic: &str| metadata.topic(topic).map_or(Uuid::ZERO, |topic| topic.id);
-    let has_ids = request
-        .batches
-        .iter()
-        .all(|batch| !id_of(batch.outcome().topic()).is_zero());
+    let topics = request.batches.iter().map(|batch| batch.outcome().topic());
+    let topic_ids = topics.map(|topic| metadata.topic(topic).map_or(Uuid::ZERO, |topic| topic.id));
+    request.topic_ids = topic_ids.collect();
+    let has_ids = !request.topic_ids.iter().any(|id| id.is_zero());
     let at_most = if has_ids {
         TOPIC_IDS_FROM
     } else {
@@ -193,8 +193,11 @@ fn transmit(
         settings.acks,
         timeout_ms,
         &request.batches,
-        id_of,
+        &request.topic_ids,
     );
+    if version < TOPIC_IDS_FROM {
+        request.topic_ids.clear();
+    }
     if settings.acks == 0 {
         message = message.without_answer();
     }

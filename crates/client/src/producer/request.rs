@@ -17,15 +17,15 @@ pub(crate) const TOPIC_IDS_FROM: i16 = 13;
 /// The first version that carries Zstandard (KIP-110).
 pub(crate) const ZSTD_FROM: i16 = 7;
 
-/// Writes the body of a request of a producer with or without `transactional.id`. `batches` are in the order of their topics; `id_of` gives the id of
-/// a topic, which only version 13 asks for.
+/// Writes the body of a request of a producer with or without `transactional.id`. `batches` are in the
+/// order of their topics; `topic_ids` are the ids of those, which only version 13 names.
 pub(crate) fn write_produce(
     request: &mut Request,
     transactional_id: Option<&str>,
     acks: i16,
     timeout_ms: i32,
     batches: &[Batch],
-    id_of: impl Fn(&str) -> Uuid,
+    topic_ids: &[Uuid],
 ) {
     let version = ProduceRequest::layout(request.version());
     let flexible = version.flexible;
@@ -36,11 +36,13 @@ pub(crate) fn write_produce(
     out.extend_from_slice(&acks.to_be_bytes());
     out.extend_from_slice(&timeout_ms.to_be_bytes());
     Writer::length(Some(topics().count()), flexible, out);
+    let mut ids = topic_ids.iter();
     for batches in topics() {
         let out = request.body();
         let (topic, _) = batches[0].outcome().name();
         if version.number >= TOPIC_IDS_FROM {
-            out.extend_from_slice(&id_of(topic).to_bytes());
+            let topic_id = ids.nth(batches.len() - 1).expect("each batch has an id");
+            out.extend_from_slice(&topic_id.to_bytes());
         } else {
             Writer::string(Some(topic), flexible, out);
         }
@@ -65,30 +67,29 @@ fn end_of_struct(request: &mut Request, flexible: bool) {
 }
 
 /// The answers for `batches`, in their order; `None` for those that the response leaves out.
+/// `topic_ids` are those that the request named; none when it named the topics.
 pub(crate) fn read_answers(
     response: &ProduceResponse<'_>,
-    version: i16,
     batches: &[Batch],
-    id_of: impl Fn(&str) -> Uuid,
+    topic_ids: &[Uuid],
 ) -> Vec<Option<PartitionAnswer>> {
     let mut answers = vec![None; batches.len()];
     // Brokers answer in the order of the request, or nearly so.
     let mut next = 0;
     for topic in response.responses.iter() {
         for partition in topic.partition_responses.iter() {
-            let is_it = |batch: &Batch| {
-                let (name, index) = batch.outcome().name();
+            let is_it = |at: &usize| {
+                let (name, index) = batches[*at].outcome().name();
                 index == partition.index
-                    && if version >= TOPIC_IDS_FROM {
-                        id_of(name) == topic.topic_id
-                    } else {
-                        name == topic.name
+                    && match topic_ids.get(*at) {
+                        Some(topic_id) => *topic_id == topic.topic_id,
+                        None => name == topic.name,
                     }
             };
-            let (before, after) = batches.split_at(next);
-            let at = after.iter().position(is_it).map(|at| next + at);
-            if let Some(at) = at.or_else(|| before.iter().position(is_it)) {
-                answers[at] = Some(answer(&partition));
+            let found = (next..batches.len()).chain(0..next).find(is_it);
+            if let Some(at) = found {
+                let topic_id = topic_ids.get(at).copied().unwrap_or(Uuid::ZERO);
+                answers[at] = Some(answer(&partition, topic_id));
                 next = at + 1;
             }
         }
@@ -96,7 +97,7 @@ pub(crate) fn read_answers(
     answers
 }
 
-fn answer(partition: &PartitionProduceResponse<'_>) -> PartitionAnswer {
+fn answer(partition: &PartitionProduceResponse<'_>, topic_id: Uuid) -> PartitionAnswer {
     let leader = &partition.current_leader;
     let record_errors = partition.record_errors.iter().map(|error| {
         let message = error.batch_index_error_message;
@@ -108,6 +109,7 @@ fn answer(partition: &PartitionProduceResponse<'_>) -> PartitionAnswer {
         log_append_time_ms: partition.log_append_time_ms,
         record_errors: record_errors.collect(),
         message: partition.error_message.map(str::to_owned),
+        topic_id,
         leader: (leader.leader_id >= 0).then_some(Leader {
             id: leader.leader_id,
             epoch: leader.leader_epoch,
@@ -170,7 +172,7 @@ mod tests {
         };
         for version in 3..=13 {
             let mut request = Request::for_tests(wire::ApiKey::Produce, version);
-            write_produce(&mut request, Some("me"), -1, 30, &batches, |_| ID);
+            write_produce(&mut request, Some("me"), -1, 30, &batches, &[ID; 3]);
             assert_eq!(
                 request.body_bytes(),
                 expected.to_bytes(version),
@@ -207,7 +209,7 @@ mod tests {
             .into(),
             ..ProduceResponse::default()
         };
-        let answers = read_answers(&response, 12, &batches, |_| ID);
+        let answers = read_answers(&response, &batches, &[]);
         let offsets: Vec<Option<i64>> = answers
             .iter()
             .map(|answer| answer.as_ref().map(|answer| answer.base_offset))
@@ -215,5 +217,33 @@ mod tests {
         assert_eq!(offsets, [None, Some(20), Some(30)]);
         let leader = answers[1].as_ref().and_then(|answer| answer.leader);
         assert_eq!(leader, Some(Leader { id: 1, epoch: 5 }));
+    }
+
+    #[test]
+    fn answers_by_id_are_of_the_ids_that_were_named() {
+        let batches = batches();
+        let id = |n: u128| Uuid::from_u128(n);
+        let topic = |topic_id: Uuid, index: i32, base_offset: i64| TopicProduceResponse {
+            topic_id,
+            partition_responses: vec![PartitionProduceResponse {
+                index,
+                base_offset,
+                ..PartitionProduceResponse::default()
+            }]
+            .into(),
+            ..TopicProduceResponse::default()
+        };
+        let response = ProduceResponse {
+            responses: vec![
+                topic(id(2), 1, 30),
+                topic(id(1), 2, 20),
+                topic(id(9), 0, 90),
+            ]
+            .into(),
+            ..ProduceResponse::default()
+        };
+        let answers = read_answers(&response, &batches, &[id(1), id(1), id(2)]);
+        let offsets = answers.iter().map(|one| Some(one.as_ref()?.base_offset));
+        assert!(offsets.eq([None, Some(20), Some(30)]));
     }
 }

@@ -23,11 +23,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use model::BrokerId;
+use model::{BrokerId, Uuid};
 use record::{Codec, Compressor};
 
 use super::accumulator::Accumulator;
 use super::batch::{Batch, PartitionKey};
+use super::callbacks::Callbacks;
 use super::delivery::BatchResult;
 use super::transaction::TransactionRequest;
 use crate::Error;
@@ -77,6 +78,9 @@ pub(crate) type RequestKey = u64;
 pub(crate) struct Request {
     pub(crate) node: BrokerId,
     pub(crate) batches: Vec<Batch>,
+    /// The ids by which it names the topics of its batches, as far as it was written by ids: the answer
+    /// is about them, whatever the metadata says when it comes.
+    pub(crate) topic_ids: Vec<Uuid>,
     /// The highest version of Produce that means what is meant.
     pub(crate) version_max: i16,
 }
@@ -172,6 +176,8 @@ pub(crate) struct Sender {
     metadata_inquiry: Inquiry,
     /// Batches whose outcome is set and that nothing refers to.
     finished: Vec<Batch>,
+    /// Whom to call about batches whose outcome is set.
+    callbacks: Vec<Callbacks>,
     /// Parts that split batches were replaced by: their generation and count.
     splits: Vec<(u64, usize)>,
     /// Whether leaders have changed since the accumulator was told who has one.
@@ -211,6 +217,7 @@ impl Sender {
             addresses: BTreeMap::new(),
             metadata_inquiry: Inquiry::default(),
             finished: Vec::new(),
+            callbacks: Vec::new(),
             splits: Vec::new(),
             has_new_leaders: false,
             lost: Vec::new(),
@@ -285,6 +292,17 @@ impl Sender {
         &self.requests[&key]
     }
 
+    /// A request that is about to be written.
+    pub(crate) fn request_mut(&mut self, key: RequestKey) -> &mut Request {
+        let request = self.requests.get_mut(&key);
+        request.expect("what is sent is in flight")
+    }
+
+    /// Whom to call about what has become of records: where no lock is held.
+    pub(crate) fn take_callbacks(&mut self) -> Vec<Callbacks> {
+        std::mem::take(&mut self.callbacks)
+    }
+
     /// When `collect` has to be called again, whatever happens.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let backoff = self.backing_off.first().map(|(at, _)| *at);
@@ -307,26 +325,18 @@ impl Sender {
     }
 
     /// Learns the leaders from new metadata; `leader_of` is asked for every partition that has ever
-    /// had something to send.
+    /// had something to send, and tells the topic's id with it: zero where that is not known.
     pub(crate) fn handle_leaders(
         &mut self,
         accumulator: &Accumulator,
-        leader_of: impl Fn(&str, i32) -> Option<Leader>,
+        leader_of: impl Fn(&str, i32) -> (Uuid, Option<Leader>),
         now: Instant,
     ) {
         self.know(accumulator);
         for partition in 0..self.partitions.len() {
             let (topic, index) = accumulator.name_of(partition);
-            let leader = leader_of(topic, index);
-            let known = &mut self.partitions[partition].leader;
-            // An answer of a broker may have told of a leader that the metadata does not know yet.
-            let is_older = |new: Leader, old: Leader| new.epoch >= 0 && new.epoch < old.epoch;
-            if !leader
-                .zip(*known)
-                .is_some_and(|(new, old)| is_older(new, old))
-            {
-                *known = leader;
-            }
+            let (topic_id, leader) = leader_of(topic, index);
+            self.partitions[partition].learn(topic_id, leader);
         }
         self.has_new_leaders = true;
         for partition in std::mem::take(&mut self.leaderless) {
@@ -383,7 +393,8 @@ impl Sender {
         self.fail_waiting(accumulator, error);
         for request in self.requests.values_mut() {
             for batch in &mut request.batches {
-                batch.complete(&BatchResult::failed(error.clone()));
+                let result = BatchResult::failed(error.clone());
+                self.callbacks.extend(batch.complete(&result));
             }
         }
     }
@@ -396,7 +407,7 @@ impl Sender {
             failed.extend(partition.retries.drain(..));
         }
         for mut batch in failed {
-            batch.complete(&result);
+            self.callbacks.extend(batch.complete(&result));
             self.finished.push(batch);
         }
     }
@@ -455,6 +466,7 @@ impl Sender {
                 let request = Request {
                     node,
                     batches,
+                    topic_ids: Vec::new(),
                     version_max: self.produce_version_max(),
                 };
                 self.requests.insert(key, request);

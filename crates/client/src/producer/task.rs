@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use model::{ErrorCode, Uuid};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use wire::messages::{InitProducerIdRequest, InitProducerIdResponse, ProduceResponse};
@@ -74,9 +75,13 @@ struct Guard(Arc<Shared>);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let mut accumulator = self.0.accumulator.lock();
-        accumulator.close();
-        drop(accumulator.take_out(|_| true));
+        let left = {
+            let mut accumulator = self.0.accumulator.lock();
+            accumulator.close();
+            accumulator.take_out(|_| true)
+        };
+        // To drop them calls the application, which may call the producer.
+        drop(left);
         self.0.oldest_generation.send_replace(u64::MAX);
         self.0.ended_calls.send_replace(u64::MAX);
     }
@@ -89,6 +94,20 @@ enum Event {
     ProducerId(Result<Identity, Error>),
     Transaction(Result<TransactionAnswer, Error>),
     Metadata(Result<Arc<Metadata>, Error>),
+}
+
+/// How far the accumulator has come.
+struct Progress {
+    oldest_generation: u64,
+    ended_calls: u64,
+    /// Whether the producer is closed and nothing is left to be done.
+    is_over: bool,
+    deadline: Option<std::time::Instant>,
+}
+
+/// Tells those who wait, if there is news.
+fn publish(channel: &watch::Sender<u64>, value: u64) {
+    channel.send_if_modified(|known| std::mem::replace(known, value) != value);
 }
 
 struct SenderTask {
@@ -116,38 +135,20 @@ impl SenderTask {
         let shared = Arc::clone(&self.guard.0);
         loop {
             let now = Instant::now().into_std();
-            let deadline = {
-                let mut accumulator = shared.accumulator.lock();
-                if *shared.is_aborted.borrow() {
-                    self.sender
-                        .abort(&mut accumulator, &Error::Closed("producer"));
-                    return None;
-                }
-                if accumulator.partition_keys_end() != self.known_partitions {
-                    drop(accumulator);
-                    self.learn();
-                    continue;
-                }
-                let is_closed = accumulator.is_closed();
-                if let (true, Some(transaction)) = (is_closed, accumulator.transaction_mut()) {
-                    transaction.close();
-                }
-                self.sender.collect(&mut accumulator, now);
-                let oldest = accumulator.oldest_generation();
-                shared
-                    .oldest_generation
-                    .send_if_modified(|known| std::mem::replace(known, oldest) != oldest);
-                let transaction = accumulator.transaction_mut();
-                let ended_calls = transaction.as_ref().map_or(0, |one| one.ended_calls());
-                let is_ending = transaction.is_some_and(|one| one.is_ending());
-                shared
-                    .ended_calls
-                    .send_if_modified(|known| std::mem::replace(known, ended_calls) != ended_calls);
-                if is_closed && !is_ending && !accumulator.has_unfinished() {
-                    return None;
-                }
-                accumulator.next_deadline()
-            };
+            if shared.accumulator.lock().partition_keys_end() != self.known_partitions {
+                self.learn();
+                continue;
+            }
+            let progress = self.progress(now);
+            // No lock is held here: the application may send from within, and who flushes or
+            // commits hears of it after its callbacks.
+            drop(self.sender.take_callbacks());
+            let progress = progress?;
+            publish(&shared.oldest_generation, progress.oldest_generation);
+            publish(&shared.ended_calls, progress.ended_calls);
+            if progress.is_over {
+                return None;
+            }
             if now >= self.want_at {
                 self.want_used_topics();
                 self.want_at = now + self.want_period();
@@ -155,11 +156,35 @@ impl SenderTask {
             while let Some(action) = self.sender.poll(now) {
                 self.act(action);
             }
-            let deadlines = [deadline, self.sender.next_deadline()];
+            let deadlines = [progress.deadline, self.sender.next_deadline()];
             let deadline = deadlines.into_iter().flatten().min();
             let far = || Instant::now() + Duration::from_millis(FAR_MS);
             return Some(deadline.map_or_else(far, Instant::from_std));
         }
+    }
+
+    /// Goes over the accumulator; `None` when all has been given up.
+    fn progress(&mut self, now: std::time::Instant) -> Option<Progress> {
+        let shared = Arc::clone(&self.guard.0);
+        let mut accumulator = shared.accumulator.lock();
+        if *shared.is_aborted.borrow() {
+            self.sender
+                .abort(&mut accumulator, &Error::Closed("producer"));
+            return None;
+        }
+        let is_closed = accumulator.is_closed();
+        if let (true, Some(transaction)) = (is_closed, accumulator.transaction_mut()) {
+            transaction.close();
+        }
+        self.sender.collect(&mut accumulator, now);
+        let transaction = accumulator.transaction();
+        let is_ending = transaction.is_some_and(|one| one.is_ending());
+        Some(Progress {
+            oldest_generation: accumulator.oldest_generation(),
+            ended_calls: transaction.map_or(0, |one| one.ended_calls()),
+            is_over: is_closed && !is_ending && !accumulator.has_unfinished(),
+            deadline: accumulator.next_deadline(),
+        })
     }
 
     fn act(&mut self, action: Action) {
@@ -216,7 +241,8 @@ impl SenderTask {
 
     fn send(&mut self, key: RequestKey) {
         let metadata = self.shared().brokers.metadata();
-        self.links.send(key, self.sender.request(key), &metadata);
+        self.links
+            .send(key, self.sender.request_mut(key), &metadata);
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Event> {
@@ -296,12 +322,14 @@ impl SenderTask {
         let throttle_ms = u64::try_from(response.throttle_time_ms).unwrap_or(0);
         self.links
             .hold_ms(self.sender.request(key).node, throttle_ms);
-        let metadata = self.shared().brokers.metadata();
-        let id_of = |topic: &str| metadata.topic(topic).map_or(Uuid::ZERO, |topic| topic.id);
-        let batches = &self.sender.request(key).batches;
-        let answers = read_answers(&response, answer.version(), batches, id_of);
+        let request = self.sender.request(key);
+        let batches = &request.batches;
+        let answers = read_answers(&response, batches, &request.topic_ids);
         for (batch, answer) in batches.iter().zip(&answers) {
-            let Some(leader) = answer.as_ref().and_then(|answer| answer.leader) else {
+            let Some((topic_id, leader)) = answer
+                .as_ref()
+                .and_then(|answer| Some((answer.topic_id, answer.leader?)))
+            else {
                 continue;
             };
             let endpoint = response
@@ -319,7 +347,7 @@ impl SenderTask {
             let (topic, index) = batch.outcome().name();
             self.shared()
                 .brokers
-                .update_leader(topic, index, leader, broker);
+                .update_leader((topic, topic_id), index, leader, broker);
         }
         self.sender.handle_answers(key, answers, now);
     }
@@ -340,7 +368,10 @@ impl SenderTask {
         let brokers = metadata.brokers();
         let addresses = brokers.map(|broker| (broker.id, broker.endpoint.to_string()));
         self.sender.set_addresses(addresses.collect());
-        let leader_of = |topic: &str, index: i32| metadata.leader(topic, index);
+        let leader_of = |topic: &str, index: i32| {
+            let topic_id = metadata.topic(topic).map_or(Uuid::ZERO, |topic| topic.id);
+            (topic_id, metadata.leader(topic, index))
+        };
         self.sender.handle_leaders(&accumulator, leader_of, now);
     }
 }

@@ -150,7 +150,21 @@ pub(crate) struct Transaction {
     call: Option<Call>,
     /// Counts the calls that were begun.
     calls: u64,
-    result: Option<Result<(), Error>>,
+    /// How the last calls ended, the latest last.
+    ended: VecDeque<Ended>,
+}
+
+/// How many ended calls are remembered, for those that wait for the same one.
+const ENDED_CALLS_MAX: usize = 8;
+
+/// A call that has ended.
+#[derive(Debug)]
+struct Ended {
+    call: Call,
+    number: u64,
+    result: Result<(), Error>,
+    /// Whether the application knows.
+    is_heard: bool,
 }
 
 impl Transaction {
@@ -178,7 +192,7 @@ impl Transaction {
             failures: 0,
             call: None,
             calls: 0,
-            result: None,
+            ended: VecDeque::new(),
         }
     }
 
@@ -231,19 +245,49 @@ impl Transaction {
         if self.state != State::Ready {
             return Err(self.closed_error());
         }
+        self.check_heard()?;
         self.state = State::Open;
         self.number += 1;
         self.is_drained = true;
         Ok(())
     }
 
-    /// Begins a call, or goes on with the same one that nobody waits for any more. Its number is for
-    /// [`Transaction::result`].
+    /// Whether the call would only hear of one before it, which nobody has heard of: one that goes on
+    /// or has ended.
+    pub(crate) fn is_known(&self, call: &Call) -> bool {
+        let is_end = matches!(call, Call::Initialize | Call::Commit | Call::Abort);
+        let known = match &self.call {
+            Some(running) => Some(running),
+            None => self.unheard().map(|ended| &ended.call),
+        };
+        is_end && known == Some(call)
+    }
+
+    /// The last call, if it has ended and its caller had gone.
+    fn unheard(&self) -> Option<&Ended> {
+        let last = self.ended.back().filter(|_| self.call.is_none());
+        last.filter(|ended| !ended.is_heard)
+    }
+
+    /// What ended well without the application's knowing must be known before anything follows.
+    fn check_heard(&self) -> Result<(), Error> {
+        let unheard = self.unheard().filter(|ended| ended.result.is_ok());
+        match unheard.map(|ended| &ended.call) {
+            None | Some(Call::SendOffsets(_)) => Ok(()),
+            Some(call) => Err(Error::Invalid(format!(
+                "{} has ended since its caller gave up: call it again to hear how",
+                call.name()
+            ))),
+        }
+    }
+
+    /// Begins a call, or goes on with the same one that nobody waits for any more, or that has ended
+    /// since then. Its number is for [`Transaction::result`].
     pub(crate) fn begin_call(&mut self, call: Call) -> Result<u64, Error> {
-        let goes_on = matches!(call, Call::Initialize | Call::Commit | Call::Abort);
-        if goes_on && self.call.as_ref() == Some(&call) {
+        if self.is_known(&call) {
             return Ok(self.calls);
         }
+        self.check_heard()?;
         match (&self.state, &call) {
             (State::Uninitialized, Call::Initialize) => self.state = State::Initializing,
             (State::Open, Call::SendOffsets(offsets)) => self.offsets.push_back(offsets.clone()),
@@ -260,7 +304,6 @@ impl Transaction {
         }
         self.call = Some(call);
         self.calls += 1;
-        self.result = None;
         Ok(self.calls)
     }
 
@@ -269,13 +312,15 @@ impl Transaction {
         self.calls - self.call.is_some() as u64
     }
 
-    /// What came of the call with this number, once it has ended.
-    pub(crate) fn result(&self, number: u64) -> Option<Result<(), Error>> {
-        if number < self.calls {
-            // Another call has taken its place: only one that failed, or whose caller had gone.
-            return Some(Err(self.closed_error()));
+    /// What came of the call with this number, once it has ended: who asks knows it then.
+    pub(crate) fn result(&mut self, number: u64) -> Option<Result<(), Error>> {
+        let ended = self.ended.iter_mut().find(|one| one.number == number);
+        if let Some(ended) = ended {
+            ended.is_heard = true;
+            return Some(ended.result.clone());
         }
-        self.result.clone()
+        // Another call has taken its place: only one whose caller had gone.
+        (number < self.calls).then(|| Err(self.closed_error()))
     }
 
     /// The application takes its leave: an open transaction is aborted.
@@ -447,8 +492,17 @@ impl Transaction {
     }
 
     fn finish_call(&mut self, result: Result<(), Error>) {
-        if self.call.take().is_some() {
-            self.result = Some(result);
+        let Some(call) = self.call.take() else {
+            return;
+        };
+        self.ended.push_back(Ended {
+            call,
+            number: self.calls,
+            result,
+            is_heard: false,
+        });
+        if self.ended.len() > ENDED_CALLS_MAX {
+            self.ended.pop_front();
         }
     }
 

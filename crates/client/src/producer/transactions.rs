@@ -1,6 +1,7 @@
 //! Transactions as the application uses them.
 
 use super::Producer;
+use super::callbacks::{cannot_wait, is_in_callback};
 use super::transaction::{Call, GroupOffsets};
 use crate::Error;
 use crate::cluster::Deadline;
@@ -33,8 +34,9 @@ use crate::consumer::{GroupMetadata, Offsets};
 /// # }
 /// ```
 ///
-/// Each call waits up to `max.block.ms`. One that then fails with [`Error::TimedOut`] goes on in the
-/// background: to call it again is to wait again.
+/// Each call waits up to `max.block.ms`. One that then fails with [`Error::TimedOut`], or whose future
+/// is dropped, goes on in the background: to call it again is to wait again, or to hear how it ended.
+/// Until then nothing else is begun.
 impl Producer {
     /// Makes this producer the one of its `transactional.id`: any other is fenced, and what it has
     /// left open is aborted. Once, before anything else.
@@ -107,6 +109,9 @@ impl Producer {
         let shared = self.shared();
         let name = call.name();
         let deadline = Deadline::after_ms(shared.config.max_block_ms, "max.block.ms");
+        if is_in_callback() {
+            return Err(cannot_wait(name));
+        }
         let number = shared.accumulator.lock().begin_call(call)?;
         shared.wake.notify_one();
         let mut ended = shared.ended_calls.subscribe();
@@ -119,8 +124,8 @@ impl Producer {
                 error => error,
             });
         }
-        let accumulator = shared.accumulator.lock();
-        let transaction = accumulator.transaction();
+        let mut accumulator = shared.accumulator.lock();
+        let transaction = accumulator.transaction_mut();
         let result = transaction.and_then(|transaction| transaction.result(number));
         result.unwrap_or(Err(Error::Closed("producer")))
     }

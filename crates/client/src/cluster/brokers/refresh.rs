@@ -47,6 +47,7 @@ async fn wait_until_due(shared: &Shared) {
         }
         let due_at = shared.started + Duration::from_millis(due_at_ms);
         tokio::select! {
+            biased;
             () = tokio::time::sleep_until(due_at) => {}
             () = shared.wake.notified() => {}
         }

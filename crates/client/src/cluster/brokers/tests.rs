@@ -120,7 +120,7 @@ fn fresh_metadata_is_of_a_request_made_after_the_call() {
             rack: None,
         };
         let leader = Leader { id: 9, epoch: 1 };
-        brokers.update_leader("unknown", 0, leader, Some(told));
+        brokers.update_leader(("unknown", Uuid::ZERO), 0, leader, Some(told));
         assert!(
             brokers.metadata().broker(9).is_none(),
             "it leads nothing known"

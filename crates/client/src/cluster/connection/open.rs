@@ -17,11 +17,45 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use wire::ApiKey;
 use wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
+
+/// What bytes go over, in both directions at once.
+pub(super) trait Transport: Send + 'static {
+    /// The two directions.
+    fn halves(
+        &mut self,
+    ) -> (
+        impl AsyncRead + Unpin + Send,
+        impl AsyncWrite + Unpin + Send,
+    );
+}
+
+impl Transport for TcpStream {
+    fn halves(
+        &mut self,
+    ) -> (
+        impl AsyncRead + Unpin + Send,
+        impl AsyncWrite + Unpin + Send,
+    ) {
+        self.split()
+    }
+}
+
+#[cfg(test)]
+impl Transport for crate::simulated::Pipe {
+    fn halves(
+        &mut self,
+    ) -> (
+        impl AsyncRead + Unpin + Send,
+        impl AsyncWrite + Unpin + Send,
+    ) {
+        self.split()
+    }
+}
 
 /// See [`Connection::open`].
 pub(super) async fn open(
@@ -29,7 +63,25 @@ pub(super) async fn open(
     address: &str,
     settings: &ConnectionSettings,
 ) -> Result<Connection, Error> {
-    let mut stream = connect(endpoint, address, settings).await?;
+    #[cfg(test)]
+    if let Some(dialled) = crate::simulated::dial(endpoint) {
+        let stream = dialled.map_err(|error| Error::Unreachable {
+            address: address.to_owned(),
+            waited_ms: 0,
+            reason: error.to_string(),
+        })?;
+        return open_over(stream, address, settings).await;
+    }
+    let stream = connect(endpoint, address, settings).await?;
+    open_over(stream, address, settings).await
+}
+
+/// Makes a connection of a stream that is connected.
+async fn open_over(
+    mut stream: impl Transport,
+    address: &str,
+    settings: &ConnectionSettings,
+) -> Result<Connection, Error> {
     let mut input = Input::new(settings.response_bytes_max);
     let deadline = Deadline::after_ms(settings.request_timeout_ms, "request.timeout.ms");
     let negotiated = negotiate(&mut stream, &mut input, address, settings);
@@ -128,7 +180,7 @@ async fn connect_socket(
 
 /// Asks which versions the broker serves.
 async fn negotiate(
-    stream: &mut TcpStream,
+    stream: &mut impl Transport,
     input: &mut Input,
     address: &str,
     settings: &ConnectionSettings,
@@ -166,7 +218,7 @@ async fn negotiate(
 
 /// Sends ApiVersions in `version` and reads the body of the answer.
 async fn ask(
-    stream: &mut TcpStream,
+    stream: &mut impl Transport,
     input: &mut Input,
     address: &str,
     settings: &ConnectionSettings,
@@ -188,7 +240,8 @@ async fn ask(
              protocol?"
         ),
     };
-    let written = stream.write_all(&request.into_buffer()).await;
+    let (mut read_half, mut write_half) = stream.halves();
+    let written = write_half.write_all(&request.into_buffer()).await;
     written.map_err(|error| disconnected(error.to_string()))?;
     loop {
         match input.next_frame() {
@@ -199,7 +252,7 @@ async fn ask(
             Ok(None) => {}
             Err(reason) => return Err(malformed(address, reason)),
         }
-        match stream.read_buf(input.room()).await {
+        match read_half.read_buf(input.room()).await {
             Ok(0) => return Err(disconnected("it ended".to_owned())),
             Ok(_) => {}
             Err(error) => return Err(disconnected(error.to_string())),

@@ -1,5 +1,6 @@
 //! The task that owns a connection's socket.
 
+use super::open::Transport;
 use super::pipeline::{InFlight, Pipeline};
 use super::{Answer, ConnectionSettings, Queued, Request, Shared};
 use crate::Error;
@@ -9,9 +10,7 @@ use std::io::IoSlice;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio::net::tcp::WriteHalf;
+use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
@@ -80,7 +79,7 @@ impl Driver {
     }
 
     /// Moves bytes until the connection ends, then fails what is left.
-    pub(super) async fn run(mut self, mut stream: TcpStream) {
+    pub(super) async fn run(mut self, mut stream: impl Transport) {
         let error = self.drive(&mut stream).await;
         tracing::debug!(%error, "connection ended");
         *self.shared.ended.lock() = Some(error.clone());
@@ -101,8 +100,8 @@ impl Driver {
     }
 
     /// Moves bytes until the connection ends; returns why.
-    async fn drive(&mut self, stream: &mut TcpStream) -> Error {
-        let (mut read_half, mut write_half) = stream.split();
+    async fn drive(&mut self, stream: &mut impl Transport) -> Error {
+        let (mut read_half, mut write_half) = stream.halves();
         let mut timer = pin!(sleep_until(self.wake_at));
         loop {
             if self.is_abandoned && self.is_idle() {
@@ -283,7 +282,7 @@ impl Driver {
 
 impl Outgoing {
     /// Writes as much as the socket takes at once; returns how much that was.
-    async fn write(&self, socket: &mut WriteHalf<'_>) -> std::io::Result<usize> {
+    async fn write(&self, socket: &mut (impl AsyncWrite + Unpin)) -> std::io::Result<usize> {
         let mut parts: Vec<IoSlice<'_>> =
             Vec::with_capacity(PARTS_MAX.min(self.requests.len() * 3));
         let mut skip = self.written_bytes;

@@ -185,7 +185,8 @@ fn topics(names: &[&str]) -> Wanted {
 fn another_answer_may_tell_of_a_newer_leader() {
     let mut metadata = after(&["t"], &[&[("t", 7, OK, &[(1, 5)])]]);
     let check = |metadata: &mut Metadata, index: i32, id: i32, epoch: i32, expect: bool| {
-        let news = metadata.update_leader("t", index, Leader { id, epoch });
+        let of = ("t", Uuid::ZERO);
+        let news = metadata.update_leader(of, index, Leader { id, epoch });
         assert_eq!(news, expect, "{index} {id} {epoch}");
     };
     check(&mut metadata, 0, 2, 5, false);
@@ -199,6 +200,11 @@ fn another_answer_may_tell_of_a_newer_leader() {
         rack: None,
     });
     assert_eq!(metadata.leader("t", 0), Some(Leader { id: 4, epoch: 6 }));
+    // What was made again under the same name has epochs of its own.
+    let older = ("t", Uuid::from_u128(6));
+    assert!(!metadata.update_leader(older, 0, Leader { id: 2, epoch: 9 }));
+    let same = ("t", Uuid::from_u128(7));
+    assert!(metadata.update_leader(same, 0, Leader { id: 2, epoch: 9 }));
 }
 
 #[test]

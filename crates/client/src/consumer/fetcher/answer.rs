@@ -106,8 +106,10 @@ impl Fetcher {
         };
         let told = self.nodes.get(&node).and_then(|node| node.session.told(id));
         let slot = self.slot(id);
+        let is_other_topic = !answer.topic_id.is_zero() && answer.topic_id != slot.topic_id;
         // Whatever moved since the request, by the application or the leader, voids the answer.
         if slot.stage != Stage::Fetching
+            || is_other_topic
             || told.is_none_or(|told| told.offset != slot.next_fetch.offset)
         {
             return;

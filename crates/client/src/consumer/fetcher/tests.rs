@@ -296,7 +296,8 @@ impl Cluster {
                 }
                 self.fetcher.assign(&name(index));
                 let start = self.start_offsets[index as usize];
-                self.fetcher.handle_committed(&name(index), None, 0);
+                let slot = self.fetcher.slot_of(&name(index)).unwrap();
+                self.fetcher.handle_committed(slot, None, 0);
                 self.expected.insert(index, start);
             }
             Step::Unassign(index) => {
@@ -498,7 +499,8 @@ fn a_log_that_was_cut_is_noticed_when_the_leader_changes() {
             offset: 9,
             leader_epoch: 1,
         };
-        fetcher.handle_committed(&name(0), Some(at), 0);
+        let slot = fetcher.slot_of(&name(0)).unwrap();
+        fetcher.handle_committed(slot, Some(at), 0);
         fetcher.handle_leader(
             &name(0),
             Uuid::from_u128(7),

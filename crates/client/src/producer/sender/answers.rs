@@ -6,11 +6,11 @@
 
 use std::time::Instant;
 
-use model::{ErrorCode, Retriability};
+use model::{ErrorCode, Retriability, Uuid};
 
 use super::{RequestKey, Sender};
 use crate::Error;
-use crate::cluster::Leader;
+use crate::cluster::{Leader, is_another};
 use crate::producer::batch::Batch;
 use crate::producer::delivery::{BatchResult, NO_LOG_APPEND_TIME, UNKNOWN_OFFSET};
 
@@ -23,6 +23,8 @@ pub(crate) struct PartitionAnswer {
     /// The records at fault: their indexes and why.
     pub(crate) record_errors: Vec<(i32, Option<String>)>,
     pub(crate) message: Option<String>,
+    /// The id by which the request named the topic; zero when it was the name.
+    pub(crate) topic_id: Uuid,
     /// Who leads the partition instead (KIP-951).
     pub(crate) leader: Option<Leader>,
 }
@@ -130,7 +132,7 @@ impl Sender {
                 let key = batch.partition;
                 self.retry(batch, error, is_uncertain, now);
                 if let Some(leader) = answer.leader {
-                    self.follow(key, leader);
+                    self.follow(key, answer.topic_id, leader);
                 }
             }
             Verdict::Fail => {
@@ -200,10 +202,11 @@ impl Sender {
         partition.failures = 0;
         partition.is_established = true;
         partition.last_failure = None;
-        batch.complete(&BatchResult::Written {
+        let result = BatchResult::Written {
             base_offset,
             log_append_time_ms,
-        });
+        };
+        self.callbacks.extend(batch.complete(&result));
         self.finished.push(batch);
     }
 
@@ -211,7 +214,7 @@ impl Sender {
     pub(super) fn fail(&mut self, mut batch: Batch, result: BatchResult) {
         self.partitions[batch.partition].has_gap |= batch.sequence.is_some();
         self.lose(&result);
-        batch.complete(&result);
+        self.callbacks.extend(batch.complete(&result));
         self.finished.push(batch);
     }
 
@@ -246,12 +249,10 @@ impl Sender {
     }
 
     /// A partition has another leader: it is sent to without delay.
-    fn follow(&mut self, key: usize, leader: Leader) {
+    fn follow(&mut self, key: usize, topic_id: Uuid, leader: Leader) {
         let partition = &mut self.partitions[key];
-        if partition
-            .leader
-            .is_none_or(|known| known.epoch < leader.epoch)
-        {
+        let is_newer = |known: Leader| known.epoch < leader.epoch;
+        if !is_another(partition.topic_id, topic_id) && partition.leader.is_none_or(is_newer) {
             partition.leader = Some(leader);
             partition.retry_at = None;
             self.has_new_leaders = true;

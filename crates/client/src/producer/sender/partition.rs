@@ -4,10 +4,11 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use model::Uuid;
 use record::batch::increment_sequence;
 
 use super::{Identity, Sender, SenderSettings};
-use crate::cluster::Leader;
+use crate::cluster::{Leader, is_another};
 use crate::producer::accumulator::{Accumulator, TooLarge};
 use crate::producer::batch::{Batch, Order, PartitionKey, Sequence};
 
@@ -33,6 +34,8 @@ pub(super) enum Place {
 
 #[derive(Debug)]
 pub(super) struct Partition {
+    /// Of the topic, once it is known: the epochs of leaders count within it.
+    pub(super) topic_id: Uuid,
     pub(super) leader: Option<Leader>,
     pub(super) place: Place,
     /// Whether the accumulator has something to send.
@@ -65,6 +68,7 @@ pub(super) struct Partition {
 impl Default for Partition {
     fn default() -> Self {
         Self {
+            topic_id: Uuid::ZERO,
             leader: None,
             place: Place::Idle,
             has_new: false,
@@ -88,6 +92,26 @@ impl Partition {
     /// Whether there is something to send, now or later.
     pub(super) fn has_work(&self) -> bool {
         self.has_new || !self.retries.is_empty()
+    }
+
+    /// Learns from the metadata who leads it.
+    pub(super) fn learn(&mut self, topic_id: Uuid, leader: Option<Leader>) {
+        if is_another(self.topic_id, topic_id) {
+            // The topic was made again: its leaders count from the beginning, and know no producer.
+            self.leader = None;
+            self.is_established = false;
+        }
+        if !topic_id.is_zero() {
+            self.topic_id = topic_id;
+        }
+        // An answer of a broker may have told of a leader that the metadata does not know yet.
+        let is_older = |new: Leader, old: Leader| new.epoch >= 0 && new.epoch < old.epoch;
+        if !leader
+            .zip(self.leader)
+            .is_some_and(|(new, old)| is_older(new, old))
+        {
+            self.leader = leader;
+        }
     }
 
     /// Puts a batch where its order demands among those to be sent again.

@@ -164,6 +164,7 @@ impl World {
     /// What the shell does.
     fn drive(&mut self) {
         self.sender.collect(&mut self.accumulator, self.now);
+        drop(self.sender.take_callbacks());
         while let Some(action) = self.sender.poll(self.now) {
             match action {
                 Action::Produce(key) => {
@@ -194,6 +195,7 @@ impl World {
                 Action::RefreshMetadata => self.tell_leaders(),
             }
             self.sender.collect(&mut self.accumulator, self.now);
+            drop(self.sender.take_callbacks());
         }
     }
 
@@ -210,7 +212,7 @@ impl World {
             .collect();
         self.sender.handle_leaders(
             &self.accumulator,
-            |_, index| leaders[index as usize],
+            |_, index| (Uuid::ZERO, leaders[index as usize]),
             self.now,
         );
         self.sender.handle_metadata(self.now);
@@ -281,6 +283,7 @@ impl World {
             log_append_time_ms: -1,
             record_errors: Vec::new(),
             message: None,
+            topic_id: Uuid::ZERO,
             leader: (error == ErrorCode::NotLeaderOrFollower).then_some(leader),
         };
         let (batch, rest) = RecordBatch::parse(bytes).expect("a batch");

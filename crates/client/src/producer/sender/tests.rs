@@ -158,6 +158,7 @@ impl Script {
             log_append_time_ms: -1,
             record_errors: Vec::new(),
             message: None,
+            topic_id: Uuid::ZERO,
             leader,
         };
         let count = self.sender.request(key).batches.len();
@@ -167,14 +168,16 @@ impl Script {
 
     fn tell_leaders(&mut self) {
         let leaders = self.leaders.clone();
-        let leader_of = |_: &str, index: i32| leaders.get(index as usize).copied();
+        let leader_of = |_: &str, index: i32| (Uuid::ZERO, leaders.get(index as usize).copied());
         self.sender
             .handle_leaders(&self.accumulator, leader_of, self.now);
         self.sender.handle_metadata(self.now);
     }
 
     fn act(&mut self) {
+        drop(self.sender.take_callbacks());
         self.sender.collect(&mut self.accumulator, self.now);
+        drop(self.sender.take_callbacks());
         while let Some(action) = self.sender.poll(self.now) {
             let text = match action {
                 Action::InitProducerId => "id?".to_owned(),

@@ -37,7 +37,7 @@ impl Sender {
             if is_over(batch) {
                 let result = BatchResult::failed(self.timed_out(batch, timeout));
                 self.lose(&result);
-                batch.complete(&result);
+                self.callbacks.extend(batch.complete(&result));
             } else {
                 oldest = Some(oldest.map_or(batch.created, |oldest| oldest.min(batch.created)));
             }

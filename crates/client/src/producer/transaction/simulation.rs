@@ -199,7 +199,8 @@ impl World {
     /// What the application does next.
     fn act(&mut self) {
         let dice = self.below(10);
-        let transaction = self.client.accumulator.transaction().expect("it has one");
+        let transaction = self.client.accumulator.transaction_mut();
+        let transaction = transaction.expect("it has one");
         if let Some((call, number)) = self.client.call.clone() {
             if transaction.ended_calls() >= number {
                 let result = transaction.result(number).expect("it has ended");
@@ -301,10 +302,11 @@ impl World {
                 }
                 Action::RefreshMetadata => {
                     let leader = |_: &str, index: i32| {
-                        Some(Leader {
+                        let leader = Leader {
                             id: index,
                             epoch: 1,
-                        })
+                        };
+                        (model::Uuid::ZERO, Some(leader))
                     };
                     client
                         .sender
@@ -708,6 +710,7 @@ fn answer_of(error: ErrorCode, base_offset: i64) -> PartitionAnswer {
         log_append_time_ms: -1,
         record_errors: Vec::new(),
         message: None,
+        topic_id: model::Uuid::ZERO,
         leader: None,
     }
 }

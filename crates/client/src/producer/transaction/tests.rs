@@ -18,15 +18,24 @@ fn check(script: &str, expected: Expect) {
     let mut one = Transaction::new("me".to_owned(), backoff, 1);
     let mut now = Instant::now();
     let mut epoch = 0;
+    // Whether the caller of the last call has given up.
+    let mut is_gone = false;
     let mut out = String::new();
     for line in script.trim().lines().map(str::trim) {
         let words: Vec<&str> = line.split(' ').collect();
         let told = match words[..] {
             ["begin"] => text(one.begin()),
             ["call", call] => match one.begin_call(call_of(call)) {
-                Ok(number) => format!("call {number}"),
+                Ok(number) => {
+                    is_gone = false;
+                    format!("call {number}")
+                }
                 Err(error) => error.to_string(),
             },
+            ["gone"] => {
+                is_gone = true;
+                String::new()
+            }
             ["want", partition] => {
                 one.want([partition.parse().expect("a number")]);
                 String::new()
@@ -91,7 +100,8 @@ fn check(script: &str, expected: Expect) {
         if let Some(request) = one.poll_request(now) {
             write!(out, " -> {}", request_text(&request)).expect("a string takes all");
         }
-        if let Some(result) = one.result.take() {
+        if !is_gone && one.unheard().is_some() {
+            let result = one.result(one.calls).expect("it has ended");
             write!(out, " => {}", text(result)).expect("a string takes all");
         }
         out.push('\n');
@@ -483,6 +493,90 @@ fn a_lost_enrolment_is_ended_by_another_epoch() {
             call abort: call 2
             drained -> InitProducerId of epoch 1
             answer 1 NONE => ok
+            begin: ok
+        "#]],
+    );
+}
+
+#[test]
+fn an_outcome_that_nobody_heard_is_kept_for_the_call_that_asks() {
+    check(
+        "call init
+         gone
+         answer 2 NONE
+         begin
+         call init
+         call init
+         begin
+         sent
+         call commit
+         gone
+         drained
+         answer 2 NONE
+         begin
+         call abort
+         call commit
+         begin
+         sent
+         call abort
+         gone
+         drained
+         answer 2 NONE
+         call commit
+         call abort
+         begin",
+        expect![[r#"
+            call init: call 1 -> InitProducerId
+            gone
+            answer 2 NONE
+            begin: initializing transactions has ended since its caller gave up: call it again to hear how
+            call init: call 1 => ok
+            call init: transactions are initialized once, by one call
+            begin: ok
+            sent
+            call commit: call 2
+            gone
+            drained -> End true of epoch 1
+            answer 2 NONE
+            begin: committing a transaction has ended since its caller gave up: call it again to hear how
+            call abort: committing a transaction has ended since its caller gave up: call it again to hear how
+            call commit: call 2 => ok
+            begin: ok
+            sent
+            call abort: call 3
+            gone
+            drained -> End false of epoch 2
+            answer 2 NONE
+            call commit: aborting a transaction has ended since its caller gave up: call it again to hear how
+            call abort: call 3 => ok
+            begin: ok
+        "#]],
+    );
+}
+
+#[test]
+fn a_failure_that_nobody_heard_does_not_hold_up_the_abort() {
+    check(
+        "call init
+         answer 1 NONE
+         begin
+         call commit
+         gone
+         lost-batch MESSAGE_TOO_LARGE
+         begin
+         call abort
+         drained
+         begin",
+        expect![[r#"
+            call init: call 1 -> InitProducerId
+            answer 1 NONE => ok
+            begin: ok
+            call commit: call 2
+            gone
+            lost-batch MESSAGE_TOO_LARGE
+            begin: the transaction can only be aborted: t-0: MESSAGE_TOO_LARGE
+            call abort: call 3
+            drained => ok
             begin: ok
         "#]],
     );
