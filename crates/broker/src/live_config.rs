@@ -14,8 +14,8 @@ use crate::Broker;
 use crate::broker::ConfigLayers;
 use crate::net::{Limits, ListenerLimit};
 use crate::start_error::StartError;
-use config::{ServerConfig, effect};
-use metadata::{Config, ConfigResource, MetadataImage};
+use config::{ServerConfig, effect, sources};
+use metadata::{Config, ConfigResource, ConfigResourceType, MetadataImage};
 use rustix::process::{Resource, getrlimit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, ToSocketAddrs};
@@ -100,6 +100,11 @@ pub(crate) fn tell_change(
         changes = changes.join(", "),
         "configuration changed"
     );
+    if resource.resource_type == ConfigResourceType::Broker {
+        for unknown in set.iter().filter_map(|(key, _)| sources::unknown_key(key)) {
+            tracing::warn!(?kind, name, "{unknown}");
+        }
+    }
     for warning in effect::warnings(set.iter().map(|(key, _)| key.as_str())) {
         tracing::warn!(?kind, name, "{warning}");
     }

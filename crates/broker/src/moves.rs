@@ -283,7 +283,7 @@ pub(crate) fn resume(broker: &Broker, directory: &Arc<LogDirectory>, found: &Par
             moves.insert(partition, directory.clone(), opened.log, pause);
         }
         Err(error) => {
-            tracing::warn!(%partition, %error, "a copy cannot be gone on with; it is removed");
+            tracing::warn!(%partition, %error, "a copy cannot resume; it is removed");
             remove(&path);
         }
     }

@@ -100,6 +100,11 @@ impl Server {
         })
     }
 
+    /// The id of the cluster, which its first start has chosen.
+    pub fn cluster_id(&self) -> &str {
+        &self.broker.cluster_id
+    }
+
     /// The addresses that the server listens on, with the names of the listeners.
     pub fn addresses(&self) -> Vec<(String, SocketAddr)> {
         let listeners = self.broker.listeners.iter();
@@ -330,6 +335,8 @@ fn open_metadata(
     metadata_directory: PathBuf,
     listeners: &Listeners,
 ) -> Result<(LogDirectories, MetadataLog), StartError> {
+    let chosen_id = config.new_cluster_id.clone();
+    let new_cluster_id = chosen_id.unwrap_or_else(|| random_uuid().to_string());
     let bootstrap_records = controller::bootstrap::bootstrap_records(MetadataVersion::LATEST);
     let endpoints = voter_endpoints(listeners);
     let has_fixed_voters = !config.controller.quorum.voters.is_empty();
@@ -339,7 +346,7 @@ fn open_metadata(
             directories,
             metadata_directory: &metadata_directory,
             node_id: config.node_id,
-            new_cluster_id: &random_uuid().to_string(),
+            new_cluster_id: &new_cluster_id,
             new_directory_id: &mut random_uuid,
             new_quorum: (!has_fixed_voters).then(|| endpoints.clone()),
             bootstrap_records: &bootstrap_records,
@@ -353,6 +360,15 @@ fn open_metadata(
         endpoints,
         bootstrap_records,
     )?;
+    if let Some(chosen) = &config.new_cluster_id
+        && prepared.cluster_id != *chosen
+    {
+        tracing::warn!(
+            "CLUSTER_ID is {chosen}, and the log directories belong to the cluster {}: they stay \
+             as they are",
+            prepared.cluster_id
+        );
+    }
     Ok((prepared, log))
 }
 

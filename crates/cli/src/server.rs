@@ -1,11 +1,12 @@
-//! `riverrun server`: configuration from its sources, a runtime, and a stop in order.
+//! `riverrun server`: configuration from its sources, a runtime, and a clean shutdown.
 
 use crate::arguments::ServerArguments;
 use crate::{complain, fail};
 use broker::Server;
-use broker::loggers::{Levels, Loggers, ROOT};
+use broker::loggers::{LOGGERS, Levels, Loggers, ROOT};
 use config::sources::{self, PropertiesText, Sources};
 use config::{ServerConfig, ServerConfigError, ValueError};
+use model::Uuid;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::fmt::Display;
 use std::io::IsTerminal;
@@ -78,11 +79,40 @@ fn log_to_stderr() -> Loggers {
              holds"
         );
     }
+    for name in levels.keys().filter(|name| !is_logger(name)) {
+        tracing::warn!(
+            "`RIVERRUN_LOG={given}`: nothing logs as `{name}`; the levels are error, warn, info, \
+             debug, trace and off, the loggers {}",
+            LOGGERS.join(", ")
+        );
+    }
     Loggers::new(levels, move |levels| {
         // It fails only when the subscriber is gone, and then nobody logs.
         let _ = handle.reload(self::filter(levels));
     })
 }
+
+/// Whether something of this program may log under the name.
+fn is_logger(name: &str) -> bool {
+    let crates = LOGGERS.iter().map(|logger| logger.split('.').next());
+    let mut crates = crates.flatten();
+    let given = name.split('.').next().unwrap_or_default();
+    name == ROOT || OTHER_CRATES.contains(&given) || crates.any(|one| one == given)
+}
+
+/// Crates that log seldom, and have no logger of their own from the start.
+const OTHER_CRATES: &[&str] = &[
+    "config",
+    "controller",
+    "coordinator",
+    "metadata",
+    "mio",
+    "record",
+    "replication",
+    "storage",
+    "tokio",
+    "wire",
+];
 
 /// The target of a logger.
 fn target_of(logger: &str) -> String {
@@ -138,7 +168,7 @@ fn configure(arguments: &ServerArguments) -> Result<ServerConfig, Vec<String>> {
         tracing::warn!("{warning}");
     }
     let values = given.values;
-    let config = ServerConfig::read(&values).map_err(|errors| {
+    let mut config = ServerConfig::read(&values).map_err(|errors| {
         let is_incomplete = errors.iter().any(is_missing);
         let mut reasons = texts(errors);
         if let (true, Some(name)) = (is_incomplete, &name) {
@@ -154,7 +184,22 @@ fn configure(arguments: &ServerArguments) -> Result<ServerConfig, Vec<String>> {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
+    config.new_cluster_id = cluster_id()?;
     Ok(config)
+}
+
+/// The id for a cluster that is yet to be made, as Kafka's container image takes it.
+fn cluster_id() -> Result<Option<String>, Vec<String>> {
+    let Some(id) = std::env::var("CLUSTER_ID").ok().filter(|id| !id.is_empty()) else {
+        return Ok(None);
+    };
+    match id.parse::<Uuid>() {
+        Ok(_) => Ok(Some(id)),
+        Err(_) => Err(vec![format!(
+            "environment variable CLUSTER_ID: `{id}` is no cluster id, which has 22 letters and \
+             digits, as `kafka-storage.sh random-uuid` prints them"
+        )]),
+    }
 }
 
 fn is_missing(error: &ServerConfigError) -> bool {
@@ -231,6 +276,13 @@ async fn serve(config: ServerConfig, loggers: Loggers) -> ExitCode {
         return fail("signals cannot be received");
     };
     let started = std::time::Instant::now();
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        node_id = config.node_id,
+        log_dirs = config.log.log_dirs.join(","),
+        metadata_log_dir = config.log.metadata_log_dir,
+        "starting"
+    );
     let max_startup_ms = config.max_startup_time_ms;
     // Recovery may take long, and is begun anew by the next start wherever this one ends.
     let server = tokio::select! {
@@ -254,6 +306,7 @@ async fn serve(config: ServerConfig, loggers: Loggers) -> ExitCode {
         tracing::info!(listener, %address, "listening");
     }
     tracing::info!(
+        cluster_id = server.cluster_id(),
         milliseconds = started.elapsed().as_millis() as u64,
         "riverrun is ready"
     );

@@ -64,6 +64,8 @@ pub struct ServerConfig {
     pub security: SecurityConfig,
     /// Whether segments are to be kept in remote storage.
     pub remote_storage_enable: bool,
+    /// The id of a cluster that is made at the start; one of chance unless somebody chooses it.
+    pub new_cluster_id: Option<String>,
     /// How long the start may take.
     pub max_startup_time_ms: i64,
     /// Every typed value, for listeners without a value of their own.
@@ -163,6 +165,7 @@ impl ServerConfig {
             controller: ControllerConfig::of_values(values),
             security: SecurityConfig::of_values(values),
             remote_storage_enable: values.boolean("remote.log.storage.system.enable"),
+            new_cluster_id: None,
             max_startup_time_ms: values.long("server.max.startup.time.ms"),
             warnings: Vec::new(),
             typed: values.clone(),

@@ -146,6 +146,18 @@ pub enum IgnoredKey {
     },
 }
 
+impl fmt::Display for IgnoredKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown {
+                nearest: Some(nearest),
+            } => write!(f, "is unknown and ignored; did you mean `{nearest}`?"),
+            Self::Unknown { nearest: None } => f.write_str("is unknown and ignored"),
+            Self::Removed { explanation } => write!(f, "has no effect: {explanation}"),
+        }
+    }
+}
+
 impl fmt::Display for SourceWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -153,22 +165,15 @@ impl fmt::Display for SourceWarning {
             key,
             reason,
         } = self;
-        match reason {
-            IgnoredKey::Unknown {
-                nearest: Some(nearest),
-            } => {
-                write!(
-                    f,
-                    "{origin}: `{key}` is unknown and ignored; did you mean `{nearest}`?"
-                )
-            }
-            IgnoredKey::Unknown { nearest: None } => {
-                write!(f, "{origin}: `{key}` is unknown and ignored")
-            }
-            IgnoredKey::Removed { explanation } => {
-                write!(f, "{origin}: `{key}` has no effect: {explanation}")
-            }
-        }
+        write!(f, "{origin}: `{key}` {reason}")
+    }
+}
+
+/// What to tell whoever sets a key of a server that does nothing, if it is one that nobody knows.
+pub fn unknown_key(key: &str) -> Option<String> {
+    match broker_definition(key) {
+        Some(_) => None,
+        None => ignored(key).map(|reason| format!("`{key}` {reason}")),
     }
 }
 

@@ -153,7 +153,10 @@ pub(crate) async fn serve(
         Err(error) => return Served::Close(format!("a request header cannot be read: {error}")),
     };
     let Some(api) = ApiKey::from_number(header.api_key) else {
-        return Served::Close(format!("no API has the number {}", header.api_key));
+        return Served::Close(format!(
+            "no API has the number {}: the client speaks another protocol than Kafka's",
+            header.api_key
+        ));
     };
     if header.client_id != context.client_id.as_deref() {
         context.client_id = header.client_id.map(Box::from);
@@ -171,7 +174,8 @@ pub(crate) async fn serve(
             api_versions::unsupported_version(&request, out);
             return Served::Answered;
         }
-        return Served::Close(format!("{api} version {version} is not served here"));
+        let is_controller = context.listener.is_controller;
+        return Served::Close(served::why_not_served(api, version, is_controller));
     }
     let start = out.head.len();
     let result = if api == ApiKey::Produce {

@@ -87,6 +87,25 @@ pub fn is_served(api: ApiKey, version: i16, is_controller: bool) -> bool {
         .any(|one| one.api == api && (one.min_version..=one.max_version).contains(&version))
 }
 
+/// What to tell whoever sent a version of an API that is not served.
+pub(crate) fn why_not_served(api: ApiKey, version: i16, is_controller: bool) -> String {
+    if matches!(api, ApiKey::SaslHandshake | ApiKey::SaslAuthenticate) {
+        return format!(
+            "{api}: the client wants to authenticate (SASL), and connections are not \
+             authenticated here; set `security.protocol=PLAINTEXT` in the client"
+        );
+    }
+    let Some(served) = on_listener(is_controller).find(|one| one.api == api) else {
+        return format!("{api} is not served on this listener");
+    };
+    let (min, max) = (served.min_version, served.max_version);
+    let advice = match version < min {
+        true => "; the client is too old for Kafka 4: use one of Kafka 2.1 or later",
+        false => "",
+    };
+    format!("{api} version {version} is not served here, but {min} to {max}{advice}")
+}
+
 /// The APIs of a listener of this kind, by number.
 pub fn on_listener(is_controller: bool) -> impl Iterator<Item = &'static ServedApi> {
     SERVED.iter().filter(move |one| {

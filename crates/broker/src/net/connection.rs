@@ -88,7 +88,11 @@ pub(crate) async fn serve(
     };
     let end = requests(&broker, &mut context, &mut stream).await;
     match end {
-        Err(End::Refused(reason)) => tracing::debug!(%peer, reason, "connection closed"),
+        Err(End::Refused(reason)) => {
+            let (listener, client_id) = (&context.listener, context.client_id());
+            let name = &listener.name;
+            listener.refusals.tell(name, peer, client_id, &reason);
+        }
         Err(End::Failed(error)) => tracing::debug!(%peer, %error, "connection lost"),
         Err(end @ (End::Closed | End::Idle)) => {
             tracing::trace!(%peer, ?end, "connection closed");
@@ -186,7 +190,7 @@ async fn read_more(
     });
     match read.await {
         None => Err(End::Idle),
-        Some(Ok(0)) if within_frame => Err(End::Refused("the client left within a request".into())),
+        Some(Ok(0)) if within_frame => Err(End::Failed(io::ErrorKind::UnexpectedEof.into())),
         Some(Ok(0)) => Err(End::Closed),
         Some(Ok(count)) => Ok(count),
         Some(Err(error)) => Err(End::Failed(error)),

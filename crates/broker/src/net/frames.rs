@@ -7,6 +7,7 @@
 //! A buffer grows as bytes arrive, never to what a peer merely claims: a frame of 100 MiB that was
 //! announced and not sent costs nothing.
 
+use super::refusals::stranger;
 use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
@@ -31,11 +32,25 @@ thread_local! {
 }
 
 /// A frame's size that cannot be served; the connection is closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a request of {size} bytes is outside 0 to {max} (`socket.request.max.bytes`)")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InvalidFrameSize {
     size: i32,
     max: i32,
+}
+
+impl std::error::Error for InvalidFrameSize {}
+
+impl std::fmt::Display for InvalidFrameSize {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { size, max } = self;
+        match stranger(*size) {
+            Some(words) => f.write_str(words),
+            None => write!(
+                f,
+                "a request of {size} bytes is outside 0 to {max} (`socket.request.max.bytes`)"
+            ),
+        }
+    }
 }
 
 /// Bytes received and not yet taken as frames.

@@ -3,6 +3,7 @@
 use super::connection;
 use super::limits::{ConnectionLimits, ConnectionRoom};
 use super::loopback;
+use super::refusals::Refusals;
 use crate::Broker;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -25,6 +26,8 @@ pub(crate) struct BoundListener {
     pub(crate) address: SocketAddr,
     /// Whether the controller's APIs are served here rather than the broker's.
     pub(crate) is_controller: bool,
+    /// Connections that were refused.
+    pub(crate) refusals: Refusals,
     socket: TcpListener,
 }
 
@@ -87,6 +90,7 @@ impl BoundListener {
             advertised_port,
             address,
             is_controller,
+            refusals: Refusals::default(),
             socket,
         })
     }

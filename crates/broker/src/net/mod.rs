@@ -7,6 +7,7 @@ mod idle;
 mod limits;
 mod listener;
 mod loopback;
+mod refusals;
 mod response;
 
 pub(crate) use connection::ConnectionContext;

@@ -166,16 +166,23 @@ fn check_listeners(
     current: &ConfigMap,
     outcome: &ServerConfig,
 ) -> Result<(), AlterError> {
-    for key in ["listeners", "listener.security.protocol.map"] {
-        let wanted = outcome.values.get(key);
-        if wanted != current.get(key) && wanted != before.static_values.get(key) {
-            return Err(AlterError::invalid_request(format!(
-                "{key} cannot be changed while the server runs; set it in server.properties and \
-                 restart the server"
-            )));
-        }
+    let keys = ["listeners", "listener.security.protocol.map"];
+    let is_changed = |key: &&str| outcome.values.get(*key) != current.get(*key);
+    let Some(key) = keys.into_iter().find(is_changed) else {
+        return Ok(());
+    };
+    let at_start = BrokerLayers::of_static(before.static_values);
+    let is_bound = [before, &at_start].into_iter().any(|layers| {
+        ServerConfig::of_layers(layers)
+            .is_ok_and(|config| config.listeners.bound == outcome.listeners.bound)
+    });
+    if is_bound {
+        return Ok(());
     }
-    Ok(())
+    Err(AlterError::invalid_request(format!(
+        "{key} cannot be changed while the server runs; set it in server.properties and restart \
+         the server"
+    )))
 }
 
 /// A reporter that is not there would never report.

@@ -6,6 +6,7 @@ use super::log::log_dirs;
 use super::replication::check_selector;
 use crate::listeners::{Listeners, Roles};
 use crate::typed::TypedValues;
+use crate::value::Value;
 
 const STANDARD_AUTHORIZER: &str = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
 
@@ -60,6 +61,7 @@ pub(super) fn warnings(values: &TypedValues, roles: Roles) -> Vec<String> {
              broker.session.timeout.ms ({session_ms}): one late heartbeat fences the broker"
         ));
     }
+    warn_of_missing_brokers(values, &mut warnings);
     let voters = values.list("controller.quorum.voters");
     if !voters.is_empty()
         && !values
@@ -73,6 +75,38 @@ pub(super) fn warnings(values: &TypedValues, roles: Roles) -> Vec<String> {
         );
     }
     warnings
+}
+
+/// A node by itself can hold one replica: what asks for more is refused when it is used.
+fn warn_of_missing_brokers(values: &TypedValues, warnings: &mut Vec<String>) {
+    let counts = [
+        (
+            "default.replication.factor",
+            "topics without a replication factor of their own are refused",
+        ),
+        (
+            "min.insync.replicas",
+            "records with acks=all are refused, but for topics with a value of their own",
+        ),
+        ("offsets.topic.replication.factor", "groups do not work"),
+        (
+            "transaction.state.log.replication.factor",
+            "transactions do not work",
+        ),
+        ("transaction.state.log.min.isr", "transactions do not work"),
+    ];
+    for (key, consequence) in counts {
+        let count = match values.value(key) {
+            Some(Value::Int(count)) => i64::from(*count),
+            Some(Value::Short(count)) => i64::from(*count),
+            _ => continue,
+        };
+        if count > 1 {
+            warnings.push(format!(
+                "`{key}` is {count} and there is one broker: {consequence}; set it to 1"
+            ));
+        }
+    }
 }
 
 impl Rules<'_> {

@@ -1,0 +1,86 @@
+//! Connections that are closed because what they bring cannot be served: a line in the log for
+//! whoever set up the client, and no flood of lines for a flood of connections.
+
+use parking_lot::Mutex;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// The least time between two lines.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// What was refused at one listener.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    told_at: Option<Instant>,
+    untold_count: u64,
+}
+
+impl Refusals {
+    /// Logs why a connection is closed, unless the last line is too young.
+    pub(crate) fn tell(&self, listener: &str, peer: SocketAddr, client_id: &str, reason: &str) {
+        match self.state.lock().due(Instant::now()) {
+            Some(untold) => {
+                tracing::warn!(listener, %peer, client_id, untold, reason, "connection refused");
+            }
+            None => tracing::debug!(listener, %peer, client_id, reason, "connection refused"),
+        }
+    }
+}
+
+impl State {
+    /// How many went untold before this one, which is to be told; none if it goes untold, too.
+    fn due(&mut self, now: Instant) -> Option<u64> {
+        if self.told_at.is_some_and(|at| now < at + INTERVAL) {
+            self.untold_count += 1;
+            return None;
+        }
+        self.told_at = Some(now);
+        Some(std::mem::take(&mut self.untold_count))
+    }
+}
+
+/// What speaks another protocol, by the four bytes that stand where a request has its size.
+pub(super) fn stranger(size: i32) -> Option<&'static str> {
+    match &size.to_be_bytes() {
+        [0x16, 0x03, ..] => Some(
+            "this looks like a TLS handshake, and connections are not encrypted here; set \
+             `security.protocol=PLAINTEXT` in the client",
+        ),
+        b"GET " | b"POST" | b"HEAD" | b"PUT " | b"DELE" | b"OPTI" | b"PATC" | b"CONN" | b"PRI " => {
+            Some("this looks like HTTP, and only Kafka's protocol is spoken here")
+        }
+        b"SSH-" => Some("this looks like SSH, and only Kafka's protocol is spoken here"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_a_line_now_and_then() {
+        let mut state = State::default();
+        let start = Instant::now();
+        let mut after = |ms| state.due(start + Duration::from_millis(ms));
+        assert_eq!(after(0), Some(0));
+        assert_eq!(after(10), None);
+        assert_eq!(after(4_999), None);
+        assert_eq!(after(5_000), Some(2));
+        assert_eq!(after(20_000), Some(0));
+    }
+
+    #[test]
+    fn other_protocols_are_known_by_their_first_bytes() {
+        let of = |bytes: &[u8; 4]| stranger(i32::from_be_bytes(*bytes)).unwrap_or_default();
+        assert!(of(b"GET ").contains("HTTP"));
+        assert!(of(b"\x16\x03\x01\x02").contains("TLS"));
+        assert!(of(b"SSH-").contains("SSH"));
+        assert_eq!(of(b"\x00\x00\x00\x20"), "");
+    }
+}
