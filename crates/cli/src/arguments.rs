@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Cluster(ClusterArguments),
     /// Measure how fast records are written, read and delivered
     Bench(BenchArguments),
-    /// Show and check the files of a log directory
+    /// Show and check the files of partitions and log directories
     DumpLog(DumpLogArguments),
     /// Print the completions of a shell, to be sourced by it
     Completion(CompletionArguments),

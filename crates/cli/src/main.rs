@@ -15,6 +15,7 @@ mod time;
 use arguments::{Arguments, Command};
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -32,14 +33,13 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::main(&arguments),
         Command::DumpLog(arguments) => dump_log::run(&arguments),
         Command::Completion(arguments) => {
-            let mut command = Arguments::command();
-            clap_complete::generate(
-                arguments.shell,
-                &mut command,
-                "riverrun",
-                &mut std::io::stdout(),
-            );
-            ExitCode::SUCCESS
+            let (mut command, mut script) = (Arguments::command(), Vec::new());
+            clap_complete::generate(arguments.shell, &mut command, "riverrun", &mut script);
+            // Whoever reads has seen enough: `riverrun completion bash | head`.
+            match std::io::stdout().write_all(&script) {
+                Err(error) if error.kind() != ErrorKind::BrokenPipe => fail(&error.to_string()),
+                _ => ExitCode::SUCCESS,
+            }
         }
     }
 }

@@ -220,6 +220,14 @@ impl<W: Write> Output<W> {
             .try_for_each(|line| self.table_line(line, &widths))
     }
 
+    /// Prints rows as [`Self::table`]; where there are none, people are told so.
+    pub(crate) fn list(&mut self, rows: &[Row], what: &str) -> io::Result<()> {
+        if rows.is_empty() && !self.is_json() {
+            crate::tell(&format!("no {what}"));
+        }
+        self.table(rows)
+    }
+
     fn table_line(&mut self, cells: &[String], widths: &[usize]) -> io::Result<()> {
         let padded: Vec<String> = cells
             .iter()

@@ -1,5 +1,6 @@
 //! `riverrun cluster`: who is in the cluster, what its controllers agree on, where its logs are.
 
+use super::health::health;
 use crate::connect::{ConnectionArguments, Failure, Stdout, run, succeeded};
 use crate::output::{Cell, Row};
 use crate::time::date;
@@ -25,6 +26,9 @@ enum ClusterCommand {
     Features,
     /// Show the quorum of controllers
     Quorum,
+    /// Show what needs attention: brokers, log directories and partitions that are not in order;
+    /// fails if there is anything
+    Health,
     /// Show the log directories of the brokers and what they hold
     LogDirs {
         /// A line for each partition
@@ -42,6 +46,7 @@ pub(crate) fn main(arguments: &ClusterArguments) -> ExitCode {
             ClusterCommand::Info => show_cluster(&admin, output).await,
             ClusterCommand::Features => features(&admin, output).await,
             ClusterCommand::Quorum => quorum(&admin, output).await,
+            ClusterCommand::Health => health(&admin, output).await,
             ClusterCommand::LogDirs { partitions } => log_dirs(&admin, partitions, output).await,
         }
     };
@@ -158,6 +163,7 @@ async fn log_dirs(admin: &Admin, partitions: bool, mut output: Stdout) -> Result
                     .with("sizeBytes", used)
                     .with("usableBytes", directory.usable_bytes)
                     .with("totalBytes", directory.total_bytes)
+                    .with("cordoned", directory.is_cordoned)
                     .with(
                         "error",
                         directory

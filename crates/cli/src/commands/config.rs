@@ -44,7 +44,7 @@ enum ConfigCommand {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Let keys fall back to what holds without them
+    /// Reset keys to their defaults
     Unset {
         #[command(flatten)]
         resource: ResourceArguments,
@@ -170,7 +170,13 @@ async fn get(
                 .with("readOnly", entry.is_read_only)
         })
         .collect();
-    output.table(&rows)?;
+    match outcome {
+        Ok(()) => output.list(
+            &rows,
+            "keys are set; `--all` shows those with their defaults",
+        )?,
+        Err(_) => output.table(&rows)?,
+    }
     output.flush()?;
     outcome
 }
@@ -196,11 +202,30 @@ async fn alter(
     changes: BTreeMap<String, AlterOperation>,
     dry_run: bool,
 ) -> Result<(), Failure> {
+    if resource.kind == ResourceKind::Broker {
+        tell_unknown(&changes);
+    }
+    let done = match dry_run {
+        true => "could be changed",
+        false => "changed",
+    };
+    let keys: Vec<_> = changes.keys().cloned().collect();
     let changes = BTreeMap::from([(resource, changes)]);
     let answers = if dry_run {
         admin.validate_configs(&changes).await
     } else {
         admin.alter_configs(&changes).await
     };
-    succeeded(answers).1
+    succeeded(answers).1?;
+    crate::tell(&format!("{done}: {}", keys.join(", ")));
+    Ok(())
+}
+
+/// A broker takes any key, for plugins that may read it: a slip of the pen is told here.
+fn tell_unknown(changes: &BTreeMap<String, AlterOperation>) {
+    for key in changes.keys() {
+        if let Some(unknown) = config::sources::unknown_key(key) {
+            crate::tell(&format!("warning: {unknown}"));
+        }
+    }
 }

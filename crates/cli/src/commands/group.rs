@@ -123,7 +123,7 @@ async fn list(admin: &Admin, states: &[String], mut output: Stdout) -> Result<()
                 .with("coordinator", group.coordinator)
         })
         .collect();
-    output.table(&rows)?;
+    output.list(&rows, "groups")?;
     Ok(output.flush()?)
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod cluster;
 pub(crate) mod config;
 pub(crate) mod group;
 mod hanging;
+mod health;
 pub(crate) mod places;
 pub(crate) mod quota;
 pub(crate) mod topic;

@@ -4,9 +4,56 @@ use crate::connect::Failure;
 use crate::place::Place;
 use crate::time;
 use model::TopicPartition;
+use regex_lite::Regex;
 use riverrun_client::Error;
 use riverrun_client::admin::{Admin, IsolationLevel, OffsetSpec};
 use std::collections::BTreeMap;
+
+/// The topics of these names. A name with a character that no topic has is a regular expression for
+/// whole names, which stands for every topic that it matches, in their order.
+pub(crate) async fn topics_named(admin: &Admin, names: &[String]) -> Result<Vec<String>, Failure> {
+    if !names.iter().any(|name| is_pattern(name)) {
+        return Ok(names.to_vec());
+    }
+    let listed = admin.list_topics().await?;
+    let existing: Vec<&str> = listed.iter().map(|topic| topic.name.as_str()).collect();
+    let mut chosen = Vec::new();
+    for name in names {
+        let matching = match is_pattern(name) {
+            true => matching(name, &existing)?,
+            false => vec![name.clone()],
+        };
+        chosen.extend(
+            matching
+                .into_iter()
+                .filter(|one| !chosen.contains(one))
+                .collect::<Vec<_>>(),
+        );
+    }
+    Ok(chosen)
+}
+
+/// Whether the text is no name of a topic.
+pub(crate) fn is_pattern(text: &str) -> bool {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    !text.chars().all(is_legal)
+}
+
+/// The names that a pattern matches: at least one.
+fn matching(pattern: &str, names: &[&str]) -> Result<Vec<String>, Error> {
+    let invalid = |reason: String| Error::Invalid(format!("`{pattern}` {reason}"));
+    let regex = Regex::new(&format!("^(?:{pattern})$")).map_err(|error| {
+        invalid(format!(
+            "is neither a topic nor a pattern of topics: {error}"
+        ))
+    })?;
+    let matching = names.iter().filter(|name| regex.is_match(name));
+    let matching: Vec<String> = matching.map(|name| (*name).to_owned()).collect();
+    match matching.is_empty() {
+        true => Err(invalid("matches no topic".to_owned())),
+        false => Ok(matching),
+    }
+}
 
 /// The partitions of a topic, or those of them that were asked for.
 pub(crate) async fn partitions_of(
@@ -86,4 +133,24 @@ pub(crate) async fn resolve(
             (partition.clone(), offset.clamp(start, end))
         })
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_stands_for_the_names_that_it_matches_whole() {
+        assert!(!is_pattern("orders.v1_a-b") && is_pattern("or.*") && is_pattern("a|b"));
+        let names = ["orders", "other", "my-orders"];
+        let matching = |pattern| matching(pattern, &names).map_err(|error| error.to_string());
+        assert_eq!(matching("or.*"), Ok(vec!["orders".to_owned()]));
+        assert_eq!(matching("o.*").map(|names| names.len()), Ok(2));
+        assert_eq!(matching("x+"), Err("`x+` matches no topic".to_owned()));
+        assert!(
+            matching("(")
+                .unwrap_err()
+                .contains("neither a topic nor a pattern")
+        );
+    }
 }

@@ -151,7 +151,7 @@ async fn list(admin: &Admin, filter: &QuotaFilter, mut output: Stdout) -> Result
             rows.push(row);
         }
     }
-    output.table(&rows)?;
+    output.list(&rows, "quotas")?;
     Ok(output.flush()?)
 }
 
@@ -161,6 +161,13 @@ async fn alter(
     limits: BTreeMap<String, Option<f64>>,
     dry_run: bool,
 ) -> Result<(), Failure> {
+    let done = match dry_run {
+        true => "could be changed",
+        false => "changed",
+    };
+    let keys: Vec<_> = limits.keys().cloned().collect();
     let changes = BTreeMap::from([(entity, limits)]);
-    succeeded(admin.alter_client_quotas(&changes, dry_run).await).1
+    succeeded(admin.alter_client_quotas(&changes, dry_run).await).1?;
+    crate::tell(&format!("{done}: {}", keys.join(", ")));
+    Ok(())
 }

@@ -1,16 +1,18 @@
 //! `riverrun topic`: creates, lists, describes, grows, trims and deletes topics.
 
-use super::places::resolve;
+use super::places::{resolve, topics_named};
 use crate::connect::{ConnectionArguments, Failure, Stdout, pair, run, succeeded};
 use crate::output::{Cell, Row};
 use crate::place::Place;
 use clap::{Args, Subcommand};
 use model::{ErrorCode, TopicPartition};
+use riverrun_client::Error;
 use riverrun_client::admin::{
     Admin, DescribeConfigsOptions, IsolationLevel, NewPartitions, NewTopic, OffsetSpec,
     PartitionDescription, TopicDescription,
 };
 use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 /// The arguments of `topic`.
@@ -58,6 +60,9 @@ enum TopicCommand {
         /// Only these partitions
         #[arg(short, long, value_delimiter = ',', value_name = "PARTITIONS")]
         partitions: Vec<i32>,
+        /// Delete every record without asking
+        #[arg(short, long)]
+        yes: bool,
     },
     /// Delete topics
     #[command(visible_alias = "rm")]
@@ -107,7 +112,13 @@ pub(crate) fn main(arguments: &TopicArguments) -> ExitCode {
                 topic,
                 before,
                 partitions,
-            } => trim(&admin, topic, *before, partitions, output).await,
+                yes,
+            } => {
+                if *before == Place::End && !yes {
+                    confirm(&format!("every record of topic `{topic}` would be deleted"))?;
+                }
+                trim(&admin, topic, *before, partitions, output).await
+            }
             TopicCommand::Delete { topics, if_exists } => {
                 delete(&admin, topics, *if_exists, output).await
             }
@@ -155,8 +166,8 @@ async fn create_topics(
     outcome
 }
 
-fn is_refused<T>(answer: &Result<T, riverrun_client::Error>, with: ErrorCode) -> bool {
-    matches!(answer, Err(riverrun_client::Error::Refused { code, .. }) if *code == with)
+fn is_refused<T>(answer: &Result<T, Error>, with: ErrorCode) -> bool {
+    matches!(answer, Err(Error::Refused { code, .. }) if *code == with)
 }
 
 async fn list(admin: &Admin, internal: bool, mut output: Stdout) -> Result<(), Failure> {
@@ -172,11 +183,12 @@ async fn list(admin: &Admin, internal: bool, mut output: Stdout) -> Result<(), F
                 .with("id", topic.id.to_string())
         })
         .collect();
-    output.table(&rows)?;
+    output.list(&rows, "topics")?;
     Ok(output.flush()?)
 }
 
 async fn describe(admin: &Admin, topics: &[String], mut output: Stdout) -> Result<(), Failure> {
+    let topics = topics_named(admin, topics).await?;
     let names: Vec<&str> = topics.iter().map(String::as_str).collect();
     let (described, outcome) = succeeded(admin.describe_topics(&names).await);
     for (name, topic) in described {
@@ -279,6 +291,21 @@ async fn add(admin: &Admin, topics: &[String], to: i32, mut output: Stdout) -> R
     output.table(&rows)?;
     output.flush()?;
     outcome
+}
+
+/// Lets whoever sits at a terminal say yes; nobody else can be asked.
+fn confirm(what: &str) -> Result<(), Failure> {
+    let refused = || Failure::Client(Error::Invalid(format!("{what}: say so with `--yes`")));
+    if !io::stdin().is_terminal() {
+        return Err(refused());
+    }
+    crate::tell(&format!("{what}: type `yes` to go on"));
+    let mut line = String::new();
+    io::stdin().read_line(&mut line)?;
+    match line.trim() {
+        "yes" | "y" => Ok(()),
+        _ => Err(refused()),
+    }
 }
 
 async fn trim(

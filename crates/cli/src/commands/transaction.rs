@@ -61,7 +61,7 @@ enum TransactionCommand {
             requires = "topics"
         )]
         partitions: Vec<i32>,
-        /// Only what was last written to longer ago
+        /// Only producers idle for longer than this
         #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = time::duration_ms)]
         older_than: i64,
     },

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use riverrun_client::Error;
 use riverrun_client::admin::{Admin, ScramChange, ScramMechanism};
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 /// The arguments of `user`.
@@ -45,7 +45,7 @@ enum UserCommand {
         #[arg(value_name = "USER")]
         users: Vec<String>,
     },
-    /// Make a user, or give one another password: the first line of the standard input
+    /// Create a user or change its password: the first line of the standard input
     Set {
         /// The user
         user: String,
@@ -55,7 +55,7 @@ enum UserCommand {
         /// How the password is hashed
         #[arg(long, value_enum, default_value = "SCRAM-SHA-512")]
         mechanism: Mechanism,
-        /// How often
+        /// Iterations of the hash
         #[arg(long, default_value_t = 8192, value_parser = clap::value_parser!(i32).range(4096..=16384))]
         iterations: i32,
     },
@@ -100,6 +100,9 @@ pub(crate) fn main(arguments: &UserArguments) -> ExitCode {
 
 /// The first line of the standard input.
 fn typed_password() -> Result<String, Failure> {
+    if io::stdin().is_terminal() {
+        crate::tell("type the password and end it with Enter (it is shown):");
+    }
     let mut line = String::new();
     io::stdin().read_line(&mut line)?;
     let password = line.trim_end_matches(['\n', '\r']);
@@ -124,7 +127,10 @@ async fn list(admin: &Admin, users: &[String], mut output: Stdout) -> Result<(),
             rows.push(row);
         }
     }
-    output.table(&rows)?;
+    match outcome {
+        Ok(()) => output.list(&rows, "credentials")?,
+        Err(_) => output.table(&rows)?,
+    }
     output.flush()?;
     outcome
 }
@@ -135,6 +141,12 @@ async fn alter(
     mechanism: Mechanism,
     change: ScramChange,
 ) -> Result<(), Failure> {
+    let done = match change {
+        ScramChange::Set { .. } => "set",
+        ScramChange::Delete => "deleted",
+    };
     let changes = BTreeMap::from([((user.to_owned(), mechanism.scram()), change)]);
-    succeeded(admin.alter_scram_credentials(&changes).await?).1
+    succeeded(admin.alter_scram_credentials(&changes).await?).1?;
+    crate::tell(&format!("{done}: {} of `{user}`", mechanism.scram().name()));
+    Ok(())
 }

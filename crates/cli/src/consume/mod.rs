@@ -7,7 +7,7 @@
 
 mod format;
 
-use crate::commands::places::{partitions_of, resolve};
+use crate::commands::places::{partitions_of, resolve, topics_named};
 use crate::connect::{ConnectionArguments, Failure, Stdout, run};
 use crate::output::{Cell, Row};
 use crate::place::{Place, Range};
@@ -33,7 +33,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The arguments of `consume`.
 #[derive(Debug, Args)]
 pub(crate) struct ConsumeArguments {
-    /// The topics
+    /// The topics; a regular expression such as 'or.*' stands for those that it matches now
     #[arg(required = true, value_name = "TOPIC")]
     topics: Vec<String>,
     /// Where to start, and after a colon where to end: start, end, OFFSET, -COUNT (before the end),
@@ -61,8 +61,9 @@ pub(crate) struct ConsumeArguments {
     /// Stop after so many records
     #[arg(short = 'n', long, value_name = "COUNT")]
     num: Option<u64>,
-    /// Stop at the end that the topics have when the command starts
-    #[arg(short, long, conflicts_with = "group")]
+    /// Stop at the end that the topics have when the command starts; a member of a group stops when
+    /// its partitions are read so far
+    #[arg(short, long)]
     exit: bool,
     /// How a record is printed: %t topic, %p partition, %o offset, %k key, %v value, %h headers,
     /// %d timestamp, %D date, %K %V lengths, %e leader epoch; %v{hex}, {base64}, {json}; \n \t
@@ -88,6 +89,7 @@ async fn consume(arguments: &ConsumeArguments, output: Stdout) -> Result<(), Fai
         left_count: arguments.num.unwrap_or(u64::MAX),
         is_counted: arguments.num.is_some(),
         ends: BTreeMap::new(),
+        is_member: false,
         unprinted: BTreeMap::new(),
     };
     let mut consumer = start(arguments, &mut printer).await?;
@@ -175,16 +177,27 @@ async fn start(arguments: &ConsumeArguments, printer: &mut Printer) -> Result<Co
             }
         };
         config.set("auto.offset.reset", reset)?;
+        let admin = arguments.connection.admin()?;
+        let topics = topics_named(&admin, &arguments.topics).await?;
+        if arguments.exit {
+            for topic in &topics {
+                let partitions = partitions_of(&admin, topic, &[]).await?;
+                let ends = resolve(&admin, &partitions, Place::End).await?;
+                printer.ends.extend(ends);
+            }
+            printer.is_member = true;
+        }
         let mut consumer = Consumer::new(config)?;
-        consumer.subscribe(arguments.topics.iter().cloned())?;
+        consumer.subscribe(topics)?;
         return Ok(consumer);
     }
     let admin = arguments.connection.admin()?;
     let mut partitions = Vec::new();
-    for topic in &arguments.topics {
+    for topic in &topics_named(&admin, &arguments.topics).await? {
         partitions.extend(partitions_of(&admin, topic, &arguments.partitions).await?);
     }
     let starts = resolve(&admin, &partitions, arguments.offset.from).await?;
+    tell_beyond_the_end(arguments.offset.from, &starts);
     let end = arguments.offset.to.or(arguments.exit.then_some(Place::End));
     if let Some(end) = end {
         printer.ends = resolve(&admin, &partitions, end).await?;
@@ -197,6 +210,16 @@ async fn start(arguments: &ConsumeArguments, printer: &mut Printer) -> Result<Co
     Ok(consumer)
 }
 
+/// Tells of partitions that end before the offset that was asked for: reading starts at their end.
+fn tell_beyond_the_end(from: Place, starts: &BTreeMap<TopicPartition, i64>) {
+    let Place::Offset(wanted) = from else { return };
+    for (partition, start) in starts.iter().filter(|(_, start)| **start < wanted) {
+        crate::tell(&format!(
+            "{partition} ends at offset {start}: there is no offset {wanted}"
+        ));
+    }
+}
+
 /// Prints records until there are enough of them.
 struct Printer {
     output: Stdout,
@@ -206,6 +229,8 @@ struct Printer {
     is_counted: bool,
     /// Where to stop; empty for nowhere.
     ends: BTreeMap<TopicPartition, i64>,
+    /// Whether the partitions to read are those that a group gives.
+    is_member: bool,
     /// The first record of each partition that came and was too many.
     unprinted: BTreeMap<TopicPartition, i64>,
 }
@@ -222,7 +247,11 @@ impl Printer {
         let is_read = |(partition, end): (&TopicPartition, &i64)| {
             consumer.position(partition).is_some_and(|at| at >= *end)
         };
-        self.left_count == 0 || (!self.ends.is_empty() && self.ends.iter().all(is_read))
+        let assignment = consumer.assignment();
+        let is_mine =
+            |partition: &TopicPartition| !self.is_member || assignment.contains(partition);
+        let mut wanted = self.ends.iter().filter(|(one, _)| is_mine(one)).peekable();
+        self.left_count == 0 || (wanted.peek().is_some() && wanted.all(is_read))
     }
 
     fn print(&mut self, mut records: Records) -> Result<ControlFlow<()>, Failure> {

@@ -22,7 +22,7 @@ use storage::inspect::{LogFile, LogFileKind};
 /// The arguments of `dump-log`.
 #[derive(Debug, Args)]
 pub(crate) struct DumpLogArguments {
-    /// Files, or directories of partitions, whose files are then all shown
+    /// Files, directories of partitions, or log directories with partitions in them
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Show the records of each batch
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &DumpLogArguments) -> ExitCode {
 
 /// Dumps all files; the number of faults that were found.
 fn dump<W: Write>(arguments: &DumpLogArguments, output: &mut Output<W>) -> io::Result<usize> {
-    let mut fault_count = 0;
+    let (mut fault_count, mut file_count) = (0, 0);
     for path in &arguments.paths {
         for file in files_of(path).map_err(|error| named(path, &error))? {
             let parent = file.canonicalize().ok();
@@ -103,28 +103,58 @@ fn dump<W: Write>(arguments: &DumpLogArguments, output: &mut Output<W>) -> io::R
                 is_quiet: arguments.verify,
             };
             fault_count += dump_file(&file, shown, output)?;
+            file_count += 1;
         }
+    }
+    if arguments.verify {
+        crate::tell(&format!("{file_count} files checked, {fault_count} faults"));
     }
     Ok(fault_count)
 }
 
-/// The file itself, or the files of a partition's directory, by name.
+/// The file itself, or the files of logs in a directory and in the directories of partitions in
+/// it, by name.
 fn files_of(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let file = entry?.path();
-        if kind_of(&file).is_some() {
-            files.push(file);
+    let mut files = files_in(path)?;
+    for directory in sorted_entries(path)? {
+        if directory.is_dir() {
+            let of_partition = files_in(&directory).map_err(|error| named(&directory, &error))?;
+            files.extend(of_partition);
         }
     }
-    files.sort();
-    if files.is_empty() {
-        return Err(io::Error::other("no file of a log is in it"));
+    // What is damaged may be what is missing: to check nothing is no success.
+    if !files.iter().any(|file| is_segment_or_snapshot(file)) {
+        return Err(io::Error::other(
+            "no log is in it, nor in a directory in it; name the directory of a partition, or one \
+             of `log.dirs`",
+        ));
     }
     Ok(files)
+}
+
+fn files_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = sorted_entries(directory)?;
+    files.retain(|file| kind_of(file).is_some() && !file.is_dir());
+    Ok(files)
+}
+
+fn sorted_entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths = entries.collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// Whether the file holds records: beside a log there are files that tell about it.
+fn is_segment_or_snapshot(path: &Path) -> bool {
+    match kind_of(path) {
+        Some(Kind::Log(file)) => file.kind == LogFileKind::Log,
+        Some(Kind::Checkpoint) => !path.ends_with("bootstrap.checkpoint"),
+        None => false,
+    }
 }
 
 /// A file by what its name tells.

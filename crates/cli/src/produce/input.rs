@@ -5,6 +5,9 @@
 //!   {"key": "k", "value": "v", "headers": [{"key": "a", "value": "1"}], "partition": 0,
 //!    "timestamp": 1700000000000}      keyBase64, valueBase64 for bytes that are no text
 //! ```
+//!
+//! A line with an `offset` is one that `consume` printed: its topic, partition, offset and leader
+//! epoch say where the record was, and it gets new ones.
 
 use clap::ValueEnum;
 use data_encoding::BASE64;
@@ -38,6 +41,8 @@ pub(crate) struct Rules {
     pub(crate) key_separator: Option<String>,
     /// Whether an empty value is null, a tombstone.
     pub(crate) is_empty_null: bool,
+    /// Whether records keep the partitions that they were read from.
+    pub(crate) keeps_partitions: bool,
 }
 
 /// Reads records from lines.
@@ -70,7 +75,7 @@ impl<R: BufRead> Input<R> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let record = match self.rules.format {
             InputFormat::Text => self.rules.text(line),
-            InputFormat::Json => json(line),
+            InputFormat::Json => json(line, self.rules.keeps_partitions),
         };
         record.map(Some).map_err(|reason| {
             let text = format!("line {}: {reason}", self.line_number);
@@ -103,7 +108,7 @@ fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
     bytes.windows(part.len()).position(|window| window == part)
 }
 
-fn json(line: &[u8]) -> Result<InputRecord, String> {
+fn json(line: &[u8], keeps_partitions: bool) -> Result<InputRecord, String> {
     let value: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     let Value::Object(fields) = value else {
         return Err("it is no JSON object".to_owned());
@@ -134,6 +139,8 @@ fn json(line: &[u8]) -> Result<InputRecord, String> {
         headers.push((key.to_owned(), bytes(header, "value", "valueBase64")?));
     }
     let partition = number(&fields, "partition")?;
+    let was_read = number(&fields, "offset")?.is_some();
+    let partition = partition.filter(|_| keeps_partitions || !was_read);
     Ok(InputRecord {
         key: bytes(&fields, "key", "keyBase64")?,
         value: bytes(&fields, "value", "valueBase64")?,
@@ -197,6 +204,7 @@ mod tests {
         let rules = Rules {
             format,
             key_separator: separator.map(str::to_owned),
+            keeps_partitions: false,
             is_empty_null: true,
         };
         let mut input = Input::new(text.as_bytes(), rules);
@@ -241,7 +249,7 @@ mod tests {
 
     #[test]
     fn objects_say_all_of_a_record() {
-        let line = r#"{"key":"k","valueBase64":"/w==","headers":[{"key":"h","value":null}],"partition":2,"timestamp":7,"offset":1}"#;
+        let line = r#"{"key":"k","valueBase64":"/w==","headers":[{"key":"h","value":null}],"partition":2,"timestamp":7}"#;
         let expected = InputRecord {
             key: Some(b"k".to_vec()),
             value: Some(vec![0xff]),
@@ -250,6 +258,10 @@ mod tests {
             timestamp_ms: Some(7),
         };
         assert_eq!(read(InputFormat::Json, None, line), Ok(vec![expected]));
+        // `consume` printed where it was; it goes somewhere else.
+        let printed = r#"{"value":"v","partition":2,"offset":1,"leaderEpoch":0}"#;
+        let expected = record(None, Some("v"));
+        assert_eq!(read(InputFormat::Json, None, printed), Ok(vec![expected]));
         let nested = r#"{"value":{"a":1}}"#;
         assert_eq!(
             read(InputFormat::Json, None, nested),

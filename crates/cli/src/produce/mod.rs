@@ -20,6 +20,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// Lines that are read ahead of the producer.
@@ -52,13 +53,18 @@ pub(crate) struct ProduceArguments {
     /// The partition; by default the key decides, or the load
     #[arg(short, long, value_name = "PARTITION")]
     partition: Option<i32>,
+    /// Keep the partitions of records that `consume --output json` printed; by default each gets a
+    /// new one
+    #[arg(long)]
+    keep_partitions: bool,
     /// An empty value is null: a tombstone
     #[arg(short = 'Z', long)]
     tombstones: bool,
     /// How batches are compressed: none, gzip, snappy, lz4 or zstd
     #[arg(short = 'z', long, value_name = "CODEC")]
     compression: Option<String>,
-    /// Who must have a record: 0 for nobody, 1 for the leader, all for all in-sync replicas
+    /// Required acknowledgements: 0 for none, 1 for the leader's, all for those of all in-sync
+    /// replicas
     #[arg(long, value_name = "ACKS")]
     acks: Option<String>,
     /// Write all of it as one transaction of this id: whoever reads committed records sees all or
@@ -123,9 +129,15 @@ async fn produce(arguments: &ProduceArguments, mut output: Stdout) -> Result<(),
     let mut lines = read_ahead(reader, rules(arguments));
     let mut deliveries = Deliveries::default();
     let mut read_error = None;
+    let mut stop = StopSignals::listen()?;
+    let mut is_stopped = false;
     loop {
         tokio::select! {
             biased;
+            () = stop.received() => {
+                is_stopped = true;
+                break;
+            }
             line = lines.recv(), if deliveries.waiting.len() < DELIVERIES_COUNT_MAX => match line {
                 Some(Ok(record)) => {
                     let sent = send(&producer, arguments, &record).await;
@@ -151,7 +163,7 @@ async fn produce(arguments: &ProduceArguments, mut output: Stdout) -> Result<(),
         true => {
             end(
                 &producer,
-                read_error.is_none() && deliveries.failed_count == 0,
+                !is_stopped && read_error.is_none() && deliveries.failed_count == 0,
             )
             .await
         }
@@ -163,7 +175,7 @@ async fn produce(arguments: &ProduceArguments, mut output: Stdout) -> Result<(),
     deliveries.report(&arguments.topic);
     match read_error {
         Some(error) => Err(error.into()),
-        None if deliveries.failed_count > 0 => Err(Failure::Told),
+        None if deliveries.failed_count > 0 || is_stopped => Err(Failure::Told),
         None => Ok(()),
     }
 }
@@ -178,11 +190,34 @@ async fn end(producer: &Producer, commits: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The signals that end the command: what was read is written, and a transaction is aborted.
+struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn received(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
 fn rules(arguments: &ProduceArguments) -> Rules {
     Rules {
         format: arguments.input,
         key_separator: arguments.key_separator.clone(),
         is_empty_null: arguments.tombstones,
+        keeps_partitions: arguments.keep_partitions,
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::process::{BINARY, Process};
 use expect_test::{Expect, expect};
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Output, Stdio};
 
 /// A server, and commands that talk to it.
 struct Lab {
@@ -347,6 +348,7 @@ fn the_cluster_is_described() {
     );
     let produced = lab.run(&["produce", "t"], "1\n");
     assert!(produced.status.success());
+    lab.prints(&["cluster", "health"], expect![[""]]);
     let directories = lab.run(
         &["cluster", "log-dirs", "--partitions", "--output", "json"],
         "",
@@ -507,4 +509,171 @@ fn what_newcomers_type_is_understood_or_explained() {
         "]],
     );
     lab.prints(&["transaction", "find-hanging"], expect![""]);
+}
+
+/// Starts a command that reads from a pipe.
+fn spawn(lab: &Lab, arguments: &[&str]) -> Child {
+    let mut command = Command::new(BINARY);
+    command
+        .args(arguments)
+        .env("RIVERRUN_BROKERS", lab.process.address().to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+#[test]
+fn a_transaction_that_is_interrupted_is_aborted() {
+    let lab = Lab::new();
+    let mut child = spawn(&lab, &["produce", "t", "-t", "tx", "-v"]);
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"one\n").unwrap();
+    // Where it was written is shown once it is in the transaction.
+    let mut shown = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    shown.read_line(&mut line).unwrap();
+    assert!(line.contains("topic: t"), "{line}");
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args(["-s", "INT", &id]).status();
+    assert!(sent.unwrap().success());
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(1));
+    drop(input);
+    let listed = lab.run(&["transaction", "list", "--output", "json"], "");
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(!listed.contains("Ongoing"), "{listed}");
+    lab.prints(
+        &["consume", "t", "--exit", "-i", "read_committed"],
+        expect![[""]],
+    );
+}
+
+#[test]
+fn nobody_is_left_without_a_word() {
+    let lab = Lab::new();
+    let tells = |arguments: &[&str], expected: &str| {
+        let output = lab.run(arguments, "");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains(expected), "{arguments:?}: {told}");
+        output.status.success()
+    };
+    assert!(tells(&["topic", "list"], "no topics"));
+    assert!(tells(&["group", "list"], "no groups"));
+    assert!(tells(&["quota", "list"], "no quotas"));
+    assert!(tells(&["user", "list"], "no credentials"));
+    assert!(tells(
+        &["config", "set", "broker", "1", "log.retention.ms=5000"],
+        "changed: log.retention.ms"
+    ));
+    assert!(tells(
+        &["config", "set", "broker", "1", "num.io.thread=7"],
+        "did you mean `num.io.threads`"
+    ));
+    assert!(tells(
+        &["quota", "set", "--user", "a", "producer_byte_rate=1"],
+        "changed: producer_byte_rate"
+    ));
+    let produced = lab.run(&["produce", "t"], "1\n2\n");
+    assert!(produced.status.success());
+    assert!(tells(
+        &["consume", "t", "-o", "99999", "-e"],
+        "t-0 ends at offset 2"
+    ));
+    assert!(!tells(
+        &["topic", "trim", "t", "--before", "end"],
+        "say so with `--yes`"
+    ));
+    lab.prints(
+        &["consume", "t", "-e"],
+        expect![[r"
+        1
+        2
+    "]],
+    );
+    assert!(tells(
+        &["topic", "trim", "t", "--before", "end", "--yes"],
+        ""
+    ));
+    lab.prints(&["consume", "t", "-e"], expect![[""]]);
+}
+
+#[test]
+fn a_member_of_a_group_stops_at_the_end() {
+    let lab = Lab::new();
+    let created = lab.run(&["topic", "create", "t", "-p", "3"], "");
+    assert!(created.status.success());
+    for (records, expected) in [("1\n2\n3\n", 3), ("4\n", 1), ("", 0)] {
+        let produced = lab.run(&["produce", "t"], records);
+        assert!(produced.status.success());
+        let output = lab.run(&["consume", "t", "-g", "g", "--exit"], "");
+        assert!(output.status.success(), "{output:?}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(printed.lines().count(), expected, "{printed}");
+    }
+}
+
+#[test]
+fn patterns_stand_for_topics() {
+    let lab = Lab::new();
+    for topic in ["orders-a", "orders-b", "other"] {
+        let produced = lab.run(&["produce", topic], &format!("{topic}\n"));
+        assert!(produced.status.success());
+    }
+    let consumed = lab.run(&["consume", "orders-[ab]", "-e"], "");
+    let consumed = String::from_utf8(consumed.stdout).unwrap();
+    let lines: BTreeSet<_> = consumed.lines().collect();
+    assert_eq!(lines, BTreeSet::from(["orders-a", "orders-b"]));
+    let described = lab.run(&["topic", "describe", "or.*", "--output", "json"], "");
+    let described = String::from_utf8(described.stdout).unwrap();
+    assert_eq!(described.lines().count(), 2, "{described}");
+    lab.fails(
+        &["topic", "describe", "no+ne"],
+        expect![[r"
+            error: `no+ne` matches no topic
+        "]],
+    );
+}
+
+#[test]
+fn records_get_new_partitions_unless_they_are_to_keep_theirs() {
+    let lab = Lab::new();
+    for (topic, partitions) in [("t", "4"), ("narrow", "1"), ("same", "4")] {
+        let created = lab.run(&["topic", "create", topic, "-p", partitions], "");
+        assert!(created.status.success());
+    }
+    let produced = lab.run(&["produce", "t", "-p", "3"], "1\n2\n");
+    assert!(produced.status.success());
+    let printed = lab.run(&["consume", "t", "--exit", "--output", "json"], "");
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    lab.prints_from(
+        &["produce", "narrow", "--input", "json"],
+        &printed,
+        expect![[""]],
+    );
+    let keep = ["produce", "same", "--input", "json", "--keep-partitions"];
+    lab.prints_from(&keep, &printed, expect![[""]]);
+    lab.prints(
+        &["consume", "same", "-e", "-f", "%p %v\\n"],
+        expect![[r"
+            3 1
+            3 2
+        "]],
+    );
+    lab.prints(
+        &["consume", "narrow", "-e", "-f", "%p %v\\n"],
+        expect![[r"
+            0 1
+            0 2
+        "]],
+    );
+}
+
+#[test]
+fn completions_may_be_cut_short() {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "\"$0\" completion bash | head -1", BINARY]);
+    let output = shell.output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(error, "");
 }

@@ -109,7 +109,7 @@ fn what_is_no_file_of_a_log_is_refused_by_name() {
     fs::write(&other, "x").unwrap();
     for (path, expected) in [
         (other.as_path(), "named like no file of a log"),
-        (directory.path(), "no file of a log is in it"),
+        (directory.path(), "no log is in it"),
         (
             &directory.path().join("00000000000000000000.log"),
             "No such file",
@@ -121,4 +121,29 @@ fn what_is_no_file_of_a_log_is_refused_by_name() {
         assert!(error.contains(expected), "{error}");
         assert!(error.contains(&path.display().to_string()), "{error}");
     }
+}
+
+#[test]
+fn a_log_directory_is_checked_with_every_partition_in_it() {
+    let directory = written();
+    let sound = dump(&["--verify"], directory.path());
+    assert!(sound.status.success(), "{}", printed(&sound));
+    let told = String::from_utf8(sound.stderr).unwrap();
+    assert!(told.contains(" 0 faults"), "{told}");
+    let path = directory.path().join("topic-0/00000000000000000000.log");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[70] ^= 0x80;
+    fs::write(&path, bytes).unwrap();
+    let damaged = dump(&["--verify"], directory.path());
+    assert_eq!(damaged.status.code(), Some(1));
+    assert!(printed(&damaged).contains("does not match the computed"));
+    // What is beside the logs is not enough to say that they are sound.
+    let empty = tempfile::tempdir().unwrap();
+    fs::copy(
+        directory.path().join("bootstrap.checkpoint"),
+        empty.path().join("bootstrap.checkpoint"),
+    )
+    .unwrap();
+    let nothing = dump(&["--verify"], empty.path());
+    assert_eq!(nothing.status.code(), Some(1));
 }

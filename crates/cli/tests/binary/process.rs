@@ -33,6 +33,14 @@ impl Process {
         Self::run(command, directory, &[])
     }
 
+    /// Starts a server that is told which cluster to make.
+    #[track_caller]
+    pub(crate) fn start_with_cluster_id(directory: &Path, id: &str) -> Self {
+        let mut command = Command::new(BINARY);
+        command.env("CLUSTER_ID", id);
+        Self::run(command, directory, &[])
+    }
+
     /// Starts a server that can write no file beyond so many bytes: for it the disk is full there.
     #[track_caller]
     pub(crate) fn start_with_file_limit(directory: &Path, limit_bytes: u64) -> Self {

@@ -1,0 +1,146 @@
+//! What an operator finds in the log: the start, what changes, and who was turned away.
+
+use crate::process::{BINARY, Process};
+use std::process::Command;
+use testkit::wait_until;
+
+#[track_caller]
+fn line_with(process: &Process, words: &[&str]) -> String {
+    let mut found = None;
+    wait_until(&words.join(" "), || {
+        let log = process.log();
+        let mut lines = log.lines();
+        found = lines
+            .find(|line| words.iter().all(|word| line.contains(word)))
+            .map(str::to_owned);
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+fn run(process: &Process, arguments: &[&str]) {
+    let mut command = Command::new(BINARY);
+    command.args(arguments);
+    command.env("RIVERRUN_BROKERS", process.address().to_string());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+}
+
+#[test]
+fn the_start_says_what_runs_where() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start(directory.path(), &[("node.id", "7")]);
+    let dirs = directory.path().display().to_string();
+    let version = env!("CARGO_PKG_VERSION");
+    line_with(&process, &["INFO", "starting", version, "node_id=7", &dirs]);
+    let cluster = process.connect().cluster_id();
+    line_with(&process, &["riverrun is ready", &cluster]);
+    process.stop();
+}
+
+#[test]
+fn changes_are_logged_and_secrets_are_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start(directory.path(), &[]);
+    run(&process, &["topic", "create", "t", "-p", "3"]);
+    line_with(
+        &process,
+        &["INFO", "topic created", "\"t\"", "partitions=3"],
+    );
+    run(
+        &process,
+        &["config", "set", "topic", "t", "retention.ms=5000"],
+    );
+    line_with(
+        &process,
+        &["INFO", "configuration changed", "retention.ms=5000"],
+    );
+    run(&process, &["config", "unset", "topic", "t", "retention.ms"]);
+    line_with(&process, &["configuration changed", "retention.ms unset"]);
+    let secret = "listener.name.plaintext.ssl.key.password=hunter2";
+    run(
+        &process,
+        &["config", "set", "broker", "1", secret, "num.io.threads=7"],
+    );
+    line_with(&process, &["configuration changed", "password=(hidden)"]);
+    line_with(&process, &["WARN", "`num.io.threads` has no effect"]);
+    run(
+        &process,
+        &["config", "set", "broker", "1", "num.io.thread=7"],
+    );
+    line_with(
+        &process,
+        &["WARN", "`num.io.thread` is unknown", "`num.io.threads`"],
+    );
+    run(&process, &["topic", "delete", "t"]);
+    line_with(&process, &["INFO", "topic deleted", "\"t\""]);
+    assert!(!process.log().contains("hunter2"), "{}", process.log());
+    process.stop();
+    let process = Process::start(directory.path(), &[]);
+    line_with(
+        &process,
+        &["WARN", "set while the server ran", "num.io.threads"],
+    );
+    process.stop();
+}
+
+#[test]
+fn who_is_turned_away_is_told_why() {
+    let fetch_of_old = [0, 0, 0, 10, 0, 1, 0, 1, 0, 0, 0, 1, 0, 0];
+    let sasl_handshake = [0, 0, 0, 10, 0, 17, 0, 1, 0, 0, 0, 1, 0, 0];
+    for (bytes, words) in [
+        (&b"GET / HTTP/1.1\r\n\r\n"[..], "HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "TLS"),
+        (&fetch_of_old, "too old"),
+        (&sasl_handshake, "SASL"),
+        (&[0xff; 16], "-1 bytes"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let process = Process::start(directory.path(), &[]);
+        let mut client = process.connect();
+        let peer = client.local_address().to_string();
+        client.send_bytes(bytes);
+        client.assert_closed();
+        line_with(&process, &["WARN", "connection refused", &peer, words]);
+        process.stop();
+    }
+}
+
+#[test]
+fn a_level_for_what_does_not_log_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    for (given, word) in [("inof", "`inof`"), ("info,brker.net=debug", "`brker.net`")] {
+        let process = Process::start_with_log(directory.path(), given);
+        line_with(&process, &["WARN", "nothing logs as", word]);
+        process.stop();
+    }
+    let process = Process::start_with_log(directory.path(), "info,broker.moves=debug,storage=warn");
+    assert!(
+        !process.log().contains("nothing logs as"),
+        "{}",
+        process.log()
+    );
+    process.stop();
+}
+
+#[test]
+fn the_cluster_id_of_the_environment_is_that_of_a_new_cluster() {
+    let directory = tempfile::tempdir().unwrap();
+    let (first, other) = ("MkU3OEVBNTcwNTJENDM2Qg", "bGV0IHVzIGRhbmNlIG5vdw");
+    let process = Process::start_with_cluster_id(directory.path(), first);
+    assert_eq!(process.connect().cluster_id(), first);
+    process.stop();
+    let process = Process::start_with_cluster_id(directory.path(), other);
+    assert_eq!(process.connect().cluster_id(), first);
+    line_with(&process, &["WARN", "CLUSTER_ID", first]);
+    process.stop();
+    let mut command = Command::new(BINARY);
+    let refused = command.arg("server").env("CLUSTER_ID", "mine").output();
+    let refused = refused.unwrap();
+    assert!(!refused.status.success());
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        error.contains("CLUSTER_ID") && error.contains("random-uuid"),
+        "{error}"
+    );
+}
