@@ -4,7 +4,7 @@
 //! durable with `sync`, names in a directory with `sync_directory`; the two are independent, so a
 //! renamed file can come back empty and a synced file can come back without a name. What was not
 //! synced survives a crash in part: any subset of the writes to a file, each possibly torn at the
-//! sectors of the disk, and any prefix of the changes to a directory.
+//! sectors of the disk, its first one included, and any prefix of the changes to a directory.
 //! Faults: the machine stops after the n-th change, or a chosen write or sync fails.
 
 use std::collections::BTreeMap;
@@ -168,9 +168,7 @@ impl FileChange {
                 while at < bytes.len() {
                     let sector_end = SECTOR_BYTES - (position + at) % SECTOR_BYTES;
                     let end = bytes.len().min(at + sector_end);
-                    // The first sector stays: it may hold the start of a header that no checksum
-                    // covers, which is more than a log can stand.
-                    if at == 0 || choices.below(2) == 0 {
+                    if choices.below(2) == 0 {
                         parts.push(Self::Write {
                             position: position + at,
                             bytes: bytes[at..end].to_vec(),
@@ -610,6 +608,19 @@ mod tests {
         assert!(file.sync().is_err());
         disk.crash(Crash::KeepsAll);
         assert_eq!(content(&disk, "/a").as_deref(), Some(&b"1234"[..]));
+    }
+
+    #[test]
+    fn a_write_may_lose_its_first_sector_and_keep_the_next() {
+        let lost_first = [vec![0; SECTOR_BYTES], vec![b'x'; 88]].concat();
+        let is_lost = |seed| {
+            let disk = SimDisk::default();
+            written(&disk, "/a", &[b'x'; SECTOR_BYTES + 88]);
+            disk.sync_directory(Path::new("/")).unwrap();
+            disk.crash(Crash::Random(seed));
+            content(&disk, "/a").as_ref() == Some(&lost_first)
+        };
+        assert!((0..100).any(is_lost));
     }
 
     #[test]
