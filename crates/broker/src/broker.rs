@@ -72,6 +72,8 @@ pub(crate) struct Broker {
     pub(crate) producer_ids: tokio::sync::Mutex<std::ops::Range<i64>>,
     /// True once the broker stops; every task looks at it.
     pub(crate) stop: watch::Sender<bool>,
+    /// Why the process is to end at once; empty while it is not.
+    pub(crate) halted: watch::Sender<String>,
     /// The newest image.
     pub(crate) image: RwLock<Arc<MetadataImage>>,
 }
@@ -136,19 +138,32 @@ impl Broker {
         ConfigLayers::of(&self.config, &self.image())
     }
 
+    /// Gives up: there is nothing that the broker could go on with. Whoever runs the server ends the
+    /// process, so that a supervisor starts it again.
+    pub(crate) fn halt(&self, reason: String) {
+        let is_news = |halted: &mut String| {
+            let is_news = halted.is_empty();
+            if is_news {
+                tracing::error!(reason, "the server halts");
+                halted.clone_from(&reason);
+            }
+            is_news
+        };
+        self.halted.send_if_modified(is_news);
+    }
+
     /// Takes a log directory offline after a failed write: none of its logs takes more records,
     /// whichever file it was. Where other directories go on, the controller takes the leadership
-    /// from its partitions (KIP-858), which nobody can read any more then; the metadata log must be
-    /// one that goes on. Otherwise reading goes on.
+    /// from its partitions (KIP-858), which nobody can read any more then. Without another one, or
+    /// without the directory of the metadata log, the server halts.
     pub(crate) fn fail_directory(&self, name: &str, reason: &dyn Display) {
         let mut directories = self.log_directories.iter();
         let found = directories.find(|one| one.name() == name);
         let Some(failed) = found.filter(|one| one.fail(reason)) else {
             return;
         };
-        let metadata_directory = Path::new(&self.config.log.metadata_log_dir);
         let has_other = self.log_directories.iter().any(|one| !one.is_offline());
-        let is_given_up = has_other && failed.path() != metadata_directory;
+        let is_given_up = has_other && !self.holds_metadata(failed);
         for topic in self.partitions.all_topics() {
             let partitions = topic.partitions().into_iter();
             for partition in partitions.filter(|one| *one.log_directory() == *name) {
@@ -170,6 +185,12 @@ impl Broker {
         self.moves.cancel_in(name);
         if is_given_up {
             self.give_up_leaderships(failed.id());
+        } else if has_other {
+            self.halt(format!(
+                "log directory `{name}`, which holds the metadata log, has failed"
+            ));
+        } else {
+            self.halt("every log directory has failed".to_owned());
         }
     }
 
@@ -196,6 +217,11 @@ impl Broker {
         self.runtime.spawn(told);
     }
 
+    /// Whether the metadata log is in a directory.
+    pub(crate) fn holds_metadata(&self, directory: &LogDirectory) -> bool {
+        directory.path() == Path::new(&self.config.log.metadata_log_dir)
+    }
+
     /// Acts on a file of a log directory that could not be written. The directory fails, unless
     /// there were only too many files open.
     pub(crate) fn report_directory_error(&self, name: &str, error: &StorageError) {
@@ -207,6 +233,16 @@ impl Broker {
             );
         } else {
             self.fail_directory(name, error);
+        }
+    }
+
+    /// Acts on a log that upkeep could not write or read. Its directory fails, unless there were
+    /// only too many files open: then upkeep comes by again.
+    pub(crate) fn report_log_error(&self, partition: &Partition, error: &StorageError) {
+        if error.is_out_of_files() {
+            tracing::warn!(%partition, %error, "upkeep tries again later");
+        } else {
+            self.report_storage_error(partition, error);
         }
     }
 

@@ -183,7 +183,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [
+    pub(crate) const ALL: [Self; 3] = [
         Self::RecoveryPoints,
         Self::LogStartOffsets,
         Self::HighWatermarks,
@@ -225,13 +225,17 @@ impl Kind {
     }
 }
 
-/// Writes one kind of checkpoint into each log directory that is online.
-pub(crate) fn write_all(broker: &Broker, kind: Kind) {
-    for directory in &broker.log_directories {
+/// Writes one kind of checkpoint into each log directory that is online. Gives the failures with the
+/// places of their directories in `log.dirs`.
+pub(crate) fn write_all(broker: &Broker, kind: Kind) -> Vec<(usize, StorageError)> {
+    let mut failures = Vec::new();
+    for (at, directory) in broker.log_directories.iter().enumerate() {
         if let Err(error) = write(broker, directory, kind) {
             broker.report_directory_error(directory.name(), &error);
+            failures.push((at, error));
         }
     }
+    failures
 }
 
 /// Writes checkpoints of a directory that deleted logs have left. If that cannot be done now,

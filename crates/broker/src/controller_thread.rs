@@ -129,6 +129,9 @@ impl ActiveController {
         if !decision.records.is_empty() {
             self.commit(&decision.records).map_err(|error| {
                 tracing::error!(%error, "the metadata log takes no records");
+                if self.log.has_failed() && !*self.broker.stop.borrow() {
+                    self.broker.halt("the metadata log has failed".to_owned());
+                }
                 ErrorCode::KafkaStorageError
             })?;
         }
@@ -144,8 +147,14 @@ impl ActiveController {
         self.broker.transactions.follow(&appended.image);
         self.broker.publish(appended.image);
         if !placed.is_empty() {
-            let appended = self.log.append(&placed, now_ms())?;
-            self.broker.publish(appended.image);
+            match self.log.append(&placed, now_ms()) {
+                Ok(appended) => self.broker.publish(appended.image),
+                // What was asked for is done; the next start finds the places.
+                Err(error) if !self.log.has_failed() => {
+                    tracing::warn!(%error, "places of new partitions are not noted");
+                }
+                Err(error) => return Err(error),
+            }
         }
         self.snapshot_if_due();
         Ok(())
@@ -192,9 +201,8 @@ pub(crate) fn start(broker: &Arc<Broker>, log: MetadataLog, jobs: Jobs) -> std::
             // A decision that panics has broken an invariant: nothing it left can be trusted.
             let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| job(&mut controller)));
             if outcome.is_err() {
-                tracing::error!(
-                    "the controller has failed and decides no more; restart the server"
-                );
+                let reason = "the controller has failed and decides no more";
+                controller.broker.halt(reason.to_owned());
                 return;
             }
             log = Some(controller.log);

@@ -1,11 +1,17 @@
-//! Logs of the coordinators' topics: read whole when a coordinator loads, appended to afterwards.
+//! Logs of the coordinators' topics: read whole when a coordinator loads, appended to afterwards,
+//! and flushed where `flush.messages` asks for it.
 
+use crate::clock::now_ms;
 use coordinator::CoordinatorRecord;
 use record::{
     BatchBuilder, BatchHeader, Batches, Codec, Compression, Compressor, ControlRecord,
     Decompressor, RecordBatch, TransactionResult,
 };
-use replication::Partition;
+use replication::{AppendError, Partition};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use storage::StorageError;
 
 /// How many bytes of the log are read at once.
 const LOAD_BYTES: usize = 1024 * 1024;
@@ -35,6 +41,60 @@ struct LoadBuffers {
     scratch: Vec<u8>,
 }
 
+/// Makes a coordinator's log durable. Decisions that wait at the same time share a sync, and wait as
+/// tasks rather than as threads.
+#[derive(Debug, Default)]
+pub(crate) struct GroupCommit {
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl GroupCommit {
+    /// Makes everything below `end_offset` durable.
+    ///
+    /// # Errors
+    /// When the disk fails; the log takes no more records then.
+    pub(crate) async fn flush_up_to(
+        &self,
+        partition: &Arc<Partition>,
+        end_offset: i64,
+    ) -> Result<(), AppendError> {
+        let _turn = self.turn.lock().await;
+        if partition.with_log(|log| log.flushed_end_offset()) >= end_offset {
+            return Ok(());
+        }
+        let flushed = partition.clone();
+        let flush = move || flushed.flush_up_to(end_offset, now_ms());
+        let stopping = |_| {
+            Err(StorageError {
+                operation: "sync",
+                file: partition.with_log(|log| log.directory().to_owned()),
+                source: io::Error::other("the server stops"),
+            })
+        };
+        let outcome = tokio::task::spawn_blocking(flush).await;
+        Ok(outcome.unwrap_or_else(stopping)?)
+    }
+}
+
+/// How long after a lack of file descriptors a log is replayed again.
+pub(crate) const REPLAY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Why a log was not replayed.
+#[derive(Debug)]
+pub(crate) enum ReplayLogError {
+    /// There is no file descriptor left: what was replayed is to be thrown away, and the log to be
+    /// replayed again after [`REPLAY_PAUSE`].
+    OutOfFiles,
+    /// A human must look.
+    Failed(String),
+}
+
+impl From<String> for ReplayLogError {
+    fn from(reason: String) -> Self {
+        Self::Failed(reason)
+    }
+}
+
 /// Shows `replay` everything in the log of a partition, in its order.
 ///
 /// # Errors
@@ -42,14 +102,17 @@ struct LoadBuffers {
 pub(crate) fn replay_log(
     partition: &Partition,
     mut replay: impl FnMut(LogEntry<'_>) -> Result<(), String>,
-) -> Result<(), String> {
+) -> Result<(), ReplayLogError> {
     let mut buffers = LoadBuffers::default();
     let mut offset = partition.offsets().log_start_offset;
     let end = partition.offsets().log_end_offset;
     while offset < end {
-        let bytes = partition
-            .read_bytes(offset, LOAD_BYTES)
-            .map_err(|e| e.to_string())?;
+        let bytes = partition.read_bytes(offset, LOAD_BYTES).map_err(|error| {
+            match error.is_out_of_files() {
+                true => ReplayLogError::OutOfFiles,
+                false => ReplayLogError::Failed(error.to_string()),
+            }
+        })?;
         let before = offset;
         for batch in Batches::new(&bytes) {
             let batch = batch.map_err(|error| format!("at offset {offset}: {error}"))?;
@@ -63,7 +126,7 @@ pub(crate) fn replay_log(
             offset = batch.next_offset().min(end).max(offset + 1);
         }
         if offset == before {
-            return Err(format!("no batch can be read at offset {offset}"));
+            return Err(format!("no batch can be read at offset {offset}").into());
         }
     }
     Ok(())

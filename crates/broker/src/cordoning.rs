@@ -30,7 +30,7 @@ impl Broker {
         let directories = self.log_directories.iter();
         let cordoned = directories.filter(|one| {
             let is_named = |name: &String| name == "*" || Path::new(name) == one.path();
-            one.was_usable() && configured.iter().any(is_named)
+            one.is_usable() && configured.iter().any(is_named)
         });
         let (ids, names): (Vec<_>, Vec<_>) = cordoned.map(|one| (one.id(), one.name())).unzip();
         if ids.is_empty() && registration.cordoned_directories.is_none() {

@@ -5,14 +5,17 @@
 //!   timer   ──> expire ──┘
 //! ```
 //!
-//! A shard is locked while it decides, appends and replays, never across an `await`. A request that
+//! A shard is locked while it decides, appends and replays, never across an `await`. Where
+//! `flush.messages` asks for it, answers wait until what was decided is durable. A request that
 //! waits for other members holds a receiver, which the decision that releases it fills. Metadata and
 //! settings that change wait for no shard: each takes them over before it decides the next time.
 
 use crate::Broker;
 use crate::alarm::Alarm;
 use crate::clock::{self, now_ms};
-use crate::coordinator_log::{LogEntry, batch_of, codec_of, replay_log};
+use crate::coordinator_log::{
+    GroupCommit, LogEntry, REPLAY_PAUSE, ReplayLogError, batch_of, codec_of, replay_log,
+};
 use crate::failed_logs::FailedLogs;
 use crate::transaction_markers::TransactionMarker;
 use coordinator::group::{
@@ -29,6 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// The topic that holds groups and offsets.
 pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
@@ -62,6 +66,7 @@ struct Surroundings {
 struct Shard {
     partition: Arc<Partition>,
     state: Mutex<State>,
+    group_commit: GroupCommit,
 }
 
 #[derive(Debug)]
@@ -90,6 +95,28 @@ pub(crate) struct TransactionalWriter {
     pub(crate) producer_epoch: i16,
     /// Needed when nothing of the transaction is in the partition yet.
     pub(crate) verification: Option<VerificationGuard>,
+}
+
+/// A request that waits, with its answer.
+type Released = (oneshot::Sender<GroupResponse>, GroupResponse);
+
+/// A decision that is carried out, but for its flush.
+struct Decided<R> {
+    answer: Answer<R>,
+    /// Done when the decision is durable and whom it releases has the answer; none where nothing
+    /// has to be flushed.
+    flushing: Option<JoinHandle<Result<(), ErrorCode>>>,
+}
+
+impl<R> Decided<R> {
+    /// The answer, once it is as durable as the topic asks.
+    async fn durable(self) -> Result<Answer<R>, ErrorCode> {
+        if let Some(flushing) = self.flushing {
+            // The task ends without an outcome when the server stops.
+            flushing.await.unwrap_or(Err(ErrorCode::NotCoordinator))?;
+        }
+        Ok(self.answer)
+    }
 }
 
 /// The answer of a decision, or what it will come by.
@@ -134,6 +161,7 @@ impl Groups {
         let shard = Arc::new(Shard {
             partition,
             state: Mutex::new(State::Loading),
+            group_commit: GroupCommit::default(),
         });
         self.shards.write().insert(index, shard.clone());
         let groups = self.clone();
@@ -181,12 +209,26 @@ impl Groups {
         self.shards.read().values().cloned().collect()
     }
 
-    fn replay_log(&self, shard: &Shard) {
+    fn replay_log(self: &Arc<Self>, shard: &Arc<Shard>) {
         let surroundings = self.surroundings.read().clone();
         let mut loading = GroupShard::new(GroupConfig::clone(&surroundings.config));
         let result = replay(&shard.partition, &mut loading);
         let mut state = shard.state.lock();
+        if !matches!(*state, State::Loading) {
+            // The partition was unloaded meanwhile.
+            return;
+        }
         *state = match result {
+            Err(ReplayLogError::OutOfFiles) => {
+                tracing::warn!(partition = %shard.partition, "no file can be opened to load groups");
+                let (groups, shard) = (self.clone(), shard.clone());
+                self.runtime.spawn(async move {
+                    tokio::time::sleep(REPLAY_PAUSE).await;
+                    let replay = move || groups.replay_log(&shard);
+                    drop(tokio::task::spawn_blocking(replay));
+                });
+                return;
+            }
             Ok(()) => {
                 let surroundings = self.surroundings.read().clone();
                 loading.set_config(GroupConfig::clone(&surroundings.config));
@@ -198,7 +240,7 @@ impl Groups {
                     waiting: BTreeMap::new(),
                 }))
             }
-            Err(reason) => {
+            Err(ReplayLogError::Failed(reason)) => {
                 let partition = shard.partition.to_string();
                 tracing::error!(partition, reason, "groups cannot be loaded");
                 State::Failed
@@ -227,12 +269,13 @@ impl Groups {
     ///
     /// # Errors
     /// Why the coordinator cannot decide: it loads, has no such partition, or cannot write.
-    pub(crate) fn decide<R>(
+    pub(crate) async fn decide<R>(
         &self,
         group_id: &str,
         decide: impl FnOnce(&mut GroupShard, Now) -> Decision<R>,
     ) -> Result<Answer<R>, ErrorCode> {
-        self.decide_in(&*self.shard_of(group_id)?, None, decide)
+        let decided = self.decide_in(&self.shard_of(group_id)?, None, decide)?;
+        decided.durable().await
     }
 
     /// As [`Groups::decide`], for a decision that is answered at once and whose records count when
@@ -240,13 +283,14 @@ impl Groups {
     ///
     /// # Errors
     /// As [`Groups::decide`].
-    pub(crate) fn decide_in_transaction<R>(
+    pub(crate) async fn decide_in_transaction<R>(
         &self,
         group_id: &str,
         writer: TransactionalWriter,
         decide: impl FnOnce(&mut GroupShard, Now) -> Decision<R>,
     ) -> Result<R, ErrorCode> {
-        match self.decide_in(&*self.shard_of(group_id)?, Some(&writer), decide)? {
+        let decided = self.decide_in(&self.shard_of(group_id)?, Some(&writer), decide)?;
+        match decided.durable().await? {
             Answer::Now(answer) => Ok(answer),
             Answer::Later(_) => Err(ErrorCode::UnknownServerError),
         }
@@ -289,10 +333,10 @@ impl Groups {
 
     fn decide_in<R>(
         &self,
-        shard: &Shard,
+        shard: &Arc<Shard>,
         writer: Option<&TransactionalWriter>,
         decide: impl FnOnce(&mut GroupShard, Now) -> Decision<R>,
-    ) -> Result<Answer<R>, ErrorCode> {
+    ) -> Result<Decided<R>, ErrorCode> {
         let mut state = shard.state.lock();
         let ready = self.ready(&mut state)?;
         // Not before: whoever waited for the lock longer would decide with less time.
@@ -309,27 +353,65 @@ impl Groups {
             batch_bytes_max: ready.surroundings.config.batch_bytes_max,
         };
         let result = match ready.commit(&destination, &decision, now.wall_ms) {
-            Ok(()) => {
-                ready.release(decision.released);
-                match (decision.reply, parked) {
-                    (Reply::Now(reply), _) => Ok(Answer::Now(reply)),
-                    (Reply::Parked(_), Some(receiver)) => Ok(Answer::Later(receiver)),
+            Ok(is_flush_due) => {
+                let released = ready.released(decision.released);
+                let flushing = match is_flush_due {
+                    true => Some(self.flush(shard.clone(), released)),
+                    false => {
+                        answer_all(released);
+                        None
+                    }
+                };
+                let answer = match (decision.reply, parked) {
+                    (Reply::Now(reply), _) => Answer::Now(reply),
+                    (Reply::Parked(_), Some(receiver)) => Answer::Later(receiver),
                     (Reply::Parked(_), None) => unreachable!("a parked token has its receiver"),
-                }
+                };
+                Ok(Decided { answer, flushing })
             }
             Err(failed) => {
                 let error = append_error(failed.error.code());
                 self.failed_logs.report(&shard.partition, &failed.error);
                 decision.records.drain(..failed.appended_count);
                 let released = ready.shard.append_failed(decision, error, now);
-                ready.release(released);
-                parked.map_or(Err(error), |receiver| Ok(Answer::Later(receiver)))
+                answer_all(ready.released(released));
+                let waiting = |receiver| Decided {
+                    answer: Answer::Later(receiver),
+                    flushing: None,
+                };
+                parked.map(waiting).ok_or(error)
             }
         };
         let deadline = ready.shard.next_deadline();
         drop(state);
         self.alarm.wake_by(deadline);
         result
+    }
+
+    /// Makes what was decided durable, then answers those whom it releases: in a task, since who
+    /// asked may leave.
+    fn flush(
+        &self,
+        shard: Arc<Shard>,
+        released: Vec<Released>,
+    ) -> JoinHandle<Result<(), ErrorCode>> {
+        let failed_logs = self.failed_logs.clone();
+        let end_offset = shard.partition.offsets().log_end_offset;
+        self.runtime.spawn(async move {
+            let partition = &shard.partition;
+            let flushed = shard.group_commit.flush_up_to(partition, end_offset).await;
+            match flushed {
+                Ok(()) => {
+                    answer_all(released);
+                    Ok(())
+                }
+                // Whoever waits finds nobody who answers.
+                Err(error) => {
+                    failed_logs.report(partition, &error);
+                    Err(append_error(error.code()))
+                }
+            }
+        })
     }
 
     /// Asks the shard of `group_id` without changing it.
@@ -429,24 +511,28 @@ struct FailedCommit {
 
 impl Ready {
     /// Appends the records and replays them: as one batch, or as several when a decision that need
-    /// not be atomic is larger than a batch may be.
+    /// not be atomic is larger than a batch may be. Returns whether `flush.messages` asks for a
+    /// flush.
     fn commit<R>(
         &mut self,
         destination: &Destination<'_>,
         decision: &Decision<R>,
         now_ms: i64,
-    ) -> Result<(), FailedCommit> {
+    ) -> Result<bool, FailedCommit> {
+        let mut is_flush_due = false;
         let mut appended_count = 0;
         while appended_count < decision.records.len() {
             let end = decision.batch_end(appended_count, destination.batch_bytes_max);
-            self.append(destination, &decision.records[appended_count..end], now_ms)
+            let appended = self
+                .append(destination, &decision.records[appended_count..end], now_ms)
                 .map_err(|error| FailedCommit {
                     appended_count,
                     error,
                 })?;
+            is_flush_due |= appended.is_flush_due;
             appended_count = end;
         }
-        Ok(())
+        Ok(is_flush_due)
     }
 
     fn append(
@@ -454,7 +540,7 @@ impl Ready {
         destination: &Destination<'_>,
         records: &[CoordinatorRecord],
         now_ms: i64,
-    ) -> Result<(), AppendError> {
+    ) -> Result<Appended, AppendError> {
         let writer = destination.writer;
         let header = writer.map_or_else(BatchHeader::default, |writer| BatchHeader {
             producer_id: writer.producer_id,
@@ -478,7 +564,7 @@ impl Ready {
                 .replay(origin, &record.key, record.value.as_deref());
             replayed.expect("a shard can read what it has written");
         }
-        Ok(())
+        Ok(appended)
     }
 
     fn wait(&mut self, token: Token) -> oneshot::Receiver<GroupResponse> {
@@ -487,13 +573,13 @@ impl Ready {
         receiver
     }
 
-    fn release(&mut self, released: Vec<(Token, GroupResponse)>) {
-        for (token, response) in released {
-            if let Some(waiting) = self.waiting.remove(&token) {
-                // Nobody listens any more when the connection is gone.
-                let _ = waiting.send(response);
-            }
-        }
+    /// Takes those who wait for these answers out of the list.
+    fn released(&mut self, released: Vec<(Token, GroupResponse)>) -> Vec<Released> {
+        let waiting = released.into_iter().filter_map(|(token, response)| {
+            let waiting = self.waiting.remove(&token)?;
+            Some((waiting, response))
+        });
+        waiting.collect()
     }
 
     fn release_all(self) {
@@ -506,8 +592,15 @@ impl Ready {
     }
 }
 
+fn answer_all(released: Vec<Released>) {
+    for (waiting, response) in released {
+        // Nobody listens any more when the connection is gone.
+        let _ = waiting.send(response);
+    }
+}
+
 /// Replays the whole log of a partition into a new shard.
-fn replay(partition: &Partition, shard: &mut GroupShard) -> Result<(), String> {
+fn replay(partition: &Partition, shard: &mut GroupShard) -> Result<(), ReplayLogError> {
     replay_log(partition, |entry| match entry {
         LogEntry::Record {
             offset,

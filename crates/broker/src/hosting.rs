@@ -15,7 +15,7 @@ use crate::live_config::tell_change;
 use crate::log_directories::LogDirectory;
 use crate::partitions::{Absence, HostedTopic, log_config};
 use crate::start_error::StartError;
-use crate::{checkpoints, creations, moves, removals};
+use crate::{checkpoints, creations, maintenance, moves, removals};
 use config::topic_settings::{TopicDefaults, TopicSettings};
 use metadata::{
     ConfigResourceType, MIGRATING_DIRECTORY, MetadataDelta, MetadataImage, MetadataRecord,
@@ -27,10 +27,16 @@ use replication::Partition;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use storage::checkpoint::OffsetCheckpoint;
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState, scan_log_directory};
 use storage::partition_metadata::read_partition_metadata;
-use storage::{Disk, Log, LogConfig, LogOpening, RealDisk, StorageError};
+use storage::{Disk, Log, LogConfig, LogOpening, OpenError, RealDisk, StorageError};
+
+/// How often opening a log is tried while there is no file descriptor left.
+const OPEN_ATTEMPTS: usize = 20;
+/// The pause between two of them.
+const OPEN_PAUSE: Duration = Duration::from_millis(200);
 
 /// The metadata log lies among the partitions and is not one of them.
 const METADATA_TOPIC: &str = "__cluster_metadata";
@@ -84,17 +90,17 @@ pub(crate) struct Places {
     partitions: BTreeMap<(Uuid, i32), (usize, bool)>,
     /// Copies that were on their way into a log directory, with its place.
     futures: Vec<(usize, PartitionDirectory)>,
-    /// Partitions of a directory that cannot be used.
+    /// Partitions of a directory that is not there, or cannot be used.
     lost: BTreeSet<(Uuid, i32)>,
 }
 
 /// Looks for the log of every partition of the image that has a replica here. A partition of a
-/// directory that cannot be used has no place.
+/// directory that is not there, or cannot be used, has no place.
 ///
-/// `clean` tells for each log directory that can be used whether it was left in order.
+/// `clean` tells for each log directory whether it was left in order.
 ///
 /// # Errors
-/// A [`StartError`] for a directory that cannot be listed.
+/// A [`StartError`] for a directory that cannot be listed, if it is that of the metadata.
 pub(crate) fn find_all(
     broker: &Broker,
     image: &MetadataImage,
@@ -102,15 +108,12 @@ pub(crate) fn find_all(
 ) -> Result<Places, StartError> {
     let mut places = Places::default();
     let mut seen: BTreeMap<TopicPartition, usize> = BTreeMap::new();
-    let mut clean = clean.iter();
-    for (at, directory) in broker.log_directories.iter().enumerate() {
-        if !directory.was_usable() {
+    for (at, (directory, is_clean)) in broker.log_directories.iter().zip(clean).enumerate() {
+        let Some(scanned) = scan_or_fail(broker, image, directory)? else {
             places.founds.push(Found::nothing(directory, false));
             continue;
-        }
-        let is_clean = clean.next().copied().unwrap_or(false);
-        places.founds.push(Found::nothing(directory, is_clean));
-        let scanned = scan(broker, image, directory)?;
+        };
+        places.founds.push(Found::nothing(directory, *is_clean));
         places
             .futures
             .extend(scanned.futures.into_iter().map(|found| (at, found)));
@@ -125,7 +128,6 @@ pub(crate) fn find_all(
     }
     promote_futures(broker, image, &mut places.futures, &mut seen);
     read_checkpoints(broker, &mut places.founds, &seen);
-    let has_unusable = broker.log_directories.iter().any(|one| !one.was_usable());
     let mut counts = vec![0usize; broker.log_directories.len()];
     for at in seen.values() {
         counts[*at] += 1;
@@ -140,9 +142,14 @@ pub(crate) fn find_all(
             let is_known = broker
                 .log_directories
                 .iter()
-                .any(|one| one.was_usable() && one.id() == directory_id);
-            if place.is_none() && has_unusable && !is_known && !is_unplaced(directory_id) {
-                tracing::warn!(partition = %name, "its log directory cannot be used");
+                .any(|one| one.is_usable() && one.id() == directory_id);
+            // Its records are where they were: an empty log in their place would lose them.
+            if place.is_none() && !is_known && !is_unplaced(directory_id) {
+                tracing::warn!(
+                    partition = %name,
+                    directory.id = %directory_id,
+                    "its log directory is not there: it has no leader"
+                );
                 places.lost.insert((topic.id, *index));
                 continue;
             }
@@ -222,10 +229,12 @@ fn is_unplaced(directory_id: Uuid) -> bool {
     [UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY].contains(&directory_id)
 }
 
-/// Opens the logs that have been found, and makes those that are missing.
+/// Opens the logs that have been found, and makes those that are missing. A log directory that
+/// fails meanwhile is offline, and its partitions have no leader.
 ///
 /// # Errors
-/// A [`StartError`] for a log that cannot be opened.
+/// A [`StartError`] when the directory of the metadata fails, for a log in an old format, and when
+/// the process runs out of file descriptors.
 pub(crate) fn open_all(
     broker: &Arc<Broker>,
     image: &MetadataImage,
@@ -252,11 +261,22 @@ pub(crate) fn open_all(
             });
         }
     }
-    open_in_parallel(broker, &places.founds, openings)?;
+    let failures = open_in_parallel(broker, &places.founds, openings)?;
+    for (found, reason) in failures {
+        let directory = &broker.log_directories[found];
+        if broker.holds_metadata(directory) {
+            return Err(StartError::MetadataDirectory {
+                path: directory.path().to_owned(),
+                reason,
+            });
+        }
+        broker.fail_directory(directory.name(), &reason);
+    }
     for found in places.founds.iter().filter(|found| !found.is_clean) {
         checkpoints::settle_at_start(broker, &found.directory);
     }
-    for (at, found) in places.futures {
+    let futures = places.futures.into_iter();
+    for (at, found) in futures.filter(|(at, _)| broker.log_directories[*at].is_usable()) {
         moves::resume(broker, &broker.log_directories[at], &found);
     }
     Ok(())
@@ -354,6 +374,25 @@ fn scan(
     Ok(scanned)
 }
 
+/// [`scan`]; `None` of a directory that cannot be used, or that fails and is offline then.
+fn scan_or_fail(
+    broker: &Broker,
+    image: &MetadataImage,
+    directory: &LogDirectory,
+) -> Result<Option<Scanned>, StartError> {
+    if !directory.is_usable() {
+        return Ok(None);
+    }
+    match scan(broker, image, directory) {
+        Ok(scanned) => Ok(Some(scanned)),
+        Err(error) if error.is_disk_failure() && !broker.holds_metadata(directory) => {
+            directory.fail(&error);
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 fn is_known(
     broker: &Broker,
     image: &MetadataImage,
@@ -411,7 +450,7 @@ pub(crate) fn choose_online(broker: &Broker, directory_id: Uuid) -> Option<Arc<L
 /// fewest.
 fn choose_directory(broker: &Broker, directory_id: Uuid, count: impl Fn(usize) -> usize) -> usize {
     let directories = &broker.log_directories;
-    let is_named = |one: &Arc<LogDirectory>| !one.is_offline() && one.id() == directory_id;
+    let is_named = |one: &Arc<LogDirectory>| one.is_usable() && one.id() == directory_id;
     if let Some(at) = directories.iter().position(is_named) {
         return at;
     }
@@ -450,11 +489,13 @@ pub(crate) fn placement(
     })
 }
 
+/// Opens logs on several threads. Gives the directories that have failed, by their place, with the
+/// reason.
 fn open_in_parallel(
     broker: &Broker,
     founds: &[Found],
     openings: Vec<Opening>,
-) -> Result<(), StartError> {
+) -> Result<BTreeMap<usize, String>, StartError> {
     let per_directory = broker
         .live_config()
         .log
@@ -462,7 +503,8 @@ fn open_in_parallel(
         .max(1) as usize;
     let threads = (per_directory * founds.len()).min(openings.len());
     let queue = Mutex::new(openings.into_iter());
-    let failure = Mutex::new(None);
+    let failed = Mutex::new(BTreeMap::new());
+    let refused = Mutex::new(None);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -470,26 +512,63 @@ fn open_in_parallel(
                     let Some(opening) = queue.lock().next() else {
                         return;
                     };
-                    let found = &founds[opening.found];
-                    if let Err(error) = open_one(broker, found, &opening) {
-                        *failure.lock() = Some(error);
-                        return;
+                    let directory = &founds[opening.found].directory;
+                    let is_failed =
+                        directory.is_offline() || failed.lock().contains_key(&opening.found);
+                    let opened = match is_failed {
+                        true => Ok(false),
+                        false => open_one(broker, &founds[opening.found], &opening),
+                    };
+                    match opened {
+                        Ok(true) => continue,
+                        Ok(false) => {}
+                        Err(OpenFailure::Disk(reason)) => {
+                            failed.lock().entry(opening.found).or_insert(reason);
+                        }
+                        Err(OpenFailure::Refused(error)) => {
+                            *refused.lock() = Some(error);
+                            return;
+                        }
                     }
+                    let leader_epoch = opening.leader_epoch;
+                    let absence = Absence::NotLed { leader_epoch };
+                    opening.topic.lose(opening.index, absence);
                 }
             });
         }
     });
-    failure.into_inner().map_or(Ok(()), Err)
+    match refused.into_inner() {
+        Some(error) => Err(error),
+        None => Ok(failed.into_inner()),
+    }
 }
 
-fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<(), StartError> {
+/// Why a log was not opened.
+enum OpenFailure {
+    /// Its log directory is to be done without.
+    Disk(String),
+    /// The server cannot start.
+    Refused(StartError),
+}
+
+/// Opens or makes a log, and leads its partition; true when that is done.
+fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, OpenFailure> {
     let topic = &opening.topic;
     let name = TopicPartition::new(&*topic.name, opening.index);
     let directory: PathBuf = found.directory.path().join(name.to_string());
-    let failed = |reason: String| StartError::Partition {
-        partition: name.to_string(),
-        directory: found.directory.path().to_owned(),
-        reason,
+    let refused = |reason: String| {
+        OpenFailure::Refused(StartError::Partition {
+            partition: name.to_string(),
+            directory: found.directory.path().to_owned(),
+            reason,
+        })
+    };
+    let failed = |error: OpenError| match error {
+        OpenError::Storage(error) if error.is_out_of_files() => refused(format!(
+            "{error}; raise the limit of open files (`ulimit -n`) and start again"
+        )),
+        OpenError::Storage(error) => OpenFailure::Disk(format!("{name}: {error}")),
+        error => refused(error.to_string()),
     };
     let told = |offsets: &OffsetCheckpoint| offsets.get(&name).copied().unwrap_or(0);
     let log_opening = LogOpening {
@@ -501,21 +580,47 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<(), Sta
         now_ms: now_ms(),
         ..LogOpening::new(RealDisk, directory, name.clone())
     };
-    let log = if opening.exists {
-        let opened = Log::open(log_opening).map_err(|error| failed(error.to_string()))?;
-        for event in &opened.events {
-            if event.is_loss() {
-                tracing::warn!(partition = %name, "{event}");
-            } else {
-                tracing::info!(partition = %name, "{event}");
+    let open = || {
+        // An attempt may have made it.
+        let exists = opening.exists || RealDisk.status(&log_opening.directory).is_ok();
+        let log = match exists {
+            true => {
+                let opened = Log::open(log_opening.clone())?;
+                for event in &opened.events {
+                    if event.is_loss() {
+                        tracing::warn!(partition = %name, "{event}");
+                    } else {
+                        tracing::info!(partition = %name, "{event}");
+                    }
+                }
+                opened.log
             }
-        }
-        opened.log
-    } else {
-        Log::create(log_opening).map_err(|error| failed(error.to_string()))?
+            false => Log::create(log_opening.clone())?,
+        };
+        lead(topic, log, found.directory.name(), opening.leader_epoch)?;
+        Ok(())
     };
-    lead(topic, log, found.directory.name(), opening.leader_epoch)
-        .map_err(|error| failed(error.to_string()))
+    open_with_patience(broker, open).map_err(failed)?;
+    Ok(true)
+}
+
+/// Opens a log again while there is no file descriptor left: others close theirs meanwhile.
+fn open_with_patience(
+    broker: &Broker,
+    open: impl Fn() -> Result<(), OpenError>,
+) -> Result<(), OpenError> {
+    for _ in 0..OPEN_ATTEMPTS {
+        match open() {
+            Err(OpenError::Storage(error)) if error.is_out_of_files() => {
+                tracing::warn!(%error, "waits for other files to be closed");
+            }
+            result => return result,
+        }
+        // Files stay open for those who use them between two calls.
+        maintenance::close_idle_files(broker);
+        std::thread::sleep(OPEN_PAUSE);
+    }
+    open()
 }
 
 pub(crate) fn topic_log_config(broker: &Broker, topic: &HostedTopic) -> Arc<LogConfig> {

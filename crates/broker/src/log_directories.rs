@@ -61,9 +61,9 @@ impl LogDirectory {
         &self.checkpoints
     }
 
-    /// Whether it could be used when the server started.
-    pub(crate) fn was_usable(&self) -> bool {
-        self.id.is_some()
+    /// Whether its partitions can be served.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.id.is_some() && !self.is_offline()
     }
 
     /// Whether a write to it has failed: nothing is appended there any more.
@@ -104,17 +104,22 @@ pub(crate) fn lock_all(
 ) -> Result<Vec<Option<DirectoryLock>>, StartError> {
     let lock = |path: &PathBuf| match lock(path) {
         Err(error) if path != metadata_directory && error.is_disk_failure() => {
-            tracing::error!(
-                directory = %path.display(),
-                %error,
-                "the log directory cannot be used: its partitions have no leader until it can, \
-                 and the server is started again"
-            );
+            log_unusable(path, &error);
             Ok(None)
         }
         result => result.map(Some),
     };
     paths.iter().map(lock).collect()
+}
+
+/// Says that a directory is left out of this start.
+pub(crate) fn log_unusable(path: &Path, error: &dyn Display) {
+    tracing::error!(
+        directory = %path.display(),
+        %error,
+        "the log directory cannot be used: its partitions have no leader until it can, and the \
+         server is started again"
+    );
 }
 
 fn lock(path: &Path) -> Result<DirectoryLock, StartError> {

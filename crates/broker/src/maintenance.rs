@@ -100,6 +100,9 @@ fn delete_old_segments(broker: &Broker) {
                     tracing::info!(%partition, count, start, "old segments are deleted");
                     partition.notify();
                 }
+                Err(storage::AppendError::Storage(error)) => {
+                    broker.report_log_error(&partition, &error);
+                }
                 Err(error) => broker.report_storage_error(&partition, &error),
             }
         }
@@ -128,7 +131,7 @@ fn flush_due(broker: &Broker) {
         }
         let Some(end) = end else { continue };
         if let Err(error) = partition.flush_up_to(end, now_ms()) {
-            broker.report_storage_error(&partition, &error);
+            broker.report_log_error(&partition, &error);
         }
     }
 }
@@ -169,7 +172,7 @@ fn expire_producers(broker: &Broker) {
 }
 
 /// Closes the files that nobody has read or written since the last time.
-fn close_idle_files(broker: &Broker) {
+pub(crate) fn close_idle_files(broker: &Broker) {
     for partition in broker.partitions.all() {
         partition.with_log(|log| log.close_idle_files());
     }

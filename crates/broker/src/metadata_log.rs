@@ -14,6 +14,7 @@ mod directories;
 mod election;
 mod error;
 mod load;
+mod mending;
 mod snapshots;
 
 use config::server::MetadataLogConfig;
@@ -22,22 +23,27 @@ use metadata::{
     QuorumRecord, SnapshotQuorum, metadata_batch, metadata_batches, quorum_batch,
 };
 use model::{BrokerId, Uuid};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use storage::disk::{Disk, RealDisk};
 use storage::{Log, StorageError};
 
 use election::Voters;
+use mending::LogState;
 use snapshots::Snapshots;
 
 pub use directories::{
-    BOOTSTRAP_CHECKPOINT, DirectoryOptions, KRAFT_VERSIONS, LogDirectories, METADATA_LOG_FOLDER,
-    prepare_log_directories,
+    BOOTSTRAP_CHECKPOINT, DirectoryOptions, FoundDirectories, KRAFT_VERSIONS, LogDirectories,
+    METADATA_LOG_FOLDER, find_log_directories, known_directories,
 };
 pub use election::{LocalVoter, QUORUM_STATE};
 pub use error::{AppendMetadataError, OpenMetadataLogError};
-pub use load::OpenedMetadataLog;
+pub use load::{LoadedMetadataLog, OpenedMetadataLog};
 pub use snapshots::{SnapshotJob, WrittenSnapshot};
+
+/// How long no snapshot is due after one that could not be written.
+const SNAPSHOT_PAUSE_MS: i64 = 60_000;
 
 /// What it takes to open the metadata log.
 #[derive(Debug, Clone)]
@@ -75,8 +81,11 @@ pub struct MetadataLog<D: Disk = RealDisk> {
     unsnapshotted_bytes: u64,
     /// When the last snapshot was begun; when the log was opened, before the first.
     last_snapshot_ms: i64,
-    is_snapshot_running: bool,
-    has_failed: bool,
+    /// What was not in a snapshot when the one that is being written was begun.
+    snapshot_bytes: Option<u64>,
+    /// When the last snapshot could not be written.
+    failed_snapshot_ms: Option<i64>,
+    state: LogState,
 }
 
 /// Records that were appended, flushed and replayed.
@@ -146,9 +155,10 @@ impl<D: Disk> MetadataLog<D> {
         self.log.log_start_offset()
     }
 
-    /// Whether a write has failed, so that no records are taken any more.
-    pub const fn has_failed(&self) -> bool {
-        self.has_failed
+    /// Whether a write or a sync has failed so that nobody knows what is on the disk: no records
+    /// are taken any more.
+    pub fn has_failed(&self) -> bool {
+        self.state == LogState::Failed
     }
 
     /// The quorum at `now_ms`.
@@ -176,16 +186,15 @@ impl<D: Disk> MetadataLog<D> {
     /// that one batch cannot hold become a metadata transaction.
     ///
     /// # Errors
-    /// When the records do not fit the image: then nothing is written. When the disk fails: then
-    /// the log takes no more records, and only the next start tells what was written.
+    /// When the records do not fit the image, or the disk has no room or the process no file
+    /// descriptor left: then nothing is written, and a later append may succeed. When the disk
+    /// fails: then the log takes no more records, and only the next start tells what was written.
     pub fn append(
         &mut self,
         records: &[MetadataRecord],
         now_ms: i64,
     ) -> Result<AppendedMetadata, AppendMetadataError> {
-        if self.has_failed {
-            return Err(AppendMetadataError::Failed);
-        }
+        self.mend(now_ms)?;
         let mut image = (*self.image).clone();
         for (index, record) in records.iter().enumerate() {
             image
@@ -258,16 +267,22 @@ impl<D: Disk> MetadataLog<D> {
         let written = self
             .log
             .append_as_follower(batch, self.leader_epoch, now_ms);
-        self.has_failed |= written.is_err();
-        written.map_err(|error| AppendMetadataError::Log(error.to_string()))?;
+        if let Err(error) = written {
+            self.state = match &error {
+                storage::AppendError::Storage(error) => LogState::after(error),
+                _ => LogState::Failed,
+            };
+            return Err(AppendMetadataError::Log(error.to_string()));
+        }
         self.unsnapshotted_bytes += batch.len() as u64;
         Ok(())
     }
 
     fn flush(&mut self, now_ms: i64) -> Result<(), AppendMetadataError> {
-        let flushed = self.log.flush(now_ms);
-        self.has_failed |= flushed.is_err();
-        flushed.map_err(|error| AppendMetadataError::Log(error.to_string()))
+        self.log.flush(now_ms).map_err(|error| {
+            self.state = LogState::after(&error);
+            AppendMetadataError::Log(error.to_string())
+        })
     }
 
     /// The next snapshot, if one is due: enough was appended since the last one, or enough time
@@ -281,8 +296,11 @@ impl<D: Disk> MetadataLog<D> {
             .config
             .max_snapshot_interval_ms
             .is_some_and(|interval_ms| !(0..interval_ms).contains(&waited_ms));
-        let is_due = self.unsnapshotted_bytes > 0 && (is_enough || is_time);
-        (is_due && !self.has_failed)
+        let is_paused = self
+            .failed_snapshot_ms
+            .is_some_and(|at_ms| (0..SNAPSHOT_PAUSE_MS).contains(&now_ms.saturating_sub(at_ms)));
+        let is_due = self.unsnapshotted_bytes > 0 && (is_enough || is_time) && !is_paused;
+        (is_due && self.state == LogState::Open)
             .then(|| self.begin_snapshot(now_ms))
             .flatten()
     }
@@ -299,11 +317,10 @@ impl<D: Disk> MetadataLog<D> {
                 voters: self.voters.voters.clone(),
             },
         };
-        if self.is_snapshot_running || self.snapshots.newest() >= Some(job.id()) {
+        if self.snapshot_bytes.is_some() || self.snapshots.newest() >= Some(job.id()) {
             return None;
         }
-        self.is_snapshot_running = true;
-        self.unsnapshotted_bytes = 0;
+        self.snapshot_bytes = Some(std::mem::take(&mut self.unsnapshotted_bytes));
         self.last_snapshot_ms = now_ms;
         Some(job)
     }
@@ -311,14 +328,25 @@ impl<D: Disk> MetadataLog<D> {
     /// Takes note of a snapshot, and removes what retention no longer keeps.
     ///
     /// # Errors
-    /// The failure of the snapshot itself, or of the removals. The log goes on.
+    /// The failure of the snapshot itself, which is due again a minute later, or of the removals.
+    /// The log goes on.
     pub fn complete_snapshot(
         &mut self,
         written: Result<WrittenSnapshot, StorageError>,
         now_ms: i64,
     ) -> Result<(), StorageError> {
-        self.is_snapshot_running = false;
-        self.snapshots.add(written?);
+        let bytes = self.snapshot_bytes.take().unwrap_or(0);
+        match written {
+            Ok(written) => {
+                self.failed_snapshot_ms = None;
+                self.snapshots.add(written);
+            }
+            Err(error) => {
+                self.unsnapshotted_bytes += bytes;
+                self.failed_snapshot_ms = Some(now_ms);
+                return Err(error);
+            }
+        }
         self.clean(now_ms)
     }
 
@@ -326,8 +354,18 @@ impl<D: Disk> MetadataLog<D> {
     /// and files whose delay is over. The newest snapshot always stays.
     ///
     /// # Errors
-    /// When the disk fails. The log goes on.
+    /// When the disk fails. The log goes on, unless a change of its own files has failed.
     pub fn clean(&mut self, now_ms: i64) -> Result<(), StorageError> {
+        let cleaned = self.remove_old(now_ms);
+        if let Err(error) = &cleaned
+            && self.log.is_failed()
+        {
+            self.state = LogState::after(error);
+        }
+        cleaned
+    }
+
+    fn remove_old(&mut self, now_ms: i64) -> Result<(), StorageError> {
         while let [oldest, next, ..] = self.snapshots.all() {
             let next = next.id;
             let snapshot_bytes = self.snapshots.all().iter().map(|s| s.size_bytes);
@@ -344,8 +382,9 @@ impl<D: Disk> MetadataLog<D> {
             self.log.advance_log_start_offset(next.end_offset)?;
             self.snapshots.remove_before(next)?;
             let deleted = self.log.delete_old_segments(self.end_offset(), now_ms);
-            deleted.map_err(|error| {
-                directories::failure("clean", &self.folder, std::io::Error::other(error))
+            deleted.map_err(|error| match error {
+                storage::AppendError::Storage(error) => error,
+                error => directories::failure("clean", &self.folder, io::Error::other(error)),
             })?;
         }
         self.log.remove_deleted_files(now_ms)
@@ -354,10 +393,13 @@ impl<D: Disk> MetadataLog<D> {
     /// Closes the files in order. No records are taken any more.
     ///
     /// # Errors
-    /// When the disk fails.
-    pub fn close(&mut self, now_ms: i64) -> Result<(), StorageError> {
-        self.has_failed = true;
-        self.log.close(now_ms)
+    /// When the disk fails, or a torn tail cannot be cut.
+    pub fn close(&mut self, now_ms: i64) -> Result<(), AppendMetadataError> {
+        let mended = self.mend(now_ms);
+        self.state = LogState::Failed;
+        mended?;
+        let closed = self.log.close(now_ms);
+        closed.map_err(|error| AppendMetadataError::Log(error.to_string()))
     }
 }
 

@@ -11,16 +11,16 @@ use crate::live_config::connection_limits;
 use crate::log_directories::{self, LogDirectory};
 use crate::loggers::Loggers;
 use crate::metadata_log::{
-    DirectoryOptions, LocalVoter, LogDirectories, MetadataLog, MetadataLogOptions,
-    prepare_log_directories,
+    DirectoryOptions, LoadedMetadataLog, LocalVoter, LogDirectories, MetadataLog,
+    MetadataLogOptions, find_log_directories, known_directories,
 };
 use crate::moves::Moves;
-use crate::net::{BoundListener, ConnectionLimits, Listeners, SocketSettings};
+use crate::net::{BoundListener, BoundSocket, ConnectionLimits, Listeners, SocketSettings};
 use crate::partitions::Partitions;
 use crate::removals::Removals;
 use crate::start_error::StartError;
 use crate::transactions::{self, TRANSACTION_TOPIC, Transactions};
-use crate::{cleaner, hosting, maintenance, moves};
+use crate::{checkpoints, cleaner, hosting, maintenance, moves};
 use config::ServerConfig;
 use controller::ControllerContext;
 use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
@@ -28,7 +28,7 @@ use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
 use parking_lot::{Mutex, RwLock};
 use replication::FetchSessionCache;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::RealDisk;
 use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown, write_clean_shutdown};
@@ -63,7 +63,7 @@ impl Server {
         loggers: Loggers,
     ) -> Result<Self, StartError> {
         check_supported(&config)?;
-        let listeners = bind(&config).await?;
+        let (listeners, sockets) = bind(&config).await?;
         let start = move || open(config, listeners, loggers);
         let opened = tokio::task::spawn_blocking(start)
             .await
@@ -90,8 +90,18 @@ impl Server {
             tokio::spawn(broker.groups.clone().keep_time()),
             tokio::spawn(transactions::keep_time(broker.clone())),
         ];
-        for listener in &broker.listeners {
-            tasks.push(tokio::spawn(listener.clone().accept(broker.clone())));
+        // Only now: whoever can connect is served.
+        for (listener, socket) in broker.listeners.iter().zip(sockets) {
+            let socket = socket.listen().map_err(|source| {
+                broker.stop.send_replace(true);
+                StartError::Bind {
+                    listener: listener.name.clone(),
+                    address: listener.address.to_string(),
+                    source,
+                }
+            })?;
+            let accepting = listener.clone().accept(socket, broker.clone());
+            tasks.push(tokio::spawn(accepting));
         }
         Ok(Self {
             broker,
@@ -113,6 +123,15 @@ impl Server {
             .collect()
     }
 
+    /// Waits until the server cannot go on: its metadata log or every log directory has failed.
+    /// Gives the reason. It has been logged, and the process is to end at once, without
+    /// [`Server::stop`].
+    pub async fn halted(&self) -> String {
+        let mut halted = self.broker.halted.subscribe();
+        let reason = halted.wait_for(|reason| !reason.is_empty()).await;
+        reason.expect("the broker is there").clone()
+    }
+
     /// Stops: no more requests, every log closed, each log directory marked as left in order.
     pub async fn stop(self) {
         self.broker.stop.send_replace(true);
@@ -125,21 +144,27 @@ impl Server {
             .controller
             .run(|controller| controller.log.close(now_ms()))
             .await;
-        if let Ok(Err(error)) = closed {
-            tracing::error!(%error, "the metadata log is not closed in order");
-        }
-        let _ = tokio::task::spawn_blocking(move || leave(&broker)).await;
+        let is_metadata_closed = match closed {
+            Ok(Ok(())) => true,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the metadata log is not closed in order");
+                false
+            }
+            Err(_) => false,
+        };
+        let _ = tokio::task::spawn_blocking(move || leave(&broker, is_metadata_closed)).await;
     }
 }
 
-/// Closes the logs and marks the directories in which all went well.
-fn leave(broker: &Broker) {
+/// Closes the logs and marks the directories, if all went well: the next start trusts a directory
+/// with the mark, and the epoch in it.
+fn leave(broker: &Broker, is_metadata_closed: bool) {
     broker.cleaner.stop();
     broker.moves.stop();
-    let failures = maintenance::close_logs(broker);
-    maintenance::checkpoint_recovery_points(broker);
-    maintenance::checkpoint_log_start_offsets(broker);
-    maintenance::checkpoint_high_watermarks(broker);
+    let mut failures = maintenance::close_logs(broker);
+    for kind in checkpoints::Kind::ALL {
+        failures.extend(checkpoints::write_all(broker, kind));
+    }
     let image = broker.image();
     let epoch = image
         .cluster
@@ -148,7 +173,8 @@ fn leave(broker: &Broker) {
     for (at, directory) in broker.log_directories.iter().enumerate() {
         if let Some((_, error)) = failures.iter().find(|(of, _)| *of == at) {
             tracing::error!(directory = directory.name(), %error, "not left in order");
-        } else if !directory.is_offline()
+        } else if is_metadata_closed
+            && !directory.is_offline()
             && let Err(error) = write_clean_shutdown(&RealDisk, directory.path(), epoch)
         {
             tracing::error!(directory = directory.name(), %error, "not left in order");
@@ -217,8 +243,11 @@ fn socket_settings(config: &ServerConfig) -> SocketSettings {
     }
 }
 
-async fn bind(config: &ServerConfig) -> Result<Listeners, StartError> {
+/// Takes the ports, so that one that is in use is known before any file is touched. Nobody can
+/// connect yet.
+async fn bind(config: &ServerConfig) -> Result<(Listeners, Vec<BoundSocket>), StartError> {
     let mut bound = Listeners::new();
+    let mut sockets = Vec::new();
     let settings = socket_settings(config);
     for endpoint in &config.listeners.bound {
         let is_controller = config.listeners.is_controller(&endpoint.listener);
@@ -236,14 +265,15 @@ async fn bind(config: &ServerConfig) -> Result<Listeners, StartError> {
             advertised.map(|one| (one.host.clone(), one.port)),
             is_controller,
         );
-        let listener = listener.await.map_err(|source| StartError::Bind {
+        let (listener, socket) = listener.await.map_err(|source| StartError::Bind {
             listener: endpoint.listener.to_string(),
             address: format!("{}:{}", endpoint.host, endpoint.port),
             source,
         })?;
         bound.push(Arc::new(listener));
+        sockets.push(socket);
     }
-    Ok(bound)
+    Ok((bound, sockets))
 }
 
 /// What is there once every file is open.
@@ -278,23 +308,21 @@ fn open(
     if let Some(path) = paths.first().filter(|_| locks.iter().all(Option::is_none)) {
         return Err(StartError::NoDirectory { path: path.clone() });
     }
-    let (prepared, mut log) = open_metadata(&config, &usable, metadata_directory, &listeners)?;
-    let marks = paths
-        .iter()
-        .filter(|path| usable.contains(path))
-        .map(|path| take_clean_shutdown(&RealDisk, path));
-    let marks: Vec<Option<CleanShutdown>> = marks.collect::<Result<_, _>>()?;
-    let clean: Vec<bool> = marks.iter().map(Option::is_some).collect();
-    // Only when every directory was left in order did the whole broker stop in order.
-    let epochs = marks
-        .iter()
-        .map(|mark| mark.and_then(|mark| mark.broker_epoch).unwrap_or(-1));
-    let previous_broker_epoch = epochs.min().unwrap_or(-1);
-    let directories = paths.iter().zip(locks).map(|(path, lock)| {
-        let id = prepared.id_of(path).unwrap_or_default();
-        Arc::new(LogDirectory::new(path.clone(), id, lock))
-    });
-    let directories: Vec<_> = directories.collect();
+    let OpenedMetadata {
+        directories: prepared,
+        mut log,
+        marks,
+    } = open_metadata(&config, &usable, metadata_directory, &listeners)?;
+    let clean: Vec<bool> = paths.iter().map(|path| marks.is_clean(path)).collect();
+    let previous_broker_epoch = marks.broker_epoch(&paths);
+    let directories = owned(&paths, locks, &prepared, &marks);
+    if let Some(first) = directories
+        .first()
+        .filter(|_| directories.iter().all(|one| one.is_offline()))
+    {
+        let path = first.path().to_owned();
+        return Err(StartError::NoDirectory { path });
+    }
     let (controller, jobs) = ControllerThread::new();
     let (failed_logs, failures) = FailedLogs::new();
     let kraft_version = log.describe_quorum(now_ms()).kraft_version;
@@ -328,48 +356,124 @@ fn open(
     })
 }
 
+/// The log directories; one whose mark could not be taken is left out, since what is known of it may
+/// be wrong at the next start.
+fn owned(
+    paths: &[PathBuf],
+    locks: Vec<Option<DirectoryLock>>,
+    prepared: &LogDirectories,
+    marks: &Marks,
+) -> Vec<Arc<LogDirectory>> {
+    let directories = paths.iter().zip(locks).map(|(path, lock)| {
+        let id = prepared.id_of(path).unwrap_or_default();
+        let lock = lock.filter(|_| marks.of(path).is_some());
+        Arc::new(LogDirectory::new(path.clone(), id, lock))
+    });
+    directories.collect()
+}
+
+/// The metadata log, and the log directories that the metadata are about.
+struct OpenedMetadata {
+    directories: LogDirectories,
+    log: MetadataLog,
+    marks: Marks,
+}
+
+/// What each directory that can be used had as a mark of an orderly stop.
+struct Marks(Vec<(PathBuf, Option<CleanShutdown>)>);
+
+impl Marks {
+    fn of(&self, path: &Path) -> Option<Option<CleanShutdown>> {
+        let found = self.0.iter().find(|(of, _)| of == path);
+        found.map(|(_, mark)| *mark)
+    }
+
+    fn is_clean(&self, path: &Path) -> bool {
+        self.of(path).flatten().is_some()
+    }
+
+    /// The broker's epoch when it stopped: only when every directory was left in order did the
+    /// whole broker stop in order.
+    fn broker_epoch(&self, paths: &[PathBuf]) -> i64 {
+        let marks = paths.iter().filter_map(|path| self.of(path));
+        let epochs = marks.map(|mark| mark.and_then(|mark| mark.broker_epoch).unwrap_or(-1));
+        epochs.min().unwrap_or(-1)
+    }
+}
+
 /// Makes `directories` those of this node, and opens the metadata log in one of them.
 fn open_metadata(
     config: &ServerConfig,
     directories: &[PathBuf],
     metadata_directory: PathBuf,
     listeners: &Listeners,
-) -> Result<(LogDirectories, MetadataLog), StartError> {
+) -> Result<OpenedMetadata, StartError> {
     let chosen_id = config.new_cluster_id.clone();
     let new_cluster_id = chosen_id.unwrap_or_else(|| random_uuid().to_string());
     let bootstrap_records = controller::bootstrap::bootstrap_records(MetadataVersion::LATEST);
     let endpoints = voter_endpoints(listeners);
     let has_fixed_voters = !config.controller.quorum.voters.is_empty();
-    let prepared = prepare_log_directories(
-        &RealDisk,
-        &mut DirectoryOptions {
-            directories,
-            metadata_directory: &metadata_directory,
-            node_id: config.node_id,
-            new_cluster_id: &new_cluster_id,
-            new_directory_id: &mut random_uuid,
-            new_quorum: (!has_fixed_voters).then(|| endpoints.clone()),
-            bootstrap_records: &bootstrap_records,
-            now_ms: now_ms(),
-        },
-    )?;
-    let log = open_metadata_log(
+    let mut options = DirectoryOptions {
+        directories,
+        metadata_directory: &metadata_directory,
+        node_id: config.node_id,
+        new_cluster_id: &new_cluster_id,
+        new_directory_id: &mut random_uuid,
+        new_quorum: (!has_fixed_voters).then(|| endpoints.clone()),
+        bootstrap_records: &bootstrap_records,
+        now_ms: now_ms(),
+    };
+    let found = find_log_directories(&RealDisk, &mut options)?;
+    let loaded = load_metadata_log(
         config,
-        &prepared,
-        metadata_directory,
+        found.prepared(),
+        metadata_directory.clone(),
         endpoints,
-        bootstrap_records,
+        bootstrap_records.clone(),
     )?;
+    let known = known_directories(loaded.image(), config.node_id);
+    let directories = found.prepare(&RealDisk, &mut options, &known)?;
+    for (path, error) in &directories.failed {
+        log_directories::log_unusable(path, error);
+    }
     if let Some(chosen) = &config.new_cluster_id
-        && prepared.cluster_id != *chosen
+        && directories.cluster_id != *chosen
     {
         tracing::warn!(
             "CLUSTER_ID is {chosen}, and the log directories belong to the cluster {}: they stay \
              as they are",
-            prepared.cluster_id
+            directories.cluster_id
         );
     }
-    Ok((prepared, log))
+    // Before anything is appended: a crash from here on is no orderly stop.
+    let marks = take_marks(&directories, &metadata_directory)?;
+    let opened = loaded.lead(now_ms())?;
+    for event in &opened.events {
+        tracing::warn!("{event}");
+    }
+    Ok(OpenedMetadata {
+        directories,
+        log: opened.log,
+        marks,
+    })
+}
+
+/// Takes the marks of an orderly stop.
+fn take_marks(
+    directories: &LogDirectories,
+    metadata_directory: &Path,
+) -> Result<Marks, StartError> {
+    let mut marks = Vec::new();
+    for (path, _) in &directories.directories {
+        match take_clean_shutdown(&RealDisk, path) {
+            Ok(mark) => marks.push((path.clone(), mark)),
+            Err(error) if path != metadata_directory => {
+                log_directories::log_unusable(path, &error);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Marks(marks))
 }
 
 fn voter_endpoints(listeners: &Listeners) -> Vec<VoterEndpoint> {
@@ -386,16 +490,16 @@ fn voter_endpoints(listeners: &Listeners) -> Vec<VoterEndpoint> {
         .collect()
 }
 
-fn open_metadata_log(
+fn load_metadata_log(
     config: &ServerConfig,
     prepared: &LogDirectories,
     directory: PathBuf,
     endpoints: Vec<VoterEndpoint>,
     bootstrap_records: Vec<MetadataRecord>,
-) -> Result<MetadataLog, StartError> {
+) -> Result<LoadedMetadataLog<RealDisk>, StartError> {
     let directory_id = prepared.id_of(&directory).unwrap_or_default();
     let voters = &config.controller.quorum.voters;
-    let opened = MetadataLog::open(
+    let loaded = MetadataLog::load(
         RealDisk,
         MetadataLogOptions {
             directory,
@@ -411,10 +515,7 @@ fn open_metadata_log(
             now_ms: now_ms(),
         },
     )?;
-    for event in &opened.events {
-        tracing::warn!("{event}");
-    }
-    Ok(opened.log)
+    Ok(loaded)
 }
 
 fn new_broker(
@@ -456,6 +557,7 @@ fn new_broker(
         fetch_sessions: Mutex::new(FetchSessionCache::new(sessions)),
         producer_ids: tokio::sync::Mutex::new(0..0),
         stop: watch::Sender::new(false),
+        halted: watch::Sender::default(),
         image: RwLock::new(Arc::new(MetadataImage::default())),
         live_config: RwLock::new(Arc::new(config.clone())),
         config,
@@ -495,7 +597,7 @@ fn register(
         directories: broker
             .log_directories
             .iter()
-            .filter(|one| one.was_usable())
+            .filter(|one| one.is_usable())
             .map(|one| one.id())
             .collect(),
         previous_broker_epoch,

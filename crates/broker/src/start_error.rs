@@ -74,6 +74,18 @@ pub enum StartError {
         /// What is wrong.
         reason: String,
     },
+    /// The log directory that holds the metadata log has failed: the others cannot do without it.
+    #[error(
+        "log directory `{}`, which holds the metadata log, has failed: {reason}; free space or \
+         replace the disk, then start again",
+        path.display()
+    )]
+    MetadataDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// The configuration asks for what does not work yet.
     #[error("{0}")]
     Unsupported(String),

@@ -6,7 +6,8 @@
 //!                                       an end is prepared  ───┴──> markers ──> complete
 //! ```
 //!
-//! A shard is locked while it decides, appends and replays, never across an `await`. Markers are
+//! A shard is locked while it decides, appends and replays, never across an `await`. Where
+//! `flush.messages` asks for it, answers and markers wait until what was decided is durable. Markers are
 //! written by a task of their own, which nobody can cancel by leaving; a restart begins it again.
 
 mod markers;
@@ -16,7 +17,9 @@ mod time;
 pub(crate) use time::keep_time;
 
 use crate::clock;
-use crate::coordinator_log::{LogEntry, batch_of, codec_of, replay_log};
+use crate::coordinator_log::{
+    GroupCommit, LogEntry, ReplayLogError, batch_of, codec_of, replay_log,
+};
 use crate::failed_logs::FailedLogs;
 use config::ServerConfig;
 use coordinator::group::append_error;
@@ -34,6 +37,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI16, AtomicI32, Ordering};
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
 /// The topic that holds the states of transactional ids.
 pub(crate) const TRANSACTION_TOPIC: &str = "__transaction_state";
@@ -57,6 +61,7 @@ pub(crate) struct Transactions {
 struct Shard {
     partition: Arc<Partition>,
     state: Mutex<State>,
+    group_commit: GroupCommit,
 }
 
 #[derive(Debug)]
@@ -75,9 +80,14 @@ struct Decided<R> {
     shard: Arc<Shard>,
     /// The answer waits until everything below is replicated.
     end_offset: i64,
+    /// Done when the decision is durable; none where nothing has to be flushed.
+    flushing: Option<Flushing>,
     /// An end that the decision prepared, with the leader epoch of its log.
     prepared: Option<(PreparedTransaction, i32)>,
 }
+
+/// Makes a decision durable, whether anybody waits for it or not.
+type Flushing = JoinHandle<Result<(), ErrorCode>>;
 
 impl Transactions {
     pub(crate) fn new(config: &ServerConfig, runtime: Handle, failed_logs: FailedLogs) -> Self {
@@ -196,7 +206,7 @@ impl Transactions {
         };
         let has_records = !decision.records.is_empty();
         let committed = commit(ready, &shard.partition, &decision.records, moment.now);
-        committed.map_err(|error| {
+        let is_flush_due = committed.map_err(|error| {
             self.failed_logs.report(&shard.partition, &error);
             append_error(error.code())
         })?;
@@ -204,12 +214,27 @@ impl Transactions {
         let prepared = has_records.then(|| ready.prepared_of(transactional_id));
         let prepared = prepared.flatten().map(|one| (one, offsets.leader_epoch));
         drop(state);
+        let end_offset = offsets.log_end_offset;
         Ok(Ok(Decided {
             reply: decision.reply,
+            flushing: is_flush_due.then(|| self.flush(shard.clone(), end_offset)),
             shard,
-            end_offset: offsets.log_end_offset,
+            end_offset,
             prepared,
         }))
+    }
+
+    /// Makes everything below `end_offset` durable, in a task, since who asked may leave.
+    fn flush(&self, shard: Arc<Shard>, end_offset: i64) -> Flushing {
+        let failed_logs = self.failed_logs.clone();
+        self.runtime.spawn(async move {
+            let partition = &shard.partition;
+            let flushed = shard.group_commit.flush_up_to(partition, end_offset).await;
+            flushed.map_err(|error| {
+                failed_logs.report(partition, &error);
+                append_error(error.code())
+            })
+        })
     }
 
     /// Lets administrators see which partitions still have no marker.
@@ -232,9 +257,16 @@ impl Transactions {
             let mut rest = &records[..];
             while !rest.is_empty() {
                 let (batch, after) = rest.split_at(count_for_batch(rest, batch_bytes_max));
-                if let Err(error) = commit(ready, &shard.partition, batch, now) {
-                    self.failed_logs.report(&shard.partition, &error);
-                    break;
+                match commit(ready, &shard.partition, batch, now) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        let end_offset = shard.partition.offsets().log_end_offset;
+                        drop(self.flush(shard.clone(), end_offset));
+                    }
+                    Err(error) => {
+                        self.failed_logs.report(&shard.partition, &error);
+                        break;
+                    }
                 }
                 rest = after;
             }
@@ -242,25 +274,25 @@ impl Transactions {
     }
 }
 
-/// Appends records and replays them.
+/// Appends records and replays them; returns whether `flush.messages` asks for a flush.
 fn commit(
     ready: &mut TransactionShard,
     partition: &Partition,
     records: &[CoordinatorRecord],
     now: Now,
-) -> Result<(), AppendError> {
+) -> Result<bool, AppendError> {
     if records.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     // No key sets a codec for this topic but its own.
     let codec = codec_of(partition, Compression::None);
     let mut batch = batch_of(BatchHeader::default(), records, now.wall_ms, codec);
-    partition.append_as_coordinator(&mut batch, now.wall_ms)?;
+    let appended = partition.append_as_coordinator(&mut batch, now.wall_ms)?;
     for record in records {
         let replayed = ready.replay(now, &record.key, record.value.as_deref());
         replayed.expect("a shard can read what it has written");
     }
-    Ok(())
+    Ok(appended.is_flush_due)
 }
 
 impl State {
@@ -274,8 +306,9 @@ impl State {
 }
 
 impl Shard {
-    /// Replays the log; returns the ends that wait for markers.
-    fn load(&self, config: TransactionConfig) -> Vec<PreparedTransaction> {
+    /// Replays the log; returns the ends that wait for markers, or nothing when the log is to be
+    /// replayed again.
+    fn load(&self, config: TransactionConfig) -> Option<Vec<PreparedTransaction>> {
         let mut loading = TransactionShard::new(config);
         let partition = &self.partition;
         let now = clock::now();
@@ -296,15 +329,19 @@ impl Shard {
             (Ok(()), State::Loading) => {
                 let prepared = loading.prepared();
                 *state = State::Ready(loading);
-                prepared
+                Some(prepared)
             }
-            // The partition was unloaded meanwhile.
-            (Ok(()), _) => Vec::new(),
-            (Err(reason), _) => {
+            (Err(ReplayLogError::OutOfFiles), State::Loading) => {
+                tracing::warn!(%partition, "no file can be opened to load transactions");
+                None
+            }
+            (Err(ReplayLogError::Failed(reason)), State::Loading) => {
                 tracing::error!(%partition, reason, "transactions cannot be loaded");
                 *state = State::Failed;
-                Vec::new()
+                Some(Vec::new())
             }
+            // The partition was unloaded meanwhile.
+            _ => Some(Vec::new()),
         }
     }
 }

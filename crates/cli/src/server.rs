@@ -310,7 +310,10 @@ async fn serve(config: ServerConfig, loggers: Loggers) -> ExitCode {
         milliseconds = started.elapsed().as_millis() as u64,
         "riverrun is ready"
     );
-    stop.received().await;
+    tokio::select! {
+        () = stop.received() => {}
+        reason = server.halted() => return fail(&format!("{reason}: mend it, then start again")),
+    }
     tracing::info!("stopping");
     server.stop().await;
     tracing::info!("stopped");

@@ -67,6 +67,11 @@ pub enum ReadError {
 }
 
 impl ReadError {
+    /// Whether there were too many open files: a later read may succeed.
+    pub fn is_out_of_files(&self) -> bool {
+        matches!(self, Self::Log(storage::ReadError::Storage(error)) if error.is_out_of_files())
+    }
+
     /// The code of a response.
     pub const fn code(&self) -> ErrorCode {
         match self {

@@ -43,6 +43,15 @@ impl StorageError {
         matches!(number, Some(Errno::MFILE | Errno::NFILE))
     }
 
+    /// Whether what was tried may succeed later, and the disk is known to hold what it held before,
+    /// but for a part of what was written last: there is no file descriptor left, or no room. After
+    /// a failed sync nobody knows what the disk holds.
+    pub fn is_passing(&self) -> bool {
+        let number = self.source.raw_os_error().map(Errno::from_raw_os_error);
+        let is_out_of_space = matches!(number, Some(Errno::NOSPC | Errno::DQUOT));
+        self.is_out_of_files() || (is_out_of_space && self.operation != "sync")
+    }
+
     pub(crate) fn new(operation: &'static str, file: &Path, source: io::Error) -> Self {
         Self {
             operation,

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Checking reads every byte: the first batch that is damaged or incomplete ends the log, and
-//! segments after it leave it. Offset, time and transaction index of a checked segment are written
+//! segments after it leave it. A gap between offsets is no damage: compaction leaves gaps, and
+//! neither the settings nor a checkpoint tell whether a log was ever compacted. Offset, time and transaction index of a checked segment are written
 //! anew. A damaged index, snapshot or epoch file never stops a log from opening; it is rebuilt and
 //! reported as a [`RecoveryEvent`].
 
@@ -180,7 +181,6 @@ impl<D: Disk> Recovery<'_, D> {
                     self.recovered.leader_epochs.truncate_from_end(base_offset);
                 }
                 let after = self.rebuild_segment(at, before, is_cut_forbidden)?;
-                self.drop_after_gap(at, is_trusted)?;
                 self.take_snapshot(&after)?;
                 state = Some(after);
             }
@@ -239,25 +239,6 @@ impl<D: Disk> Recovery<'_, D> {
         }
         self.recovered.log_end_offset = checked.end_offset;
         Ok(state)
-    }
-
-    /// A crash may keep young batches and lose older ones. When the lost ones are the last of a
-    /// segment nothing in the files is damaged, but the log has a gap, and ends before it. Only
-    /// compaction leaves such gaps for good. Without a recovery point, which may mean that the
-    /// checkpoint is lost, a segment may be of any age, and of a time when the topic was compacted.
-    fn drop_after_gap(&mut self, at: usize, is_trusted: bool) -> Result<(), OpenError> {
-        let Some(next) = self.recovered.segments.get(at + 1) else {
-            return Ok(());
-        };
-        let gap = next.base_offset() - self.recovered.log_end_offset;
-        let is_explained = is_trusted
-            || self.opening.recovery_point <= 0
-            || self.opening.config.cleanup_policy.compact
-            || gap > i64::from(i32::MAX);
-        match gap > 0 && !is_explained {
-            true => self.drop_segments(at + 1),
-            false => Ok(()),
-        }
     }
 
     /// Takes segments out of the log, from the one at `first` on.

@@ -5,7 +5,8 @@
 //! renamed file can come back empty and a synced file can come back without a name. What was not
 //! synced survives a crash in part: any subset of the writes to a file, each possibly torn at the
 //! sectors of the disk, its first one included, and any prefix of the changes to a directory.
-//! Faults: the machine stops after the n-th change, or a chosen write or sync fails.
+//! Faults: the machine stops after the n-th change, a chosen write or sync fails, or there is no room
+//! or no file descriptor for a while.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -103,6 +104,7 @@ struct State {
     failing_writes: Option<String>,
     failing_syncs: Option<String>,
     is_out_of_files: bool,
+    is_full: bool,
     now_ms: i64,
 }
 
@@ -117,6 +119,7 @@ impl Default for State {
             failing_writes: None,
             failing_syncs: None,
             is_out_of_files: false,
+            is_full: false,
             now_ms: 0,
         }
     }
@@ -309,6 +312,11 @@ impl SimDisk {
         locked(&self.state).is_out_of_files = is_out_of_files;
     }
 
+    /// Whether there is no room: files that would grow keep the half of what is written.
+    pub fn set_full(&self, is_full: bool) {
+        locked(&self.state).is_full = is_full;
+    }
+
     /// The time that changed files carry from here on.
     pub fn set_time(&self, now_ms: i64) {
         locked(&self.state).now_ms = now_ms;
@@ -326,6 +334,7 @@ impl SimDisk {
         state.crashes += 1;
         state.stop_at = None;
         state.is_out_of_files = false;
+        state.is_full = false;
         state.failing_writes = None;
         state.failing_syncs = None;
     }
@@ -486,14 +495,19 @@ impl DiskFile for SimFile {
         let chosen = state.failing_writes.as_deref();
         let failed = chosen.is_some_and(|suffix| self.name.ends_with(suffix));
         let stopping = state.stop_at == Some(state.change_count);
-        if failed || stopping {
+        let grows = position + bytes.len() > state.files[self.inode].current.len();
+        let is_full = state.is_full && grows;
+        if failed || stopping || is_full {
             let half = FileChange::Write {
                 position,
                 bytes: bytes[..bytes.len() / 2].to_vec(),
             };
             state.change_file(self.inode, half);
             state.change_count += 1;
-            return Err(io::Error::other("the write has failed half-way"));
+            return Err(match is_full {
+                true => io::Error::from_raw_os_error(Errno::NOSPC.raw_os_error()),
+                false => io::Error::other("the write has failed half-way"),
+            });
         }
         state.change()?;
         let bytes = bytes.to_vec();

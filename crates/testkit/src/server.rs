@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -109,6 +110,22 @@ impl TestServer {
         produced.assert_accepted();
         let fetched = client.fetch(PROBE_TOPIC, 0, produced.base_offset);
         assert_eq!(fetched.values(), ["probe"], "the server serves no more");
+    }
+
+    /// Waits until the server cannot go on, and gives the reason.
+    #[track_caller]
+    pub fn wait_until_halted(&self) -> String {
+        let (runtime, server) = self.running.as_ref().expect("it runs until it is stopped");
+        let halted = async { tokio::time::timeout(crate::LIMIT, server.halted()).await };
+        let halted = apart(|| runtime.block_on(halted));
+        halted.expect("the server goes on")
+    }
+
+    /// Whether the server cannot go on.
+    pub fn is_halted(&self) -> bool {
+        let (runtime, server) = self.running.as_ref().expect("it runs until it is stopped");
+        let halted = async { tokio::time::timeout(Duration::ZERO, server.halted()).await };
+        apart(|| runtime.block_on(halted)).is_ok()
     }
 
     /// Stops in order. No task may have panicked.

@@ -17,14 +17,14 @@ use wire::messages::{
     ConsumerGroupHeartbeatRequest as Message, ConsumerGroupHeartbeatResponse as Response,
 };
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     context: &ConnectionContext,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: Message<'_> = request.decode()?;
-    let result = heartbeat(broker, context, request.version, &message);
+    let result = heartbeat(broker, context, request.version, &message).await;
     let response = match &result {
         Ok(answer) => Response {
             member_id: Some(&answer.member_id),
@@ -51,7 +51,7 @@ pub(crate) fn serve(
     Ok(Served::Answered)
 }
 
-fn heartbeat(
+async fn heartbeat(
     broker: &Broker,
     context: &ConnectionContext,
     version: i16,
@@ -93,7 +93,7 @@ fn heartbeat(
     let decided = broker.groups.decide(heartbeat.group_id, |shard, now| {
         shard.consumer_group_heartbeat(&heartbeat, now)
     });
-    match decided.map_err(refuse)? {
+    match decided.await.map_err(refuse)? {
         Answer::Now(result) => result,
         Answer::Later(_) => Err(refuse(ErrorCode::UnknownServerError)),
     }

@@ -8,32 +8,33 @@ use model::{DecodeError, ErrorCode};
 use wire::messages::delete_groups_response::DeletableGroupResult;
 use wire::messages::{DeleteGroupsRequest, DeleteGroupsResponse};
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: DeleteGroupsRequest<'_> = request.decode()?;
-    let results = message.groups_names.iter().map(|group_id| {
-        let error = delete(broker, group_id);
-        DeletableGroupResult {
+    let mut results = Vec::new();
+    for group_id in message.groups_names.iter() {
+        let error = delete(broker, group_id).await;
+        results.push(DeletableGroupResult {
             group_id,
             error_code: error.code(),
-        }
-    });
+        });
+    }
     let response = DeleteGroupsResponse {
-        results: results.collect(),
+        results: results.into(),
         ..Default::default()
     };
     request.answer(&response, out);
     Ok(Served::Answered)
 }
 
-fn delete(broker: &Broker, group_id: &str) -> ErrorCode {
-    match broker
+async fn delete(broker: &Broker, group_id: &str) -> ErrorCode {
+    let decided = broker
         .groups
-        .decide(group_id, |shard, now| shard.delete_groups(&[group_id], now))
-    {
+        .decide(group_id, |shard, now| shard.delete_groups(&[group_id], now));
+    match decided.await {
         Ok(Answer::Now(errors)) => errors.first().copied().unwrap_or(ErrorCode::None),
         Ok(Answer::Later(_)) => ErrorCode::UnknownServerError,
         Err(error) => error,

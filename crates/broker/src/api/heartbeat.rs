@@ -10,7 +10,7 @@ use coordinator::group::Heartbeat;
 use model::{DecodeError, ErrorCode};
 use wire::messages::{HeartbeatRequest, HeartbeatResponse};
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -25,9 +25,12 @@ pub(crate) fn serve(
     let result = match message.group_id {
         "" => Err(ErrorCode::InvalidGroupId),
         // In a consumer group it may begin a wait for the member to join.
-        group => broker.groups.decide(group, |shard, now| {
-            Decision::reply(shard.heartbeat(&heartbeat, now))
-        }),
+        group => {
+            let decided = broker.groups.decide(group, |shard, now| {
+                Decision::reply(shard.heartbeat(&heartbeat, now))
+            });
+            decided.await
+        }
     };
     let error = match result {
         Ok(Answer::Now(Ok(())) | Answer::Later(_)) => ErrorCode::None,

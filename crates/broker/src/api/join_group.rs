@@ -23,7 +23,7 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: JoinGroupRequest<'_> = request.decode()?;
-    let answer = join(broker, context, request.version, &message);
+    let answer = join(broker, context, request.version, &message).await;
     let response = match answer {
         Ok(Answer::Now(response)) => response,
         Ok(Answer::Later(receiver)) => match groups::later(receiver).await {
@@ -59,7 +59,7 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-fn join(
+async fn join(
     broker: &Broker,
     context: &ConnectionContext,
     version: i16,
@@ -94,7 +94,8 @@ fn join(
         reason = message.reason,
         "a member joins"
     );
-    broker
+    let decided = broker
         .groups
-        .decide(join.group_id, |shard, now| shard.join_group(&join, now))
+        .decide(join.group_id, |shard, now| shard.join_group(&join, now));
+    decided.await
 }

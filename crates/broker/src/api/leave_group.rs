@@ -13,7 +13,7 @@ use model::{DecodeError, ErrorCode};
 use wire::messages::leave_group_response::MemberResponse;
 use wire::messages::{LeaveGroupRequest, LeaveGroupResponse};
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -47,9 +47,12 @@ pub(crate) fn serve(
     };
     let result = match message.group_id {
         "" => Err(ErrorCode::InvalidGroupId),
-        group => broker
-            .groups
-            .decide(group, |shard, now| shard.leave_group(&leave, now)),
+        group => {
+            let decided = broker
+                .groups
+                .decide(group, |shard, now| shard.leave_group(&leave, now));
+            decided.await
+        }
     };
     let errors = match result {
         Ok(Answer::Now(errors)) => errors,

@@ -254,15 +254,15 @@ async fn dispatch_to_coordinators(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     match request.api {
-        ApiKey::OffsetCommit => offset_commit::serve(broker, request, out),
+        ApiKey::OffsetCommit => offset_commit::serve(broker, request, out).await,
         ApiKey::OffsetFetch => offset_fetch::serve(broker, request, out),
         ApiKey::FindCoordinator => find_coordinator::serve(broker, context, request, out).await,
         ApiKey::JoinGroup => join_group::serve(broker, context, request, out).await,
-        ApiKey::Heartbeat => heartbeat::serve(broker, request, out),
-        ApiKey::LeaveGroup => leave_group::serve(broker, request, out),
+        ApiKey::Heartbeat => heartbeat::serve(broker, request, out).await,
+        ApiKey::LeaveGroup => leave_group::serve(broker, request, out).await,
         ApiKey::SyncGroup => sync_group::serve(broker, request, out).await,
         ApiKey::ConsumerGroupHeartbeat => {
-            consumer_group_heartbeat::serve(broker, context, request, out)
+            consumer_group_heartbeat::serve(broker, context, request, out).await
         }
         ApiKey::ConsumerGroupDescribe => consumer_group_describe::serve(broker, request, out),
         ApiKey::DescribeGroups => describe_groups::serve(broker, request, out),
@@ -270,8 +270,8 @@ async fn dispatch_to_coordinators(
         ApiKey::InitProducerId => init_producer_id::serve(broker, request, out).await,
         ApiKey::WriteTxnMarkers => write_txn_markers::serve(broker, request, out).await,
         ApiKey::TxnOffsetCommit => txn_offset_commit::serve(broker, request, out).await,
-        ApiKey::DeleteGroups => delete_groups::serve(broker, request, out),
-        ApiKey::OffsetDelete => offset_delete::serve(broker, request, out),
+        ApiKey::DeleteGroups => delete_groups::serve(broker, request, out).await,
+        ApiKey::OffsetDelete => offset_delete::serve(broker, request, out).await,
         ApiKey::AddPartitionsToTxn => add_partitions_to_txn::serve(broker, request, out).await,
         ApiKey::AddOffsetsToTxn => add_offsets_to_txn::serve(broker, request, out).await,
         ApiKey::EndTxn => end_txn::serve(broker, request, out).await,

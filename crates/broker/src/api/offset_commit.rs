@@ -19,7 +19,7 @@ use wire::messages::offset_commit_response::{
 };
 use wire::messages::{OffsetCommitRequest, OffsetCommitResponse};
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -61,7 +61,7 @@ pub(crate) fn serve(
         reports_group_id_not_found: request.version >= 9,
         topics: existing,
     };
-    let errors = store(broker, &commit);
+    let errors = store(broker, &commit).await;
     answer.add_stored(&stored_for, &commit.topics, errors);
     let responses = answer.topics.into_iter();
     let responses = responses.map(|(name, topic_id, partitions)| OffsetCommitResponseTopic {
@@ -173,15 +173,15 @@ fn existing_part<'f>(
     })
 }
 
-fn store(broker: &Broker, commit: &OffsetCommit<'_>) -> Result<PartitionErrors, ErrorCode> {
+async fn store(broker: &Broker, commit: &OffsetCommit<'_>) -> Result<PartitionErrors, ErrorCode> {
     if commit.topics.is_empty() {
         return Ok(Vec::new());
     }
     let group_id = commit.group_id;
-    match broker
+    let decided = broker
         .groups
-        .decide(group_id, |shard, now| shard.commit_offsets(commit, now))?
-    {
+        .decide(group_id, |shard, now| shard.commit_offsets(commit, now));
+    match decided.await? {
         Answer::Now(result) => result,
         Answer::Later(_) => Err(ErrorCode::UnknownServerError),
     }

@@ -14,7 +14,7 @@ use wire::messages::offset_delete_response::{
 };
 use wire::messages::{OffsetDeleteRequest, OffsetDeleteResponse};
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -44,7 +44,7 @@ pub(crate) fn serve(
         group_id: message.group_id,
         topics: existing,
     };
-    let (error, topics) = match delete_offsets(broker, &delete) {
+    let (error, topics) = match delete_offsets(broker, &delete).await {
         Ok(errors) => {
             // Topics that are named twice share an entry unless there is nothing else to answer.
             let has_missing = !answer.topics.is_empty();
@@ -96,17 +96,17 @@ impl<'f> Answered<'f> {
     }
 }
 
-fn delete_offsets(
+async fn delete_offsets(
     broker: &Broker,
     delete: &OffsetDelete<'_>,
 ) -> Result<PartitionErrors, ErrorCode> {
     if delete.group_id.is_empty() {
         return Err(ErrorCode::InvalidGroupId);
     }
-    match broker
+    let decided = broker
         .groups
-        .decide(delete.group_id, |shard, _| shard.delete_offsets(delete))?
-    {
+        .decide(delete.group_id, |shard, _| shard.delete_offsets(delete));
+    match decided.await? {
         Answer::Now(result) => result,
         Answer::Later(_) => Err(ErrorCode::UnknownServerError),
     }

@@ -18,7 +18,7 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: SyncGroupRequest<'_> = request.decode()?;
-    let response = match sync(broker, request.version, &message) {
+    let response = match sync(broker, request.version, &message).await {
         Ok(Answer::Now(response)) => response,
         Ok(Answer::Later(receiver)) => match groups::later(receiver).await {
             Some(GroupResponse::Sync(response)) => response,
@@ -37,7 +37,7 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-fn sync(
+async fn sync(
     broker: &Broker,
     version: i16,
     message: &SyncGroupRequest<'_>,
@@ -61,7 +61,8 @@ fn sync(
         protocol_name: message.protocol_name,
         assignments: assignments.collect(),
     };
-    broker
+    let decided = broker
         .groups
-        .decide(sync.group_id, |shard, now| shard.sync_group(&sync, now))
+        .decide(sync.group_id, |shard, now| shard.sync_group(&sync, now));
+    decided.await
 }

@@ -128,7 +128,8 @@ async fn store(
         .groups
         .decide_in_transaction(group_id, writer, |shard, now| {
             shard.commit_transactional_offsets(commit, now)
-        })?
+        })
+        .await?
 }
 
 /// The topics of the answer.

@@ -1,15 +1,18 @@
 //! Damage of the metadata log that no crash explains.
 //!
-//! Recovery cuts a log at its first damaged batch, which is right for a batch that a crash has left
-//! incomplete. Of the metadata log that can only be the last one, as each batch is synced before
-//! the next is written. Anything else is a disk that forgets or somebody's mistake: cutting there
-//! would throw away topics, so the log is left as it is and not opened.
+//! Recovery cuts a log at its first damaged batch, which is right for a batch that a crash or a full
+//! disk has left incomplete. Of the metadata log that can only be the last one, as each batch is
+//! synced before the next is written. Anything else is a disk that forgets or somebody's mistake:
+//! cutting there would throw away topics, so the log is left as it is and not opened.
 //!
 //! ```text
-//!   [batch][batch][bat           a crash: the tail is cut
+//!   [batch][batch][bat           a crash, or a full disk: the tail is cut
 //!   [batch][b?tch][batch]        damage: an error
-//!   [batch][batch][bat   after an orderly stop: an error
+//!   [batch][batch][b?tch]        after an orderly stop: an error; otherwise a crash
 //! ```
+//!
+//! A mark of an orderly stop does not tell that the tail is whole: it may be older than that, as
+//! Apache Kafka takes it after it has appended.
 
 use super::directories::failure;
 use super::error::OpenMetadataLogError;
@@ -37,7 +40,7 @@ pub(super) fn check<D: Disk>(
     folder: &Path,
 ) -> Result<(), OpenMetadataLogError> {
     let segments = segments(disk, folder)?;
-    let was_stopped_in_order = disk.status(&directory.join(CLEAN_SHUTDOWN_FILE)).is_ok();
+    let is_marked = disk.status(&directory.join(CLEAN_SHUTDOWN_FILE)).is_ok();
     let read_error = |path: &Path, source| failure("read", path, source);
     for (index, (base_offset, path)) in segments.iter().enumerate() {
         let file = disk
@@ -48,8 +51,8 @@ pub(super) fn check<D: Disk>(
         if position == length {
             continue;
         }
-        let was_durable = was_stopped_in_order
-            || index + 1 < segments.len()
+        let was_durable = index + 1 < segments.len()
+            || (is_marked && is_whole(&file, position).map_err(|error| read_error(path, error))?)
             || has_batch_after(&file, position).map_err(|error| read_error(path, error))?;
         if was_durable {
             return Err(OpenMetadataLogError::Damaged {
@@ -110,6 +113,14 @@ fn sound_bytes<F: DiskFile>(file: &F, base_offset: i64) -> io::Result<u64> {
         }
     }
     Ok(position)
+}
+
+/// Whether what begins at `position` has the length of a batch that was written to its end.
+fn is_whole<F: DiskFile>(file: &F, position: u64) -> io::Result<bool> {
+    let left = file.length()?.saturating_sub(position);
+    let header = read(file, position, left.min(HEADER_SIZE_BYTES as u64))?;
+    let announced = batch_size_bytes(&header).unwrap_or(0);
+    Ok(announced >= HEADER_SIZE_BYTES && announced as u64 <= left)
 }
 
 /// Whether a sound batch begins anywhere after `position`.

@@ -4,18 +4,26 @@
 //! first start: `meta.properties` and `bootstrap.checkpoint` into every log directory, and the
 //! first voters as snapshot `0-0` into the one of the metadata log. A directory that was formatted
 //! by Apache Kafka is taken as it is, and one that was added later gets its `meta.properties`.
+//!
+//! ```text
+//!   find_log_directories   whose are they?     the one of the metadata log is made, if all are new
+//!   MetadataLog::load      which ones has this broker?
+//!   prepare                the others are made, unless one that the broker has is missing:
+//!                          then an empty directory may be where its disk was mounted
+//! ```
 
 use super::error::OpenMetadataLogError;
 use metadata::{
-    MetadataImage, MetadataRecord, SnapshotId, SnapshotQuorum, VersionRange, Voter, VoterEndpoint,
-    bootstrap_snapshot, write_snapshot,
+    LOST_DIRECTORY, MIGRATING_DIRECTORY, MetadataImage, MetadataRecord, SnapshotId, SnapshotQuorum,
+    UNASSIGNED_DIRECTORY, VersionRange, Voter, VoterEndpoint, bootstrap_snapshot, write_snapshot,
 };
 use model::{BrokerId, Uuid};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use storage::disk::Disk;
+use storage::log_directory::{PartitionDirectoryState, scan_log_directory};
 use storage::meta_properties::{MetaProperties, read_meta_properties, write_meta_properties};
 use storage::{StorageError, replace_file};
 
@@ -57,7 +65,7 @@ impl fmt::Debug for DirectoryOptions<'_> {
 }
 
 /// The log directories of this node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogDirectories {
     /// The cluster they belong to.
     pub cluster_id: String,
@@ -65,6 +73,16 @@ pub struct LogDirectories {
     pub directories: Vec<(PathBuf, Uuid)>,
     /// Whether the cluster was made just now.
     pub is_new_cluster: bool,
+    /// Directories that could not be made, with the reason.
+    pub failed: Vec<(PathBuf, String)>,
+}
+
+/// The log directories of this node, of which only that of the metadata log is sure to be prepared.
+#[derive(Debug)]
+pub struct FoundDirectories {
+    prepared: LogDirectories,
+    /// Those without an id, and whether they have no `meta.properties` at all.
+    rest: Vec<(PathBuf, bool)>,
 }
 
 impl LogDirectories {
@@ -75,46 +93,164 @@ impl LogDirectories {
     }
 }
 
-/// Checks the log directories and makes what is missing in them. The folders must exist and be
-/// locked by the caller.
+/// Checks whose the log directories are, and prepares the one of the metadata log. The folders must
+/// exist and be locked by the caller.
 ///
 /// # Errors
-/// When directories belong to other nodes or clusters, are copies of one another, or fail.
-pub fn prepare_log_directories<D: Disk>(
+/// When directories belong to other nodes or clusters, are copies of one another, or fail; when the
+/// metadata log's is empty and another one is not.
+pub fn find_log_directories<D: Disk>(
     disk: &D,
     options: &mut DirectoryOptions<'_>,
-) -> Result<LogDirectories, OpenMetadataLogError> {
+) -> Result<FoundDirectories, OpenMetadataLogError> {
     let mut found = Vec::new();
     for directory in options.directories {
         found.push((directory.clone(), read_meta_properties(disk, directory)?));
     }
     let cluster_id = check_owner(&found, options.node_id)?;
-    let is_new_cluster = cluster_id.is_none();
-    let cluster_id = cluster_id.unwrap_or_else(|| options.new_cluster_id.to_owned());
     let mut prepared = LogDirectories {
-        cluster_id,
-        directories: Vec::new(),
-        is_new_cluster,
+        is_new_cluster: cluster_id.is_none(),
+        cluster_id: cluster_id.unwrap_or_else(|| options.new_cluster_id.to_owned()),
+        ..LogDirectories::default()
     };
-    let mut ids = BTreeSet::new();
+    let mut rest = Vec::new();
+    let used = found
+        .iter()
+        .find(|(_, properties)| properties.is_some())
+        .map(|(directory, _)| directory.clone());
+    if used.is_some()
+        && !has_metadata(disk, options.metadata_directory)?
+        && let Some(used) = with_partitions(disk, options)?
+    {
+        let directory = options.metadata_directory.to_owned();
+        return Err(OpenMetadataLogError::NoMetadata { directory, used });
+    }
     // The metadata directory comes first: a crash in between leaves it whole, and the others like
     // directories that were added later.
     found.sort_by_key(|(directory, _)| directory != options.metadata_directory);
     for (directory, properties) in found {
-        let id = match properties.as_ref().and_then(|found| found.directory_id) {
-            Some(id) => id,
-            None => prepare_directory(disk, &directory, &prepared, properties.is_none(), options)?,
-        };
-        if !ids.insert(id) {
+        let is_empty = properties.is_none();
+        let is_of_metadata = directory == options.metadata_directory;
+        match (
+            properties.and_then(|found| found.directory_id),
+            used.as_ref(),
+        ) {
+            (Some(id), _) => prepared.add(directory, id)?,
+            (None, Some(used)) if is_of_metadata && is_empty => {
+                return Err(OpenMetadataLogError::NoMetadata {
+                    directory,
+                    used: used.clone(),
+                });
+            }
+            (None, _) if is_of_metadata => {
+                let id = prepare_directory(disk, &directory, &prepared, is_empty, options)?;
+                prepared.add(directory, id)?;
+            }
+            (None, _) => rest.push((directory, is_empty)),
+        }
+    }
+    Ok(FoundDirectories { prepared, rest })
+}
+
+/// Whether a directory holds a metadata log or a snapshot of one.
+fn has_metadata<D: Disk>(disk: &D, directory: &Path) -> Result<bool, StorageError> {
+    let folder = directory.join(METADATA_LOG_FOLDER);
+    let entries = match disk.list(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(failure("list", &folder, error)),
+    };
+    let mut names = entries.iter().map(|entry| &*entry.name);
+    Ok(names.any(|name| name.ends_with(".log") || name.ends_with(".checkpoint")))
+}
+
+/// The first directory that holds a partition, or a metadata log elsewhere than it should be.
+fn with_partitions<D: Disk>(
+    disk: &D,
+    options: &DirectoryOptions<'_>,
+) -> Result<Option<PathBuf>, StorageError> {
+    for directory in options.directories {
+        let content = scan_log_directory(disk, directory)?;
+        let is_metadata =
+            |name: &str| name == METADATA_LOG_FOLDER && *directory == options.metadata_directory;
+        let mut partitions = content.partitions.iter();
+        if partitions
+            .any(|one| one.state == PartitionDirectoryState::Current && !is_metadata(&one.name))
+        {
+            return Ok(Some(directory.clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// The log directories that the metadata know of a broker, each with the number of its partitions.
+pub fn known_directories(image: &MetadataImage, node_id: BrokerId) -> BTreeMap<Uuid, usize> {
+    let registered = image.cluster.broker(node_id).into_iter();
+    let registered = registered.flat_map(|broker| broker.directories.iter().copied());
+    let mut known: BTreeMap<Uuid, usize> = registered.map(|id| (id, 0)).collect();
+    for topic in image.topics.iter() {
+        for (_, partition) in topic.partitions.iter() {
+            if let Some(id) = partition.directory_of(node_id) {
+                *known.entry(id).or_default() += 1;
+            }
+        }
+    }
+    for reserved in [LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY] {
+        known.remove(&reserved);
+    }
+    known
+}
+
+impl LogDirectories {
+    fn add(&mut self, directory: PathBuf, id: Uuid) -> Result<(), OpenMetadataLogError> {
+        if self.directories.iter().any(|(_, other)| *other == id) {
             return Err(OpenMetadataLogError::DuplicateDirectoryId { directory, id });
         }
-        prepared.directories.push((directory, id));
+        self.directories.push((directory, id));
+        Ok(())
     }
-    let order = |directory: &PathBuf| options.directories.iter().position(|d| d == directory);
-    prepared
-        .directories
-        .sort_by_key(|(directory, _)| order(directory));
-    Ok(prepared)
+}
+
+impl FoundDirectories {
+    /// The cluster of the directories, and those that have an id.
+    pub const fn prepared(&self) -> &LogDirectories {
+        &self.prepared
+    }
+
+    /// Prepares the directories that are new, given those that the metadata `known` of this broker.
+    ///
+    /// # Errors
+    /// When one that is known is missing, and one that is empty may be the place of its disk.
+    pub fn prepare<D: Disk>(
+        self,
+        disk: &D,
+        options: &mut DirectoryOptions<'_>,
+        known: &BTreeMap<Uuid, usize>,
+    ) -> Result<LogDirectories, OpenMetadataLogError> {
+        let Self { mut prepared, rest } = self;
+        let is_here = |id: &Uuid| prepared.directories.iter().any(|(_, here)| here == id);
+        let missing = known.iter().filter(|(id, _)| !is_here(id));
+        let (ids, counts): (Vec<Uuid>, Vec<usize>) = missing.unzip();
+        let empty = rest.iter().find(|(_, is_empty)| *is_empty);
+        if let Some((directory, _)) = empty.filter(|_| !ids.is_empty()) {
+            return Err(OpenMetadataLogError::LostDirectory {
+                directory: directory.clone(),
+                ids,
+                partition_count: counts.iter().sum(),
+            });
+        }
+        for (directory, is_empty) in rest {
+            match prepare_directory(disk, &directory, &prepared, is_empty, options) {
+                Ok(id) => prepared.add(directory, id)?,
+                Err(error) => prepared.failed.push((directory, error.to_string())),
+            }
+        }
+        let order = |directory: &PathBuf| options.directories.iter().position(|d| d == directory);
+        prepared
+            .directories
+            .sort_by_key(|(directory, _)| order(directory));
+        Ok(prepared)
+    }
 }
 
 /// The cluster of the directories; `None` when none belongs to any.
@@ -153,7 +289,7 @@ fn prepare_directory<D: Disk>(
     prepared: &LogDirectories,
     is_empty: bool,
     options: &mut DirectoryOptions<'_>,
-) -> Result<Uuid, OpenMetadataLogError> {
+) -> Result<Uuid, StorageError> {
     let id = (options.new_directory_id)();
     if prepared.is_new_cluster && is_empty {
         let bytes = bootstrap_snapshot(options.bootstrap_records, options.now_ms);

@@ -65,6 +65,40 @@ pub enum OpenMetadataLogError {
         /// The id that both have.
         id: Uuid,
     },
+    /// The directory of the metadata log has none, and another one is in use.
+    #[error(
+        "log directory `{}` is to hold the metadata log and has none, but `{}` belongs to a cluster \
+         already: mount the disk of the metadata log, or set `metadata.log.dir` to the directory \
+         that has it",
+        directory.display(),
+        used.display()
+    )]
+    NoMetadata {
+        /// The directory of the metadata log.
+        directory: PathBuf,
+        /// A directory that has been used.
+        used: PathBuf,
+    },
+    /// A directory is empty, and another one that the metadata know is missing.
+    #[error(
+        "log directory `{}` has no `meta.properties`, and the directory {} with {partition_count} \
+         partitions of this broker is in none of `log.dirs`: mount its disk. If that is lost for \
+         good, say so as to Apache Kafka: format `{}` (`kafka-storage.sh format \
+         --ignore-formatted`, or copy `meta.properties` of another log directory there without \
+         its line `directory.id`), or take it out of `log.dirs`; the partitions have no leader \
+         until their topics are deleted",
+        directory.display(),
+        ids_listed(ids),
+        directory.display()
+    )]
+    LostDirectory {
+        /// The empty directory.
+        directory: PathBuf,
+        /// The ids that no directory has.
+        ids: Vec<Uuid>,
+        /// How many partitions are in those.
+        partition_count: usize,
+    },
     /// The file `quorum-state` is damaged.
     #[error("`{}`: {error}", file.display())]
     QuorumState {
@@ -141,6 +175,11 @@ pub enum OpenMetadataLogError {
     Append(#[from] AppendMetadataError),
 }
 
+fn ids_listed(ids: &[Uuid]) -> String {
+    let named: Vec<String> = ids.iter().map(Uuid::to_string).collect();
+    named.join(", ")
+}
+
 fn features_listed(features: &[(String, i16)]) -> String {
     let named: Vec<String> = features
         .iter()
@@ -150,7 +189,7 @@ fn features_listed(features: &[(String, i16)]) -> String {
     format!("{} {verb}", named.join(", "))
 }
 
-/// Why records were not appended. But for `Replay`, the log takes no more records after it.
+/// Why records were not appended.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendMetadataError {
     /// The records do not fit the image: a decision was wrong. Nothing was written.
@@ -161,7 +200,8 @@ pub enum AppendMetadataError {
         /// What is wrong.
         error: ReplayError,
     },
-    /// The log could not be written or flushed.
+    /// The log could not be written or flushed; [`super::MetadataLog::has_failed`] tells whether a
+    /// later append may succeed.
     #[error("cannot write the metadata log: {0}")]
     Log(String),
     /// An earlier write failed, so nothing is written any more.

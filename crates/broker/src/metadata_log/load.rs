@@ -5,7 +5,7 @@ use super::directories::{BOOTSTRAP_CHECKPOINT, METADATA_LOG_FOLDER, failure, syn
 use super::election::{Voters, read_quorum_state, write_leadership};
 use super::error::{AppendMetadataError, OpenMetadataLogError};
 use super::snapshots::Snapshots;
-use super::{MetadataLog, MetadataLogOptions};
+use super::{LogState, MetadataLog, MetadataLogOptions};
 use config::server::MetadataLogConfig;
 use metadata::{
     BatchContent, BatchContentReader, ConfigResource, ELIGIBLE_LEADER_REPLICAS_FEATURE,
@@ -24,6 +24,19 @@ const READ_BYTES: usize = 4 << 20;
 /// The setting that a cluster with eligible leader replicas keeps for itself.
 const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
 
+/// A metadata log that was read. Nothing was appended, so whoever looks at the image may still
+/// refuse it.
+#[derive(Debug)]
+pub struct LoadedMetadataLog<D: Disk> {
+    log: MetadataLog<D>,
+    loader: MetadataLoader,
+    /// The records of a new cluster.
+    first: Vec<MetadataRecord>,
+    /// The image with them.
+    image: MetadataImage,
+    events: Vec<RecoveryEvent>,
+}
+
 /// A metadata log with what opening it has mended.
 #[derive(Debug)]
 pub struct OpenedMetadataLog<D: Disk> {
@@ -33,17 +46,40 @@ pub struct OpenedMetadataLog<D: Disk> {
     pub events: Vec<RecoveryEvent>,
 }
 
+impl<D: Disk> LoadedMetadataLog<D> {
+    /// What the files say; empty for a new cluster.
+    pub const fn image(&self) -> &Arc<MetadataImage> {
+        &self.log.image
+    }
+
+    /// Wins the election of the one voter, and writes the first records of a new cluster.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn lead(self, now_ms: i64) -> Result<OpenedMetadataLog<D>, OpenMetadataLogError> {
+        let Self {
+            mut log,
+            loader,
+            first,
+            image,
+            events,
+        } = self;
+        log.lead(&loader, image, first, now_ms)?;
+        Ok(OpenedMetadataLog { log, events })
+    }
+}
+
 impl<D: Disk> MetadataLog<D> {
-    /// Opens the metadata log of a prepared log directory, or makes it; wins the election of its
-    /// one voter, and writes the first records of a new cluster.
+    /// Reads the metadata log of a prepared log directory, or makes it. A torn tail is cut; beside
+    /// that nothing is written before [`LoadedMetadataLog::lead`].
     ///
     /// # Errors
     /// When files are damaged beyond what a crash explains, hold what this build does not know, or
     /// belong to a quorum of others; when the disk fails.
-    pub fn open(
+    pub fn load(
         disk: D,
         options: MetadataLogOptions,
-    ) -> Result<OpenedMetadataLog<D>, OpenMetadataLogError> {
+    ) -> Result<LoadedMetadataLog<D>, OpenMetadataLogError> {
         let folder = options.directory.join(METADATA_LOG_FOLDER);
         let now_ms = options.now_ms;
         damage::check(&disk, &options.directory, &folder)?;
@@ -79,7 +115,7 @@ impl<D: Disk> MetadataLog<D> {
             snapshots.newest().map(|id| id.epoch),
         ];
         let known_epoch = epochs.into_iter().flatten().max().unwrap_or(0);
-        let mut opened = Self {
+        let log = Self {
             leader_epoch: known_epoch.saturating_add(1),
             disk,
             folder,
@@ -91,12 +127,15 @@ impl<D: Disk> MetadataLog<D> {
             config: options.config,
             unsnapshotted_bytes: log_bytes,
             last_snapshot_ms: now_ms,
-            is_snapshot_running: false,
-            has_failed: false,
+            snapshot_bytes: None,
+            failed_snapshot_ms: None,
+            state: LogState::Open,
         };
-        opened.lead(&loader, image, first, now_ms)?;
-        Ok(OpenedMetadataLog {
-            log: opened,
+        Ok(LoadedMetadataLog {
+            log,
+            loader,
+            first,
+            image,
             events,
         })
     }
@@ -191,16 +230,7 @@ fn open_log<D: Disk>(
     options: &MetadataLogOptions,
     folder: &Path,
 ) -> Result<(Log<D>, Vec<RecoveryEvent>), OpenMetadataLogError> {
-    let opening = LogOpening {
-        topic_id: Some(Uuid::METADATA_TOPIC),
-        config: Arc::new(log_config(&options.config)),
-        now_ms: options.now_ms,
-        ..LogOpening::new(
-            disk.clone(),
-            folder.to_owned(),
-            TopicPartition::new("__cluster_metadata", 0),
-        )
-    };
+    let opening = log_opening(disk, folder, &options.config, options.now_ms);
     match disk.status(folder) {
         Ok(_) => {
             let opened =
@@ -213,6 +243,24 @@ fn open_log<D: Disk>(
             Ok((log, Vec::new()))
         }
         Err(source) => Err(failure("open", folder, source).into()),
+    }
+}
+
+pub(super) fn log_opening<D: Disk>(
+    disk: &D,
+    folder: &Path,
+    config: &MetadataLogConfig,
+    now_ms: i64,
+) -> LogOpening<D> {
+    LogOpening {
+        topic_id: Some(Uuid::METADATA_TOPIC),
+        config: Arc::new(log_config(config)),
+        now_ms,
+        ..LogOpening::new(
+            disk.clone(),
+            folder.to_owned(),
+            TopicPartition::new("__cluster_metadata", 0),
+        )
     }
 }
 

@@ -3,6 +3,7 @@ use metadata::{
     ConfigResource, MetadataVersion, Partition, SnapshotId, VoterEndpoint, read_snapshot,
 };
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use std::path::Path;
 use storage::disk::{DiskFile, OpenMode};
 use storage::meta_properties::read_meta_properties;
@@ -54,26 +55,34 @@ fn prepare(
     directories: &[&str],
     is_dynamic: bool,
 ) -> Result<LogDirectories, OpenMetadataLogError> {
+    prepare_known(disk, directories, is_dynamic, &BTreeMap::new())
+}
+
+fn prepare_known(
+    disk: &SimDisk,
+    directories: &[&str],
+    is_dynamic: bool,
+    known: &BTreeMap<Uuid, usize>,
+) -> Result<LogDirectories, OpenMetadataLogError> {
     let paths: Vec<PathBuf> = directories.iter().map(PathBuf::from).collect();
     // A later call draws other ids than the first one.
     let is_new = disk.status(Path::new("/a/meta.properties")).is_err();
     let mut drawn = if is_new { 0 } else { 10 };
-    prepare_log_directories(
-        disk,
-        &mut DirectoryOptions {
-            directories: &paths,
-            metadata_directory: &paths[0],
-            node_id: NODE_ID,
-            new_cluster_id: "cluster",
-            new_directory_id: &mut || {
-                drawn += 1;
-                directory_id(drawn)
-            },
-            new_quorum: is_dynamic.then(|| endpoints(9093)),
-            bootstrap_records: &bootstrap(),
-            now_ms: 1_000,
+    let mut options = DirectoryOptions {
+        directories: &paths,
+        metadata_directory: &paths[0],
+        node_id: NODE_ID,
+        new_cluster_id: "cluster",
+        new_directory_id: &mut || {
+            drawn += 1;
+            directory_id(drawn)
         },
-    )
+        new_quorum: is_dynamic.then(|| endpoints(9093)),
+        bootstrap_records: &bootstrap(),
+        now_ms: 1_000,
+    };
+    let found = find_log_directories(disk, &mut options)?;
+    found.prepare(disk, &mut options, known)
 }
 
 fn options(directory: &str, directory_id: Uuid) -> MetadataLogOptions {
@@ -96,7 +105,9 @@ fn open_with(
     disk: &SimDisk,
     options: MetadataLogOptions,
 ) -> Result<MetadataLog<SimDisk>, OpenMetadataLogError> {
-    MetadataLog::open(disk.clone(), options).map(|opened| opened.log)
+    let now_ms = options.now_ms;
+    let loaded = MetadataLog::load(disk.clone(), options)?;
+    loaded.lead(now_ms).map(|opened| opened.log)
 }
 
 /// Prepares and opens `/a`.
@@ -386,6 +397,169 @@ fn after_a_failed_write_nothing_is_taken() {
     let failed = log.append(&topic(1, 1), 2_000).map(|_| ());
     assert!(matches!(failed, Err(AppendMetadataError::Failed)));
     assert!(log.has_failed() && names(log.image()).is_empty());
+}
+
+#[test]
+fn a_full_disk_ends_when_there_is_room_again() {
+    for partition_count in [1, 130_000] {
+        let disk = new_disk();
+        let mut log = open(&disk).expect("new");
+        log.append(&topic(1, 1), 2_000).expect("fits");
+        let end_offset = log.end_offset();
+        disk.set_full(true);
+        for _ in 0..2 {
+            let failed = log.append(&topic(2, partition_count), 2_000).map(|_| ());
+            assert!(matches!(failed, Err(AppendMetadataError::Log(_))));
+            assert!(!log.has_failed());
+            assert_eq!(names(log.image()), ["t1"]);
+        }
+        disk.set_full(false);
+        let appended = log.append(&topic(3, 1), 3_000).expect("there is room");
+        assert_eq!(appended.last_offset, end_offset + 1, "nothing is between");
+        let before = content(log.image());
+        drop(log);
+        disk.crash(Crash::LosesUnsynced);
+        assert_eq!(content(open(&disk).expect("there").image()), before);
+    }
+}
+
+#[test]
+fn a_log_that_was_torn_is_closed_in_order_if_there_is_room() {
+    let disk = new_disk();
+    let mut log = open(&disk).expect("new");
+    disk.set_full(true);
+    log.append(&topic(1, 1), 2_000).expect_err("no room");
+    disk.set_full(false);
+    log.close(3_000).expect("there is room");
+    assert_eq!(files(&disk, "/a").len(), 3);
+    assert!(names(open(&disk).expect("there").image()).is_empty());
+
+    let mut log = open(&disk).expect("there");
+    disk.set_full(true);
+    log.append(&topic(1, 1), 2_000).expect_err("no room");
+    // A new file is empty, so it can be made; what is to be in it cannot.
+    log.close(3_000).expect_err("no room to mend it");
+}
+
+#[test]
+fn a_lack_of_file_descriptors_ends_when_it_has_passed() {
+    let disk = new_disk();
+    let options = MetadataLogOptions {
+        config: MetadataLogConfig {
+            segment_bytes: 2_000,
+            ..config()
+        },
+        ..options("/a", directory_id(1))
+    };
+    prepare(&disk, &["/a"], true).expect("new");
+    let mut log = open_with(&disk, options.clone()).expect("new");
+    let (mut failures, mut expected) = (0, Vec::new());
+    for number in 0..40 {
+        // A new segment needs descriptors.
+        disk.set_out_of_files(true);
+        let failed = log.append(&topic(number, 1), 2_000).is_err();
+        disk.set_out_of_files(false);
+        failures += usize::from(failed);
+        assert!(!log.has_failed());
+        if failed {
+            log.append(&topic(number, 1), 2_000).expect("one more try");
+        }
+        expected.push(format!("t{number}"));
+    }
+    assert!(failures > 1, "{failures}");
+    expected.sort();
+    disk.crash(Crash::LosesUnsynced);
+    let log = open_with(&disk, options).expect("there");
+    let mut found = names(log.image());
+    found.sort();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_snapshot_that_could_not_be_written_is_due_again() {
+    let disk = new_disk();
+    let mut log = open(&disk).expect("new");
+    log.config.max_record_bytes_between_snapshots = 100;
+    log.append(&topic(1, 5), 2_000).expect("fits");
+    let job = log.snapshot_due(2_000).expect("enough was appended");
+    disk.set_full(true);
+    let written = job.run(2_000);
+    log.complete_snapshot(written, 2_000).expect_err("no room");
+    disk.set_full(false);
+    assert!(log.snapshot_due(2_001).is_none(), "after a pause");
+    let job = log.snapshot_due(62_000).expect("due again");
+    log.complete_snapshot(job.run(62_000), 62_000)
+        .expect("works");
+    assert_eq!(
+        content(open(&disk).expect("there").image()),
+        content(log.image())
+    );
+}
+
+/// The tail that a full disk leaves, and the mark of an orderly stop beside it.
+#[test]
+fn a_torn_tail_is_cut_whatever_the_mark_says() {
+    for cut_bytes in [1, 30, 80] {
+        let disk = new_disk();
+        let mut log = open(&disk).expect("new");
+        log.append(&topic(1, 1), 2_000).expect("fits");
+        log.append(&topic(2, 1), 2_000).expect("fits");
+        log.close(3_000).expect("works");
+        let path = "/a/__cluster_metadata-0/00000000000000000000.log";
+        let file = disk.open(Path::new(path), OpenMode::Write).expect("there");
+        let length = file.length().expect("there");
+        file.truncate(length - cut_bytes).expect("works");
+        let mark = Path::new("/a/.kafka_cleanshutdown");
+        drop(disk.open(mark, OpenMode::Create).expect("made"));
+        assert_eq!(names(open(&disk).expect("mended").image()), ["t1"]);
+    }
+}
+
+#[test]
+fn an_empty_directory_in_the_place_of_one_that_is_missing_is_refused() {
+    let disk = new_disk();
+    disk.create_directory(Path::new("/b")).expect("new");
+    let paths = ["/a", "/b"];
+    let directories = prepare(&disk, &paths, true).expect("new");
+    let id = directories.id_of(Path::new("/b")).expect("prepared");
+    let known = BTreeMap::from([(directory_id(1), 2), (id, 3)]);
+    // All are there: one more is welcome.
+    disk.create_directory(Path::new("/c")).expect("new");
+    prepare_known(&disk, &["/a", "/b", "/c"], true, &known).expect("all are there");
+
+    disk.remove_directory(Path::new("/b")).expect("there");
+    disk.create_directory(Path::new("/b")).expect("unmounted");
+    let refused = prepare_known(&disk, &paths, true, &known).map(|_| ());
+    assert!(
+        matches!(
+            &refused,
+            Err(OpenMetadataLogError::LostDirectory { ids, partition_count: 3, .. })
+                if *ids == [id]
+        ),
+        "{refused:?}"
+    );
+    assert!(files(&disk, "/b").is_empty());
+    // Without it nothing can be taken for it, and whoever formats it has said so.
+    prepare_known(&disk, &["/a"], true, &known).expect("one is missing");
+    let formatted = text(&disk, "/a/meta.properties");
+    let lines = formatted
+        .lines()
+        .filter(|line| !line.contains("directory.id"));
+    let formatted: String = lines.flat_map(|line| [line, "\n"]).collect();
+    let path = Path::new("/b/meta.properties");
+    let file = disk.open(path, OpenMode::Create).expect("made");
+    file.write_at(formatted.as_bytes(), 0).expect("written");
+    prepare_known(&disk, &paths, true, &known).expect("given up");
+
+    // The metadata themselves.
+    disk.remove_directory(Path::new("/a")).expect("there");
+    disk.create_directory(Path::new("/a")).expect("unmounted");
+    let refused = prepare_known(&disk, &paths, true, &known).map(|_| ());
+    assert!(matches!(
+        refused,
+        Err(OpenMetadataLogError::NoMetadata { .. })
+    ));
+    assert!(files(&disk, "/a").is_empty());
 }
 
 #[test]

@@ -28,7 +28,24 @@ pub(crate) struct BoundListener {
     pub(crate) is_controller: bool,
     /// Connections that were refused.
     pub(crate) refusals: Refusals,
-    socket: TcpListener,
+}
+
+/// The socket of a listener: its port is taken, and connections are refused until it listens.
+#[derive(Debug)]
+pub(crate) struct BoundSocket {
+    socket: TcpSocket,
+    backlog: u32,
+}
+
+impl BoundSocket {
+    /// Lets clients connect.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(crate) fn listen(self) -> io::Result<TcpListener> {
+        self.socket.set_reuseaddr(true)?;
+        self.socket.listen(self.backlog)
+    }
 }
 
 /// What the kernel is told of a listener's sockets.
@@ -57,7 +74,7 @@ impl BoundListener {
         settings: SocketSettings,
         advertised: Option<(String, u16)>,
         is_controller: bool,
-    ) -> io::Result<Self> {
+    ) -> io::Result<(Self, BoundSocket)> {
         let address = resolve(host, port).await?;
         let socket = if address.is_ipv6() {
             TcpSocket::new_v6()?
@@ -76,23 +93,24 @@ impl BoundListener {
             socket.set_recv_buffer_size(bytes)?;
         }
         socket.bind(address)?;
-        let socket = socket.listen(settings.backlog)?;
+        // Until it listens, nobody else may: a port that may be used again is anybody's.
+        socket.set_reuseaddr(false)?;
         let address = socket.local_addr()?;
         let named = !host.is_empty() && host.parse::<IpAddr>().is_err();
         let (advertised_host, advertised_port) = match advertised {
             Some((host, port)) => (Some(host), (port != 0).then_some(port)),
             None => (named.then(|| host.to_owned()), None),
         };
-        let name = name.to_owned();
-        Ok(Self {
-            name,
+        let listener = Self {
+            name: name.to_owned(),
             advertised_host,
             advertised_port,
             address,
             is_controller,
             refusals: Refusals::default(),
-            socket,
-        })
+        };
+        let backlog = settings.backlog;
+        Ok((listener, BoundSocket { socket, backlog }))
     }
 
     /// The host and port that a client which reached `local` is told.
@@ -107,18 +125,18 @@ impl BoundListener {
     /// Accepts connections until the broker stops. Beyond the limits of connections, the next
     /// one waits, accepted and not served, and those after it wait in the kernel. The connections
     /// end with this.
-    pub(crate) async fn accept(self: Arc<Self>, broker: Arc<Broker>) {
+    pub(crate) async fn accept(self: Arc<Self>, socket: TcpListener, broker: Arc<Broker>) {
         let mut stop = broker.stop.subscribe();
         let limits = broker.limits(self.is_controller);
         let mut connections = JoinSet::new();
-        let mut accepting = pin!(self.accept_one(limits));
+        let mut accepting = pin!(self.accept_one(&socket, limits));
         loop {
             let accepted = tokio::select! {
                 accepted = &mut accepting => accepted,
                 Some(_) = connections.join_next() => continue,
                 _ = stop.wait_for(|stop| *stop) => return,
             };
-            accepting.set(self.accept_one(limits));
+            accepting.set(self.accept_one(&socket, limits));
             match accepted {
                 Ok((stream, peer, room)) => match limits.admit(peer.ip(), room) {
                     Some(slot) => {
@@ -141,9 +159,10 @@ impl BoundListener {
 
     async fn accept_one(
         &self,
+        socket: &TcpListener,
         limits: &ConnectionLimits,
     ) -> io::Result<(TcpStream, SocketAddr, ConnectionRoom)> {
-        let (stream, peer) = self.socket.accept().await?;
+        let (stream, peer) = socket.accept().await?;
         // Those of a listener on the loopback address have it from there.
         if !self.address.ip().to_canonical().is_loopback() && loopback::is_local(&stream, peer) {
             loopback::stop_pacing(&stream);
@@ -194,11 +213,10 @@ mod tests {
             };
             let listener =
                 BoundListener::bind("PLAINTEXT", "127.0.0.1", 0, settings, None, false).await;
-            let listener = listener.unwrap();
-            let (client, accepted) = tokio::join!(
-                TcpStream::connect(listener.address),
-                listener.socket.accept()
-            );
+            let (listener, socket) = listener.unwrap();
+            let socket = socket.listen().unwrap();
+            let (client, accepted) =
+                tokio::join!(TcpStream::connect(listener.address), socket.accept());
             let (_client, (accepted, _)) = (client.unwrap(), accepted.unwrap());
             let send_bytes = socket_send_buffer_size(&accepted).unwrap();
             (send_bytes, socket_recv_buffer_size(&accepted).unwrap())
@@ -231,11 +249,14 @@ mod tests {
             for host in ["127.0.0.1", "0.0.0.0"] {
                 let listener =
                     BoundListener::bind("PLAINTEXT", host, 0, settings, None, false).await;
-                let listener = listener.unwrap();
+                let (listener, socket) = listener.unwrap();
+                let socket = socket.listen().unwrap();
                 let address = SocketAddr::from(([127, 0, 0, 1], listener.address.port()));
                 let limits = ConnectionLimits::new(Limits::default());
-                let (client, accepted) =
-                    tokio::join!(TcpStream::connect(address), listener.accept_one(&limits));
+                let (client, accepted) = tokio::join!(
+                    TcpStream::connect(address),
+                    listener.accept_one(&socket, &limits)
+                );
                 let (_client, (accepted, _, _)) = (client.unwrap(), accepted.unwrap());
                 let control = rustix::net::sockopt::tcp_congestion(&accepted).unwrap();
                 assert_eq!(control.trim_end_matches('\0'), "reno", "{host}");

@@ -13,5 +13,5 @@ mod response;
 pub(crate) use connection::ConnectionContext;
 pub(crate) use file_range::FileRange;
 pub(crate) use limits::{ConnectionLimits, Limits, ListenerLimit};
-pub(crate) use listener::{BoundListener, Listeners, SocketSettings};
+pub(crate) use listener::{BoundListener, BoundSocket, Listeners, SocketSettings};
 pub(crate) use response::ResponseBuffer;

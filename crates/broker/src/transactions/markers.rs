@@ -1,8 +1,9 @@
 //! Loading a shard, and the markers of every transaction whose end is decided: written at once,
 //! and again until each partition that still exists has its own; then the transaction is complete.
 
-use super::{Shard, State};
+use super::{Flushing, Shard, State};
 use crate::Broker;
+use crate::coordinator_log::{GroupCommit, REPLAY_PAUSE};
 use crate::transaction_markers::TransactionMarker;
 use coordinator::transaction::PreparedTransaction;
 use model::{ErrorCode, TopicPartition};
@@ -22,26 +23,39 @@ impl Broker {
         let shard = Arc::new(Shard {
             partition,
             state: Mutex::new(State::Loading),
+            group_commit: GroupCommit::default(),
         });
         let shards = &self.transactions.shards;
         shards.write().insert(index, shard.clone());
+        self.replay_transactions(shard);
+    }
+
+    fn replay_transactions(self: &Arc<Self>, shard: Arc<Shard>) {
         let broker = self.clone();
         self.transactions.runtime.spawn_blocking(move || {
-            let prepared = shard.load(broker.transactions.config);
+            let Some(prepared) = shard.load(broker.transactions.config) else {
+                let runtime = broker.transactions.runtime.clone();
+                runtime.spawn(async move {
+                    tokio::time::sleep(REPLAY_PAUSE).await;
+                    broker.replay_transactions(shard);
+                });
+                return;
+            };
             let coordinator_epoch = shard.partition.offsets().leader_epoch;
             for one in prepared {
-                drop(broker.finish(one, coordinator_epoch));
+                drop(broker.finish(one, coordinator_epoch, None));
             }
         });
     }
 
-    /// Writes the markers of a transaction, in a task that goes on when nobody waits for it. The
-    /// handle is done when every marker has been tried once.
+    /// Writes the markers of a transaction once its end is durable, in a task that goes on when
+    /// nobody waits for it. The handle is done when every marker has been tried once.
     pub(super) fn finish(
         self: &Arc<Self>,
         prepared: PreparedTransaction,
         coordinator_epoch: i32,
-    ) -> JoinHandle<()> {
+        flushing: Option<Flushing>,
+    ) -> JoinHandle<Result<(), ErrorCode>> {
         let marker = TransactionMarker {
             producer_id: prepared.producer.producer_id,
             producer_epoch: prepared.producer.producer_epoch,
@@ -50,10 +64,13 @@ impl Broker {
         };
         let broker = self.clone();
         tokio::spawn(async move {
+            // A marker must not outlive the end that it speaks of.
+            durable(flushing).await?;
             let mut left = prepared.partitions.clone();
             if !broker.try_finish(&prepared, marker, &mut left).await {
                 tokio::spawn(broker.go_on_finishing(prepared, marker, left));
             }
+            Ok(())
         })
     }
 
@@ -124,5 +141,17 @@ impl Broker {
             }
             _ => true,
         }
+    }
+}
+
+/// Waits until a decision is durable.
+///
+/// # Errors
+/// When it cannot be made so.
+pub(super) async fn durable(flushing: Option<Flushing>) -> Result<(), ErrorCode> {
+    match flushing {
+        // The task ends without an outcome when the server stops.
+        Some(flushing) => flushing.await.unwrap_or(Err(ErrorCode::NotCoordinator)),
+        None => Ok(()),
     }
 }

@@ -1,5 +1,6 @@
 //! What handlers ask the transaction coordinator.
 
+use super::markers::durable;
 use super::{Decided, Transactions};
 use crate::Broker;
 use crate::clock;
@@ -61,12 +62,13 @@ impl Broker {
                 Ok(mut decided) => {
                     // Before anything is awaited: who asked may leave, the transaction ends.
                     let prepared = decided.prepared.take();
-                    let finishing = prepared.map(|(one, epoch)| self.finish(one, epoch));
-                    let reply = decided.replicated().await;
-                    if let Some(finishing) = finishing {
-                        // A producer that goes on at once finds its transaction completed.
-                        let _ = finishing.await;
-                    }
+                    let finishing = prepared.map(|(one, epoch)| {
+                        let flushing = decided.flushing.take();
+                        self.finish(one, epoch, flushing)
+                    });
+                    let reply = decided.replicated().await?;
+                    // A producer that goes on at once finds its transaction completed.
+                    durable(finishing).await?;
                     return Ok(reply);
                 }
                 Err(NeedsProducerId) => fresh_producer_id = Some(self.next_producer_id().await?),
@@ -131,7 +133,7 @@ impl Transactions {
             Ok(shard.add_partitions(request, moment))
         });
         match decided {
-            Ok(Ok(decided)) => decided.replicated().await,
+            Ok(Ok(decided)) => decided.replicated().await.unwrap_or_else(|error| error),
             Ok(Err(NeedsProducerId)) => ErrorCode::UnknownServerError,
             Err(error) => error,
         }
@@ -179,9 +181,13 @@ impl Transactions {
 
 impl<R> Decided<R> {
     /// The answer, once what was decided cannot be lost any more.
-    async fn replicated(self) -> R {
+    ///
+    /// # Errors
+    /// When it cannot be made durable.
+    async fn replicated(self) -> Result<R, ErrorCode> {
+        durable(self.flushing).await?;
         let partition = &self.shard.partition;
         partition.wait_for_high_watermark(self.end_offset).await;
-        self.reply
+        Ok(self.reply)
     }
 }

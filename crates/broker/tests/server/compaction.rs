@@ -99,6 +99,27 @@ fn a_dirty_ratio_and_a_policy_that_change_hold_at_once() {
     assert_eq!(refused.error, ErrorCode::InvalidRecord);
 }
 
+/// The last record of a segment goes, so that the next one begins after a gap.
+#[test]
+fn what_compaction_has_left_survives_another_policy_and_a_crash() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::start_in(directory.path(), &QUICK).unwrap();
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &COMPACTED);
+    fill(&mut client, "topic", &["a", "b", "c", "b", "d"]);
+    let expected = [(0, "a"), (2, "c"), (3, "b"), (4, "d")];
+    let expected = expected.map(|(offset, key)| (offset, key.to_owned()));
+    wait_until("the log is compacted", || {
+        keys(&mut client, "topic") == expected
+    });
+    client.alter_topic("topic", &[("cleanup.policy", "delete")]);
+    server.crash();
+    let checkpoint = directory.path().join("recovery-point-offset-checkpoint");
+    std::fs::write(checkpoint, "0\n1\ntopic 0 1\n").unwrap();
+    let server = TestServer::start_in(directory.path(), &QUICK).unwrap();
+    assert_eq!(keys(&mut server.connect(), "topic"), expected);
+}
+
 #[test]
 fn a_topic_that_compacts_and_deletes_does_both() {
     let mut settings = QUICK.to_vec();

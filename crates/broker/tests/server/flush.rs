@@ -3,6 +3,8 @@
 //! The recovery point tells what is durable. With a checkpoint written every few milliseconds, the
 //! file shows it from outside.
 
+use crate::lost_directories::{TRANSACTION, find_coordinator, init_transactional_id};
+use model::ErrorCode;
 use std::path::Path;
 use testkit::{Client, TestServer, batch, wait_until};
 
@@ -77,6 +79,49 @@ fn many_producers_share_their_flushes() {
     wait_for_checkpoint(server.directory());
     let point = recovery_point(server.directory(), "topic");
     assert_eq!(point, Some(count - 1));
+}
+
+#[test]
+fn offsets_are_as_durable_as_records() {
+    let mut keys = KEYS.to_vec();
+    keys.push(("log.flush.interval.messages", "1"));
+    keys.push(("offsets.topic.num.partitions", "1"));
+    let server = TestServer::start(&keys);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    client.wait_for_coordinator("group");
+    let (groups, each) = (8, 10);
+    std::thread::scope(|scope| {
+        for group in 0..groups {
+            let mut client = server.connect();
+            scope.spawn(move || {
+                let group = format!("group-{group}");
+                for offset in 0..each {
+                    let error = client.commit_offset(&group, "topic", offset);
+                    assert_eq!(error, ErrorCode::None);
+                }
+            });
+        }
+    });
+    wait_for_checkpoint(server.directory());
+    let point = recovery_point(server.directory(), "__consumer_offsets");
+    assert_eq!(point, Some(groups * each - 1));
+}
+
+#[test]
+fn transactions_are_as_durable_as_records() {
+    let mut keys = KEYS.to_vec();
+    keys.push(("log.flush.interval.messages", "1"));
+    keys.push(("transaction.state.log.num.partitions", "1"));
+    let server = TestServer::start(&keys);
+    let mut client = server.connect();
+    wait_until("there is a transaction coordinator", || {
+        find_coordinator(&mut client, "id", TRANSACTION) == ErrorCode::None
+            && init_transactional_id(&mut client, "id") == ErrorCode::None
+    });
+    wait_for_checkpoint(server.directory());
+    let point = recovery_point(server.directory(), "__transaction_state");
+    assert_eq!(point, Some(0), "the one record of the one id");
 }
 
 #[test]

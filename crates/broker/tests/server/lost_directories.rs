@@ -4,6 +4,7 @@
 use crate::log_directories::{Directories, leaders, listed, move_to};
 use model::{Array, ErrorCode, Uuid};
 use std::fs;
+use std::path::Path;
 use testkit::{Client, TestServer, batch, wait_until};
 use wire::messages::describe_producers_request::TopicRequest;
 use wire::messages::fetch_request::{FetchPartition, FetchTopic, ReplicaState};
@@ -22,7 +23,7 @@ use wire::messages::{
 };
 
 const GROUP: i8 = 0;
-const TRANSACTION: i8 = 1;
+pub(crate) const TRANSACTION: i8 = 1;
 
 /// Error, leader and leader epoch.
 type Led = (ErrorCode, i32, i32);
@@ -190,7 +191,7 @@ fn describe_producers(client: &mut Client, name: &str, index: i32) -> ErrorCode 
     ErrorCode::from_code(partition.error_code)
 }
 
-fn find_coordinator(client: &mut Client, key: &str, key_type: i8) -> ErrorCode {
+pub(crate) fn find_coordinator(client: &mut Client, key: &str, key_type: i8) -> ErrorCode {
     let request = FindCoordinatorRequest {
         key,
         key_type,
@@ -201,7 +202,7 @@ fn find_coordinator(client: &mut Client, key: &str, key_type: i8) -> ErrorCode {
     ErrorCode::from_code(response.error_code)
 }
 
-fn init_transactional_id(client: &mut Client, id: &str) -> ErrorCode {
+pub(crate) fn init_transactional_id(client: &mut Client, id: &str) -> ErrorCode {
     let request = InitProducerIdRequest {
         transactional_id: Some(id),
         transaction_timeout_ms: 60_000,
@@ -353,6 +354,213 @@ fn partitions_of_a_directory_that_cannot_be_used_have_no_leader() {
     let no_replica = (ErrorCode::NotLeaderOrFollower, 1, epoch);
     let heard = fetch_as(&mut client, 5, partition, -1);
     assert_eq!(heard, (no_replica, vec![]));
+}
+
+/// Starts a server, which is expected to refuse it with all of `words`.
+#[track_caller]
+fn assert_refused(directories: &Directories, dirs: &[&Path], words: &[&str]) {
+    let dirs: Vec<_> = dirs.iter().map(|path| path.display().to_string()).collect();
+    let dirs = dirs.join(",");
+    let started = TestServer::start_in(&directories.one, &[("log.dirs", &dirs)]);
+    let Err(error) = started else {
+        panic!("the server starts; expected: {words:?}");
+    };
+    let message = error.to_string();
+    for word in words {
+        assert!(message.contains(word), "no `{word}` in: {message}");
+    }
+}
+
+/// Two directories with a partition of `topic` each, which holds a record; gives the one in the
+/// second directory.
+fn two_used(directories: &Directories) -> i32 {
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 2, &[]);
+    for index in 0..2 {
+        client
+            .produce("topic", index, &batch(&["record"]))
+            .assert_accepted();
+    }
+    let lost = lost_partition(&mut client, directories, "topic");
+    server.stop();
+    lost
+}
+
+fn assert_both_serve(client: &mut Client) {
+    for index in 0..2 {
+        assert_eq!(client.fetch("topic", index, 0).values(), ["record"]);
+    }
+}
+
+#[test]
+fn the_place_of_an_unmounted_disk_is_not_taken_for_a_new_directory() {
+    let directories = Directories::new();
+    two_used(&directories);
+    let (one, two) = (directories.one.clone(), directories.two.clone());
+    let gone = two.with_extension("gone");
+    fs::rename(&two, &gone).unwrap();
+    fs::create_dir(&two).unwrap();
+    let place = two.display().to_string();
+    let words = [&*place, "meta.properties", "1 partitions", "mount its disk"];
+    assert_refused(&directories, &[&one, &two], &words);
+    // Nor is one beside it, while the disk is away.
+    let three = two.with_extension("three");
+    assert_refused(&directories, &[&one, &three], &words[1..]);
+    let is_left = |path: &Path| {
+        let names = fs::read_dir(path)
+            .unwrap()
+            .map(|one| one.unwrap().file_name());
+        names.filter(|name| name != ".lock").count() == 0
+    };
+    assert!(is_left(&two) && is_left(&three));
+    // With the disk everything is there, and one more directory is welcome.
+    fs::remove_dir_all(&two).unwrap();
+    fs::rename(&gone, &two).unwrap();
+    let dirs = [&one, &two, &three].map(|path| path.display().to_string());
+    let server = directories.start(&[("log.dirs", &dirs.join(","))]);
+    assert_both_serve(&mut server.connect());
+    server.assert_serves();
+}
+
+#[test]
+fn the_disk_of_the_metadata_is_missed_as_well() {
+    let directories = Directories::new();
+    two_used(&directories);
+    let (one, two) = (directories.one.clone(), directories.two.clone());
+    let gone = one.with_extension("gone");
+    fs::rename(&one, &gone).unwrap();
+    let words = ["mount", "metadata.log.dir"];
+    assert_refused(&directories, &[&one, &two], &words);
+    fs::remove_dir_all(&one).unwrap();
+    // The disks have changed places.
+    fs::rename(&two, &one).unwrap();
+    fs::rename(&gone, &two).unwrap();
+    assert_refused(&directories, &[&one, &two], &words);
+    fs::rename(&one, &gone).unwrap();
+    fs::rename(&two, &one).unwrap();
+    fs::rename(&gone, &two).unwrap();
+    // It has been emptied.
+    let metadata = one.join("__cluster_metadata-0");
+    fs::rename(&metadata, one.with_extension("kept")).unwrap();
+    assert_refused(&directories, &[&one, &two], &words);
+    fs::rename(one.with_extension("kept"), &metadata).unwrap();
+    assert_both_serve(&mut directories.start(&[]).connect());
+}
+
+#[test]
+fn a_directory_that_is_taken_out_of_the_list_keeps_its_partitions() {
+    let directories = Directories::new();
+    let lost = two_used(&directories);
+    let one = directories.one.display().to_string();
+    for _ in 0..2 {
+        let server = TestServer::start_in(&directories.one, &[("log.dirs", &one)]).unwrap();
+        let mut client = server.connect();
+        let found = leaders(&mut client, "topic");
+        assert_eq!(found[lost as usize], (ErrorCode::LeaderNotAvailable, -1));
+        let refused = client.produce("topic", lost, &batch(&["late"]));
+        assert_eq!(refused.error, ErrorCode::NotLeaderOrFollower);
+        assert_eq!(client.fetch("topic", 1 - lost, 0).values(), ["record"]);
+        server.stop();
+    }
+    // An empty directory is not it, and it is missed until its topics are gone.
+    let three = directories.two.with_extension("three");
+    assert_refused(
+        &directories,
+        &[&directories.one, &three],
+        &["mount its disk"],
+    );
+    assert_both_serve(&mut directories.start(&[]).connect());
+    let server = TestServer::start_in(&directories.one, &[("log.dirs", &one)]).unwrap();
+    assert_eq!(server.connect().delete_topic("topic"), ErrorCode::None);
+    server.stop();
+    let dirs = format!("{one},{}", three.display());
+    let server = directories.start(&[("log.dirs", &dirs)]);
+    server.assert_serves();
+}
+
+#[test]
+fn a_log_that_cannot_be_read_takes_its_directory_along_and_nothing_else() {
+    let directories = Directories::new();
+    let lost = two_used(&directories);
+    let folder = directories.two.join(format!("topic-{lost}"));
+    let segment = folder.join("00000000000000000000.log");
+    let kept = segment.with_extension("kept");
+    fs::rename(&segment, &kept).unwrap();
+    // It can be listed and not be opened, by nobody.
+    fs::create_dir(&segment).unwrap();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    assert_eq!(client.fetch("topic", 1 - lost, 0).values(), ["record"]);
+    wait_until("the controller knows", || {
+        let found = leaders(&mut client, "topic");
+        found[lost as usize] == (ErrorCode::LeaderNotAvailable, -1)
+    });
+    let listed = listed(&mut client, &directories.two, "topic");
+    assert_eq!(listed.0, ErrorCode::KafkaStorageError);
+    client.create_topic("new", 3, &[]);
+    for index in 0..3 {
+        client
+            .produce("new", index, &batch(&["record"]))
+            .assert_accepted();
+    }
+    assert!(!server.is_halted());
+    drop(client);
+    server.stop();
+    fs::remove_dir(&segment).unwrap();
+    fs::rename(&kept, &segment).unwrap();
+    let server = directories.start(&[]);
+    assert_both_serve(&mut server.connect());
+}
+
+#[test]
+fn a_log_directory_that_cannot_be_prepared_is_left_out() {
+    let directories = Directories::new();
+    let lost = two_used(&directories);
+    // The mark of the orderly stop cannot be taken.
+    let mark = directories.two.join(".kafka_cleanshutdown");
+    fs::remove_file(&mark).unwrap();
+    fs::create_dir(&mark).unwrap();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    assert_eq!(client.fetch("topic", 1 - lost, 0).values(), ["record"]);
+    let found = leaders(&mut client, "topic");
+    assert_eq!(found[lost as usize], (ErrorCode::LeaderNotAvailable, -1));
+    drop(client);
+    server.stop();
+    fs::remove_dir(&mark).unwrap();
+    assert_both_serve(&mut directories.start(&[]).connect());
+}
+
+#[test]
+fn a_server_whose_every_directory_has_failed_halts() {
+    let directories = Directories::new();
+    let metadata = directories.one.with_extension("metadata");
+    let metadata = metadata.display().to_string();
+    let server = directories.start(&[("metadata.log.dir", &metadata)]);
+    let mut client = server.connect();
+    client.create_topic("topic", 2, &[("segment.bytes", "1048576")]);
+    let second = lost_partition(&mut client, &directories, "topic");
+    fs::rename(&directories.two, directories.two.with_extension("gone")).unwrap();
+    fill(&mut client, "topic", second);
+    assert!(!server.is_halted(), "the other one goes on");
+    fs::rename(&directories.one, directories.one.with_extension("gone")).unwrap();
+    fill(&mut client, "topic", 1 - second);
+    let reason = server.wait_until_halted();
+    assert!(reason.contains("every log directory"), "{reason}");
+}
+
+#[test]
+fn a_server_without_the_directory_of_its_metadata_halts() {
+    let directories = Directories::new();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 2, &[("segment.bytes", "1048576")]);
+    let second = lost_partition(&mut client, &directories, "topic");
+    fs::rename(&directories.one, directories.one.with_extension("gone")).unwrap();
+    fill(&mut client, "topic", 1 - second);
+    let reason = server.wait_until_halted();
+    assert!(reason.contains("holds the metadata log"), "{reason}");
 }
 
 /// A server whose coordinators keep their state in one partition each, which is in the second

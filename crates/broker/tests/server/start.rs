@@ -221,42 +221,76 @@ fn a_metadata_log_that_is_damaged_is_left_as_it_is() {
     let whole = std::fs::read(&file).unwrap();
     for at in (0..whole.len()).step_by(37) {
         change(&file, |bytes| bytes[at] ^= 0x20);
-        // But for the leader's epoch no byte is without protection.
+        // But for the leader's epoch no byte is without protection. The length of the last batch
+        // may say that it is cut off.
         let mut batches = record::Batches::new(&whole).map(Result::unwrap);
-        let is_epoch = batches.any(|batch| {
+        let is_unprotected = batches.any(|batch| {
             let start = batch.bytes().as_ptr() as usize - whole.as_ptr() as usize;
+            let is_last = start + batch.size_in_bytes() == whole.len();
             (start + 12..start + 16).contains(&at)
+                || is_last && (start + 8..start + 12).contains(&at)
         });
-        if !is_epoch {
+        if !is_unprotected {
             let name = file.display().to_string();
             assert_refused(directory.path(), directory.path(), &[], &[&name, "damaged"]);
         }
         std::fs::write(&file, &whole).unwrap();
     }
-    // Cut off after an orderly stop, which no crash explains either.
-    change(&file, |bytes| bytes.truncate(whole.len() - 3));
-    let name = file.display().to_string();
-    assert_refused(directory.path(), directory.path(), &[], &[&name, "damaged"]);
-    std::fs::write(&file, &whole).unwrap();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     assert_eq!(server.connect().topics(), ["topic"]);
 }
 
+/// By a crash, or by a full disk before an orderly stop.
 #[test]
-fn a_metadata_log_that_a_crash_has_cut_is_mended() {
+fn a_metadata_log_that_is_cut_off_is_mended() {
+    for stops_in_order in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let server = TestServer::start_in(directory.path(), &[]).unwrap();
+        let mut client = server.connect();
+        client.create_topic("first", 1, &[]);
+        client.create_topic("second", 1, &[]);
+        match stops_in_order {
+            true => server.stop(),
+            false => server.crash(),
+        }
+        let folder = directory.path().join("__cluster_metadata-0");
+        let file = folder.join("00000000000000000000.log");
+        // The batch of the second topic is not whole.
+        change(&file, |bytes| bytes.truncate(bytes.len() - 3));
+        let server = TestServer::start_in(directory.path(), &[]).unwrap();
+        assert_eq!(server.connect().topics(), ["first"]);
+        server.assert_serves();
+    }
+}
+
+/// A start is held up in the middle by a file that is a pipe.
+#[test]
+fn nobody_can_connect_before_the_server_is_ready() {
     let directory = tempfile::tempdir().unwrap();
-    let server = TestServer::start_in(directory.path(), &[]).unwrap();
-    let mut client = server.connect();
-    client.create_topic("first", 1, &[]);
-    client.create_topic("second", 1, &[]);
-    server.crash();
-    let folder = directory.path().join("__cluster_metadata-0");
-    let file = folder.join("00000000000000000000.log");
-    // The batch of the second topic is not whole.
-    change(&file, |bytes| bytes.truncate(bytes.len() - 3));
-    let server = TestServer::start_in(directory.path(), &[]).unwrap();
-    assert_eq!(server.connect().topics(), ["first"]);
-    server.assert_serves();
+    used(directory.path());
+    let pipe = directory.path().join("topic-0/leader-epoch-checkpoint");
+    std::fs::remove_file(&pipe).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let listeners = format!("PLAINTEXT://{address}");
+    std::thread::scope(|scope| {
+        let start = || TestServer::start_in(directory.path(), &[("listeners", &listeners)]);
+        let starting = scope.spawn(start);
+        // Opening this end waits for the other one.
+        let writer = std::fs::File::options().write(true).open(&pipe).unwrap();
+        let refused = std::net::TcpStream::connect(address).unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+        // Its port is taken all the same.
+        let taken = TcpListener::bind(address).unwrap_err();
+        assert_eq!(taken.kind(), std::io::ErrorKind::AddrInUse);
+        std::fs::remove_file(&pipe).unwrap();
+        drop(writer);
+        let server = starting.join().unwrap().unwrap();
+        server.assert_serves();
+    });
 }
 
 #[test]

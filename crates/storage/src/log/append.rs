@@ -406,14 +406,7 @@ impl<D: Disk> Log<D> {
         };
         let is_full = self.active().is_full_for(&question, &self.config);
         if is_full {
-            // Segments follow each other without a gap, even where batches do not: recovery takes
-            // a gap for lost batches.
-            let end_offset = self.active().end_offset();
-            let base_offset = match last.last_offset - end_offset <= i64::from(i32::MAX) {
-                true => end_offset,
-                false => first.base_offset,
-            };
-            self.roll(base_offset, now_ms)?;
+            self.roll(first.base_offset, now_ms)?;
         }
         self.is_modified = true;
         let (files, config) = (&self.files, &self.config);

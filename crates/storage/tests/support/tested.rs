@@ -459,29 +459,25 @@ impl Tested {
             model.records.retain(|record| record.offset < kept_end);
             model.start = start;
             model.end = end;
-            let mut expected = model.values();
-            if self.recovery_point_checkpoint == 0 {
-                // Without a recovery point a segment that is lost as a whole is not missed.
-                // What was flushed is missed, though.
-                let flushed_end = self.flushed_end;
-                expected.retain(|record| record.0 < flushed_end || found.contains(record));
-                let is_found = |value: &String| found.iter().any(|record| record.1 == *value);
-                let is_held = |r: &ModelRecord| match &r.value {
-                    Some(value) => is_found(value),
-                    None => {
-                        let slice = log.read(r.offset.max(start), 1, i64::MAX, true).unwrap();
-                        let bytes = slice.slice.map(|slice| slice.to_vec().unwrap());
-                        let batch = bytes.map(|bytes| {
-                            record::RecordBatch::parse(&bytes).unwrap().0.base_offset()
-                        });
-                        batch == Some(r.offset)
-                    }
-                };
-                model.records.retain(is_held);
-                let records = &model.records;
-                let is_held = |batch: &ModelBatch| records.iter().any(|r| r.offset == batch.1);
-                model.batches.retain(is_held);
-            }
+            // Of what was not flushed, younger batches may be there and older ones lost.
+            let flushed_end = self.flushed_end;
+            let is_found = |value: &String| found.iter().any(|record| record.1 == *value);
+            let is_held = |r: &ModelRecord| match &r.value {
+                _ if r.offset < flushed_end => true,
+                Some(value) => is_found(value),
+                None => {
+                    let slice = log.read(r.offset.max(start), 1, i64::MAX, true).unwrap();
+                    let bytes = slice.slice.map(|slice| slice.to_vec().unwrap());
+                    let batch = bytes
+                        .map(|bytes| record::RecordBatch::parse(&bytes).unwrap().0.base_offset());
+                    batch == Some(r.offset)
+                }
+            };
+            model.records.retain(is_held);
+            let records = &model.records;
+            let is_held = |batch: &ModelBatch| records.iter().any(|r| r.offset == batch.1);
+            model.batches.retain(is_held);
+            let expected = model.values();
             if is_complete && found == expected {
                 self.flushed_end = self.flushed_end.min(end);
                 self.model = model;
