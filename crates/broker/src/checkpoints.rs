@@ -13,6 +13,7 @@
 
 use crate::Broker;
 use crate::log_directories::LogDirectory;
+use crate::removals::sync_directory;
 use model::TopicPartition;
 use parking_lot::Mutex;
 use replication::Partition;
@@ -53,6 +54,13 @@ impl Checkpoints {
             },
             has_leftovers: AtomicBool::new(false),
         }
+    }
+}
+
+impl Checkpoints {
+    /// Notes that the files may name logs that are not there, since one could not be written.
+    pub(crate) fn note_leftovers(&self) {
+        self.has_leftovers.store(true, Ordering::Release);
     }
 }
 
@@ -238,17 +246,17 @@ pub(crate) fn write_all(broker: &Broker, kind: Kind) -> Vec<(usize, StorageError
     failures
 }
 
-/// Writes checkpoints of a directory that deleted logs have left. If that cannot be done now,
-/// [`settle`] does it before there is a log that could be taken for one of them.
+/// Makes it durable that deleted logs have left a directory: their new names, and checkpoints
+/// without them. If that cannot be done now, [`settle`] does it before there is a log that could be
+/// taken for one of them.
 pub(crate) fn forget(broker: &Broker, directory: &LogDirectory, kinds: &BTreeSet<Kind>) {
-    for kind in kinds {
-        if let Err(error) = write(broker, directory, *kind) {
-            directory
-                .checkpoints()
-                .has_leftovers
-                .store(true, Ordering::Release);
-            broker.report_directory_error(directory.name(), &error);
-        }
+    let written = sync_directory(directory.path()).and_then(|()| {
+        let mut kinds = kinds.iter();
+        kinds.try_for_each(|kind| write(broker, directory, *kind))
+    });
+    if let Err(error) = written {
+        directory.checkpoints().note_leftovers();
+        broker.report_directory_error(directory.name(), &error);
     }
 }
 
@@ -261,6 +269,7 @@ pub(crate) fn settle(broker: &Broker, directory: &LogDirectory) -> Result<(), St
     if !checkpoints.has_leftovers.load(Ordering::Acquire) {
         return Ok(());
     }
+    sync_directory(directory.path())?;
     for kind in Kind::ALL {
         write(broker, directory, kind)?;
     }
@@ -306,7 +315,7 @@ pub(crate) fn read_at_start(
     let checkpoints = directory.checkpoints();
     let read = |result: Result<OffsetCheckpoint, StorageError>| {
         result.unwrap_or_else(|error| {
-            checkpoints.has_leftovers.store(true, Ordering::Release);
+            checkpoints.note_leftovers();
             broker.report_directory_error(directory.name(), &error);
             OffsetCheckpoint::new()
         })

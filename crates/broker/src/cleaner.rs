@@ -318,11 +318,10 @@ impl Cleaner {
             }
             Outcome::Failed(CleanError::Storage(error)) if is_no_room(partition, &error) => {
                 let pause = self.state.lock().defer(key, config.backoff_ms, started);
-                let seconds = pause.as_secs();
                 tracing::error!(
                     %partition,
                     %error,
-                    "the log cannot be compacted for now; it is tried again in {seconds} s"
+                    "the log cannot be compacted for now; it is tried again in {pause:?}"
                 );
                 true
             }
@@ -551,6 +550,7 @@ fn update_checkpoint(
         return;
     }
     if let Err(error) = directory.checkpoints().cleaner_offsets.update(change) {
+        directory.checkpoints().note_leftovers();
         broker.report_directory_error(directory.name(), &error);
     }
 }

@@ -59,12 +59,14 @@ pub(crate) fn create(
                 return (id != directory_id)
                     .then(|| hosting::placement(topic.id, index, broker.node_id, partition, id));
             }
-            Err(error) => {
-                broker.report_directory_error(directory.name(), &error);
-                if !directory.is_offline() {
-                    break;
+            // No directory is to blame, and a descriptor may be free in a moment.
+            Err(error) if error.is_out_of_files() => {
+                if !broker.creations.has(topic.id, index) {
+                    broker.report_directory_error(directory.name(), &error);
                 }
+                break;
             }
+            Err(error) => broker.fail_directory(directory.name(), &error),
         }
     }
     topic.lose(index, Absence::Offline);
@@ -88,6 +90,10 @@ pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec
         match (topic, partition) {
             (Some(topic), Some(partition)) => {
                 placed.extend(create(broker, &topic, index, partition));
+                if broker.creations.has(topic_id, index) {
+                    // The others would fare no better.
+                    return placed;
+                }
             }
             // It has been deleted meanwhile.
             _ => {
@@ -108,11 +114,16 @@ fn create_in(
     checkpoints::settle(broker, directory)?;
     let name = TopicPartition::new(&*topic.name, index);
     let path = directory.path().join(name.to_string());
-    set_aside(&path)?;
+    match broker.creations.has(topic.id, index) {
+        // What an earlier attempt has left, and could not remove without a descriptor.
+        true if RealDisk.status(&path).is_ok() => remove(&path)?,
+        true => {}
+        false => set_aside(&path)?,
+    }
     let made = make(broker, topic, leader_epoch, directory, (name, &path));
     if let Err(error) = made {
         // What there is of it would be in the way of the next attempt.
-        let _ = RealDisk.remove_directory(&path);
+        let _ = remove(&path);
         return Err(error);
     }
     let partition = || topic.partition(index).expect("added just above");
@@ -138,6 +149,15 @@ fn make(
         ..LogOpening::new(RealDisk, path.to_owned(), name)
     })?;
     hosting::lead(topic, log, directory.name(), leader_epoch)
+}
+
+fn remove(path: &Path) -> Result<(), StorageError> {
+    let removed = RealDisk.remove_directory(path);
+    removed.map_err(|source| StorageError {
+        operation: "remove",
+        file: path.to_owned(),
+        source,
+    })
 }
 
 /// A directory that has the name of a new partition belongs to a topic that is gone, and could not

@@ -109,9 +109,6 @@ fn forget(broker: &Broker, gone: &[Arc<Partition>]) {
         if here.is_empty() || directory.is_offline() {
             continue;
         }
-        if let Err(error) = sync_directory(directory.path()) {
-            broker.report_directory_error(directory.name(), &error);
-        }
         // An offset of zero says no more than no entry does.
         let kinds: BTreeSet<Kind> = here.iter().flat_map(|one| Kind::told_of(one)).collect();
         checkpoints::forget(broker, directory, &kinds);

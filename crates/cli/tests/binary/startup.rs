@@ -131,3 +131,22 @@ fn more_partitions_than_files_leave_the_others_as_they_are() {
     assert_eq!(client.fetch("topic", 0, 0).values(), ["before", "after"]);
     process.stop();
 }
+
+#[test]
+fn partitions_that_had_no_file_descriptor_are_made_when_there_are_some() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start_with_descriptors(directory.path(), 100);
+    let mut client = process.connect();
+    client.create_topic("in-the-way", 40, &[]);
+    client.create_topic("topic", 60, &[]);
+    wait_until("the limit is named", || process.log().contains("ulimit -n"));
+    assert_eq!(client.delete_topic("in-the-way"), ErrorCode::None);
+    wait_until("every partition takes records", || {
+        (0..60).all(|index| {
+            let produced = client.produce("topic", index, &batch(&["value"]));
+            assert_ne!(produced.error, ErrorCode::UnknownTopicOrPartition);
+            produced.error == ErrorCode::None
+        })
+    });
+    process.stop();
+}
