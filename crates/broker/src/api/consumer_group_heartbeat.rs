@@ -43,7 +43,8 @@ pub(crate) async fn serve(
         },
         Err(refusal) => Response {
             error_code: refusal.error.code(),
-            error_message: Some(&*refusal.message),
+            // Kafka says nothing where there is nothing to add to the code.
+            error_message: Some(&*refusal.message).filter(|message| !message.is_empty()),
             ..Default::default()
         },
     };
@@ -62,7 +63,10 @@ async fn heartbeat(
         message: error.message().to_owned(),
     };
     if !broker.speaks_consumer_protocol() {
-        return Err(refuse(ErrorCode::UnsupportedVersion));
+        return Err(Refusal {
+            error: ErrorCode::UnsupportedVersion,
+            message: String::new(),
+        });
     }
     let owned = message.topic_partitions.as_ref().map(|topics| {
         let topics = topics.iter();

@@ -21,7 +21,10 @@ pub(crate) fn serve(
         types: message.types_filter.iter().collect(),
     };
     let (groups, error) = broker.groups.read_all(|shard| shard.list_groups(&filter));
-    let groups = groups.iter().flatten().map(|group| ListedGroup {
+    let mut groups: Vec<_> = groups.iter().flatten().collect();
+    // By their names, wherever they are kept: who compares two lists sees what has changed.
+    groups.sort_unstable_by(|one, other| one.group_id.cmp(&other.group_id));
+    let groups = groups.into_iter().map(|group| ListedGroup {
         group_id: &group.group_id,
         protocol_type: &group.protocol_type,
         group_state: group.state,

@@ -12,8 +12,8 @@ use wire::messages::leave_group_request::MemberIdentity;
 use wire::messages::sync_group_request::SyncGroupRequestAssignment;
 use wire::messages::{
     DeleteGroupsRequest, DeleteGroupsResponse, HeartbeatRequest, HeartbeatResponse,
-    JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, LeaveGroupResponse, SyncGroupRequest,
-    SyncGroupResponse,
+    JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, LeaveGroupResponse, ListGroupsRequest,
+    ListGroupsResponse, SyncGroupRequest, SyncGroupResponse,
 };
 
 const GROUP: &str = "group";
@@ -190,6 +190,27 @@ fn members_come_and_go() {
     assert_eq!(delete(&mut one), ErrorCode::None);
     assert_eq!(delete(&mut one), ErrorCode::GroupIdNotFound);
     server.assert_serves();
+}
+
+#[test]
+fn groups_are_listed_by_their_names() {
+    let server = TestServer::start(&KEYS);
+    let mut client = server.connect();
+    client.wait_for_coordinator(GROUP);
+    let names: Vec<String> = (0..20).map(|number| format!("group-{number:02}")).collect();
+    for name in names.iter().rev() {
+        client.wait_for_coordinator(name);
+        send_join(&mut client, name, "", Some("instance"));
+        assert_eq!(receive_join(&mut client).error, ErrorCode::None);
+    }
+    let answer = client.call(5, &ListGroupsRequest::default());
+    let response: ListGroupsResponse<'_> = answer.read();
+    let listed = response
+        .groups
+        .iter()
+        .map(|group| group.group_id.to_owned());
+    assert_eq!(listed.collect::<Vec<_>>(), names);
+    server.stop();
 }
 
 #[test]

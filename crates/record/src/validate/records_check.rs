@@ -130,12 +130,17 @@ impl<'a> RecordsCheck<'a> {
     /// What the walk has found.
     pub(super) fn finish(self) -> Result<CheckedRecords, InvalidRecords> {
         if let Some(error) = self.error {
-            let message = format!("{} records of the batch are invalid", self.errors_count);
-            let record_errors = self.record_errors;
+            let message = match error {
+                // What Kafka's clients look for.
+                ErrorCode::InvalidTimestamp => {
+                    "One or more records have been rejected due to invalid timestamp".into()
+                }
+                _ => format!("{} records of the batch are invalid", self.errors_count).into(),
+            };
             return Err(InvalidRecords {
                 error,
-                record_errors,
-                message: message.into(),
+                record_errors: self.record_errors,
+                message,
             });
         }
         let max_timestamp = match self.rules.timestamp_type {

@@ -357,6 +357,18 @@ fn record_errors_are_bounded() {
 }
 
 #[test]
+fn timestamps_out_of_range_are_told_as_kafka_does() {
+    let invalid = ProduceValidator::new()
+        .validate_produce(&batch("none | k@9999999 k@0"), VERSION, &rules(""), NOW_MS)
+        .unwrap_err();
+    assert_eq!(invalid.error, ErrorCode::InvalidTimestamp);
+    assert_eq!(
+        invalid.message,
+        "One or more records have been rejected due to invalid timestamp"
+    );
+}
+
+#[test]
 fn header_faults() {
     let one = || batch("none | k@0 k@0");
     let check = |bytes: Vec<u8>, expected| assert_eq!(outcome(&bytes, VERSION, ""), expected);

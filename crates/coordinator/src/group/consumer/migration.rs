@@ -18,6 +18,10 @@ use model::{ErrorCode, Message, Reader};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// What Kafka adds where an assignor of the application's own has left data for members.
+const CUSTOM_ASSIGNOR_ADVICE: &str = " Please refer to the documentation or switch to a default \
+                                      assignor before re-attempting the upgrade.";
+
 /// Which conversions of groups with members are allowed (`group.consumer.migration.policy`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MigrationPolicy {
@@ -134,7 +138,9 @@ pub(super) fn upgraded(
         let (assigned, has_user_data) =
             read_assignment(&member.assignment, topics).map_err(malformed)?;
         if has_user_data {
-            return Err(refuse("an unsupported custom assignor is in use"));
+            let mut refusal = refuse("an unsupported custom assignor is in use");
+            refusal.message.push_str(CUSTOM_ASSIGNOR_ADVICE);
+            return Err(refusal);
         }
         let names = Subscription::new(subscription.topics.iter(), "");
         let protocols = member.protocols.iter();

@@ -167,6 +167,9 @@ impl Script {
                 }
                 Err(refusal) => {
                     text = refusal.error.name().to_owned();
+                    if words.flag("why") {
+                        write!(text, ": {}", refusal.message).expect("a string");
+                    }
                     // What a client does that is told that it does not belong.
                     known.epoch = 0;
                     known.assignment.clear();

@@ -226,3 +226,15 @@ fn a_member_that_has_the_newest_assignment_gets_it_though_the_group_has_moved_on
           synced -/- t:2
     "#]]);
 }
+
+#[test]
+fn a_group_whose_assignor_leaves_data_for_members_stays_as_it_is() {
+    check(&expect![[r#"
+        config delay=0 interval=0
+        topics t=2
+        join g x version=3
+        tick 0
+        sync g x x=t:0,1+data
+        beat g a epoch=0 why
+    "#]]);
+}

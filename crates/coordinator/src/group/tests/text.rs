@@ -22,10 +22,14 @@ pub(super) fn subscription(topics: &[&str]) -> Vec<u8> {
     metadata
 }
 
-/// `t:0,1` as a leader of consumers assigns it; anything else as it stands.
+/// `t:0,1` as a leader of consumers assigns it, `t:0,1+x` with user data; anything else as it stands.
 pub(super) fn assignment(text: &str) -> Vec<u8> {
     let Some((topic, indexes)) = text.split_once(':') else {
         return text.as_bytes().to_vec();
+    };
+    let (indexes, user_data) = match indexes.split_once('+') {
+        Some((indexes, user_data)) => (indexes, Some(user_data.as_bytes())),
+        None => (indexes, None),
     };
     let indexes = indexes.split(',').filter(|index| !index.is_empty());
     let partitions: Vec<i32> = indexes
@@ -37,7 +41,7 @@ pub(super) fn assignment(text: &str) -> Vec<u8> {
             partitions: partitions.as_slice().into(),
         }]
         .into(),
-        user_data: None,
+        user_data,
     };
     let mut bytes = 1i16.to_be_bytes().to_vec();
     message.write(1, &mut bytes);
