@@ -10,7 +10,7 @@
 //! ```
 //!
 //! `interop-client clock HOST:PORT` takes commands from standard input and answers each with a line,
-//! `done` and figures or `FAILED` and why: `newcomers NAME`, by themselves; `begin`; `before` and `after`
+//! `done` and figures or `FAILED` and why: `offset NAME` and `newcomers NAME`, by themselves; `begin`; `before` and `after`
 //! around each step of the clock; `end`, which reads everything. What a server with Kafka's timeouts may lose when the date is
 //! wrong (transactions, offsets, records) is told as figures, for the harness to judge.
 
@@ -64,10 +64,14 @@ pub(crate) fn run(bootstrap: &str) -> Result<()> {
 }
 
 async fn obey(scene: &mut Option<Scene>, bootstrap: &str, command: &str) -> Result<String> {
-    if let Some(name) = command.strip_prefix("newcomers ") {
-        let lab = Lab::new(bootstrap, &format!("clock-{name}"));
+    let (verb, name) = command.split_once(' ').unwrap_or((command, ""));
+    if ["offset", "newcomers"].contains(&verb) {
+        let lab = Lab::new(bootstrap, &format!("clock-{verb}-{name}"));
         let topic = lab.topic("t", PARTITIONS, &[]).await?;
-        newcomers(&lab, &topic, name).await?;
+        match verb {
+            "offset" => keep_offset(&lab, TopicPartition::new(topic, 0)).await?,
+            _ => newcomers(&lab, &topic, name).await?,
+        }
         return Ok(String::new());
     }
     if command == "begin" {
@@ -115,7 +119,8 @@ impl Member {
     fn join(lab: &Lab, protocol: &str, topic: &str) -> Result<Self> {
         let mut settings = vec![("group.protocol", protocol)];
         if protocol == "classic" {
-            settings.push(("session.timeout.ms", "10000"));
+            // Longer than anything here may take: no session's end wakes the coordinator.
+            settings.push(("session.timeout.ms", "60000"));
         }
         let mut consumer = lab.consumer(&settings)?;
         let state = Arc::new(MemberState::default());
@@ -175,6 +180,16 @@ async fn newcomers(lab: &Lab, topic: &str, name: &str) -> Result<()> {
         shared.with_context(|| format!("the first member of a {protocol} group"))?;
         newcomer.leave().await?;
     }
+    Ok(())
+}
+
+/// Commits an offset for a group without members.
+async fn keep_offset(lab: &Lab, place: TopicPartition) -> Result<()> {
+    let mut consumer = lab.consumer(&[("enable.auto.commit", "false")])?;
+    consumer.assign([place.clone()])?;
+    let offsets = Offsets::from([(place, CommittedOffset::new(KEPT))]);
+    consumer.commit_offsets(offsets).await?;
+    consumer.close(CLOSE).await?;
     Ok(())
 }
 
@@ -242,21 +257,12 @@ impl Scene {
             lost_offset_count: 0,
             lost_record_count: 0,
         };
-        scene.keep_offset().await?;
+        keep_offset(&scene.keeper, scene.kept_place()).await?;
         Ok(scene)
     }
 
     fn kept_place(&self) -> TopicPartition {
         TopicPartition::new(&self.topic, 0)
-    }
-
-    async fn keep_offset(&self) -> Result<()> {
-        let mut consumer = self.keeper.consumer(&[])?;
-        consumer.assign([self.kept_place()])?;
-        let offsets = Offsets::from([(self.kept_place(), CommittedOffset::new(KEPT))]);
-        consumer.commit_offsets(offsets).await?;
-        consumer.close(CLOSE).await?;
-        Ok(())
     }
 
     /// The clock is about to be set: members are joining, a transaction is open.
@@ -308,7 +314,7 @@ impl Scene {
         if kept != Some(KEPT) {
             eprintln!("the empty group has committed {kept:?}");
             self.lost_offset_count += 1;
-            self.keep_offset().await?;
+            keep_offset(&self.keeper, self.kept_place()).await?;
         }
         for group in &mut self.groups {
             for member in &group.members {

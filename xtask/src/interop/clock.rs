@@ -22,6 +22,10 @@ const DAYS_MS: i64 = 8 * 24 * HOUR_MS;
 /// How far ahead of the machine's the server's clock is: from one step to the next.
 const SHIFTS_MS: [i64; 7] = [2_000, HOUR_MS, 0, -HOUR_MS, DAYS_MS, -DAYS_MS, 0];
 
+/// The same against Apache Kafka 4.3: set back, it assigns nothing to members of consumer groups until
+/// its clock is where it was.
+const FORWARD_MS: [i64; 3] = [2_000, HOUR_MS, DAYS_MS];
+
 /// With no delay at all a timer would not be needed for the first assignment.
 const DELAY: (&str, &str) = ("group.initial.rebalance.delay.ms", "300");
 
@@ -57,7 +61,11 @@ pub(crate) fn steps(run: &mut Run) -> Result<()> {
         obeyed.map_err(|error| error.context(server.log_tail()))
     };
     obey("begin")?;
-    for shift_ms in SHIFTS_MS {
+    let shifts_ms = match run.options.against {
+        Against::Riverrun => &SHIFTS_MS[..],
+        Against::Kafka => &FORWARD_MS[..],
+    };
+    for &shift_ms in shifts_ms {
         obey("before")?;
         clock.set(shift_ms)?;
         let figures = obey("after").with_context(|| format!("the clock is {shift_ms} ms ahead"))?;
@@ -65,7 +73,7 @@ pub(crate) fn steps(run: &mut Run) -> Result<()> {
     }
     let ended = obey("end")?;
     ensure_kept(run, &ended)?;
-    println!("    {} steps of the clock; {ended}", SHIFTS_MS.len());
+    println!("    {} steps of the clock; {ended}", shifts_ms.len());
     application.end()?;
     server.stop()?;
     run.read_disk(SUITE)
@@ -75,9 +83,14 @@ pub(crate) fn steps(run: &mut Run) -> Result<()> {
 /// what the next group waits for.
 fn idle_server(run: &mut Run) -> Result<()> {
     let (server, clock, mut application) = begin(run, &[DELAY])?;
-    for (name, shift_ms) in [("first", 0), ("forward", HOUR_MS), ("back", -HOUR_MS)] {
+    let steps = [
+        ("offset first", 0),
+        ("newcomers forward", HOUR_MS),
+        ("newcomers back", -HOUR_MS),
+    ];
+    for (command, shift_ms) in steps {
         clock.set(shift_ms)?;
-        let obeyed = application.obey(&format!("newcomers {name}"));
+        let obeyed = application.obey(command);
         obeyed.map_err(|error| error.context(server.log_tail()))?;
     }
     application.end()?;
