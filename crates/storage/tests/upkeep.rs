@@ -73,6 +73,26 @@ fn flushes_are_due_by_count_and_by_time() {
     append(&mut log, 0, "d");
     assert!(!log.is_flush_due(149));
     assert!(log.is_flush_due(150));
+    // The clock was set back: since when there was no flush is not known.
+    assert!(log.is_flush_due(49));
+    log.flush(49).unwrap();
+    append(&mut log, 0, "e");
+    assert!(!log.is_flush_due(148));
+    assert!(log.is_flush_due(149));
+}
+
+#[test]
+fn deleted_files_go_though_the_clock_is_set_back() {
+    let (disk, mut log) = log_of_segments(4);
+    configure(&mut log, |config| {
+        config.retention_ms = 1000;
+        config.file_delete_delay_ms = 60;
+    });
+    log.delete_old_segments(8, 1200).unwrap();
+    log.remove_deleted_files(1140).unwrap();
+    assert_eq!(names(&disk, ".log.deleted").len(), 2);
+    log.remove_deleted_files(1139).unwrap();
+    assert_eq!(names(&disk, ".deleted"), [] as [&str; 0]);
 }
 
 #[test]

@@ -169,10 +169,11 @@ impl<D: Disk> Log<D> {
             .min()
     }
 
-    /// Removes files whose delay is over, also those that would wait for longer than the delay
+    /// Removes files whose delay is over, also those that would wait for more than twice the delay
     /// because the clock was set back.
     pub fn remove_deleted_files(&mut self, now_ms: i64) -> Result<(), StorageError> {
-        let latest_ms = now_ms.saturating_add(self.config.file_delete_delay_ms);
+        let delay_ms = self.config.file_delete_delay_ms;
+        let latest_ms = now_ms.saturating_add(delay_ms.saturating_mul(2));
         let waits = |at_ms: i64| at_ms > now_ms && at_ms <= latest_ms;
         while let Some(at) = self
             .deleted_files
