@@ -233,8 +233,17 @@ fn a_group_whose_assignor_leaves_data_for_members_stays_as_it_is() {
         config delay=0 interval=0
         topics t=2
         join g x version=3
+          parked
+          record: g generation=0 /- leader=- at=0
+          g PreparingRebalance 0
         tick 0
+          x: joined x-1 generation=1 consumer/range leader=x-1 members: x-1[t]
+          g CompletingRebalance 1
         sync g x x=t:0,1+data
+          synced consumer/range t:0,1
+          record: g generation=1 consumer/range leader=x-1 at=0 x-1=t:0,1
+          g Stable 1
         beat g a epoch=0 why
+          GROUP_ID_NOT_FOUND: Cannot upgrade classic group g to consumer group because an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor before re-attempting the upgrade.
     "#]]);
 }
