@@ -18,9 +18,10 @@ use model::{ErrorCode, Message, Reader};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What Kafka adds where an assignor of the application's own has left data for members.
-const CUSTOM_ASSIGNOR_ADVICE: &str = " Please refer to the documentation or switch to a default \
-                                      assignor before re-attempting the upgrade.";
+/// Why a group stays as it is whose assignor, the application's own, has left data for members.
+const CUSTOM_ASSIGNOR: &str = "an unsupported custom assignor is in use. Please refer to the \
+                               documentation or switch to a default assignor before \
+                               re-attempting the upgrade";
 
 /// Which conversions of groups with members are allowed (`group.consumer.migration.policy`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -138,9 +139,7 @@ pub(super) fn upgraded(
         let (assigned, has_user_data) =
             read_assignment(&member.assignment, topics).map_err(malformed)?;
         if has_user_data {
-            let mut refusal = refuse("an unsupported custom assignor is in use");
-            refusal.message.push_str(CUSTOM_ASSIGNOR_ADVICE);
-            return Err(refusal);
+            return Err(refuse(CUSTOM_ASSIGNOR));
         }
         let names = Subscription::new(subscription.topics.iter(), "");
         let protocols = member.protocols.iter();
