@@ -399,3 +399,83 @@ impl Tree {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log directory `d` with a file `a`, whose bytes are written in two steps.
+    fn written() -> Disk {
+        let mut disk = Disk::new();
+        let made = [
+            Entry::MakeDirectory {
+                inode: 1,
+                path: "d".to_owned(),
+            },
+            Entry::Create {
+                inode: 2,
+                path: "d/a".to_owned(),
+            },
+            Entry::Write {
+                inode: 2,
+                position: 0,
+                bytes: vec![b'x'; 600],
+            },
+        ];
+        for entry in &made {
+            disk.apply(entry).expect("the paths are there");
+        }
+        disk
+    }
+
+    fn file(disk: &Disk, crash: Crash) -> Option<Vec<u8>> {
+        match disk.after(crash).at("d/a") {
+            Some(Tree::File(content)) => Some(content.clone()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_dead_process_leaves_all_and_a_dead_machine_what_was_synced() {
+        let mut disk = written();
+        assert_eq!(file(&disk, Crash::Process), Some(vec![b'x'; 600]));
+        assert_eq!(file(&disk, Crash::MachineKeepsNothing), None);
+        disk.apply(&Entry::Sync { inode: 1 }).expect("it is there");
+        assert_eq!(file(&disk, Crash::MachineKeepsNothing), Some(Vec::new()));
+        disk.apply(&Entry::Sync { inode: 2 }).expect("it is there");
+        assert_eq!(
+            file(&disk, Crash::MachineKeepsNothing),
+            Some(vec![b'x'; 600])
+        );
+    }
+
+    #[test]
+    fn what_was_not_synced_may_be_torn_at_its_first_sector() {
+        let mut disk = written();
+        disk.apply(&Entry::Sync { inode: 1 }).expect("it is there");
+        let found: Vec<_> = (0..200)
+            .map(|seed| file(&disk, Crash::Machine(seed)))
+            .collect();
+        let torn = [vec![0; SECTOR_BYTES], vec![b'x'; 88]].concat();
+        for expected in [Vec::new(), vec![b'x'; SECTOR_BYTES], vec![b'x'; 600], torn] {
+            assert!(found.contains(&Some(expected)));
+        }
+    }
+
+    #[test]
+    fn an_inode_that_comes_again_is_another_file() {
+        let mut disk = written();
+        for entry in [
+            Entry::Remove {
+                path: "d/a".to_owned(),
+            },
+            Entry::Create {
+                inode: 2,
+                path: "d/a".to_owned(),
+            },
+        ] {
+            disk.apply(&entry).expect("the paths are there");
+        }
+        assert_eq!(file(&disk, Crash::Process), Some(Vec::new()));
+    }
+}
