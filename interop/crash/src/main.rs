@@ -47,7 +47,7 @@ use disk::{Crash, Disk, Tree};
 use failure::{caught, keep_panics};
 use journal::{Entry, Journal};
 use promises::Promises;
-use server::{Plan, free_port};
+use server::{Plan, free_ports};
 use workload::Workload;
 
 const USAGE: &str = "\
@@ -198,7 +198,7 @@ fn plan(options: &Options, seed: u64) -> Result<Plan> {
         binary: options.binary.clone(),
         shim: options.shim.clone(),
         root: dir.join("root"),
-        port: free_port()?,
+        port: free_ports(1 + BENCHES as u16)?,
         journal: Some(dir.join("journal")),
         control: Some(dir.join("control")),
         log: dir.join("server.log"),

@@ -203,14 +203,15 @@ fn tail(log: &Path) -> String {
     lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
 }
 
-/// A port that is free now, below those that the kernel gives to clients.
-pub(crate) fn free_port() -> Result<u16> {
+/// The first of `count` ports that are free now, below those that the kernel gives to clients.
+pub(crate) fn free_ports(count: u16) -> Result<u16> {
     let start = std::process::id() % 10_000;
+    let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
     for step in 0..10_000 {
         let port = u16::try_from(20_000 + (start + step * 7) % 12_000)?;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        if (port..port + count).all(is_free) {
             return Ok(port);
         }
     }
-    bail!("no free port")
+    bail!("no free ports")
 }
