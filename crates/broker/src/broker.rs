@@ -1,5 +1,6 @@
 //! What the tasks of a server share.
 
+use crate::checkpoints::Kind;
 use crate::cleaner::Cleaner;
 use crate::controller_thread::ControllerThread;
 use crate::creations::Creations;
@@ -17,7 +18,8 @@ use controller::directories::change_directories;
 use metadata::{Config, ConfigResource, MetadataImage};
 use model::Uuid;
 use parking_lot::{Mutex, RwLock};
-use replication::{AppendError, FetchSessionCache, Partition};
+use replication::{AppendError, FetchSessionCache, LogHost, Partition};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,6 +48,10 @@ pub(crate) struct Broker {
     pub(crate) controller_limits: ConnectionLimits,
     /// Every `log.dirs` entry, in their order.
     pub(crate) log_directories: Vec<Arc<LogDirectory>>,
+    /// What their logs share.
+    pub(crate) logs: Arc<LogHost>,
+    /// For each checkpoint file, what had changed when it was last written.
+    pub(crate) checkpointed: Mutex<BTreeMap<Kind, u64>>,
     /// The partitions that are led here.
     pub(crate) partitions: Partitions,
     /// Directories of deleted partitions.
@@ -167,14 +173,8 @@ impl Broker {
         for topic in self.partitions.all_topics() {
             let partitions = topic.partitions().into_iter();
             for partition in partitions.filter(|one| *one.log_directory() == *name) {
-                let is_there = partition.with_log(|log| {
-                    // It may have moved away meanwhile.
-                    let is_there = log.directory().parent() == Some(failed.path());
-                    if is_there {
-                        log.fail();
-                    }
-                    is_there
-                });
+                // It may have moved away meanwhile.
+                let is_there = partition.fail_in(name);
                 if is_there && is_given_up {
                     topic.lose(partition.index(), Absence::Offline);
                     self.unload_coordinator(&topic.name, partition.index());
@@ -236,14 +236,11 @@ impl Broker {
         }
     }
 
-    /// Acts on a log that upkeep could not write or read. Its directory fails, unless there were
-    /// only too many files open: then upkeep comes by again.
-    pub(crate) fn report_log_error(&self, partition: &Partition, error: &StorageError) {
-        if error.is_out_of_files() {
-            tracing::warn!(%partition, %error, "upkeep tries again later");
-        } else {
-            self.report_storage_error(partition, error);
-        }
+    /// A partition has left the log directory that it says it is in.
+    pub(crate) fn uncount_partition(&self, partition: &Partition) {
+        let name = partition.log_directory();
+        let left = self.log_directories.iter().find(|one| one.name() == &*name);
+        left.into_iter().for_each(|one| one.uncount_partition());
     }
 
     /// Acts on a failed write to a partition, unless its topic is being deleted.
@@ -251,6 +248,16 @@ impl Broker {
         match self.partitions.topic_by_id(partition.topic_id()) {
             Some(_) => self.fail_directory(&partition.log_directory(), error),
             None => tracing::debug!(%partition, %error, "a deleted partition cannot be written"),
+        }
+    }
+
+    /// Acts on a log that could not be opened, read or written. Its directory fails, unless there
+    /// were only too many files open.
+    pub(crate) fn report_log_error(&self, partition: &Partition, error: &StorageError) {
+        match error.is_out_of_files() {
+            _ if partition.is_closed() => tracing::debug!(%partition, %error, "the log is closed"),
+            true => tracing::warn!(%partition, %error, "the log is looked at again later"),
+            false => self.report_storage_error(partition, error),
         }
     }
 

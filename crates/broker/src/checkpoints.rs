@@ -208,7 +208,7 @@ impl Kind {
     /// The files that may say of a partition more than that it starts at zero.
     pub(crate) fn told_of(partition: &Partition) -> impl Iterator<Item = Self> {
         let offsets = partition.offsets();
-        let recovery_point = partition.with_log(|log| log.recovery_point());
+        let recovery_point = partition.recovery_point();
         Self::ALL.into_iter().filter(move |kind| match kind {
             Self::RecoveryPoints => recovery_point > 0,
             Self::LogStartOffsets => offsets.log_start_offset > 0,
@@ -217,28 +217,29 @@ impl Kind {
     }
 
     /// What the file is to say of a partition, if its log is in `directory`.
-    fn offset_in(self, partition: &Partition, directory: &Path) -> Option<i64> {
-        let high_watermark = partition.offsets().high_watermark;
-        partition.with_log(|log| {
-            // It may have moved since it was found.
-            if log.directory().parent() != Some(directory) {
-                return None;
-            }
-            match self {
-                Self::RecoveryPoints => Some(log.recovery_point()),
-                Self::LogStartOffsets => Some(log.log_start_offset()).filter(|start| *start > 0),
-                Self::HighWatermarks => Some(high_watermark),
-            }
-        })
+    fn offset_in(self, partition: &Partition, directory: &str) -> Option<i64> {
+        // It may have moved since it was found.
+        let (recovery_point, offsets) = partition.checkpoint_in(directory)?;
+        match self {
+            Self::RecoveryPoints => Some(recovery_point),
+            Self::LogStartOffsets => Some(offsets.log_start_offset).filter(|start| *start > 0),
+            Self::HighWatermarks => Some(offsets.high_watermark),
+        }
     }
 }
 
-/// Writes one kind of checkpoint into each log directory that is online. Gives the failures with the
-/// places of their directories in `log.dirs`.
+/// Writes one kind of checkpoint into each log directory that is online, unless nothing has changed
+/// since that was last done. Gives the failures with the places of their directories in `log.dirs`.
 pub(crate) fn write_all(broker: &Broker, kind: Kind) -> Vec<(usize, StorageError)> {
     let mut failures = Vec::new();
+    let change_count = broker.logs.change_count();
+    let before = broker.checkpointed.lock().insert(kind, change_count);
+    if before == Some(change_count) {
+        return failures;
+    }
     for (at, directory) in broker.log_directories.iter().enumerate() {
         if let Err(error) = write(broker, directory, kind) {
+            broker.checkpointed.lock().remove(&kind);
             broker.report_directory_error(directory.name(), &error);
             failures.push((at, error));
         }
@@ -298,7 +299,7 @@ fn write(broker: &Broker, directory: &LogDirectory, kind: Kind) -> Result<(), St
             .iter()
             .filter(|one| *one.log_directory() == *directory.name());
         here.filter_map(|one| {
-            let offset = kind.offset_in(one, directory.path())?;
+            let offset = kind.offset_in(one, directory.name())?;
             Some((one.topic_partition().clone(), offset))
         })
         .collect()

@@ -391,9 +391,10 @@ impl Cleaner {
             .cleaner_offsets
             .of(partition.topic_partition());
         let last_stable_offset = partition.offsets().last_stable_offset;
-        let candidate = partition.with_log(|log| {
+        // A log that is idle has nothing to compact.
+        let candidate = partition.with_open_log(|log| {
             log.compaction_candidate(checkpoint, last_stable_offset, retention_ms())
-        });
+        })?;
         match candidate {
             Ok(candidate) => {
                 if candidate.cleanable.is_checkpoint_wrong {
@@ -422,8 +423,8 @@ impl Cleaner {
         // A record goes only when the later one of its key is on the disk.
         partition.flush_up_to(cleanable.first_uncleanable_offset, now_ms())?;
         let buffer_bytes = config.io_buffer_size.max(0).unsigned_abs() as usize / threads / 2;
-        let mut compaction =
-            partition.with_log(|log| log.begin_compaction(cleanable, retention_ms(), buffer_bytes));
+        let mut compaction = partition
+            .with_log(|log| log.begin_compaction(cleanable, retention_ms(), buffer_bytes))?;
         let seed: [u8; 16] = random_bytes();
         let (high, low) = seed.split_at(8);
         let word = |bytes: &[u8]| {
@@ -442,7 +443,7 @@ impl Cleaner {
         let end_offset = compaction.index_keys(&mut map, pace)?;
         while let Some(group) = compaction.next_group(&map) {
             let cleaned = compaction.clean_group(group, &map, pace)?;
-            let replaced = partition.with_log(|log| log.replace_segments(cleaned, now_ms()))?;
+            let replaced = partition.with_log(|log| log.replace_segments(cleaned, now_ms()))??;
             if !replaced {
                 return Err(CleanError::Changed);
             }
@@ -515,7 +516,7 @@ fn is_no_room(partition: &Partition, error: &StorageError) -> bool {
         kind,
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
     );
-    (is_full || error.is_out_of_files()) && !partition.with_log(|log| log.is_failed())
+    (is_full || error.is_out_of_files()) && !partition.is_failed()
 }
 
 fn directory<'a>(broker: &'a Broker, name: &str) -> Option<&'a Arc<LogDirectory>> {

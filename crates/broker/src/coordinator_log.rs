@@ -59,7 +59,7 @@ impl GroupCommit {
         end_offset: i64,
     ) -> Result<(), AppendError> {
         let _turn = self.turn.lock().await;
-        if partition.with_log(|log| log.flushed_end_offset()) >= end_offset {
+        if partition.flushed_end_offset() >= end_offset {
             return Ok(());
         }
         let flushed = partition.clone();
@@ -67,7 +67,7 @@ impl GroupCommit {
         let stopping = |_| {
             Err(StorageError {
                 operation: "sync",
-                file: partition.with_log(|log| log.directory().to_owned()),
+                file: partition.directory(),
                 source: io::Error::other("the server stops"),
             })
         };

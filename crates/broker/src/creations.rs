@@ -145,10 +145,11 @@ fn make(
     let log = Log::create(LogOpening {
         topic_id: Some(topic.id),
         config: hosting::topic_log_config(broker, topic),
+        open_files: broker.logs.open_files().clone(),
         now_ms: now_ms(),
         ..LogOpening::new(RealDisk, path.to_owned(), name)
     })?;
-    hosting::lead(topic, log, directory.name(), leader_epoch)
+    hosting::lead(broker, topic, log, directory, leader_epoch)
 }
 
 fn remove(path: &Path) -> Result<(), StorageError> {

@@ -11,9 +11,10 @@ use crate::Broker;
 use crate::broker::ConfigLayers;
 use crate::clock::{now_ms, random_uuid};
 use crate::groups::OFFSETS_TOPIC;
+use crate::idle_logs::{is_settled, read_settled};
 use crate::live_config::tell_change;
 use crate::log_directories::LogDirectory;
-use crate::partitions::{Absence, HostedTopic, log_config};
+use crate::partitions::{Absence, HostedTopic};
 use crate::start_error::StartError;
 use crate::{checkpoints, creations, maintenance, moves, removals};
 use config::topic_settings::{TopicDefaults, TopicSettings};
@@ -31,6 +32,7 @@ use std::time::Duration;
 use storage::checkpoint::OffsetCheckpoint;
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState, scan_log_directory};
 use storage::partition_metadata::read_partition_metadata;
+use storage::settled_logs::{SettledLog, SettledLogs};
 use storage::{Disk, Log, LogConfig, LogOpening, OpenError, RealDisk, StorageError};
 
 /// How often opening a log is tried while there is no file descriptor left.
@@ -68,6 +70,7 @@ struct Found {
     directory: Arc<LogDirectory>,
     recovery_points: OffsetCheckpoint,
     log_start_offsets: OffsetCheckpoint,
+    settled: SettledLogs,
     is_clean: bool,
 }
 
@@ -77,7 +80,18 @@ struct Opening {
     index: i32,
     leader_epoch: i32,
     found: usize,
-    exists: bool,
+    existing: Existing,
+}
+
+/// What there is of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Existing {
+    /// Nothing.
+    None,
+    /// A directory.
+    Directory,
+    /// A directory that is as `settled-logs` says.
+    Settled,
 }
 
 /// Where the partitions of this broker are.
@@ -86,8 +100,8 @@ pub(crate) struct Places {
     /// Says so where the metadata says otherwise.
     pub(crate) records: Vec<MetadataRecord>,
     founds: Vec<Found>,
-    /// Topic id and index, with the place in `log.dirs` and whether there is a log.
-    partitions: BTreeMap<(Uuid, i32), (usize, bool)>,
+    /// Topic id and index, with the place in `log.dirs` and what there is of the log.
+    partitions: BTreeMap<(Uuid, i32), (usize, Existing)>,
     /// Copies that were on their way into a log directory, with its place.
     futures: Vec<(usize, PartitionDirectory)>,
     /// Partitions of a directory that is not there, or cannot be used.
@@ -107,29 +121,30 @@ pub(crate) fn find_all(
     clean: &[bool],
 ) -> Result<Places, StartError> {
     let mut places = Places::default();
-    let mut seen: BTreeMap<TopicPartition, usize> = BTreeMap::new();
+    let mut seen: BTreeMap<TopicPartition, (usize, Existing)> = BTreeMap::new();
     for (at, (directory, is_clean)) in broker.log_directories.iter().zip(clean).enumerate() {
-        let Some(scanned) = scan_or_fail(broker, image, directory)? else {
+        let mut found = Found::nothing(directory, *is_clean);
+        let Some(scanned) = scan_or_fail(broker, image, &mut found)? else {
             places.founds.push(Found::nothing(directory, false));
             continue;
         };
-        places.founds.push(Found::nothing(directory, *is_clean));
+        places.founds.push(found);
         places
             .futures
             .extend(scanned.futures.into_iter().map(|found| (at, found)));
-        for found in scanned.current {
+        for (found, existing) in scanned.current {
             let name = found.topic_partition.clone();
-            let other = seen.insert(name.clone(), at);
-            if let Some(other) = other {
+            let other = seen.insert(name.clone(), (at, existing));
+            if let Some((other, _)) = other {
                 let kept = settle_duplicate(broker, image, &found, [other, at]);
-                seen.insert(name, kept);
+                seen.insert(name, (kept, Existing::Directory));
             }
         }
     }
     promote_futures(broker, image, &mut places.futures, &mut seen);
     read_checkpoints(broker, &mut places.founds, &seen);
     let mut counts = vec![0usize; broker.log_directories.len()];
-    for at in seen.values() {
+    for (at, _) in seen.values() {
         counts[*at] += 1;
     }
     for topic in image.topics.iter() {
@@ -153,10 +168,10 @@ pub(crate) fn find_all(
                 places.lost.insert((topic.id, *index));
                 continue;
             }
-            let found = place.unwrap_or_else(|| {
+            let (found, existing) = place.unwrap_or_else(|| {
                 let at = choose_directory(broker, directory_id, |at| counts[at]);
                 counts[at] += 1;
-                at
+                (at, Existing::None)
             });
             let id = broker.log_directories[found].id();
             if id != directory_id {
@@ -164,7 +179,7 @@ pub(crate) fn find_all(
                 places.records.push(record);
             }
             let key = (topic.id, *index);
-            places.partitions.insert(key, (found, place.is_some()));
+            places.partitions.insert(key, (found, existing));
         }
     }
     Ok(places)
@@ -172,9 +187,14 @@ pub(crate) fn find_all(
 
 /// Reads what the checkpoints say of the logs that are there. What they say of others, of an earlier
 /// topic's maybe, must not be applied to a log that is made now.
-fn read_checkpoints(broker: &Broker, founds: &mut [Found], seen: &BTreeMap<TopicPartition, usize>) {
+fn read_checkpoints(
+    broker: &Broker,
+    founds: &mut [Found],
+    seen: &BTreeMap<TopicPartition, (usize, Existing)>,
+) {
     for (at, found) in founds.iter_mut().enumerate() {
-        let is_there = |name: &TopicPartition| seen.get(name) == Some(&at);
+        let is_there =
+            |name: &TopicPartition| seen.get(name).is_some_and(|(place, _)| *place == at);
         if !found.directory.is_offline() {
             let read = checkpoints::read_at_start(broker, &found.directory, &is_there);
             (found.recovery_points, found.log_start_offsets) = read;
@@ -188,7 +208,7 @@ fn promote_futures(
     broker: &Broker,
     image: &MetadataImage,
     futures: &mut Vec<(usize, PartitionDirectory)>,
-    seen: &mut BTreeMap<TopicPartition, usize>,
+    seen: &mut BTreeMap<TopicPartition, (usize, Existing)>,
 ) {
     futures.retain(|(at, found)| {
         let directory = &broker.log_directories[*at];
@@ -213,7 +233,8 @@ fn promote_futures(
                     "the log has not come back, and its copy takes its place; what was written \
                      to it last may be missing"
                 );
-                seen.insert(found.topic_partition.clone(), *at);
+                let place = (*at, Existing::Directory);
+                seen.insert(found.topic_partition.clone(), place);
                 false
             }
             Err(error) => {
@@ -246,7 +267,7 @@ pub(crate) fn open_all(
         let hosted = host(broker, image, &defaults, topic);
         for (index, partition) in topic.partitions.iter() {
             let leader_epoch = partition.leader_epoch;
-            let Some((found, exists)) = places.partitions.get(&(topic.id, *index)) else {
+            let Some((found, existing)) = places.partitions.get(&(topic.id, *index)) else {
                 if places.lost.contains(&(topic.id, *index)) {
                     hosted.lose(*index, Absence::NotLed { leader_epoch });
                 }
@@ -257,7 +278,7 @@ pub(crate) fn open_all(
                 index: *index,
                 leader_epoch,
                 found: *found,
-                exists: *exists,
+                existing: *existing,
             });
         }
     }
@@ -327,6 +348,7 @@ impl Found {
             directory: directory.clone(),
             recovery_points: OffsetCheckpoint::new(),
             log_start_offsets: OffsetCheckpoint::new(),
+            settled: SettledLogs::default(),
             is_clean,
         }
     }
@@ -335,7 +357,7 @@ impl Found {
 /// The partitions of the cluster in a log directory.
 #[derive(Default)]
 struct Scanned {
-    current: Vec<PartitionDirectory>,
+    current: Vec<(PartitionDirectory, Existing)>,
     /// Copies that were being made.
     futures: Vec<PartitionDirectory>,
 }
@@ -346,6 +368,7 @@ fn scan(
     broker: &Broker,
     image: &MetadataImage,
     directory: &LogDirectory,
+    settled: &SettledLogs,
 ) -> Result<Scanned, StartError> {
     let content = scan_log_directory(&RealDisk, directory.path())?;
     let mut scanned = Scanned::default();
@@ -361,7 +384,11 @@ fn scan(
                 }
             }
             PartitionDirectoryState::Current if is_known(broker, image, &found, &path) => {
-                scanned.current.push(found);
+                let existing = match is_settled(image, &found, &path, settled) {
+                    true => Existing::Settled,
+                    false => Existing::Directory,
+                };
+                scanned.current.push((found, existing));
             }
             PartitionDirectoryState::Current => set_aside_or_say(&found, &path),
             PartitionDirectoryState::Future if is_known(broker, image, &found, &path) => {
@@ -378,14 +405,16 @@ fn scan(
 fn scan_or_fail(
     broker: &Broker,
     image: &MetadataImage,
-    directory: &LogDirectory,
+    found: &mut Found,
 ) -> Result<Option<Scanned>, StartError> {
+    let directory = found.directory.clone();
     if !directory.is_usable() {
         return Ok(None);
     }
-    match scan(broker, image, directory) {
+    found.settled = read_settled(&directory);
+    match scan(broker, image, &directory, &found.settled) {
         Ok(scanned) => Ok(Some(scanned)),
-        Err(error) if error.is_disk_failure() && !broker.holds_metadata(directory) => {
+        Err(error) if error.is_disk_failure() && !broker.holds_metadata(&directory) => {
             directory.fail(&error);
             Ok(None)
         }
@@ -442,7 +471,9 @@ fn set_aside_or_say(found: &PartitionDirectory, path: &std::path::Path) {
 
 /// Where to make the log of a new partition; `None` when every directory is offline.
 pub(crate) fn choose_online(broker: &Broker, directory_id: Uuid) -> Option<Arc<LogDirectory>> {
-    let chosen = choose_directory(broker, directory_id, |at| partition_count(broker, at));
+    let chosen = choose_directory(broker, directory_id, |at| {
+        broker.log_directories[at].partition_count()
+    });
     Some(broker.log_directories[chosen].clone()).filter(|one| !one.is_offline())
 }
 
@@ -454,22 +485,15 @@ fn choose_directory(broker: &Broker, directory_id: Uuid, count: impl Fn(usize) -
     if let Some(at) = directories.iter().position(is_named) {
         return at;
     }
+    if directories.len() == 1 {
+        return 0;
+    }
     let online = (0..directories.len()).filter(|at| !directories[*at].is_offline());
     let (cordoned, open): (Vec<_>, Vec<_>) =
         online.partition(|at| broker.is_cordoned(&directories[*at]));
     let candidates = if open.is_empty() { cordoned } else { open };
     let fewest = candidates.into_iter().min_by_key(|at| count(*at));
     fewest.unwrap_or(0)
-}
-
-/// How many partitions a directory has.
-fn partition_count(broker: &Broker, at: usize) -> usize {
-    let name = broker.log_directories[at].name();
-    let partitions = broker.partitions.all();
-    let here = partitions
-        .iter()
-        .filter(|one| *one.log_directory() == *name);
-    here.count()
 }
 
 pub(crate) fn placement(
@@ -555,6 +579,10 @@ enum OpenFailure {
 fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, OpenFailure> {
     let topic = &opening.topic;
     let name = TopicPartition::new(&*topic.name, opening.index);
+    let config = topic.log_config(&broker.live_config().transactions);
+    if opening.existing == Existing::Settled && lead_settled(broker, found, opening, &config) {
+        return Ok(true);
+    }
     let directory: PathBuf = found.directory.path().join(name.to_string());
     let refused = |reason: String| {
         OpenFailure::Refused(StartError::Partition {
@@ -573,7 +601,8 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, O
     let told = |offsets: &OffsetCheckpoint| offsets.get(&name).copied().unwrap_or(0);
     let log_opening = LogOpening {
         topic_id: Some(topic.id),
-        config: topic_log_config(broker, topic),
+        config,
+        open_files: broker.logs.open_files().clone(),
         log_start_offset: told(&found.log_start_offsets),
         recovery_point: told(&found.recovery_points),
         is_clean: found.is_clean,
@@ -582,7 +611,8 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, O
     };
     let open = || {
         // An attempt may have made it.
-        let exists = opening.exists || RealDisk.status(&log_opening.directory).is_ok();
+        let exists =
+            opening.existing != Existing::None || RealDisk.status(&log_opening.directory).is_ok();
         let log = match exists {
             true => {
                 let opened = Log::open(log_opening.clone())?;
@@ -597,11 +627,37 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, O
             }
             false => Log::create(log_opening.clone())?,
         };
-        lead(topic, log, found.directory.name(), opening.leader_epoch)?;
+        lead(broker, topic, log, &found.directory, opening.leader_epoch)?;
         Ok(())
     };
     open_with_patience(broker, open).map_err(failed)?;
     Ok(true)
+}
+
+/// Leads the partition of a log that is as `settled-logs` says, without opening it; false when it has
+/// to be opened.
+fn lead_settled(
+    broker: &Broker,
+    found: &Found,
+    opening: &Opening,
+    config: &Arc<LogConfig>,
+) -> bool {
+    let (topic, epoch) = (&opening.topic, opening.leader_epoch);
+    let name = TopicPartition::new(&*topic.name, opening.index);
+    let Some(SettledLog { mut idle, .. }) = found.settled.find(&name) else {
+        return false;
+    };
+    if !idle.may_stay(config) {
+        return false;
+    }
+    let checkpointed = found.log_start_offsets.get(&name).copied().unwrap_or(0);
+    let start = checkpointed.min(idle.log_end_offset);
+    idle.log_start_offset = idle.log_start_offset.max(start);
+    let place = (found.directory.shared_name().clone(), config.clone());
+    let partition = Partition::lead_idle(&broker.logs, name, topic.id, idle, true, place, epoch);
+    found.directory.count_partition();
+    topic.add(Arc::new(partition));
+    true
 }
 
 /// Opens a log again while there is no file descriptor left: others close theirs meanwhile.
@@ -617,28 +673,37 @@ fn open_with_patience(
             result => return result,
         }
         // Files stay open for those who use them between two calls.
-        maintenance::close_idle_files(broker);
+        maintenance::release_files(broker);
         std::thread::sleep(OPEN_PAUSE);
     }
     open()
 }
 
 pub(crate) fn topic_log_config(broker: &Broker, topic: &HostedTopic) -> Arc<LogConfig> {
-    let transactions = broker.live_config().transactions;
-    Arc::new(log_config(&topic.settings(), &transactions))
+    topic.log_config(&broker.live_config().transactions)
 }
 
-/// Leads the partition of a log.
+/// Leads the partition of a log, which is opened again when it is first used.
 ///
 /// # Errors
-/// When the log cannot note the epoch.
+/// When the log cannot be written.
 pub(crate) fn lead(
+    broker: &Broker,
     topic: &Arc<HostedTopic>,
-    log: Log<RealDisk>,
-    directory: &str,
+    mut log: Log<RealDisk>,
+    directory: &LogDirectory,
     leader_epoch: i32,
 ) -> Result<(), StorageError> {
-    let partition = Partition::lead(log, topic.id, directory.into(), leader_epoch)?;
+    let (logs, name) = (&broker.logs, directory.shared_name().clone());
+    let partition = match log.idle(now_ms(), false)? {
+        Some(idle) => {
+            let partition = log.topic_partition().clone();
+            let place = (name, log.config().clone());
+            Partition::lead_idle(logs, partition, topic.id, idle, false, place, leader_epoch)
+        }
+        None => Partition::lead(logs, log, topic.id, name, leader_epoch)?,
+    };
+    directory.count_partition();
     topic.add(Arc::new(partition));
     Ok(())
 }
@@ -664,7 +729,7 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
         let hosted = host(broker, &delta.after, &defaults, changed.topic);
         if let Some(partition) = hosted.partition(changed.partition_id) {
             // Nothing more is written where a write has failed.
-            if partition.with_log(|log| log.is_failed()) {
+            if partition.is_failed() {
                 continue;
             }
             if let Err(error) = partition.set_leader_epoch(after.leader_epoch) {

@@ -37,6 +37,7 @@ mod failed_logs;
 mod group_settings;
 mod groups;
 mod hosting;
+mod idle_logs;
 mod live_config;
 mod log_directories;
 pub mod loggers;

@@ -5,23 +5,29 @@ use crate::start_error::StartError;
 use metadata::LOST_DIRECTORY;
 use model::Uuid;
 use std::fmt::Display;
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use storage::FileError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use storage::directory_lock::DirectoryLock;
 use storage::disk::{Disk, RealDisk};
 use storage::log_directory::scan_log_directory;
 use storage::meta_properties::read_meta_properties;
+use storage::{DiskFile, FileError, StorageError};
 
 /// A log directory that this process owns.
 #[derive(Debug)]
 pub(crate) struct LogDirectory {
     path: PathBuf,
-    name: String,
+    name: Arc<str>,
     /// None of a directory that could not be used at the start.
     id: Option<Uuid>,
     offline: AtomicBool,
+    partition_count: AtomicUsize,
     checkpoints: Checkpoints,
+    /// The directory itself, open since before anything was written: syncing its file system tells
+    /// of every error in between.
+    root: Option<File>,
     _lock: Option<DirectoryLock>,
 }
 
@@ -30,9 +36,11 @@ impl LogDirectory {
     pub(crate) fn new(path: PathBuf, id: Uuid, lock: Option<DirectoryLock>) -> Self {
         // Kafka tells absolute paths.
         let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
-        let name = absolute.to_string_lossy().into_owned();
+        let name = absolute.to_string_lossy().into();
         Self {
             checkpoints: Checkpoints::new(&path),
+            partition_count: AtomicUsize::new(0),
+            root: File::open(&path).ok(),
             path,
             name,
             id: lock.is_some().then_some(id),
@@ -48,6 +56,37 @@ impl LogDirectory {
     /// The absolute path, as clients are told it.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How many partitions it has.
+    pub(crate) fn partition_count(&self) -> usize {
+        self.partition_count.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_partition(&self) {
+        self.partition_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn uncount_partition(&self) {
+        self.partition_count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The name to keep.
+    pub(crate) const fn shared_name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Makes everything in the directory durable at once; `false` where that cannot be had.
+    pub(crate) fn sync_all(&self) -> Result<bool, StorageError> {
+        let synced = self
+            .root
+            .as_ref()
+            .map_or(Ok(false), DiskFile::sync_file_system);
+        synced.map_err(|source| StorageError {
+            operation: "sync the file system of",
+            file: self.path.clone(),
+            source,
+        })
     }
 
     /// The directory's id, as in its `meta.properties`; what stands for a lost one, if that could
@@ -76,7 +115,7 @@ impl LogDirectory {
         let is_news = !self.offline.swap(true, Ordering::AcqRel);
         if is_news {
             tracing::error!(
-                directory = self.name,
+                directory = &*self.name,
                 %reason,
                 "a write to the log directory failed: it takes no more records until the server \
                  is started again; free space or replace the disk, then restart"

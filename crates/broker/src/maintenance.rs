@@ -5,14 +5,11 @@
 use crate::Broker;
 use crate::checkpoints::{self, Kind};
 use crate::clock::{self, now_ms};
-use parking_lot::Mutex;
-use replication::Partition;
+use crate::idle_logs::{self, open_partitions};
 use std::sync::Arc;
 use std::time::Duration;
-use storage::StorageError;
+use storage::{AppendError, Log, RealDisk};
 
-/// Logs that each recovery thread's share of the disk closes side by side.
-const CLOSING_THREADS: usize = 4;
 /// How often files and directories that wait for removal are looked at.
 const REMOVAL_INTERVAL_MS: i64 = 1_000;
 
@@ -22,7 +19,11 @@ const CREATION_INTERVAL_MS: i64 = 1_000;
 /// Flushes that are due are looked for at least this often where a topic has `flush.ms`, whatever
 /// the scheduler's interval, so that it means what it says.
 const FLUSH_CHECK_INTERVAL_MS: i64 = 100;
-/// How long a file stays open that nobody uses, at most twice that.
+/// So many files are closed when there is no file descriptor left.
+const RELEASED_FILES: usize = 64;
+/// How often room is made for files to be opened.
+const OPEN_FILES_INTERVAL_MS: i64 = 1_000;
+/// How long a log stays open that nobody uses, at most twice that.
 const IDLE_FILES_INTERVAL_MS: i64 = 30_000;
 /// How often closed segments, which nobody has asked to flush, are looked for.
 const CLOSED_SEGMENTS_INTERVAL_MS: i64 = 1_000;
@@ -60,8 +61,9 @@ pub(crate) fn start(broker: &Arc<Broker>) {
         broker,
         IDLE_FILES_INTERVAL_MS,
         IDLE_FILES_INTERVAL_MS,
-        close_idle_files,
+        idle_logs::rest,
     );
+    every(broker, 0, OPEN_FILES_INTERVAL_MS, keep_room);
 }
 
 /// Does `work` after `first_ms`, then each time that `interval_ms` have gone by.
@@ -89,41 +91,51 @@ fn every(broker: &Arc<Broker>, first_ms: i64, interval_ms: i64, work: fn(&Broker
 
 fn delete_old_segments(broker: &Broker) {
     let now_ms = clock::retention_ms();
-    for topic in broker.partitions.all_topics() {
-        for partition in topic.partitions() {
-            let high_watermark = partition.offsets().high_watermark;
-            let deleted = partition.with_log(|log| log.delete_old_segments(high_watermark, now_ms));
-            match deleted {
-                Ok(deleted) if deleted.segments.is_empty() => {}
-                Ok(deleted) => {
-                    let (count, start) = (deleted.segments.len(), deleted.log_start_offset);
-                    tracing::info!(%partition, count, start, "old segments are deleted");
-                    partition.notify();
-                }
-                Err(storage::AppendError::Storage(error)) => {
-                    broker.report_log_error(&partition, &error);
-                }
-                Err(error) => broker.report_storage_error(&partition, &error),
+    for partition in broker.partitions.all() {
+        if !partition.is_retention_due(now_ms) {
+            continue;
+        }
+        let high_watermark = partition.offsets().high_watermark;
+        let deleted = partition.with_log(|log| log.delete_old_segments(high_watermark, now_ms));
+        match deleted {
+            Ok(Ok(deleted)) if deleted.segments.is_empty() => {}
+            Ok(Ok(deleted)) => {
+                let (count, start) = (deleted.segments.len(), deleted.log_start_offset);
+                tracing::info!(%partition, count, start, "old segments are deleted");
+                partition.notify();
             }
+            Ok(Err(AppendError::Storage(error))) | Err(error) => {
+                broker.report_log_error(&partition, &error);
+            }
+            Ok(Err(error)) => broker.report_storage_error(&partition, &error),
         }
     }
 }
 
-/// Flushes what is due if there is a topic that asks for it.
+/// Flushes the logs that `flush.ms` asks for.
 fn flush_in_time(broker: &Broker) {
-    if broker.partitions.has_flush_ms() {
-        flush_due(broker);
-    }
+    flush(broker, |log| {
+        log.config().flush_ms < i64::MAX && log.is_flush_due(now_ms())
+    });
 }
 
 fn flush_due(broker: &Broker) {
-    for partition in broker.partitions.all() {
-        let (is_failed, end) = partition.with_log(|log| {
-            // A closed segment that is durable need not be recovered after a crash.
-            let has_rolled = log.recovery_point() < log.active_segment_base_offset();
-            let is_due = has_rolled || log.is_flush_due(now_ms());
-            (log.is_failed(), is_due.then(|| log.log_end_offset()))
+    flush(broker, |log| {
+        // A closed segment that is durable need not be recovered after a crash.
+        let has_rolled = log.recovery_point() < log.active_segment_base_offset();
+        has_rolled || log.is_flush_due(now_ms())
+    });
+}
+
+fn flush(broker: &Broker, is_due: impl Fn(&Log<RealDisk>) -> bool) {
+    for partition in open_partitions(broker) {
+        let found = partition.with_open_log(|log| {
+            let end = is_due(log).then(|| log.log_end_offset());
+            (log.is_failed(), end)
         });
+        let Some((is_failed, end)) = found else {
+            continue;
+        };
         if is_failed {
             // Whoever wrote has said so; if not, this does.
             broker.report_storage_error(&partition, &format!("{partition} could not be written"));
@@ -138,12 +150,12 @@ fn flush_due(broker: &Broker) {
 
 fn remove_due(broker: &Broker) {
     broker.removals.remove_due(clock::monotonic());
-    for partition in broker.partitions.all() {
-        let removed = partition.with_log(|log| match log.next_removal_ms() {
+    for partition in open_partitions(broker) {
+        let removed = partition.with_open_log(|log| match log.next_removal_ms() {
             Some(_) => log.remove_deleted_files(now_ms()),
             None => Ok(()),
         });
-        if let Err(error) = removed {
+        if let Some(Err(error)) = removed {
             tracing::warn!(%partition, %error, "a deleted file cannot be removed");
         }
     }
@@ -164,18 +176,21 @@ fn create_missing_logs(broker: &Broker) {
 fn expire_producers(broker: &Broker) {
     let expiration_ms = i64::from(broker.live_config().transactions.producer_id_expiration_ms);
     let now_ms = clock::retention_ms();
-    for partition in broker.partitions.all() {
-        partition.with_log(|log| {
+    for partition in open_partitions(broker) {
+        partition.with_open_log(|log| {
             log.producer_state_mut().expire(now_ms, expiration_ms);
         });
     }
 }
 
-/// Closes the files that nobody has read or written since the last time.
-pub(crate) fn close_idle_files(broker: &Broker) {
-    for partition in broker.partitions.all() {
-        partition.with_log(|log| log.close_idle_files());
-    }
+/// Closes files that nobody uses, for somebody who needs one.
+pub(crate) fn release_files(broker: &Broker) {
+    broker.logs.open_files().release(RELEASED_FILES);
+}
+
+/// Closes files before somebody has to who waits for another one.
+fn keep_room(broker: &Broker) {
+    broker.logs.open_files().keep_room();
 }
 
 /// Notes up to where logs are durable.
@@ -191,46 +206,4 @@ pub(crate) fn checkpoint_log_start_offsets(broker: &Broker) {
 /// Notes the high watermarks.
 pub(crate) fn checkpoint_high_watermarks(broker: &Broker) {
     checkpoints::write_all(broker, Kind::HighWatermarks);
-}
-
-/// Closes every log, so that the next start need not recover any.
-///
-/// # Errors
-/// The first failure of each log directory, by its place in `log.dirs`.
-pub(crate) fn close_logs(broker: &Broker) -> Vec<(usize, StorageError)> {
-    let failures = Mutex::new(Vec::new());
-    let queue = Mutex::new(broker.partitions.all().into_iter());
-    let per_directory = broker
-        .live_config()
-        .log
-        .num_recovery_threads_per_data_dir
-        .max(1) as usize;
-    // Closing waits for the disk, not for the processor.
-    let threads = per_directory * broker.log_directories.len() * CLOSING_THREADS;
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let Some(partition) = queue.lock().next() else {
-                        return;
-                    };
-                    let closed = close(broker, &partition);
-                    failures.lock().extend(closed);
-                }
-            });
-        }
-    });
-    failures.into_inner()
-}
-
-/// Closes one log; gives the failure with the place of its directory in `log.dirs`.
-fn close(broker: &Broker, partition: &Partition) -> Option<(usize, StorageError)> {
-    let closed = partition.with_log(|log| log.close(now_ms()));
-    partition.notify();
-    let error = closed.err()?;
-    let directories = &broker.log_directories;
-    let at = directories
-        .iter()
-        .position(|one| *one.name() == *partition.log_directory())?;
-    Some((at, error))
 }

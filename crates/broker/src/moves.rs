@@ -236,9 +236,7 @@ pub(crate) fn begin(
 
 fn find(broker: &Broker, name: &TopicPartition) -> Result<Arc<Partition>, ErrorCode> {
     match broker.partitions.find(&name.topic, name.partition) {
-        Ok(partition) if partition.with_log(|log| log.is_failed()) => {
-            Err(ErrorCode::KafkaStorageError)
-        }
+        Ok(partition) if partition.is_failed() => Err(ErrorCode::KafkaStorageError),
         Ok(partition) => Ok(partition),
         Err(Absence::NotLed { .. }) => Err(ErrorCode::ReplicaNotAvailable),
         Err(absence) => Err(absence.into()),
@@ -246,11 +244,11 @@ fn find(broker: &Broker, name: &TopicPartition) -> Result<Arc<Partition>, ErrorC
 }
 
 fn create(partition: &Partition, path: PathBuf) -> Result<Log<RealDisk>, StorageError> {
-    let (config, start) =
-        partition.with_log(|log| (log.config().clone(), log.first_segment_base_offset()));
+    let start = partition.with_log(|log| log.first_segment_base_offset())?;
     Log::create(LogOpening {
         topic_id: Some(partition.topic_id()),
-        config,
+        config: partition.config(),
+        open_files: partition.open_files().clone(),
         log_start_offset: start,
         now_ms: now_ms(),
         ..LogOpening::new(RealDisk, path, partition.topic_partition().clone())
@@ -269,10 +267,10 @@ pub(crate) fn resume(broker: &Broker, directory: &Arc<LogDirectory>, found: &Par
         remove(&path);
         return;
     };
-    let config = partition.with_log(|log| log.config().clone());
     let opened = Log::open(LogOpening {
         topic_id: Some(partition.topic_id()),
-        config,
+        config: partition.config(),
+        open_files: partition.open_files().clone(),
         now_ms: now_ms(),
         ..LogOpening::new(RealDisk, path.clone(), name.clone())
     });
@@ -445,7 +443,8 @@ impl Move {
         }
         let first = self
             .partition
-            .with_log(|source| source.first_segment_base_offset());
+            .with_log(|source| source.first_segment_base_offset())
+            .map_err(MoveError::Source)?;
         if first > log.log_end_offset() {
             // Retention has removed everything that has been copied.
             log.restart_at(first, now_ms())?;
@@ -548,6 +547,12 @@ impl Move {
         drop(copy);
         if let Some(error) = loose_end {
             broker.report_directory_error(&from, &error);
+        }
+        if moved.is_ok() {
+            let mut directories = broker.log_directories.iter();
+            let left = directories.find(|one| *one.name() == *from);
+            left.into_iter().for_each(|one| one.uncount_partition());
+            self.destination.count_partition();
         }
         moved
     }

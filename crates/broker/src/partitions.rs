@@ -10,7 +10,7 @@ use metadata::NO_LEADER;
 use model::{ErrorCode, Uuid};
 use parking_lot::RwLock;
 use record::{Codec, Compression, TargetCompression, ValidationRules};
-use replication::{Partition, check_leader_epoch};
+use replication::{Partition, PartitionKey, check_leader_epoch};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use storage::{CleanupPolicy, LogConfig};
@@ -28,6 +28,8 @@ pub(crate) struct HostedTopic {
     pub(crate) id: Uuid,
     partitions: RwLock<TopicPartitions>,
     settings: RwLock<(Arc<TopicSettings>, ValidationRules)>,
+    /// The settings as logs take them, once there is a log.
+    log_config: RwLock<Option<Arc<LogConfig>>>,
 }
 
 #[derive(Debug, Default)]
@@ -93,6 +95,7 @@ impl HostedTopic {
             id,
             partitions: RwLock::default(),
             settings,
+            log_config: RwLock::default(),
         }
     }
 
@@ -120,8 +123,9 @@ impl HostedTopic {
 
     pub(crate) fn add(&self, partition: Arc<Partition>) {
         let mut partitions = self.partitions.write();
-        partitions.hosted.push(partition);
-        partitions.hosted.sort_by_key(|one| one.index());
+        let index = partition.index();
+        let at = partitions.hosted.partition_point(|one| one.index() < index);
+        partitions.hosted.insert(at, partition);
     }
 
     /// Lets no client to a partition any more.
@@ -144,6 +148,14 @@ impl HostedTopic {
         self.settings.read().0.clone()
     }
 
+    /// The settings in force as logs take them, the same value for all of them.
+    pub(crate) fn log_config(&self, transactions: &TransactionConfig) -> Arc<LogConfig> {
+        let mut known = self.log_config.write();
+        let made =
+            known.get_or_insert_with(|| Arc::new(log_config(&self.settings(), transactions)));
+        made.clone()
+    }
+
     /// What a produced batch must obey.
     pub(crate) fn rules(&self) -> ValidationRules {
         self.settings.read().1
@@ -153,6 +165,7 @@ impl HostedTopic {
     pub(crate) fn set_settings(&self, settings: &TopicSettings, transactions: &TransactionConfig) {
         *self.settings.write() = (Arc::new(settings.clone()), rules_of(settings));
         let config = Arc::new(log_config(settings, transactions));
+        *self.log_config.write() = Some(config.clone());
         for partition in self.partitions() {
             partition.set_config(config.clone());
         }
@@ -207,11 +220,9 @@ impl Partitions {
         topics
     }
 
-    /// Whether a topic is to be flushed after some time.
-    pub(crate) fn has_flush_ms(&self) -> bool {
-        let topics = self.topics.read();
-        let mut settings = topics.by_name.values().map(|topic| topic.settings());
-        settings.any(|settings| settings.flush_ms < i64::MAX)
+    /// A partition by topic id and index, if it has a log here.
+    pub(crate) fn by_key(&self, (topic_id, index): PartitionKey) -> Option<Arc<Partition>> {
+        self.topic_by_id(topic_id)?.partition(index)
     }
 
     /// Every partition.

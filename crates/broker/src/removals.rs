@@ -82,10 +82,9 @@ fn retire(broker: &Broker, partition: &Partition, at: MonotonicTime) {
     let _pause = broker.cleaner.pause(partition);
     let state = PartitionDirectoryState::Deleted;
     let name = PartitionDirectory::marked_name(partition.topic_partition(), state, random_uuid());
-    let retired = partition.with_log(|log| {
-        // Requests that still hold the partition get KAFKA_STORAGE_ERROR from here on.
-        log.retire(&name).map(|()| log.directory().to_owned())
-    });
+    // Requests that still hold the partition get KAFKA_STORAGE_ERROR from here on.
+    let retired = partition.retire(&name);
+    broker.uncount_partition(partition);
     partition.notify();
     match retired {
         Ok(path) => broker.removals.schedule(path, at),

@@ -20,22 +20,26 @@ use crate::partitions::Partitions;
 use crate::removals::Removals;
 use crate::start_error::StartError;
 use crate::transactions::{self, TRANSACTION_TOPIC, Transactions};
-use crate::{checkpoints, cleaner, hosting, maintenance, moves};
+use crate::{checkpoints, cleaner, hosting, idle_logs, maintenance, moves};
 use config::ServerConfig;
 use controller::ControllerContext;
 use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
 use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
 use parking_lot::{Mutex, RwLock};
-use replication::FetchSessionCache;
+use replication::{FetchSessionCache, LogHost};
+use rustix::process::{Resource, getrlimit};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use storage::RealDisk;
 use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown, write_clean_shutdown};
 use storage::directory_lock::DirectoryLock;
+use storage::{OpenFiles, RealDisk};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
+
+/// Files that are left to connections, unless the limit is smaller than twice that.
+const LEFT_FILES: usize = 1024;
 
 /// A server that runs until it is stopped.
 #[derive(Debug)]
@@ -132,6 +136,13 @@ impl Server {
         reason.expect("the broker is there").clone()
     }
 
+    /// How many logs are open, and how many idle ones were opened to become so and are not noted as
+    /// durable yet: upkeep and the next start cost in proportion to both.
+    pub fn log_counts(&self) -> (usize, usize) {
+        let logs = &self.broker.logs;
+        (logs.open_logs().len(), logs.unsettled_logs().len())
+    }
+
     /// Stops: no more requests, every log closed, each log directory marked as left in order.
     pub async fn stop(self) {
         self.broker.stop.send_replace(true);
@@ -161,7 +172,7 @@ impl Server {
 fn leave(broker: &Broker, is_metadata_closed: bool) {
     broker.cleaner.stop();
     broker.moves.stop();
-    let mut failures = maintenance::close_logs(broker);
+    let mut failures = idle_logs::close_all(broker);
     for kind in checkpoints::Kind::ALL {
         failures.extend(checkpoints::write_all(broker, kind));
     }
@@ -538,7 +549,9 @@ fn new_broker(
         listeners,
         client_limits: ConnectionLimits::new(limits.clone()),
         controller_limits: ConnectionLimits::new(limits),
+        logs: Arc::new(log_host(&log_directories)),
         log_directories,
+        checkpointed: Mutex::default(),
         partitions: Partitions::default(),
         removals: Removals::default(),
         creations: Creations::default(),
@@ -562,6 +575,24 @@ fn new_broker(
         live_config: RwLock::new(Arc::new(config.clone())),
         config,
     })
+}
+
+/// What the logs share, with as many open files as the process may have beside its connections.
+fn log_host(directories: &[Arc<LogDirectory>]) -> LogHost {
+    // No limit at all is as good as one that nobody reaches.
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(1 << 30);
+    let limit = usize::try_from(limit).unwrap_or(1 << 30);
+    let open_files = OpenFiles::new(limit - (limit / 4).max(LEFT_FILES).min(limit / 2));
+    let roots = directories.iter().filter(|one| one.is_usable());
+    let roots: Vec<_> = roots.map(|one| std::fs::File::open(one.path())).collect();
+    // One that is missing would keep its files from being synced with the others.
+    if roots.iter().all(Result::is_ok) {
+        roots
+            .into_iter()
+            .flatten()
+            .for_each(|root| open_files.add_root(root));
+    }
+    LogHost::new(RealDisk, Arc::new(open_files))
 }
 
 /// Registers this run of the broker, and unfences it: whoever has the metadata log has caught up.

@@ -274,7 +274,7 @@ impl MetadataImage {
             .topics
             .topic_mut(topic_id)
             .ok_or(ReplayError::NoSuchTopic { topic_id })?;
-        topic.partitions.insert(partition_id, Arc::new(partition));
+        topic.set_partition(partition_id, partition);
         Ok(())
     }
 

@@ -149,6 +149,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
                 CHUNK_ENTRIES_MAX / 2
             };
             let upper = entries.split_off(at);
+            entries.shrink_to_fit();
             chunks.insert(index + 1, Arc::new(upper));
         }
         None

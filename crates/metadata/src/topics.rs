@@ -182,6 +182,9 @@ impl PartitionChange {
     }
 }
 
+/// How many partitions before one are looked at for an equal one: leaders take turns.
+const NEAR: i32 = 4;
+
 /// A topic with its partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topic {
@@ -206,6 +209,15 @@ impl Topic {
     /// A partition of the topic.
     pub fn partition(&self, partition_id: i32) -> Option<&Arc<Partition>> {
         self.partitions.get(&partition_id)
+    }
+
+    /// Sets a partition, which shares its memory with one close by that is equal: most partitions of
+    /// a topic are.
+    pub(crate) fn set_partition(&mut self, partition_id: i32, partition: Partition) {
+        let mut near = (1..=NEAR).filter_map(|step| self.partition(partition_id - step));
+        let equal = near.find(|other| ***other == partition).cloned();
+        let partition = equal.unwrap_or_else(|| Arc::new(partition));
+        self.partitions.insert(partition_id, partition);
     }
 
     /// How many partitions there are.

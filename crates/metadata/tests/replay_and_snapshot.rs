@@ -13,7 +13,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
 use record::RecordBatch;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 fn id() -> impl Strategy<Value = Uuid> {
@@ -391,4 +391,45 @@ fn snapshot_ids_are_file_names() {
     ] {
         assert!(name.parse::<SnapshotId>().is_err(), "{name}");
     }
+}
+
+#[test]
+fn equal_partitions_of_a_topic_share_their_memory() {
+    let topic_id = Uuid::from_u128(7);
+    let mut image = MetadataImage::default();
+    let topic = MetadataRecord::Topic {
+        name: "orders".into(),
+        topic_id,
+    };
+    image.replay(&topic).unwrap();
+    for partition_id in 0..1000 {
+        let partition = Partition {
+            replicas: vec![partition_id % 3],
+            directories: vec![Uuid::from_u128(9)],
+            isr: vec![partition_id % 3],
+            leader: partition_id % 3,
+            ..Partition::default()
+        };
+        let record = MetadataRecord::Partition {
+            topic_id,
+            partition_id,
+            partition,
+        };
+        image.replay(&record).unwrap();
+    }
+    let distinct = |image: &MetadataImage| {
+        let partitions = image.topics.by_id(topic_id).unwrap().partitions.values();
+        let places: BTreeSet<_> = partitions.map(Arc::as_ptr).collect();
+        places.len()
+    };
+    assert_eq!(distinct(&image), 3);
+    for partition_id in 0..1000 {
+        let change = PartitionChange {
+            leader: Some(-1),
+            ..PartitionChange::of(topic_id, partition_id)
+        };
+        let change = MetadataRecord::PartitionChange(change);
+        image.replay(&change).unwrap();
+    }
+    assert_eq!(distinct(&image), 3);
 }

@@ -11,7 +11,7 @@
 //!
 //! Invariants:
 //! - No clock, no randomness, no task: time and random numbers are arguments, and what waits is a
-//!   plain future. Only `partition` locks a log.
+//!   plain future. Only `partition` and `residence` lock a log.
 //! - `log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset`.
 //! - An incremental fetch costs in proportion to the partitions that it names or that have changed.
 
@@ -20,8 +20,10 @@
 mod error;
 mod fetch_session;
 mod fetch_session_cache;
+mod log_host;
 mod partition;
 mod progress;
+mod residence;
 
 pub use error::{AppendError, ReadError};
 pub use fetch_session::{
@@ -32,9 +34,11 @@ pub use fetch_session_cache::{
     EVICTION_AGE_MS, FINAL_EPOCH, FetchContext, FetchSessionCache, INITIAL_EPOCH,
     INVALID_SESSION_ID, IncrementalFetch, NewSession, SessionRequest,
 };
+pub use log_host::{LogHost, PartitionKey};
 pub use partition::{
     FirstBatch, Isolation, Partition, PartitionOffsets, ProducerFacts, ReadRequest, ReadResult,
     check_leader_epoch,
 };
 pub use progress::{Changes, Progress, Watches};
+pub use residence::Unsettled;
 pub use storage::{Appended, TimestampOffset, VerificationGuard};

@@ -4,14 +4,16 @@
 //! `await`.
 
 use crate::error::{AppendError, ReadError};
+use crate::log_host::LogHost;
 use crate::progress::{Progress, Watches};
+use crate::residence::Residence;
 use model::{ErrorCode, TopicPartition, Uuid};
 use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use storage::{
-    AppendOptions, Appended, Disk, FileSlice, Log, LogConfig, LogSlice, RealDisk, StorageError,
-    TimestampOffset, VerificationGuard,
+    AppendOptions, Appended, Disk, FileSlice, IdleLog, Log, LogConfig, LogSlice, RealDisk,
+    StorageError, TimestampOffset, VerificationGuard,
 };
 
 /// Offsets of a partition as of one moment:
@@ -104,77 +106,138 @@ pub struct FirstBatch {
 ///
 /// Its only replica is the local one, so the high watermark follows the log's end at once.
 pub struct Partition<D: Disk = RealDisk> {
-    topic_partition: TopicPartition,
-    topic_id: Uuid,
-    /// Where the log is; changes when it moves.
-    log_directory: Mutex<Arc<str>>,
-    progress: Arc<Progress>,
-    state: Mutex<State<D>>,
+    pub(crate) topic_partition: TopicPartition,
+    pub(crate) topic_id: Uuid,
+    pub(crate) host: Arc<LogHost<D>>,
+    /// Made when somebody wants to wait.
+    progress: OnceLock<Arc<Progress>>,
+    pub(crate) state: Mutex<State<D>>,
     /// Held while files are synced: whoever waits for it may find the work done.
-    flushing: Mutex<()>,
+    pub(crate) flushing: Mutex<()>,
 }
 
-struct State<D: Disk> {
-    log: Log<D>,
-    leader_epoch: i32,
-    high_watermark: i64,
+pub(crate) struct State<D: Disk> {
+    pub(crate) residence: Residence<D>,
+    /// Where the log is; changes when it moves.
+    pub(crate) log_directory: Arc<str>,
+    pub(crate) config: Arc<LogConfig>,
+    pub(crate) leader_epoch: i32,
+    pub(crate) high_watermark: i64,
+    /// How often the log has become idle.
+    pub(crate) idle_count: u32,
+    /// Whether the log was asked for since the last attempt to close it.
+    pub(crate) is_used: bool,
+    /// Whether nothing more is written, also when the log is opened again.
+    pub(crate) is_failed: bool,
+    /// Whether the log is not opened any more: the server stops, or the partition is deleted and its
+    /// name may be another one's by now.
+    pub(crate) is_closed: bool,
 }
 
 impl<D: Disk> State<D> {
-    fn offsets(&self) -> PartitionOffsets {
-        let first_unstable = self.log.producer_state().first_unstable_offset();
-        let log_start_offset = self.log.log_start_offset();
-        // Records of an open transaction may have been deleted.
-        let first_unstable = first_unstable.map_or(i64::MAX, |offset| offset.max(log_start_offset));
-        PartitionOffsets {
-            log_start_offset,
-            last_stable_offset: first_unstable.min(self.high_watermark),
-            high_watermark: self.high_watermark,
-            log_end_offset: self.log.log_end_offset(),
-            leader_epoch: self.leader_epoch,
-        }
-    }
-
     /// With one replica everything appended is replicated.
-    fn advance_high_watermark(&mut self) {
-        let end = self.log.log_end_offset();
+    pub(crate) fn advance_high_watermark(&mut self) {
+        let end = self.log_end_offset();
         assert!(
             self.high_watermark <= end,
             "the high watermark is within the log"
         );
         self.high_watermark = end;
-        self.log.producer_state_mut().advance_high_watermark(end);
+        if let Residence::Open(log) = &mut self.residence {
+            log.producer_state_mut().advance_high_watermark(end);
+        }
+    }
+
+    pub(crate) fn rest(&mut self, idle: IdleLog) {
+        self.residence = Residence::Idle(idle);
+        self.idle_count = self.idle_count.wrapping_add(1);
     }
 }
 
 impl<D: Disk> Partition<D> {
-    /// Leads the partition of `log` in `leader_epoch`. `log_directory` is what clients are told of
-    /// where it is.
+    /// Leads the partition of `log` in `leader_epoch`. `log_directory` is the directory of logs that
+    /// it is in, as clients are told it.
     ///
     /// # Errors
     /// When the log cannot note the epoch.
     pub fn lead(
+        host: &Arc<LogHost<D>>,
         mut log: Log<D>,
         topic_id: Uuid,
         log_directory: Arc<str>,
         leader_epoch: i32,
     ) -> Result<Self, StorageError> {
-        let topic_partition = log.topic_partition().clone();
         log.assign_leader_epoch(leader_epoch, log.log_end_offset())?;
-        let mut state = State {
-            log,
-            leader_epoch,
-            high_watermark: 0,
-        };
-        state.advance_high_watermark();
-        Ok(Self {
+        let topic_partition = log.topic_partition().clone();
+        let config = log.config().clone();
+        let is_failed = log.is_failed();
+        let place = (log_directory, config);
+        let residence = Residence::Open(Box::new(log));
+        let partition = Self::new(
+            host,
             topic_partition,
             topic_id,
-            log_directory: Mutex::new(log_directory),
-            progress: Arc::default(),
+            residence,
+            place,
+            leader_epoch,
+        );
+        partition.state.lock().is_failed = is_failed;
+        host.note_open(partition.key(), Vec::new());
+        Ok(partition)
+    }
+
+    /// Leads the partition of a log that is idle without opening it. The directory of logs that it
+    /// is in comes with its settings; `is_settled` says that `settled-logs` knows it.
+    pub fn lead_idle(
+        host: &Arc<LogHost<D>>,
+        topic_partition: TopicPartition,
+        topic_id: Uuid,
+        idle: IdleLog,
+        is_settled: bool,
+        place: (Arc<str>, Arc<LogConfig>),
+        leader_epoch: i32,
+    ) -> Self {
+        let residence = Residence::Idle(idle);
+        host.note_idle((topic_id, topic_partition.partition), is_settled);
+        Self::new(
+            host,
+            topic_partition,
+            topic_id,
+            residence,
+            place,
+            leader_epoch,
+        )
+    }
+
+    fn new(
+        host: &Arc<LogHost<D>>,
+        topic_partition: TopicPartition,
+        topic_id: Uuid,
+        residence: Residence<D>,
+        (log_directory, config): (Arc<str>, Arc<LogConfig>),
+        leader_epoch: i32,
+    ) -> Self {
+        let mut state = State {
+            residence,
+            log_directory,
+            config,
+            leader_epoch,
+            high_watermark: 0,
+            idle_count: 0,
+            is_used: false,
+            is_failed: false,
+            is_closed: false,
+        };
+        state.advance_high_watermark();
+        host.note_change();
+        Self {
+            topic_partition,
+            topic_id,
+            host: host.clone(),
+            progress: OnceLock::new(),
             state: Mutex::new(state),
             flushing: Mutex::new(()),
-        })
+        }
     }
 
     /// The topic's name and the partition's index.
@@ -199,49 +262,61 @@ impl<D: Disk> Partition<D> {
 
     /// The log directory that holds it.
     pub fn log_directory(&self) -> Arc<str> {
-        self.log_directory.lock().clone()
+        self.state.lock().log_directory.clone()
     }
 
-    /// What waits for this partition.
-    pub const fn progress(&self) -> &Arc<Progress> {
-        &self.progress
+    /// What waits for this partition. Whoever wants to wait asks for it before looking at the
+    /// partition.
+    pub fn progress(&self) -> &Arc<Progress> {
+        self.progress.get_or_init(Arc::default)
     }
 
-    /// The log, for what concerns it alone: retention, checkpoints, closing.
-    pub fn with_log<R>(&self, call: impl FnOnce(&mut Log<D>) -> R) -> R {
-        call(&mut self.state.lock().log)
+    fn advance_progress(&self) {
+        self.host.note_change();
+        // Whoever makes it later looks at the partition later, and finds what has changed.
+        if let Some(progress) = self.progress.get() {
+            progress.advance();
+        }
+    }
+
+    /// The log, for what concerns it alone: retention, compaction, closing.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn with_log<R>(&self, call: impl FnOnce(&mut Log<D>) -> R) -> Result<R, StorageError> {
+        Ok(call(self.opened()?.log()))
     }
 
     /// Puts a copy of the log, from another log directory, in its place; returns what was there
     /// before. `complete` gets the log while nobody else has it and makes the copy equal to it.
     ///
     /// # Errors
-    /// Those of `complete`; nothing has changed then.
-    pub fn move_log<E>(
+    /// Those of `complete`, and that the log cannot be opened; nothing has changed then.
+    pub fn move_log<E: From<StorageError>>(
         &self,
         log_directory: Arc<str>,
         complete: impl FnOnce(&mut Log<D>) -> Result<Log<D>, E>,
     ) -> Result<Log<D>, E> {
         // A flush says something about the files that it has synced only.
         let _flushing = self.flushing.lock();
-        let mut state = self.state.lock();
-        let copy = complete(&mut state.log)?;
+        let mut state = self.opened()?;
+        let copy = complete(state.log())?;
         assert_eq!(
             copy.log_end_offset(),
-            state.log.log_end_offset(),
+            state.log_end_offset(),
             "a copy takes the place of a log when it has all of it"
         );
-        let old = std::mem::replace(&mut state.log, copy);
-        *self.log_directory.lock() = log_directory;
+        let old = std::mem::replace(state.log(), copy);
+        state.log_directory = log_directory;
         state.advance_high_watermark();
         drop(state);
-        self.progress.advance();
+        self.advance_progress();
         Ok(old)
     }
 
     /// Wakes whoever waits: what they see may have changed beside an append.
     pub fn notify(&self) {
-        self.progress.advance();
+        self.advance_progress();
     }
 
     /// The offsets now.
@@ -251,17 +326,27 @@ impl<D: Disk> Partition<D> {
 
     /// Bytes of all segments.
     pub fn size_bytes(&self) -> u64 {
-        self.state.lock().log.size_bytes()
+        match &self.state.lock().residence {
+            Residence::Open(log) => log.size_bytes(),
+            Residence::Idle(idle) => idle.size_bytes,
+        }
     }
 
     /// The settings of the log.
     pub fn config(&self) -> Arc<LogConfig> {
-        self.state.lock().log.config().clone()
+        self.state.lock().config.clone()
     }
 
     /// Obeys other settings from the next call on.
     pub fn set_config(&self, config: Arc<LogConfig>) {
-        self.state.lock().log.set_config(config);
+        let mut state = self.state.lock();
+        state.config = config.clone();
+        match &mut state.residence {
+            Residence::Open(log) => log.set_config(config),
+            Residence::Idle(idle) if idle.may_stay(&config) => {}
+            // It is looked at as an open log, or with its next use if it cannot be opened now.
+            Residence::Idle(_) => drop(self.open(&mut state)),
+        }
     }
 
     /// Leads in a later epoch from here on.
@@ -271,12 +356,15 @@ impl<D: Disk> Partition<D> {
     pub fn set_leader_epoch(&self, leader_epoch: i32) -> Result<(), StorageError> {
         let mut state = self.state.lock();
         if leader_epoch > state.leader_epoch {
-            let end = state.log.log_end_offset();
-            state.log.assign_leader_epoch(leader_epoch, end)?;
+            // An idle log notes the epoch when it is opened, with the same offset.
+            if let Residence::Open(log) = &mut state.residence {
+                let end = log.log_end_offset();
+                log.assign_leader_epoch(leader_epoch, end)?;
+            }
             state.leader_epoch = leader_epoch;
             drop(state);
             // Readers that know the older epoch are told.
-            self.progress.advance();
+            self.advance_progress();
         }
         Ok(())
     }
@@ -301,7 +389,7 @@ impl<D: Disk> Partition<D> {
         verification: Option<VerificationGuard>,
         now_ms: i64,
     ) -> Result<Appended, AppendError> {
-        let state = self.state.lock();
+        let state = self.opened_for_append()?;
         let options = AppendOptions {
             verification,
             ..AppendOptions::client(state.leader_epoch, now_ms)
@@ -332,7 +420,7 @@ impl<D: Disk> Partition<D> {
         verification: Option<VerificationGuard>,
         now_ms: i64,
     ) -> Result<Appended, AppendError> {
-        let state = self.state.lock();
+        let state = self.opened_for_append()?;
         let options = AppendOptions {
             verification,
             ..AppendOptions::coordinator(state.leader_epoch, now_ms)
@@ -351,7 +439,7 @@ impl<D: Disk> Partition<D> {
         transaction_version: i16,
         now_ms: i64,
     ) -> Result<Appended, AppendError> {
-        let state = self.state.lock();
+        let state = self.opened_for_append()?;
         let options = AppendOptions {
             transaction_version,
             ..AppendOptions::coordinator(state.leader_epoch, now_ms)
@@ -368,8 +456,9 @@ impl<D: Disk> Partition<D> {
         supports_epoch_bump: bool,
         now_ms: i64,
     ) -> Option<VerificationGuard> {
-        let mut state = self.state.lock();
-        state.log.producer_state_mut().start_verification(
+        // A log that cannot be opened says so when the batch is appended.
+        let mut state = self.opened().ok()?;
+        state.log().producer_state_mut().start_verification(
             first_batch.producer_id,
             first_batch.producer_epoch,
             first_batch.base_sequence,
@@ -378,17 +467,27 @@ impl<D: Disk> Partition<D> {
         )
     }
 
+    fn opened_for_append(&self) -> Result<MutexGuard<'_, State<D>>, AppendError> {
+        let mut state = self.state.lock();
+        if state.is_closed {
+            return Err(storage::AppendError::Offline.into());
+        }
+        self.open(&mut state)?;
+        state.is_used = true;
+        Ok(state)
+    }
+
     fn append(
         &self,
         mut state: MutexGuard<'_, State<D>>,
         batch: &mut [u8],
         options: AppendOptions,
     ) -> Result<Appended, AppendError> {
-        let appended = state.log.append_as_leader(batch, options)?;
+        let appended = state.log().append_as_leader(batch, options)?;
         state.advance_high_watermark();
         drop(state);
         if !appended.is_duplicate {
-            self.progress.advance();
+            self.advance_progress();
         }
         Ok(appended)
     }
@@ -401,13 +500,21 @@ impl<D: Disk> Partition<D> {
     pub fn flush_up_to(&self, end_offset: i64, now_ms: i64) -> Result<(), StorageError> {
         let _flushing = self.flushing.lock();
         let mut state = self.state.lock();
-        if state.log.flushed_end_offset() >= end_offset {
+        let is_flushed = match &state.residence {
+            Residence::Open(log) => log.flushed_end_offset() >= end_offset,
+            Residence::Idle(idle) => idle.recovery_point >= end_offset,
+        };
+        if is_flushed {
             return Ok(());
         }
-        let flush = state.log.begin_flush(now_ms)?;
+        self.open(&mut state)?;
+        let flush = state.log().begin_flush(now_ms)?;
         drop(state);
         let outcome = flush.sync();
-        self.state.lock().log.complete_flush(flush, outcome)
+        // It does not become idle while it is flushed.
+        let completed = self.state.lock().log().complete_flush(flush, outcome);
+        self.host.note_change();
+        completed
     }
 
     /// Reads records for a consumer or a follower.
@@ -415,11 +522,18 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// Why there is nothing to read: a leader epoch, or an offset out of range.
     pub fn read(&self, request: &ReadRequest) -> Result<ReadResult<D>, ReadError> {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
         check_leader_epoch(state.leader_epoch, request.current_leader_epoch)
             .map_err(ReadError::LeaderEpoch)?;
+        let is_at_end = request.fetch_offset == state.log_end_offset();
+        let is_last_epoch = [-1, state.leader_epoch].contains(&request.last_fetched_epoch);
+        // At the end of an idle log there is nothing to read.
+        if !(is_at_end && is_last_epoch) {
+            self.open(&mut state)?;
+            state.is_used = true;
+        }
         let offsets = state.offsets();
-        if let Some(diverging) = diverging_epoch(&state, request)? {
+        if let Some(diverging) = diverging_epoch(&mut state, request)? {
             return Ok(ReadResult {
                 offsets,
                 records: None,
@@ -432,6 +546,15 @@ impl<D: Disk> Partition<D> {
             Isolation::HighWatermark => offsets.high_watermark,
             Isolation::LastStableOffset => offsets.last_stable_offset,
         };
+        if matches!(state.residence, Residence::Idle(_)) {
+            return Ok(ReadResult {
+                offsets,
+                records: None,
+                aborted_transactions: (request.isolation == Isolation::LastStableOffset)
+                    .then(Vec::new),
+                diverging_epoch: None,
+            });
+        }
         let slice = self.find_slice(state, request, upper_bound)?;
         let aborted_transactions = match request.isolation {
             Isolation::LastStableOffset if slice.length() > 0 => {
@@ -464,7 +587,7 @@ impl<D: Disk> Partition<D> {
         } = *request;
         let mut offset = request.fetch_offset;
         loop {
-            let log = &state.log;
+            let log = state.log();
             let prepared = log.prepare_read(offset, max_bytes, upper_bound, at_least_one_batch)?;
             drop(state);
             let next = prepared.next_segment_offset();
@@ -474,7 +597,7 @@ impl<D: Disk> Partition<D> {
                 (None, Some(next)) => offset = next,
                 (None, None) => unreachable!("the last segment always answers"),
             }
-            state = self.state.lock();
+            state = self.opened()?;
         }
     }
 
@@ -484,8 +607,8 @@ impl<D: Disk> Partition<D> {
         offset: i64,
         slice: &LogSlice<D>,
     ) -> Result<Vec<(i64, i64)>, ReadError> {
-        let aborted = self.state.lock();
-        let aborted = aborted.log.aborted_transactions_in(offset, slice)?;
+        let mut state = self.opened()?;
+        let aborted = state.log().aborted_transactions_in(offset, slice)?;
         let aborted = aborted.iter();
         Ok(aborted
             .map(|one| (one.producer_id, one.first_offset))
@@ -497,10 +620,10 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// As [`Partition::read`].
     pub fn read_bytes(&self, offset: i64, max_bytes: usize) -> Result<Vec<u8>, ReadError> {
-        let state = self.state.lock();
+        let mut state = self.opened()?;
         let mut bytes = Vec::new();
-        let end = state.log.log_end_offset();
-        state.log.read_into(offset, max_bytes, end, &mut bytes)?;
+        let end = state.log_end_offset();
+        state.log().read_into(offset, max_bytes, end, &mut bytes)?;
         Ok(bytes)
     }
 
@@ -512,7 +635,7 @@ impl<D: Disk> Partition<D> {
         &self,
         timestamp_ms: i64,
     ) -> Result<Option<TimestampOffset>, ReadError> {
-        Ok(self.state.lock().log.offset_for_timestamp(timestamp_ms)?)
+        Ok(self.opened()?.log().offset_for_timestamp(timestamp_ms)?)
     }
 
     /// The record with the largest timestamp.
@@ -520,21 +643,26 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// When the log cannot be read.
     pub fn offset_of_max_timestamp(&self) -> Result<Option<TimestampOffset>, ReadError> {
-        Ok(self.state.lock().log.max_timestamp_offset()?)
+        Ok(self.opened()?.log().max_timestamp_offset()?)
     }
 
     /// The leader epoch in which `offset` was, or will be, written.
     pub fn leader_epoch_at(&self, offset: i64) -> Option<i32> {
-        self.state
-            .lock()
-            .log
-            .leader_epochs()
-            .epoch_for_offset(offset)
+        let mut state = self.state.lock();
+        if matches!(&state.residence, Residence::Idle(idle) if offset >= idle.log_end_offset) {
+            return Some(state.leader_epoch);
+        }
+        self.open(&mut state).ok()?;
+        state.log().leader_epochs().epoch_for_offset(offset)
     }
 
     /// The largest epoch that is not above `leader_epoch`, and where it ended.
     pub fn end_offset_of_epoch(&self, leader_epoch: i32) -> Option<(i32, i64)> {
-        end_offset_of_epoch(&self.state.lock(), leader_epoch)
+        let mut state = self.state.lock();
+        if leader_epoch != state.leader_epoch {
+            self.open(&mut state).ok()?;
+        }
+        end_offset_of_epoch(&mut state, leader_epoch)
     }
 
     /// Moves the start of the log forward to `offset`, which is not above the high watermark, and
@@ -543,18 +671,20 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// When the log cannot be written.
     pub fn delete_records_before(&self, offset: i64) -> Result<i64, AppendError> {
-        let mut state = self.state.lock();
-        state.log.advance_log_start_offset(offset)?;
-        let start = state.log.log_start_offset();
+        let mut state = self.opened()?;
+        state.log().advance_log_start_offset(offset)?;
+        let start = state.log().log_start_offset();
         drop(state);
-        self.progress.advance();
+        self.advance_progress();
         Ok(start)
     }
 
     /// The producers that the log knows.
     pub fn producers(&self) -> Vec<ProducerFacts> {
-        let state = self.state.lock();
-        let producers = state.log.producer_state().producers();
+        let Ok(mut state) = self.opened() else {
+            return Vec::new();
+        };
+        let producers = state.log().producer_state().producers();
         producers
             .map(|(producer_id, entry)| ProducerFacts {
                 producer_id,
@@ -570,12 +700,13 @@ impl<D: Disk> Partition<D> {
     /// Waits until everything below `end_offset` is on every in-sync replica.
     pub async fn wait_for_high_watermark(&self, end_offset: i64) {
         let mut watches = Watches::default();
+        let progress = self.progress();
         loop {
-            let seen = self.progress.version();
+            let seen = progress.version();
             if self.offsets().high_watermark >= end_offset {
                 return;
             }
-            watches.watch(0, &self.progress, seen);
+            watches.watch(0, progress, seen);
             watches.changes().any().await;
             watches.take_changed(|_| {});
         }
@@ -598,17 +729,18 @@ pub const fn check_leader_epoch(
     }
 }
 
-fn end_offset_of_epoch<D: Disk>(state: &State<D>, leader_epoch: i32) -> Option<(i32, i64)> {
+/// The log is open unless it is about the current epoch.
+fn end_offset_of_epoch<D: Disk>(state: &mut State<D>, leader_epoch: i32) -> Option<(i32, i64)> {
     if leader_epoch == state.leader_epoch {
-        return Some((leader_epoch, state.log.log_end_offset()));
+        return Some((leader_epoch, state.log_end_offset()));
     }
-    let end = state.log.offset_for_leader_epoch(leader_epoch)?;
+    let end = state.log().offset_for_leader_epoch(leader_epoch)?;
     Some((end.leader_epoch, end.end_offset))
 }
 
 /// Where the reader's log leaves this one, if its last epoch and offset are not of this history.
 fn diverging_epoch<D: Disk>(
-    state: &State<D>,
+    state: &mut State<D>,
     request: &ReadRequest,
 ) -> Result<Option<(i32, i64)>, ReadError> {
     let last_fetched_epoch = request.last_fetched_epoch;

@@ -109,6 +109,13 @@ pub trait DiskFile: fmt::Debug + Send + Sync + 'static {
     /// The length in bytes.
     fn length(&self) -> io::Result<u64>;
 
+    /// Makes everything durable that was written to the file system of this file, whoever wrote it.
+    /// Fails when anything could not be written back since this file was opened or last asked.
+    /// `false` where that cannot be had: nothing was done.
+    fn sync_file_system(&self) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// Reads until `buffer` is full or the file ends; returns how much was read.
     fn read_full_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize> {
         let mut done = 0;
@@ -218,6 +225,14 @@ impl DiskFile for fs::File {
         self.sync_data()
     }
 
+    fn sync_file_system(&self) -> io::Result<bool> {
+        if !tells_errors() || !is_trusted_to_sync(self)? {
+            return Ok(false);
+        }
+        rustix::fs::syncfs(self)?;
+        Ok(true)
+    }
+
     fn set_modified_ms(&self, modified_ms: i64) -> io::Result<()> {
         // A time before 1970 says nothing about a file.
         let age = Duration::from_millis(modified_ms.max(0).unsigned_abs());
@@ -227,4 +242,24 @@ impl DiskFile for fs::File {
     fn length(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
     }
+}
+
+/// Whether `syncfs` tells of errors in writing back: since Linux 5.8.
+fn tells_errors() -> bool {
+    let name = rustix::system::uname();
+    let release = name.release().to_string_lossy();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let mut next = || numbers.next()?.parse::<u32>().ok();
+    next().zip(next()).is_some_and(|version| version >= (5, 8))
+}
+
+/// Whether `syncfs` does on this file system what `fsync` does for each file: on disks of this
+/// machine it does; on one behind a network or another process it may not.
+fn is_trusted_to_sync(file: &fs::File) -> io::Result<bool> {
+    const EXT: i64 = 0xEF53;
+    const XFS: i64 = 0x5846_5342;
+    const BTRFS: i64 = 0x9123_683E;
+    const TMPFS: i64 = 0x0102_1994;
+    let kind = rustix::fs::fstatfs(file)?.f_type;
+    Ok([EXT, XFS, BTRFS, TMPFS].contains(&kind))
 }

@@ -39,8 +39,7 @@ impl StorageError {
     /// Whether the process, or the system, has as many files open as it may: the disk is well, and
     /// nothing was written.
     pub fn is_out_of_files(&self) -> bool {
-        let number = self.source.raw_os_error().map(Errno::from_raw_os_error);
-        matches!(number, Some(Errno::MFILE | Errno::NFILE))
+        is_out_of_files(&self.source)
     }
 
     /// Whether what was tried may succeed later, and the disk is known to hold what it held before,
@@ -59,6 +58,12 @@ impl StorageError {
             source,
         }
     }
+}
+
+/// Whether as many files are open as may be.
+pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
+    let number = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(number, Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// A small file cannot be used.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::disk::{Disk, OpenMode};
 use crate::error::{Context, StorageError};
+use crate::open_files::{FileSlot, OpenFile, OpenFiles};
 
 /// What a file of a segment holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,10 +143,21 @@ impl fmt::Display for FileName {
 }
 
 /// A partition's directory on its disk.
-#[derive(Debug, Clone)]
-pub(crate) struct PartitionFiles<D> {
+#[derive(Debug)]
+pub(crate) struct PartitionFiles<D: Disk> {
     pub(crate) disk: D,
     pub(crate) directory: Arc<Path>,
+    pub(crate) open_files: Arc<OpenFiles<D::File>>,
+}
+
+impl<D: Disk> Clone for PartitionFiles<D> {
+    fn clone(&self) -> Self {
+        Self {
+            disk: self.disk.clone(),
+            directory: self.directory.clone(),
+            open_files: self.open_files.clone(),
+        }
+    }
 }
 
 impl<D: Disk> PartitionFiles<D> {
@@ -156,6 +168,26 @@ impl<D: Disk> PartitionFiles<D> {
     pub(crate) fn open(&self, name: FileName, mode: OpenMode) -> Result<D::File, StorageError> {
         let path = self.path(name);
         self.disk.open(&path, mode).context("open", &path)
+    }
+
+    /// The file of a slot, opened in `mode` if it is not open.
+    pub(crate) fn open_in(
+        &self,
+        slot: &FileSlot<D::File>,
+        name: FileName,
+        mode: OpenMode,
+    ) -> Result<OpenFile<D::File>, StorageError> {
+        let opened = slot.open(&self.open_files, || self.disk.open(&self.path(name), mode));
+        opened.map_err(|error| StorageError::new("open", &self.path(name), error))
+    }
+
+    /// Writes to an open file, or cuts it.
+    pub(crate) fn write(
+        &self,
+        file: &OpenFile<D::File>,
+        write: impl FnOnce(&D::File) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        file.write(&self.open_files, write)
     }
 
     pub(crate) fn rename(&self, from: FileName, to: FileName) -> Result<(), StorageError> {

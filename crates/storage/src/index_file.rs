@@ -13,12 +13,11 @@
 //! first needed and may be closed at any time.
 
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName, PartitionFiles};
+use crate::open_files::{FileSlot, OpenFile};
 
 /// Entries that are kept in memory before they are written: at most 768 bytes per index.
 const TAIL_COUNT_MAX: usize = 64;
@@ -40,33 +39,16 @@ pub(crate) trait IndexEntry: Copy + std::fmt::Debug + PartialEq {
 /// An index of one segment.
 #[derive(Debug)]
 pub(crate) struct IndexFile<D: Disk, E> {
-    file: OnceLock<OpenFile<D>>,
+    file: FileSlot<D::File>,
     written_count: u32,
     tail: Vec<E>,
     last: Option<E>,
 }
 
-/// The file and where the last search in it ended, which is no more than a guess.
-#[derive(Debug)]
-struct OpenFile<D: Disk> {
-    file: Arc<D::File>,
-    last_found: Arc<AtomicU32>,
-}
-
-impl<D: Disk> OpenFile<D> {
-    fn new(file: D::File) -> Self {
-        Self {
-            file: Arc::new(file),
-            last_found: Arc::default(),
-        }
-    }
-}
-
 /// What a lookup has to ask when memory does not answer: the written part of an index.
 #[derive(Debug)]
 pub(crate) struct WrittenEntries<D: Disk> {
-    file: Arc<D::File>,
-    last_found: Arc<AtomicU32>,
+    file: OpenFile<D::File>,
     count: u32,
 }
 
@@ -83,7 +65,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
     /// The index of a new segment. No file is made before there are entries.
     pub(crate) const fn empty() -> Self {
         Self {
-            file: OnceLock::new(),
+            file: FileSlot::new(),
             written_count: 0,
             tail: Vec::new(),
             last: None,
@@ -120,7 +102,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
             Some(entry) => Some(entry.context("read", &path)?),
         };
         Ok(Ok(Self {
-            file: OnceLock::new(),
+            file: FileSlot::new(),
             written_count,
             tail: Vec::new(),
             last,
@@ -163,13 +145,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
             return Ok(());
         }
         let name = FileName::new(base_offset, E::KIND);
-        let file = match self.file.get() {
-            Some(open) => open,
-            None => {
-                let file = files.open(name, OpenMode::Create)?;
-                self.file.get_or_init(|| OpenFile::new(file))
-            }
-        };
+        let file = files.open_in(&self.file, name, OpenMode::Create)?;
         if self.tail.is_empty() {
             return Ok(());
         }
@@ -178,7 +154,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
             entry.encode(&mut bytes);
         }
         let position = u64::from(self.written_count) * E::SIZE_BYTES as u64;
-        let written = file.file.write_at(&bytes, position);
+        let written = files.write(&file, |file| file.write_at(&bytes, position));
         written.context("write", &files.path(name))?;
         self.written_count += self.tail.len() as u32;
         self.tail.clear();
@@ -311,7 +287,8 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
             let (count, last) = written.search(&kept).context("read", &path)?;
             if count < self.written_count {
                 let length = u64::from(count) * E::SIZE_BYTES as u64;
-                written.file.truncate(length).context("truncate", &path)?;
+                let cut = files.write(&written.file, |file| file.truncate(length));
+                cut.context("truncate", &path)?;
             }
             self.written_count = count;
             self.last = last;
@@ -324,21 +301,9 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
         &self,
         files: &PartitionFiles<D>,
         base_offset: i64,
-    ) -> Result<Arc<D::File>, StorageError> {
-        Ok(self.opened(files, base_offset)?.file.clone())
-    }
-
-    fn opened(
-        &self,
-        files: &PartitionFiles<D>,
-        base_offset: i64,
-    ) -> Result<&OpenFile<D>, StorageError> {
-        if let Some(open) = self.file.get() {
-            return Ok(open);
-        }
+    ) -> Result<OpenFile<D::File>, StorageError> {
         let name = FileName::new(base_offset, E::KIND);
-        let file = files.open(name, OpenMode::Write)?;
-        Ok(self.file.get_or_init(|| OpenFile::new(file)))
+        files.open_in(&self.file, name, OpenMode::Write)
     }
 
     fn written(
@@ -346,17 +311,20 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
         files: &PartitionFiles<D>,
         base_offset: i64,
     ) -> Result<WrittenEntries<D>, StorageError> {
-        let open = self.opened(files, base_offset)?;
         Ok(WrittenEntries {
-            file: open.file.clone(),
-            last_found: open.last_found.clone(),
+            file: self.open_file(files, base_offset)?,
             count: self.written_count,
         })
     }
 
-    /// Closes the file; the next use opens it again.
-    pub(crate) fn close_file(&mut self) {
-        self.file.take();
+    /// What a sync has met that the file needed before it could be closed.
+    pub(crate) fn failure(&self) -> Option<io::Error> {
+        self.file.failure()
+    }
+
+    /// Closes the file if it has been synced; the next use opens it again.
+    pub(crate) fn close_file(&mut self, files: &PartitionFiles<D>) {
+        self.file.close_clean(&files.open_files);
     }
 }
 
@@ -368,7 +336,7 @@ impl<D: Disk> WrittenEntries<D> {
     ) -> io::Result<(u32, Option<E>)> {
         let (mut low, mut high) = (0, self.count);
         if high > BLOCK_COUNT {
-            let mut at = self.last_found.load(Ordering::Relaxed);
+            let mut at = self.file.last_found();
             // Where the last search ended, and what follows it.
             for _ in 0..2 {
                 if at >= high {
@@ -404,8 +372,7 @@ impl<D: Disk> WrittenEntries<D> {
 
     /// The answer of a search, with which the next one begins.
     fn found<E>(&self, count: u32, last: Option<E>) -> (u32, Option<E>) {
-        self.last_found
-            .store(count.saturating_sub(1), Ordering::Relaxed);
+        self.file.set_last_found(count.saturating_sub(1));
         (count, last)
     }
 
@@ -451,6 +418,7 @@ mod tests {
         PartitionFiles {
             disk: SimDisk::default(),
             directory: Path::new("/").into(),
+            open_files: std::sync::Arc::new(crate::OpenFiles::new(usize::MAX)),
         }
     }
 
@@ -524,7 +492,7 @@ mod tests {
             check(&index, &list);
             index.push(entry(end));
             list.push(end);
-            index.close_file();
+            index.close_file(&files);
             index.write_tail(&files, 0).unwrap();
             check(&index, &list);
             let path = files.path(FileName::new(0, FileKind::OffsetIndex));

@@ -40,6 +40,7 @@ mod file_name;
 mod file_slice;
 mod index_file;
 mod offset_index;
+mod open_files;
 mod segment;
 mod stored_batch;
 mod time_index;
@@ -53,6 +54,7 @@ pub mod leader_epochs;
 pub mod log_directory;
 pub mod meta_properties;
 pub mod partition_metadata;
+pub mod settled_logs;
 
 mod atomic_file;
 mod error;
@@ -67,9 +69,10 @@ pub use disk::{Disk, DiskFile, RealDisk};
 pub use error::{FileError, StorageError};
 pub use file_slice::FileSlice;
 pub use log::{
-    AppendError, AppendOptions, Appended, CompactionCandidate, DeletedSegments, Flush, Log,
-    LogOpening, LogSlice, OpenedLog, PreparedRead, ReadError, TimestampOffset, TruncateError,
+    AppendError, AppendOptions, Appended, CompactionCandidate, DeletedSegments, Flush, IdleLog,
+    Log, LogOpening, LogSlice, OpenedLog, PreparedRead, ReadError, TimestampOffset, TruncateError,
 };
+pub use open_files::OpenFiles;
 pub use producer_state::{
     AppendOrigin, ProducerBatch, ProducerEntry, ProducerError, ProducerState, VerificationGuard,
     fuzz_producer_snapshot,

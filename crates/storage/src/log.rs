@@ -15,6 +15,7 @@ mod append;
 mod compact;
 mod directory;
 mod flush;
+mod idle;
 mod lookup;
 mod read;
 mod retain;
@@ -32,6 +33,7 @@ use crate::disk::Disk;
 use crate::error::{Context, FileError, StorageError};
 use crate::file_name::{FileKind, FileName, FileState, PartitionFiles};
 use crate::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
+use crate::open_files::OpenFiles;
 use crate::partition_metadata::{
     PARTITION_METADATA, read_partition_metadata, write_partition_metadata,
 };
@@ -44,14 +46,15 @@ use crate::stored_batch::StoredBatch;
 pub use append::{AppendError, AppendOptions, Appended};
 pub use compact::CompactionCandidate;
 pub use flush::Flush;
+pub use idle::IdleLog;
 pub use lookup::TimestampOffset;
 pub use read::{LogSlice, PreparedRead, ReadError};
 pub use retain::DeletedSegments;
 pub use truncate::TruncateError;
 
 /// What it takes to open a log.
-#[derive(Debug, Clone)]
-pub struct LogOpening<D> {
+#[derive(Debug)]
+pub struct LogOpening<D: Disk> {
     /// The disk.
     pub disk: D,
     /// The partition's directory.
@@ -70,9 +73,25 @@ pub struct LogOpening<D> {
     pub is_clean: bool,
     /// The time.
     pub now_ms: i64,
+    /// Where its files are counted.
+    pub open_files: Arc<OpenFiles<D::File>>,
 }
 
-impl<D> LogOpening<D> {
+impl<D: Disk> Clone for LogOpening<D> {
+    fn clone(&self) -> Self {
+        Self {
+            disk: self.disk.clone(),
+            directory: self.directory.clone(),
+            topic_partition: self.topic_partition.clone(),
+            topic_id: self.topic_id,
+            config: self.config.clone(),
+            open_files: self.open_files.clone(),
+            ..*self
+        }
+    }
+}
+
+impl<D: Disk> LogOpening<D> {
     /// A log with default settings, of which nothing is known.
     pub fn new(disk: D, directory: PathBuf, topic_partition: TopicPartition) -> Self {
         Self {
@@ -85,6 +104,7 @@ impl<D> LogOpening<D> {
             recovery_point: 0,
             is_clean: false,
             now_ms: 0,
+            open_files: Arc::new(OpenFiles::new(usize::MAX)),
         }
     }
 }
@@ -150,6 +170,7 @@ impl<D: Disk> Log<D> {
         let files = PartitionFiles {
             disk: opening.disk,
             directory: opening.directory.into(),
+            open_files: opening.open_files,
         };
         let made = files.disk.create_directory(&files.directory);
         made.context("create", &files.directory)?;
@@ -188,6 +209,7 @@ impl<D: Disk> Log<D> {
         let files = PartitionFiles {
             disk: opening.disk.clone(),
             directory: opening.directory.as_path().into(),
+            open_files: opening.open_files.clone(),
         };
         let recovered = recover(&files, &opening)?;
         let mut events = recovered.events;
@@ -198,11 +220,6 @@ impl<D: Disk> Log<D> {
             true => log_end_offset,
             false => opening.recovery_point.min(log_end_offset),
         };
-        // Segments before the one that holds this offset have been trusted.
-        let mut bases = recovered.segments.iter().map(Segment::base_offset);
-        let first_base_offset = bases.next().unwrap_or(log_end_offset);
-        let flushed_bases = bases.take_while(|base| *base <= flushed_end_offset);
-        let indexes_flushed_end = flushed_bases.last().unwrap_or(first_base_offset);
         let mut log = Self {
             topic_partition: opening.topic_partition,
             topic_id,
@@ -213,7 +230,7 @@ impl<D: Disk> Log<D> {
             log_start_offset: recovered.log_start_offset,
             log_end_offset,
             flushed_end_offset,
-            indexes_flushed_end,
+            indexes_flushed_end: log_end_offset,
             leader_epochs: recovered.leader_epochs,
             producer_state: recovered.producer_state,
             snapshots: recovered.snapshots,
@@ -226,6 +243,7 @@ impl<D: Disk> Log<D> {
             producer_append: ProducerAppend::default(),
             files,
         };
+        log.indexes_flushed_end = log.trusted_indexes_end(flushed_end_offset);
         for name in recovered.unsynced_snapshots {
             log.unsynced.add_file(name.to_string());
         }
@@ -352,11 +370,19 @@ impl<D: Disk> Log<D> {
     }
 
     /// Closes files that have not been used since the last call; called now and then it keeps
-    /// the open files of idle partitions few.
+    /// the open files of idle partitions few. What has been written and not synced stays open.
     pub fn close_idle_files(&mut self) {
         for segment in &mut self.segments {
-            segment.close_idle_files();
+            segment.close_idle_files(&self.files);
         }
+    }
+
+    /// Segments before the one that holds the flushed offset have been trusted.
+    fn trusted_indexes_end(&self, flushed_end_offset: i64) -> i64 {
+        let mut bases = self.segments.iter().map(Segment::base_offset);
+        let first_base_offset = bases.next().unwrap_or(self.log_end_offset);
+        let flushed_bases = bases.take_while(|base| *base <= flushed_end_offset);
+        flushed_bases.last().unwrap_or(first_base_offset)
     }
 
     fn active(&self) -> &Segment<D> {

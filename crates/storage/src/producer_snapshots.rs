@@ -59,7 +59,7 @@ fn replay_segment<D: Disk>(
 ) -> Result<(), StorageError> {
     let name = FileName::new(segment.base_offset(), FileKind::Log);
     let file = segment.log_file(files)?;
-    let mut batches = CheckedBatches::new(&**file, 0, u64::from(segment.size_bytes()));
+    let mut batches = CheckedBatches::new(&*file, 0, u64::from(segment.size_bytes()));
     loop {
         match batches.next() {
             Ok(Some(found)) if found.batch.last_offset < state.end_offset() => {}

@@ -208,6 +208,20 @@ impl ProducerState {
         open.into_iter().chain(unreplicated).min().copied()
     }
 
+    /// Whether a snapshot holds all of it: no transaction is open, or about to be.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.open.is_empty() && self.unreplicated.is_empty() && self.verifications.is_empty()
+    }
+
+    /// How many verifications there have been, which no snapshot says.
+    pub(crate) const fn verification_count(&self) -> u64 {
+        self.verifications.guard_count()
+    }
+
+    pub(crate) const fn set_verification_count(&mut self, count: u64) {
+        self.verifications.set_guard_count(count);
+    }
+
     /// First offset of the transaction that has been open for longest.
     pub fn first_open_transaction(&self) -> Option<i64> {
         self.open.keys().next().copied()

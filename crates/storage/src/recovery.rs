@@ -56,6 +56,19 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// The error as that of the log in `directory`.
+    pub fn into_storage_error(self, directory: &std::path::Path) -> StorageError {
+        match self {
+            Self::Storage(error) => error,
+            error @ Self::OldFormat { .. } => {
+                let source = std::io::Error::other(error.to_string());
+                StorageError::new("open", directory, source)
+            }
+        }
+    }
+}
+
 /// The parts of an opened log.
 #[derive(Debug)]
 pub(crate) struct Recovered<D: Disk> {
@@ -322,7 +335,7 @@ impl<D: Disk> Recovery<'_, D> {
                 .path(FileName::new(segment.base_offset(), FileKind::Log));
             let file = segment.log_file(self.files)?;
             let end = u64::from(segment.size_bytes());
-            let mut batches = StoredBatches::new(&**file, 0, end);
+            let mut batches = StoredBatches::new(&*file, 0, end);
             loop {
                 match batches.next() {
                     Ok(Some(batch)) => {

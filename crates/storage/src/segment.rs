@@ -12,7 +12,6 @@
 //! files of the active segment come into being with their first entries.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use crate::batch_position::{RecentBatches, Whereabouts, first_batch_from, relative_offset};
 use crate::config::LogConfig;
@@ -21,12 +20,13 @@ use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName, FileState, PartitionFiles};
 use crate::index_file::{IndexFile, Lookup};
 use crate::offset_index::OffsetEntry;
+use crate::open_files::{FileSlot, OpenFile};
 use crate::stored_batch::{ScanError, StoredBatch, StoredBatches};
 use crate::time_index::TimeEntry;
 use crate::transaction_index::AbortedTransaction;
 
 /// An open file with its name.
-pub(crate) type NamedFile<D> = (FileName, Arc<<D as Disk>::File>);
+pub(crate) type NamedFile<D> = (FileName, OpenFile<<D as Disk>::File>);
 
 /// A segment of a log on `D`.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct Segment<D: Disk> {
     size_bytes: u32,
     /// The offset after the last batch; only known of the active segment.
     end_offset: i64,
-    log: OnceLock<Arc<D::File>>,
+    log: FileSlot<D::File>,
     pub(crate) offset_index: IndexFile<D, OffsetEntry>,
     pub(crate) time_index: IndexFile<D, TimeEntry>,
     pub(crate) transaction_index: IndexFile<D, AbortedTransaction>,
@@ -70,7 +70,7 @@ impl<D: Disk> Segment<D> {
             base_offset,
             size_bytes,
             end_offset: base_offset,
-            log: OnceLock::new(),
+            log: FileSlot::new(),
             offset_index: IndexFile::empty(),
             time_index: IndexFile::empty(),
             transaction_index: IndexFile::empty(),
@@ -92,16 +92,13 @@ impl<D: Disk> Segment<D> {
     ) -> Result<Self, StorageError> {
         let segment = Self::bare(base_offset, 0, now_ms);
         let name = FileName::new(base_offset, FileKind::Log);
-        let file = files.open(name, OpenMode::Replace)?;
-        segment.log.get_or_init(|| Arc::new(file));
+        files.open_in(&segment.log, name, OpenMode::Replace)?;
         Ok(segment)
     }
 
     /// A segment that is being written under other names; its indexes collect in memory.
-    pub(crate) fn of_file(base_offset: i64, file: Arc<D::File>) -> Self {
-        let segment = Self::bare(base_offset, 0, 0);
-        segment.log.get_or_init(|| file);
-        segment
+    pub(crate) fn of_cleaned(base_offset: i64) -> Self {
+        Self::bare(base_offset, 0, 0)
     }
 
     /// Writes the indexes of a compacted segment, durably, and returns which files it has: the log
@@ -137,7 +134,7 @@ impl<D: Disk> Segment<D> {
         files: &PartitionFiles<D>,
     ) -> Result<Option<i64>, SegmentReadError> {
         if self.first_timestamp_ms.is_none() && self.size_bytes > 0 {
-            let file = self.log_file(files)?.clone();
+            let file = self.log_file(files)?;
             self.read_first_timestamp(&file, u64::from(self.size_bytes))?;
         }
         Ok(self.first_timestamp_ms)
@@ -249,23 +246,30 @@ impl<D: Disk> Segment<D> {
     pub(crate) fn log_file(
         &self,
         files: &PartitionFiles<D>,
-    ) -> Result<&Arc<D::File>, StorageError> {
+    ) -> Result<OpenFile<D::File>, StorageError> {
         self.is_in_use.store(true, Ordering::Relaxed);
-        if let Some(file) = self.log.get() {
-            return Ok(file);
-        }
         let name = FileName::new(self.base_offset, FileKind::Log);
-        let file = Arc::new(files.open(name, OpenMode::Write)?);
-        Ok(self.log.get_or_init(|| file))
+        files.open_in(&self.log, name, OpenMode::Write)
+    }
+
+    /// What a sync has met that one of the files needed before it could be closed.
+    pub(crate) fn check_failure(&self) -> std::io::Result<()> {
+        let failures = [
+            self.log.failure(),
+            self.offset_index.failure(),
+            self.time_index.failure(),
+            self.transaction_index.failure(),
+        ];
+        failures.into_iter().flatten().next().map_or(Ok(()), Err)
     }
 
     /// Closes files that have not been used since the last call.
-    pub(crate) fn close_idle_files(&mut self) {
+    pub(crate) fn close_idle_files(&mut self, files: &PartitionFiles<D>) {
         if !self.is_in_use.swap(false, Ordering::Relaxed) {
-            self.log.take();
-            self.offset_index.close_file();
-            self.time_index.close_file();
-            self.transaction_index.close_file();
+            self.log.close_clean(&files.open_files);
+            self.offset_index.close_file(files);
+            self.time_index.close_file(files);
+            self.transaction_index.close_file(files);
         }
     }
 
@@ -308,7 +312,8 @@ impl<D: Disk> Segment<D> {
         now_ms: i64,
     ) -> Result<(), StorageError> {
         let position = u64::from(self.size_bytes);
-        if let Err(error) = self.log_file(files)?.write_at(bytes, position) {
+        let file = self.log_file(files)?;
+        if let Err(error) = files.write(&file, |file| file.write_at(bytes, position)) {
             let path = files.path(FileName::new(self.base_offset, FileKind::Log));
             return Err(StorageError::new("write", &path, error));
         }
@@ -490,7 +495,7 @@ impl<D: Disk> Segment<D> {
         let start = u64::from(entry.position);
         let file = self.log_file(files)?;
         let indexed_offset = self.base_offset + i64::from(entry.relative_offset);
-        let mut batches = StoredBatches::new(&**file, start, u64::from(self.size_bytes));
+        let mut batches = StoredBatches::new(&*file, start, u64::from(self.size_bytes));
         Ok(match batches.next() {
             Ok(Some(batch)) if batch.last_offset <= indexed_offset => Some(batch.base_offset),
             _ => None,
@@ -518,10 +523,10 @@ impl<D: Disk> Segment<D> {
         let file = self.log_file(files)?;
         let end = u64::from(self.size_bytes);
         let whereabouts = self.whereabouts(files, from)?;
-        let Some(range) = whereabouts.find(file, self.base_offset, from, end)? else {
+        let Some(range) = whereabouts.find(&file, self.base_offset, from, end)? else {
             return Ok(None);
         };
-        let mut batches = StoredBatches::new(&**file, range.position, end);
+        let mut batches = StoredBatches::new(&*file, range.position, end);
         while let Some(batch) = batches.next()? {
             if batch.max_timestamp >= timestamp_ms && batch.last_offset >= offset {
                 return Ok(Some(batch));
@@ -533,7 +538,7 @@ impl<D: Disk> Segment<D> {
     /// Reads the headers from the last index entry on: where the segment ends, and the largest
     /// timestamp where the time index lags behind.
     pub(crate) fn read_end(&mut self, files: &PartitionFiles<D>) -> Result<(), SegmentReadError> {
-        let file = self.log_file(files)?.clone();
+        let file = self.log_file(files)?;
         let end = u64::from(self.size_bytes);
         self.end_offset = self.base_offset;
         self.read_first_timestamp(&file, end)?;
@@ -577,7 +582,7 @@ impl<D: Disk> Segment<D> {
         offset: i64,
         now_ms: i64,
     ) -> Result<(), SegmentReadError> {
-        let file = self.log_file(files)?.clone();
+        let file = self.log_file(files)?;
         let end = u64::from(self.size_bytes);
         let whereabouts = self.whereabouts(files, offset)?;
         let found = whereabouts.find(&file, self.base_offset, offset, end)?;
@@ -640,8 +645,8 @@ impl<D: Disk> Segment<D> {
         self.time_index.truncate(files, base_offset, is_kept)?;
         let path = files.path(FileName::new(base_offset, FileKind::Log));
         let file = self.log_file(files)?;
-        file.truncate(u64::from(length))
-            .context("truncate", &path)?;
+        let cut = files.write(&file, |file| file.truncate(u64::from(length)));
+        cut.context("truncate", &path)?;
         // Batches that are appended next must not meet the old ones again after a crash.
         file.sync().context("sync", &path)?;
         self.size_bytes = length;

@@ -128,6 +128,12 @@ impl TestServer {
         apart(|| runtime.block_on(halted)).is_ok()
     }
 
+    /// [`Server::log_counts`].
+    pub fn log_counts(&self) -> (usize, usize) {
+        let (_, server) = self.running.as_ref().expect("it runs until it is stopped");
+        server.log_counts()
+    }
+
     /// Stops in order. No task may have panicked.
     #[track_caller]
     pub fn stop(mut self) {

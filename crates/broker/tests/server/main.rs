@@ -30,6 +30,7 @@ mod listeners;
 mod log_directories;
 mod loggers;
 mod lost_directories;
+mod many_logs;
 mod moves;
 mod offsets;
 mod producers;

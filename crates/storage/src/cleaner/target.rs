@@ -46,7 +46,7 @@ impl<D: Disk> Target<D> {
         let file = files.open(name, OpenMode::Replace).map_err(super::gone)?;
         let file = Arc::new(file);
         Ok(Self {
-            segment: Segment::of_file(base_offset, file.clone()),
+            segment: Segment::of_cleaned(base_offset),
             file,
             name,
             buffer: Vec::new(),

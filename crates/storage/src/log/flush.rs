@@ -68,6 +68,14 @@ impl Unsynced {
         self.add(UnsyncedItem::File(name));
     }
 
+    pub(super) fn add_snapshot(&mut self, offset: i64) {
+        self.add_file(FileName::new(offset, FileKind::ProducerSnapshot).to_string());
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
     pub(super) fn add_directory(&mut self) {
         self.add(UnsyncedItem::Directory);
     }
@@ -162,7 +170,7 @@ impl<D: Disk> Log<D> {
             let base_offset = segment.base_offset();
             if at >= first_dirty {
                 let name = FileName::new(base_offset, FileKind::Log);
-                open_files.push((name, segment.log_file(&self.files)?.clone()));
+                open_files.push((name, segment.log_file(&self.files)?));
             }
             if at < last && base_offset >= self.indexes_flushed_end {
                 open_files.extend(segment.index_files(&self.files)?);
@@ -250,21 +258,28 @@ impl<D: Disk> Log<D> {
         StorageError::new(operation, &self.files.directory, error)
     }
 
-    fn complete_files(&mut self, now_ms: i64) -> Result<(), StorageError> {
-        let files = &self.files;
-        let active = self.segments.last_mut().expect("a log has a segment");
-        active.seal(files)?;
+    pub(super) fn complete_files(&mut self, now_ms: i64) -> Result<(), StorageError> {
+        self.write_files()?;
         if !self.is_modified && self.unsynced.items.is_empty() {
             return Ok(());
-        }
-        let newest = self.snapshots.last().copied().unwrap_or(0);
-        if self.producer_state.end_offset() > newest {
-            self.write_snapshot()?;
         }
         self.unsynced.add_directory();
         self.active().sync_indexes(&self.files)?;
         self.flush(now_ms)?;
         self.is_modified = false;
+        Ok(())
+    }
+
+    /// Writes what is in memory only, and syncs nothing.
+    pub(super) fn write_files(&mut self) -> Result<(), StorageError> {
+        let files = &self.files;
+        let active = self.segments.last_mut().expect("a log has a segment");
+        active.seal(files)?;
+        let newest = self.snapshots.last().copied().unwrap_or(0);
+        let is_settled = !self.is_modified && self.unsynced.items.is_empty();
+        if !is_settled && self.producer_state.end_offset() > newest {
+            self.write_snapshot()?;
+        }
         Ok(())
     }
 }

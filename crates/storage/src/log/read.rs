@@ -227,7 +227,7 @@ impl<D: Disk> Log<D> {
                 }
             };
             prepared.source = Some(ReadSource {
-                file: segment.log_file(&self.files)?.clone(),
+                file: segment.log_file(&self.files)?.file().clone(),
                 directory: self.files.directory.clone(),
                 start_offset,
                 start: segment.whereabouts(&self.files, start_offset)?,

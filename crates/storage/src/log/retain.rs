@@ -61,15 +61,7 @@ impl<D: Disk> Log<D> {
         high_watermark: i64,
         now_ms: i64,
     ) -> Result<DeletedSegments, AppendError> {
-        let segments: Vec<RetentionSegment> = self
-            .segments
-            .iter()
-            .map(|segment| RetentionSegment {
-                base_offset: segment.base_offset(),
-                size_bytes: u64::from(segment.size_bytes()),
-                largest_timestamp_ms: segment.largest_timestamp_ms(),
-            })
-            .collect();
+        let segments = self.retention_segments();
         let log = RetentionLog {
             log_start_offset: self.log_start_offset,
             high_watermark,
@@ -100,6 +92,17 @@ impl<D: Disk> Log<D> {
             segments: deleted,
             log_start_offset: self.log_start_offset,
         })
+    }
+
+    pub(super) fn retention_segments(&self) -> Vec<RetentionSegment> {
+        let segments = self.segments.iter();
+        segments
+            .map(|segment| RetentionSegment {
+                base_offset: segment.base_offset(),
+                size_bytes: u64::from(segment.size_bytes()),
+                largest_timestamp_ms: segment.largest_timestamp_ms(),
+            })
+            .collect()
     }
 
     /// Takes segments out of the log and marks their files.

@@ -88,6 +88,19 @@ impl Verifications {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_producer.is_empty()
+    }
+
+    /// How many proofs there have been: numbers below are not given again.
+    pub(super) const fn guard_count(&self) -> u64 {
+        self.guard_count
+    }
+
+    pub(super) const fn set_guard_count(&mut self, guard_count: u64) {
+        self.guard_count = guard_count;
+    }
+
     pub(super) fn end(&mut self, producer_id: i64) {
         self.by_producer.remove(&producer_id);
     }

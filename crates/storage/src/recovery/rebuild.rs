@@ -67,7 +67,7 @@ pub(super) fn check<D: Disk>(
     let base_offset = segment.base_offset();
     let path = files.path(FileName::new(base_offset, FileKind::Log));
     *segment = Segment::without_indexes(files, base_offset)?;
-    let file = segment.log_file(files)?.clone();
+    let file = segment.log_file(files)?;
     let length = file.length().context("read", &path)?;
     let mut end_offset = base_offset;
     let mut end_position = 0;

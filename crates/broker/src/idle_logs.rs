@@ -1,0 +1,216 @@
+//! Logs that nobody uses: closed after a while, made durable together, and noted in `settled-logs`,
+//! so that neither memory nor files nor the next start depend on their number.
+//!
+//! ```text
+//!   every 30 s   open and unused ──> idle ─┐
+//!   new, unused ────────────────────> idle ─┴─> one sync of the file system ──> settled-logs
+//!   stop         every open log ────> idle ──────┘
+//! ```
+//!
+//! A few logs are synced by themselves. Many of them, and those that were made just now, are closed
+//! first, and then their file system is synced as a whole: that costs what is dirty and not the
+//! number of logs, and it fails if anything could not be written back since the server was started,
+//! whichever file it belonged to. Where a file system does not offer that, each log is synced.
+
+use crate::Broker;
+use crate::clock::now_ms;
+use crate::log_directories::LogDirectory;
+use metadata::MetadataImage;
+use parking_lot::Mutex;
+use replication::{Partition, Unsettled};
+use std::path::Path;
+use std::sync::Arc;
+use storage::log_directory::PartitionDirectory;
+use storage::settled_logs::{SettledLogs, append_settled};
+use storage::{RealDisk, StorageError};
+
+/// So many logs are synced by themselves.
+const FEW: usize = 64;
+/// Logs that each recovery thread's share of the disk closes side by side.
+const CLOSING_THREADS: usize = 4;
+
+/// Closes what has not been used since the last time, and settles what is idle.
+pub(crate) fn rest(broker: &Broker) {
+    report_events(broker);
+    let open = open_partitions(broker);
+    let is_synced = open.len() <= FEW;
+    for partition in &open {
+        if let Err(error) = partition.become_idle(now_ms(), is_synced) {
+            broker.report_log_error(partition, &error);
+        }
+        // What is still open needs fewer files.
+        partition.with_open_log(storage::Log::close_idle_files);
+    }
+    let unsettled = unsettled_partitions(broker);
+    for directory in &broker.log_directories {
+        if directory.is_offline() {
+            continue;
+        }
+        let here = in_directory(&unsettled, directory);
+        if let Err(error) = settle_unused(broker, directory, &here) {
+            broker.report_directory_error(directory.name(), &error);
+        }
+    }
+}
+
+/// The partitions with an open log.
+pub(crate) fn open_partitions(broker: &Broker) -> Vec<Arc<Partition>> {
+    let keys = broker.logs.open_logs().into_iter();
+    keys.filter_map(|key| {
+        let partition = broker.partitions.by_key(key);
+        if partition.is_none() {
+            broker.logs.forget(key);
+        }
+        partition
+    })
+    .collect()
+}
+
+fn unsettled_partitions(broker: &Broker) -> Vec<Arc<Partition>> {
+    let keys = broker.logs.unsettled_logs().into_iter();
+    keys.filter_map(|key| broker.partitions.by_key(key))
+        .collect()
+}
+
+fn in_directory(partitions: &[Arc<Partition>], directory: &LogDirectory) -> Vec<Arc<Partition>> {
+    let here = partitions.iter();
+    here.filter(|one| *one.log_directory() == *directory.name())
+        .cloned()
+        .collect()
+}
+
+/// Says what opening logs again has mended.
+fn report_events(broker: &Broker) {
+    for (key, event) in broker.logs.take_events() {
+        let partition = broker.partitions.by_key(key);
+        let partition = partition.map_or_else(String::new, |one| one.to_string());
+        tracing::warn!(partition, "{event}");
+    }
+}
+
+fn settle_unused(
+    broker: &Broker,
+    directory: &LogDirectory,
+    partitions: &[Arc<Partition>],
+) -> Result<(), StorageError> {
+    let unsettled = take_unsettled(partitions);
+    let is_synced = |one: &(Arc<Partition>, Unsettled)| one.1.is_synced;
+    let (synced, unsynced): (Vec<_>, Vec<_>) = unsettled.into_iter().partition(is_synced);
+    settle(directory, &synced, false)?;
+    if unsynced.is_empty() {
+        return Ok(());
+    }
+    if unsynced.len() > FEW && directory.sync_all()? {
+        return settle(directory, &unsynced, false);
+    }
+    for (partition, _) in &unsynced {
+        let opened = partition.with_log(|_| ());
+        let synced = opened.and_then(|()| partition.rest_synced(now_ms()));
+        if let Err(error) = synced {
+            broker.report_log_error(partition, &error);
+        }
+    }
+    Ok(())
+}
+
+fn take_unsettled(partitions: &[Arc<Partition>]) -> Vec<(Arc<Partition>, Unsettled)> {
+    let partitions = partitions.iter();
+    partitions
+        .filter_map(|one| Some((one.clone(), one.unsettled()?)))
+        .collect()
+}
+
+/// Notes logs that are durable.
+fn settle(
+    directory: &LogDirectory,
+    partitions: &[(Arc<Partition>, Unsettled)],
+    has_ended: bool,
+) -> Result<(), StorageError> {
+    let mut lines = String::new();
+    for (partition, unsettled) in partitions {
+        if let Some(settled) = partition.settle(*unsettled, now_ms(), has_ended)? {
+            settled.write_line(partition.topic_partition(), &mut lines);
+        }
+    }
+    match lines.is_empty() {
+        true => Ok(()),
+        false => append_settled(&RealDisk, directory.path(), &lines),
+    }
+}
+
+/// What is known of the idle logs of a directory. Without it they are opened.
+pub(crate) fn read_settled(directory: &LogDirectory) -> SettledLogs {
+    let settled = SettledLogs::read(&RealDisk, directory.path());
+    let settled = settled.and_then(|settled| {
+        settled.shorten(&RealDisk, directory.path())?;
+        Ok(settled)
+    });
+    settled.unwrap_or_else(|error| {
+        tracing::warn!(%error, "every log is opened");
+        SettledLogs::default()
+    })
+}
+
+/// Whether the log of a partition is as it was when it was closed.
+pub(crate) fn is_settled(
+    image: &MetadataImage,
+    found: &PartitionDirectory,
+    path: &Path,
+    settled: &SettledLogs,
+) -> bool {
+    let name = &found.topic_partition;
+    let topic = image.topics.by_name(&name.topic);
+    let Some((topic, settled)) = topic.zip(settled.find(name)) else {
+        return false;
+    };
+    settled.topic_id == topic.id && settled.is_unchanged(&RealDisk, path)
+}
+
+/// Closes every log, so that the next start need not recover any; returns the first failure of each
+/// log directory, by its place in `log.dirs`.
+pub(crate) fn close_all(broker: &Broker) -> Vec<(usize, StorageError)> {
+    let mut failures = Vec::new();
+    for (at, directory) in broker.log_directories.iter().enumerate() {
+        if directory.is_offline() {
+            continue;
+        }
+        if let Err(error) = close_directory(broker, directory) {
+            failures.push((at, error));
+        }
+    }
+    failures
+}
+
+fn close_directory(broker: &Broker, directory: &LogDirectory) -> Result<(), StorageError> {
+    let partitions = in_directory(&broker.partitions.all(), directory);
+    let is_few = open_partitions(broker).len() + unsettled_partitions(broker).len() <= FEW;
+    // Most of what is dirty is written before the logs close; clients wait for less then.
+    let syncs_all = !is_few && directory.sync_all()?;
+    let failure = Mutex::new(None);
+    let queue = Mutex::new(partitions.iter());
+    let log = &broker.live_config().log;
+    let threads = log.num_recovery_threads_per_data_dir.max(1) as usize * CLOSING_THREADS;
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let Some(partition) = queue.lock().next() else {
+                        return;
+                    };
+                    if let Err(error) = partition.close(now_ms(), !syncs_all) {
+                        failure.lock().get_or_insert(error);
+                    }
+                    partition.notify();
+                }
+            });
+        }
+    });
+    if let Some(error) = failure.into_inner() {
+        return Err(error);
+    }
+    let unsettled = take_unsettled(&in_directory(&unsettled_partitions(broker), directory));
+    if syncs_all && unsettled.iter().any(|one| !one.1.is_synced) {
+        directory.sync_all()?;
+    }
+    settle(directory, &unsettled, true)
+}

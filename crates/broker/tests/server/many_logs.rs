@@ -1,0 +1,93 @@
+//! Logs that nobody uses: neither a start nor upkeep looks at them, whatever has happened to others.
+
+use std::path::Path;
+use testkit::{Client, TestServer, batch};
+
+const COUNT: i32 = 60;
+
+fn start(directory: &Path) -> (TestServer, Client) {
+    let server = TestServer::start_in(directory, &[]).unwrap();
+    let client = server.connect();
+    (server, client)
+}
+
+/// Of how many records each partition holds.
+#[track_caller]
+fn assert_holds(client: &mut Client, count_of: impl Fn(i32) -> i64) {
+    for index in 0..COUNT {
+        let fetched = client.fetch("topic", index, 0);
+        assert_eq!(fetched.high_watermark, count_of(index), "partition {index}");
+        assert_eq!(fetched.values().len() as i64, count_of(index));
+    }
+}
+
+#[test]
+fn a_start_opens_the_logs_that_have_changed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(directory.path());
+    client.create_topic("topic", COUNT, &[]);
+    assert_eq!(
+        server.log_counts(),
+        (0, COUNT as usize),
+        "a new log is not open"
+    );
+    for index in 0..10 {
+        client
+            .produce("topic", index, &batch(&["a"]))
+            .assert_accepted();
+    }
+    server.stop();
+
+    let (server, mut client) = start(directory.path());
+    assert_eq!(server.log_counts(), (0, 0), "after a stop no log is opened");
+    // Waiting at the end of a log, and asking where it ends, does not open it.
+    assert_eq!(client.fetch("topic", 5, 1).high_watermark, 1);
+    assert_eq!(client.fetch("topic", 50, 0).high_watermark, 0);
+    assert_eq!(server.log_counts(), (0, 0));
+    for index in 8..11 {
+        client
+            .produce("topic", index, &batch(&["b"]))
+            .assert_accepted();
+    }
+    assert_eq!(server.log_counts(), (3, 0));
+    server.crash();
+
+    let (server, mut client) = start(directory.path());
+    let (open, unsettled) = server.log_counts();
+    assert_eq!(
+        open + unsettled,
+        3,
+        "after a crash those that were used are checked"
+    );
+    let count_of = |index| i64::from(index < 10) + i64::from((8..11).contains(&index));
+    assert_holds(&mut client, count_of);
+    server.stop();
+
+    let (server, mut client) = start(directory.path());
+    assert_eq!(server.log_counts(), (0, 0));
+    assert_holds(&mut client, count_of);
+}
+
+#[test]
+fn a_log_that_was_changed_while_the_server_was_away_is_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(directory.path());
+    client.create_topic("topic", COUNT, &[]);
+    for _ in 0..2 {
+        client.produce("topic", 0, &batch(&["a"])).assert_accepted();
+    }
+    server.stop();
+    let log = directory.path().join("topic-0/00000000000000000000.log");
+    let file = std::fs::OpenOptions::new().write(true).open(&log).unwrap();
+    file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+    drop(file);
+    let other = directory
+        .path()
+        .join("topic-1/00000000000000000007.snapshot");
+    std::fs::write(other, "nobody's").unwrap();
+
+    let (server, mut client) = start(directory.path());
+    let (open, unsettled) = server.log_counts();
+    assert_eq!(open + unsettled, 2);
+    assert_eq!(client.fetch("topic", 0, 0).high_watermark, 1);
+}

@@ -1,0 +1,100 @@
+//! What the partitions of a process share of their logs: the disk, the open files, and which logs
+//! are open at all.
+//!
+//! A log that nobody uses is closed and little of it is kept (`storage::IdleLog`); so upkeep looks
+//! at the open logs only, and costs nothing for the others.
+
+use model::Uuid;
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use storage::{Disk, OpenFiles, RealDisk, RecoveryEvent};
+
+/// A partition: the topic's id and the index.
+pub type PartitionKey = (Uuid, i32);
+
+/// What the partitions of a process share of their logs.
+#[derive(Debug)]
+pub struct LogHost<D: Disk = RealDisk> {
+    pub(crate) disk: D,
+    pub(crate) open_files: Arc<OpenFiles<D::File>>,
+    listed: Mutex<Listed>,
+    change_count: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Listed {
+    /// Partitions with an open log; some may have been deleted since.
+    open: BTreeSet<PartitionKey>,
+    /// Partitions with an idle log that may not be durable, or of which `settled-logs` says nothing.
+    unsettled: BTreeSet<PartitionKey>,
+    events: Vec<(PartitionKey, RecoveryEvent)>,
+}
+
+impl<D: Disk> LogHost<D> {
+    /// The logs of `disk`, whose files are counted in `open_files`.
+    pub fn new(disk: D, open_files: Arc<OpenFiles<D::File>>) -> Self {
+        Self {
+            disk,
+            open_files,
+            listed: Mutex::default(),
+            change_count: AtomicU64::new(0),
+        }
+    }
+
+    /// The files that are open.
+    pub const fn open_files(&self) -> &Arc<OpenFiles<D::File>> {
+        &self.open_files
+    }
+
+    /// The partitions whose log is open.
+    pub fn open_logs(&self) -> Vec<PartitionKey> {
+        self.listed.lock().open.iter().copied().collect()
+    }
+
+    /// The partitions whose log is idle and has yet to be settled.
+    pub fn unsettled_logs(&self) -> Vec<PartitionKey> {
+        self.listed.lock().unsettled.iter().copied().collect()
+    }
+
+    /// What opening idle logs has mended, since this was last asked.
+    pub fn take_events(&self) -> Vec<(PartitionKey, RecoveryEvent)> {
+        std::mem::take(&mut self.listed.lock().events)
+    }
+
+    /// Forgets a partition that is deleted.
+    pub fn forget(&self, key: PartitionKey) {
+        let mut listed = self.listed.lock();
+        listed.open.remove(&key);
+        listed.unsettled.remove(&key);
+        drop(listed);
+        self.note_change();
+    }
+
+    /// Grows whenever an offset of any partition may have changed, or what partitions there are.
+    pub fn change_count(&self) -> u64 {
+        self.change_count.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn note_change(&self) {
+        self.change_count.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn note_open(&self, key: PartitionKey, events: Vec<RecoveryEvent>) {
+        let mut listed = self.listed.lock();
+        listed.unsettled.remove(&key);
+        listed.open.insert(key);
+        let events = events.into_iter().map(|event| (key, event));
+        listed.events.extend(events);
+    }
+
+    pub(crate) fn note_idle(&self, key: PartitionKey, is_settled: bool) {
+        let mut listed = self.listed.lock();
+        listed.open.remove(&key);
+        match is_settled {
+            true => listed.unsettled.remove(&key),
+            false => listed.unsettled.insert(key),
+        };
+    }
+}

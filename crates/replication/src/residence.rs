@@ -1,0 +1,343 @@
+//! Whether the log of a partition is open or idle, and how it gets from one to the other.
+
+use crate::log_host::PartitionKey;
+use crate::partition::{Partition, PartitionOffsets, State};
+use parking_lot::MutexGuard;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use storage::settled_logs::SettledLog;
+use storage::{Disk, IdleLog, Log, LogOpening, OpenFiles, StorageError};
+
+/// Where the log of a partition is.
+pub(crate) enum Residence<D: Disk> {
+    Open(Box<Log<D>>),
+    Idle(IdleLog),
+}
+
+impl<D: Disk> State<D> {
+    /// The log, which has been opened.
+    pub(crate) fn log(&mut self) -> &mut Log<D> {
+        match &mut self.residence {
+            Residence::Open(log) => log,
+            Residence::Idle(_) => unreachable!("the log was opened under the same lock"),
+        }
+    }
+
+    pub(crate) fn log_end_offset(&self) -> i64 {
+        match &self.residence {
+            Residence::Open(log) => log.log_end_offset(),
+            Residence::Idle(idle) => idle.log_end_offset,
+        }
+    }
+
+    fn recovery_point(&self) -> i64 {
+        match &self.residence {
+            Residence::Open(log) => log.recovery_point(),
+            Residence::Idle(idle) => idle.recovery_point,
+        }
+    }
+
+    fn fail(&mut self) {
+        self.is_failed = true;
+        if let Residence::Open(log) = &mut self.residence {
+            log.fail();
+        }
+    }
+
+    pub(crate) fn offsets(&self) -> PartitionOffsets {
+        let (log_start_offset, first_unstable) = match &self.residence {
+            Residence::Open(log) => (
+                log.log_start_offset(),
+                log.producer_state().first_unstable_offset(),
+            ),
+            Residence::Idle(idle) => (idle.log_start_offset, None),
+        };
+        // Records of an open transaction may have been deleted.
+        let first_unstable = first_unstable.map_or(i64::MAX, |offset| offset.max(log_start_offset));
+        PartitionOffsets {
+            log_start_offset,
+            last_stable_offset: first_unstable.min(self.high_watermark),
+            high_watermark: self.high_watermark,
+            log_end_offset: self.log_end_offset(),
+            leader_epoch: self.leader_epoch,
+        }
+    }
+}
+
+impl<D: Disk> Partition<D> {
+    /// The topic's id and the index.
+    pub const fn key(&self) -> PartitionKey {
+        (self.topic_id, self.index())
+    }
+
+    /// The state with the log open.
+    pub(crate) fn opened(&self) -> Result<MutexGuard<'_, State<D>>, StorageError> {
+        let mut state = self.state.lock();
+        self.open(&mut state)?;
+        state.is_used = true;
+        Ok(state)
+    }
+
+    /// Opens the log if it is idle.
+    pub(crate) fn open(&self, state: &mut State<D>) -> Result<(), StorageError> {
+        let Residence::Idle(idle) = &state.residence else {
+            return Ok(());
+        };
+        let directory = self.directory_in(state);
+        if state.is_closed {
+            return Err(StorageError {
+                operation: "open",
+                file: directory,
+                source: io::Error::other("it is closed"),
+            });
+        }
+        let opening = LogOpening {
+            topic_id: Some(self.topic_id),
+            config: state.config.clone(),
+            open_files: self.host.open_files.clone(),
+            ..LogOpening::new(
+                self.host.disk.clone(),
+                directory.clone(),
+                self.topic_partition.clone(),
+            )
+        };
+        let opened = idle.open(opening);
+        let opened = opened.map_err(|error| error.into_storage_error(&directory))?;
+        let mut log = opened.log;
+        match state.is_failed {
+            true => log.fail(),
+            // A log that cannot note it has failed, and says so to whoever writes. It can be read.
+            false => drop(log.assign_leader_epoch(state.leader_epoch, log.log_end_offset())),
+        }
+        // Damage may have shortened it.
+        state.high_watermark = state.high_watermark.min(log.log_end_offset());
+        state.residence = Residence::Open(Box::new(log));
+        state.advance_high_watermark();
+        self.host.note_open(self.key(), opened.events);
+        Ok(())
+    }
+
+    /// Where the log is.
+    pub fn directory(&self) -> PathBuf {
+        self.directory_in(&self.state.lock())
+    }
+
+    fn directory_in(&self, state: &State<D>) -> PathBuf {
+        Path::new(&*state.log_directory).join(self.topic_partition.to_string())
+    }
+
+    /// Closes the log if nobody has used it since this was last asked and it has nothing to do; see
+    /// [`Log::idle`]. Whether it is idle now.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub fn become_idle(&self, now_ms: i64, is_synced: bool) -> Result<bool, StorageError> {
+        let Some(_flushing) = self.flushing.try_lock() else {
+            return Ok(false);
+        };
+        let mut state = self.state.lock();
+        if std::mem::take(&mut state.is_used) {
+            return Ok(false);
+        }
+        let directory = self.directory_in(&state);
+        let Residence::Open(log) = &mut state.residence else {
+            return Ok(true);
+        };
+        if log.directory() != directory {
+            return Ok(false);
+        }
+        let Some(idle) = log.idle(now_ms, is_synced)? else {
+            return Ok(false);
+        };
+        state.rest(idle);
+        self.host.note_idle(self.key(), false);
+        Ok(true)
+    }
+
+    /// Whether the log is not opened any more.
+    pub fn is_closed(&self) -> bool {
+        self.state.lock().is_closed
+    }
+
+    /// Closes the log now, synced, if it has nothing to do. For logs that were opened for that.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub fn rest_synced(&self, now_ms: i64) -> Result<bool, StorageError> {
+        self.state.lock().is_used = false;
+        self.become_idle(now_ms, true)
+    }
+
+    /// Closes the log for good, in order: it is not opened again. Synced as [`Log::idle`] says, but
+    /// for a log that cannot be idle, which is synced in any case.
+    ///
+    /// # Errors
+    /// When it cannot be written, or could not be before.
+    pub fn close(&self, now_ms: i64, is_synced: bool) -> Result<(), StorageError> {
+        let _flushing = self.flushing.lock();
+        let mut state = self.state.lock();
+        if let Residence::Idle(idle) = &state.residence
+            && is_synced
+            && !idle.is_synced
+        {
+            self.open(&mut state)?;
+        }
+        state.is_closed = true;
+        if let Residence::Open(log) = &mut state.residence {
+            match log.idle(now_ms, is_synced)? {
+                Some(idle) => {
+                    state.rest(idle);
+                    self.host.note_idle(self.key(), false);
+                }
+                None => log.close(now_ms)?,
+            }
+        }
+        match state.is_failed {
+            true => Err(StorageError {
+                operation: "close",
+                file: self.directory_in(&state),
+                source: io::Error::other("an earlier write has failed"),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// Of an idle log that has yet to be settled, which one it is; see [`Self::settle`].
+    pub fn unsettled(&self) -> Option<Unsettled> {
+        let state = self.state.lock();
+        match &state.residence {
+            Residence::Idle(idle) => Some(Unsettled {
+                idle_count: state.idle_count,
+                is_synced: idle.is_synced,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Notes that an idle log is durable, since its file system was synced after `unsettled` was
+    /// taken, and looks at its files. `None` when it was opened meanwhile, or changed so lately that
+    /// a look says nothing: it is settled later then.
+    ///
+    /// # Errors
+    /// When its files cannot be looked at.
+    pub fn settle(
+        &self,
+        unsettled: Unsettled,
+        now_ms: i64,
+        has_ended: bool,
+    ) -> Result<Option<SettledLog>, StorageError> {
+        let mut state = self.state.lock();
+        let directory = self.directory_in(&state);
+        let idle_count = state.idle_count;
+        let Residence::Idle(idle) = &mut state.residence else {
+            return Ok(None);
+        };
+        if idle_count != unsettled.idle_count {
+            return Ok(None);
+        }
+        idle.set_synced();
+        let settled = SettledLog::of(*idle, self.topic_id, &self.host.disk, &directory)?;
+        if settled.is_young(now_ms) && !has_ended {
+            return Ok(None);
+        }
+        self.host.note_idle(self.key(), true);
+        self.host.note_change();
+        Ok(Some(settled))
+    }
+
+    /// Calls `call` with the log if it is open, and does not count as a use of it.
+    pub fn with_open_log<R>(&self, call: impl FnOnce(&mut Log<D>) -> R) -> Option<R> {
+        match &mut self.state.lock().residence {
+            Residence::Open(log) => Some(call(log)),
+            Residence::Idle(_) => None,
+        }
+    }
+
+    /// Whether a write has failed.
+    pub fn is_failed(&self) -> bool {
+        let state = self.state.lock();
+        state.is_failed || matches!(&state.residence, Residence::Open(log) if log.is_failed())
+    }
+
+    /// Takes the log out of service if it is in this log directory; whether it is.
+    pub fn fail_in(&self, log_directory: &str) -> bool {
+        let mut state = self.state.lock();
+        if *state.log_directory != *log_directory {
+            return false;
+        }
+        state.fail();
+        true
+    }
+
+    /// The recovery point and the offsets, if the log is in this log directory.
+    pub fn checkpoint_in(&self, log_directory: &str) -> Option<(i64, PartitionOffsets)> {
+        let state = self.state.lock();
+        let is_there = *state.log_directory == *log_directory;
+        is_there.then(|| (state.recovery_point(), state.offsets()))
+    }
+
+    /// What the log directory's checkpoint is to say.
+    pub fn recovery_point(&self) -> i64 {
+        self.state.lock().recovery_point()
+    }
+
+    /// Where its files are counted.
+    pub fn open_files(&self) -> &Arc<OpenFiles<D::File>> {
+        &self.host.open_files
+    }
+
+    /// Records below are durable.
+    pub fn flushed_end_offset(&self) -> i64 {
+        match &self.state.lock().residence {
+            Residence::Open(log) => log.flushed_end_offset(),
+            Residence::Idle(idle) => idle.recovery_point,
+        }
+    }
+
+    /// Whether retention may have something to remove.
+    pub fn is_retention_due(&self, now_ms: i64) -> bool {
+        let state = self.state.lock();
+        match &state.residence {
+            Residence::Open(_) => true,
+            Residence::Idle(idle) => idle.may_be_retained_less(&state.config, now_ms),
+        }
+    }
+
+    /// Takes the log out of service for good; see [`Log::retire`]. Returns where it is now.
+    ///
+    /// # Errors
+    /// When its directory cannot be renamed.
+    pub fn retire(&self, name: &str) -> Result<PathBuf, StorageError> {
+        let mut state = self.state.lock();
+        let directory = self.directory_in(&state);
+        state.is_closed = true;
+        state.idle_count = state.idle_count.wrapping_add(1);
+        self.host.forget(self.key());
+        let retired = match &mut state.residence {
+            Residence::Open(log) => {
+                log.retire(name)?;
+                log.directory().to_owned()
+            }
+            Residence::Idle(_) => {
+                let retired = directory.with_file_name(name);
+                let renamed = self.host.disk.rename(&directory, &retired);
+                renamed.map_err(|source| StorageError {
+                    operation: "rename",
+                    file: directory,
+                    source,
+                })?;
+                retired
+            }
+        };
+        Ok(retired)
+    }
+}
+
+/// An idle log as of one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unsettled {
+    idle_count: u32,
+    /// Whether it is durable already.
+    pub is_synced: bool,
+}

@@ -1,0 +1,165 @@
+//! A log that nobody uses, with its files closed and its memory given back: [`IdleLog`].
+//!
+//! ```text
+//!   Log ── idle: indexes and snapshot written, perhaps not synced ──> IdleLog
+//!   Log <── open: as after an orderly stop ──────────────────────────    │ the file system is synced
+//!                                                                        ▼
+//!                        next start: nothing has changed since ──── SettledLog in `settled-logs`
+//! ```
+//!
+//! What an idle log answers is what the open one did. Only a log is idle that time alone cannot
+//! give anything to do but retention, whose time it knows.
+
+use super::flush::Unsynced;
+use super::{Log, LogOpening, LogState, OpenedLog};
+use crate::config::LogConfig;
+use crate::disk::Disk;
+use crate::error::StorageError;
+use crate::recovery::OpenError;
+use crate::retention::{RetentionLog, deletable_segments};
+use crate::segment::Segment;
+
+/// What is kept of a log that nobody uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdleLog {
+    /// Offset of the first record that readers may see.
+    pub log_start_offset: i64,
+    /// Offset of the next record.
+    pub log_end_offset: i64,
+    /// What the log directory's checkpoint is to say.
+    pub recovery_point: i64,
+    /// Base offset of the active segment.
+    pub(crate) active_base_offset: i64,
+    /// Size of all log files.
+    pub size_bytes: u64,
+    /// Largest timestamp of the first segment.
+    pub(crate) oldest_timestamp_ms: i64,
+    /// Size of the first segment's log file.
+    pub(crate) first_segment_bytes: u32,
+    /// How many segments there are.
+    pub segment_count: u32,
+    /// How many transactions have been verified: proofs of before are none afterwards.
+    pub(crate) verification_count: u64,
+    /// Whether all of it is durable, the indexes of the active segment with it.
+    pub is_synced: bool,
+}
+
+impl<D: Disk> Log<D> {
+    /// What is kept when this log is dropped; `None` for one that is in use, or has something to
+    /// do. Everything is written; what has to be durable is synced if `is_synced`, and otherwise by
+    /// whoever syncs the file system and then sets [`IdleLog::is_synced`]. Until then the file
+    /// system answers for errors in writing back, since the files are closed.
+    pub fn idle(&mut self, now_ms: i64, is_synced: bool) -> Result<Option<IdleLog>, StorageError> {
+        if !self.can_be_idle(now_ms) {
+            return Ok(None);
+        }
+        let completed = match is_synced {
+            true => self.complete_files(now_ms),
+            false => self.write_files(),
+        };
+        self.poison_on_error(completed)?;
+        let failed = self.segments.iter().try_for_each(Segment::check_failure);
+        let failed =
+            failed.map_err(|error| StorageError::new("sync", &self.files.directory, error));
+        self.poison_on_error(failed)?;
+        let is_synced = !self.is_modified && self.unsynced.is_empty();
+        let first = &self.segments[0];
+        Ok(Some(IdleLog {
+            log_start_offset: self.log_start_offset,
+            log_end_offset: self.log_end_offset,
+            recovery_point: match is_synced {
+                true => self.log_end_offset,
+                false => self.recovery_point(),
+            },
+            active_base_offset: self.active().base_offset(),
+            size_bytes: self.size_bytes,
+            oldest_timestamp_ms: first.largest_timestamp_ms(),
+            first_segment_bytes: first.size_bytes(),
+            segment_count: self.segments.len() as u32,
+            verification_count: self.producer_state.verification_count(),
+            is_synced,
+        }))
+    }
+
+    fn can_be_idle(&self, now_ms: i64) -> bool {
+        // A log may end above its last batch, after a truncation within one; opened again it ends
+        // with the batch.
+        let is_whole = self.log_end_offset == self.active().end_offset();
+        let is_cleanable = self.config.cleanup_policy.compact && self.segments.len() > 1;
+        self.state == LogState::Open
+            && is_whole
+            && !is_cleanable
+            && self.deleted_files.is_empty()
+            && self.producer_state.is_settled()
+            && !self.has_deletable_segments(now_ms)
+    }
+
+    fn has_deletable_segments(&self, now_ms: i64) -> bool {
+        let log = RetentionLog {
+            log_start_offset: self.log_start_offset,
+            high_watermark: self.log_end_offset,
+            log_end_offset: self.log_end_offset,
+            size_bytes: self.size_bytes,
+            now_ms,
+        };
+        !deletable_segments(&self.retention_segments(), &log, &self.config).is_empty()
+    }
+
+    /// What was not durable when the log became idle may not be now.
+    fn distrust(&mut self, recovery_point: i64) {
+        self.flushed_end_offset = recovery_point.min(self.log_end_offset);
+        self.indexes_flushed_end = self.trusted_indexes_end(self.flushed_end_offset);
+        self.unsynced = Unsynced::of_opened_log(false, false);
+        for offset in self.snapshots.range(recovery_point..) {
+            self.unsynced.add_snapshot(*offset);
+        }
+        self.is_modified = true;
+    }
+}
+
+impl IdleLog {
+    /// Opens the log again. `opening` says where it is and which settings hold.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn open<D: Disk>(&self, opening: LogOpening<D>) -> Result<OpenedLog<D>, OpenError> {
+        let mut opened = Log::open(LogOpening {
+            log_start_offset: self.log_start_offset,
+            recovery_point: self.recovery_point,
+            is_clean: true,
+            ..opening
+        })?;
+        let producers = opened.log.producer_state_mut();
+        producers.set_verification_count(self.verification_count);
+        if !self.is_synced {
+            opened.log.distrust(self.recovery_point);
+        }
+        Ok(opened)
+    }
+
+    /// Notes that everything is durable.
+    pub const fn set_synced(&mut self) {
+        self.is_synced = true;
+        self.recovery_point = self.log_end_offset;
+    }
+
+    /// Whether it may be idle with these settings, which may be others than those it had before.
+    pub const fn may_stay(&self, config: &LogConfig) -> bool {
+        !config.cleanup_policy.compact || self.segment_count == 1
+    }
+
+    /// Whether retention may remove something.
+    pub const fn may_be_retained_less(&self, config: &LogConfig, now_ms: i64) -> bool {
+        if !config.cleanup_policy.delete || self.size_bytes == 0 {
+            return false;
+        }
+        let age_ms = now_ms.saturating_sub(self.oldest_timestamp_ms);
+        let is_old = config.retention_ms >= 0 && age_ms > config.retention_ms;
+        let kept_bytes = self
+            .size_bytes
+            .saturating_sub(self.first_segment_bytes as u64);
+        let is_large =
+            config.retention_bytes >= 0 && kept_bytes >= config.retention_bytes.unsigned_abs();
+        is_old || is_large
+    }
+}
