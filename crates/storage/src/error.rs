@@ -72,8 +72,8 @@ pub enum FileError {
     /// The disk failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The file says something that such a file cannot say.
-    #[error("`{}` is damaged: {reason}", file.display())]
+    /// The file says something that such a file cannot say, or what only a later release knows.
+    #[error("`{}` cannot be used: {reason}", file.display())]
     Damaged {
         /// The file.
         file: PathBuf,

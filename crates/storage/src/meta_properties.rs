@@ -83,6 +83,12 @@ fn parse(bytes: &[u8]) -> Result<MetaProperties, String> {
                         migrate it with Apache Kafka 3.9 first"
                 .to_owned());
         }
+        Some(version) if version.parse::<u32>().is_ok() => {
+            return Err(format!(
+                "it is of version {version}, of a later release, and this one knows version 1; \
+                 start the release that wrote it"
+            ));
+        }
         Some(version) => return Err(format!("its version is `{version}`, not 1")),
         None => return Err("it has no `version`".to_owned()),
     }
@@ -268,7 +274,7 @@ mod tests {
             assert!(error.contains(reason), "{error}");
         };
         check("version=0\nbroker.id=1\ncluster.id=x\n", "ZooKeeper");
-        check("version=2\n", "its version is `2`");
+        check("version=2\n", "of a later release");
         check("", "no `version`");
         check("version=1\ncluster.id=x\n", "no `node.id`");
         check("version=1\nnode.id=1\n", "no `cluster.id`");

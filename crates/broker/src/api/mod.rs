@@ -75,6 +75,8 @@ pub(crate) enum Served {
     Answered,
     /// There is no answer; the connection ends, for this reason.
     Close(String),
+    /// The same, since the client speaks what is not spoken here: its operator should know.
+    Refuse(String),
 }
 
 /// A request whose header is read.
@@ -150,10 +152,10 @@ pub(crate) async fn serve(
     let mut reader = Reader::new(frame);
     let header = match RequestHeader::decode(&mut reader) {
         Ok(header) => header,
-        Err(error) => return Served::Close(format!("a request header cannot be read: {error}")),
+        Err(error) => return Served::Refuse(format!("a request header cannot be read: {error}")),
     };
     let Some(api) = ApiKey::from_number(header.api_key) else {
-        return Served::Close(format!(
+        return Served::Refuse(format!(
             "no API has the number {}: the client speaks another protocol than Kafka's",
             header.api_key
         ));
@@ -175,7 +177,7 @@ pub(crate) async fn serve(
             return Served::Answered;
         }
         let is_controller = context.listener.is_controller;
-        return Served::Close(served::why_not_served(api, version, is_controller));
+        return Served::Refuse(served::why_not_served(api, version, is_controller));
     }
     let start = out.head.len();
     let result = if api == ApiKey::Produce {
@@ -189,7 +191,7 @@ pub(crate) async fn serve(
     };
     result.unwrap_or_else(|error| {
         out.truncate(start);
-        Served::Close(format!("{api} version {version} cannot be read: {error}"))
+        Served::Refuse(format!("{api} version {version} cannot be read: {error}"))
     })
 }
 

@@ -64,8 +64,10 @@ enum End {
     Closed,
     /// Nothing was asked for `connections.max.idle.ms`.
     Idle,
-    /// The peer cannot be served: what it sent is not a request.
+    /// The peer cannot be served: what it sent is no request that is served here.
     Refused(String),
+    /// A request without an answer has failed, and only so its sender hears of it.
+    Cut(String),
     Failed(io::Error),
 }
 
@@ -93,6 +95,7 @@ pub(crate) async fn serve(
             let name = &listener.name;
             listener.refusals.tell(name, peer, client_id, &reason);
         }
+        Err(End::Cut(reason)) => tracing::debug!(%peer, reason, "connection closed"),
         Err(End::Failed(error)) => tracing::debug!(%peer, %error, "connection lost"),
         Err(end @ (End::Closed | End::Idle)) => {
             tracing::trace!(%peer, ?end, "connection closed");
@@ -150,10 +153,13 @@ async fn requests(
             served = api::serve(broker, context, frame, &mut out) => served,
             () = left(stream) => return Err(End::Closed),
         };
-        if let Served::Close(reason) = served {
-            out.flush(stream).await.map_err(End::Failed)?;
-            return Err(End::Refused(reason));
-        }
+        let end = match served {
+            Served::Answered => continue,
+            Served::Close(reason) => End::Cut(reason),
+            Served::Refuse(reason) => End::Refused(reason),
+        };
+        out.flush(stream).await.map_err(End::Failed)?;
+        return Err(end);
     }
 }
 

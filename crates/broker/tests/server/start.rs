@@ -329,3 +329,15 @@ fn a_snapshot_that_is_damaged_is_left_as_it_is() {
     let server = TestServer::start_in(directory.path(), &keys).unwrap();
     assert_eq!(server.connect().topics().len(), 6);
 }
+
+#[test]
+fn a_directory_of_a_later_release_is_not_called_damaged() {
+    let directory = tempfile::tempdir().unwrap();
+    TestServer::start_in(directory.path(), &[]).unwrap().stop();
+    let file = directory.path().join("meta.properties");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("version=1", "version=2")).unwrap();
+    let name = file.display().to_string();
+    let words = [&*name, "version 2", "later release"];
+    assert_refused(directory.path(), directory.path(), &[], &words);
+}

@@ -144,7 +144,7 @@ async fn list(
                 .with("coordinator", listed.coordinator)
         })
         .collect();
-    output.table(&rows)?;
+    output.list(&rows, "transactions")?;
     Ok(output.flush()?)
 }
 

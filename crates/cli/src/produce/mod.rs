@@ -338,12 +338,18 @@ impl Deliveries {
     }
 
     fn report(&self, topic: &str) {
+        let records = |count: u64| match count {
+            1 => "1 record".to_owned(),
+            count => format!("{count} records"),
+        };
         crate::tell(&format!(
-            "{} records written to {topic}",
-            self.written_count
+            "{} written to {topic}",
+            records(self.written_count)
         ));
-        if self.failed_count > 0 {
-            crate::complain(&format!("{} records were not written", self.failed_count));
+        match self.failed_count {
+            0 => {}
+            1 => crate::complain("1 record was not written"),
+            count => crate::complain(&format!("{count} records were not written")),
         }
     }
 }
