@@ -387,17 +387,21 @@ impl Membership {
         if forgets_member {
             self.member_id.clear();
         }
-        // Events that the application has not seen yet speak of partitions it never had, or must
-        // lose now as well.
-        let mut lost: BTreeSet<TopicPartition> = self.owned.drain(..).collect();
+        // What the application has is what the first event says that it has not seen yet: it never had
+        // what is assigned there, and it has what is to be revoked.
+        let mut decided = BTreeSet::new();
+        let mut lost = BTreeSet::new();
         for event in self.events.drain(..) {
-            match event {
-                Event::Revoked(partitions) | Event::Lost(partitions) => lost.extend(partitions),
-                Event::Assigned(partitions) => {
-                    lost.retain(|partition| !partitions.contains(partition));
+            let is_held = !matches!(event, Event::Assigned(_));
+            let (Event::Revoked(some) | Event::Lost(some) | Event::Assigned(some)) = event;
+            for partition in some {
+                if decided.insert(partition.clone()) && is_held {
+                    lost.insert(partition);
                 }
             }
         }
+        let owned = self.owned.drain(..);
+        lost.extend(owned.filter(|partition| !decided.contains(partition)));
         self.push_event(Event::Lost(lost.into_iter().collect()));
     }
 

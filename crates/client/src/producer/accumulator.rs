@@ -623,10 +623,13 @@ impl Accumulator {
         Ok(number)
     }
 
-    /// The sender knows that a partition has nothing to send.
-    pub(crate) fn unlist(&mut self, partition: PartitionKey) {
-        let slot = &mut self.partitions[partition];
-        slot.is_listed = !slot.full.is_empty() || (slot.is_open_due && slot.open.is_some());
+    /// What the sender was told of partitions does not count any more, where nothing is left to send.
+    pub(crate) fn unlist_empty(&mut self) {
+        for slot in &mut self.partitions {
+            slot.is_listed = !slot.full.is_empty() || (slot.is_open_due && slot.open.is_some());
+        }
+        let partitions = &self.partitions;
+        self.ready.retain(|key| partitions[*key].is_listed);
     }
 
     fn make_all_due(&mut self) {

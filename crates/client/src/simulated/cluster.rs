@@ -7,6 +7,7 @@ use super::transactions::Transactions;
 use crate::cluster::Random;
 use model::{ErrorCode, Message, Reader};
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,9 @@ use tokio::time::Instant;
 use wire::messages::api_versions_response::ApiVersion;
 use wire::messages::{ApiVersionsResponse, FindCoordinatorRequest, FindCoordinatorResponse};
 use wire::{ApiKey, RequestHeader, ResponseHeader};
+
+/// How many requests are kept in mind.
+const HEARD: usize = 40;
 
 /// What befalls a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +82,8 @@ pub(crate) struct World {
     pub(super) transactions: Transactions,
     /// What is to befall requests.
     script: Vec<Planned>,
+    /// The last requests, for whoever looks for a fault.
+    heard: VecDeque<String>,
     /// Of a hundred requests so many meet some fault.
     pub(crate) fault_percent: u64,
     /// The most that a request takes on its way.
@@ -134,6 +140,7 @@ impl Cluster {
             groups: Groups::new(),
             transactions: Transactions::default(),
             script: Vec::new(),
+            heard: VecDeque::new(),
             fault_percent: 0,
             latency_ms: 2,
         };
@@ -185,6 +192,17 @@ impl Cluster {
     /// What was to befall requests of `api` does so no more, and those that are held go on.
     pub(super) fn release(&self, api: ApiKey) {
         self.with(|world| world.script.retain(|one| one.api != api));
+    }
+
+    /// The last requests.
+    pub(super) fn heard(&self) -> String {
+        let heard = &self.0.world.lock().heard;
+        heard.iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    /// Ends every connection.
+    pub(super) fn cut(&self) {
+        self.0.cuts.send_modify(|count| *count += 1);
     }
 
     /// Waits until `is_met`.
@@ -244,7 +262,15 @@ impl Cluster {
                 let mut world = self.0.world.lock();
                 let latency_ms = world.latency_ms + 1;
                 let latency_ms = world.random.next() % latency_ms;
-                (world.fault_of(api, header.client_id), latency_ms)
+                let fault = world.fault_of(api, header.client_id);
+                let now_ms = self.now_ms();
+                let client = header.client_id.unwrap_or_default();
+                let line = format!("{now_ms} ms: {api:?} of {client}: {fault:?}");
+                world.heard.push_back(line);
+                if world.heard.len() > HEARD {
+                    world.heard.pop_front();
+                }
+                (fault, latency_ms)
             };
             self.0.changes.send_modify(|count| *count += 1);
             tokio::time::sleep(Duration::from_millis(latency_ms)).await;

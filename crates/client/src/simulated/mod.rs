@@ -15,6 +15,8 @@ mod logs;
 mod network;
 mod transactions;
 
+mod group_life;
+mod producer_life;
 mod scripts_of_consumers;
 mod scripts_of_producers;
 
@@ -42,6 +44,35 @@ where
         let ended = tokio::time::timeout(LIMIT, test(cluster)).await;
         ended.expect("every call ends in its time")
     })
+}
+
+/// Polls `future` so many times, then drops it; what it returned, if it had ended by then.
+async fn cancelled_after<T>(polls: u64, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    let mut left = polls;
+    std::future::poll_fn(move |context| {
+        use std::task::Poll;
+        match future.as_mut().poll(context) {
+            Poll::Ready(result) => Poll::Ready(Some(result)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => {
+                left -= 1;
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+/// Runs `test` for each seed, or for those of a hunt. One that fails is named.
+fn for_each_seed(seeds: std::ops::Range<u64>, mut test: impl FnMut(u64)) {
+    for seed in trials::seeds(seeds) {
+        let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(seed)));
+        if let Err(panic) = lived {
+            let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+            panic!("seed {seed}: {text}");
+        }
+    }
 }
 
 /// A configuration's pairs.

@@ -264,6 +264,27 @@ fn an_outcome_that_nobody_heard_comes_before_anything_else() {
 }
 
 #[test]
+fn what_follows_an_abort_of_records_that_were_never_sent_is_sent() {
+    run(53, 1, async |cluster: Cluster| {
+        cluster.with(|world| world.logs.create(TOPIC, 1, 1));
+        let producer = producer(&[("transactional.id", "id"), ("linger.ms", "5")]);
+        producer.init_transactions().await.expect("a producer");
+        for value in ["first", "second", "third"] {
+            producer.begin_transaction().expect("a transaction");
+            let aborted = producer.send(record(TOPIC, "aborted")).await;
+            producer.abort_transaction().await.expect("an abort");
+            let aborted = aborted.expect("it is taken").await;
+            assert_eq!(aborted, Err(Error::TransactionAborted));
+            producer.begin_transaction().expect("a transaction");
+            sent(&producer, TOPIC, value).await.expect("a record");
+            producer.commit_transaction().await.expect("a commit");
+        }
+        let values = cluster.with(|world| world.logs.log(TOPIC, 0).values(true));
+        assert_eq!(values, ["first", "second", "third"]);
+    });
+}
+
+#[test]
 fn a_topic_that_is_made_again_is_sent_to_its_new_leader() {
     for idempotence in ["true", "false"] {
         run(56, 2, async |cluster: Cluster| {

@@ -26,17 +26,14 @@ impl HeartbeatMembership {
     pub(crate) fn handle_answer(&mut self, answer: HeartbeatAnswer, now_ms: i64) {
         self.has_request_in_flight = false;
         let telling = self.telling.take();
-        if let Phase::Evicted { has_left } | Phase::Leaving { has_left } = &mut self.phase {
+        if let Phase::Evicted { .. } | Phase::Leaving { .. } = self.phase {
             // The answer to a heartbeat from before the end may be the one that it is a member by.
             match answer {
                 HeartbeatAnswer::Accepted { member_epoch, .. } if member_epoch > JOIN_EPOCH => {
                     self.member_epoch = member_epoch;
                 }
                 HeartbeatAnswer::Coordinator(Ok(broker)) => self.coordinator = Some(broker),
-                _ => {
-                    *has_left = true;
-                    self.member_epoch = JOIN_EPOCH;
-                }
+                _ => self.handle_left(),
             }
             return;
         }
@@ -82,11 +79,19 @@ impl HeartbeatMembership {
         // Nobody knows what of it was heard.
         self.told = None;
         self.telling = None;
-        if let Phase::Evicted { has_left } | Phase::Leaving { has_left } = &mut self.phase {
-            *has_left = true;
-            self.member_epoch = JOIN_EPOCH;
-        }
+        self.handle_left();
         self.back_off(now_ms);
+    }
+
+    /// The member has left, or nobody can be told. Another subscription may have come meanwhile.
+    fn handle_left(&mut self) {
+        let is_wanted = self.interest.is_some();
+        match &mut self.phase {
+            Phase::Leaving { .. } if is_wanted => self.phase = Phase::Unjoined,
+            Phase::Evicted { has_left } | Phase::Leaving { has_left } => *has_left = true,
+            _ => return,
+        }
+        self.member_epoch = JOIN_EPOCH;
     }
 
     fn back_off(&mut self, now_ms: i64) {

@@ -57,14 +57,13 @@ impl Membership {
             }
             Answer::Coordinator(Err(error)) if error.is_retriable() => self.back_off(now_ms),
             Answer::Coordinator(Err(error)) => self.fail(error),
-            Answer::Leave => match &mut self.phase {
-                Phase::Evicted { has_left } | Phase::Leaving { has_left } => {
-                    *has_left = true;
+            Answer::Leave => {
+                if let Phase::Evicted { .. } | Phase::Leaving { .. } = self.phase {
                     self.member_id.clear();
                     self.generation_id = -1;
+                    self.handle_left();
                 }
-                _ => {}
-            },
+            }
             // What was asked for before the member began to leave does not count any more.
             _ if matches!(self.phase, Phase::Evicted { .. } | Phase::Leaving { .. }) => {
                 if let Answer::Join(Ok(join)) = answer {
@@ -94,12 +93,22 @@ impl Membership {
         self.has_request_in_flight = false;
         self.coordinator = None;
         match &mut self.phase {
-            Phase::Evicted { has_left } | Phase::Leaving { has_left } => *has_left = true,
+            Phase::Evicted { .. } | Phase::Leaving { .. } => self.handle_left(),
             // The assignment of the generation may have been made without this member hearing.
             Phase::Syncing(_) => self.phase = Phase::Unjoined,
             _ => {}
         }
         self.back_off(now_ms);
+    }
+
+    /// The member has left, or nobody can be told. Another subscription may have come meanwhile.
+    fn handle_left(&mut self) {
+        let is_wanted = self.topics.is_some();
+        match &mut self.phase {
+            Phase::Leaving { .. } if is_wanted => self.phase = Phase::Unjoined,
+            Phase::Evicted { has_left } | Phase::Leaving { has_left } => *has_left = true,
+            _ => {}
+        }
     }
 
     fn succeed(&mut self, now_ms: i64) {

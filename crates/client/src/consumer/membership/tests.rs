@@ -436,3 +436,42 @@ fn errors_that_last_end_the_membership_until_it_subscribes_again() {
           > join range [t] owned [] of -1 the member's generation ended
     "#]]);
 }
+
+#[test]
+fn what_was_announced_and_never_taken_is_not_lost() {
+    let mut member = Membership::new(settings(&[Assignor::Range], None), 0);
+    member.subscribe(BTreeSet::from(["a".to_owned()]));
+    let assigned = protocol::encode_assignment(&partitions("a-0 a-1"));
+    for answer in [
+        Answer::Coordinator(Ok(1)),
+        Answer::Join(Ok(joined(false, "3 range"))),
+        Answer::Sync(Ok(assigned)),
+        Answer::Heartbeat(ErrorCode::RebalanceInProgress),
+        Answer::Heartbeat(ErrorCode::UnknownMemberId),
+    ] {
+        member.handle_answer(answer, 0);
+    }
+    // The application has not polled: it never had them.
+    assert_eq!(member.poll_event(), None);
+}
+
+#[test]
+fn who_subscribes_while_it_leaves_joins_again() {
+    check(&expect![[r#"
+        subscribe a
+          > FindCoordinator
+        coordinator 1
+          > join range [a] owned [] of -1
+        id m
+          > join range [a] owned [] of -1
+        joined 3 range
+          > sync
+        synced a-0
+          assigned a-0
+        leave
+          > Leave { reason: "the consumer leaves" }
+        subscribe a
+        left
+          > join range [a] owned [] of -1
+    "#]]);
+}

@@ -60,9 +60,9 @@ impl Sender {
         self.fail_waiting(accumulator, error);
         self.release_finished(accumulator);
         self.unenrolled.clear();
-        for (key, partition) in self.partitions.iter_mut().enumerate() {
+        accumulator.unlist_empty();
+        for partition in &mut self.partitions {
             partition.has_new = false;
-            accumulator.unlist(key);
             if partition.place == Place::Unenrolled {
                 partition.place = Place::Idle;
             }
