@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 mod crates;
+mod fields;
 mod source;
 
 /// Runs every check on the workspace around this crate.
@@ -39,7 +40,9 @@ fn findings(root: &Path) -> Result<Vec<String>> {
     let mut findings = Vec::new();
     let crates = crates::read(root)?;
     crates::check_layers(&crates, &mut findings);
-    for (path, text) in rust_files(root)? {
+    let files = rust_files(root)?;
+    fields::check(root, &files, &mut findings);
+    for (path, text) in files {
         let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
         source::check(&name, &text, &mut findings);
         if let Some(owner) = crates.iter().find(|one| path.starts_with(&one.folder)) {

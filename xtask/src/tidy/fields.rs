@@ -1,0 +1,101 @@
+//! Fields of the typed configuration: each has a reader outside the files that fill it. A key that
+//! nothing reads belongs in `config::effect`, where whoever sets it is told so.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Files that turn values into fields.
+const FILLED_IN: &[&str] = &[
+    "crates/config/src/listeners.rs",
+    "crates/config/src/server.rs",
+    "crates/config/src/server/",
+    "crates/config/src/topic_settings.rs",
+];
+/// Where fields are read: a field of the same name elsewhere proves nothing.
+const READ_IN: &[&str] = &[
+    "crates/broker/src/",
+    "crates/cli/src/server.rs",
+    "crates/config/src/",
+    "crates/controller/src/",
+];
+
+/// Fields that stand for limits which the broker does not have yet.
+const AWAITED: &[&str] = &["queued_max_request_bytes"];
+
+/// Checks every public field of the typed configuration.
+pub(super) fn check(root: &Path, files: &BTreeMap<PathBuf, String>, findings: &mut Vec<String>) {
+    let files: Vec<(String, &str)> = files
+        .iter()
+        .filter_map(|(path, text)| {
+            let name = path.strip_prefix(root).ok()?;
+            Some((name.to_string_lossy().into_owned(), text.as_str()))
+        })
+        .filter(|(name, _)| !name.ends_with("tests.rs"))
+        .collect();
+    check_files(&files, findings);
+}
+
+fn check_files(files: &[(String, &str)], findings: &mut Vec<String>) {
+    let among = |name: &str, places: &[&str]| places.iter().any(|place| name.starts_with(place));
+    let (filled, read): (Vec<_>, Vec<_>) = files
+        .iter()
+        .filter(|(name, _)| among(name, READ_IN))
+        .partition(|(name, _)| among(name, FILLED_IN));
+    for (name, text) in filled {
+        for (index, line) in text.lines().enumerate() {
+            let Some(field) = public_field(line) else {
+                continue;
+            };
+            let is_awaited = AWAITED.contains(&field);
+            if !is_awaited && !read.iter().any(|(_, text)| has_access(text, field)) {
+                findings.push(format!(
+                    "{name}:{}: nothing reads `{field}`: read it, or delete it and name its key \
+                     in crates/config/src/effect.rs",
+                    index + 1
+                ));
+            }
+        }
+    }
+}
+
+/// The field that a line of a struct declares.
+fn public_field(line: &str) -> Option<&str> {
+    let (field, _) = line.strip_prefix("    pub ")?.split_once(": ")?;
+    let is_name = field
+        .bytes()
+        .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+    is_name.then_some(field)
+}
+
+/// Whether the text has `.field`, as a whole word.
+fn has_access(text: &str, field: &str) -> bool {
+    text.match_indices(field).any(|(at, _)| {
+        let after = text[at + field.len()..].bytes().next();
+        let ends = !after.is_some_and(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+        text[..at].ends_with('.') && ends && after != Some(b'(')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_without_a_reader_is_found() {
+        let filled = "pub struct LogConfig {\n    /// Read.\n    pub read_ms: i64,\n    /// Idle.\n    \
+                      pub idle: i32,\n}\n";
+        let reader = "config.log.read_ms + other.idle_ms + config.idle()";
+        let files = [
+            ("crates/config/src/server/log.rs".to_owned(), filled),
+            ("crates/broker/src/a.rs".to_owned(), reader),
+            ("crates/client/src/a.rs".to_owned(), "it.idle"),
+        ];
+        let mut findings = Vec::new();
+        check_files(&files, &mut findings);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert!(
+            findings[0].contains("log.rs:5: nothing reads `idle`"),
+            "{findings:?}"
+        );
+    }
+}
