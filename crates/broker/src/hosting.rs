@@ -610,9 +610,11 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, O
         ..LogOpening::new(RealDisk, directory, name.clone())
     };
     let open = || {
-        // An attempt may have made it.
-        let exists =
-            opening.existing != Existing::None || RealDisk.status(&log_opening.directory).is_ok();
+        // An attempt may have made it, unless it is another topic's that could not be set aside.
+        let path = &log_opening.directory;
+        let id = read_partition_metadata(&RealDisk, path).ok().flatten();
+        let is_made = RealDisk.status(path).is_ok() && id.is_none_or(|id| id == topic.id);
+        let exists = opening.existing != Existing::None || is_made;
         let log = match exists {
             true => {
                 let opened = Log::open(log_opening.clone())?;
