@@ -23,6 +23,7 @@ use anyhow::{Result, bail};
 const USAGE: &str = "\
 usage: cargo xtask bench macro|micro [OPTION...]   compares; `--help` names the options
        cargo xtask bench log                       what logs cost, beside Kafka's cleaner
+       cargo xtask bench partitions [OPTION...]    many that nobody uses, with few open files
        cargo xtask bench profile [SCENARIO...]     flame graphs of riverrun under load
        cargo xtask bench load|floor [OPTION...]    the load generator or the floor by itself";
 
@@ -32,6 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         Some((name, rest)) if name == "macro" => brokers::run(rest),
         Some((name, rest)) if name == "profile" => brokers::run_profile(rest),
         Some((name, rest)) if name == "micro" => micro::run(rest),
+        Some((name, rest)) if name == "partitions" => brokers::run_partitions(rest),
         Some((name, [])) if name == "log" => log::run(),
         Some((name, _)) if name == "load" || name == "floor" => brokers::run_alone(arguments),
         _ => bail!("{USAGE}"),

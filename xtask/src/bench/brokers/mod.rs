@@ -15,6 +15,7 @@
 mod cores;
 mod measured;
 mod options;
+mod partitions;
 mod peer;
 mod profile;
 mod programs;
@@ -82,6 +83,11 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
 /// Draws where riverrun's time goes.
 pub(super) fn run_profile(arguments: &[String]) -> Result<()> {
     profile::run(&workspace_root()?, arguments)
+}
+
+/// Measures many partitions that nobody uses.
+pub(super) fn run_partitions(arguments: &[String]) -> Result<()> {
+    partitions::run(&workspace_root()?, arguments)
 }
 
 /// Runs the load generator or the floor by itself.

@@ -232,6 +232,23 @@ impl Running<'_> {
         })
     }
 
+    /// Whether the process is gone.
+    pub(super) fn has_ended(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
+    /// Waits until the process is gone.
+    pub(super) fn wait(&mut self) -> Result<()> {
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Ends the process at once.
+    pub(super) fn kill(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.wait()
+    }
+
     /// Resident memory in MB.
     pub(super) fn resident_mb(&self) -> Result<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
