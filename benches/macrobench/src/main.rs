@@ -36,7 +36,7 @@ use flags::Flags;
 const USAGE: &str = "\
 usage: macrobench floor --dir DIR [--listen HOST:PORT] [--core N]
        macrobench touch [--mb N]
-       macrobench load produce|consume|paced|first-record --address HOST:PORT [OPTION...]
+       macrobench load produce|consume|paced|abused|first-record --address HOST:PORT [OPTION...]
 
 touch writes to most of the memory that is free, so that a virtual machine has it from its host.
 Every load makes its topic when it is missing, and prints one line of JSON.
@@ -62,6 +62,10 @@ paced:    at a fixed rate, with a consumer; latencies count from the scheduled t
 consume:  again and again from the start of the topic, which is filled first when it is new
   --consumers N             (1)
   --fill-mb N               (1000)
+abused:   500 small requests a second, and the latencies that others let them have
+  --abuse NAME              none, patterns, repetition, empty-partitions, lookups, expansion,
+                            unread (none)
+  --connections N           of the others (4)
 first-record: from now until a record is acknowledged by a server that may not listen yet
   --limit-seconds S         (60)";
 

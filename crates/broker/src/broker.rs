@@ -4,11 +4,13 @@ use crate::checkpoints::Kind;
 use crate::cleaner::Cleaner;
 use crate::controller_thread::ControllerThread;
 use crate::creations::Creations;
+use crate::flushes::Flushes;
 use crate::groups::{Groups, OFFSETS_TOPIC};
+use crate::heavy_work::HeavyWork;
 use crate::log_directories::LogDirectory;
 use crate::loggers::Loggers;
 use crate::moves::Moves;
-use crate::net::{ConnectionLimits, Listeners};
+use crate::net::{ByteBudget, ConnectionLimits, Listeners};
 use crate::partitions::{Absence, Partitions};
 use crate::removals::Removals;
 use crate::transactions::{TRANSACTION_TOPIC, Transactions};
@@ -46,6 +48,14 @@ pub(crate) struct Broker {
     pub(crate) client_limits: ConnectionLimits,
     /// How many connections there may be to the controller, which clients cannot use up.
     pub(crate) controller_limits: ConnectionLimits,
+    /// Memory of requests that are read and not yet answered: `queued.max.request.bytes`.
+    pub(crate) request_memory: Arc<ByteBudget>,
+    /// Memory of answers that clients have not read yet.
+    pub(crate) answer_memory: Arc<ByteBudget>,
+    /// Syncs that requests wait for.
+    pub(crate) flushes: Flushes,
+    /// What would hold up other requests.
+    pub(crate) heavy_work: HeavyWork,
     /// Every `log.dirs` entry, in their order.
     pub(crate) log_directories: Vec<Arc<LogDirectory>>,
     /// What their logs share.

@@ -164,6 +164,10 @@ pub(crate) fn connection_limits(config: &ServerConfig) -> Result<Limits, StartEr
             per_second: rate(network.max_connection_creation_rate),
         },
         listeners: listeners.collect(),
+        protected_listener: (config.listeners.bound_for_clients().count() > 1).then(|| {
+            let name = config.listeners.inter_broker.as_str().to_uppercase();
+            (name, descriptors_for_connections())
+        }),
         per_ip: count(network.max_connections_per_ip),
         per_ip_overrides,
         burst: Duration::from_secs(window_seconds.unsigned_abs()),

@@ -5,8 +5,10 @@ use crate::clock::{now_ms, random_uuid};
 use crate::controller_thread::{self, ControllerThread};
 use crate::creations::Creations;
 use crate::failed_logs::{self, FailedLog, FailedLogs};
+use crate::flushes::Flushes;
 use crate::group_settings::{group_config, offsets_compression};
 use crate::groups::{Groups, OFFSETS_TOPIC};
+use crate::heavy_work::HeavyWork;
 use crate::live_config::connection_limits;
 use crate::log_directories::{self, LogDirectory};
 use crate::loggers::Loggers;
@@ -15,7 +17,9 @@ use crate::metadata_log::{
     MetadataLogOptions, find_log_directories, known_directories,
 };
 use crate::moves::Moves;
-use crate::net::{BoundListener, BoundSocket, ConnectionLimits, Listeners, SocketSettings};
+use crate::net::{
+    BoundListener, BoundSocket, ByteBudget, ConnectionLimits, Listeners, SocketSettings,
+};
 use crate::partitions::Partitions;
 use crate::removals::Removals;
 use crate::start_error::StartError;
@@ -40,6 +44,8 @@ use tokio::sync::watch;
 
 /// Files that are left to connections, unless the limit is smaller than twice that.
 const LEFT_FILES: usize = 1024;
+/// What answers may take that clients have not read yet, unless `queued.max.request.bytes` is more.
+const ANSWER_MEMORY_BYTES: u64 = 256 * 1024 * 1024;
 
 /// A server that runs until it is stopped.
 #[derive(Debug)]
@@ -540,6 +546,10 @@ fn new_broker(
 ) -> Result<Broker, StartError> {
     let network = &config.network;
     let limits = connection_limits(&config)?;
+    let request_memory_bytes = network
+        .queued_max_request_bytes
+        .and_then(|bytes| u64::try_from(bytes).ok());
+    let answer_memory_bytes = ANSWER_MEMORY_BYTES.max(request_memory_bytes.unwrap_or(0));
     let runtime = Handle::current();
     let sessions = network.max_incremental_fetch_session_cache_slots.max(0) as usize;
     Ok(Broker {
@@ -550,6 +560,10 @@ fn new_broker(
         client_limits: ConnectionLimits::new(limits.clone()),
         controller_limits: ConnectionLimits::new(limits),
         logs: Arc::new(log_host(&log_directories)),
+        request_memory: ByteBudget::new("requests", request_memory_bytes),
+        answer_memory: ByteBudget::new("answers that are not read", Some(answer_memory_bytes)),
+        flushes: Flushes::default(),
+        heavy_work: HeavyWork::default(),
         log_directories,
         checkpointed: Mutex::default(),
         partitions: Partitions::default(),

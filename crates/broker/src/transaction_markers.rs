@@ -117,17 +117,6 @@ impl Broker {
         partition: Arc<Partition>,
         end_offset: i64,
     ) -> Result<(), ErrorCode> {
-        let flushed = partition.clone();
-        let flush = move || flushed.flush_up_to(end_offset, now_ms());
-        match tokio::task::spawn_blocking(flush).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => {
-                let error = AppendError::from(error);
-                self.report_append_error(&partition, &error);
-                Err(error.code())
-            }
-            // The server stops before the flush has begun.
-            Err(_) => Err(ErrorCode::KafkaStorageError),
-        }
+        self.flush(partition, end_offset).await
     }
 }

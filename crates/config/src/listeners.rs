@@ -165,7 +165,7 @@ pub struct Listeners {
     /// Protocol of every name.
     pub protocols: BTreeMap<ListenerName, SecurityProtocol>,
     /// The listener over which brokers talk to each other.
-    inter_broker: ListenerName,
+    pub inter_broker: ListenerName,
     /// Its protocol.
     pub(crate) inter_broker_protocol: SecurityProtocol,
 }

@@ -16,6 +16,7 @@
 mod array;
 mod error_code;
 mod ids;
+mod invalid_strings;
 pub mod primitives;
 mod time;
 mod uuid;
@@ -24,6 +25,7 @@ pub mod varint;
 pub use array::Array;
 pub use error_code::{ErrorCode, Retriability};
 pub use ids::{BrokerId, TopicPartition};
+pub use invalid_strings::InvalidStrings;
 pub use primitives::{DecodeError, Element, Fields, Message, Reader, Version, Writer};
 pub use time::{MonotonicTime, Now, RetentionClock};
 pub use uuid::Uuid;

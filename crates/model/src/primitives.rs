@@ -5,6 +5,7 @@
 //! so a decoded message allocates nothing, whatever counts its peer claims.
 
 use crate::Uuid;
+use crate::invalid_strings::InvalidStrings;
 use crate::varint::{self, VarintError};
 use std::fmt;
 
@@ -145,6 +146,8 @@ pub const STRING_BYTES_MAX: usize = 0x7fff;
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
+    /// Where strings that are not UTF-8 are noted instead of being an error.
+    invalid: Option<&'a InvalidStrings>,
 }
 
 macro_rules! read_integer {
@@ -167,7 +170,19 @@ impl<'a> Reader<'a> {
     /// A reader of all of `bytes`.
     #[inline]
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes }
+        Self {
+            bytes,
+            invalid: None,
+        }
+    }
+
+    /// A reader that notes each string that is not UTF-8, and goes on with an empty one in its
+    /// place.
+    pub const fn noting(bytes: &'a [u8], invalid: &'a InvalidStrings) -> Self {
+        Self {
+            bytes,
+            invalid: Some(invalid),
+        }
     }
 
     /// The bytes that are left.
@@ -273,13 +288,29 @@ impl<'a> Reader<'a> {
     /// A string that may be null.
     #[inline]
     pub fn nullable_string(&mut self, flexible: bool) -> Result<Option<&'a str>, DecodeError> {
+        let whole = self.bytes;
         let Some(length) = self.string_length(flexible)? else {
             return Ok(None);
         };
         let bytes = self.take(length)?;
-        std::str::from_utf8(bytes)
-            .map(Some)
-            .map_err(|_| DecodeError::InvalidUtf8)
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Some(text)),
+            Err(_) => self.invalid_string(whole, length, flexible).map(Some),
+        }
+    }
+
+    /// A string at the front of `whole` that is not UTF-8.
+    #[cold]
+    fn invalid_string(
+        &self,
+        whole: &'a [u8],
+        length: usize,
+        flexible: bool,
+    ) -> Result<&'a str, DecodeError> {
+        let invalid = self.invalid.ok_or(DecodeError::InvalidUtf8)?;
+        let field = &whole[..whole.len() - self.bytes.len()];
+        invalid.note(field, length, flexible);
+        Ok("")
     }
 
     /// A string.
@@ -335,9 +366,13 @@ impl<'a> Reader<'a> {
     /// The tagged fields at the end of a flexible struct that knows none.
     #[inline]
     pub fn skip_tagged_fields(&mut self) -> Result<(), DecodeError> {
+        let invalid = self.invalid;
         *self = match self.bytes {
-            [0, rest @ ..] => Self::new(rest),
-            bytes => Self::new(bytes).past_tagged_fields()?,
+            [0, rest @ ..] => Self {
+                bytes: rest,
+                invalid,
+            },
+            bytes => Self { bytes, invalid }.past_tagged_fields()?,
         };
         Ok(())
     }
@@ -358,8 +393,21 @@ impl<'a> Reader<'a> {
     ) -> Result<(), DecodeError> {
         for _ in 0..self.unsigned_varint()? {
             let tag = self.unsigned_varint()?;
+            let whole = self.bytes;
             let length = self.unsigned_varint()? as usize;
-            field(tag, &mut Self::new(self.take(length)?))?;
+            let size = &whole[..whole.len() - self.bytes.len()];
+            let content = self.take(length)?;
+            let mut reader = Self {
+                bytes: content,
+                invalid: self.invalid,
+            };
+            let noted = self.invalid.map(InvalidStrings::count);
+            field(tag, &mut reader)?;
+            if let Some(invalid) = self.invalid
+                && noted != Some(invalid.count())
+            {
+                invalid.note_tagged(size, content);
+            }
         }
         Ok(())
     }

@@ -10,7 +10,8 @@ use thiserror::Error;
 use crate::attributes::TimestampType;
 use crate::batch::RecordBatch;
 use crate::compression::{Compression, DecompressError, Decompressor};
-use crate::record_layout::{SliceSource, Source as _, read_record, skip_header};
+use crate::record_layout::{SliceSource, Source, read_record, skip_header};
+use crate::record_stream::StreamSource;
 
 /// Why bytes are not the records that their batch declares.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -249,6 +250,55 @@ impl<'a> RecordBatch<'a> {
             }
         };
         Ok(Records::new(self, bytes))
+    }
+}
+
+impl RecordBatch<'_> {
+    /// The timestamp and offset of the first record that `is_wanted`, which is given both. Records
+    /// of a compressed batch are looked at as they come out of the codec, through `buffer`: the
+    /// memory depends neither on them nor on what they expand to. More than `limit_bytes` are an
+    /// error.
+    pub fn find_record(
+        &self,
+        decompressor: &mut Decompressor,
+        buffer: &mut Vec<u8>,
+        limit_bytes: usize,
+        is_wanted: impl Fn(i64, i64) -> bool,
+    ) -> Result<Option<(i64, i64)>, ReadRecordsError> {
+        let attributes = self.attributes();
+        let unknown_codec = || ReadRecordsError::UnknownCodec(attributes.compression_id());
+        match attributes.compression().ok_or_else(unknown_codec)? {
+            Compression::None => {
+                let mut source = SliceSource::new(self.records_bytes());
+                Ok(self.find_in(&mut source, is_wanted)?)
+            }
+            codec => {
+                let stream = decompressor.start(codec, self.records_bytes(), limit_bytes);
+                self.find_in(&mut StreamSource::new(stream, buffer), is_wanted)
+            }
+        }
+    }
+
+    fn find_in<S: Source>(
+        &self,
+        source: &mut S,
+        is_wanted: impl Fn(i64, i64) -> bool,
+    ) -> Result<Option<(i64, i64)>, S::Error> {
+        for _ in 0..self.record_count() {
+            let layout = read_record(source)?;
+            let timestamp = match self.timestamp_type() {
+                TimestampType::CreateTime => {
+                    self.base_timestamp().wrapping_add(layout.timestamp_delta)
+                }
+                TimestampType::LogAppendTime => self.max_timestamp(),
+            };
+            let offset_delta = i64::from(layout.offset_delta);
+            let offset = self.base_offset().wrapping_add(offset_delta);
+            if is_wanted(timestamp, offset) {
+                return Ok(Some((timestamp, offset)));
+            }
+        }
+        Ok(None)
     }
 }
 

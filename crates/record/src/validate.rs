@@ -189,6 +189,19 @@ impl ProduceValidator {
         now_ms: i64,
     ) -> Result<ValidatedBatch, InvalidRecords> {
         check_batch(batch, rules)?;
+        let validated = self.validate_records(batch, rules, now_ms);
+        // Also of a batch that is refused, nothing large is kept.
+        self.scratch.clear();
+        self.scratch.shrink_to(SCRATCH_KEPT_MAX_BYTES);
+        validated
+    }
+
+    fn validate_records(
+        &mut self,
+        batch: &RecordBatch<'_>,
+        rules: &ValidationRules,
+        now_ms: i64,
+    ) -> Result<ValidatedBatch, InvalidRecords> {
         let unknown_codec = || ReadRecordsError::UnknownCodec(batch.attributes().compression_id());
         let source = batch.compression().ok_or_else(unknown_codec)?;
         let target = match rules.compression {
@@ -224,8 +237,6 @@ impl ProduceValidator {
                 size_in_bytes: batch.size_in_bytes(),
             }
         };
-        self.scratch.clear();
-        self.scratch.shrink_to(SCRATCH_KEPT_MAX_BYTES);
         Ok(ValidatedBatch {
             bytes,
             record_count: batch.record_count(),

@@ -24,6 +24,7 @@ mod log_host;
 mod partition;
 mod progress;
 mod residence;
+mod timestamp_search;
 
 pub use error::{AppendError, ReadError};
 pub use fetch_session::{
@@ -42,3 +43,4 @@ pub use partition::{
 pub use progress::{Changes, Progress, Watches};
 pub use residence::Unsettled;
 pub use storage::{Appended, TimestampOffset, VerificationGuard};
+pub use timestamp_search::TimestampSearch;

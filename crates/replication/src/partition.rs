@@ -7,13 +7,14 @@ use crate::error::{AppendError, ReadError};
 use crate::log_host::LogHost;
 use crate::progress::{Progress, Watches};
 use crate::residence::Residence;
+use crate::timestamp_search::TimestampSearch;
 use model::{ErrorCode, TopicPartition, Uuid};
 use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use storage::{
     AppendOptions, Appended, Disk, FileSlice, IdleLog, Log, LogConfig, LogSlice, RealDisk,
-    StorageError, TimestampOffset, VerificationGuard,
+    RecordSearch, StorageError, VerificationGuard,
 };
 
 /// Offsets of a partition as of one moment:
@@ -627,23 +628,51 @@ impl<D: Disk> Partition<D> {
         Ok(bytes)
     }
 
-    /// The first record that is not older than `timestamp_ms`.
+    /// The first record that is not older than `timestamp_ms`. The log is not locked while records
+    /// are read.
     ///
     /// # Errors
     /// When the log cannot be read.
     pub fn offset_for_timestamp(
         &self,
         timestamp_ms: i64,
-    ) -> Result<Option<TimestampOffset>, ReadError> {
-        Ok(self.opened()?.log().offset_for_timestamp(timestamp_ms)?)
+        expanded_max_bytes: usize,
+    ) -> Result<TimestampSearch, ReadError> {
+        let mut from_offset = 0;
+        loop {
+            let mut opened = self.opened()?;
+            let batch = opened
+                .log()
+                .batch_for_timestamp(timestamp_ms, from_offset)?;
+            drop(opened);
+            let Some(batch) = batch else {
+                return Ok(TimestampSearch::Ended(None));
+            };
+            match batch.search(expanded_max_bytes)? {
+                RecordSearch::Found(found) => return Ok(TimestampSearch::Ended(Some(found))),
+                RecordSearch::Absent { next_offset } => from_offset = next_offset,
+                RecordSearch::TooLarge => return Ok(TimestampSearch::TooLarge),
+            }
+        }
     }
 
-    /// The record with the largest timestamp.
+    /// The record with the largest timestamp. The log is not locked while records are read.
     ///
     /// # Errors
     /// When the log cannot be read.
-    pub fn offset_of_max_timestamp(&self) -> Result<Option<TimestampOffset>, ReadError> {
-        Ok(self.opened()?.log().max_timestamp_offset()?)
+    pub fn offset_of_max_timestamp(
+        &self,
+        expanded_max_bytes: usize,
+    ) -> Result<TimestampSearch, ReadError> {
+        let batch = self.opened()?.log().batch_of_max_timestamp()?;
+        let Some(batch) = batch else {
+            return Ok(TimestampSearch::Ended(None));
+        };
+        Ok(match batch.search(expanded_max_bytes)? {
+            RecordSearch::Found(found) => TimestampSearch::Ended(Some(found)),
+            RecordSearch::Absent { .. } => TimestampSearch::Ended(None),
+            RecordSearch::TooLarge => TimestampSearch::TooLarge,
+        })
     }
 
     /// The leader epoch in which `offset` was, or will be, written.

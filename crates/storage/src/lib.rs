@@ -69,8 +69,9 @@ pub use disk::{Disk, DiskFile, RealDisk};
 pub use error::{FileError, StorageError};
 pub use file_slice::FileSlice;
 pub use log::{
-    AppendError, AppendOptions, Appended, CompactionCandidate, DeletedSegments, Flush, IdleLog,
-    Log, LogOpening, LogSlice, OpenedLog, PreparedRead, ReadError, TimestampOffset, TruncateError,
+    AppendError, AppendOptions, Appended, CandidateBatch, CompactionCandidate, DeletedSegments,
+    Flush, IdleLog, Log, LogOpening, LogSlice, OpenedLog, PreparedRead, ReadError, RecordSearch,
+    TimestampOffset, TruncateError,
 };
 pub use open_files::OpenFiles;
 pub use producer_state::{

@@ -47,7 +47,7 @@ pub use append::{AppendError, AppendOptions, Appended};
 pub use compact::CompactionCandidate;
 pub use flush::Flush;
 pub use idle::IdleLog;
-pub use lookup::TimestampOffset;
+pub use lookup::{CandidateBatch, RecordSearch, TimestampOffset};
 pub use read::{LogSlice, PreparedRead, ReadError};
 pub use retain::DeletedSegments;
 pub use truncate::TruncateError;

@@ -91,7 +91,11 @@ pub fn begin_frame(out: &mut Vec<u8>) -> usize {
 
 /// Writes the size of the frame that began at `start`: `out` after it, and `more_bytes` that
 /// follow without being in `out`, such as records that are sent from their file.
+///
+/// # Panics
+/// When the frame is longer than its size can say, which its maker has to prevent.
 pub fn finish_frame(out: &mut [u8], start: usize, more_bytes: usize) {
-    let size = (out.len() - start - 4 + more_bytes) as i32;
+    let size = i32::try_from(out.len() - start - 4 + more_bytes);
+    let size = size.expect("a frame is shorter than 2 GiB");
     out[start..start + 4].copy_from_slice(&size.to_be_bytes());
 }

@@ -4,10 +4,12 @@
 //!   frames.rs ──> produce.rs  closed loop: each connection keeps N requests unanswered
 //!            └──> paced.rs    open loop: a schedule, and a consumer that follows
 //!   fetcher.rs ─> consume.rs  fetches of whole topics from the page cache
+//!   abused.rs     a steady producer beside clients that ask for as much as they can
 //!   client.rs     one request after the other: topics, the first record
 //!   window.rs     the measured part of a run      latencies.rs  its percentiles
 //! ```
 
+mod abused;
 mod client;
 mod consume;
 mod fetcher;
@@ -89,7 +91,15 @@ pub(crate) fn run(kind: &str, mut flags: Flags) -> Result<()> {
             }
             consume::run(&target, consumers)?
         }
-        other => bail!("no load `{other}`; there are produce, consume, paced and first-record"),
+        "abused" => {
+            let abuse = flags.or("abuse", "none".to_owned())?.parse()?;
+            let connections = flags.or("connections", 4)?;
+            flags.finish()?;
+            abused::run(&target, abuse, connections)?
+        }
+        other => {
+            bail!("no load `{other}`; there are produce, consume, paced, abused and first-record")
+        }
     };
     if delete {
         client.delete_topic(&target.topic)?;

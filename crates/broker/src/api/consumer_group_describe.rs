@@ -25,15 +25,12 @@ pub(crate) fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: ConsumerGroupDescribeRequest<'_> = request.decode()?;
-    let described: Vec<Described> = message
-        .group_ids
-        .iter()
-        .map(|group| describe(broker, group))
+    let group_ids = super::each_once(message.group_ids.iter());
+    let described: Vec<(&str, Described)> = group_ids
+        .map(|group| (group, describe(broker, group)))
         .collect();
-    let groups = message
-        .group_ids
+    let groups = described
         .iter()
-        .zip(&described)
         .map(|(group_id, described)| match described {
             Ok(group) => DescribedGroup {
                 group_id,

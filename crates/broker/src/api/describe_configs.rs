@@ -2,15 +2,20 @@
 //!
 //! - Each value comes with its source; synonyms and documentation come when asked for.
 //! - A broker describes itself by its id, and what holds for all brokers by an empty name.
+//! - A resource that is named again is described once.
 //! - The loggers of a broker are described by its own process.
 
 use super::{Request, Served};
 use crate::Broker;
+use crate::broker::ConfigLayers;
 use crate::net::ResponseBuffer;
 use config::describe::{self, ConfigEntry, ConfigSource};
 use config::{ConfigMap, ValueError};
-use metadata::{ConfigResource, ConfigResourceType};
-use model::{DecodeError, ErrorCode};
+use metadata::{ConfigResource, ConfigResourceType, MetadataImage};
+use model::{DecodeError, Element, ErrorCode, Message, Writer};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use wire::messages::describe_configs_request::DescribeConfigsResource;
 use wire::messages::describe_configs_response::{
     DescribeConfigsResourceResult, DescribeConfigsResult, DescribeConfigsSynonym,
 };
@@ -19,72 +24,84 @@ use wire::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 /// Why a resource cannot be described.
 type Refusal = (ErrorCode, String);
 
+/// Encoded so far, an answer describes nothing more: what is left of the request is refused.
+const DESCRIBED_MAX_BYTES: usize = 256 * 1024 * 1024;
+
 pub(crate) fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: DescribeConfigsRequest<'_> = request.decode()?;
-    let kinds = message
-        .resources
-        .iter()
-        .map(|resource| resource.resource_type);
-    let unknown = kinds
-        .into_iter()
-        .find(|kind| ConfigResourceType::from_id(*kind).is_none());
-    let described: Vec<_> = message
-        .resources
-        .iter()
-        .map(|resource| {
-            let keys: Vec<&str> = resource
-                .configuration_keys
-                .iter()
-                .flat_map(|k| k.iter())
-                .collect();
-            // A kind of resource that does not exist spoils the whole request.
-            if let Some(kind) = unknown {
-                let reason = format!("Unexpected resource type {kind}");
-                return Err((ErrorCode::InvalidRequest, reason));
-            }
-            describe(
-                broker,
-                resource.resource_type,
-                resource.resource_name,
-                &keys,
-            )
-        })
-        .collect();
-    let results = message
-        .resources
-        .iter()
-        .zip(&described)
-        .map(|(resource, described)| {
-            let (error, error_message, entries) = match described {
-                // Kafka sends the message of success as an empty string.
-                Ok(entries) => (ErrorCode::None, Some(""), &entries[..]),
-                Err((error, reason)) => (*error, Some(&**reason), &[][..]),
-            };
-            let configs = entries.iter().map(|entry| {
-                result_of(
-                    entry,
-                    message.include_synonyms,
-                    message.include_documentation,
-                )
-            });
-            DescribeConfigsResult {
-                error_code: error.code(),
-                error_message,
-                resource_type: resource.resource_type,
-                resource_name: resource.resource_name,
-                configs: configs.collect(),
-            }
-        });
-    let response = DescribeConfigsResponse {
-        results: results.collect(),
-        ..Default::default()
+    let mut kinds = message.resources.iter().map(|one| one.resource_type);
+    let unknown = kinds.find(|kind| ConfigResourceType::from_id(*kind).is_none());
+    let source = Source {
+        broker,
+        image: broker.image(),
+        layers: broker.config_layers(),
     };
-    request.answer(&response, out);
+    // Each resource is encoded before the next one is described: one at a time is in memory.
+    let version = DescribeConfigsResponse::layout(request.version);
+    let count = resources(&message).count();
+    let start = request.begin_answer(&mut out.head);
+    out.head.extend_from_slice(&0_i32.to_be_bytes());
+    Writer::length(Some(count), version.flexible, &mut out.head);
+    for resource in resources(&message) {
+        let keys = keys_of(&resource);
+        let described = match unknown {
+            // A kind of resource that does not exist spoils the whole request.
+            Some(kind) => Err((
+                ErrorCode::InvalidRequest,
+                format!("Unexpected resource type {kind}"),
+            )),
+            None if out.head.len() - start > DESCRIBED_MAX_BYTES => {
+                Err((ErrorCode::InvalidRequest, TOO_MUCH.to_owned()))
+            }
+            None => source.describe(resource.resource_type, resource.resource_name, &keys),
+        };
+        let (error, error_message, entries) = match &described {
+            // Kafka sends the message of success as an empty string.
+            Ok(entries) => (ErrorCode::None, Some(""), &entries[..]),
+            Err((error, reason)) => (*error, Some(&**reason), &[][..]),
+        };
+        let (synonyms, documentation) = (message.include_synonyms, message.include_documentation);
+        let configs = entries.iter();
+        let result = DescribeConfigsResult {
+            error_code: error.code(),
+            error_message,
+            resource_type: resource.resource_type,
+            resource_name: resource.resource_name,
+            configs: configs
+                .map(|entry| result_of(entry, synonyms, documentation))
+                .collect(),
+        };
+        result.encode(version, &mut out.head);
+    }
+    if version.flexible {
+        out.head.push(0);
+    }
+    request.finish_answer(start, out);
     Ok(Served::Answered)
+}
+
+/// What a resource is refused with that there is no room for in the answer.
+const TOO_MUCH: &str = "the answer is too large: describe fewer resources at a time";
+
+/// The resources to describe: one that is named again is described once.
+fn resources<'m, 'f>(
+    message: &'m DescribeConfigsRequest<'f>,
+) -> impl Iterator<Item = DescribeConfigsResource<'f>> + use<'m, 'f> {
+    let mut seen = BTreeSet::new();
+    message.resources.iter().filter(move |resource| {
+        let keys = keys_of(resource);
+        seen.insert((resource.resource_type, resource.resource_name, keys))
+    })
+}
+
+/// The keys that are asked for, each once; none stands for all.
+fn keys_of<'f>(resource: &DescribeConfigsResource<'f>) -> Vec<&'f str> {
+    let keys = resource.configuration_keys.iter();
+    super::each_once(keys.flat_map(|keys| keys.iter())).collect()
 }
 
 fn result_of(
@@ -115,59 +132,66 @@ fn result_of(
     }
 }
 
-fn describe(
-    broker: &Broker,
-    resource_type: i8,
-    name: &str,
-    keys: &[&str],
-) -> Result<Vec<ConfigEntry>, Refusal> {
-    let image = broker.image();
-    let layers_source = broker.config_layers();
-    let layers = layers_source.layers();
-    let none = ConfigMap::new();
-    let set = |kind| {
-        image
-            .configs
-            .of(&ConfigResource::new(kind, name))
-            .map_or(&none, |set| &**set)
-    };
-    let described = match ConfigResourceType::from_id(resource_type) {
-        Some(ConfigResourceType::Topic) => {
-            if let Err(reason) = controller::topic_name::check(name) {
-                return Err((ErrorCode::InvalidTopicException, reason.to_string()));
+/// What is described.
+struct Source<'b> {
+    broker: &'b Broker,
+    image: Arc<MetadataImage>,
+    layers: ConfigLayers,
+}
+
+impl Source<'_> {
+    fn describe(
+        &self,
+        resource_type: i8,
+        name: &str,
+        keys: &[&str],
+    ) -> Result<Vec<ConfigEntry>, Refusal> {
+        let Self { broker, image, .. } = self;
+        let layers = self.layers.layers();
+        let none = ConfigMap::new();
+        let set = |kind| {
+            image
+                .configs
+                .of(&ConfigResource::new(kind, name))
+                .map_or(&none, |set| &**set)
+        };
+        let described = match ConfigResourceType::from_id(resource_type) {
+            Some(ConfigResourceType::Topic) => {
+                if let Err(reason) = controller::topic_name::check(name) {
+                    return Err((ErrorCode::InvalidTopicException, reason.to_string()));
+                }
+                if image.topics.by_name(name).is_none() {
+                    let error = ErrorCode::UnknownTopicOrPartition;
+                    return Err((error, error.message().to_owned()));
+                }
+                describe::describe_topic(set(ConfigResourceType::Topic), &layers, keys)
             }
-            if image.topics.by_name(name).is_none() {
-                let error = ErrorCode::UnknownTopicOrPartition;
-                return Err((error, error.message().to_owned()));
+            Some(ConfigResourceType::Broker) if name.is_empty() => Ok(
+                describe::describe_cluster_wide(set(ConfigResourceType::Broker), keys),
+            ),
+            Some(ConfigResourceType::Broker) => {
+                check_broker(broker, name)?;
+                describe::describe_broker(&layers, keys)
             }
-            describe::describe_topic(set(ConfigResourceType::Topic), &layers, keys)
-        }
-        Some(ConfigResourceType::Broker) if name.is_empty() => Ok(describe::describe_cluster_wide(
-            set(ConfigResourceType::Broker),
-            keys,
-        )),
-        Some(ConfigResourceType::Broker) => {
-            check_broker(broker, name)?;
-            describe::describe_broker(&layers, keys)
-        }
-        Some(ConfigResourceType::BrokerLogger) => {
-            check_logging_broker(broker, name)?;
-            Ok(loggers(broker, keys))
-        }
-        Some(ConfigResourceType::ClientMetrics) => {
-            not_empty(name, "Client metrics subscription name must not be empty")?;
-            describe::describe_client_metrics(set(ConfigResourceType::ClientMetrics), keys)
-        }
-        Some(ConfigResourceType::Group) => {
-            not_empty(name, "Group name must not be empty")?;
-            describe::describe_group(set(ConfigResourceType::Group), &layers, keys)
-        }
-        None => {
-            let reason = format!("Unsupported resource type: {resource_type}");
-            return Err((ErrorCode::InvalidRequest, reason));
-        }
-    };
-    described.map_err(|error: ValueError| (ErrorCode::InvalidConfig, error.to_string()))
+            Some(ConfigResourceType::BrokerLogger) => {
+                check_logging_broker(broker, name)?;
+                Ok(loggers(broker, keys))
+            }
+            Some(ConfigResourceType::ClientMetrics) => {
+                not_empty(name, "Client metrics subscription name must not be empty")?;
+                describe::describe_client_metrics(set(ConfigResourceType::ClientMetrics), keys)
+            }
+            Some(ConfigResourceType::Group) => {
+                not_empty(name, "Group name must not be empty")?;
+                describe::describe_group(set(ConfigResourceType::Group), &layers, keys)
+            }
+            None => {
+                let reason = format!("Unsupported resource type: {resource_type}");
+                return Err((ErrorCode::InvalidRequest, reason));
+            }
+        };
+        described.map_err(|error: ValueError| (ErrorCode::InvalidConfig, error.to_string()))
+    }
 }
 
 fn not_empty(name: &str, reason: &str) -> Result<(), Refusal> {

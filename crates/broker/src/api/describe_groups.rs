@@ -1,6 +1,7 @@
 //! DescribeGroups: v0–6. Classic groups with their members.
 //!
 //! - Version 6 says GROUP_ID_NOT_FOUND with a message; older ones show a dead group (KIP-1043).
+//! - A group that is named again is described once.
 
 use super::{Request, Served, authorized_operations};
 use crate::Broker;
@@ -16,38 +17,33 @@ pub(crate) fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: DescribeGroupsRequest<'_> = request.decode()?;
-    let described: Vec<_> = message
-        .groups
-        .iter()
-        .map(|group| describe(broker, group, request.version))
+    let group_ids = super::each_once(message.groups.iter());
+    let described: Vec<_> = group_ids
+        .map(|group| (group, describe(broker, group, request.version)))
         .collect();
-    let groups = message
-        .groups
-        .iter()
-        .zip(&described)
-        .map(|(group_id, one)| {
-            let members = one.group.members.iter().map(|member| DescribedGroupMember {
-                member_id: &member.member_id,
-                group_instance_id: member.group_instance_id.as_deref(),
-                client_id: &member.client_id,
-                client_host: &member.client_host,
-                member_metadata: &member.metadata,
-                member_assignment: &member.assignment,
-            });
-            DescribedGroup {
-                error_code: one.error.code(),
-                error_message: one.error_message.as_deref(),
-                group_id,
-                group_state: one.group.state,
-                protocol_type: &one.group.protocol_type,
-                protocol_data: &one.group.protocol,
-                members: members.collect(),
-                authorized_operations: match message.include_authorized_operations {
-                    true if one.error.is_none() => authorized_operations::GROUP,
-                    _ => i32::MIN,
-                },
-            }
+    let groups = described.iter().map(|(group_id, one)| {
+        let members = one.group.members.iter().map(|member| DescribedGroupMember {
+            member_id: &member.member_id,
+            group_instance_id: member.group_instance_id.as_deref(),
+            client_id: &member.client_id,
+            client_host: &member.client_host,
+            member_metadata: &member.metadata,
+            member_assignment: &member.assignment,
         });
+        DescribedGroup {
+            error_code: one.error.code(),
+            error_message: one.error_message.as_deref(),
+            group_id,
+            group_state: one.group.state,
+            protocol_type: &one.group.protocol_type,
+            protocol_data: &one.group.protocol,
+            members: members.collect(),
+            authorized_operations: match message.include_authorized_operations {
+                true if one.error.is_none() => authorized_operations::GROUP,
+                _ => i32::MIN,
+            },
+        }
+    });
     let response = DescribeGroupsResponse {
         groups: groups.collect(),
         ..Default::default()

@@ -4,6 +4,7 @@ use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};
+use std::collections::{BTreeMap, BTreeSet};
 use wire::messages::describe_producers_response::{
     PartitionResponse, ProducerState, TopicResponse,
 };
@@ -15,12 +16,20 @@ pub(crate) fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: DescribeProducersRequest<'_> = request.decode()?;
-    let topics = message.topics.iter().map(|topic| {
-        let hosted = broker.partitions.topic(topic.name).is_some();
-        let partitions = topic.partition_indexes.iter().map(|partition_index| {
-            let found = match controller::topic_name::check(topic.name) {
+    // A partition that is named again is described once.
+    let mut asked: BTreeMap<&str, BTreeSet<i32>> = BTreeMap::new();
+    for topic in message.topics.iter() {
+        let indexes = asked.entry(topic.name).or_default();
+        indexes.extend(topic.partition_indexes.iter());
+    }
+    let topics = asked.iter().map(|(name, indexes)| {
+        let name: &str = name;
+        let hosted = broker.partitions.topic(name).is_some();
+        let partitions = indexes.iter().map(|partition_index| {
+            let partition_index = *partition_index;
+            let found = match controller::topic_name::check(name) {
                 Ok(()) => {
-                    let found = broker.partitions.find(topic.name, partition_index);
+                    let found = broker.partitions.find(name, partition_index);
                     found.map_err(ErrorCode::from)
                 }
                 Err(_) => Err(ErrorCode::InvalidTopicException),
@@ -46,7 +55,7 @@ pub(crate) fn serve(
             }
         });
         TopicResponse {
-            name: topic.name,
+            name,
             partitions: partitions.collect(),
         }
     });

@@ -1,5 +1,6 @@
 //! DescribeTransactions: v0. How transactional ids stand (KIP-664).
 //!
+//! - An id that is named again is described once.
 //! - The partitions of a transaction are shown until all of them have their markers.
 
 use super::{Request, Served};
@@ -15,7 +16,7 @@ pub(crate) fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: DescribeTransactionsRequest<'_> = request.decode()?;
-    let described = message.transactional_ids.iter();
+    let described = super::each_once(message.transactional_ids.iter());
     let described = described.map(|id| (id, broker.transactions.describe(id)));
     let described: Vec<_> = described.collect();
     let states = described.iter().map(|(id, described)| match described {

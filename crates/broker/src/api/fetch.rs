@@ -258,6 +258,7 @@ fn limits(broker: &Broker, version: i16, message: &FetchRequest<'_>) -> Limits {
     let max_bytes = message
         .max_bytes
         .min(broker.config.network.fetch_max_bytes)
+        .min(super::ANSWER_MAX_BYTES as i32 / 2)
         .max(0);
     Limits {
         max_bytes: max_bytes as usize,

@@ -1,6 +1,6 @@
 //! FindCoordinator: v0–6. Which broker coordinates a group or a transactional id.
 //!
-//! - Versions from 4 ask for several keys at once (KIP-699).
+//! - Versions from 4 ask for several keys at once (KIP-699); one that is named again is answered once.
 //! - `__consumer_offsets` and `__transaction_state` are made on the first question; until one is
 //!   there the answer is COORDINATOR_NOT_AVAILABLE and the client asks again.
 //! - Share groups are refused: their APIs are not served.
@@ -28,7 +28,7 @@ pub(crate) async fn serve(
 ) -> Result<Served, DecodeError> {
     let message: FindCoordinatorRequest<'_> = request.decode()?;
     let keys: Vec<&str> = match request.version {
-        4.. => message.coordinator_keys.iter().collect(),
+        4.. => super::each_once(message.coordinator_keys.iter()).collect(),
         _ => vec![message.key],
     };
     let result = match message.key_type {

@@ -5,13 +5,14 @@
 //! - Nothing is tiered here: earliest local is the log's start, and tiered offsets are unknown (-1).
 //! - A partition named twice is INVALID_REQUEST; a topic without partitions has no answer.
 //! - An isolation level that there is not is UNKNOWN_SERVER_ERROR for everything.
+//! - A lookup by time that has to expand much is done off the workers, a few at a time.
 //! - `TimeoutMs` (version 10) is for tiered storage and ignored.
 
-use super::{Request, Served};
+use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};
-use replication::Partition;
+use replication::{Partition, ReadError, TimestampSearch};
 use std::collections::BTreeMap;
 use wire::messages::list_offsets_request::ListOffsetsPartition;
 use wire::messages::list_offsets_response::{
@@ -30,6 +31,9 @@ const READ_COMMITTED: i8 = 1;
 /// The replica id of a consumer.
 const CONSUMER: i32 = -1;
 
+/// To expand so much in search of a record takes little time.
+const QUICK_EXPANDED_BYTES: usize = 1024 * 1024;
+
 /// An offset with the timestamp and the leader epoch that it goes with; -1 each when unknown.
 struct Found {
     offset: i64,
@@ -43,14 +47,14 @@ const NOT_FOUND: Found = Found {
     leader_epoch: -1,
 };
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: ListOffsetsRequest<'_> = request.decode()?;
     let topics = match message.isolation_level {
-        READ_UNCOMMITTED | READ_COMMITTED => found_topics(broker, request.version, &message),
+        READ_UNCOMMITTED | READ_COMMITTED => found_topics(broker, request.version, &message).await,
         _ => refused_topics(&message, ErrorCode::UnknownServerError),
     };
     let response = ListOffsetsResponse {
@@ -61,7 +65,7 @@ pub(crate) fn serve(
     Ok(Served::Answered)
 }
 
-fn found_topics<'f>(
+async fn found_topics<'f>(
     broker: &Broker,
     version: i16,
     message: &ListOffsetsRequest<'f>,
@@ -77,19 +81,24 @@ fn found_topics<'f>(
                 .or_insert(Some(partition));
         }
     }
-    let topics = asked.into_iter().map(|(name, partitions)| {
-        let partitions = partitions.into_iter().map(|(index, asked)| {
-            let result = asked
-                .ok_or(ErrorCode::InvalidRequest)
-                .and_then(|asked| find(broker, version, message, name, &asked));
-            partition_response(index, result)
-        });
-        ListOffsetsTopicResponse {
-            name,
-            partitions: partitions.collect(),
+    let mut topics = Vec::with_capacity(asked.len());
+    let mut turn = Turn::begin();
+    for (name, asked) in asked {
+        let mut partitions = Vec::with_capacity(asked.len());
+        for (index, asked) in asked {
+            let result = match asked {
+                Some(asked) => find(broker, version, message, name, &asked).await,
+                None => Err(ErrorCode::InvalidRequest),
+            };
+            partitions.push(partition_response(index, result));
+            turn.share().await;
         }
-    });
-    topics.collect()
+        topics.push(ListOffsetsTopicResponse {
+            name,
+            partitions: partitions.into(),
+        });
+    }
+    topics
 }
 
 /// Each mention of a partition with the same error.
@@ -123,7 +132,7 @@ fn partition_response(
     }
 }
 
-fn find(
+async fn find(
     broker: &Broker,
     version: i16,
     message: &ListOffsetsRequest<'_>,
@@ -162,14 +171,37 @@ fn find(
         }),
         EARLIEST | EARLIEST_LOCAL => Ok(at(offsets.log_start_offset)),
         LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(NOT_FOUND),
-        MAX_TIMESTAMP => found(partition.offset_of_max_timestamp(), i64::MAX),
-        timestamp => found(partition.offset_for_timestamp(timestamp), end),
+        MAX_TIMESTAMP => {
+            let search = |max_bytes| partition.offset_of_max_timestamp(max_bytes);
+            found(search_in_turn(broker, search).await, i64::MAX)
+        }
+        timestamp => {
+            let search = |max_bytes| partition.offset_for_timestamp(timestamp, max_bytes);
+            found(search_in_turn(broker, search).await, end)
+        }
+    }
+}
+
+/// Searches for a record: at once if little has to be expanded for it.
+async fn search_in_turn(
+    broker: &Broker,
+    search: impl Fn(usize) -> Result<TimestampSearch, ReadError>,
+) -> Result<Option<replication::TimestampOffset>, ReadError> {
+    match search(QUICK_EXPANDED_BYTES)? {
+        TimestampSearch::Ended(found) => Ok(found),
+        TimestampSearch::TooLarge => {
+            let searched = broker.heavy_work.run(|| search(usize::MAX)).await?;
+            let TimestampSearch::Ended(found) = searched else {
+                unreachable!("there was no limit");
+            };
+            Ok(found)
+        }
     }
 }
 
 /// What the log found, unless it lies beyond what the client may see.
 fn found(
-    result: Result<Option<replication::TimestampOffset>, replication::ReadError>,
+    result: Result<Option<replication::TimestampOffset>, ReadError>,
     end: i64,
 ) -> Result<Found, ErrorCode> {
     match result {

@@ -5,8 +5,10 @@
 
 use crate::Broker;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use model::{DecodeError, ErrorCode, Message, Reader};
+use model::{DecodeError, ErrorCode, InvalidStrings, Message, Reader};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use wire::{ApiKey, RequestHeader, ResponseHeader};
 
 pub mod served;
@@ -79,6 +81,10 @@ pub(crate) enum Served {
     Refuse(String),
 }
 
+/// No answer is longer. Its size has 31 bits; a client that gets so much to read at once asks for
+/// less.
+pub(crate) const ANSWER_MAX_BYTES: usize = 1 << 30;
+
 /// A request whose header is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request<'f> {
@@ -90,6 +96,8 @@ pub(crate) struct Request<'f> {
     pub(crate) correlation_id: i32,
     /// What follows the header.
     pub(crate) body: &'f [u8],
+    /// Where strings of the body are noted that are not UTF-8.
+    invalid: &'f InvalidStrings,
 }
 
 impl<'f> Request<'f> {
@@ -98,7 +106,11 @@ impl<'f> Request<'f> {
     /// # Errors
     /// A [`DecodeError`]; Kafka closes the connection then.
     pub(crate) fn decode<M: Message<'f>>(&self) -> Result<M, DecodeError> {
-        M::read(&mut Reader::new(self.body), self.version)
+        let decoded = M::read(&mut Reader::new(self.body), self.version);
+        if let Err(DecodeError::InvalidUtf8) = decoded {
+            note_invalid_strings::<M>(self.body, self.version, self.invalid)?;
+        }
+        decoded
     }
 
     /// Appends the answer, header and size included.
@@ -114,7 +126,13 @@ impl<'f> Request<'f> {
         out: &mut ResponseBuffer,
     ) {
         let start = self.begin_answer_as(version, &mut out.head);
-        response.write(version, &mut out.head);
+        let size = response.size(version);
+        if size > ANSWER_MAX_BYTES {
+            out.refuse(start, size);
+            return;
+        }
+        out.head.reserve(size);
+        response.encode(M::layout(version), &mut out.head);
         wire::finish_frame(&mut out.head, start, 0);
     }
 }
@@ -124,6 +142,15 @@ impl Request<'_> {
     /// [`wire::finish_frame`].
     pub(crate) fn begin_answer(&self, out: &mut Vec<u8>) -> usize {
         self.begin_answer_as(self.version, out)
+    }
+
+    /// Ends an answer that was appended to `out` after [`Self::begin_answer`] had said `start`.
+    pub(crate) fn finish_answer(&self, start: usize, out: &mut ResponseBuffer) {
+        let bytes = out.head.len() - start;
+        match bytes > ANSWER_MAX_BYTES {
+            true => out.refuse(start, bytes),
+            false => wire::finish_frame(&mut out.head, start, 0),
+        }
     }
 
     fn begin_answer_as(&self, version: i16, out: &mut Vec<u8>) -> usize {
@@ -136,31 +163,131 @@ impl Request<'_> {
     }
 }
 
+/// What serving a request may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// Little time, and an answer that is in proportion to the request.
+    Light,
+    /// Little time, and an answer that may be large.
+    LargeAnswer,
+    /// Time that would hold up others.
+    Heavy,
+}
+
+/// A request up to this size takes little time, unless it asks for all that there is.
+const LIGHT_REQUEST_BYTES: usize = 8 * 1024;
+/// To describe so many partitions takes little time.
+const LIGHT_PARTITIONS: usize = 2_000;
+
+/// What a request may take: known before it is read, so that it can wait.
+pub(crate) fn weight(broker: &Broker, frame: &[u8]) -> Weight {
+    let api = frame.first_chunk().map(|bytes| i16::from_be_bytes(*bytes));
+    let Some(api) = api.and_then(ApiKey::from_number) else {
+        return Weight::Light;
+    };
+    match api {
+        // These may wait for long, for records, members or replicas, and see to their turns
+        // themselves.
+        ApiKey::Produce
+        | ApiKey::Fetch
+        | ApiKey::JoinGroup
+        | ApiKey::SyncGroup
+        | ApiKey::ListOffsets => Weight::Light,
+        // What there is of these is as much as others have made.
+        ApiKey::DescribeGroups
+        | ApiKey::ConsumerGroupDescribe
+        | ApiKey::ListGroups
+        | ApiKey::ListTransactions
+        | ApiKey::DescribeTransactions
+        | ApiKey::DescribeProducers
+        | ApiKey::DescribeLogDirs
+        | ApiKey::DescribeConfigs
+        | ApiKey::ListConfigResources
+        | ApiKey::DescribeClientQuotas
+        | ApiKey::DescribeUserScramCredentials
+        | ApiKey::ListPartitionReassignments
+        | ApiKey::ElectLeaders => Weight::Heavy,
+        _ if frame.len() > LIGHT_REQUEST_BYTES => Weight::Heavy,
+        ApiKey::Metadata | ApiKey::DescribeTopicPartitions if has_many_partitions(broker) => {
+            Weight::Heavy
+        }
+        ApiKey::Metadata
+        | ApiKey::DescribeTopicPartitions
+        | ApiKey::OffsetFetch
+        | ApiKey::FindCoordinator => Weight::LargeAnswer,
+        _ => Weight::Light,
+    }
+}
+
+fn has_many_partitions(broker: &Broker) -> bool {
+    let image = broker.image();
+    let counts = image.topics.iter().map(|topic| topic.partition_count());
+    let mut sums = counts.scan(0, |sum, count| {
+        *sum += count;
+        Some(*sum)
+    });
+    sums.any(|sum| sum > LIGHT_PARTITIONS)
+}
+
 /// Whether a request is answered at once as a rule, and in little time.
 pub(crate) fn is_quick(frame: &[u8]) -> bool {
     let api_key = frame.first_chunk().map(|bytes| i16::from_be_bytes(*bytes));
     api_key == Some(ApiKey::Produce as i16)
 }
 
-/// Serves one request.
+/// Serves one request. Strings that are not UTF-8 are read as Kafka reads them, with U+FFFD in
+/// place of what is no text.
 pub(crate) async fn serve(
     broker: &Arc<Broker>,
     context: &mut ConnectionContext,
     frame: &mut [u8],
     out: &mut ResponseBuffer,
 ) -> Served {
-    let mut reader = Reader::new(frame);
-    let header = match RequestHeader::decode(&mut reader) {
-        Ok(header) => header,
-        Err(error) => return Served::Refuse(format!("a request header cannot be read: {error}")),
-    };
+    let mut replaced: Option<Vec<u8>> = None;
+    // The header is read before the body, so both may have to be replaced, one after the other.
+    loop {
+        let invalid = InvalidStrings::default();
+        let frame = replaced.as_deref_mut().unwrap_or(&mut *frame);
+        let error = match serve_valid(broker, context, frame, &invalid, out).await {
+            Ok(served) => return served,
+            Err(error) => error,
+        };
+        match invalid.replace_in(frame) {
+            Some(bytes) if error.cause == DecodeError::InvalidUtf8 => replaced = Some(bytes),
+            _ => return Served::Refuse(error.to_string()),
+        }
+    }
+}
+
+/// A part of a request that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{part} cannot be read: {cause}")]
+struct Unreadable {
+    part: String,
+    cause: DecodeError,
+}
+
+/// Serves a request if all of its strings are UTF-8, and notes those that are not.
+async fn serve_valid(
+    broker: &Arc<Broker>,
+    context: &mut ConnectionContext,
+    frame: &mut [u8],
+    invalid: &InvalidStrings,
+    out: &mut ResponseBuffer,
+) -> Result<Served, Unreadable> {
+    let mut reader = Reader::noting(frame, invalid);
+    let header = RequestHeader::decode(&mut reader).map_err(|cause| Unreadable {
+        part: "a request header".to_owned(),
+        cause,
+    })?;
     let Some(api) = ApiKey::from_number(header.api_key) else {
-        return Served::Refuse(format!(
+        return Ok(Served::Refuse(format!(
             "no API has the number {}: the client speaks another protocol than Kafka's",
             header.api_key
-        ));
+        )));
     };
-    if header.client_id != context.client_id.as_deref() {
+    let has_invalid_name = !invalid.is_empty();
+    if !has_invalid_name && header.client_id != context.client_id.as_deref() {
         context.client_id = header.client_id.map(Box::from);
     }
     let (version, correlation_id) = (header.api_version, header.correlation_id);
@@ -170,29 +297,64 @@ pub(crate) async fn serve(
         version,
         correlation_id,
         body: reader.remaining(),
+        invalid,
     };
     if !served::is_served(api, version, context.listener.is_controller) {
         if api == ApiKey::ApiVersions {
             api_versions::unsupported_version(&request, out);
-            return Served::Answered;
+            return Ok(Served::Answered);
         }
         let is_controller = context.listener.is_controller;
-        return Served::Refuse(served::why_not_served(api, version, is_controller));
+        let reason = served::why_not_served(api, version, is_controller);
+        return Ok(Served::Refuse(reason));
     }
     let start = out.head.len();
-    let result = if api == ApiKey::Produce {
+    let result = if has_invalid_name {
+        Err(DecodeError::InvalidUtf8)
+    } else if api == ApiKey::Produce {
         let request = Request {
+            api,
+            version,
+            correlation_id,
             body: &[],
-            ..request
+            invalid,
         };
         produce::serve(broker, context, &request, frame, body_start, out).await
     } else {
         dispatch(broker, context, &request, out).await
     };
-    result.unwrap_or_else(|error| {
+    if let Some(bytes) = out.take_refused() {
+        return Ok(refused(&format!("{api} version {version}"), bytes, context));
+    }
+    result.map_err(|cause| {
         out.truncate(start);
-        Served::Refuse(format!("{api} version {version} cannot be read: {error}"))
+        Unreadable {
+            part: format!("{api} version {version}"),
+            cause,
+        }
     })
+}
+
+/// What becomes of a request whose answer would be too long.
+fn refused(request: &str, bytes: usize, context: &ConnectionContext) -> Served {
+    let reason = format!(
+        "the answer to {request} would take {bytes} bytes, more than {ANSWER_MAX_BYTES}; ask for \
+         less at a time"
+    );
+    tracing::warn!(peer = %context.peer, reason, "connection closed");
+    Served::Close(reason)
+}
+
+/// Notes the strings of a body that are not UTF-8.
+///
+/// # Errors
+/// What else is wrong with it.
+fn note_invalid_strings<'b, M: Message<'b>>(
+    body: &'b [u8],
+    version: i16,
+    invalid: &'b InvalidStrings,
+) -> Result<(), DecodeError> {
+    M::read(&mut Reader::noting(body, invalid), version).map(|_| ())
 }
 
 /// The match over the APIs, those of coordinators below. Produce is apart: it writes into the frame.
@@ -204,7 +366,7 @@ async fn dispatch(
 ) -> Result<Served, DecodeError> {
     match request.api {
         ApiKey::Fetch => fetch::serve(broker, context, request, out).await,
-        ApiKey::ListOffsets => list_offsets::serve(broker, request, out),
+        ApiKey::ListOffsets => list_offsets::serve(broker, request, out).await,
         ApiKey::Metadata => metadata::serve(broker, context, request, out).await,
         ApiKey::ApiVersions => api_versions::serve(broker, context, request, out),
         ApiKey::CreateTopics => create_topics::serve(broker, request, out).await,
@@ -280,6 +442,34 @@ async fn dispatch_to_coordinators(
         ApiKey::DescribeTransactions => describe_transactions::serve(broker, request, out),
         ApiKey::ListTransactions => list_transactions::serve(broker, request, out),
         api => Ok(Served::Close(format!("{api} is not served"))),
+    }
+}
+
+/// What is named, in the order of the request, without what was named before.
+pub(crate) fn each_once<T: Ord + Clone>(names: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    let mut seen = BTreeSet::new();
+    names.filter(move |name| seen.insert(name.clone()))
+}
+
+/// The time that a request may take on a worker before other connections have their turn.
+const TURN: Duration = Duration::from_millis(1);
+
+/// How long the requests of a connection have had a worker to themselves.
+#[derive(Debug)]
+pub(crate) struct Turn(Instant);
+
+impl Turn {
+    /// A turn that begins now.
+    pub(crate) fn begin() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Lets the others have their turn if this one has lasted long enough.
+    pub(crate) async fn share(&mut self) {
+        if self.0.elapsed() > TURN {
+            tokio::task::yield_now().await;
+            self.0 = Instant::now();
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! OffsetFetch: v1–10. The offsets that a group has stored.
 //!
 //! - Versions from 8 ask for several groups at once (KIP-709); from 10 they name topics by id.
+//! - A partition, or all offsets of a group, that is asked for again is answered once.
 //! - Null topics (from version 2) ask for all offsets of the group.
 //! - A partition without an offset is answered with -1 and no error, whether it exists or not.
 
@@ -9,6 +10,7 @@ use crate::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::group::{FetchedOffset, FetchedTopic, OffsetFetch, OffsetFetchTopic};
 use model::{DecodeError, ErrorCode, Uuid};
+use std::collections::BTreeSet;
 use wire::messages::offset_fetch_response::{
     OffsetFetchResponseGroup, OffsetFetchResponsePartition, OffsetFetchResponsePartitions,
     OffsetFetchResponseTopic, OffsetFetchResponseTopics,
@@ -17,6 +19,34 @@ use wire::messages::{OffsetFetchRequest, OffsetFetchResponse};
 
 /// The topics of one group of a request: name, id, partitions.
 type Asked<'f> = Option<Vec<(&'f str, Uuid, Vec<i32>)>>;
+
+/// What a request has asked for so far: metadata that are stored with an offset may be thousands of
+/// times as long as what names them, so each is answered once.
+#[derive(Default)]
+struct Seen<'f> {
+    partitions: BTreeSet<(&'f str, &'f str, Uuid, i32)>,
+    /// Groups of which all offsets are asked for.
+    all_of: BTreeSet<&'f str>,
+}
+
+impl<'f> Seen<'f> {
+    fn is_first_of_all(&mut self, group_id: &'f str) -> bool {
+        self.all_of.insert(group_id)
+    }
+
+    /// The topic with those of its partitions that were not asked for before; none when all were.
+    fn topic_of(
+        &mut self,
+        group_id: &'f str,
+        (name, id, indexes): (&'f str, Uuid, impl Iterator<Item = i32>),
+    ) -> Option<(&'f str, Uuid, Vec<i32>)> {
+        let mut count = 0;
+        let indexes = indexes.inspect(|_| count += 1);
+        let new = indexes.filter(|index| self.partitions.insert((group_id, name, id, *index)));
+        let new: Vec<i32> = new.collect();
+        (count == 0 || !new.is_empty()).then_some((name, id, new))
+    }
+}
 
 /// What one group answers.
 struct Fetched<'f> {
@@ -46,25 +76,32 @@ fn serve_groups(
     out: &mut ResponseBuffer,
 ) {
     let by_id = request.version >= 10;
+    let mut seen = Seen::default();
     let fetched: Vec<Fetched<'_>> = message
         .groups
         .iter()
-        .map(|group| {
-            let asked = group.topics.as_ref().map(|topics| {
-                let topics = topics.iter();
-                topics
-                    .map(|t| (t.name, t.topic_id, t.partition_indexes.iter().collect()))
-                    .collect()
-            });
+        .filter_map(|group| {
+            let asked = match &group.topics {
+                Some(topics) => {
+                    let topics = topics.iter();
+                    let asked = topics.filter_map(|t| {
+                        let topic = (t.name, t.topic_id, t.partition_indexes.iter());
+                        seen.topic_of(group.group_id, topic)
+                    });
+                    Some(asked.collect())
+                }
+                None if seen.is_first_of_all(group.group_id) => None,
+                None => return None,
+            };
             let member = (group.member_id, group.member_epoch);
-            fetch(
+            Some(fetch(
                 broker,
                 group.group_id,
                 member,
                 asked,
                 message.require_stable,
                 by_id,
-            )
+            ))
         })
         .collect();
     let groups = fetched.iter().map(|group| {
@@ -107,9 +144,12 @@ fn serve_one(
 ) {
     let asked: Asked<'_> = message.topics.as_ref().map(|topics| {
         let topics = topics.iter();
-        topics
-            .map(|t| (t.name, Uuid::ZERO, t.partition_indexes.iter().collect()))
-            .collect()
+        let mut seen = Seen::default();
+        let asked = topics.filter_map(|t| {
+            let topic = (t.name, Uuid::ZERO, t.partition_indexes.iter());
+            seen.topic_of(message.group_id, topic)
+        });
+        asked.collect()
     });
     let asked_again = asked.clone();
     let fetched = fetch(

@@ -14,7 +14,7 @@
 //! - A first batch that is no batch refuses the whole request.
 //! - Ignored on purpose: `TimeoutMs` beyond the wait for the high watermark.
 
-use super::{Request, Served};
+use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::clock::now_ms;
 use crate::net::{ConnectionContext, ResponseBuffer};
@@ -23,16 +23,18 @@ use crate::transaction_verification::{
     Enrolment, TransactionSupport, TransactionalProducer, Verification,
 };
 use model::{DecodeError, ErrorCode, Uuid};
+use record::batch::HEADER_SIZE_BYTES;
 use record::{
     BatchError, InvalidRecords, ProduceValidator, RecordBatch, RecordBatchMut, ValidatedBytes,
     parse_produce,
 };
-use replication::{AppendError, Partition, VerificationGuard};
+use replication::{Partition, VerificationGuard};
 use std::cell::{Cell, RefCell};
 use std::mem::take;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::messages::ProduceRequest;
 use wire::produce_request::read_produce_request;
 use wire::produce_response::{ProduceResponsePartition, ProduceResponseWriter};
 
@@ -48,8 +50,10 @@ thread_local! {
 
 /// Lists for so many partitions are kept.
 const KEPT_PARTS: usize = 256;
-/// A request that has appended so much lets other connections have their turn.
-const TURN_BYTES: usize = 1024 * 1024;
+/// A batch that expands to more is validated off the workers, a few at a time.
+const QUICK_EXPANDED_BYTES: usize = 4 * 1024 * 1024;
+/// So many partitions may be named whatever they bring.
+const PARTITIONS_FREE: usize = 10_000;
 
 /// What a request asks for, part by part, and what became of it. The lists go from request to
 /// request, so that a request allocates nothing.
@@ -168,6 +172,20 @@ impl Outcome {
         }
     }
 
+    /// How the answer says it.
+    fn answer(&self, index: i32) -> ProduceResponsePartition<'_> {
+        ProduceResponsePartition {
+            index,
+            error: self.error,
+            base_offset: self.base_offset,
+            log_append_time_ms: self.log_append_time_ms,
+            log_start_offset: self.log_start_offset,
+            record_errors: &self.record_errors,
+            error_message: self.error_message.as_deref(),
+            current_leader: self.current_leader,
+        }
+    }
+
     /// A partition that cannot be had.
     fn absent(absence: Absence) -> Self {
         Self {
@@ -243,8 +261,16 @@ pub(crate) async fn serve(
     body_start: usize,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
+    if is_refused_as_a_whole(&frame[body_start..], request.version)? {
+        return refuse_all(request, &frame[body_start..], out);
+    }
     let mut parts = Parts::take();
-    let mut asked = parse(broker, frame, body_start, request.version, &mut parts)?;
+    let asked = parse(broker, frame, body_start, request.version, &mut parts);
+    if let Err(DecodeError::InvalidUtf8) = asked {
+        let body = &frame[body_start..];
+        super::note_invalid_strings::<ProduceRequest<'_>>(body, request.version, request.invalid)?;
+    }
+    let mut asked = asked?;
     if asked.refusal.is_none() && asked.transactional_id.is_some() {
         verify(broker, request.version, &mut asked, &mut parts, frame).await;
     }
@@ -256,7 +282,8 @@ pub(crate) async fn serve(
         version: request.version,
         acks,
     };
-    let (mut at, mut turn_bytes) = (0, 0);
+    let mut at = 0;
+    let mut turn = Turn::begin();
     for topic in &*topics {
         for part in &mut partitions[at..at + topic.partition_count] {
             part.outcome = match &asked.refusal {
@@ -264,13 +291,15 @@ pub(crate) async fn serve(
                     error_message: message.clone(),
                     ..Outcome::refused(*error)
                 },
-                None => append.to(topic, part, frame),
+                None => match append.to(topic, part, frame, QUICK_EXPANDED_BYTES) {
+                    Appending::Ended(outcome) => outcome,
+                    Appending::TooLarge => {
+                        let again = || append.to(topic, part, frame, usize::MAX);
+                        broker.heavy_work.run(again).await.outcome()
+                    }
+                },
             };
-            turn_bytes += part.records.len();
-            if turn_bytes > TURN_BYTES {
-                turn_bytes = 0;
-                tokio::task::yield_now().await;
-            }
+            turn.share().await;
         }
         at += topic.partition_count;
     }
@@ -292,6 +321,65 @@ pub(crate) async fn serve(
         );
     }
     answer(request, frame, topics, partitions, out);
+    Ok(Served::Answered)
+}
+
+/// Whether a request names more partitions than it can have batches for. What is kept of each while
+/// it is served is in proportion to a batch, and would not be to what has been sent.
+fn is_refused_as_a_whole(body: &[u8], version: i16) -> Result<bool, DecodeError> {
+    if body.len() < PARTITIONS_FREE {
+        return Ok(false);
+    }
+    let mut count = 0;
+    match read_produce_request(body, version, |_, _| count += 1) {
+        // Names that are not text are replaced first.
+        Err(DecodeError::InvalidUtf8) => Ok(false),
+        Err(error) => Err(error),
+        Ok(_) => Ok(count > PARTITIONS_FREE.max(body.len() / HEADER_SIZE_BYTES)),
+    }
+}
+
+/// Answers each partition as it is read, and keeps nothing of any.
+fn refuse_all(
+    request: &Request<'_>,
+    body: &[u8],
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    // How many partitions each topic has that follow one another.
+    let mut counts: Vec<usize> = Vec::new();
+    let mut last = (std::ptr::null(), Uuid::ZERO);
+    let head = read_produce_request(body, request.version, |topic, _| {
+        let key = (topic.name.as_ptr(), topic.id);
+        match counts.last_mut() {
+            Some(count) if last == key => *count += 1,
+            _ => counts.push(1),
+        }
+        last = key;
+    })?;
+    if head.acks == 0 {
+        return Ok(Served::Close(
+            "a request without answer has more partitions than batches".to_owned(),
+        ));
+    }
+    let start = request.begin_answer(&mut out.head);
+    let writer = ProduceResponseWriter::new(request.version);
+    writer.head(counts.len(), &mut out.head);
+    let mut counts = counts.into_iter();
+    let mut left = 0;
+    read_produce_request(body, request.version, |topic, part| {
+        if left == 0 {
+            left = counts.next().unwrap_or_default();
+            writer.topic(topic.name, topic.id, left, &mut out.head);
+        }
+        let refused = Outcome::refused(ErrorCode::InvalidRequest);
+        writer.partition(&refused.answer(part.index), &mut out.head);
+        left -= 1;
+        if left == 0 {
+            writer.end_topic(&mut out.head);
+        }
+    })?;
+    writer.end(0, &[], &mut out.head);
+    request.finish_answer(start, out);
     Ok(Served::Answered)
 }
 
@@ -455,6 +543,23 @@ fn join_repetitions(parts: &mut Vec<PartitionPart>, frame: &[u8], version: i16) 
     });
 }
 
+/// What became of a partition's records.
+enum Appending {
+    Ended(Outcome),
+    /// They expand to more than was allowed.
+    TooLarge,
+}
+
+impl Appending {
+    /// The outcome where there was no limit.
+    fn outcome(self) -> Outcome {
+        match self {
+            Self::Ended(outcome) => outcome,
+            Self::TooLarge => Outcome::refused(ErrorCode::MessageTooLarge),
+        }
+    }
+}
+
 /// Who appends, and under which terms.
 #[derive(Clone, Copy)]
 struct Append<'a> {
@@ -465,21 +570,30 @@ struct Append<'a> {
 }
 
 impl Append<'_> {
-    fn to(self, topic: &TopicPart, part: &mut PartitionPart, frame: &mut [u8]) -> Outcome {
+    /// Appends the records of a partition unless they expand to more than `expanded_max_bytes`.
+    fn to(
+        self,
+        topic: &TopicPart,
+        part: &mut PartitionPart,
+        frame: &mut [u8],
+        expanded_max_bytes: usize,
+    ) -> Appending {
         let Some(hosted) = &topic.hosted else {
-            return Outcome::refused(match self.version {
+            return Appending::Ended(Outcome::refused(match self.version {
                 13.. => ErrorCode::UnknownTopicId,
                 _ => ErrorCode::UnknownTopicOrPartition,
-            });
+            }));
         };
         let found = hosted.find(part.index);
-        let outcome = match found {
-            Err(absence) if absence.is_unknown() => return Outcome::absent(absence),
-            found => self.records_to(hosted, found, part, frame),
+        let appending = match found {
+            Err(absence) if absence.is_unknown() => {
+                return Appending::Ended(Outcome::absent(absence));
+            }
+            found => self.records_to(hosted, found, part, frame, expanded_max_bytes),
         };
-        match part.repetition_error {
-            Some(error) => Outcome::refused(error),
-            None => outcome,
+        match (appending, part.repetition_error) {
+            (Appending::Ended(_), Some(error)) => Appending::Ended(Outcome::refused(error)),
+            (appending, _) => appending,
         }
     }
 
@@ -489,33 +603,40 @@ impl Append<'_> {
         found: Result<Arc<Partition>, Absence>,
         part: &mut PartitionPart,
         frame: &mut [u8],
-    ) -> Outcome {
+        expanded_max_bytes: usize,
+    ) -> Appending {
         let records = &mut frame[part.records.clone()];
+        let refused = |outcome| Appending::Ended(outcome);
         let batch = match parse_produce(records, self.version) {
             Ok(batch) => batch,
-            Err(invalid) => return Outcome::refused(invalid.error),
+            Err(invalid) => return refused(Outcome::refused(invalid.error)),
         };
         let verification = match part.verification {
             Ok(verification) => verification,
-            Err(error) => return Outcome::unverified(error, self.version),
+            Err(error) => return refused(Outcome::unverified(error, self.version)),
         };
         if !(-1..=1).contains(&self.acks) {
-            return Outcome::refused(ErrorCode::InvalidRequiredAcks);
+            return refused(Outcome::refused(ErrorCode::InvalidRequiredAcks));
         }
         if super::is_internal(&hosted.name) && self.context.client_id() != ADMIN_CLIENT_ID {
-            return Outcome::refused(ErrorCode::InvalidTopicException);
+            return refused(Outcome::refused(ErrorCode::InvalidTopicException));
         }
         let partition = match found {
             Ok(partition) => partition,
-            Err(absence) => return Outcome::absent(absence),
+            Err(absence) => return refused(Outcome::absent(absence)),
         };
         let now_ms = now_ms();
-        let rules = hosted.rules();
+        let mut rules = hosted.rules();
+        let allowed_bytes = rules.decompressed_max_bytes;
+        rules.decompressed_max_bytes = allowed_bytes.min(expanded_max_bytes);
         let validated =
             VALIDATOR.with_borrow_mut(|validator| validator.validate(&batch, &rules, now_ms));
         let mut validated = match validated {
             Ok(validated) => validated,
-            Err(invalid) => return Outcome::invalid(&partition, invalid),
+            Err(invalid) if invalid.expands_beyond_limit && expanded_max_bytes < allowed_bytes => {
+                return Appending::TooLarge;
+            }
+            Err(invalid) => return refused(Outcome::invalid(&partition, invalid)),
         };
         let mut rebuilt = match &mut validated.bytes {
             ValidatedBytes::Rebuilt(bytes) => Some(take(bytes)),
@@ -529,7 +650,8 @@ impl Append<'_> {
         // The header may claim other times than the records have, or those of a broker.
         let (mut batch, _) = RecordBatchMut::parse(bytes).expect("a validated batch can be parsed");
         batch.set_max_timestamp(validated.timestamp_type, validated.max_timestamp);
-        append_validated(self.broker, part, partition, bytes, verification, now_ms)
+        let outcome = append_validated(self.broker, part, partition, bytes, verification, now_ms);
+        Appending::Ended(outcome)
     }
 }
 
@@ -569,22 +691,13 @@ async fn flush(broker: &Broker, partitions: &mut [PartitionPart]) {
         .iter()
         .map(|part| {
             let batch = part.appended.as_ref().filter(|batch| batch.is_flush_due)?;
-            let (partition, end_offset) = (batch.partition.clone(), batch.end_offset);
-            let flush = move || partition.flush_up_to(end_offset, now_ms());
-            Some(tokio::task::spawn_blocking(flush))
+            Some(broker.flush(batch.partition.clone(), batch.end_offset))
         })
         .collect();
     for (part, flush) in partitions.iter_mut().zip(flushes) {
         let Some(flush) = flush else { continue };
-        match (flush.await, &part.appended) {
-            (Ok(Ok(())), _) | (_, None) => {}
-            (Ok(Err(error)), Some(batch)) => {
-                let error = AppendError::from(error);
-                broker.report_append_error(&batch.partition, &error);
-                part.outcome = Outcome::refused(error.code());
-            }
-            // The server stops before the flush has begun.
-            (Err(_), _) => part.outcome = Outcome::refused(ErrorCode::KafkaStorageError),
+        if let Err(error) = flush.await {
+            part.outcome = Outcome::refused(error);
         }
     }
 }
@@ -624,18 +737,7 @@ fn answer(
         let name = std::str::from_utf8(&frame[topic.name.clone()]).unwrap_or_default();
         writer.topic(name, topic.id, topic.partition_count, out);
         for part in &partitions[at..at + topic.partition_count] {
-            let outcome = &part.outcome;
-            let partition = ProduceResponsePartition {
-                index: part.index,
-                error: outcome.error,
-                base_offset: outcome.base_offset,
-                log_append_time_ms: outcome.log_append_time_ms,
-                log_start_offset: outcome.log_start_offset,
-                record_errors: &outcome.record_errors,
-                error_message: outcome.error_message.as_deref(),
-                current_leader: outcome.current_leader,
-            };
-            writer.partition(&partition, out);
+            writer.partition(&part.outcome.answer(part.index), out);
         }
         writer.end_topic(out);
         at += topic.partition_count;

@@ -8,10 +8,15 @@
 //!
 //! Between pieces other connections have their turn, however fast a socket takes them.
 
+use super::response::Progress;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+
+/// Threads that read from the disk at a time: others are left for what has to be written.
+static COLD_READS: Semaphore = Semaphore::const_new(128);
 
 /// What is sent without a pause.
 const PIECE_BYTES: u64 = 1024 * 1024;
@@ -79,6 +84,7 @@ async fn warm(file: &Arc<File>, position: u64, end: u64) -> io::Result<()> {
         }
         Ok(())
     };
+    let _permit = COLD_READS.acquire().await.map_err(io::Error::other)?;
     tokio::task::spawn_blocking(read)
         .await
         .map_err(io::Error::other)?
@@ -89,7 +95,11 @@ async fn warm(file: &Arc<File>, position: u64, end: u64) -> io::Result<()> {
 /// # Errors
 /// Of the socket, or of a file that is shorter than the range.
 #[cfg(target_os = "linux")]
-pub(crate) async fn send(stream: &TcpStream, range: &FileRange) -> io::Result<()> {
+pub(crate) async fn send(
+    stream: &TcpStream,
+    range: &FileRange,
+    progress: &Progress,
+) -> io::Result<()> {
     let mut position = range.position;
     let end = position + range.length as u64;
     while position < end {
@@ -98,7 +108,7 @@ pub(crate) async fn send(stream: &TcpStream, range: &FileRange) -> io::Result<()
         if (is_first && is_cold(&range.file, position)) || is_cold(&range.file, piece_end - 1) {
             warm(&range.file, position, piece_end).await?;
         }
-        send_piece(stream, &range.file, &mut position, piece_end).await?;
+        send_piece(stream, &range.file, &mut position, piece_end, progress).await?;
         if position < end {
             tokio::task::yield_now().await;
         }
@@ -112,6 +122,7 @@ async fn send_piece(
     file: &File,
     position: &mut u64,
     end: u64,
+    progress: &Progress,
 ) -> io::Result<()> {
     while *position < end {
         let sent = stream
@@ -123,6 +134,7 @@ async fn send_piece(
         if sent == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        progress.add(sent);
     }
     Ok(())
 }
@@ -132,7 +144,11 @@ async fn send_piece(
 /// # Errors
 /// Of the socket, or of a file that is shorter than the range.
 #[cfg(not(target_os = "linux"))]
-pub(crate) async fn send(stream: &mut TcpStream, range: &FileRange) -> io::Result<()> {
+pub(crate) async fn send(
+    stream: &mut TcpStream,
+    range: &FileRange,
+    progress: &Progress,
+) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
     use tokio::io::AsyncWriteExt;
     let mut position = range.position;
@@ -144,8 +160,12 @@ pub(crate) async fn send(stream: &mut TcpStream, range: &FileRange) -> io::Resul
             let mut chunk = vec![0; length];
             file.read_exact_at(&mut chunk, position).map(|()| chunk)
         });
+        let _permit = COLD_READS.acquire().await.map_err(io::Error::other)?;
         let chunk = read.await.map_err(io::Error::other)??;
-        stream.write_all(&chunk).await?;
+        for piece in chunk.chunks(PIECE_BYTES as usize / 32) {
+            stream.write_all(piece).await?;
+            progress.add(piece.len());
+        }
         position += length as u64;
     }
     Ok(())

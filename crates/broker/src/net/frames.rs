@@ -170,6 +170,18 @@ impl FrameBuffer {
         }
     }
 
+    /// How many bytes have arrived and are not taken as frames.
+    pub(crate) fn arrived_bytes(&self) -> usize {
+        self.arrived.len()
+    }
+
+    /// How many bytes the frame at the front takes with its size, as far as that is known, and
+    /// those that have arrived at least.
+    pub(crate) fn expected_bytes(&self) -> usize {
+        let announced = self.announced().map_or(0, |size| 4 + size.max(0) as usize);
+        announced.max(self.arrived_bytes())
+    }
+
     /// Whether a frame has begun and not ended.
     pub(crate) fn is_within_frame(&self) -> bool {
         !self.arrived.is_empty()

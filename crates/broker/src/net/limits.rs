@@ -1,10 +1,13 @@
 //! How many connections there may be: in all, to one listener and from one address; and how many
-//! new ones a second. The limits change while the broker runs; connections that are open stay.
+//! new ones a second. The limits change while the broker runs: where there are more connections
+//! than `max.connections` then, those are closed that have been silent the longest, but none of
+//! the listener between brokers, which is outside that limit unless it is the only one.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -15,6 +18,10 @@ pub(crate) struct Limits {
     pub(crate) total: ListenerLimit,
     /// The same of single listeners, by name in upper case.
     pub(crate) listeners: BTreeMap<String, ListenerLimit>,
+    /// The listener between brokers, in upper case, if it is not the only one, and how many
+    /// connections may be open before it takes no more: those of its own are not held back or
+    /// closed by the limit of all.
+    pub(crate) protected_listener: Option<(String, usize)>,
     /// `max.connections.per.ip`.
     pub(crate) per_ip: usize,
     /// `max.connections.per.ip.overrides`, every name resolved.
@@ -56,6 +63,7 @@ struct Shared {
     state: Mutex<State>,
     /// Told when a connection has gone or limits have changed.
     changed: Notify,
+    started: Instant,
 }
 
 #[derive(Debug)]
@@ -64,6 +72,10 @@ struct State {
     all: Count,
     listeners: BTreeMap<String, Count>,
     ips: BTreeMap<IpAddr, usize>,
+    /// The connections that are served, by when they were admitted.
+    admitted: BTreeMap<u64, Arc<Use>>,
+    /// How many have been admitted so far.
+    admitted_count: u64,
     /// When it was last said that connections wait.
     warned_at: Option<Instant>,
 }
@@ -73,6 +85,15 @@ struct Count {
     open: usize,
     /// When the connections so far would have been taken at the rate allowed, if that is ahead.
     paid_until: Option<Instant>,
+}
+
+/// When a connection was last used, and whether it has to go.
+#[derive(Debug)]
+struct Use {
+    /// Milliseconds since the first connection.
+    last_ms: AtomicU64,
+    is_protected: bool,
+    closing: tokio::sync::watch::Sender<bool>,
 }
 
 /// The right to take one more connection; given back when dropped.
@@ -87,6 +108,23 @@ pub(crate) struct ConnectionRoom {
 pub(crate) struct ConnectionSlot {
     ip: IpAddr,
     room: ConnectionRoom,
+    id: u64,
+    one: Arc<Use>,
+}
+
+impl ConnectionSlot {
+    /// Notes that the connection is used.
+    pub(crate) fn touch(&self) {
+        let now_ms = self.room.shared.started.elapsed().as_millis() as u64;
+        self.one.last_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Ends when the connection has to go, as there are more than there may be.
+    pub(crate) async fn is_excess(&self) {
+        let mut closing = self.one.closing.subscribe();
+        // The sender is kept here, so that this ends only when it is told to.
+        let _ = closing.wait_for(|closing| *closing).await;
+    }
 }
 
 impl ConnectionLimits {
@@ -97,19 +135,25 @@ impl ConnectionLimits {
             all: Count::default(),
             listeners: BTreeMap::new(),
             ips: BTreeMap::new(),
+            admitted: BTreeMap::new(),
+            admitted_count: 0,
             warned_at: None,
         };
         Self {
             shared: Arc::new(Shared {
                 state: Mutex::new(state),
                 changed: Notify::new(),
+                started: Instant::now(),
             }),
         }
     }
 
-    /// Other limits, which hold for the next connection.
+    /// Other limits, which hold for the next connection; excess ones are closed.
     pub(crate) fn set(&self, limits: Limits) {
-        self.shared.state.lock().limits = limits;
+        let mut state = self.shared.state.lock();
+        state.limits = limits;
+        state.close_excess();
+        drop(state);
         self.shared.changed.notify_waiters();
     }
 
@@ -144,19 +188,60 @@ impl ConnectionLimits {
             drop(state);
             return None;
         }
+        let protected = limits.protected_listener.as_ref();
+        let is_protected = protected.is_some_and(|(name, _)| *name == room.listener);
         *state.ips.entry(ip).or_default() += 1;
+        state.admitted_count += 1;
+        let id = state.admitted_count;
+        let one = Arc::new(Use {
+            last_ms: AtomicU64::new(self.shared.started.elapsed().as_millis() as u64),
+            is_protected,
+            closing: tokio::sync::watch::Sender::new(false),
+        });
+        state.admitted.insert(id, one.clone());
+        state.close_excess();
         drop(state);
-        Some(ConnectionSlot { ip, room })
+        Some(ConnectionSlot { ip, room, id, one })
     }
 }
 
 impl State {
+    /// Closes as many connections as there are too many, those first that were used the least
+    /// recently.
+    fn close_excess(&mut self) {
+        let going = self.admitted.values().filter(|one| *one.closing.borrow());
+        let left = self.all.open.saturating_sub(going.count());
+        let excess = left.saturating_sub(self.limits.total.connections);
+        if excess == 0 {
+            return;
+        }
+        let mut others: Vec<&Arc<Use>> = self.admitted.values().collect();
+        others.retain(|one| !one.is_protected && !*one.closing.borrow());
+        others.sort_by_key(|one| one.last_ms.load(Ordering::Relaxed));
+        others.truncate(excess);
+        for one in &others {
+            one.closing.send_replace(true);
+        }
+        tracing::info!(
+            count = others.len(),
+            max = self.limits.total.connections,
+            "connections are closed, those first that were used the least recently: there are \
+             more than `max.connections`"
+        );
+    }
+
     /// Takes room for a connection; an error tells how long to wait, or that one must go first.
     fn take(&mut self, listener: &str, now: Instant) -> Result<(), Option<Duration>> {
         let own_limit = self.limits.listeners.get(listener).copied();
         let own_limit = own_limit.unwrap_or_default();
         let own = self.listeners.entry(listener.to_owned()).or_default();
-        let mut counts = [(&mut self.all, self.limits.total), (own, own_limit)];
+        let mut total = self.limits.total;
+        if let Some((name, connections)) = &self.limits.protected_listener
+            && name == listener
+        {
+            total.connections = *connections;
+        }
+        let mut counts = [(&mut self.all, total), (own, own_limit)];
         for (count, limit) in &counts {
             if count.open >= limit.connections {
                 let is_known = self.warned_at.is_some_and(|at| now < at + WARNING_INTERVAL);
@@ -233,6 +318,7 @@ impl Drop for ConnectionRoom {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut state = self.room.shared.state.lock();
+        state.admitted.remove(&self.id);
         if let Some(count) = state.ips.get_mut(&self.ip) {
             *count -= 1;
             if *count == 0 {
@@ -294,6 +380,47 @@ mod tests {
         assert!(!waiting.is_finished());
         all.set(limits(2, 9));
         drop((waiting.await.unwrap(), second));
+    }
+
+    /// Which of the slots have to go.
+    fn closing(slots: &[ConnectionSlot]) -> Vec<usize> {
+        let is_closing = |at: &usize| *slots[*at].one.closing.borrow();
+        (0..slots.len()).filter(is_closing).collect()
+    }
+
+    #[tokio::test]
+    async fn a_lower_limit_closes_what_was_used_the_least_recently() {
+        let limit_of = |connections| Limits {
+            protected_listener: Some(("INTERNAL".to_owned(), usize::MAX)),
+            ..limits(connections, 99)
+        };
+        let all = ConnectionLimits::new(limit_of(9));
+        let ip: IpAddr = "127.0.0.1".parse().unwrap();
+        let mut slots = Vec::new();
+        for (listener, last_ms) in [
+            ("internal", 1),
+            ("plaintext", 7),
+            ("plaintext", 3),
+            ("other", 5),
+            ("plaintext", 4),
+        ] {
+            let slot = all.admit(ip, all.room(listener).await).unwrap();
+            slot.one.last_ms.store(last_ms, Ordering::Relaxed);
+            slots.push(slot);
+        }
+        all.set(limit_of(5));
+        assert!(closing(&slots).is_empty());
+        all.set(limit_of(3));
+        assert_eq!(closing(&slots), [2, 4]);
+        // Those that are on their way out do not count again.
+        all.set(limit_of(2));
+        assert_eq!(closing(&slots), [2, 3, 4]);
+        slots[3].is_excess().await;
+        // The listener between brokers is outside the limit and others make room for it.
+        slots.push(all.admit(ip, all.room("internal").await).unwrap());
+        assert_eq!(closing(&slots), [1, 2, 3, 4]);
+        drop(slots);
+        assert!(all.shared.state.lock().admitted.is_empty());
     }
 
     #[test]

@@ -82,6 +82,8 @@ impl BoundListener {
             TcpSocket::new_v4()?
         };
         socket.set_reuseaddr(true)?;
+        // A peer that is gone without a word is noticed; accepted connections inherit it.
+        socket.set_keepalive(true)?;
         if address.ip().to_canonical().is_loopback() {
             loopback::stop_pacing(&socket);
         }
@@ -142,8 +144,10 @@ impl BoundListener {
                     Some(slot) => {
                         let (broker, listener) = (broker.clone(), self.clone());
                         connections.spawn(async move {
-                            connection::serve(broker, listener, stream, peer).await;
-                            drop(slot);
+                            tokio::select! {
+                                () = connection::serve(broker, listener, stream, peer, &slot) => {}
+                                () = slot.is_excess() => {}
+                            }
                         });
                     }
                     None => tracing::info!(%peer, "connection refused: its address has too many"),
@@ -231,6 +235,30 @@ mod tests {
             assert_eq!(receive, send_swapped);
             assert!(send < receive, "{send} {receive}");
             assert_ne!((send, receive), own);
+        });
+    }
+
+    #[test]
+    fn connections_are_kept_alive() {
+        let settings = SocketSettings {
+            backlog: 1,
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build();
+        runtime.unwrap().block_on(async {
+            let bound = BoundListener::bind("PLAINTEXT", "127.0.0.1", 0, settings, None, false);
+            let (listener, socket) = bound.await.unwrap();
+            let socket = socket.listen().unwrap();
+            let limits = ConnectionLimits::new(Limits::default());
+            let (client, accepted) = tokio::join!(
+                TcpStream::connect(listener.address),
+                listener.accept_one(&socket, &limits)
+            );
+            let (_client, (accepted, _, _)) = (client.unwrap(), accepted.unwrap());
+            assert!(rustix::net::sockopt::socket_keepalive(&accepted).unwrap());
         });
     }
 

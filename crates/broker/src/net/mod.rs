@@ -1,5 +1,6 @@
 //! Sockets: listeners, connections, frames in, responses out.
 
+mod budget;
 mod connection;
 mod file_range;
 mod frames;
@@ -10,6 +11,7 @@ mod loopback;
 mod refusals;
 mod response;
 
+pub(crate) use budget::ByteBudget;
 pub(crate) use connection::ConnectionContext;
 pub(crate) use file_range::FileRange;
 pub(crate) use limits::{ConnectionLimits, Limits, ListenerLimit};

@@ -11,7 +11,8 @@
 
 use super::file_range::{self, FileRange};
 use std::io;
-use tokio::io::{AsyncWriteExt, Interest};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 /// An encoded buffer above this is given back once sent, so that idle connections stay small.
@@ -30,6 +31,8 @@ pub(crate) struct ResponseBuffer {
     ranges: Vec<(usize, FileRange)>,
     /// Bytes of the ranges.
     ranges_bytes: usize,
+    /// How long an answer would have been that is too long to be sent.
+    refused_bytes: Option<usize>,
 }
 
 impl ResponseBuffer {
@@ -51,6 +54,18 @@ impl ResponseBuffer {
         self.head.len() + self.ranges_bytes
     }
 
+    /// Takes back the answer that began when `head` had `length` bytes: it would be of so many
+    /// bytes that it cannot be sent.
+    pub(crate) fn refuse(&mut self, length: usize, bytes: usize) {
+        self.truncate(length);
+        self.refused_bytes = Some(bytes);
+    }
+
+    /// How long an answer would have been that was refused, once.
+    pub(crate) const fn take_refused(&mut self) -> Option<usize> {
+        self.refused_bytes.take()
+    }
+
     /// Forgets what was appended after `head` had `length` bytes.
     pub(crate) fn truncate(&mut self, length: usize) {
         self.head.truncate(length);
@@ -58,19 +73,23 @@ impl ResponseBuffer {
         self.ranges_bytes = self.ranges.iter().map(|(_, range)| range.length).sum();
     }
 
-    /// Sends everything and empties the buffer.
+    /// Sends everything and empties the buffer; counts in `progress` what the socket has taken.
     ///
     /// # Errors
     /// An I/O error of the socket, or of a file that is shorter than its range; the connection
     /// cannot go on after either.
-    pub(crate) async fn flush(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+    pub(crate) async fn flush(
+        &mut self,
+        stream: &mut TcpStream,
+        progress: &Progress,
+    ) -> io::Result<()> {
         let mut sent = 0;
         for (at, range) in &self.ranges {
-            send_more(stream, &self.head[sent..*at]).await?;
+            send(stream, &self.head[sent..*at], true, progress).await?;
             sent = *at;
-            file_range::send(stream, range).await?;
+            file_range::send(stream, range, progress).await?;
         }
-        stream.write_all(&self.head[sent..]).await?;
+        send(stream, &self.head[sent..], false, progress).await?;
         self.ranges.clear();
         self.ranges_bytes = 0;
         self.head.clear();
@@ -80,19 +99,45 @@ impl ResponseBuffer {
     }
 }
 
-/// Sends bytes that a file's range follows, so that the kernel may put both in one packet.
-async fn send_more(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+/// How many bytes of a flush the socket has taken so far.
+#[derive(Debug, Default)]
+pub(crate) struct Progress(AtomicU64);
+
+impl Progress {
+    pub(super) fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Sends bytes. Where a file's range follows, the kernel may put both in one packet.
+async fn send(
+    stream: &TcpStream,
+    mut bytes: &[u8],
+    has_more: bool,
+    progress: &Progress,
+) -> io::Result<()> {
     use rustix::net::SendFlags;
     #[cfg(target_os = "linux")]
-    let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
+    let flags = match has_more {
+        true => SendFlags::MORE | SendFlags::NOSIGNAL,
+        false => SendFlags::NOSIGNAL,
+    };
     #[cfg(not(target_os = "linux"))]
-    let flags = SendFlags::empty();
+    let flags = {
+        let _ = has_more;
+        SendFlags::empty()
+    };
     while !bytes.is_empty() {
         let sent = stream
             .async_io(Interest::WRITABLE, || {
                 rustix::net::send(stream, bytes, flags).map_err(io::Error::from)
             })
             .await?;
+        progress.add(sent);
         bytes = &bytes[sent..];
     }
     Ok(())

@@ -90,7 +90,7 @@ pub(crate) fn describe(client: &mut Client, kind: i8, name: &str) -> (i16, Vec<(
 
 /// Sets a value of one broker or of all, or removes it.
 #[track_caller]
-fn change(client: &mut Client, broker: &str, key: &str, value: Option<&str>) {
+pub(crate) fn change(client: &mut Client, broker: &str, key: &str, value: Option<&str>) {
     let what = value.map_or(DELETE, |_| SET);
     let resource = operation(BROKER, broker, what, key, value);
     assert_eq!(alter(client, vec![resource]), [(0, String::new())]);

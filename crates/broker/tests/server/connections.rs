@@ -3,7 +3,13 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use testkit::{Client, TestServer, batch};
-use wire::messages::MetadataRequest;
+use wire::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use wire::messages::offset_fetch_request::OffsetFetchRequestTopic;
+use wire::messages::{
+    MetadataRequest, OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse,
+};
 
 /// Whether a new connection from this address is served.
 fn is_served_from(server: &TestServer, ip: IpAddr) -> Option<Client> {
@@ -155,4 +161,98 @@ fn clients_that_send_slowly_hold_nobody_back() {
         assert!(!client.receive_frame().is_empty());
     }
     server.assert_serves();
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_closed() {
+    // The one connection that there may be is that of the client that does not read.
+    let server = TestServer::start(&[("connections.max.idle.ms", "300"), ("max.connections", "1")]);
+    let mut deaf = server.connect();
+    deaf.create_topic("topic", 1, &[]);
+    deaf.produce("topic", 0, &batch(&[&"x".repeat(900_000)]))
+        .assert_accepted();
+    for _ in 0..100 {
+        deaf.send_fetch("topic", 0, 0, 0);
+    }
+    // It is served when the other has gone.
+    server.connect().brokers();
+}
+
+#[test]
+fn a_lower_limit_closes_the_connections_that_were_used_the_least_recently() {
+    let server = TestServer::start(&[]);
+    let mut clients: Vec<Client> = (0..5).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        client.brokers();
+    }
+    // The first has been used last.
+    crate::configs::change(&mut clients[0], "", "max.connections", Some("2"));
+    for closed in &mut clients[1..4] {
+        closed.assert_closed();
+    }
+    clients[0].brokers();
+    clients[4].brokers();
+}
+
+#[test]
+fn what_is_not_text_is_replaced() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    client.wait_for_coordinator("group");
+    for version in [2, 8] {
+        let partition = OffsetCommitRequestPartition {
+            committed_offset: 7,
+            committed_metadata: Some("<binary>"),
+            ..OffsetCommitRequestPartition::default()
+        };
+        let request = OffsetCommitRequest {
+            group_id: "group",
+            generation_id_or_member_epoch: -1,
+            topics: vec![OffsetCommitRequestTopic {
+                name: "topic",
+                partitions: vec![partition].into(),
+                ..OffsetCommitRequestTopic::default()
+            }]
+            .into(),
+            ..OffsetCommitRequest::default()
+        };
+        // The name of the client is not text either.
+        let client = &mut server.connect().named("\u{fe}\u{fe}");
+        let mut frame = client.frame(version, &request);
+        for (text, binary) in [
+            (&b"<binary>"[..], &b"\x00\xff\xfe\x80abc\xc3"[..]),
+            ("\u{fe}\u{fe}".as_bytes(), b"\xfe\xfe\xff\xff"),
+        ] {
+            let found = frame.windows(text.len()).position(|bytes| bytes == text);
+            let at = found.expect("it is in the frame");
+            frame[at..at + text.len()].copy_from_slice(binary);
+        }
+        client.send_bytes(&frame);
+        client.receive_frame();
+        let request = OffsetFetchRequest {
+            group_id: "group",
+            topics: Some(
+                vec![OffsetFetchRequestTopic {
+                    name: "topic",
+                    partition_indexes: vec![0].into(),
+                }]
+                .into(),
+            ),
+            ..OffsetFetchRequest::default()
+        };
+        let answer = client.call(5, &request);
+        let response: OffsetFetchResponse<'_> = answer.read();
+        let topic = response.topics.iter().next().unwrap();
+        let partition = topic.partitions.iter().next().unwrap();
+        assert_eq!(partition.committed_offset, 7);
+        let replaced = "\u{0}\u{fffd}\u{fffd}\u{fffd}abc\u{fffd}";
+        assert_eq!(partition.metadata, Some(replaced));
+    }
+    // Names that are no text are names like others, also where records come with them.
+    let mut frame = client.produce_frame("<name>", 0, &batch(&["value"]), 1);
+    let at = frame.windows(6).position(|bytes| bytes == b"<name>");
+    frame[at.expect("it is in the frame") + 3] = 0xff;
+    client.send_bytes(&frame);
+    assert!(!client.receive_frame().is_empty());
 }

@@ -26,6 +26,7 @@ mod flush;
 mod frames;
 mod groups;
 mod leftovers;
+mod limits;
 mod listeners;
 mod log_directories;
 mod loggers;

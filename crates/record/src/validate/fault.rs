@@ -20,6 +20,8 @@ pub struct InvalidRecords {
     pub record_errors: Vec<RecordError>,
     /// What is wrong, for humans.
     pub message: Cow<'static, str>,
+    /// Whether nothing is known to be wrong but that the records expand beyond the limit.
+    pub expands_beyond_limit: bool,
 }
 
 impl InvalidRecords {
@@ -31,6 +33,7 @@ impl InvalidRecords {
             error,
             record_errors: Vec::new(),
             message: message.into(),
+            expands_beyond_limit: false,
         }
     }
 
@@ -65,7 +68,11 @@ impl From<ReadRecordsError> for InvalidRecords {
             | ReadRecordsError::Record(_)
             | ReadRecordsError::UnknownCodec(_) => ErrorCode::InvalidRecord,
         };
-        Self::new(code, error.to_string())
+        Self {
+            // No other fault of reading records has this code.
+            expands_beyond_limit: code == ErrorCode::MessageTooLarge,
+            ..Self::new(code, error.to_string())
+        }
     }
 }
 

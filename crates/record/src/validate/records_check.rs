@@ -141,6 +141,7 @@ impl<'a> RecordsCheck<'a> {
                 error,
                 record_errors: self.record_errors,
                 message,
+                expands_beyond_limit: false,
             });
         }
         let max_timestamp = match self.rules.timestamp_type {

@@ -2,8 +2,10 @@
 //! records ask: offsets of times, ends of epochs, aborted transactions.
 
 use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use record::{Decompressor, RecordBatch};
+use record::{DecompressError, Decompressor, ReadRecordsError, RecordBatch};
 
 use super::Log;
 use super::read::{LogSlice, ReadError};
@@ -29,35 +31,114 @@ pub struct TimestampOffset {
     pub leader_epoch: Option<i32>,
 }
 
+/// A batch of a log that may hold a record that is looked for; needs the log no longer.
+#[derive(Debug)]
+pub struct CandidateBatch<D: Disk> {
+    file: Arc<D::File>,
+    path: PathBuf,
+    stored: StoredBatch,
+    /// What the record has to be at least.
+    timestamp_ms: i64,
+    offset: i64,
+}
+
+/// What became of the search for a record in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordSearch {
+    /// It is there.
+    Found(TimestampOffset),
+    /// It is not, and the next batch begins at this offset or above.
+    Absent {
+        /// Where to go on.
+        next_offset: i64,
+    },
+    /// The records expand beyond the limit.
+    TooLarge,
+}
+
+impl<D: Disk> CandidateBatch<D> {
+    /// Looks for the record. Reads the batch as it is stored into memory, and looks at records that
+    /// are compressed as they come out of their codec, up to `expanded_max_bytes`.
+    pub fn search(&self, expanded_max_bytes: usize) -> Result<RecordSearch, ReadError> {
+        let failed = |error| ReadError::of(SegmentReadError::Scan(error), || self.path.clone());
+        let corrupt = |reason: String| ReadError::Corrupt {
+            file: self.path.clone(),
+            position: self.stored.position,
+            reason,
+        };
+        let mut bytes = vec![0; self.stored.size_bytes as usize];
+        let read = self.file.read_full_at(&mut bytes, self.stored.position);
+        read.map_err(|error| failed(ScanError::Io(error)))?;
+        let (batch, _) = RecordBatch::parse(&bytes).map_err(|error| corrupt(error.to_string()))?;
+        let found = batch.find_record(
+            &mut Decompressor::new(),
+            &mut Vec::new(),
+            expanded_max_bytes.min(RECORDS_BYTES_MAX),
+            |timestamp, offset| timestamp >= self.timestamp_ms && offset >= self.offset,
+        );
+        let leader_epoch = self.stored.partition_leader_epoch;
+        match found {
+            Ok(Some((timestamp_ms, offset))) => Ok(RecordSearch::Found(TimestampOffset {
+                timestamp_ms,
+                offset,
+                leader_epoch: (leader_epoch >= 0).then_some(leader_epoch),
+            })),
+            Ok(None) => Ok(RecordSearch::Absent {
+                next_offset: self.stored.last_offset + 1,
+            }),
+            Err(ReadRecordsError::Decompress(DecompressError::TooLarge { .. }))
+                if expanded_max_bytes < RECORDS_BYTES_MAX =>
+            {
+                Ok(RecordSearch::TooLarge)
+            }
+            Err(error) => Err(corrupt(error.to_string())),
+        }
+    }
+}
+
 impl<D: Disk> Log<D> {
     /// The first record, by offset, that is not older than `timestamp_ms`.
     pub fn offset_for_timestamp(
         &self,
         timestamp_ms: i64,
     ) -> Result<Option<TimestampOffset>, ReadError> {
-        let first = self.segment_at(self.log_start_offset);
-        for segment in self.segments.iter().skip(first) {
+        let mut from_offset = self.log_start_offset;
+        while let Some(batch) = self.batch_for_timestamp(timestamp_ms, from_offset)? {
+            match batch.search(usize::MAX)? {
+                RecordSearch::Found(found) => return Ok(Some(found)),
+                RecordSearch::Absent { next_offset } => from_offset = next_offset,
+                RecordSearch::TooLarge => unreachable!("there was no limit"),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first batch, by offset, that may have a record at or above `from_offset` that is not
+    /// older than `timestamp_ms`. Reads indexes and headers; [`CandidateBatch::search`] reads the
+    /// records.
+    pub fn batch_for_timestamp(
+        &self,
+        timestamp_ms: i64,
+        from_offset: i64,
+    ) -> Result<Option<CandidateBatch<D>>, ReadError> {
+        let from_offset = from_offset.max(self.log_start_offset);
+        for segment in self.segments.iter().skip(self.segment_at(from_offset)) {
             let is_old = segment
                 .largest()
                 .is_none_or(|(largest, _)| largest < timestamp_ms);
             if is_old {
                 continue;
             }
-            let mut offset = self.log_start_offset.max(segment.base_offset());
-            loop {
-                let batch = segment.first_batch_of_time(&self.files, timestamp_ms, offset);
-                let batch =
-                    batch.map_err(|error| ReadError::of(error, || self.path_of(segment)))?;
-                let Some(batch) = batch else {
-                    break;
-                };
-                let found = self.record_of(segment, &batch, |timestamp, record_offset| {
-                    timestamp >= timestamp_ms && record_offset >= offset
-                })?;
-                if found.is_some() {
-                    return Ok(found);
-                }
-                offset = batch.last_offset + 1;
+            let offset = from_offset.max(segment.base_offset());
+            let stored = segment.first_batch_of_time(&self.files, timestamp_ms, offset);
+            let stored = stored.map_err(|error| ReadError::of(error, || self.path_of(segment)))?;
+            if let Some(stored) = stored {
+                return Ok(Some(self.candidate(
+                    segment,
+                    stored,
+                    timestamp_ms,
+                    offset,
+                )?));
             }
         }
         Ok(None)
@@ -65,6 +146,17 @@ impl<D: Disk> Log<D> {
 
     /// The record with the largest timestamp, the first of them if there are several.
     pub fn max_timestamp_offset(&self) -> Result<Option<TimestampOffset>, ReadError> {
+        let Some(batch) = self.batch_of_max_timestamp()? else {
+            return Ok(None);
+        };
+        match batch.search(usize::MAX)? {
+            RecordSearch::Found(found) => Ok(Some(found)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The batch with the largest timestamp, the first of them if there are several.
+    pub fn batch_of_max_timestamp(&self) -> Result<Option<CandidateBatch<D>>, ReadError> {
         let mut best: Option<(i64, i64, &Segment<D>)> = None;
         for segment in &self.segments {
             if let Some((timestamp_ms, offset)) = segment.largest()
@@ -78,10 +170,24 @@ impl<D: Disk> Log<D> {
         };
         let batch = segment.first_batch_of_time(&self.files, timestamp_ms, offset);
         let batch = batch.map_err(|error| ReadError::of(error, || self.path_of(segment)))?;
-        match batch {
-            Some(batch) => self.record_of(segment, &batch, |found, _| found >= timestamp_ms),
-            None => Ok(None),
-        }
+        let candidate = |stored| self.candidate(segment, stored, timestamp_ms, i64::MIN);
+        batch.map(candidate).transpose()
+    }
+
+    fn candidate(
+        &self,
+        segment: &Segment<D>,
+        stored: StoredBatch,
+        timestamp_ms: i64,
+        offset: i64,
+    ) -> Result<CandidateBatch<D>, ReadError> {
+        Ok(CandidateBatch {
+            file: segment.log_file(&self.files)?.file().clone(),
+            path: self.path_of(segment),
+            stored,
+            timestamp_ms,
+            offset,
+        })
     }
 
     /// Where the largest known epoch that is not above `leader_epoch` ends; `None` if that cannot
@@ -150,42 +256,7 @@ impl<D: Disk> Log<D> {
         self.aborted_transactions(start_offset, end_offset)
     }
 
-    /// The first record of a batch that is looked for.
-    fn record_of(
-        &self,
-        segment: &Segment<D>,
-        stored: &StoredBatch,
-        is_wanted: impl Fn(i64, i64) -> bool,
-    ) -> Result<Option<TimestampOffset>, ReadError> {
-        let mut bytes = vec![0; stored.size_bytes as usize];
-        let file = segment.log_file(&self.files)?;
-        let read = file.read_full_at(&mut bytes, stored.position);
-        let read = read.map_err(|error| SegmentReadError::Scan(ScanError::Io(error)));
-        read.map_err(|error| ReadError::of(error, || self.path_of(segment)))?;
-        let corrupt = |reason: String| ReadError::Corrupt {
-            file: self.path_of(segment),
-            position: stored.position,
-            reason,
-        };
-        let (batch, _) = RecordBatch::parse(&bytes).map_err(|error| corrupt(error.to_string()))?;
-        let mut scratch = Vec::new();
-        let mut decompressor = Decompressor::new();
-        let records = batch.records(&mut decompressor, &mut scratch, RECORDS_BYTES_MAX);
-        for record in records.map_err(|error| corrupt(error.to_string()))? {
-            let record = record.map_err(|error| corrupt(error.to_string()))?;
-            if is_wanted(record.timestamp, record.offset) {
-                let leader_epoch = stored.partition_leader_epoch;
-                return Ok(Some(TimestampOffset {
-                    timestamp_ms: record.timestamp,
-                    offset: record.offset,
-                    leader_epoch: (leader_epoch >= 0).then_some(leader_epoch),
-                }));
-            }
-        }
-        Ok(None)
-    }
-
-    fn path_of(&self, segment: &Segment<D>) -> std::path::PathBuf {
+    fn path_of(&self, segment: &Segment<D>) -> PathBuf {
         self.files
             .path(FileName::new(segment.base_offset(), FileKind::Log))
     }

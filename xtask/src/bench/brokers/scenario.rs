@@ -163,8 +163,17 @@ const PACED: [Metric; 9] = [
     RESIDENT,
 ];
 
+/// The goal is an absolute one: 20 ms at the 99th percentile on two cores.
+const ABUSED: [Metric; 5] = [
+    P50,
+    P99,
+    P999,
+    metric("/latency/max_ms", "latency max", "ms", 1.0, &[]),
+    RESIDENT,
+];
+
 /// Every scenario in the order in which they run.
-pub(super) const SCENARIOS: [Scenario; 10] = [
+pub(super) const SCENARIOS: [Scenario; 17] = [
     Scenario {
         name: "start",
         about: "from the process's start to the first acknowledged record, acks all",
@@ -240,6 +249,55 @@ pub(super) const SCENARIOS: [Scenario; 10] = [
         load: Load::Shared("consume --consumers 4"),
         has_floor: true,
         metrics: &CONSUME,
+    },
+    Scenario {
+        name: "abused-none",
+        about: "500 small requests a second beside 4 clients: nobody else: what the steady producer waits by itself",
+        load: Load::Window("abused --partitions 1 --abuse none"),
+        has_floor: false,
+        metrics: &ABUSED,
+    },
+    Scenario {
+        name: "abused-patterns",
+        about: "500 small requests a second beside 4 clients: new patterns that take long to match, over topics of long names",
+        load: Load::Window("abused --partitions 1 --abuse patterns"),
+        has_floor: false,
+        metrics: &ABUSED,
+    },
+    Scenario {
+        name: "abused-repetition",
+        about: "500 small requests a second beside 4 clients: a resource that is named 8,000 times in DescribeConfigs",
+        load: Load::Window("abused --partitions 1 --abuse repetition"),
+        has_floor: false,
+        metrics: &ABUSED,
+    },
+    Scenario {
+        name: "abused-empty-partitions",
+        about: "500 small requests a second beside 4 clients: requests of 1.5 million partitions without records",
+        load: Load::Window("abused --partitions 1 --abuse empty-partitions"),
+        has_floor: false,
+        metrics: &ABUSED,
+    },
+    Scenario {
+        name: "abused-lookups",
+        about: "500 small requests a second beside 4 clients: the largest time looked up in a batch that expands to 200 MiB",
+        load: Load::Window("abused --partitions 1 --abuse lookups"),
+        has_floor: false,
+        metrics: &ABUSED,
+    },
+    Scenario {
+        name: "abused-expansion",
+        about: "500 small requests a second beside 4 clients: batches that expand to 200 MiB",
+        load: Load::Window("abused --partitions 1 --abuse expansion"),
+        has_floor: false,
+        metrics: &ABUSED,
+    },
+    Scenario {
+        name: "abused-unread",
+        about: "500 small requests a second beside 4 clients: answers of tens of MB that nobody reads",
+        load: Load::Window("abused --partitions 1 --abuse unread"),
+        has_floor: false,
+        metrics: &ABUSED,
     },
     Scenario {
         name: "memory",

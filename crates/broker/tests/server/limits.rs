@@ -1,0 +1,286 @@
+//! What a request may bring and ask for: repetitions are answered once, and what is too much is
+//! refused or waits.
+
+use model::{ErrorCode, Message};
+use std::time::Duration;
+use testkit::{Client, PRODUCE_VERSION, TestServer, batch, idempotent_batch};
+use wire::messages::describe_configs_request::DescribeConfigsResource;
+use wire::messages::describe_producers_request::TopicRequest;
+use wire::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
+use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use wire::messages::{
+    ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, DescribeConfigsRequest,
+    DescribeConfigsResponse, DescribeGroupsRequest, DescribeGroupsResponse,
+    DescribeProducersRequest, DescribeProducersResponse, DescribeTransactionsRequest,
+    DescribeTransactionsResponse, FindCoordinatorRequest, FindCoordinatorResponse, MetadataRequest,
+    OffsetFetchRequest, OffsetFetchResponse, ProduceRequest, ProduceResponse,
+};
+
+const TOPIC: i8 = 2;
+const BROKER: i8 = 4;
+const GROUP: i8 = 32;
+
+#[test]
+fn a_resource_is_described_once() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    let resource = |kind, name, keys: &[&'static str]| DescribeConfigsResource {
+        resource_type: kind,
+        resource_name: name,
+        configuration_keys: (!keys.is_empty()).then(|| keys.to_vec().into()),
+    };
+    let mut resources = vec![resource(BROKER, "1", &[]); 1000];
+    resources.extend(vec![resource(TOPIC, "topic", &[]); 1000]);
+    resources.push(resource(GROUP, "group", &[]));
+    // Other keys of the same resource are asked for beside it.
+    let keys = ["retention.ms", "retention.ms"];
+    resources.extend(vec![resource(TOPIC, "topic", &keys); 10]);
+    resources.extend(vec![resource(BROKER, "1", &[]); 1000]);
+    for version in [1, 4] {
+        let request = DescribeConfigsRequest {
+            resources: resources.clone().into(),
+            include_synonyms: true,
+            include_documentation: version >= 3,
+        };
+        let answer = client.call(version, &request);
+        let response: DescribeConfigsResponse<'_> = answer.read();
+        let described = response.results.iter().map(|one| {
+            assert_eq!(one.error_code, 0);
+            (one.resource_type, one.resource_name, one.configs.len())
+        });
+        let described: Vec<_> = described.collect();
+        assert_eq!(described.len(), 4, "{described:?}");
+        assert_eq!((described[0].0, described[0].1), (BROKER, "1"));
+        assert!(described[1].2 > 20);
+        assert_eq!(described[3], (TOPIC, "topic", 1));
+    }
+}
+
+#[test]
+fn what_is_named_again_is_described_once() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 2, &[]);
+    client.wait_for_coordinator("b");
+    let (producer_id, producer_epoch) = client.init_producer_id();
+    client
+        .produce(
+            "topic",
+            0,
+            &idempotent_batch(producer_id, producer_epoch, 0, &["value"]),
+        )
+        .assert_accepted();
+    let names = ["b", "a", "b", "b", "a"];
+
+    let request = DescribeGroupsRequest {
+        groups: names.to_vec().into(),
+        ..Default::default()
+    };
+    let answer = client.call(5, &request);
+    let response: DescribeGroupsResponse<'_> = answer.read();
+    let groups: Vec<_> = response.groups.iter().map(|one| one.group_id).collect();
+    assert_eq!(groups, ["b", "a"]);
+
+    let request = ConsumerGroupDescribeRequest {
+        group_ids: names.to_vec().into(),
+        ..Default::default()
+    };
+    let answer = client.call(0, &request);
+    let response: ConsumerGroupDescribeResponse<'_> = answer.read();
+    let groups: Vec<_> = response.groups.iter().map(|one| one.group_id).collect();
+    assert_eq!(groups, ["b", "a"]);
+
+    let request = FindCoordinatorRequest {
+        coordinator_keys: names.to_vec().into(),
+        ..Default::default()
+    };
+    let answer = client.call(4, &request);
+    let response: FindCoordinatorResponse<'_> = answer.read();
+    let keys: Vec<_> = response.coordinators.iter().map(|one| one.key).collect();
+    assert_eq!(keys, ["b", "a"]);
+
+    let request = DescribeTransactionsRequest {
+        transactional_ids: names.to_vec().into(),
+    };
+    let answer = client.call(0, &request);
+    let response: DescribeTransactionsResponse<'_> = answer.read();
+    let ids = response.transaction_states.iter();
+    let ids: Vec<_> = ids.map(|one| one.transactional_id).collect();
+    assert_eq!(ids, ["b", "a"]);
+
+    let topic = |indexes: &[i32]| TopicRequest {
+        name: "topic",
+        partition_indexes: indexes.to_vec().into(),
+    };
+    let request = DescribeProducersRequest {
+        topics: vec![topic(&[1, 0, 0, 1]), topic(&[0, 5])].into(),
+    };
+    let answer = client.call(0, &request);
+    let response: DescribeProducersResponse<'_> = answer.read();
+    let topics = response.topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter();
+        let partitions = partitions.map(|one| (one.partition_index, one.active_producers.len()));
+        partitions.collect::<Vec<_>>()
+    });
+    assert_eq!(topics.collect::<Vec<_>>(), [[(0, 1), (1, 0), (5, 0)]]);
+}
+
+/// A group of the answer: its topics with the partitions and their offsets.
+type FetchedGroup = (String, Vec<Vec<(i32, i64)>>);
+
+/// What is answered to a request for these groups and partitions; `None` for all.
+fn fetched(
+    client: &mut Client,
+    groups: &[(&'static str, Option<Vec<Vec<i32>>>)],
+) -> Vec<FetchedGroup> {
+    let groups = groups.iter().map(|(group_id, topics)| {
+        let topics = topics.as_ref().map(|topics| {
+            let topics = topics.iter().map(|indexes| OffsetFetchRequestTopics {
+                name: "topic",
+                partition_indexes: indexes.into(),
+                ..Default::default()
+            });
+            topics.collect()
+        });
+        OffsetFetchRequestGroup {
+            group_id,
+            topics,
+            ..Default::default()
+        }
+    });
+    let request = OffsetFetchRequest {
+        groups: groups.collect(),
+        ..Default::default()
+    };
+    let answer = client.call(8, &request);
+    let response: OffsetFetchResponse<'_> = answer.read();
+    let groups = response.groups.iter().map(|group| {
+        let topics = group.topics.iter().map(|topic| {
+            let partitions = topic.partitions.iter();
+            let partitions = partitions.map(|one| (one.partition_index, one.committed_offset));
+            partitions.collect()
+        });
+        (group.group_id.to_owned(), topics.collect())
+    });
+    groups.collect()
+}
+
+#[test]
+fn an_offset_is_fetched_once() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    client.wait_for_coordinator("group");
+    assert_eq!(client.commit_offset("group", "topic", 7), ErrorCode::None);
+    let all = ("group", None);
+    let some = |indexes: &[&[i32]]| {
+        let topics = indexes.iter().map(|indexes| indexes.to_vec());
+        ("group", Some(topics.collect::<Vec<_>>()))
+    };
+    let group = |topics: &[&[(i32, i64)]]| {
+        let topics = topics.iter().map(|partitions| partitions.to_vec());
+        ("group".to_owned(), topics.collect::<Vec<_>>())
+    };
+    let answered = fetched(&mut client, &[all.clone(), all.clone(), all]);
+    assert_eq!(answered, [group(&[&[(0, 7)]])]);
+    let answered = fetched(&mut client, &[some(&[&[0, 0, 3], &[], &[3, 0]])]);
+    assert_eq!(answered, [group(&[&[(0, 7), (3, -1)], &[]])]);
+    let answered = fetched(&mut client, &[some(&[&[0]]), some(&[&[0], &[3]])]);
+    assert_eq!(answered, [group(&[&[(0, 7)]]), group(&[&[(3, -1)]])]);
+}
+
+#[test]
+fn a_request_of_more_partitions_than_batches_is_refused() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    let good = batch(&["value"]);
+    let produce = |client: &mut Client, count: i32, acks: i16| {
+        let partition = |index| PartitionProduceData {
+            index,
+            records: (index == 0).then_some(&good[..]),
+        };
+        let half = |range: std::ops::Range<i32>| TopicProduceData {
+            name: "topic",
+            partition_data: range.map(partition).collect(),
+            ..Default::default()
+        };
+        let request = ProduceRequest {
+            acks,
+            timeout_ms: 1000,
+            topic_data: vec![half(0..count / 2), half(0..0), half(count / 2..count)].into(),
+            ..Default::default()
+        };
+        let frame = client.frame(PRODUCE_VERSION, &request);
+        client.send_bytes(&frame);
+    };
+    let count = 20_000;
+    produce(&mut client, count, 1);
+    let frame = client.receive_frame();
+    // The header of the answer is a correlation id and no tagged fields.
+    let response = ProduceResponse::from_bytes(&frame[5..], PRODUCE_VERSION).expect("an answer");
+    let partitions = response.responses.iter().flat_map(|topic| {
+        assert_eq!(topic.name, "topic");
+        topic.partition_responses.iter().collect::<Vec<_>>()
+    });
+    let answered: Vec<_> = partitions.map(|one| (one.index, one.error_code)).collect();
+    let refused = (0..count).map(|index| (index, ErrorCode::InvalidRequest.code()));
+    assert_eq!(answered, refused.collect::<Vec<_>>());
+    // Nothing of it is appended.
+    assert_eq!(client.list_offset("topic", 0, -1).offset, 0);
+    produce(&mut client, count, 0);
+    client.assert_closed();
+    server.assert_serves();
+}
+
+#[test]
+fn requests_wait_for_the_memory_of_those_before_them() {
+    let limits = [
+        ("socket.request.max.bytes", "2000"),
+        ("queued.max.request.bytes", "2000"),
+    ];
+    let server = TestServer::start(&limits);
+    let names: Vec<String> = (0..120).map(|at| format!("a-topic-{at}")).collect();
+    let request = MetadataRequest {
+        topics: Some(
+            names
+                .iter()
+                .map(
+                    |name| wire::messages::metadata_request::MetadataRequestTopic {
+                        name: Some(name),
+                        ..Default::default()
+                    },
+                )
+                .collect(),
+        ),
+        allow_auto_topic_creation: false,
+        ..Default::default()
+    };
+    let mut first = server.connect();
+    let mut other = server.connect();
+    other.brokers();
+    // A request of just as many bytes as all may have together, and not all of them yet.
+    let mut padded = first.frame(9, &request);
+    padded[..4].copy_from_slice(&(2000_u32 - 4).to_be_bytes());
+    padded.resize(2000, 0);
+    first.send_bytes(&padded[..500]);
+    // Once that is read, one that does not come in one piece waits.
+    let mut waiting = None;
+    testkit::wait_until("a request waits", || {
+        let mut second = server.connect();
+        let frame = second.frame(9, &request);
+        second.send_bytes(&frame[..700]);
+        let _ = second.is_silent_for(Duration::from_millis(20));
+        second.send_bytes(&frame[700..]);
+        let is_waiting = second.is_silent_for(Duration::from_millis(100));
+        waiting = is_waiting.then_some(second);
+        is_waiting
+    });
+    // Small requests need not wait for more of them.
+    other.brokers();
+    first.send_bytes(&padded[500..]);
+    assert!(!first.receive_frame().is_empty());
+    let mut second = waiting.expect("it waits");
+    assert!(!second.receive_frame().is_empty());
+}
