@@ -123,6 +123,18 @@ impl Process {
         assert!(sent.unwrap().success());
     }
 
+    /// Sets how many files and connections it can have open from here on.
+    #[cfg(target_os = "linux")]
+    #[track_caller]
+    pub(crate) fn limit_descriptors(&self, count: usize) {
+        let id = self.child.id().to_string();
+        let limit = format!("--nofile={count}:");
+        let set = Command::new("prlimit")
+            .args(["--pid", &id, &limit])
+            .status();
+        assert!(set.unwrap().success());
+    }
+
     /// Waits for its end.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> ExitStatus {
