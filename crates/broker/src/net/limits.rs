@@ -90,8 +90,8 @@ struct Count {
 /// When a connection was last used, and whether it has to go.
 #[derive(Debug)]
 struct Use {
-    /// Milliseconds since the first connection.
-    last_ms: AtomicU64,
+    /// Nanoseconds since the first connection: several are used in a millisecond.
+    last_ns: AtomicU64,
     is_protected: bool,
     closing: tokio::sync::watch::Sender<bool>,
 }
@@ -115,8 +115,8 @@ pub(crate) struct ConnectionSlot {
 impl ConnectionSlot {
     /// Notes that the connection is used.
     pub(crate) fn touch(&self) {
-        let now_ms = self.room.shared.started.elapsed().as_millis() as u64;
-        self.one.last_ms.store(now_ms, Ordering::Relaxed);
+        let now_ns = self.room.shared.started.elapsed().as_nanos() as u64;
+        self.one.last_ns.store(now_ns, Ordering::Relaxed);
     }
 
     /// Ends when the connection has to go, as there are more than there may be.
@@ -194,7 +194,7 @@ impl ConnectionLimits {
         state.admitted_count += 1;
         let id = state.admitted_count;
         let one = Arc::new(Use {
-            last_ms: AtomicU64::new(self.shared.started.elapsed().as_millis() as u64),
+            last_ns: AtomicU64::new(self.shared.started.elapsed().as_nanos() as u64),
             is_protected,
             closing: tokio::sync::watch::Sender::new(false),
         });
@@ -217,7 +217,7 @@ impl State {
         }
         let mut others: Vec<&Arc<Use>> = self.admitted.values().collect();
         others.retain(|one| !one.is_protected && !*one.closing.borrow());
-        others.sort_by_key(|one| one.last_ms.load(Ordering::Relaxed));
+        others.sort_by_key(|one| one.last_ns.load(Ordering::Relaxed));
         others.truncate(excess);
         for one in &others {
             one.closing.send_replace(true);
@@ -397,7 +397,7 @@ mod tests {
         let all = ConnectionLimits::new(limit_of(9));
         let ip: IpAddr = "127.0.0.1".parse().unwrap();
         let mut slots = Vec::new();
-        for (listener, last_ms) in [
+        for (listener, last_ns) in [
             ("internal", 1),
             ("plaintext", 7),
             ("plaintext", 3),
@@ -405,7 +405,7 @@ mod tests {
             ("plaintext", 4),
         ] {
             let slot = all.admit(ip, all.room(listener).await).unwrap();
-            slot.one.last_ms.store(last_ms, Ordering::Relaxed);
+            slot.one.last_ns.store(last_ns, Ordering::Relaxed);
             slots.push(slot);
         }
         all.set(limit_of(5));
