@@ -383,12 +383,13 @@ fn scan(
                     tracing::warn!(path = %path.display(), %error, "cannot be removed");
                 }
             }
+            PartitionDirectoryState::Current
+                if is_settled(broker, image, &found, &path, settled) =>
+            {
+                scanned.current.push((found, Existing::Settled));
+            }
             PartitionDirectoryState::Current if is_known(broker, image, &found, &path) => {
-                let existing = match is_settled(image, &found, &path, settled) {
-                    true => Existing::Settled,
-                    false => Existing::Directory,
-                };
-                scanned.current.push((found, existing));
+                scanned.current.push((found, Existing::Directory));
             }
             PartitionDirectoryState::Current => set_aside_or_say(&found, &path),
             PartitionDirectoryState::Future if is_known(broker, image, &found, &path) => {

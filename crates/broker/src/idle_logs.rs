@@ -151,8 +151,9 @@ pub(crate) fn read_settled(directory: &LogDirectory) -> SettledLogs {
     })
 }
 
-/// Whether the log of a partition is as it was when it was closed.
+/// Whether a partition is the cluster's and its log as it was when it was closed. No file is read.
 pub(crate) fn is_settled(
+    broker: &Broker,
     image: &MetadataImage,
     found: &PartitionDirectory,
     path: &Path,
@@ -163,7 +164,10 @@ pub(crate) fn is_settled(
     let Some((topic, settled)) = topic.zip(settled.find(name)) else {
         return false;
     };
-    settled.topic_id == topic.id && settled.is_unchanged(&RealDisk, path)
+    let is_replica = topic
+        .partition(name.partition)
+        .is_some_and(|one| one.replicas.contains(&broker.node_id));
+    is_replica && settled.topic_id == topic.id && settled.is_unchanged(&RealDisk, path)
 }
 
 /// Closes every log, so that the next start need not recover any; returns the first failure of each

@@ -1,14 +1,14 @@
 //! `settled-logs` of a log directory: what its idle logs are, so that a start need not open them.
 //!
 //! A line says what a log was and when its files were last changed, once all of it was durable. As
-//! long as nothing has changed, which two looks at the file system tell, the log is sound, however
+//! long as nothing has changed, which three looks at the file system tell, the log is sound, however
 //! the process or the machine has ended, and whoever else was there meanwhile. Appending to a log
 //! changes the time and length of its active segment; a new segment, snapshot or epoch changes the
-//! time of its directory. Anything else than what the line says makes the log be opened, and
+//! time of its directory, another topic id that of its file. Anything else than what the line says makes the log be opened, and
 //! checked if it has to be.
 //!
 //! ```text
-//!   crc-32c 1 topic partition topic-id, offsets, sizes …, times of the active segment and directory
+//!   crc-32c 1 topic partition topic-id, offsets, sizes …, times of the active segment, directory and topic id
 //! ```
 //!
 //! Lines are appended and the last one of a log counts; one that is damaged does not. Apache Kafka
@@ -24,6 +24,7 @@ use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName};
 use crate::log::IdleLog;
+use crate::partition_metadata::PARTITION_METADATA;
 
 /// Name of the file in a log directory.
 pub const SETTLED_LOGS: &str = "settled-logs";
@@ -51,6 +52,8 @@ struct Look {
     directory_modified_ms: i64,
     log_modified_ms: i64,
     log_bytes: u64,
+    /// Of `partition.metadata`, which names the topic: nobody has to read it then.
+    metadata_modified_ms: i64,
 }
 
 impl Look {
@@ -58,10 +61,13 @@ impl Look {
         let path = directory.join(FileName::new(base_offset, FileKind::Log).to_string());
         let log = disk.status(&path).context("read", &path)?;
         let status = disk.status(directory).context("read", directory)?;
+        let path = directory.join(PARTITION_METADATA);
+        let metadata = disk.status(&path).context("read", &path)?;
         Ok(Self {
             directory_modified_ms: status.modified_ms,
             log_modified_ms: log.modified_ms,
             log_bytes: log.length,
+            metadata_modified_ms: metadata.modified_ms,
         })
     }
 }
@@ -104,7 +110,7 @@ impl SettledLog {
             look,
         } = self;
         let line = format!(
-            "{VERSION} {} {} {topic_id} {} {} {} {} {} {} {} {} {} {}",
+            "{VERSION} {} {} {topic_id} {} {} {} {} {} {} {} {} {} {} {}",
             name.topic,
             name.partition,
             idle.log_start_offset,
@@ -117,6 +123,7 @@ impl SettledLog {
             look.directory_modified_ms,
             look.log_modified_ms,
             look.log_bytes,
+            look.metadata_modified_ms,
         );
         let crc = crc32c::crc32c(line.as_bytes());
         writeln!(text, "{crc:08x} {line}").expect("a string takes all");
@@ -275,6 +282,7 @@ fn parse_line(line: &str) -> Option<SettledLog> {
         directory_modified_ms: number()?,
         log_modified_ms: number()?,
         log_bytes: u64::try_from(number()?).ok()?,
+        metadata_modified_ms: number()?,
     };
     Some(SettledLog {
         topic_id,
@@ -314,6 +322,7 @@ mod tests {
                 directory_modified_ms: 7,
                 log_modified_ms: 8,
                 log_bytes: 9,
+                metadata_modified_ms: 10,
             },
         }
     }
