@@ -32,7 +32,7 @@ const READ_COMMITTED: i8 = 1;
 const CONSUMER: i32 = -1;
 
 /// To expand so much in search of a record takes little time.
-const QUICK_EXPANDED_BYTES: usize = 1024 * 1024;
+const QUICK_EXPANDED_BYTES: usize = 128 * 1024;
 
 /// An offset with the timestamp and the leader epoch that it goes with; -1 each when unknown.
 struct Found {

@@ -52,6 +52,8 @@ thread_local! {
 const KEPT_PARTS: usize = 256;
 /// A batch that expands to more is validated off the workers, a few at a time.
 const QUICK_EXPANDED_BYTES: usize = 4 * 1024 * 1024;
+/// So much of a request tells whether its partitions are small.
+const PROBED_BYTES: usize = 64 * 1024;
 /// So many partitions may be named whatever they bring.
 const PARTITIONS_FREE: usize = 10_000;
 
@@ -261,8 +263,8 @@ pub(crate) async fn serve(
     body_start: usize,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
-    if is_refused_as_a_whole(&frame[body_start..], request.version)? {
-        return refuse_all(request, &frame[body_start..], out);
+    if let Some(served) = refuse_small(broker, request, &frame[body_start..], out).await? {
+        return Ok(served);
     }
     let mut parts = Parts::take();
     let asked = parse(broker, frame, body_start, request.version, &mut parts);
@@ -322,6 +324,37 @@ pub(crate) async fn serve(
     }
     answer(request, frame, topics, partitions, out);
     Ok(Served::Answered)
+}
+
+/// Refuses a request of more partitions than batches, off the workers.
+async fn refuse_small(
+    broker: &Broker,
+    request: &Request<'_>,
+    body: &[u8],
+    out: &mut ResponseBuffer,
+) -> Result<Option<Served>, DecodeError> {
+    if !has_small_partitions(body, request.version)
+        && !is_refused_as_a_whole(body, request.version)?
+    {
+        return Ok(None);
+    }
+    let refuse = || match is_refused_as_a_whole(body, request.version)? {
+        true => refuse_all(request, body, out).map(Some),
+        false => Ok(None),
+    };
+    broker.heavy_work.run(refuse).await
+}
+
+/// Whether the first partitions of a large request are too small to have batches: to look at all of
+/// them may take long.
+fn has_small_partitions(body: &[u8], version: i16) -> bool {
+    let Some(front) = body.get(..PROBED_BYTES) else {
+        return false;
+    };
+    let mut count = 0;
+    // It ends somewhere within a partition, or with a name that is not text.
+    let _ = read_produce_request(front, version, |_, _| count += 1);
+    count > PROBED_BYTES / HEADER_SIZE_BYTES
 }
 
 /// Whether a request names more partitions than it can have batches for. What is kept of each while
