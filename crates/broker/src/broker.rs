@@ -262,8 +262,12 @@ impl Broker {
     }
 
     /// Acts on a log that could not be opened, read or written. Its directory fails, unless there
-    /// were only too many files open.
+    /// were only too many files open, or the log has been changed while it was idle: then it alone
+    /// is out of service.
     pub(crate) fn report_log_error(&self, partition: &Partition, error: &StorageError) {
+        if error.is_log_changed() {
+            return tracing::error!(%partition, %error, "the log is out of service");
+        }
         match error.is_out_of_files() {
             _ if partition.is_closed() => tracing::debug!(%partition, %error, "the log is closed"),
             true => tracing::warn!(%partition, %error, "the log is looked at again later"),
@@ -275,6 +279,8 @@ impl Broker {
     pub(crate) fn report_append_error(&self, partition: &Partition, error: &AppendError) {
         if error.is_disk_failure() {
             self.report_storage_error(partition, error);
+        } else if error.is_log_changed() {
+            tracing::error!(%partition, %error, "the log is out of service: a batch is refused");
         } else if error.is_out_of_files() {
             tracing::error!(
                 %partition,

@@ -326,7 +326,7 @@ impl Cleaner {
                 true
             }
             Outcome::Failed(CleanError::Storage(error)) => {
-                broker.report_storage_error(partition, &error);
+                broker.report_log_error(partition, &error);
                 false
             }
         }

@@ -25,6 +25,10 @@ impl FailedLogs {
 
     /// Notes why records of a coordinator were not appended.
     pub(crate) fn report(&self, partition: &Arc<Partition>, error: &AppendError) {
+        if error.is_log_changed() {
+            tracing::error!(%partition, %error, "the log of a coordinator is out of service");
+            return;
+        }
         if !error.is_disk_failure() {
             tracing::debug!(%partition, reason = %error, "a coordinator cannot write");
             return;

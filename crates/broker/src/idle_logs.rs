@@ -21,7 +21,7 @@ use replication::{Partition, Unsettled};
 use std::path::Path;
 use std::sync::Arc;
 use storage::log_directory::PartitionDirectory;
-use storage::settled_logs::{SettledLogs, append_settled};
+use storage::settled_logs::{SETTLED_LOGS, SettledLogs, append_settled};
 use storage::{RealDisk, StorageError};
 
 /// So many logs are synced by themselves.
@@ -142,6 +142,12 @@ fn settle(
 pub(crate) fn read_settled(directory: &LogDirectory) -> SettledLogs {
     let settled = SettledLogs::read(&RealDisk, directory.path());
     let settled = settled.and_then(|settled| {
+        let damaged_count = settled.damaged_count();
+        if damaged_count > 0 {
+            let file = directory.path().join(SETTLED_LOGS);
+            let file = file.display();
+            tracing::warn!(%file, damaged_count, "damaged lines are left out; their logs are opened");
+        }
         settled.shorten(&RealDisk, directory.path())?;
         Ok(settled)
     });

@@ -10,9 +10,15 @@ pub struct AppendError(#[from] storage::AppendError);
 
 impl AppendError {
     /// Whether the disk has failed just now, and not the log been closed or failed before. Too many
-    /// open files are no failure of the disk.
+    /// open files are no failure of the disk, nor is an idle log that somebody has changed.
     pub fn is_disk_failure(&self) -> bool {
-        matches!(&self.0, storage::AppendError::Storage(error) if !error.is_out_of_files())
+        matches!(&self.0, storage::AppendError::Storage(error)
+            if !error.is_out_of_files() && !error.is_log_changed())
+    }
+
+    /// Whether the log was idle and has been changed by somebody: it is not opened.
+    pub fn is_log_changed(&self) -> bool {
+        matches!(&self.0, storage::AppendError::Storage(error) if error.is_log_changed())
     }
 
     /// Whether there were too many open files: the batch is refused, the log goes on.

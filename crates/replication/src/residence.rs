@@ -110,8 +110,6 @@ impl<D: Disk> Partition<D> {
             // A log that cannot note it has failed, and says so to whoever writes. It can be read.
             false => drop(log.assign_leader_epoch(state.leader_epoch, log.log_end_offset())),
         }
-        // Damage may have shortened it.
-        state.high_watermark = state.high_watermark.min(log.log_end_offset());
         state.residence = Residence::Open(Box::new(log));
         state.advance_high_watermark();
         self.host.note_open(self.key(), opened.events);

@@ -131,6 +131,8 @@ pub struct Compaction<D: Disk> {
     pub(crate) first_dirty_offset: i64,
     pub(crate) first_uncleanable_offset: i64,
     pub(crate) truncation_count: u64,
+    /// While there is one the log does not become idle.
+    pub(crate) in_progress: Arc<()>,
     pub(crate) now_ms: i64,
     /// How many bytes are read or written at once.
     pub(crate) buffer_bytes: usize,
@@ -146,6 +148,8 @@ pub struct CleanedSegment<D: Disk> {
     /// Base offsets of the segments that it was made from.
     pub(crate) sources: Vec<i64>,
     pub(crate) truncation_count: u64,
+    /// While there is one the log does not become idle.
+    pub(crate) in_progress: Arc<()>,
 }
 
 impl<D: Disk> Compaction<D> {
@@ -161,7 +165,7 @@ impl<D: Disk> Compaction<D> {
         transaction_indexes: Vec<i64>,
         producers: BTreeMap<i64, LastRecord>,
         cleanable: &Cleanable,
-        truncation_count: u64,
+        (truncation_count, in_progress): (u64, Arc<()>),
         (now_ms, buffer_bytes): (i64, usize),
     ) -> Self {
         Self {
@@ -173,6 +177,7 @@ impl<D: Disk> Compaction<D> {
             first_dirty_offset: cleanable.first_dirty_offset,
             first_uncleanable_offset: cleanable.first_uncleanable_offset,
             truncation_count,
+            in_progress,
             now_ms,
             buffer_bytes: buffer_bytes.max(4096),
             transactions: CleanedTransactions::default(),
@@ -297,6 +302,7 @@ impl<D: Disk> Compaction<D> {
                 files,
                 sources: sources.iter().map(|source| source.base_offset).collect(),
                 truncation_count: self.truncation_count,
+                in_progress: self.in_progress.clone(),
             }),
             Err((target, error)) => {
                 // A leftover is removed by the next start as well.

@@ -51,6 +51,18 @@ impl StorageError {
         self.is_out_of_files() || (is_out_of_space && self.operation != "sync")
     }
 
+    /// Whether a log was not opened because its files have changed while it was idle: the disk
+    /// answers, and nothing has been done to them.
+    pub fn is_log_changed(&self) -> bool {
+        let source = self.source.get_ref();
+        source.is_some_and(<dyn std::error::Error + Send + Sync>::is::<LogChanged>)
+    }
+
+    pub(crate) fn log_changed(file: &Path, reason: impl Into<String>) -> Self {
+        let source = io::Error::other(LogChanged(reason.into()));
+        Self::new("open", file, source)
+    }
+
     pub(crate) fn new(operation: &'static str, file: &Path, source: io::Error) -> Self {
         Self {
             operation,
@@ -59,6 +71,11 @@ impl StorageError {
         }
     }
 }
+
+/// What an idle log was not found to be.
+#[derive(Debug, Error)]
+#[error("its files have changed while it was idle, and are left as they are: {0}")]
+struct LogChanged(String);
 
 /// Whether as many files are open as may be.
 pub(crate) fn is_out_of_files(error: &io::Error) -> bool {

@@ -71,6 +71,8 @@ pub struct LogOpening<D: Disk> {
     pub recovery_point: i64,
     /// Whether the log directory bears the mark of an orderly shutdown.
     pub is_clean: bool,
+    /// The log as it was when it became idle: it has to be that still, and no file changes if not.
+    pub known: Option<IdleLog>,
     /// The time.
     pub now_ms: i64,
     /// Where its files are counted.
@@ -103,6 +105,7 @@ impl<D: Disk> LogOpening<D> {
             log_start_offset: 0,
             recovery_point: 0,
             is_clean: false,
+            known: None,
             now_ms: 0,
             open_files: Arc::new(OpenFiles::new(usize::MAX)),
         }
@@ -158,6 +161,8 @@ pub struct Log<D: Disk> {
     is_modified: bool,
     last_flush_ms: i64,
     deleted_files: Vec<retain::DeletedFiles>,
+    /// Held by compactions that have not ended as well: they write beside the log.
+    compactions: Arc<()>,
     /// Descriptions of the batches of one append; kept for its capacity.
     batches: Vec<StoredBatch>,
     /// What the batches of one append change of their producers; kept likewise.
@@ -199,6 +204,7 @@ impl<D: Disk> Log<D> {
             is_modified: true,
             last_flush_ms: opening.now_ms,
             deleted_files: Vec::new(),
+            compactions: Arc::default(),
             batches: Vec::new(),
             producer_append: ProducerAppend::default(),
         })
@@ -239,6 +245,7 @@ impl<D: Disk> Log<D> {
             is_modified: !opening.is_clean || !events.is_empty(),
             last_flush_ms: opening.now_ms,
             deleted_files: Vec::new(),
+            compactions: Arc::default(),
             batches: Vec::new(),
             producer_append: ProducerAppend::default(),
             files,

@@ -3,6 +3,7 @@
 //! ```text
 //!   closed in order    every file is taken as it is; lengths and last index entries are looked at
 //!   after a crash      [trusted][trusted] | [checked][checked]      | = recovery point
+//!   idle, not ended    as closed in order, and nothing is cut: it is what it was, or an error
 //! ```
 //!
 //! Checking reads every byte: the first batch that is damaged or incomplete ends the log, and
@@ -13,6 +14,7 @@
 
 mod event;
 mod fuzz;
+mod known;
 mod listing;
 mod old_format;
 mod rebuild;
@@ -107,7 +109,7 @@ pub(crate) fn recover<D: Disk>(
     opening: &LogOpening<D>,
 ) -> Result<Recovered<D>, OpenError> {
     let mut events = Vec::new();
-    let listing = listing::list(files, &mut events)?;
+    let listing = listing::list(files, opening.known.is_some(), &mut events)?;
     let mut recovery = Recovery {
         files,
         opening,
@@ -132,6 +134,7 @@ pub(crate) fn recover<D: Disk>(
         recovery.doubtful_snapshots = recovery.recovered.snapshots.split_off(&first);
     }
     recovery.load_segments(&listing)?;
+    recovery.check_known()?;
     recovery.load_leader_epochs()?;
     let state = recovery.check_segments()?;
     recovery.settle_ends()?;
@@ -236,8 +239,11 @@ impl<D: Disk> Recovery<'_, D> {
             &mut state,
             &mut self.recovered.leader_epochs,
         )?;
-        let damage = checked.damage;
         let is_last = at + 1 == self.recovered.segments.len();
+        if is_last {
+            self.check_known_end(self.recovered.segments[at].base_offset(), &checked)?;
+        }
+        let damage = checked.damage;
         let segment = &mut self.recovered.segments[at];
         segment.write_indexes_anew(self.files, is_last)?;
         if is_cut_forbidden {

@@ -138,6 +138,8 @@ pub struct SettledLogs {
     lines: Vec<(usize, usize)>,
     /// How many lines say nothing any more.
     stale_count: usize,
+    /// Those of them that cannot be read.
+    damaged_count: usize,
 }
 
 impl SettledLogs {
@@ -151,27 +153,32 @@ impl SettledLogs {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             bytes => bytes.context("read", &path)?,
         };
-        Ok(Self::parse(String::from_utf8(bytes).unwrap_or_default()))
+        Ok(Self::parse(&bytes))
     }
 
-    fn parse(text: String) -> Self {
-        let mut lines = Vec::new();
+    fn parse(bytes: &[u8]) -> Self {
+        // The checksum of a line says no where this has put something else.
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let (mut lines, mut damaged_count) = (Vec::new(), 0);
         let mut start = 0;
         for line in text.split_inclusive('\n') {
             let end = start + line.trim_end().len();
             if is_sound(&text[start..end]) {
                 lines.push((start, end));
+            } else if start < end {
+                damaged_count += 1;
             }
             start += line.len();
         }
         let count = lines.len();
         lines.sort_by_key(|(start, end)| (key(&text[*start..*end]), std::cmp::Reverse(*start)));
         lines.dedup_by_key(|(start, end)| key(&text[*start..*end]));
-        let stale_count = count - lines.len();
+        let stale_count = count - lines.len() + damaged_count;
         Self {
             text,
             lines,
             stale_count,
+            damaged_count,
         }
     }
 
@@ -185,9 +192,9 @@ impl SettledLogs {
         parse_line(line(&self.lines[found.ok()?]))
     }
 
-    /// Whether most lines say nothing any more.
-    const fn is_mostly_stale(&self) -> bool {
-        self.stale_count > self.lines.len() + STALE_COUNT_MIN
+    /// Whether most lines say nothing any more, or one is damaged.
+    const fn is_worn(&self) -> bool {
+        self.stale_count > self.lines.len() + STALE_COUNT_MIN || self.damaged_count > 0
     }
 
     fn live_text(&self) -> String {
@@ -197,16 +204,22 @@ impl SettledLogs {
         })
     }
 
-    /// Replaces the file these lines were read from if most of it says nothing any more.
+    /// Replaces the file these lines were read from if most of it says nothing any more, or a part
+    /// of it is damaged.
     ///
     /// # Errors
     /// When the disk fails.
     pub fn shorten<D: Disk>(&self, disk: &D, log_directory: &Path) -> Result<(), StorageError> {
-        if !self.is_mostly_stale() {
+        if !self.is_worn() {
             return Ok(());
         }
         let path = log_directory.join(SETTLED_LOGS);
         replace_file(disk, &path, self.live_text().as_bytes())
+    }
+
+    /// How many lines are damaged.
+    pub const fn damaged_count(&self) -> usize {
+        self.damaged_count
     }
 
     /// How many logs there are.
@@ -293,8 +306,7 @@ fn parse_line(line: &str) -> Option<SettledLog> {
 
 /// Takes any bytes for the file.
 pub fn fuzz_settled_logs(bytes: &[u8]) {
-    let text = String::from_utf8_lossy(bytes).into_owned();
-    let logs = SettledLogs::parse(text);
+    let logs = SettledLogs::parse(bytes);
     let _ = logs.find(&TopicPartition::new("topic", 0));
 }
 
@@ -350,6 +362,30 @@ mod tests {
         assert_eq!(read.find(&name(3)), Some(settled(50)));
         assert_eq!(read.find(&name(11)), Some(settled(10)));
         assert_eq!(read.find(&name(1)), None);
-        assert_eq!((read.count(), read.stale_count), (3, 1));
+        assert_eq!((read.count(), read.stale_count), (3, 3));
+    }
+
+    #[test]
+    fn a_byte_that_is_no_text_costs_its_line_alone_and_leaves_the_file() {
+        let disk = SimDisk::default();
+        let directory = Path::new("/");
+        let name = |partition| TopicPartition::new("orders", partition);
+        let mut lines = String::new();
+        for partition in 0..3 {
+            settled(10).write_line(&name(partition), &mut lines);
+        }
+        append_settled(&disk, directory, &lines).unwrap();
+        let path = directory.join(SETTLED_LOGS);
+        let file = disk.open(&path, OpenMode::Write).unwrap();
+        let position = lines.len() / 2;
+        file.write_at(&[0xff], position as u64).unwrap();
+        let read = SettledLogs::read(&disk, directory).unwrap();
+        assert_eq!((read.count(), read.damaged_count()), (2, 1));
+        assert_eq!(read.find(&name(0)), Some(settled(10)));
+        assert_eq!(read.find(&name(1)), None);
+        assert_eq!(read.find(&name(2)), Some(settled(10)));
+        read.shorten(&disk, directory).unwrap();
+        let read = SettledLogs::read(&disk, directory).unwrap();
+        assert_eq!((read.count(), read.damaged_count()), (2, 0));
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use storage::Disk;
-use storage::sim::Crash;
+use storage::sim::{Crash, SimDisk};
 use support::compaction::Compacted;
 
 fn check(script: &str, expected: &Expect) {
@@ -346,6 +346,54 @@ fn a_compaction_that_is_stopped_leaves_nothing_behind() {
     let stopped = compaction.clean_group(group, &map, &mut |_| false);
     assert!(matches!(stopped, Err(storage::CleanError::Stopped)));
     assert!(leftovers(&compacted).is_empty());
+}
+
+/// A log of which a compaction has begun and has cleaned its first group.
+fn begun() -> (
+    Compacted,
+    storage::Compaction<SimDisk>,
+    storage::CleanedSegment<SimDisk>,
+) {
+    let mut compacted = Compacted::new(|_| {});
+    compacted.run("put a=1\nroll\nput a=2\nroll\nput c=1");
+    compacted.log.flush(0).unwrap();
+    let candidate = compacted.log.compaction_candidate(None, 3, 0).unwrap();
+    let mut compaction = compacted
+        .log
+        .begin_compaction(&candidate.cleanable, 0, 4096);
+    let mut map = storage::OffsetMap::new(1 << 16, 0.9, 100, [1, 2]);
+    compaction.index_keys(&mut map, &mut |_| true).unwrap();
+    let group = compaction.next_group(&map).unwrap();
+    let cleaned = compaction.clean_group(group, &map, &mut |_| true).unwrap();
+    (compacted, compaction, cleaned)
+}
+
+#[test]
+fn a_log_is_not_idle_while_it_is_compacted_whatever_its_policy() {
+    let (mut compacted, compaction, cleaned) = begun();
+    let log = &mut compacted.log;
+    assert_eq!(log.idle(0, true).unwrap(), None, "it is to be compacted");
+    log.set_config(std::sync::Arc::new(support::small_config()));
+    assert_eq!(log.idle(0, true).unwrap(), None, "it is compacted");
+    drop(compaction);
+    assert_eq!(log.idle(0, true).unwrap(), None, "a segment is to come");
+    assert!(log.replace_segments(cleaned, 0).unwrap());
+    log.remove_deleted_files(i64::MAX).unwrap();
+    assert!(log.idle(0, true).unwrap().is_some());
+    assert!(leftovers(&compacted).is_empty());
+}
+
+#[test]
+fn a_compaction_whose_files_have_vanished_changes_nothing() {
+    for extension in ["log.cleaned", "index.cleaned"] {
+        let (mut compacted, _compaction, cleaned) = begun();
+        let path = Path::new("/topic-0/00000000000000000000").with_extension(extension);
+        compacted.disk.remove_file(&path).unwrap();
+        assert!(!compacted.log.replace_segments(cleaned, 0).unwrap());
+        assert!(!compacted.log.is_failed());
+        assert_eq!(compacted.log.segment_count(), 3);
+        assert!(leftovers(&compacted).is_empty());
+    }
 }
 
 #[test]

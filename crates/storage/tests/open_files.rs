@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::TopicPartition;
+use storage::disk::OpenMode;
 use storage::sim::{Crash, SimDisk};
-use storage::{AppendOptions, Disk, IdleLog, Log, LogOpening, OpenFiles, RealDisk};
+use storage::{AppendOptions, Disk, DiskFile, IdleLog, Log, LogOpening, OpenFiles, RealDisk};
 use support::{batch, records_of, small_config};
 
 fn opening<D: Disk>(
@@ -210,4 +211,111 @@ fn a_log_with_something_to_do_does_not_become_idle() {
     );
     log.remove_deleted_files(i64::MAX).unwrap();
     assert!(log.idle(0, true).unwrap().is_some());
+}
+
+/// All files of the log, by name.
+fn files_of(disk: &SimDisk) -> Vec<(String, Vec<u8>)> {
+    let path = Path::new("/topic-0");
+    let entries = disk.list(path).unwrap().into_iter();
+    let read = |name: String| {
+        let bytes = disk.read(&path.join(&name), u64::MAX).unwrap();
+        (name, bytes)
+    };
+    entries.map(|entry| read(entry.name)).collect()
+}
+
+/// Opening an idle log fails after `damage`, names `file`, and leaves every file as it is.
+fn check_damage_is_left(file: &str, is_synced: bool, damage: impl FnOnce(&SimDisk)) {
+    let disk = SimDisk::default();
+    let files = Arc::new(OpenFiles::new(usize::MAX));
+    let mut log = Log::create(opening(&disk, Path::new("/"), 0, &files)).unwrap();
+    for round in 0..20 {
+        append(&mut log, &format!("{round} {}", "x".repeat(100)));
+    }
+    assert!(log.segment_count() > 2);
+    let idle = idle_of(&mut log, is_synced);
+    drop(log);
+    damage(&disk);
+    let before = files_of(&disk);
+    for _ in 0..2 {
+        let opened = idle.open(opening(&disk, Path::new("/"), 0, &files));
+        let error = opened
+            .unwrap_err()
+            .into_storage_error(Path::new("/topic-0"));
+        assert!(error.is_log_changed(), "{error}");
+        assert!(error.to_string().contains(file), "{error}");
+        assert!(files_of(&disk) == before, "nothing is changed");
+    }
+}
+
+/// The last segment's log file, and its length.
+fn last_log(disk: &SimDisk) -> (PathBuf, u64) {
+    let logs = files_of(disk).into_iter();
+    let last = logs.filter(|(name, _)| name.ends_with(".log")).max();
+    let (name, bytes) = last.unwrap();
+    (Path::new("/topic-0").join(name), bytes.len() as u64)
+}
+
+#[test]
+fn damage_in_an_idle_log_is_reported_and_left_as_it_is() {
+    let write = |disk: &SimDisk, path: &Path, byte: u8, position: u64| {
+        let file = disk.open(path, OpenMode::Write).unwrap();
+        file.write_at(&[byte], position).unwrap();
+    };
+    for is_synced in [true, false] {
+        check_damage_is_left(".log`", is_synced, |disk| {
+            // The magic number of the last batch.
+            let (path, length) = last_log(disk);
+            let bytes = disk.read(&path, length).unwrap();
+            let size = 12 + u32::from_be_bytes(bytes[8..12].try_into().unwrap());
+            let count = length / u64::from(size);
+            assert!(count > 1, "the batches are of one size");
+            write(disk, &path, 0x7f, length - u64::from(size) + 16);
+        });
+        check_damage_is_left(".log`", is_synced, |disk| {
+            // The offset of the last batch.
+            let (path, length) = last_log(disk);
+            let bytes = disk.read(&path, length).unwrap();
+            let size = 12 + u32::from_be_bytes(bytes[8..12].try_into().unwrap());
+            write(disk, &path, 0, length - u64::from(size) + 7);
+        });
+        check_damage_is_left(".log`", is_synced, |disk| {
+            let (path, length) = last_log(disk);
+            let file = disk.open(&path, OpenMode::Write).unwrap();
+            file.truncate(length - 5).unwrap();
+        });
+        check_damage_is_left(".log`", is_synced, |disk| {
+            // A record, and the index, for want of which every byte is looked at.
+            let (path, length) = last_log(disk);
+            write(disk, &path, 0x7f, length - 10);
+            write(disk, &path.with_extension("index"), 0x7f, 4);
+            write(disk, &path.with_extension("timeindex"), 0x7f, 0);
+            let index = disk.open(&path.with_extension("index"), OpenMode::Write);
+            index.unwrap().truncate(7).unwrap();
+        });
+    }
+}
+
+#[test]
+fn an_older_copy_of_an_idle_log_is_not_taken_for_it() {
+    check_damage_is_left("topic-0`", true, |disk| {
+        let (path, _) = last_log(disk);
+        for extension in ["log", "index", "timeindex"] {
+            disk.remove_file(&path.with_extension(extension)).unwrap();
+        }
+    });
+}
+
+#[test]
+fn an_idle_log_is_opened_without_its_leftovers() {
+    let disk = SimDisk::default();
+    let files = Arc::new(OpenFiles::new(usize::MAX));
+    let mut log = Log::create(opening(&disk, Path::new("/"), 0, &files)).unwrap();
+    append(&mut log, "first");
+    let idle = idle_of(&mut log, true);
+    drop(log);
+    let path = Path::new("/topic-0/00000000000000000000.log.cleaned");
+    disk.open(path, OpenMode::Create).unwrap();
+    reopened(&disk, &idle);
+    assert!(disk.status(path).is_ok(), "somebody may be writing it");
 }

@@ -1,5 +1,6 @@
 //! Logs that nobody uses: neither a start nor upkeep looks at them, whatever has happened to others.
 
+use model::ErrorCode;
 use std::path::Path;
 use testkit::{Client, TestServer, batch};
 
@@ -90,4 +91,37 @@ fn a_log_that_was_changed_while_the_server_was_away_is_opened() {
     let (open, unsettled) = server.log_counts();
     assert_eq!(open + unsettled, 2);
     assert_eq!(client.fetch("topic", 0, 0).high_watermark, 1);
+}
+
+#[test]
+fn an_idle_log_that_is_damaged_is_out_of_service_and_the_others_serve() {
+    let directory = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(directory.path());
+    client.create_topic("topic", 2, &[]);
+    for index in 0..2 {
+        for value in ["a", "b"] {
+            client
+                .produce("topic", index, &batch(&[value]))
+                .assert_accepted();
+        }
+    }
+    server.stop();
+
+    let (server, mut client) = start(directory.path());
+    assert_eq!(server.log_counts(), (0, 0));
+    let log = directory.path().join("topic-0/00000000000000000000.log");
+    let mut bytes = std::fs::read(&log).unwrap();
+    // The magic number of the second batch.
+    let second = bytes.len() / 2;
+    bytes[second + 16] = 0x7f;
+    std::fs::write(&log, &bytes).unwrap();
+    for _ in 0..2 {
+        let produced = client.produce("topic", 0, &batch(&["c"]));
+        assert_eq!(produced.error, ErrorCode::KafkaStorageError);
+        let fetched = client.fetch("topic", 0, 0);
+        assert_eq!(fetched.error, ErrorCode::KafkaStorageError);
+    }
+    assert_eq!(std::fs::read(&log).unwrap(), bytes);
+    assert_eq!(client.fetch("topic", 1, 0).values(), ["a", "b"]);
+    server.assert_serves();
 }

@@ -18,7 +18,7 @@ use crate::cleaner::{
     LastRecord, Source, cleanable_range,
 };
 use crate::disk::Disk;
-use crate::error::StorageError;
+use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName, FileState};
 
 /// A log as the choice of the next one to compact sees it.
@@ -141,13 +141,13 @@ impl<D: Disk> Log<D> {
             with_transactions,
             producers,
             cleanable,
-            self.truncation_count,
+            (self.truncation_count, self.compactions.clone()),
             (now_ms, buffer_bytes),
         )
     }
 
     /// Puts a compacted segment in the place of those it was made from; `false` when one of them
-    /// has left the log, or the log is not open: then nothing changes. The names are durable when
+    /// has left the log, the compacted one has vanished, or the log is not open: then nothing changes. The names are durable when
     /// the caller has called [`Compaction::sync_directory`].
     ///
     /// # Errors
@@ -161,6 +161,7 @@ impl<D: Disk> Log<D> {
             files,
             sources,
             truncation_count,
+            in_progress: _in_progress,
         } = cleaned;
         let first = self.segment_at(sources[0]);
         let end = first + sources.len();
@@ -171,7 +172,8 @@ impl<D: Disk> Log<D> {
             && bases
                 .skip(first)
                 .take(sources.len())
-                .eq(sources.iter().copied());
+                .eq(sources.iter().copied())
+            && self.has_cleaned_files(sources[0], &files.kinds)?;
         if !is_unchanged {
             for kind in &files.kinds {
                 let name = FileName::new(sources[0], *kind).in_state(FileState::Cleaned);
@@ -181,6 +183,22 @@ impl<D: Disk> Log<D> {
         }
         let replaced = self.put_in_place(files, &sources, now_ms);
         self.poison_on_error(replaced)?;
+        Ok(true)
+    }
+
+    fn has_cleaned_files(
+        &self,
+        base_offset: i64,
+        kinds: &[FileKind],
+    ) -> Result<bool, StorageError> {
+        for kind in kinds {
+            let name = FileName::new(base_offset, *kind).in_state(FileState::Cleaned);
+            let path = self.files.path(name);
+            match self.files.disk.status(&path) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+                status => drop(status.context("read", &path)?),
+            }
+        }
         Ok(true)
     }
 

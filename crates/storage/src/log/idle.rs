@@ -10,6 +10,8 @@
 //! What an idle log answers is what the open one did. Only a log is idle that time alone cannot
 //! give anything to do but retention, whose time it knows.
 
+use std::sync::Arc;
+
 use super::flush::Unsynced;
 use super::{Log, LogOpening, LogState, OpenedLog};
 use crate::config::LogConfig;
@@ -89,6 +91,8 @@ impl<D: Disk> Log<D> {
         self.state == LogState::Open
             && is_whole
             && !is_cleanable
+            // It has begun by settings that may have changed since.
+            && Arc::strong_count(&self.compactions) == 1
             && self.deleted_files.is_empty()
             && self.producer_state.is_settled()
             && !self.has_deletable_segments(now_ms)
@@ -121,12 +125,14 @@ impl IdleLog {
     /// Opens the log again. `opening` says where it is and which settings hold.
     ///
     /// # Errors
-    /// As [`Log::open`].
+    /// As [`Log::open`]; and when the files are not those that the log has left, or damaged where
+    /// it would have to be cut. They are left as they are then: [`StorageError::is_log_changed`].
     pub fn open<D: Disk>(&self, opening: LogOpening<D>) -> Result<OpenedLog<D>, OpenError> {
         let mut opened = Log::open(LogOpening {
             log_start_offset: self.log_start_offset,
             recovery_point: self.recovery_point,
             is_clean: true,
+            known: Some(*self),
             ..opening
         })?;
         let producers = opened.log.producer_state_mut();

@@ -24,9 +24,11 @@ pub(super) struct Listing {
     pub(super) snapshots: BTreeSet<i64>,
 }
 
-/// Lists the directory and finishes what was interrupted.
+/// Lists the directory and finishes what was interrupted; in that of an idle log nothing was, and
+/// nothing changes.
 pub(super) fn list<D: Disk>(
     files: &PartitionFiles<D>,
+    is_idle: bool,
     events: &mut Vec<RecoveryEvent>,
 ) -> Result<Listing, OpenError> {
     let mut names = BTreeSet::new();
@@ -43,6 +45,11 @@ pub(super) fn list<D: Disk>(
             }
             None => {}
         }
+    }
+    let swap = names.iter().find(|name| name.state == FileState::Swap);
+    if let (true, Some(swap)) = (is_idle, swap) {
+        let reason = "it is of a compaction";
+        return Err(StorageError::log_changed(&files.path(*swap), reason).into());
     }
     finish_swaps(files, &mut names, events)?;
     let mut listing = Listing::default();
@@ -62,7 +69,9 @@ pub(super) fn list<D: Disk>(
             _ => leftovers.push(files.path(*name)),
         }
     }
-    remove(files, leftovers, events)?;
+    if !is_idle {
+        remove(files, leftovers, events)?;
+    }
     Ok(listing)
 }
 

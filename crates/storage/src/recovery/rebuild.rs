@@ -34,6 +34,12 @@ pub(super) struct Damage {
     reason: String,
 }
 
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "at position {}: {}", self.position, self.reason)
+    }
+}
+
 impl Damage {
     /// The report when the segment is cut there.
     pub(super) fn cut_event(self) -> RecoveryEvent {
