@@ -14,6 +14,7 @@ use crate::groups::OFFSETS_TOPIC;
 use crate::idle_logs::{is_settled, read_settled};
 use crate::live_config::tell_change;
 use crate::log_directories::LogDirectory;
+use crate::owners::is_known;
 use crate::partitions::{Absence, HostedTopic};
 use crate::start_error::StartError;
 use crate::{checkpoints, creations, maintenance, moves, removals};
@@ -33,7 +34,7 @@ use storage::checkpoint::OffsetCheckpoint;
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState, scan_log_directory};
 use storage::partition_metadata::read_partition_metadata;
 use storage::settled_logs::{SettledLog, SettledLogs};
-use storage::{Disk, Log, LogConfig, LogOpening, OpenError, RealDisk, StorageError};
+use storage::{Disk, FileError, Log, LogConfig, LogOpening, OpenError, RealDisk, StorageError};
 
 /// How often opening a log is tried while there is no file descriptor left.
 const OPEN_ATTEMPTS: usize = 20;
@@ -383,20 +384,17 @@ fn scan(
                     tracing::warn!(path = %path.display(), %error, "cannot be removed");
                 }
             }
+            PartitionDirectoryState::Stray => {}
             PartitionDirectoryState::Current
                 if is_settled(broker, image, &found, &path, settled) =>
             {
                 scanned.current.push((found, Existing::Settled));
             }
-            PartitionDirectoryState::Current if is_known(broker, image, &found, &path) => {
+            _ if !is_known(broker, image, &found, &path)? => set_aside_or_say(&found, &path),
+            PartitionDirectoryState::Current => {
                 scanned.current.push((found, Existing::Directory));
             }
-            PartitionDirectoryState::Current => set_aside_or_say(&found, &path),
-            PartitionDirectoryState::Future if is_known(broker, image, &found, &path) => {
-                scanned.futures.push(found);
-            }
-            PartitionDirectoryState::Future => set_aside_or_say(&found, &path),
-            PartitionDirectoryState::Stray => {}
+            PartitionDirectoryState::Future => scanned.futures.push(found),
         }
     }
     Ok(scanned)
@@ -421,23 +419,6 @@ fn scan_or_fail(
         }
         Err(error) => Err(error),
     }
-}
-
-fn is_known(
-    broker: &Broker,
-    image: &MetadataImage,
-    found: &PartitionDirectory,
-    path: &std::path::Path,
-) -> bool {
-    let TopicPartition { topic, partition } = &found.topic_partition;
-    let Some(topic) = image.topics.by_name(topic) else {
-        return false;
-    };
-    let is_replica = topic
-        .partition(*partition)
-        .is_some_and(|one| one.replicas.contains(&broker.node_id));
-    let id = read_partition_metadata(&RealDisk, path).ok().flatten();
-    is_replica && id.is_none_or(|id| id == topic.id)
 }
 
 /// Gives a directory a name under which it is nobody's.
@@ -613,9 +594,12 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, O
     let open = || {
         // An attempt may have made it, unless it is another topic's that could not be set aside.
         let path = &log_opening.directory;
-        let id = read_partition_metadata(&RealDisk, path).ok().flatten();
-        let is_made = RealDisk.status(path).is_ok() && id.is_none_or(|id| id == topic.id);
-        let exists = opening.existing != Existing::None || is_made;
+        let is_made = || match read_partition_metadata(&RealDisk, path) {
+            Ok(id) => Ok(RealDisk.status(path).is_ok() && id.is_none_or(|id| id == topic.id)),
+            Err(FileError::Storage(error)) => Err(error),
+            Err(FileError::Damaged { .. }) => Ok(false),
+        };
+        let exists = opening.existing != Existing::None || is_made()?;
         let log = match exists {
             true => {
                 let opened = Log::open(log_opening.clone())?;
@@ -664,10 +648,10 @@ fn lead_settled(
 }
 
 /// Opens a log again while there is no file descriptor left: others close theirs meanwhile.
-fn open_with_patience(
+pub(crate) fn open_with_patience<T>(
     broker: &Broker,
-    open: impl Fn() -> Result<(), OpenError>,
-) -> Result<(), OpenError> {
+    open: impl Fn() -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
     for _ in 0..OPEN_ATTEMPTS {
         match open() {
             Err(OpenError::Storage(error)) if error.is_out_of_files() => {

@@ -46,6 +46,7 @@ pub mod loggers;
 mod maintenance;
 pub mod metadata_log;
 mod moves;
+mod owners;
 mod partitions;
 mod removals;
 mod transaction_markers;

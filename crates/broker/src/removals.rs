@@ -15,10 +15,14 @@ use model::MonotonicTime;
 use parking_lot::Mutex;
 use replication::Partition;
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
 use storage::{Disk, RealDisk, StorageError};
+
+/// How long after a directory could not be removed that is tried again.
+const RETRY_MS: i64 = 60_000;
 
 /// Directories to remove, each with its time.
 #[derive(Debug, Default)]
@@ -30,7 +34,7 @@ impl Removals {
         self.0.lock().push((at, path));
     }
 
-    /// Removes what is due.
+    /// Removes what is due; what cannot be removed is due again later.
     pub(crate) fn remove_due(&self, now: MonotonicTime) {
         let mut waiting = self.0.lock();
         let (due, later) = std::mem::take(&mut *waiting)
@@ -40,8 +44,13 @@ impl Removals {
         drop(waiting);
         let due: Vec<(MonotonicTime, PathBuf)> = due;
         for (_, path) in due {
-            if let Err(error) = std::fs::remove_dir_all(&path) {
-                tracing::warn!(path = %path.display(), %error, "cannot be removed");
+            match std::fs::remove_dir_all(&path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "cannot be removed for now");
+                    self.schedule(path, now.plus_ms(RETRY_MS));
+                }
             }
         }
     }
@@ -122,4 +131,28 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), StorageError> {
         file: path.to_owned(),
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_removed_is_removed_later() {
+        let directory = tempfile::tempdir().unwrap();
+        // Nothing can be removed below a file.
+        let parent = directory.path().join("parent");
+        std::fs::write(&parent, "").unwrap();
+        let path = parent.join("topic-0.0123-delete");
+        let removals = Removals::default();
+        removals.schedule(path.clone(), MonotonicTime::from_ms(5));
+        removals.remove_due(MonotonicTime::from_ms(5));
+        std::fs::remove_file(&parent).unwrap();
+        std::fs::create_dir_all(&path).unwrap();
+        removals.remove_due(MonotonicTime::from_ms(4 + RETRY_MS));
+        assert!(path.exists(), "after a pause");
+        removals.remove_due(MonotonicTime::from_ms(5 + RETRY_MS));
+        assert!(!path.exists());
+        assert!(removals.0.lock().is_empty());
+    }
 }

@@ -217,9 +217,16 @@ impl<D: Disk> Log<D> {
             directory: opening.directory.as_path().into(),
             open_files: opening.open_files.clone(),
         };
+        // Before recovery: the log of another topic is not to be changed.
+        let found = find_topic_id(&files, opening.topic_id)?;
         let recovered = recover(&files, &opening)?;
         let mut events = recovered.events;
-        let (topic_id, is_topic_id_new) = open_topic_id(&files, opening.topic_id, &mut events)?;
+        events.extend(found.damage);
+        let is_topic_id_new = found.topic_id.is_none() && opening.topic_id.is_some();
+        let topic_id = match found.topic_id {
+            Some(topic_id) => Some(topic_id),
+            None => settle_topic_id(&files, opening.topic_id)?,
+        };
         let sizes = recovered.segments.iter().map(Segment::size_bytes);
         let log_end_offset = recovered.log_end_offset;
         let flushed_end_offset = match opening.is_clean {
@@ -461,24 +468,46 @@ impl<D: Disk> Log<D> {
     }
 }
 
-/// The topic id of the directory, or the one given if it has none; whether that is news to it.
-fn open_topic_id<D: Disk>(
+/// What a log's directory says of the topic that it belongs to.
+struct FoundTopicId {
+    topic_id: Option<Uuid>,
+    /// Of the file.
+    damage: Option<RecoveryEvent>,
+}
+
+/// Reads the topic id of the directory.
+///
+/// # Errors
+/// When it is not the one `given`; when the disk fails.
+fn find_topic_id<D: Disk>(
     files: &PartitionFiles<D>,
     given: Option<Uuid>,
-    events: &mut Vec<RecoveryEvent>,
-) -> Result<(Option<Uuid>, bool), OpenError> {
-    match read_partition_metadata(&files.disk, &files.directory) {
-        Ok(Some(topic_id)) => return Ok((Some(topic_id), false)),
-        Ok(None) => {}
+) -> Result<FoundTopicId, OpenError> {
+    let (topic_id, damage) = match read_partition_metadata(&files.disk, &files.directory) {
+        Ok(topic_id) => (topic_id, None),
         Err(FileError::Storage(error)) => return Err(error.into()),
         Err(FileError::Damaged { file, reason }) => {
-            events.push(RecoveryEvent::DamagedFile { file, reason });
+            (None, Some(RecoveryEvent::DamagedFile { file, reason }))
         }
+    };
+    match topic_id.zip(given) {
+        Some((found, expected)) if found != expected => Err(OpenError::TopicId {
+            directory: files.directory.to_path_buf(),
+            found,
+            expected,
+        }),
+        _ => Ok(FoundTopicId { topic_id, damage }),
     }
-    if let Some(topic_id) = given {
-        write_partition_metadata(&files.disk, &files.directory, topic_id)?;
-    } else {
-        files.remove(&files.directory.join(PARTITION_METADATA))?;
+}
+
+/// Gives a directory that has no topic id the one `given`.
+fn settle_topic_id<D: Disk>(
+    files: &PartitionFiles<D>,
+    given: Option<Uuid>,
+) -> Result<Option<Uuid>, StorageError> {
+    match given {
+        Some(topic_id) => write_partition_metadata(&files.disk, &files.directory, topic_id)?,
+        None => files.remove(&files.directory.join(PARTITION_METADATA))?,
     }
-    Ok((given, given.is_some()))
+    Ok(given)
 }

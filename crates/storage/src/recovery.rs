@@ -22,6 +22,7 @@ mod rebuild;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use model::Uuid;
 use thiserror::Error;
 
 use crate::disk::Disk;
@@ -56,6 +57,16 @@ pub enum OpenError {
         /// 0 or 1.
         magic: i8,
     },
+    /// The directory belongs to another topic; it is left untouched.
+    #[error("`{}` belongs to the topic of id {found}, not {expected}", directory.display())]
+    TopicId {
+        /// The log's directory.
+        directory: PathBuf,
+        /// The id in the directory.
+        found: Uuid,
+        /// The id that was asked for.
+        expected: Uuid,
+    },
 }
 
 impl OpenError {
@@ -63,7 +74,7 @@ impl OpenError {
     pub fn into_storage_error(self, directory: &std::path::Path) -> StorageError {
         match self {
             Self::Storage(error) => error,
-            error @ Self::OldFormat { .. } => {
+            error @ (Self::OldFormat { .. } | Self::TopicId { .. }) => {
                 let source = std::io::Error::other(error.to_string());
                 StorageError::new("open", directory, source)
             }

@@ -8,11 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::Uuid;
+use storage::disk::{DiskFile, OpenMode};
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
 use storage::partition_metadata::read_partition_metadata;
 use storage::retention::RetentionReason;
 use storage::sim::{Crash, SimDisk};
-use storage::{AppendOptions, Disk, Log, LogConfig};
+use storage::{AppendOptions, Disk, Log, LogConfig, OpenError};
 use support::{batch, new_log, opening, read_all, records_of, small_config};
 
 type TestLog = Log<SimDisk>;
@@ -278,6 +279,35 @@ fn a_new_log_is_durable_with_its_first_flush() {
     assert_eq!(opened.log.topic_id(), Some(Uuid::METADATA_TOPIC));
     assert_eq!(opened.log.leader_epochs().latest(), Some(0));
     assert_eq!(read_all(&opened.log, 0).len(), 1);
+}
+
+#[test]
+fn the_log_of_another_topic_is_not_opened() {
+    let disk = SimDisk::default();
+    let with_id = |topic_id| {
+        let mut opening = opening(&disk);
+        opening.topic_id = Some(topic_id);
+        opening
+    };
+    let mut log = Log::create(with_id(Uuid::METADATA_TOPIC)).unwrap();
+    append(&mut log, 0, "a");
+    log.flush(0).unwrap();
+    drop(log);
+    // Recovery would cut it.
+    let path = Path::new("/topic-0/00000000000000000000.log");
+    let file = disk.open(path, OpenMode::Write).unwrap();
+    file.truncate(file.length().unwrap() - 1).unwrap();
+    let before = disk.read(path, 1000).unwrap();
+    let other = Uuid::from_bytes([7; 16]);
+    let refused = Log::open(with_id(other)).map(|_| ()).unwrap_err();
+    match refused {
+        OpenError::TopicId {
+            found, expected, ..
+        } => assert_eq!((found, expected), (Uuid::METADATA_TOPIC, other)),
+        other => panic!("{other}"),
+    }
+    assert_eq!(disk.read(path, 1000).unwrap(), before);
+    Log::open(with_id(Uuid::METADATA_TOPIC)).unwrap();
 }
 
 #[test]

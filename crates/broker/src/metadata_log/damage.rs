@@ -46,7 +46,8 @@ pub(super) fn check<D: Disk>(
         let file = disk
             .open(path, OpenMode::Read)
             .map_err(|error| read_error(path, error))?;
-        let position = sound_bytes(&file, *base_offset).map_err(|error| read_error(path, error))?;
+        let sound = sound_part(&file, *base_offset).map_err(|error| read_error(path, error))?;
+        let position = sound.bytes;
         let length = file.length().map_err(|error| read_error(path, error))?;
         if position == length {
             continue;
@@ -62,6 +63,37 @@ pub(super) fn check<D: Disk>(
         }
     }
     Ok(())
+}
+
+/// Checks every batch in `folder` below `end_offset`: each of them was synced, so that none may be
+/// damaged or missing. What follows is not looked at.
+///
+/// # Errors
+/// When one of them is; when the disk fails.
+pub(super) fn check_below<D: Disk>(
+    disk: &D,
+    folder: &Path,
+    end_offset: i64,
+) -> Result<(), OpenMetadataLogError> {
+    let mut end = (folder.to_owned(), SoundPart::default());
+    for (index, (base_offset, path)) in segments(disk, folder)?.into_iter().enumerate() {
+        if index > 0 && (end.1.next_offset >= end_offset || end.1.next_offset != base_offset) {
+            break;
+        }
+        let sound = disk
+            .open(&path, OpenMode::Read)
+            .and_then(|file| sound_part(&file, base_offset))
+            .map_err(|error| failure("read", &path, error))?;
+        end = (path, sound);
+    }
+    let (file, sound) = end;
+    match sound.next_offset >= end_offset {
+        true => Ok(()),
+        false => Err(OpenMetadataLogError::Damaged {
+            file,
+            position: sound.bytes,
+        }),
+    }
 }
 
 /// The files of batches with their first offsets, in order.
@@ -84,12 +116,20 @@ fn segments<D: Disk>(disk: &D, folder: &Path) -> Result<Vec<(i64, PathBuf)>, Ope
     Ok(segments)
 }
 
-/// How many bytes at the front of a segment are batches without damage, one after the other from
-/// `base_offset` on.
-fn sound_bytes<F: DiskFile>(file: &F, base_offset: i64) -> io::Result<u64> {
+/// The front of a segment that is batches without damage, one after the other.
+#[derive(Debug, Clone, Copy, Default)]
+struct SoundPart {
+    bytes: u64,
+    /// The offset after the last of them.
+    next_offset: i64,
+}
+
+/// The sound front of a segment that begins at `base_offset`.
+fn sound_part<F: DiskFile>(file: &F, base_offset: i64) -> io::Result<SoundPart> {
     let mut next_offset = base_offset;
     let length = file.length()?;
     let (mut position, mut want_bytes) = (0, READ_BYTES);
+    let sound = |bytes, next_offset| SoundPart { bytes, next_offset };
     while position < length {
         let window = read(file, position, want_bytes.min(length - position))?;
         let mut batches = Batches::new(&window);
@@ -100,19 +140,19 @@ fn sound_bytes<F: DiskFile>(file: &F, base_offset: i64) -> io::Result<u64> {
                     next_offset = batch.next_offset();
                     position += batch.size_in_bytes() as u64;
                 }
-                _ => return Ok(position),
+                _ => return Ok(sound(position, next_offset)),
             }
         }
         want_bytes = READ_BYTES;
         if position == before {
             let announced = batch_size_bytes(&window).unwrap_or(0) as u64;
             if announced <= window.len() as u64 || announced > length - position {
-                return Ok(position);
+                return Ok(sound(position, next_offset));
             }
             want_bytes = announced;
         }
     }
-    Ok(position)
+    Ok(sound(position, next_offset))
 }
 
 /// Whether what begins at `position` has the length of a batch that was written to its end.

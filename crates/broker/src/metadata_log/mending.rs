@@ -3,11 +3,12 @@
 //! ```text
 //!   append fails for lack of room     [batch][batch][bat      torn: nothing is taken
 //!   the next append, or the close     [batch][batch]          checked from the disk and cut, then open
+//!   damage in what was durable        [batch][b?tch][bat      nothing is cut: failed
 //!   any other failure, and any sync   ?                       failed: only a restart tells
 //! ```
 
 use super::load::log_opening;
-use super::{AppendMetadataError, MetadataLog};
+use super::{AppendMetadataError, MetadataLog, OpenMetadataLogError, damage};
 use storage::disk::Disk;
 use storage::{Log, StorageError};
 
@@ -58,9 +59,16 @@ impl<D: Disk> MetadataLog<D> {
 
     /// Opens the log as after a crash, which checks every batch, and cuts what the image does not
     /// know. The state is the one to be in when that fails.
+    ///
+    /// Opening cuts a log at its first damaged batch, so what the image knows is checked before.
     fn reopen(&self, now_ms: i64) -> Result<Log<D>, (LogState, String)> {
         let of_disk = |error: StorageError| (LogState::after(&error), error.to_string());
         let end_offset = self.image.provenance.last_offset + 1;
+        match damage::check_below(&self.disk, &self.folder, end_offset) {
+            Ok(()) => {}
+            Err(OpenMetadataLogError::Storage(error)) => return Err(of_disk(error)),
+            Err(error) => return Err((LogState::Failed, error.to_string())),
+        }
         let opening = log_opening(&self.disk, &self.folder, &self.config, now_ms);
         let mut log = match Log::open(opening) {
             Ok(opened) => opened.log,

@@ -423,6 +423,37 @@ fn a_full_disk_ends_when_there_is_room_again() {
     }
 }
 
+/// A disk that loses a byte while the server runs, and is full once after that.
+#[test]
+fn mending_never_cuts_what_the_image_knows() {
+    let path = Path::new("/a/__cluster_metadata-0/00000000000000000000.log");
+    // In the middle, and in the last batch that was acknowledged, which looks like a crash's.
+    for from_end in [400, 10] {
+        let disk = new_disk();
+        let mut log = open(&disk).expect("new");
+        for number in 0..12 {
+            log.append(&topic(number, 1), 2_000).expect("fits");
+        }
+        let file = disk.open(path, OpenMode::Write).expect("there");
+        let at = file.length().expect("there") - from_end;
+        let mut byte = [0];
+        file.read_full_at(&mut byte, at).expect("there");
+        file.write_at(&[byte[0] ^ 1], at).expect("works");
+        let before = disk.read(path, 1 << 20).expect("there");
+        disk.set_full(true);
+        log.append(&topic(20, 1), 2_000).expect_err("no room");
+        disk.set_full(false);
+        assert!(!log.has_failed());
+        let failed = log.append(&topic(21, 1), 3_000).map(|_| ());
+        assert!(matches!(failed, Err(AppendMetadataError::Log(_))));
+        assert!(log.has_failed(), "for good");
+        let after = disk.read(path, 1 << 20).expect("there");
+        assert_eq!(&after[..before.len()], before, "{from_end}");
+        log.close(4_000).expect_err("nothing is written any more");
+        assert_eq!(disk.read(path, 1 << 20).expect("there"), after);
+    }
+}
+
 #[test]
 fn a_log_that_was_torn_is_closed_in_order_if_there_is_room() {
     let disk = new_disk();

@@ -246,3 +246,79 @@ fn a_copy_takes_the_place_of_a_log_that_is_lost() {
     client.produce("topic", 0, &batch(&["c"])).assert_accepted();
     assert_eq!(names_ending(&directories.two, "-future"), [""; 0]);
 }
+
+/// Copies the files of a directory.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn records_are_of_no_topic_while_the_id_beside_them_is_damaged() {
+    for damage in ["", "noise"] {
+        let directory = tempfile::tempdir().unwrap();
+        let old = tempfile::tempdir().unwrap();
+        let path = directory.path().join("topic-0");
+        let server = TestServer::start_in(directory.path(), &[]).unwrap();
+        let mut client = server.connect();
+        client.create_topic("topic", 1, &[]);
+        client
+            .produce("topic", 0, &batch(&["old"; 3]))
+            .assert_accepted();
+        copy(&path, old.path());
+        assert_eq!(client.delete_topic("topic"), ErrorCode::None);
+        client.create_topic("topic", 1, &[]);
+        client.create_topic("empty", 1, &[]);
+        drop(client);
+        server.crash();
+        // As a crash leaves it between the deletion in the metadata and that of the log.
+        fs::remove_dir_all(&path).unwrap();
+        copy(old.path(), &path);
+        fs::write(path.join("partition.metadata"), damage).unwrap();
+        let empty = directory.path().join("empty-0/partition.metadata");
+        fs::write(&empty, damage).unwrap();
+        let server = TestServer::start_in(directory.path(), &[]).unwrap();
+        let mut client = server.connect();
+        assert_eq!(client.fetch("topic", 0, 0).values(), [""; 0]);
+        client
+            .produce("topic", 0, &batch(&["new"]))
+            .assert_accepted();
+        assert_eq!(client.fetch("topic", 0, 0).values(), ["new"]);
+        let strays = names_ending(directory.path(), "-stray");
+        assert_eq!(strays.len(), 1, "{strays:?}");
+        let log = "00000000000000000000.log";
+        let kept = fs::read(directory.path().join(&strays[0]).join(log)).unwrap();
+        assert_eq!(kept, fs::read(old.path().join(log)).unwrap());
+        let id = fs::read_to_string(&empty).unwrap();
+        assert!(id.starts_with("version: 0\ntopic_id: "), "{id}");
+    }
+}
+
+#[test]
+fn a_topic_id_that_cannot_be_read_is_a_failure_of_the_disk() {
+    let directories = Directories::new();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 2, &[]);
+    let (error, there) = listed(&mut client, &directories.two, "topic");
+    assert_eq!((error, there.len()), (ErrorCode::None, 1));
+    let name = format!("topic-{}", there[0].index);
+    drop(client);
+    server.crash();
+    let path = directories.two.join(&name).join("partition.metadata");
+    // Recovery would cut it.
+    let log = directories.two.join(&name).join("00000000000000000000.log");
+    fs::write(&log, "torn").unwrap();
+    fs::rename(&path, path.with_extension("kept")).unwrap();
+    // It opens, and reading it fails.
+    fs::create_dir(&path).unwrap();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    let (error, _) = listed(&mut client, &directories.two, "topic");
+    assert_eq!(error, ErrorCode::KafkaStorageError);
+    assert!(path.is_dir());
+    assert_eq!(fs::read(&log).unwrap(), b"torn", "nothing is changed");
+}

@@ -39,7 +39,7 @@ pub fn fuzz_segment_recovery(bytes: &[u8]) {
             assert_eq!(left.expect("the file is there"), bytes);
             return;
         }
-        Err(OpenError::Storage(error)) => panic!("a damaged segment is not opened: {error}"),
+        Err(error) => panic!("a damaged segment is not opened: {error}"),
     };
     let kept = disk.read(&directory.join(name), u64::MAX);
     let kept = kept.expect("the file is there");
