@@ -40,7 +40,9 @@ impl Broker {
         let broker = (self.node_id, registration.epoch);
         let decided = change_directories(image, &context, broker, &[], Some(&ids));
         let records = decided.map_or_else(|_| Vec::new(), |decision| decision.records);
-        if !records.is_empty() {
+        if !records.is_empty() && names.is_empty() {
+            tracing::info!("no log directory is cordoned any more");
+        } else if !records.is_empty() {
             tracing::info!(
                 directories = names.join(","),
                 "only these log directories are cordoned: they take no new partitions"

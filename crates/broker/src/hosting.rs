@@ -13,7 +13,7 @@ use crate::clock::{now_ms, random_uuid};
 use crate::groups::OFFSETS_TOPIC;
 use crate::idle_logs::{is_settled, read_settled};
 use crate::live_config::tell_change;
-use crate::log_directories::LogDirectory;
+use crate::log_directories::{LogDirectory, warn_of_missing};
 use crate::owners::is_known;
 use crate::partitions::{Absence, HostedTopic};
 use crate::start_error::StartError;
@@ -148,6 +148,7 @@ pub(crate) fn find_all(
     for (at, _) in seen.values() {
         counts[*at] += 1;
     }
+    let mut missing: BTreeMap<Uuid, Vec<TopicPartition>> = BTreeMap::new();
     for topic in image.topics.iter() {
         for (index, partition) in topic.partitions.iter() {
             let Some(directory_id) = partition.directory_of(broker.node_id) else {
@@ -161,11 +162,7 @@ pub(crate) fn find_all(
                 .any(|one| one.is_usable() && one.id() == directory_id);
             // Its records are where they were: an empty log in their place would lose them.
             if place.is_none() && !is_known && !is_unplaced(directory_id) {
-                tracing::warn!(
-                    partition = %name,
-                    directory.id = %directory_id,
-                    "its log directory is not there: it has no leader"
-                );
+                missing.entry(directory_id).or_default().push(name);
                 places.lost.insert((topic.id, *index));
                 continue;
             }
@@ -183,6 +180,7 @@ pub(crate) fn find_all(
             places.partitions.insert(key, (found, existing));
         }
     }
+    warn_of_missing(&missing);
     Ok(places)
 }
 

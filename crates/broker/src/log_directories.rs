@@ -3,7 +3,8 @@
 use crate::checkpoints::Checkpoints;
 use crate::start_error::StartError;
 use metadata::LOST_DIRECTORY;
-use model::Uuid;
+use model::{TopicPartition, Uuid};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -172,5 +173,20 @@ fn lock(path: &Path) -> Result<DirectoryLock, StartError> {
     match read_meta_properties(&RealDisk, path) {
         Err(FileError::Storage(error)) => Err(error.into()),
         _ => Ok(lock),
+    }
+}
+
+/// Tells of log directories that are not there, in a line each, however many partitions they have.
+pub(crate) fn warn_of_missing(missing: &BTreeMap<Uuid, Vec<TopicPartition>>) {
+    for (directory_id, partitions) in missing {
+        tracing::warn!(
+            directory.id = %directory_id,
+            count = partitions.len(),
+            first = %partitions[0],
+            "partitions have no leader: their log directory is not there"
+        );
+        for partition in partitions {
+            tracing::debug!(%partition, directory.id = %directory_id, "it has no leader");
+        }
     }
 }

@@ -6,7 +6,6 @@ use broker::Server;
 use broker::loggers::{LOGGERS, Levels, Loggers, ROOT};
 use config::sources::{self, PropertiesText, Sources};
 use config::{ServerConfig, ServerConfigError, ValueError};
-use model::Uuid;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::fmt::Display;
 use std::io::IsTerminal;
@@ -193,11 +192,12 @@ fn cluster_id() -> Result<Option<String>, Vec<String>> {
     let Some(id) = std::env::var("CLUSTER_ID").ok().filter(|id| !id.is_empty()) else {
         return Ok(None);
     };
-    match id.parse::<Uuid>() {
-        Ok(_) => Ok(Some(id)),
-        Err(_) => Err(vec![format!(
-            "environment variable CLUSTER_ID: `{id}` is no cluster id, which has 22 letters and \
-             digits, as `kafka-storage.sh random-uuid` prints them"
+    // Kafka takes any word; its own are those that `kafka-storage.sh random-uuid` prints.
+    match id.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        false => Ok(Some(id)),
+        true => Err(vec![format!(
+            "environment variable CLUSTER_ID: `{id}` is no cluster id: use one word, such as \
+             `kafka-storage.sh random-uuid` prints"
         )]),
     }
 }

@@ -100,6 +100,11 @@ pub fn producer_snapshot(bytes: &[u8], offset: i64) -> Result<ProducerState, Str
 
 fn entries<E: IndexEntry>(bytes: &[u8]) -> impl Iterator<Item = E> {
     let is_zero = |chunk: &[u8]| chunk.iter().all(|byte| *byte == 0);
+    // Kafka makes room for the entries of an open segment: all zeros, they are none.
+    let bytes = match bytes.len() > E::SIZE_BYTES && is_zero(bytes) {
+        true => &[],
+        false => bytes,
+    };
     let chunks = bytes.chunks_exact(E::SIZE_BYTES).enumerate();
     chunks
         .take_while(move |(at, chunk)| *at == 0 || !is_zero(chunk))
@@ -131,6 +136,13 @@ mod tests {
             let file = LogFile::named(name).map(|file| (file.kind, file.offset, file.is_current));
             assert_eq!(file, expected, "{name}");
         }
+    }
+
+    #[test]
+    fn an_index_of_zeros_only_is_room_for_entries() {
+        assert!(offset_index_entries(&[0; 64], 100).is_empty());
+        assert!(time_index_entries(&[0; 48], 100).is_empty());
+        assert_eq!(offset_index_entries(&[0; 8], 100).len(), 1);
     }
 
     #[test]

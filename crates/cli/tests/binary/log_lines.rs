@@ -135,7 +135,10 @@ fn the_cluster_id_of_the_environment_is_that_of_a_new_cluster() {
     line_with(&process, &["WARN", "CLUSTER_ID", first]);
     process.stop();
     let mut command = Command::new(BINARY);
-    let refused = command.arg("server").env("CLUSTER_ID", "mine").output();
+    let refused = command
+        .arg("server")
+        .env("CLUSTER_ID", "two words")
+        .output();
     let refused = refused.unwrap();
     assert!(!refused.status.success());
     let error = String::from_utf8(refused.stderr).unwrap();

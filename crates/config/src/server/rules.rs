@@ -77,23 +77,19 @@ pub(super) fn warnings(values: &TypedValues, roles: Roles) -> Vec<String> {
     warnings
 }
 
-/// A node by itself can hold one replica: what asks for more is refused when it is used.
+/// A node by itself can hold one replica: what asks for more is refused when it is used. As many
+/// in-sync replicas are never asked for: a partition needs no more of them than it has replicas.
 fn warn_of_missing_brokers(values: &TypedValues, warnings: &mut Vec<String>) {
     let counts = [
         (
             "default.replication.factor",
             "topics without a replication factor of their own are refused",
         ),
-        (
-            "min.insync.replicas",
-            "records with acks=all are refused, but for topics with a value of their own",
-        ),
         ("offsets.topic.replication.factor", "groups do not work"),
         (
             "transaction.state.log.replication.factor",
             "transactions do not work",
         ),
-        ("transaction.state.log.min.isr", "transactions do not work"),
     ];
     for (key, consequence) in counts {
         let count = match values.value(key) {

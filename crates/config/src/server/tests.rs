@@ -80,8 +80,7 @@ fn defaults_are_kafkas() {
         warned.flatten().collect::<Vec<_>>(),
         [
             "offsets.topic.replication.factor",
-            "transaction.state.log.replication.factor",
-            "transaction.state.log.min.isr"
+            "transaction.state.log.replication.factor"
         ]
     );
 }
