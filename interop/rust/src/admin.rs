@@ -1,6 +1,7 @@
 //! The admin: topics, settings, partitions, records, the cluster.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use model::TopicPartition;
@@ -61,13 +62,16 @@ async fn topics(lab: Lab) -> Result<()> {
             .any(|listed| listed.name == topic)
     );
     ensure!(admin.delete_topics(&[&topic]).await[&topic].is_ok());
-    ensure!(
-        !admin
-            .list_topics()
-            .await?
-            .iter()
-            .any(|listed| listed.name == topic)
-    );
+    // Apache Kafka's brokers hear of a deletion after the controller has answered.
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while admin
+        .list_topics()
+        .await?
+        .iter()
+        .any(|listed| listed.name == topic)
+    {
+        ensure!(Instant::now() < deadline, "a deleted topic is listed");
+    }
     Ok(())
 }
 

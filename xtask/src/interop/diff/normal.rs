@@ -149,7 +149,9 @@ impl Normalizer<'_> {
                 }
                 Value::Array(elements)
             }
-            Value::Integer(number) if (number - self.now_ms).abs() < NOW_WINDOW_MS => {
+            Value::Integer(number)
+                if number.abs_diff(self.now_ms) < NOW_WINDOW_MS.unsigned_abs() =>
+            {
                 Value::string("«now»")
             }
             value => value.clone(),
