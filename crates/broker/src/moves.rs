@@ -287,10 +287,25 @@ pub(crate) fn resume(broker: &Broker, directory: &Arc<LogDirectory>, found: &Par
     }
 }
 
+/// Removes a copy. It gets the name of something deleted first, durably: what a crash leaves of a copy
+/// that is half removed has holes, and the next start must not go on with it.
 fn remove(path: &Path) {
-    if let Err(error) = RealDisk.remove_directory(path) {
+    if let Err(error) = remove_as_deleted(path) {
         tracing::warn!(path = %path.display(), %error, "cannot be removed");
     }
+}
+
+fn remove_as_deleted(path: &Path) -> std::io::Result<()> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let Some(name) = name.and_then(|name| name.strip_suffix("-future")) else {
+        return RealDisk.remove_directory(path);
+    };
+    let deleted = path.with_file_name(format!("{name}-delete"));
+    RealDisk.rename(path, &deleted)?;
+    if let Some(parent) = path.parent() {
+        RealDisk.sync_directory(parent)?;
+    }
+    RealDisk.remove_directory(&deleted)
 }
 
 const fn key(partition: &Partition) -> (Uuid, i32) {
@@ -673,4 +688,33 @@ fn placed(
     Some(hosting::placement(
         topic_id, index, node_id, partition, directory,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_cannot_be_removed_whole_is_no_copy_any_more() {
+        let directory = tempfile::tempdir().unwrap();
+        let copy = directory
+            .path()
+            .join("topic-0.0123456789abcdef0123456789abcdef-future");
+        std::fs::create_dir(&copy).unwrap();
+        std::fs::write(copy.join("00000000000000000000.log"), b"batches").unwrap();
+        // The name is taken: the removal ends with the new name, as a crash may end it.
+        let taken = directory
+            .path()
+            .join("topic-0.0123456789abcdef0123456789abcdef-delete");
+        std::fs::write(&taken, b"").unwrap();
+        assert!(remove_as_deleted(&copy).is_err());
+        assert!(
+            copy.join("00000000000000000000.log").exists(),
+            "all of it, or nothing"
+        );
+        std::fs::remove_file(&taken).unwrap();
+        remove_as_deleted(&copy).unwrap();
+        let left = std::fs::read_dir(directory.path()).unwrap().count();
+        assert_eq!(left, 0);
+    }
 }
