@@ -6,6 +6,7 @@
 //! far.
 
 use crate::group::{JoinGroupResponse, SyncGroupResponse};
+use model::varint::size_of_varint;
 use std::ops::Range;
 
 /// Bytes of a batch beside its records.
@@ -21,11 +22,21 @@ pub struct CoordinatorRecord {
 }
 
 impl CoordinatorRecord {
-    /// Bytes that the record takes in a batch, at most.
-    pub fn size_in_bytes_max(&self) -> usize {
-        // Length, attributes, timestamp delta, offset delta, two lengths and a header count.
-        const FRAME_BYTES_MAX: usize = 5 + 1 + 10 + 5 + 5 + 5 + 1;
-        FRAME_BYTES_MAX + self.key.len() + self.value.as_ref().map_or(0, Vec::len)
+    /// Bytes that the record takes in a batch without compression, behind `index` others.
+    pub fn size_in_bytes(&self, index: usize) -> usize {
+        // Attributes, timestamp delta and header count: the records of a batch have one timestamp
+        // and no headers.
+        const FIXED_BYTES: usize = 1 + 1 + 1;
+        let varint = |length: usize| size_of_varint(i32::try_from(length).unwrap_or(i32::MAX));
+        let nullable = |bytes: Option<&[u8]>| match bytes {
+            None => size_of_varint(-1),
+            Some(bytes) => varint(bytes.len()) + bytes.len(),
+        };
+        let body_bytes = FIXED_BYTES
+            + varint(index)
+            + nullable(Some(&self.key))
+            + nullable(self.value.as_deref());
+        varint(body_bytes) + body_bytes
     }
 }
 
@@ -101,11 +112,20 @@ impl<R> Decision<R> {
     }
 }
 
+/// Bytes of a batch of these records without compression.
+pub(crate) fn batch_size_in_bytes(records: &[CoordinatorRecord]) -> usize {
+    let sizes = records.iter().enumerate();
+    BATCH_HEADER_BYTES
+        + sizes
+            .map(|(index, record)| record.size_in_bytes(index))
+            .sum::<usize>()
+}
+
 /// How many of the records fit a batch of `batch_bytes_max` bytes; at least one.
 pub fn count_for_batch(records: &[CoordinatorRecord], batch_bytes_max: usize) -> usize {
     let mut left = batch_bytes_max.saturating_sub(BATCH_HEADER_BYTES);
-    let fit = records.iter().take_while(|record| {
-        let size = record.size_in_bytes_max();
+    let fit = records.iter().enumerate().take_while(|(index, record)| {
+        let size = record.size_in_bytes(*index);
         let fits = size <= left;
         left = left.saturating_sub(size);
         fits
@@ -116,6 +136,7 @@ pub fn count_for_batch(records: &[CoordinatorRecord], batch_bytes_max: usize) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use record::{BatchBuilder, BatchHeader};
 
     /// Sizes of the batches of some records, of which a batch holds three.
     fn batches(count: usize, runs: &[(usize, usize)], is_atomic: bool) -> Vec<usize> {
@@ -123,7 +144,7 @@ mod tests {
             key: vec![0; 4],
             value: None,
         };
-        let batch_bytes_max = BATCH_HEADER_BYTES + 3 * record.size_in_bytes_max();
+        let batch_bytes_max = BATCH_HEADER_BYTES + 3 * record.size_in_bytes(0);
         let decision = Decision {
             records: vec![record; count],
             is_atomic,
@@ -137,6 +158,32 @@ mod tests {
             start = end;
         }
         sizes
+    }
+
+    #[test]
+    fn a_batch_has_the_size_that_is_computed() {
+        for (count, key_bytes, value_bytes) in
+            [(1, 0, 0), (1, 70, 9_000), (300, 20, 60), (70, 3, 1)]
+        {
+            let record = |at: usize| CoordinatorRecord {
+                key: vec![1; key_bytes],
+                value: (at % 3 > 0).then(|| vec![2; value_bytes]),
+            };
+            let records: Vec<_> = (0..count).map(record).collect();
+            let mut batch = BatchBuilder::new(BatchHeader::default());
+            for record in &records {
+                batch.append(
+                    1_700_000_000_000,
+                    Some(&record.key),
+                    record.value.as_deref(),
+                    &[],
+                );
+            }
+            assert_eq!(batch_size_in_bytes(&records), batch.size_in_bytes());
+            assert_eq!(count_for_batch(&records, batch.size_in_bytes()), count);
+            let too_small = batch.size_in_bytes() - 1;
+            assert_eq!(count_for_batch(&records, too_small), (count - 1).max(1));
+        }
     }
 
     #[test]

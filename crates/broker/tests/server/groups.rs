@@ -9,11 +9,15 @@ use std::time::Duration;
 use testkit::{Client, TestServer};
 use wire::messages::join_group_request::JoinGroupRequestProtocol;
 use wire::messages::leave_group_request::MemberIdentity;
+use wire::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
 use wire::messages::sync_group_request::SyncGroupRequestAssignment;
 use wire::messages::{
     DeleteGroupsRequest, DeleteGroupsResponse, HeartbeatRequest, HeartbeatResponse,
     JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, LeaveGroupResponse, ListGroupsRequest,
-    ListGroupsResponse, SyncGroupRequest, SyncGroupResponse,
+    ListGroupsResponse, OffsetCommitRequest, OffsetCommitResponse, SyncGroupRequest,
+    SyncGroupResponse,
 };
 
 const GROUP: &str = "group";
@@ -314,6 +318,50 @@ fn the_largest_batch_is_that_of_the_offsets_topic() {
     assert_eq!(sync(&mut client), (ErrorCode::None, assignment.clone()));
     set_on_offsets_topic(&mut client, "max.message.bytes", "2000");
     assert_eq!(sync(&mut client).0, refused);
+}
+
+/// The codes of a commit of so many partitions of topic `t` by group `g`.
+fn commit_partitions(client: &mut Client, count: i32) -> BTreeSet<i16> {
+    let partitions = (0..count).map(|partition_index| OffsetCommitRequestPartition {
+        partition_index,
+        committed_offset: 7,
+        committed_metadata: Some(""),
+        ..OffsetCommitRequestPartition::default()
+    });
+    let topic = OffsetCommitRequestTopic {
+        name: "t",
+        partitions: partitions.collect(),
+        ..OffsetCommitRequestTopic::default()
+    };
+    let request = OffsetCommitRequest {
+        group_id: "g",
+        generation_id_or_member_epoch: -1,
+        topics: vec![topic].into(),
+        ..OffsetCommitRequest::default()
+    };
+    let answer = client.call(8, &request);
+    let response: OffsetCommitResponse<'_> = answer.read();
+    let mut codes = BTreeSet::new();
+    for topic in response.topics.iter() {
+        codes.extend(topic.partitions.iter().map(|one| one.error_code));
+    }
+    codes
+}
+
+#[test]
+fn offsets_are_committed_as_long_as_one_batch_holds_them() {
+    let server = TestServer::start(&KEYS);
+    let mut client = server.connect();
+    client.create_topic("t", 40, &[]);
+    client.wait_for_coordinator("g");
+    set_on_offsets_topic(&mut client, "max.message.bytes", "2000");
+    let (none, too_many) = (0, ErrorCode::UnknownServerError.code());
+    // As many as Apache Kafka takes.
+    assert_eq!(commit_partitions(&mut client, 31), BTreeSet::from([none]));
+    let refused = BTreeSet::from([too_many]);
+    assert_eq!(commit_partitions(&mut client, 32), refused);
+    set_on_offsets_topic(&mut client, "compression.type", "gzip");
+    assert_eq!(commit_partitions(&mut client, 40), BTreeSet::from([none]));
 }
 
 #[test]

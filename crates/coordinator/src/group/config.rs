@@ -2,7 +2,7 @@
 
 use super::consumer::ConsumerGroupConfig;
 use crate::CoordinatorRecord;
-use crate::decision::BATCH_HEADER_BYTES;
+use crate::decision::batch_size_in_bytes;
 
 /// Settings of the group coordinator, named as in `server.properties`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +30,7 @@ pub struct GroupConfig {
 impl GroupConfig {
     /// Whether a batch of these records is not too large for the log.
     pub(super) fn batch_holds(&self, records: &[CoordinatorRecord]) -> bool {
-        let records = records.iter().map(CoordinatorRecord::size_in_bytes_max);
-        BATCH_HEADER_BYTES + records.sum::<usize>() <= self.batch_bytes_max
+        batch_size_in_bytes(records) <= self.batch_bytes_max
     }
 }
 

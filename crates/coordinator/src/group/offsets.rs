@@ -141,11 +141,7 @@ impl GroupShard {
             .iter()
             .map(|topic| topic.partitions.iter().map(|p| commit(topic, p)).collect())
             .collect();
-        if self.config.batch_holds(&outcome.records) {
-            outcome.into_decision(Ok(reply))
-        } else {
-            Decision::reply(Err(ErrorCode::InvalidCommitOffsetSize))
-        }
+        outcome.into_decision(Ok(reply))
     }
 
     /// Reads offsets. A group that does not exist has none.

@@ -229,10 +229,7 @@ impl Draft<'_> {
     /// that a large group does not pay for each member that leaves it.
     fn tombstones_may_fit(&self) -> bool {
         let of_member = records::member_tombstones(self.group_id, "");
-        let of_member: usize = of_member
-            .iter()
-            .map(CoordinatorRecord::size_in_bytes_max)
-            .sum();
+        let of_member: usize = of_member.iter().map(|record| record.size_in_bytes(0)).sum();
         self.group.members().len().saturating_mul(of_member) <= self.config.batch_bytes_max
     }
 

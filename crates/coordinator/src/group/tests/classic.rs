@@ -647,7 +647,7 @@ fn group_of_the_largest_size_takes_nobody_else() {
 #[test]
 fn assignments_that_no_batch_can_hold_fail() {
     check(&expect![[r#"
-        config delay=0 batch=240
+        config delay=0 batch=210
         join g a version=3
           parked
           record: g generation=0 /- leader=- at=0

@@ -62,19 +62,6 @@ fn offset_with_a_note_that_is_too_long_is_refused() {
 }
 
 #[test]
-fn offsets_that_no_batch_can_hold_are_refused() {
-    check(&expect![[r#"
-        config batch=200
-        commit g - t-0=1
-          NONE
-          record: g t-0=1 at=0
-          g Empty 0
-        commit g - t-0=1 t-1=2 t-2=3 t-3=4
-          all INVALID_COMMIT_OFFSET_SIZE
-    "#]]);
-}
-
-#[test]
 fn offsets_of_a_topic_that_was_created_again_are_not_fetched() {
     check(&expect![[r#"
         commit g - t-0=5 topic-id=1
