@@ -167,7 +167,7 @@ mod tests {
         {
             let record = |at: usize| CoordinatorRecord {
                 key: vec![1; key_bytes],
-                value: (at % 3 > 0).then(|| vec![2; value_bytes]),
+                value: (!at.is_multiple_of(3)).then(|| vec![2; value_bytes]),
             };
             let records: Vec<_> = (0..count).map(record).collect();
             let mut batch = BatchBuilder::new(BatchHeader::default());
