@@ -14,6 +14,7 @@ mod partitions;
 mod producers;
 mod quorum;
 mod quotas;
+mod reassignments;
 mod scram;
 mod topics;
 mod transactions;
@@ -34,6 +35,7 @@ pub use partitions::{ElectionKind, IsolationLevel, ListedOffset, OffsetSpec};
 pub use producers::ActiveProducer;
 pub use quorum::{QuorumDescription, QuorumReplica};
 pub use quotas::{QuotaChanges, QuotaEntity, QuotaFilter, QuotaMatch, Quotas};
+pub use reassignments::Reassignment;
 pub use scram::{ScramChange, ScramChanges, ScramMechanism};
 pub use topics::{
     CreatedTopic, NewPartitions, NewTopic, PartitionDescription, TopicDescription, TopicListing,

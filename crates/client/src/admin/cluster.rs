@@ -14,7 +14,8 @@ use wire::messages::update_features_request::FeatureUpdateKey;
 use wire::messages::{
     ApiVersionsRequest, ApiVersionsResponse, DescribeClusterRequest, DescribeClusterResponse,
     DescribeLogDirsRequest, DescribeLogDirsResponse, MetadataRequest, MetadataResponse,
-    UpdateFeaturesRequest, UpdateFeaturesResponse,
+    UnregisterBrokerRequest, UnregisterBrokerResponse, UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
 };
 
 /// The first version that tells the features of a cluster.
@@ -175,6 +176,21 @@ impl Admin {
     ) -> Result<(), Error> {
         let call = |connection: Connection, deadline: Deadline| async move {
             update_features(&connection, updates, validate_only, deadline).await
+        };
+        self.ask(Route::Any, call).await
+    }
+
+    /// Lets the cluster forget a broker that has gone for good.
+    ///
+    /// # Errors
+    /// What the controller says: a broker that is alive is not forgotten.
+    pub async fn unregister_broker(&self, id: BrokerId) -> Result<(), Error> {
+        let call = |connection: Connection, deadline: Deadline| async move {
+            let request = UnregisterBrokerRequest { broker_id: id };
+            let answer = connection.call(&request, deadline).await?;
+            let response: UnregisterBrokerResponse<'_> = answer.read()?;
+            let subject = format!("broker {id}");
+            checked(response.error_code, subject, response.error_message)
         };
         self.ask(Route::Any, call).await
     }
