@@ -34,7 +34,7 @@ use anyhow::{Result, bail};
 use flags::Flags;
 
 const USAGE: &str = "\
-usage: macrobench floor --dir DIR [--listen HOST:PORT] [--core N]
+usage: macrobench floor --dir DIR [--listen HOST:PORT] [--also-listen HOST:PORT] [--core N]
        macrobench touch [--mb N]
        macrobench load produce|consume|paced|abused|first-record --address HOST:PORT [OPTION...]
 
@@ -42,6 +42,7 @@ touch writes to most of the memory that is free, so that a virtual machine has i
 Every load makes its topic when it is missing, and prints one line of JSON.
   --topic NAME              (bench)
   --partitions N            (4)
+  --config KEY=VALUE        a configuration of the topic that is made
   --pid PID                 the server, whose CPU time and memory are reported
   --core N                  the core to run on
   --seconds S               the measured window (5)
@@ -62,6 +63,8 @@ paced:    at a fixed rate, with a consumer; latencies count from the scheduled t
 consume:  again and again from the start of the topic, which is filled first when it is new
   --consumers N             (1)
   --fill-mb N               (1000)
+  --cold DIR                once, from the disk: the topic's files, which are below DIR, are synced
+                            and leave the page cache before
 abused:   500 small requests a second, and the latencies that others let them have
   --abuse NAME              none, patterns, repetition, empty-partitions, lookups, expansion,
                             unread (none)

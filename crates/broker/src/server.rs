@@ -257,6 +257,7 @@ fn socket_settings(config: &ServerConfig) -> SocketSettings {
         backlog: network.socket_listen_backlog_size.max(1).unsigned_abs(),
         send_buffer_bytes: given("socket.send.buffer.bytes", send),
         receive_buffer_bytes: given("socket.receive.buffer.bytes", receive),
+        loopback_pacing: network.loopback_pacing,
     }
 }
 

@@ -25,6 +25,7 @@ use topics::Topics;
 /// Serves until the process is killed.
 pub(crate) fn run(mut flags: Flags) -> Result<()> {
     let address: String = flags.or("listen", "127.0.0.1:9092".to_owned())?;
+    let other: Option<String> = flags.optional("also-listen")?;
     let dir: PathBuf = flags.required("dir")?;
     affinity::stay_on(flags.optional("core")?)?;
     flags.finish()?;
@@ -33,19 +34,30 @@ pub(crate) fn run(mut flags: Flags) -> Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let listener = TcpListener::bind(&address).await;
-        let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
+        let topics = Arc::new(Topics::new(dir));
+        if let Some(other) = other {
+            tokio::spawn(listen(bind(&other).await?, topics.clone()));
+        }
+        let listener = bind(&address).await?;
         // As in riverrun: within a machine nothing has to be paced.
         rustix::net::sockopt::set_tcp_congestion(&listener, "reno")?;
-        let topics = Arc::new(Topics::new(dir));
-        loop {
-            let (stream, _) = listener.accept().await?;
-            let topics = topics.clone();
-            tokio::spawn(async move {
-                if let Err(error) = connection::serve(stream, &topics).await {
-                    eprintln!("connection closed: {error:#}");
-                }
-            });
-        }
+        listen(listener, topics).await
     })
+}
+
+async fn bind(address: &str) -> Result<TcpListener> {
+    let listener = TcpListener::bind(address).await;
+    listener.with_context(|| format!("cannot listen on {address}"))
+}
+
+async fn listen(listener: TcpListener, topics: Arc<Topics>) -> Result<()> {
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let topics = topics.clone();
+        tokio::spawn(async move {
+            if let Err(error) = connection::serve(stream, &topics).await {
+                eprintln!("connection closed: {error:#}");
+            }
+        });
+    }
 }

@@ -141,7 +141,7 @@ fn prepare(target: &Target, abuse: Abuse, client: &mut Client) -> Result<()> {
         Abuse::Patterns => {
             for at in 0..LONG_NAMES {
                 let name = format!("{}{at:02}", "a".repeat(LONG_NAME_BYTES));
-                client.create_topic(&name, 1)?;
+                client.create_topic(&name, 1, None)?;
             }
             let request = FindCoordinatorRequest {
                 coordinator_keys: vec!["abuse-0"].into(),
@@ -156,7 +156,7 @@ fn prepare(target: &Target, abuse: Abuse, client: &mut Client) -> Result<()> {
         }
         Abuse::Lookups | Abuse::Expansion => {
             let topic = format!("{}-bombs", target.topic);
-            client.create_topic(&topic, 1)?;
+            client.create_topic(&topic, 1, None)?;
             client.wait_for_leaders(&topic, 1)?;
             let bomb = batch(BOMB_RECORDS, BOMB_RECORD_BYTES, Compression::Gzip, 1);
             let error = client.produce(&produce(&topic, &bomb))?;

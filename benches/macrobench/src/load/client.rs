@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use model::{ErrorCode, Message, Reader};
-use wire::messages::create_topics_request::CreatableTopic;
+use wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use wire::messages::{
     CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest, DeleteTopicsResponse,
@@ -45,11 +45,22 @@ impl Client {
     }
 
     /// Makes a topic unless there is one of this name; tells whether it is new.
-    pub(super) fn create_topic(&mut self, name: &str, partitions: i32) -> Result<bool> {
+    pub(super) fn create_topic(
+        &mut self,
+        name: &str,
+        partitions: i32,
+        config: Option<(&str, &str)>,
+    ) -> Result<bool> {
+        let config = config.map(|(name, value)| CreatableTopicConfig {
+            name,
+            value: Some(value),
+            ..CreatableTopicConfig::default()
+        });
         let topic = CreatableTopic {
             name,
             num_partitions: partitions,
             replication_factor: 1,
+            configs: config.into_iter().collect(),
             ..CreatableTopic::default()
         };
         let request = CreateTopicsRequest {

@@ -46,7 +46,7 @@ pub(super) fn run(target: &Target, limit: Duration) -> Result<Value> {
 
 fn attempt(target: &Target, frame: &[u8]) -> Result<()> {
     let mut client = Client::connect(target.address)?;
-    client.create_topic(&target.topic, target.partitions)?;
+    client.create_topic(&target.topic, target.partitions, None)?;
     let error = client.produce(frame)?;
     ensure!(error.is_none(), "produce failed with {error:?}");
     Ok(())

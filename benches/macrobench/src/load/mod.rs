@@ -21,6 +21,7 @@ mod produce;
 mod window;
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
@@ -66,7 +67,12 @@ pub(crate) fn run(kind: &str, mut flags: Flags) -> Result<()> {
         return print(&first_record::run(&target, limit)?);
     }
     let mut client = Client::connect(target.address)?;
-    let is_new = client.create_topic(&target.topic, target.partitions)?;
+    let config: Option<String> = flags.optional("config")?;
+    let config = config
+        .as_deref()
+        .map(|pair| pair.split_once('=').context("--config needs KEY=VALUE"))
+        .transpose()?;
+    let is_new = client.create_topic(&target.topic, target.partitions, config)?;
     client.wait_for_leaders(&target.topic, target.partitions)?;
     let result = match kind {
         "produce" => {
@@ -85,11 +91,18 @@ pub(crate) fn run(kind: &str, mut flags: Flags) -> Result<()> {
         "consume" => {
             let consumers = flags.or("consumers", 1)?;
             let fill_bytes = flags.or("fill-mb", 1000)? * 1_000_000;
+            let cold: Option<PathBuf> = flags.optional("cold")?;
             flags.finish()?;
             if is_new {
                 consume::fill(&target, fill_bytes)?;
             }
-            consume::run(&target, consumers)?
+            match cold {
+                Some(dir) => {
+                    consume::evict(&dir, &target.topic)?;
+                    consume::run_once(&target, fill_bytes)?
+                }
+                None => consume::run(&target, consumers)?,
+            }
         }
         "abused" => {
             let abuse = flags.or("abuse", "none".to_owned())?.parse()?;

@@ -28,6 +28,8 @@ pub(crate) struct BoundListener {
     pub(crate) is_controller: bool,
     /// Connections that were refused.
     pub(crate) refusals: Refusals,
+    /// Whether connections within the machine may be paced.
+    loopback_pacing: bool,
 }
 
 /// The socket of a listener: its port is taken, and connections are refused until it listens.
@@ -57,6 +59,8 @@ pub(crate) struct SocketSettings {
     pub(crate) send_buffer_bytes: Option<u32>,
     /// The receive buffer of each connection; none lets it grow with the connection.
     pub(crate) receive_buffer_bytes: Option<u32>,
+    /// Whether connections within the machine may be paced.
+    pub(crate) loopback_pacing: bool,
 }
 
 /// Every listener of this process.
@@ -84,7 +88,8 @@ impl BoundListener {
         socket.set_reuseaddr(true)?;
         // A peer that is gone without a word is noticed; accepted connections inherit it.
         socket.set_keepalive(true)?;
-        if address.ip().to_canonical().is_loopback() {
+        let is_loopback = address.ip().to_canonical().is_loopback();
+        if is_loopback && !settings.loopback_pacing {
             loopback::stop_pacing(&socket);
         }
         // Accepted connections inherit the sizes; later, the window has been announced.
@@ -110,6 +115,7 @@ impl BoundListener {
             address,
             is_controller,
             refusals: Refusals::default(),
+            loopback_pacing: settings.loopback_pacing,
         };
         let backlog = settings.backlog;
         Ok((listener, BoundSocket { socket, backlog }))
@@ -168,7 +174,8 @@ impl BoundListener {
     ) -> io::Result<(TcpStream, SocketAddr, ConnectionRoom)> {
         let (stream, peer) = socket.accept().await?;
         // Those of a listener on the loopback address have it from there.
-        if !self.address.ip().to_canonical().is_loopback() && loopback::is_local(&stream, peer) {
+        let has_it = self.loopback_pacing || self.address.ip().to_canonical().is_loopback();
+        if !has_it && loopback::is_local(&stream, peer) {
             loopback::stop_pacing(&stream);
         }
         Ok((stream, peer, limits.room(&self.name).await))
@@ -214,6 +221,7 @@ mod tests {
                 backlog: 1,
                 send_buffer_bytes,
                 receive_buffer_bytes,
+                loopback_pacing: false,
             };
             let listener =
                 BoundListener::bind("PLAINTEXT", "127.0.0.1", 0, settings, None, false).await;
@@ -244,6 +252,7 @@ mod tests {
             backlog: 1,
             send_buffer_bytes: None,
             receive_buffer_bytes: None,
+            loopback_pacing: false,
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -262,18 +271,20 @@ mod tests {
         });
     }
 
+    /// The congestion control of a connection within the machine, by each kind of listener.
     #[cfg(target_os = "linux")]
-    #[test]
-    fn connections_within_the_machine_are_not_paced() {
+    fn congestion_controls(loopback_pacing: bool) -> Vec<String> {
         let settings = SocketSettings {
             backlog: 1,
             send_buffer_bytes: None,
             receive_buffer_bytes: None,
+            loopback_pacing,
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build();
         runtime.unwrap().block_on(async {
+            let mut controls = Vec::new();
             for host in ["127.0.0.1", "0.0.0.0"] {
                 let listener =
                     BoundListener::bind("PLAINTEXT", host, 0, settings, None, false).await;
@@ -287,8 +298,18 @@ mod tests {
                 );
                 let (_client, (accepted, _, _)) = (client.unwrap(), accepted.unwrap());
                 let control = rustix::net::sockopt::tcp_congestion(&accepted).unwrap();
-                assert_eq!(control.trim_end_matches('\0'), "reno", "{host}");
+                controls.push(control.trim_end_matches('\0').to_owned());
             }
-        });
+            controls
+        })
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn connections_within_the_machine_are_paced_only_if_asked_for() {
+        assert_eq!(congestion_controls(false), ["reno", "reno"]);
+        let machine = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+        let machine = machine.unwrap().trim().to_owned();
+        assert_eq!(congestion_controls(true), [machine.clone(), machine]);
     }
 }

@@ -3,7 +3,8 @@
 //! There is no congestion between two processes of one machine, but congestion controls that pace
 //! (BBR, the default of some machines) set a timer for each segment all the same. In a virtual
 //! machine that costs a fetch up to seven times the processor time of sending its bytes. Such
-//! connections get `reno`, which every kernel has, lets everybody use, and does not pace.
+//! connections get `reno`, which every kernel has, lets everybody use, and does not pace, unless
+//! `riverrun.loopback.pacing` is true.
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;

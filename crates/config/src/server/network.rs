@@ -1,6 +1,7 @@
 //! Sockets, threads, connections and limits of requests.
 
 use std::collections::BTreeMap;
+use std::str::FromStr as _;
 
 use super::ServerConfigError;
 use crate::broker::BROKER;
@@ -9,6 +10,10 @@ use crate::layers::ConfigMap;
 use crate::listeners::ListenerName;
 use crate::typed::TypedValues;
 use crate::value::{Value, parse, split_list};
+
+/// A key of riverrun's own, which Apache Kafka ignores: whether connections within the machine keep
+/// the machine's congestion control, even if it paces.
+const LOOPBACK_PACING: &str = "riverrun.loopback.pacing";
 
 /// How the server talks to the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +44,8 @@ pub struct NetworkConfig {
     pub socket_request_max_bytes: i32,
     /// Send buffer of a socket; none leaves it to the operating system.
     pub socket_send_buffer_bytes: Option<i32>,
+    /// Whether connections within the machine may be paced (`riverrun.loopback.pacing`).
+    pub loopback_pacing: bool,
     /// Limits that single listeners have beside those of the server.
     pub listener_limits: BTreeMap<ListenerName, ListenerLimits>,
 }
@@ -62,6 +69,10 @@ impl NetworkConfig {
             errors.push(error);
             BTreeMap::new()
         });
+        let loopback_pacing = loopback_pacing(given).unwrap_or_else(|error| {
+            errors.push(error);
+            false
+        });
         Self {
             connections_max_idle_ms: Some(values.long("connections.max.idle.ms"))
                 .filter(|idle_ms| *idle_ms >= 0),
@@ -79,6 +90,7 @@ impl NetworkConfig {
             socket_receive_buffer_bytes: buffer(values.int("socket.receive.buffer.bytes")),
             socket_request_max_bytes: values.int("socket.request.max.bytes"),
             socket_send_buffer_bytes: buffer(values.int("socket.send.buffer.bytes")),
+            loopback_pacing,
             listener_limits: listener_limits(given),
         }
     }
@@ -86,6 +98,17 @@ impl NetworkConfig {
 
 fn buffer(bytes: i32) -> Option<i32> {
     (bytes > 0).then_some(bytes)
+}
+
+fn loopback_pacing(given: &ConfigMap) -> Result<bool, ServerConfigError> {
+    let text = given
+        .get(LOOPBACK_PACING)
+        .map_or("false", |text| text.trim());
+    bool::from_str(text).map_err(|_| {
+        ServerConfigError::Rule(format!(
+            "`{LOOPBACK_PACING}` is `{text}`; it must be true or false"
+        ))
+    })
 }
 
 fn connection_overrides(values: &TypedValues) -> Result<BTreeMap<String, i32>, ServerConfigError> {

@@ -114,6 +114,20 @@ fn directories_and_limits_are_read() {
 }
 
 #[test]
+fn connections_within_the_machine_are_paced_only_if_asked_for() {
+    assert!(!accept("").network.loopback_pacing);
+    assert!(
+        accept("riverrun.loopback.pacing=true")
+            .network
+            .loopback_pacing
+    );
+    refuse(
+        "riverrun.loopback.pacing=often",
+        &["riverrun.loopback.pacing", "often", "true or false"],
+    );
+}
+
+#[test]
 fn a_listeners_value_wins_over_the_one_for_all() {
     let config = accept(
         "ssl.keystore.location=/all;;listener.name.plaintext.ssl.keystore.location=/own;;\

@@ -4,16 +4,19 @@
 //!        │
 //!     round.rs ───── one server: started, warmed up, put under each load, ended
 //!        ├─ peer.rs      Apache Kafka, riverrun or the floor     cores.rs  on which core
+//!        ├─ network.rs   another network namespace for the load generator
 //!        └─ programs.rs  and `benches/macrobench`, which loads and is the floor
 //!        │
 //!     measured.rs ── estimates, ratios, verdicts ── report.rs  tables, JSON, charts
 //!     profile.rs ─── `cargo xtask bench profile`: flame graphs of riverrun under the same loads
 //!
-//! In each round every server is started afresh in turn, so that what slows the machine down for a
-//! while falls on all of them, and each virtual machine compiles its code anew.
+//! In each round every server is started afresh in turn, and each round begins with another one, so
+//! that what slows the machine down for a while falls on all of them, and each virtual machine
+//! compiles its code anew.
 
 mod cores;
 mod measured;
+mod network;
 mod options;
 mod partitions;
 mod peer;
@@ -34,11 +37,13 @@ use crate::interop::process::output_of;
 use crate::tidy::workspace_root;
 use cores::Cores;
 use measured::Measured;
+use network::Network;
 use options::Options;
 use peer::{JVM_FLAGS, Kind};
 use programs::Programs;
 use report::Report;
 use round::{Bench, Results};
+use scenario::SCENARIOS;
 
 /// Runs the comparison.
 pub(super) fn run(arguments: &[String]) -> Result<()> {
@@ -53,10 +58,12 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     let scratch = Scratch::new()?;
     machine.facts.push(("file system", file_system(&scratch.0)));
     machine.facts.push(("JVM flags", JVM_FLAGS.join(" ")));
+    let network = network(&options);
     let bench = Bench {
         options: &options,
         programs: &programs,
         cores,
+        network,
     };
     let output = options.output.clone().unwrap_or_else(|| {
         root.join(match options.is_whole() {
@@ -71,6 +78,12 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
         method: method(&bench),
     };
     let failed = measure(&bench, &scratch.0, &mut report, &output)?;
+    if options.is_whole() && options.output.is_none() {
+        let path = root.join("README.md");
+        if let Some(text) = report.in_readme(&fs::read_to_string(&path)?) {
+            fs::write(&path, text)?;
+        }
+    }
     println!("\n{}\n{}", report.method, report.text());
     println!(
         "written to {}",
@@ -120,8 +133,11 @@ fn measure(bench: &Bench<'_>, scratch: &Path, report: &mut Report, output: &Path
 /// Every server in turn; a round counts only as a whole, for ratios are taken within it.
 fn measure_round(bench: &Bench<'_>, scratch: &Path, round: usize) -> Result<Vec<(Kind, Results)>> {
     let mut all = Vec::new();
-    bench.programs.touch_memory()?;
-    for &kind in &bench.options.peers {
+    let mut peers = bench.options.peers.clone();
+    let count = peers.len();
+    peers.rotate_left((round - 1) % count);
+    for kind in peers {
+        bench.programs.touch_memory()?;
         let begin = Instant::now();
         let dir = scratch.join(kind.name());
         let results = bench.run(kind, &dir);
@@ -137,6 +153,21 @@ fn measure_round(bench: &Bench<'_>, scratch: &Path, round: usize) -> Result<Vec<
     Ok(all)
 }
 
+/// The other host, if a scenario needs one; a user who may not make one goes without.
+fn network(options: &Options) -> Option<Network> {
+    let mut chosen = SCENARIOS.iter().filter(|one| options.chooses(one));
+    if !chosen.any(|scenario| scenario.over.is_some()) {
+        return None;
+    }
+    match Network::make() {
+        Ok(network) => Some(network),
+        Err(error) => {
+            eprintln!("the scenarios over a network are left out: {error:#}");
+            None
+        }
+    }
+}
+
 /// How the run is made, for the reader of its results.
 fn method(bench: &Bench<'_>) -> String {
     let cores = match bench.cores {
@@ -146,10 +177,12 @@ fn method(bench: &Bench<'_>) -> String {
         None => "Servers and the load generator shared the cores.".to_owned(),
     };
     format!(
-        "In each of {} rounds the servers were started in turn and put under the same load by the \
-         same program. {cores} Before the first window Apache Kafka had {} s of these loads to \
-         compile its code, the others {} s; before each window went 1 s of its own load. Windows \
-         lasted {} s or until they had produced enough. CPU time is that of all threads of the \
+        "In each of {} rounds the servers were started in turn, another one first in each round, \
+         and put under the same load by the same program. Before each server most of the free \
+         memory was written to once. {cores} Before the first window Apache Kafka had {} s of \
+         these loads to compile its code, the others {} s; before each window went 1 s of its own \
+         load. Windows lasted {} s, some of them longer, or until they had produced enough. CPU \
+         time is that of all threads of the \
          server's process, user and system, from `/proc/PID/stat`. A GB is 10^9 bytes of records \
          before compression.",
         bench.options.rounds,

@@ -6,22 +6,24 @@ use std::str::FromStr;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::peer::Kind;
-use super::scenario::SCENARIOS;
+use super::scenario::{SCENARIOS, Scenario};
 
 /// What `--help` prints.
 pub(super) const USAGE: &str = "\
 usage: cargo xtask bench macro [SCENARIO...] [OPTION...]
+  SCENARIO            a name of --list, or how several names begin (abused, network); all but
+                      those of `abused` unless one is given
   --quick             two rounds of short windows, for development: some 3 minutes
   --rounds NUMBER     how many times each server is started and measured in turn (5)
-  --seconds NUMBER    length of a measured window (5)
+  --seconds NUMBER    length of a measured window (3); some are a multiple of it
   --scenario NAME     the same as SCENARIO
   --peers NAME,...    the servers: kafka, riverrun, floor (all of them)
   --binary PATH       a riverrun to run instead of building one in release mode
   --no-pin            let server and load share all cores
   --output DIR        where the report goes (benches/results; target/bench for a part or --quick)
   --list              name the scenarios and run none
-Data goes below TMPDIR, at most some 5 GB at a time, and is removed. Takes some 20 minutes beside
-building; let nothing else run.";
+Data goes below TMPDIR, at most some 5 GB at a time, and is removed. A round takes some 4 minutes
+beside building; let nothing else run.";
 
 /// What the command line asks for.
 #[derive(Clone, Debug)]
@@ -44,7 +46,7 @@ impl Options {
             peers: Kind::ALL.to_vec(),
             quick: false,
             rounds: 5,
-            seconds: 5.0,
+            seconds: 3.0,
             binary: None,
             pin: true,
             output: None,
@@ -52,7 +54,7 @@ impl Options {
         if arguments.iter().any(|argument| argument == "--quick") {
             options.quick = true;
             options.rounds = 2;
-            options.seconds = 2.0;
+            options.seconds = 1.5;
         }
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
@@ -75,7 +77,7 @@ impl Options {
                 "--output" => options.output = Some(value()?.into()),
                 "--list" => {
                     for scenario in &SCENARIOS {
-                        println!("{:20} {}", scenario.name, scenario.about);
+                        println!("{:22} {}", scenario.name, scenario.about);
                     }
                     return Ok(None);
                 }
@@ -95,7 +97,7 @@ impl Options {
         ensure!(self.rounds > 0, "--rounds needs at least 1");
         ensure!(self.seconds > 0.0, "--seconds must be positive");
         for name in &self.names {
-            let known = SCENARIOS.iter().any(|scenario| scenario.name == name);
+            let known = SCENARIOS.iter().any(|scenario| scenario.is_called(name));
             ensure!(known, "no scenario `{name}`; --list names them");
         }
         Ok(())
@@ -109,8 +111,11 @@ impl Options {
     }
 
     /// Whether a scenario is to be run.
-    pub(super) fn chooses(&self, name: &str) -> bool {
-        self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
+    pub(super) fn chooses(&self, scenario: &Scenario) -> bool {
+        match self.names.is_empty() {
+            true => !scenario.is_abuse(),
+            false => self.names.iter().any(|name| scenario.is_called(name)),
+        }
     }
 
     /// Whether this is the run whose results are kept.

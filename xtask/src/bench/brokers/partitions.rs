@@ -101,7 +101,7 @@ fn measure(
     programs: &Programs,
     folder: &Path,
 ) -> Result<Rows> {
-    let plan = Plan::new(kind, &folder.join(kind.name()), None, programs)?;
+    let plan = Plan::new(kind, &folder.join(kind.name()), None, None, programs)?;
     let mut rows = Rows::new();
     let (mut server, _) = start(&plan, programs)?;
     let empty = server.resident_mb()?;

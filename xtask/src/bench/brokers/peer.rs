@@ -5,7 +5,7 @@
 //! and the heap that Kafka's start script gives it.
 
 use std::fs::{self, File};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
@@ -82,6 +82,8 @@ pub(super) struct Plan {
     dir: PathBuf,
     port: u16,
     core: Option<usize>,
+    /// Where clients of another host connect.
+    network: Option<SocketAddrV4>,
 }
 
 impl Plan {
@@ -90,15 +92,21 @@ impl Plan {
         kind: Kind,
         dir: &Path,
         core: Option<usize>,
+        network: Option<Ipv4Addr>,
         programs: &Programs,
     ) -> Result<Self> {
         fs::create_dir_all(dir)?;
         let port = free_port(0)?;
+        let network = match network {
+            Some(address) => Some(SocketAddrV4::new(address, free_port(port)?)),
+            None => None,
+        };
         let plan = Self {
             kind,
             dir: dir.to_owned(),
             port,
             core,
+            network,
         };
         if kind != Kind::Floor {
             fs::write(plan.properties(), plan.properties_text(free_port(port)?))?;
@@ -116,6 +124,11 @@ impl Plan {
         format!("127.0.0.1:{}", self.port)
     }
 
+    /// Where clients of another host connect, if there is one.
+    pub(super) fn network_address(&self) -> Option<String> {
+        self.network.map(|address| address.to_string())
+    }
+
     /// The folder of the log.
     pub(super) fn data_dir(&self) -> PathBuf {
         self.dir.join("data")
@@ -128,12 +141,16 @@ impl Plan {
     fn properties_text(&self, controller_port: u16) -> String {
         let address = self.address();
         let data = self.data_dir();
+        let network = self.network.map(|address| format!(",NETWORK://{address}"));
+        let network = network.unwrap_or_default();
         format!(
             "process.roles=broker,controller\nnode.id=1\n\
              controller.listener.names=CONTROLLER\n\
              controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}\n\
-             listeners=PLAINTEXT://{address},CONTROLLER://127.0.0.1:{controller_port}\n\
-             advertised.listeners=PLAINTEXT://{address}\n\
+             listeners=PLAINTEXT://{address},CONTROLLER://127.0.0.1:{controller_port}{network}\n\
+             advertised.listeners=PLAINTEXT://{address}{network}\n\
+             listener.security.protocol.map=\
+             PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,NETWORK:PLAINTEXT\n\
              log.dirs={data}\n\
              offsets.topic.replication.factor=1\n\
              transaction.state.log.replication.factor=1\n\
@@ -188,6 +205,9 @@ impl Plan {
                 let mut command = Command::new(&programs.macrobench);
                 command.args(["floor", "--listen", &self.address(), "--dir"]);
                 command.arg(self.data_dir());
+                if let Some(address) = self.network_address() {
+                    command.args(["--also-listen", &address]);
+                }
                 command
             }
         }

@@ -16,7 +16,7 @@ use super::options::Options;
 use super::peer::{Kind, Plan};
 use super::programs::Programs;
 use super::round::Bench;
-use super::scenario::{Load, SCENARIOS};
+use super::scenario::{Load, SCENARIOS, Scenario};
 use crate::interop::process::{output_of, run_quietly};
 
 /// What is profiled unless scenarios are named: the two hot paths, in bulk and in small requests.
@@ -38,17 +38,18 @@ pub(super) fn run(root: &Path, arguments: &[String]) -> Result<()> {
         options: &options,
         programs: &programs,
         cores,
+        network: None,
     };
     let scratch = Scratch::new()?;
     let folder = options.output.clone();
     let folder = folder.unwrap_or_else(|| root.join("benches/results"));
     fs::create_dir_all(&folder)?;
-    for scenario in SCENARIOS.iter().filter(|one| options.chooses(one.name)) {
-        let (Load::Window(load) | Load::Shared(load)) = scenario.load else {
+    for scenario in SCENARIOS.iter().filter(|one| options.chooses(one)) {
+        if !matches!(scenario.load, Load::Window(_) | Load::Shared(_)) {
             continue;
-        };
+        }
         let dir = scratch.0.join(scenario.name);
-        let frames = profile(&bench, scenario.name, load, &dir)?;
+        let frames = profile(&bench, scenario, &dir)?;
         let title = format!("riverrun under {}", scenario.name);
         let subtitle = format!(
             "{}; {} samples of CPU time; blue: kernel and C, orange: Rust",
@@ -77,9 +78,9 @@ fn build(root: &Path) -> Result<PathBuf> {
 }
 
 /// Samples of one window with its warm-up. The topic stays: deleting it is no part of the path.
-fn profile(bench: &Bench<'_>, name: &str, load: &str, dir: &Path) -> Result<Frame> {
+fn profile(bench: &Bench<'_>, scenario: &Scenario, dir: &Path) -> Result<Frame> {
     let core = bench.cores.map(|cores| cores.server);
-    let plan = Plan::new(Kind::Riverrun, dir, core, bench.programs)?;
+    let plan = Plan::new(Kind::Riverrun, dir, core, None, bench.programs)?;
     let (mut running, _) = bench.start(&plan)?;
     let samples = dir.join("perf.data");
     let mut perf = Command::new("perf");
@@ -88,7 +89,7 @@ fn profile(bench: &Bench<'_>, name: &str, load: &str, dir: &Path) -> Result<Fram
     perf.arg("--output").arg(&samples);
     let perf = perf.stdin(Stdio::null()).spawn();
     let mut perf = perf.context("cannot run perf")?;
-    let window = bench.window(&mut running, name, load, false);
+    let window = bench.window(&mut running, scenario, false);
     // perf writes its file and ends when the process that it watches does.
     drop(running);
     let status = perf.wait()?;

@@ -12,7 +12,7 @@ use super::super::machine::Machine;
 use super::super::statistics::Estimate;
 use super::measured::Measured;
 use super::peer::Kind;
-use super::scenario::{Metric, Scenario};
+use super::scenario::{Floor, Metric, Scenario};
 
 /// A finished run.
 #[derive(Debug)]
@@ -64,6 +64,8 @@ const CHARTS: [(&str, &str, &str, &[&str]); 5] = [
         &["/start_ms"],
     ),
 ];
+const README_BEGIN: &str = "<!-- cargo xtask bench macro: begin -->";
+const README_END: &str = "<!-- cargo xtask bench macro: end -->";
 /// Scenarios whose latencies are those of a fixed rate.
 const PACED: [&str; 2] = ["mixed", "partitions-1000"];
 
@@ -73,10 +75,40 @@ impl Report {
         let mut out = String::new();
         for scenario in self.measured.scenarios() {
             let _ = writeln!(out, "## {}\n\n{}\n", scenario.name, scenario.about);
+            if let Floor::None(reason) = scenario.floor {
+                let _ = writeln!(out, "No floor: {reason}.\n");
+            }
             out.push_str(&table(&self.rows(scenario)));
             out.push('\n');
         }
         out
+    }
+
+    /// The main numbers of all scenarios: the table of the README.
+    fn summary(&self) -> String {
+        let kinds = [Kind::Kafka, Kind::Riverrun];
+        let mut heading = vec![String::new()];
+        heading.extend(kinds.iter().map(|kind| kind.title().to_owned()));
+        heading.push("riverrun / Kafka, 95 % interval".to_owned());
+        heading.push("riverrun / floor".to_owned());
+        let mut rows = vec![heading];
+        for scenario in self.measured.scenarios() {
+            for metric in scenario.metrics.iter().filter(|metric| metric.is_main) {
+                let numbers = kinds.map(|kind| self.measured.estimate(kind, scenario, metric));
+                let ratio = |against| {
+                    let ratio = self.measured.ratio(against, scenario, metric);
+                    ratio.map_or_else(dash, interval)
+                };
+                let mut row = vec![format!("{}: {}", scenario.name, metric.label)];
+                row.extend(numbers.map(|number| match number {
+                    Some(number) => format!("{} {}", digits(number.mean), metric.unit),
+                    None => dash(),
+                }));
+                row.extend([ratio(Kind::Kafka), ratio(Kind::Floor)]);
+                rows.push(row);
+            }
+        }
+        table(&rows)
     }
 
     /// The table of a scenario, its heading first.
@@ -127,6 +159,24 @@ impl Report {
         goals.collect::<Vec<_>>().join("; ")
     }
 
+    /// The table between the marks in the README `text`, replaced by that of this run.
+    pub(super) fn in_readme(&self, text: &str) -> Option<String> {
+        let (before, rest) = text.split_once(README_BEGIN)?;
+        let (_, after) = rest.split_once(README_END)?;
+        let summary = self.summary();
+        let machine = self.machine.facts.iter();
+        let fact = |wanted| {
+            let fact = machine.clone().find(|(name, _)| *name == wanted);
+            fact.map_or("", |(_, text)| text.as_str())
+        };
+        let (processor, cores, commit) = (fact("processor"), fact("cores"), fact("commit"));
+        Some(format!(
+            "{before}{README_BEGIN}\n{} rounds at commit {commit} on {cores} cores of {processor}:\n\n\
+             {summary}{README_END}{after}",
+            self.rounds
+        ))
+    }
+
     /// Writes `macro.md`, `macro.json` and the charts.
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
         fs::create_dir_all(folder)?;
@@ -165,10 +215,11 @@ impl Report {
             "# Whole brokers: riverrun, Apache Kafka and the floor\n\n{}\n{}\n\nNumbers are means \
              over {} rounds with half the width of their 95 % confidence interval. Ratios are \
              geometric means over the rounds, with their interval; one that holds 1 is \
-             inconclusive, and so is a goal within its interval.\n\n{charts}{}",
+             inconclusive, and so is a goal within its interval.\n\n## In short\n\n{}\n{charts}{}",
             self.machine.markdown(),
             self.method,
             self.rounds,
+            self.summary(),
             self.text(),
         )
     }
