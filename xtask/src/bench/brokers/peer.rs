@@ -5,7 +5,7 @@
 //! and the heap that Kafka's start script gives it.
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
@@ -101,6 +101,11 @@ impl Plan {
             Some(address) => Some(SocketAddrV4::new(address, free_port(port)?)),
             None => None,
         };
+        let controller_port = {
+            // Taken for a moment, so that the third port is neither of the other two.
+            let _taken = TcpListener::bind(("127.0.0.1", port))?;
+            free_port(network.map_or(port, |address| address.port()))?
+        };
         let plan = Self {
             kind,
             dir: dir.to_owned(),
@@ -109,7 +114,7 @@ impl Plan {
             network,
         };
         if kind != Kind::Floor {
-            fs::write(plan.properties(), plan.properties_text(free_port(port)?))?;
+            fs::write(plan.properties(), plan.properties_text(controller_port))?;
         }
         if kind == Kind::Kafka {
             let mut format = programs.java.command("kafka.tools.StorageTool");
