@@ -54,7 +54,6 @@ impl Client {
         let config = config.map(|(name, value)| CreatableTopicConfig {
             name,
             value: Some(value),
-            ..CreatableTopicConfig::default()
         });
         let topic = CreatableTopic {
             name,
