@@ -8,25 +8,36 @@
  * What the model does not know (shared mappings, links, truncation by name) ends the server at once,
  * and `main.rs` compares the model's tree with the real one, so that nothing goes by unseen.
  *
+ * A server that is killed between a change and its entry would leave a disk that the journal does not
+ * lead to. So whoever kills it lets it finish first (`frozen`), and one that exits makes no change
+ * from then on. `syncfs`, which rustix calls without the C library, comes here by a system call filter.
+ *
  * CRASH_CONTROL is mapped into memory: see `struct control`, which `control.rs` writes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <ucontext.h>
 #include <unistd.h>
 
-enum kind { CREATE = 1, WRITE, TRUNCATE, RENAME, UNLINK, RMDIR, MKDIR, SYNC, MARK, OPEN };
+enum kind { CREATE = 1, WRITE, TRUNCATE, RENAME, UNLINK, RMDIR, MKDIR, SYNC, MARK, OPEN, SYNC_ALL };
 
 /* An entry: this head, then `first_bytes` of a path and `second_bytes` of another one or of data. */
 struct head {
@@ -35,10 +46,12 @@ struct head {
 };
 
 /* Faults: of the changes whose kind is in `kinds` and whose path has both texts, `skip` go by and the
- * next `count` fail with `error`. `half` lets the first of them write half of its bytes. */
+ * next `count` fail with `error`. `half` lets the first of them write half of its bytes. While it is
+ * `frozen` no change begins; `changing` tells of one that has begun. */
 struct control {
     uint32_t armed, error, kinds, skip, count, half, hits, sync_delay_us;
     char contains[100], and_contains[100];
+    _Atomic uint32_t frozen, changing;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -51,6 +64,26 @@ static void die(const char *what, const char *path) {
     dprintf(2, "shim: %s of %s is not recorded\n", what, path);
     abort();
 }
+
+/* Waits for its turn to change something, for ever if the server is to be killed. */
+static void begin_change(void) {
+    pthread_mutex_lock(&lock);
+    if (!control) return;
+    control->changing = 1;
+    if (!control->frozen) return;
+    control->changing = 0;
+    for (;;) pause();
+}
+
+static int finish(int result) {
+    int error = errno;
+    if (control) control->changing = 0;
+    pthread_mutex_unlock(&lock);
+    errno = error;
+    return result;
+}
+
+static void trap_syncfs(void);
 
 __attribute__((constructor)) static void begin(void) {
     const char *directory = getenv("CRASH_ROOT"), *path = getenv("CRASH_JOURNAL");
@@ -68,7 +101,11 @@ __attribute__((constructor)) static void begin(void) {
         close(fd);
     }
     root_bytes = strlen(root);
+    trap_syncfs();
 }
+
+/* Threads that outlive the end of `main` change nothing any more. */
+__attribute__((destructor)) static void end(void) { pthread_mutex_lock(&lock); }
 
 /* The part of a path below the root, in `buffer`; NULL for all other paths. */
 static const char *below_root(char *buffer) {
@@ -136,19 +173,12 @@ static int fails(enum kind kind, const char *path, int *half) {
     return 1;
 }
 
-static int finish(int result) {
-    int error = errno;
-    pthread_mutex_unlock(&lock);
-    errno = error;
-    return result;
-}
-
 static int open_at(int directory, const char *path, int flags, mode_t mode) {
     char buffer[PATH_MAX];
     const char *name = path_at(directory, path, buffer);
     if (!name) return syscall(SYS_openat, directory, path, flags, mode);
     if ((flags & O_TMPFILE) == O_TMPFILE) die("a nameless file", path);
-    pthread_mutex_lock(&lock);
+    begin_change();
     struct stat before;
     int existed = fstatat(directory, path, &before, 0) == 0;
     int creates = !existed && (flags & O_CREAT);
@@ -197,7 +227,7 @@ static ssize_t write_at(int fd, const struct iovec *parts, int count, off_t at) 
     for (int i = 0; i < count; i++) bytes += parts[i].iov_len;
     char *data = malloc(bytes + 1), *end = data;
     for (int i = 0; i < count; i++) end = mempcpy(end, parts[i].iov_base, parts[i].iov_len);
-    pthread_mutex_lock(&lock);
+    begin_change();
     int half = 0;
     ssize_t done = -1;
     if (!fails(WRITE, name, &half)) {
@@ -234,7 +264,7 @@ int ftruncate(int fd, off_t length) {
     char buffer[PATH_MAX];
     const char *name = path_of(fd, buffer);
     if (!name) return syscall(SYS_ftruncate, fd, length);
-    pthread_mutex_lock(&lock);
+    begin_change();
     int result = fails(TRUNCATE, name, NULL) ? -1 : (int)syscall(SYS_ftruncate, fd, length);
     if (result == 0) note(TRUNCATE, inode_of(fd), length, name, NULL, 0);
     return finish(result);
@@ -245,7 +275,7 @@ static int sync_file(int fd, long number) {
     char buffer[PATH_MAX];
     const char *name = path_of(fd, buffer);
     if (!name) return syscall(number, fd);
-    pthread_mutex_lock(&lock);
+    begin_change();
     int failed = fails(SYNC, name, NULL);
     if (!failed) note(SYNC, inode_of(fd), 0, name, NULL, 0);
     finish(0);
@@ -258,12 +288,49 @@ static int sync_file(int fd, long number) {
 int fsync(int fd) { return sync_file(fd, SYS_fsync); }
 int fdatasync(int fd) { return sync_file(fd, SYS_fdatasync); }
 
+#if defined(__x86_64__)
+#define FIRST_ARGUMENT(machine) ((int)(machine)->gregs[REG_RDI])
+#define RESULT(machine) ((machine)->gregs[REG_RAX])
+#elif defined(__aarch64__)
+#define FIRST_ARGUMENT(machine) ((int)(machine)->regs[0])
+#define RESULT(machine) ((machine)->regs[0])
+#endif
+
+/* Everything below the root is one file system. */
+static void on_syncfs(int number, siginfo_t *signal, void *context) {
+    char buffer[PATH_MAX];
+    mcontext_t *machine = &((ucontext_t *)context)->uc_mcontext;
+    int before = errno;
+    const char *name = path_of(FIRST_ARGUMENT(machine), buffer);
+    begin_change();
+    int failed = fails(SYNC_ALL, name ? name : "", NULL);
+    int error = errno;
+    if (!failed) note(SYNC_ALL, 0, 0, NULL, NULL, 0);
+    finish(0);
+    RESULT(machine) = failed ? -error : 0;
+    errno = before;
+}
+
+static void trap_syncfs(void) {
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_syncfs, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+    struct sigaction action = {.sa_sigaction = on_syncfs, .sa_flags = SA_SIGINFO};
+    if (sigaction(SIGSYS, &action, NULL) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        die("a filter of system calls", "syncfs");
+}
+
 int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags) {
     char buffers[2][PATH_MAX];
     const char *old = path_at(from_at, from, buffers[0]), *new = path_at(to_at, to, buffers[1]);
     if (!old && !new) return syscall(SYS_renameat2, from_at, from, to_at, to, flags);
     if (!old || !new || flags) die("a rename", from);
-    pthread_mutex_lock(&lock);
+    begin_change();
     int result = fails(RENAME, old, NULL) ? -1 : (int)syscall(SYS_renameat2, from_at, from, to_at, to, 0);
     if (result == 0) note(RENAME, 0, 0, old, new, strlen(new));
     return finish(result);
@@ -278,7 +345,7 @@ int unlinkat(int directory, const char *path, int flags) {
     const char *name = path_at(directory, path, buffer);
     if (!name) return syscall(SYS_unlinkat, directory, path, flags);
     enum kind kind = flags & AT_REMOVEDIR ? RMDIR : UNLINK;
-    pthread_mutex_lock(&lock);
+    begin_change();
     int result = fails(kind, name, NULL) ? -1 : (int)syscall(SYS_unlinkat, directory, path, flags);
     if (result == 0) note(kind, 0, 0, name, NULL, 0);
     return finish(result);
@@ -290,7 +357,7 @@ int mkdirat(int directory, const char *path, mode_t mode) {
     char buffer[PATH_MAX];
     const char *name = path_at(directory, path, buffer);
     if (!name) return syscall(SYS_mkdirat, directory, path, mode);
-    pthread_mutex_lock(&lock);
+    begin_change();
     int result = fails(MKDIR, name, NULL) ? -1 : (int)syscall(SYS_mkdirat, directory, path, mode);
     struct stat made;
     if (result == 0 && fstatat(directory, path, &made, 0) == 0) note(MKDIR, made.st_ino, 0, name, NULL, 0);

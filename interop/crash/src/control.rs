@@ -7,17 +7,36 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use rustix::io::Errno;
 
-/// `struct control`: eight numbers and two texts.
+/// `struct control`: eight numbers and two texts, then two numbers.
 const BYTES: usize = 32 + 2 * TEXT_BYTES;
 const TEXT_BYTES: usize = 100;
+const FROZEN_AT: u64 = BYTES as u64;
+const CHANGING_AT: u64 = FROZEN_AT + 4;
 
 /// Kinds of changes that can fail, by their bits.
 pub(crate) const CREATE: u32 = 1 << 1;
 pub(crate) const WRITE: u32 = 1 << 2;
+pub(crate) const TRUNCATE: u32 = 1 << 3;
 pub(crate) const RENAME: u32 = 1 << 4;
+pub(crate) const UNLINK: u32 = 1 << 5;
+pub(crate) const RMDIR: u32 = 1 << 6;
 pub(crate) const MKDIR: u32 = 1 << 7;
+pub(crate) const SYNC: u32 = 1 << 8;
 /// Every opening, also for reading only.
 pub(crate) const OPEN: u32 = 1 << 10;
+/// `syncfs`.
+pub(crate) const SYNC_ALL: u32 = 1 << 11;
+
+/// Whatever changes the disk.
+pub(crate) const CHANGES: u32 = CREATE | WRITE | TRUNCATE | RENAME | UNLINK | RMDIR | MKDIR;
+
+/// Ways in which a disk or a process fails, each with what of it fails: no room, no descriptor, and
+/// an error in whatever.
+pub(crate) const FAILURES: [(u32, Errno); 3] = [
+    (WRITE | CREATE | MKDIR, Errno::NOSPC),
+    (OPEN, Errno::MFILE),
+    (CHANGES | SYNC | SYNC_ALL | OPEN, Errno::IO),
+];
 
 /// Which changes fail, and how.
 #[derive(Debug, Clone, Copy)]
@@ -53,17 +72,34 @@ impl Control {
             sync_delay_us,
         };
         control.write([0; 7], ["", ""])?;
+        control.file.write_all_at(&[0; 8], FROZEN_AT)?;
         Ok(control)
+    }
+
+    /// Lets no change begin in the server while `act` ends it, and waits for one that has begun.
+    pub(crate) fn frozen<T>(&self, act: impl FnOnce() -> T) -> Result<T> {
+        self.file.write_all_at(&1_u32.to_ne_bytes(), FROZEN_AT)?;
+        while self.number(CHANGING_AT)? != 0 {
+            std::thread::yield_now();
+        }
+        let result = act();
+        self.file.write_all_at(&[0; 8], FROZEN_AT)?;
+        Ok(result)
     }
 
     /// Lets changes fail from here on.
     pub(crate) fn arm(&self, fault: &Fault<'_>) -> Result<()> {
+        self.arm_after(fault, 0)
+    }
+
+    /// Lets changes fail when so many have gone by that could have.
+    pub(crate) fn arm_after(&self, fault: &Fault<'_>, skip: u32) -> Result<()> {
         let error = u32::try_from(fault.error.raw_os_error())?;
         let numbers = [
             1,
             error,
             fault.kinds,
-            0,
+            skip,
             fault.count,
             u32::from(fault.is_half),
             0,
@@ -80,9 +116,13 @@ impl Control {
 
     /// How many changes have failed.
     pub(crate) fn hits(&self) -> Result<u32> {
-        let mut hits = [0; 4];
-        self.file.read_exact_at(&mut hits, 24)?;
-        Ok(u32::from_ne_bytes(hits))
+        self.number(24)
+    }
+
+    fn number(&self, at: u64) -> Result<u32> {
+        let mut number = [0; 4];
+        self.file.read_exact_at(&mut number, at)?;
+        Ok(u32::from_ne_bytes(number))
     }
 
     fn write(&self, numbers: [u32; 7], texts: [&str; 2]) -> Result<()> {

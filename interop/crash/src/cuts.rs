@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use testkit::{Client, batch};
 
 use crate::check::{Check, ensure_online};
-use crate::control::{CREATE, Control, Fault, MKDIR, OPEN, RENAME, WRITE};
+use crate::control::{CHANGES, CREATE, Control, FAILURES, Fault, MKDIR, OPEN, RENAME, WRITE};
 use crate::disk::{Crash, Tree};
 use crate::failure::caught;
 use crate::promises::{Presence, Promises};
@@ -30,6 +30,11 @@ pub(crate) enum Then {
     Full,
     /// The logs of the second disk cannot be opened at the first start.
     Unreadable,
+    /// Nothing of the second disk can be changed at the first start.
+    ReadOnly,
+    /// At the first start one of [`FAILURES`] happens, once or from then on, when so many changes
+    /// have gone by.
+    Fails { how: usize, skip: u32, count: u32 },
 }
 
 /// One start on what a crash has left.
@@ -82,6 +87,8 @@ impl Bench {
             Then::Unmounted => self.unmounted(case),
             Then::Full => self.with_fault(case, WRITE | CREATE | MKDIR | RENAME, Errno::NOSPC, ""),
             Then::Unreadable => self.with_fault(case, OPEN, Errno::IO, ".log"),
+            Then::ReadOnly => self.with_fault(case, CHANGES, Errno::ROFS, ""),
+            Then::Fails { how, skip, count } => self.fails(case, how, skip, count),
         }
     }
 
@@ -99,6 +106,7 @@ impl Bench {
         };
         let checked = caught(|| check.all(&mut server.connect()));
         checked.with_context(|| server.log_tail())?;
+        self.ensure_owned()?;
         Ok(server)
     }
 
@@ -195,6 +203,51 @@ impl Bench {
         fs::remove_dir_all(&mount)?;
         fs::rename(&aside, &mount)?;
         self.start(case).context("when it is mounted again")?.stop()
+    }
+
+    /// A start may end by a fault, which leaves the next one nothing worse to start from.
+    fn fails(&self, case: &Case, how: usize, skip: u32, count: u32) -> Result<()> {
+        let (kinds, error) = FAILURES[how];
+        let fault = Fault {
+            kinds,
+            error,
+            paths: ["", ""],
+            count,
+            is_half: true,
+        };
+        self.control.arm_after(&fault, skip)?;
+        if let Ok(server) = self.plan.start() {
+            server.kill();
+        }
+        self.control.disarm()?;
+        self.start(case).context("when all is well again")?.stop()
+    }
+
+    /// Records are never set aside because nothing says which topic they are of: that is durable
+    /// before the first of them.
+    fn ensure_owned(&self) -> Result<()> {
+        for directory in LOG_DIRS.map(|name| self.plan.root.join(name)) {
+            for entry in fs::read_dir(directory)? {
+                let path = entry?.path();
+                if !path.to_string_lossy().ends_with("-stray") {
+                    continue;
+                }
+                let Tree::Directory(files) = Tree::read(&path)? else {
+                    continue;
+                };
+                let holds_records = files
+                    .iter()
+                    .any(|(name, file)| name.contains(".log") && *file != Tree::File(Vec::new()));
+                let owner = fs::read_to_string(path.join("partition.metadata"));
+                let is_owned = owner.is_ok_and(|text| text.contains("topic_id: "));
+                ensure!(
+                    is_owned || !holds_records,
+                    "the records in {} are nobody's",
+                    path.display()
+                );
+            }
+        }
+        Ok(())
     }
 
     /// What is wrong with the second disk must not keep the first one from being served.

@@ -176,6 +176,10 @@ impl Disk {
                 self.sync(node);
                 Ok(())
             }
+            Entry::SyncAll => {
+                (0..self.nodes.len()).for_each(|node| self.sync(node));
+                Ok(())
+            }
         }
     }
 

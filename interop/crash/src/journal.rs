@@ -12,6 +12,7 @@ const HEAD_BYTES: usize = 32;
 
 const MKDIR: u32 = 7;
 const MARK: u32 = 9;
+const SYNC_ALL: u32 = 11;
 
 /// One entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub(crate) enum Entry {
     Sync {
         inode: u64,
     },
+    /// Everything is durable.
+    SyncAll,
     /// Not a change: what the workload is about to do, or has been told.
     Mark(String),
 }
@@ -60,6 +63,7 @@ impl Entry {
                 | Self::Remove { .. }
                 | Self::MakeDirectory { .. }
                 | Self::Sync { .. }
+                | Self::SyncAll
         )
     }
 
@@ -130,6 +134,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Entry>> {
                 path: text(first_bytes)?,
             },
             8 => Entry::Sync { inode },
+            SYNC_ALL => Entry::SyncAll,
             MARK => Entry::Mark(String::from_utf8(second_bytes.to_vec())?),
             other => bail!("an entry of kind {other}"),
         });

@@ -334,18 +334,25 @@ fn produce_cases(
             0 => Crash::MachineKeepsNothing,
             _ => Crash::Machine(random.bits()),
         };
+        let fails = Then::Fails {
+            how: random.below(control::FAILURES.len()),
+            skip: random.below(150) as u32,
+            count: *random.choice(&[1, u32::MAX]),
+        };
         let then = match random.below(12) {
             _ if !promises.is_formatted => Then::GoOn,
             0..=2 => Then::GoOn,
             3 => Then::Unmounted,
             4 => Then::Full,
             5 => Then::Unreadable,
+            6 => Then::ReadOnly,
+            7 | 8 => fails,
             _ => Then::Start,
         };
-        let and_then = if random.chance(1, 4) {
-            Then::GoOn
-        } else {
-            Then::Start
+        let and_then = match random.below(8) {
+            0 | 1 => Then::GoOn,
+            2 => fails,
+            _ => Then::Start,
         };
         let is_process_only = options.cases.is_some() && random.chance(1, 2);
         let is_machine_only = options.cases.is_some() && !is_process_only;

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use rustix::io::Errno;
 
-use crate::control::{CREATE, Fault, MKDIR, OPEN, RENAME, WRITE};
+use crate::control::{CREATE, FAILURES, Fault, MKDIR, OPEN, RENAME, SYNC_ALL, WRITE};
+use crate::failure::caught;
 use crate::workload::Workload;
 
 /// A step.
@@ -19,7 +20,11 @@ pub(crate) const ALL: &[(&str, usize, Step)] = &[
     ("recreate", 4, recreate),
     ("compact", 2, compact),
     ("policy", 2, policy),
+    ("policy-in-compaction", 2, policy_in_compaction),
+    ("retention", 2, retention),
+    ("many", 1, many),
     ("move", 1, move_partitions),
+    ("recreate-in-move", 2, recreate_in_move),
     ("reverse-moves", 1, reverse_moves),
     ("transactions", 4, transactions),
     ("offsets", 3, offsets),
@@ -28,6 +33,7 @@ pub(crate) const ALL: &[(&str, usize, Step)] = &[
     ("no-room-to-compact", 1, no_room_to_compact),
     ("metadata-disk-full", 1, metadata_disk_full),
     ("disk-full", 1, disk_full),
+    ("fault", 4, fault),
     ("restart", 2, Workload::restart),
     ("kill", 2, Workload::kill),
 ];
@@ -147,6 +153,63 @@ fn policy(workload: &mut Workload) -> Result<()> {
     Ok(())
 }
 
+/// The policy changes while the log is being compacted, perhaps more than once.
+fn policy_in_compaction(workload: &mut Workload) -> Result<()> {
+    workload.ensure_topic("compacted", 2, "c")?;
+    for turn in 0..4 {
+        workload.policy(
+            "compacted",
+            if turn % 2 == 0 { "compact" } else { "delete" },
+        )?;
+        for index in [0, 1, 0, 1, 0, 1] {
+            workload.write("compacted", index, 6)?;
+        }
+        workload.rest(60);
+    }
+    Ok(())
+}
+
+/// Retention removes segments, while the log goes on.
+fn retention(workload: &mut Workload) -> Result<()> {
+    workload.ensure_topic("retained", 2, "")?;
+    for index in [0, 1, 0, 1, 0, 1, 0, 1] {
+        workload.write("retained", index, 8)?;
+    }
+    workload.keep_little("retained", "4000")?;
+    for index in [0, 1] {
+        workload.write("retained", index, 4)?;
+    }
+    workload.rest(900);
+    workload
+        .client()
+        .alter_topic("retained", &[("retention.bytes", "-1")]);
+    workload.write_everywhere()
+}
+
+/// More logs than are synced one by one; a sync of the whole file system may fail.
+fn many(workload: &mut Workload) -> Result<()> {
+    let count = 70;
+    workload.ensure_topic("many", count, "")?;
+    for index in 0..count as usize {
+        workload.write("many", index, 1)?;
+    }
+    if workload.random.chance(1, 2) {
+        workload.control.arm(&Fault {
+            kinds: SYNC_ALL,
+            error: Errno::IO,
+            paths: ["", ""],
+            count: 1,
+            is_half: false,
+        })?;
+    }
+    workload.restart()?;
+    workload.control.disarm()?;
+    workload.write("many", 0, 1)?;
+    workload.restart()?;
+    ensure!(workload.delete("many")?, "it is not deleted");
+    Ok(())
+}
+
 fn move_partitions(workload: &mut Workload) -> Result<()> {
     let count = 16;
     workload.ensure_topic("moved", count, "")?;
@@ -171,6 +234,24 @@ fn reverse_moves(workload: &mut Workload) -> Result<()> {
         workload.write("reversed", 0, 6)?;
         workload.move_all("reversed", turn % 2)?;
         workload.rest(25);
+    }
+    workload.await_moves()
+}
+
+/// A topic is deleted while its partitions move, and made again.
+fn recreate_in_move(workload: &mut Workload) -> Result<()> {
+    workload.ensure_topic("moving", 4, "")?;
+    for at in [1, 0] {
+        for index in [0, 1, 2, 3, 0, 1, 2, 3] {
+            workload.write("moving", index, 6)?;
+        }
+        workload.move_all("moving", at)?;
+        workload.rest(40);
+        ensure!(workload.delete("moving")?, "it is not deleted");
+        ensure!(workload.create("moving", 4, "")?, "it is not made again");
+        for index in 0..4 {
+            workload.write("moving", index, 2)?;
+        }
     }
     workload.await_moves()
 }
@@ -319,4 +400,62 @@ fn disk_full(workload: &mut Workload) -> Result<()> {
         false => workload.kill()?,
     }
     workload.write_everywhere()
+}
+
+/// Something fails once or for a while, somewhere. Whatever comes of it, the next start is sound.
+fn fault(workload: &mut Workload) -> Result<()> {
+    workload.ensure_topic("plain", 2, "")?;
+    workload.ensure_topic("synced", 2, "f")?;
+    let (kinds, error) = *workload.random.choice(&FAILURES);
+    let fault = Fault {
+        kinds,
+        error,
+        paths: ["", ""],
+        count: *workload.random.choice(&[1, 1, 5, u32::MAX]),
+        is_half: workload.random.chance(1, 2),
+    };
+    let skip = workload.random.below(80) as u32;
+    workload.control.arm_after(&fault, skip)?;
+    for _ in 0..15 {
+        // A server that halts closes its connections.
+        if caught(|| change_something(workload)).is_err() {
+            break;
+        }
+    }
+    workload.rest(300);
+    workload.control.disarm()?;
+    match workload.random.chance(1, 2) {
+        _ if workload.has_ended() => workload.start_again()?,
+        true => workload.kill()?,
+        false if caught(|| workload.restart()).is_err() => workload.start_again()?,
+        false => {}
+    }
+    workload.check_all()?;
+    workload.write_everywhere()
+}
+
+/// Does one of the things that a fault may spoil.
+fn change_something(workload: &mut Workload) -> Result<()> {
+    let name = *workload.random.choice(&["plain", "synced"]);
+    let index = workload.random.below(2);
+    match workload.random.below(8) {
+        0 => {
+            // A name of its own: what has become of it may never be known.
+            let name = format!("perhaps-{}", workload.promises.topics.len());
+            workload.create(&name, 2, "").map(drop)
+        }
+        1 => {
+            let topics = workload.present();
+            let made = topics.iter().find(|(name, _)| name.starts_with("perhaps-"));
+            made.map_or(Ok(()), |(name, _)| workload.delete(name).map(drop))
+        }
+        2 => {
+            let topic = workload.promises.topic(name)?;
+            let offsets = topic.partitions[index].records.keys();
+            let offset = offsets.rev().nth(10).copied();
+            // It may be refused.
+            offset.map_or(Ok(()), |offset| workload.trim(name, index, offset))
+        }
+        _ => workload.try_write(name, index, 3).map(drop),
+    }
 }

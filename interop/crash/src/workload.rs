@@ -168,7 +168,21 @@ impl Workload {
     /// Kills the process and starts again.
     pub(crate) fn kill(&mut self) -> Result<()> {
         self.client = None;
-        self.server.take().context("a server runs")?.kill();
+        let server = self.server.take().context("a server runs")?;
+        self.control.frozen(|| server.kill())?;
+        self.start_server()
+    }
+
+    /// Whether the server has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        let server = self.server.as_mut();
+        server.is_none_or(|server| server.ensure_runs().is_err())
+    }
+
+    /// Starts it again after it has ended by itself.
+    pub(crate) fn start_again(&mut self) -> Result<()> {
+        self.client = None;
+        self.server = None;
         self.start_server()
     }
 
@@ -289,6 +303,21 @@ impl Workload {
             self.answered(error)?,
             "{name}-{index} is not trimmed: {error}"
         );
+        Ok(())
+    }
+
+    /// Lets retention keep no more than a last part of a topic; from then on what was there before is
+    /// not looked for.
+    pub(crate) fn keep_little(&mut self, name: &str, retention_bytes: &str) -> Result<()> {
+        let partitions = self.promises.topic(name)?.partitions.clone();
+        for (index, partition) in partitions.iter().enumerate() {
+            let last = partition.records.last_key_value();
+            let end_offset = last.map_or(0, |(offset, _)| offset + 1);
+            self.mark(&[&"trim", &name, &index, &end_offset])?;
+            self.mark(&[&"unknown"])?;
+        }
+        self.client()
+            .alter_topic(name, &[("retention.bytes", retention_bytes)]);
         Ok(())
     }
 
