@@ -1,6 +1,6 @@
 //! What the tasks of a server share.
 
-use crate::checkpoints::Kind;
+use crate::checkpoints::Checkpointed;
 use crate::cleaner::Cleaner;
 use crate::controller_thread::ControllerThread;
 use crate::creations::Creations;
@@ -21,7 +21,6 @@ use metadata::{Config, ConfigResource, MetadataImage};
 use model::Uuid;
 use parking_lot::{Mutex, RwLock};
 use replication::{AppendError, FetchSessionCache, LogHost, Partition};
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +60,7 @@ pub(crate) struct Broker {
     /// What their logs share.
     pub(crate) logs: Arc<LogHost>,
     /// For each checkpoint file, what had changed when it was last written.
-    pub(crate) checkpointed: Mutex<BTreeMap<Kind, u64>>,
+    pub(crate) checkpointed: Checkpointed,
     /// The partitions that are led here.
     pub(crate) partitions: Partitions,
     /// Directories of deleted partitions.
@@ -239,7 +238,8 @@ impl Broker {
             tracing::error!(
                 directory = name,
                 %error,
-                "raise the limit of open files (`ulimit -n`) and restart"
+                "there is no file descriptor left, and this is done again later; raise the limit of \
+                 open files (`ulimit -n`)"
             );
         } else {
             self.fail_directory(name, error);
@@ -285,7 +285,8 @@ impl Broker {
             tracing::error!(
                 %partition,
                 %error,
-                "a batch is refused; raise the limit of open files (`ulimit -n`) and restart"
+                "a batch is refused while there is no file descriptor left; raise the limit of \
+                 open files (`ulimit -n`)"
             );
         } else {
             tracing::debug!(%partition, %error, "a batch is refused");

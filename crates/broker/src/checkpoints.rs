@@ -17,7 +17,7 @@ use crate::removals::sync_directory;
 use model::TopicPartition;
 use parking_lot::Mutex;
 use replication::Partition;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use storage::checkpoint::{
@@ -231,20 +231,44 @@ impl Kind {
 /// Writes one kind of checkpoint into each log directory that is online, unless nothing has changed
 /// since that was last done. Gives the failures with the places of their directories in `log.dirs`.
 pub(crate) fn write_all(broker: &Broker, kind: Kind) -> Vec<(usize, StorageError)> {
-    let mut failures = Vec::new();
-    let change_count = broker.logs.change_count();
-    let before = broker.checkpointed.lock().insert(kind, change_count);
-    if before == Some(change_count) {
-        return failures;
-    }
-    for (at, directory) in broker.log_directories.iter().enumerate() {
-        if let Err(error) = write(broker, directory, kind) {
-            broker.checkpointed.lock().remove(&kind);
-            broker.report_directory_error(directory.name(), &error);
-            failures.push((at, error));
+    broker
+        .checkpointed
+        .unless_written(kind, broker.logs.change_count(), || {
+            let mut failures = Vec::new();
+            for (at, directory) in broker.log_directories.iter().enumerate() {
+                if let Err(error) = write(broker, directory, kind) {
+                    broker.report_directory_error(directory.name(), &error);
+                    failures.push((at, error));
+                }
+            }
+            failures
+        })
+}
+
+/// Which changes of logs the checkpoints of all log directories have.
+#[derive(Debug, Default)]
+pub(crate) struct Checkpointed(Mutex<BTreeMap<Kind, u64>>);
+
+impl Checkpointed {
+    /// Calls `write` unless that has been done, without a failure, since the change of this number.
+    /// While somebody else does it, it has not been done.
+    fn unless_written<E>(
+        &self,
+        kind: Kind,
+        change_count: u64,
+        write: impl FnOnce() -> Vec<E>,
+    ) -> Vec<E> {
+        if self.0.lock().get(&kind) == Some(&change_count) {
+            return Vec::new();
         }
+        let failures = write();
+        if failures.is_empty() {
+            let mut written = self.0.lock();
+            let last = written.entry(kind).or_default();
+            *last = change_count.max(*last);
+        }
+        failures
     }
-    failures
 }
 
 /// Makes it durable that deleted logs have left a directory: their new names, and checkpoints

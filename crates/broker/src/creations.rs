@@ -11,11 +11,11 @@ use crate::Broker;
 use crate::checkpoints;
 use crate::clock::now_ms;
 use crate::groups::OFFSETS_TOPIC;
-use crate::hosting;
 use crate::log_directories::LogDirectory;
 use crate::partitions::{Absence, HostedTopic};
 use crate::removals::sync_directory;
 use crate::transactions::TRANSACTION_TOPIC;
+use crate::{hosting, idle_logs};
 use metadata::{MetadataImage, MetadataRecord, Partition};
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
@@ -23,6 +23,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use storage::log_directory::PartitionDirectory;
+use storage::partition_metadata::sync_partition_metadata;
 use storage::{Disk, Log, LogOpening, RealDisk, StorageError};
 
 /// New partitions, by topic id and index, whose logs could not be made yet.
@@ -80,7 +81,7 @@ pub(crate) fn create(
 /// Tries to make the logs that could not be made before. Returns what [`create`] does.
 pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec<MetadataRecord> {
     let missing = broker.creations.0.lock().clone();
-    let mut placed = Vec::new();
+    let (mut placed, mut created) = (Vec::new(), Vec::new());
     for (topic_id, index) in missing {
         let topic = broker.partitions.topic_by_id(topic_id);
         let partition = image
@@ -92,8 +93,9 @@ pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec
                 placed.extend(create(broker, &topic, index, partition));
                 if broker.creations.has(topic_id, index) {
                     // The others would fare no better.
-                    return placed;
+                    break;
                 }
+                created.extend(topic.partition(index));
             }
             // It has been deleted meanwhile.
             _ => {
@@ -101,7 +103,25 @@ pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec
             }
         }
     }
+    sync_topic_ids(broker, &created);
     placed
+}
+
+/// Makes it durable which topics the directories of new logs belong to, before there is a record in
+/// them: after a crash nobody could tell.
+pub(crate) fn sync_topic_ids(broker: &Broker, partitions: &[Arc<replication::Partition>]) {
+    for directory in broker.log_directories.iter().filter(|one| one.is_usable()) {
+        let here = idle_logs::in_directory(partitions, directory);
+        if here.len() > idle_logs::FEW && directory.sync_all() {
+            continue;
+        }
+        let synced = here
+            .iter()
+            .try_for_each(|one| sync_partition_metadata(&RealDisk, &one.directory()));
+        if let Err(error) = synced {
+            broker.report_directory_error(directory.name(), &error);
+        }
+    }
 }
 
 fn create_in(

@@ -9,7 +9,7 @@
 
 use crate::Broker;
 use crate::broker::ConfigLayers;
-use crate::clock::{now_ms, random_uuid};
+use crate::clock::{monotonic, now_ms, random_uuid};
 use crate::groups::OFFSETS_TOPIC;
 use crate::idle_logs::{is_settled, read_settled};
 use crate::live_config::tell_change;
@@ -377,11 +377,7 @@ fn scan(
         }
         let path = directory.path().join(&found.name);
         match found.state {
-            PartitionDirectoryState::Deleted => {
-                if let Err(error) = std::fs::remove_dir_all(&path) {
-                    tracing::warn!(path = %path.display(), %error, "cannot be removed");
-                }
-            }
+            PartitionDirectoryState::Deleted => broker.removals.remove(path, monotonic()),
             PartitionDirectoryState::Stray => {}
             PartitionDirectoryState::Current
                 if is_settled(broker, image, &found, &path, settled) =>
@@ -708,7 +704,7 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
         tracing::info!(topic = &*topic.name, id = %topic.id, partitions, "topic created");
     }
     let defaults = topic_defaults(broker, &delta.after);
-    let mut placed = Vec::new();
+    let (mut placed, mut created) = (Vec::new(), Vec::new());
     for changed in delta.partitions() {
         let Some(after) = changed.after else { continue };
         let hosted = host(broker, &delta.after, &defaults, changed.topic);
@@ -734,7 +730,9 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
             changed.partition_id,
             after,
         ));
+        created.extend(hosted.partition(changed.partition_id));
     }
+    creations::sync_topic_ids(broker, &created);
     apply_configs(broker, delta, &defaults);
     placed
 }

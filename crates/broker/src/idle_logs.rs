@@ -7,10 +7,11 @@
 //!   stop         every open log ────> idle ──────┘
 //! ```
 //!
-//! A few logs are synced by themselves. Many of them, and those that were made just now, are closed
-//! first, and then their file system is synced as a whole: that costs what is dirty and not the
-//! number of logs, and it fails if anything could not be written back since the server was started,
-//! whichever file it belonged to. Where a file system does not offer that, each log is synced.
+//! A few logs are synced by themselves. For many of them, and those that were made just now, their
+//! file system is synced as a whole, before they are closed and after: that costs what is dirty and
+//! not the number of logs, and it fails if anything could not be written back since the server was
+//! started, whichever file it belonged to. Where a file system does not offer that, or fails, each log
+//! is synced, while its files are still open: they tell whether it was one of them.
 
 use crate::Broker;
 use crate::clock::now_ms;
@@ -18,6 +19,8 @@ use crate::log_directories::LogDirectory;
 use metadata::MetadataImage;
 use parking_lot::Mutex;
 use replication::{Partition, Unsettled};
+use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use storage::log_directory::PartitionDirectory;
@@ -25,7 +28,7 @@ use storage::settled_logs::{SETTLED_LOGS, SettledLogs, append_settled};
 use storage::{RealDisk, StorageError};
 
 /// So many logs are synced by themselves.
-const FEW: usize = 64;
+pub(crate) const FEW: usize = 64;
 /// Logs that each recovery thread's share of the disk closes side by side.
 const CLOSING_THREADS: usize = 4;
 
@@ -33,8 +36,14 @@ const CLOSING_THREADS: usize = 4;
 pub(crate) fn rest(broker: &Broker) {
     report_events(broker);
     let open = open_partitions(broker);
-    let is_synced = open.len() <= FEW;
+    let is_few = open.len() <= FEW;
+    let directories = broker.log_directories.iter();
+    let synced_at_once: BTreeSet<&str> = directories
+        .filter(|one| !is_few && !one.is_offline() && one.sync_all())
+        .map(|one| one.name())
+        .collect();
     for partition in &open {
+        let is_synced = !synced_at_once.contains(&*partition.log_directory());
         if let Err(error) = partition.become_idle(now_ms(), is_synced) {
             broker.report_log_error(partition, &error);
         }
@@ -72,7 +81,10 @@ fn unsettled_partitions(broker: &Broker) -> Vec<Arc<Partition>> {
         .collect()
 }
 
-fn in_directory(partitions: &[Arc<Partition>], directory: &LogDirectory) -> Vec<Arc<Partition>> {
+pub(crate) fn in_directory(
+    partitions: &[Arc<Partition>],
+    directory: &LogDirectory,
+) -> Vec<Arc<Partition>> {
     let here = partitions.iter();
     here.filter(|one| *one.log_directory() == *directory.name())
         .cloned()
@@ -100,17 +112,21 @@ fn settle_unused(
     if unsynced.is_empty() {
         return Ok(());
     }
-    if unsynced.len() > FEW && directory.sync_all()? {
+    if unsynced.len() > FEW && directory.sync_all() {
         return settle(directory, &unsynced, false);
     }
     for (partition, _) in &unsynced {
-        let opened = partition.with_log(|_| ());
-        let synced = opened.and_then(|()| partition.rest_synced(now_ms()));
-        if let Err(error) = synced {
+        if let Err(error) = sync_idle(partition) {
             broker.report_log_error(partition, &error);
         }
     }
     Ok(())
+}
+
+/// Opens an idle log that is not durable, syncs it, and closes it.
+fn sync_idle(partition: &Partition) -> Result<(), StorageError> {
+    partition.with_log(|_| ())?;
+    partition.rest_synced(now_ms()).map(drop)
 }
 
 fn take_unsettled(partitions: &[Arc<Partition>]) -> Vec<(Arc<Partition>, Unsettled)> {
@@ -195,7 +211,7 @@ fn close_directory(broker: &Broker, directory: &LogDirectory) -> Result<(), Stor
     let partitions = in_directory(&broker.partitions.all(), directory);
     let is_few = open_partitions(broker).len() + unsettled_partitions(broker).len() <= FEW;
     // Most of what is dirty is written before the logs close; clients wait for less then.
-    let syncs_all = !is_few && directory.sync_all()?;
+    let syncs_all = !is_few && directory.sync_all();
     let failure = Mutex::new(None);
     let queue = Mutex::new(partitions.iter());
     let log = &broker.live_config().log;
@@ -219,8 +235,13 @@ fn close_directory(broker: &Broker, directory: &LogDirectory) -> Result<(), Stor
         return Err(error);
     }
     let unsettled = take_unsettled(&in_directory(&unsettled_partitions(broker), directory));
-    if syncs_all && unsettled.iter().any(|one| !one.1.is_synced) {
-        directory.sync_all()?;
+    let is_all_synced = unsettled.iter().all(|one| one.1.is_synced);
+    if !is_all_synced && !directory.sync_all() {
+        return Err(StorageError {
+            operation: "sync the file system of",
+            file: directory.path().to_owned(),
+            source: io::Error::other("what its logs wrote last may not be durable"),
+        });
     }
     settle(directory, &unsettled, true)
 }

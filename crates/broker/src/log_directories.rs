@@ -14,7 +14,7 @@ use storage::directory_lock::DirectoryLock;
 use storage::disk::{Disk, RealDisk};
 use storage::log_directory::scan_log_directory;
 use storage::meta_properties::read_meta_properties;
-use storage::{DiskFile, FileError, StorageError};
+use storage::{DiskFile, FileError};
 
 /// A log directory that this process owns.
 #[derive(Debug)]
@@ -77,16 +77,21 @@ impl LogDirectory {
         &self.name
     }
 
-    /// Makes everything in the directory durable at once; `false` where that cannot be had.
-    pub(crate) fn sync_all(&self) -> Result<bool, StorageError> {
+    /// Makes everything in the directory durable at once; `false` where that cannot be had, and
+    /// then each log is synced and judged by itself: an error of the file system may be that of a
+    /// file of another process.
+    pub(crate) fn sync_all(&self) -> bool {
         let synced = self
             .root
             .as_ref()
             .map_or(Ok(false), DiskFile::sync_file_system);
-        synced.map_err(|source| StorageError {
-            operation: "sync the file system of",
-            file: self.path.clone(),
-            source,
+        synced.unwrap_or_else(|error| {
+            tracing::warn!(
+                directory = &*self.name,
+                %error,
+                "the file system cannot write back everything; every log is synced by itself"
+            );
+            false
         })
     }
 

@@ -44,13 +44,18 @@ impl Removals {
         drop(waiting);
         let due: Vec<(MonotonicTime, PathBuf)> = due;
         for (_, path) in due {
-            match std::fs::remove_dir_all(&path) {
-                Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => {
-                    tracing::warn!(path = %path.display(), %error, "cannot be removed for now");
-                    self.schedule(path, now.plus_ms(RETRY_MS));
-                }
+            self.remove(path, now);
+        }
+    }
+
+    /// Removes `path`, now or later.
+    pub(crate) fn remove(&self, path: PathBuf, now: MonotonicTime) {
+        match std::fs::remove_dir_all(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "cannot be removed for now");
+                self.schedule(path, now.plus_ms(RETRY_MS));
             }
         }
     }

@@ -566,7 +566,7 @@ fn new_broker(
         flushes: Flushes::default(),
         heavy_work: HeavyWork::default(),
         log_directories,
-        checkpointed: Mutex::default(),
+        checkpointed: checkpoints::Checkpointed::default(),
         partitions: Partitions::default(),
         removals: Removals::default(),
         creations: Creations::default(),

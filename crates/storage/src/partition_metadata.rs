@@ -13,7 +13,7 @@ use std::path::Path;
 use model::Uuid;
 
 use crate::atomic_file::replace_file_without_sync;
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::{Context, FileError, StorageError};
 
 /// Name of the file in a partition's directory.
@@ -35,7 +35,7 @@ pub fn read_partition_metadata<D: Disk>(
     }
 }
 
-/// Writes the file; durable with the log's first flush.
+/// Writes the file; durable with the log's first flush, or with [`sync_partition_metadata`].
 pub(crate) fn write_partition_metadata<D: Disk>(
     disk: &D,
     directory: &Path,
@@ -43,6 +43,16 @@ pub(crate) fn write_partition_metadata<D: Disk>(
 ) -> Result<(), StorageError> {
     let text = format!("version: 0\ntopic_id: {topic_id}");
     replace_file_without_sync(disk, &directory.join(PARTITION_METADATA), text.as_bytes())
+}
+
+/// Makes the file durable.
+///
+/// # Errors
+/// When the disk fails.
+pub fn sync_partition_metadata<D: Disk>(disk: &D, directory: &Path) -> Result<(), StorageError> {
+    let path = directory.join(PARTITION_METADATA);
+    let file = disk.open(&path, OpenMode::Read);
+    file.context("open", &path)?.sync().context("sync", &path)
 }
 
 fn parse(bytes: &[u8]) -> Result<Uuid, String> {
@@ -88,6 +98,24 @@ mod tests {
         let bytes = disk.read(Path::new("/partition.metadata"), 100).unwrap();
         assert_eq!(bytes, b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ");
         assert_eq!(read_partition_metadata(&disk, directory).unwrap(), Some(id));
+    }
+
+    #[test]
+    fn it_is_whole_after_a_crash_once_it_is_synced() {
+        for is_synced in [false, true] {
+            let disk = SimDisk::default();
+            let directory = Path::new("/topic-0");
+            disk.create_directory(directory).unwrap();
+            write_partition_metadata(&disk, directory, Uuid::METADATA_TOPIC).unwrap();
+            if is_synced {
+                sync_partition_metadata(&disk, directory).unwrap();
+            }
+            // The names are there, as when somebody else's sync has taken them along.
+            disk.sync_directory(directory).unwrap();
+            disk.sync_directory(Path::new("/")).unwrap();
+            disk.crash(crate::sim::Crash::LosesUnsynced);
+            assert_eq!(read_partition_metadata(&disk, directory).is_ok(), is_synced);
+        }
     }
 
     #[test]

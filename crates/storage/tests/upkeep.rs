@@ -366,6 +366,31 @@ fn too_many_open_files_refuse_a_batch_and_nothing_more() {
 }
 
 #[test]
+fn an_epoch_that_cannot_be_noted_for_lack_of_files_refuses_its_batch_and_nothing_more() {
+    let (disk, mut log) = new_log();
+    append(&mut log, 1, "one");
+    disk.set_out_of_files(true);
+    let append_in_epoch = |log: &mut Log<SimDisk>, epoch| {
+        let mut records = batch(2, &["two"]);
+        log.append_as_leader(&mut records, AppendOptions::client(epoch, 2))
+    };
+    for _ in 0..2 {
+        let refused = append_in_epoch(&mut log, 5).unwrap_err();
+        assert!(matches!(refused, storage::AppendError::Storage(error) if error.is_out_of_files()));
+        assert!(!log.is_failed());
+        assert_eq!(log.leader_epochs().latest(), Some(0));
+    }
+    disk.set_out_of_files(false);
+    assert_eq!(append_in_epoch(&mut log, 5).unwrap().base_offset, 1);
+    log.flush(3).unwrap();
+    disk.crash(Crash::LosesUnsynced);
+    let log = Log::open(opening(&disk)).unwrap().log;
+    assert_eq!(log.leader_epochs().epoch_for_offset(0), Some(0));
+    assert_eq!(log.leader_epochs().epoch_for_offset(1), Some(5));
+    assert_eq!(read_all(&log, 0).len(), 2);
+}
+
+#[test]
 fn the_start_of_a_failed_log_stays() {
     let (disk, mut log) = log_of_segments(3);
     log.fail();

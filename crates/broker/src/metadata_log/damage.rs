@@ -11,6 +11,10 @@
 //!   [batch][batch][b?tch]        after an orderly stop: an error; otherwise a crash
 //! ```
 //!
+//! A server that finds damage while it runs knows more than the next start, and halts. It leaves an
+//! empty file named after the end of what it had synced, which takes no room on a full disk: below
+//! that offset nothing is cut.
+//!
 //! A mark of an orderly stop does not tell that the tail is whole: it may be older than that, as
 //! Apache Kafka takes it after it has appended.
 
@@ -27,8 +31,10 @@ use storage::disk::{Disk, DiskFile, OpenMode};
 const READ_BYTES: u64 = 1 << 20;
 /// How far beyond a damaged batch a sound one is looked for.
 const SEARCH_BYTES: u64 = 64 << 20;
-/// Digits of a segment's name.
+/// Digits of a file's name.
 const NAME_DIGITS: usize = 20;
+/// Of the file that says which batches were synced.
+const SYNCED_SUFFIX: &str = ".synced";
 
 /// Checks every batch in `folder`, which lies in the log directory `directory`.
 ///
@@ -39,6 +45,7 @@ pub(super) fn check<D: Disk>(
     directory: &Path,
     folder: &Path,
 ) -> Result<(), OpenMetadataLogError> {
+    check_noted(disk, folder)?;
     let segments = segments(disk, folder)?;
     let is_marked = disk.status(&directory.join(CLEAN_SHUTDOWN_FILE)).is_ok();
     let read_error = |path: &Path, source| failure("read", path, source);
@@ -61,6 +68,23 @@ pub(super) fn check<D: Disk>(
                 position,
             });
         }
+    }
+    Ok(())
+}
+
+/// Notes for the next start that the batches below `end_offset` were synced, and one is damaged.
+pub(super) fn note<D: Disk>(disk: &D, folder: &Path, end_offset: i64) -> io::Result<()> {
+    let name = format!("{end_offset:0NAME_DIGITS$}{SYNCED_SUFFIX}");
+    disk.open(&folder.join(name), OpenMode::Replace)?;
+    disk.sync_directory(folder)
+}
+
+/// Checks what an earlier run has noted. When the damage has been mended, the note goes.
+fn check_noted<D: Disk>(disk: &D, folder: &Path) -> Result<(), OpenMetadataLogError> {
+    for (end_offset, path) in numbered_files(disk, folder, SYNCED_SUFFIX)? {
+        check_below(disk, folder, end_offset)?;
+        disk.remove_file(&path)
+            .map_err(|error| failure("remove", &path, error))?;
     }
     Ok(())
 }
@@ -98,22 +122,31 @@ pub(super) fn check_below<D: Disk>(
 
 /// The files of batches with their first offsets, in order.
 fn segments<D: Disk>(disk: &D, folder: &Path) -> Result<Vec<(i64, PathBuf)>, OpenMetadataLogError> {
+    numbered_files(disk, folder, ".log")
+}
+
+/// The files whose name is an offset and `suffix`, in order.
+fn numbered_files<D: Disk>(
+    disk: &D,
+    folder: &Path,
+    suffix: &str,
+) -> Result<Vec<(i64, PathBuf)>, OpenMetadataLogError> {
     let entries = match disk.list(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(failure("list", folder, error).into()),
     };
-    let base_offset = |name: &str| -> Option<i64> {
-        let digits = name.strip_suffix(".log")?;
-        let is_base = digits.len() == NAME_DIGITS && digits.bytes().all(|b| b.is_ascii_digit());
-        digits.parse().ok().filter(|_| is_base)
+    let offset = |name: &str| -> Option<i64> {
+        let digits = name.strip_suffix(suffix)?;
+        let is_offset = digits.len() == NAME_DIGITS && digits.bytes().all(|b| b.is_ascii_digit());
+        digits.parse().ok().filter(|_| is_offset)
     };
-    let mut segments: Vec<_> = entries
+    let mut files: Vec<_> = entries
         .iter()
-        .filter_map(|entry| Some((base_offset(&entry.name)?, folder.join(&entry.name))))
+        .filter_map(|entry| Some((offset(&entry.name)?, folder.join(&entry.name))))
         .collect();
-    segments.sort();
-    Ok(segments)
+    files.sort();
+    Ok(files)
 }
 
 /// The front of a segment that is batches without damage, one after the other.

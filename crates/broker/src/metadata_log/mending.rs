@@ -67,7 +67,13 @@ impl<D: Disk> MetadataLog<D> {
         match damage::check_below(&self.disk, &self.folder, end_offset) {
             Ok(()) => {}
             Err(OpenMetadataLogError::Storage(error)) => return Err(of_disk(error)),
-            Err(error) => return Err((LogState::Failed, error.to_string())),
+            Err(error) => {
+                if let Err(error) = damage::note(&self.disk, &self.folder, end_offset) {
+                    let folder = self.folder.display();
+                    tracing::error!(%folder, %error, "keep a copy: the next start may cut the log");
+                }
+                return Err((LogState::Failed, error.to_string()));
+            }
         }
         let opening = log_opening(&self.disk, &self.folder, &self.config, now_ms);
         let mut log = match Log::open(opening) {

@@ -409,27 +409,41 @@ impl<D: Disk> Log<D> {
             self.roll(first.base_offset, now_ms)?;
         }
         self.is_modified = true;
+        self.note_leader_epochs(batches)?;
         let (files, config) = (&self.files, &self.config);
         let active = self.segments.last_mut().expect("a log has a segment");
         active.append(files, records, batches, config, now_ms)?;
         self.size_bytes += records.len() as u64;
-        let mut is_epoch_new = false;
-        for batch in batches {
-            let leader_epoch = batch.partition_leader_epoch;
-            is_epoch_new |= self.leader_epochs.assign(leader_epoch, batch.base_offset);
-        }
-        if is_epoch_new && let Err(error) = self.write_leader_epochs() {
-            // The batches are in the file, and their epoch is not: whatever the reason, the log
-            // cannot go on from here.
-            self.state = LogState::Failed;
-            return Err(error);
-        }
         let end_offset = last.last_offset + 1;
         let aborted = self.producer_state.apply(producers, end_offset);
         let active = self.segments.last_mut().expect("a log has a segment");
         active.append_aborted(&self.files, &aborted)?;
         self.log_end_offset = end_offset;
         Ok(is_full)
+    }
+
+    /// Notes the epochs of batches that are about to be written. An epoch that begins at the end of
+    /// the log says nothing wrong if they are not; a batch whose epoch nobody knows would.
+    fn note_leader_epochs(&mut self, batches: &[StoredBatch]) -> Result<(), StorageError> {
+        let is_known =
+            |batch: &StoredBatch| self.leader_epochs.latest() == Some(batch.partition_leader_epoch);
+        if batches.iter().all(is_known) {
+            return Ok(());
+        }
+        let before = self.leader_epochs.clone();
+        let mut is_news = false;
+        for batch in batches {
+            let leader_epoch = batch.partition_leader_epoch;
+            is_news |= self.leader_epochs.assign(leader_epoch, batch.base_offset);
+        }
+        if !is_news {
+            return Ok(());
+        }
+        let written = self.write_leader_epochs();
+        if written.is_err() {
+            self.leader_epochs = before;
+        }
+        written
     }
 
     /// How much earlier than `segment.ms` the active segment rolls: another part of
