@@ -77,6 +77,12 @@ impl Options {
                 .any(|name| name.split('/').next() == Some(suite))
     }
 
+    /// Whether a scenario is asked for by its own name.
+    pub(crate) fn names(&self, suite: &str, scenario: &str) -> bool {
+        let name = format!("{suite}/{scenario}");
+        self.selection.contains(&name)
+    }
+
     /// Whether `scenario` of `suite` is asked for.
     pub(crate) fn selects(&self, suite: &str, scenario: &str) -> bool {
         self.selection.is_empty()

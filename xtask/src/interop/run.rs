@@ -72,8 +72,11 @@ impl Run {
         self.root.join("target/interop").join(suite)
     }
 
-    /// The reason to leave a scenario out, if there is one.
+    /// The reason to leave a scenario out, if there is one. Whoever names it wants to see it run.
     pub(crate) fn exception(&self, suite: &str, scenario: &str) -> Option<String> {
+        if self.options.names(suite, scenario) {
+            return None;
+        }
         self.exceptions.reason(suite, scenario).map(str::to_owned)
     }
 

@@ -42,7 +42,7 @@ fn produce(client: &mut Client, topic: &str, count: i64) {
 }
 
 #[test]
-fn flush_messages_flushes_before_the_answer() {
+fn flush_messages_moves_the_recovery_point() {
     let server = TestServer::start(&KEYS);
     let mut client = server.connect();
     client.create_topic("each", 1, &[("flush.messages", "1")]);
@@ -60,7 +60,7 @@ fn flush_messages_flushes_before_the_answer() {
 }
 
 #[test]
-fn many_producers_share_their_flushes() {
+fn many_producers_have_their_flushes() {
     let server = TestServer::start(&KEYS);
     let mut client = server.connect();
     client.create_topic("topic", 1, &[("flush.messages", "1")]);
@@ -78,7 +78,7 @@ fn many_producers_share_their_flushes() {
 }
 
 #[test]
-fn offsets_are_as_durable_as_records() {
+fn a_commit_moves_the_recovery_point() {
     let mut keys = KEYS.to_vec();
     keys.push(("log.flush.interval.messages", "1"));
     keys.push(("offsets.topic.num.partitions", "1"));
@@ -105,7 +105,7 @@ fn offsets_are_as_durable_as_records() {
 }
 
 #[test]
-fn transactions_are_as_durable_as_records() {
+fn a_transactional_id_moves_the_recovery_point() {
     let mut keys = KEYS.to_vec();
     keys.push(("log.flush.interval.messages", "1"));
     keys.push(("transaction.state.log.num.partitions", "1"));
@@ -118,6 +118,68 @@ fn transactions_are_as_durable_as_records() {
     wait_for_checkpoint(&server, &mut client);
     let point = recovery_point(server.directory(), "__transaction_state");
     assert_eq!(point, Some(0), "the one record of the one id");
+}
+
+/// Lets the first flush of the open log of a partition fail from here on: a file that is synced with
+/// it becomes a device that has nothing to sync.
+fn spoil_flushes(server: &TestServer, partition: &str) {
+    let path = server
+        .directory()
+        .join(partition)
+        .join("partition.metadata");
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+}
+
+#[test]
+fn the_answer_to_a_batch_is_that_of_its_flush() {
+    for (flush_messages, expected) in [
+        ("2", ErrorCode::KafkaStorageError),
+        ("1000", ErrorCode::None),
+    ] {
+        let server = TestServer::start(&[]);
+        let mut client = server.connect();
+        client.create_topic("topic", 1, &[("flush.messages", flush_messages)]);
+        produce(&mut client, "topic", 1);
+        spoil_flushes(&server, "topic-0");
+        let produced = client.produce("topic", 0, &batch(&["value"]));
+        assert_eq!(produced.error, expected, "{flush_messages}");
+    }
+}
+
+#[test]
+fn the_answer_to_a_commit_is_that_of_its_flush() {
+    for (flush_messages, is_flushed) in [("2", true), ("1000", false)] {
+        let server = TestServer::start(&[
+            ("log.flush.interval.messages", flush_messages),
+            ("offsets.topic.num.partitions", "1"),
+        ]);
+        let mut client = server.connect();
+        client.create_topic("topic", 1, &[]);
+        client.wait_for_coordinator("group");
+        assert_eq!(client.commit_offset("group", "topic", 0), ErrorCode::None);
+        spoil_flushes(&server, "__consumer_offsets-0");
+        let error = client.commit_offset("group", "topic", 1);
+        assert_eq!(error != ErrorCode::None, is_flushed, "{error}");
+    }
+}
+
+#[test]
+fn the_answer_to_a_transactional_id_is_that_of_its_flush() {
+    for (flush_messages, is_flushed) in [("2", true), ("1000", false)] {
+        let server = TestServer::start(&[
+            ("log.flush.interval.messages", flush_messages),
+            ("transaction.state.log.num.partitions", "1"),
+        ]);
+        let mut client = server.connect();
+        wait_until("there is a transaction coordinator", || {
+            find_coordinator(&mut client, "id", TRANSACTION) == ErrorCode::None
+                && init_transactional_id(&mut client, "id") == ErrorCode::None
+        });
+        spoil_flushes(&server, "__transaction_state-0");
+        let error = init_transactional_id(&mut client, "another");
+        assert_eq!(error != ErrorCode::None, is_flushed, "{error}");
+    }
 }
 
 #[test]
