@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 mod crates;
 mod fields;
+mod public;
 mod source;
 
 /// Runs every check on the workspace around this crate.
@@ -42,6 +43,7 @@ fn findings(root: &Path) -> Result<Vec<String>> {
     crates::check_layers(&crates, &mut findings);
     let files = rust_files(root)?;
     fields::check(root, &files, &mut findings);
+    public::check(root, &crates::names(&crates), &files, &mut findings);
     for (path, text) in files {
         let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
         source::check(&name, &text, &mut findings);

@@ -15,12 +15,12 @@ use std::time::Duration;
 struct Show;
 
 impl RebalanceListener for Show {
-    fn assigned(&mut self, partitions: &[TopicPartition]) -> Offsets {
+    async fn assigned(&self, partitions: &[TopicPartition]) -> Offsets {
         eprintln!("assigned {partitions:?}");
         Offsets::new()
     }
 
-    fn revoked(&mut self, partitions: &[TopicPartition]) -> Offsets {
+    async fn revoked(&self, partitions: &[TopicPartition]) -> Offsets {
         eprintln!("revoked {partitions:?}");
         Offsets::new()
     }

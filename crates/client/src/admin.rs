@@ -59,7 +59,9 @@ pub type PerKey<K, T> = BTreeMap<K, Result<T, Error>>;
 settings! {
     /// Settings of an [`Admin`].
     pub struct AdminConfig {
-        embeds client: ClientConfig;
+        embeds
+            /// The settings that every client has.
+            client: ClientConfig;
         /// How long a call may take, with everything that is tried again.
         "default.api.timeout.ms" default_api_timeout_ms: u64 = 60_000, in 1..=crate::config::MS_MAX;
     }

@@ -8,13 +8,16 @@
 mod tests;
 
 mod endpoint;
+mod properties;
 mod settings;
 
 pub use endpoint::Endpoint;
+pub use properties::Properties;
 pub use settings::{Setting, Settings};
 pub(crate) use settings::{bounds_of, choices, not_allowed, parse_bounded, settings};
 
 use crate::Error;
+use crate::transport::Connector;
 
 /// The most that a setting in milliseconds takes.
 pub(crate) const MS_MAX: i128 = i32::MAX as i128;
@@ -50,6 +53,10 @@ choices! {
 settings! {
     /// What producers, consumers and admins have in common.
     pub struct ClientConfig {
+        embeds
+            /// How connections are made, where it is not over TCP and without authentication. No key
+            /// sets it.
+            connector: Connector;
         /// Brokers to ask first; any one that answers is enough.
         "bootstrap.servers" bootstrap_servers: Vec<Endpoint> = Vec::new();
         /// What the broker's logs and quotas call this client.

@@ -23,6 +23,7 @@ mod joining;
 mod member;
 mod membership;
 mod offsets;
+mod partition_streams;
 mod rebalance;
 mod records;
 mod shared;
@@ -35,7 +36,9 @@ pub use config::{ConsumerConfig, GroupProtocol, IsolationLevel};
 pub use fetcher::OffsetReset;
 pub use group_metadata::GroupMetadata;
 pub use offsets::{CommittedOffset, OffsetAndTimestamp, Offsets};
+pub use partition_streams::{PartitionStream, PartitionStreams};
 pub use rebalance::RebalanceListener;
+pub use record::{Header, Headers, TimestampType};
 pub use records::{ConsumerRecord, OwnedRecord, Records};
 pub use stream::RecordStream;
 
@@ -44,6 +47,7 @@ use crate::cluster::Deadline;
 use fetcher::{EARLIEST, LATEST, Position};
 use model::TopicPartition;
 use offsets::Commit;
+use partition_streams::Streams;
 use records::SpareWorkspace;
 use shared::{Shared, State, Subscription};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -60,7 +64,9 @@ pub struct Consumer {
     tasks: [AbortHandle; 2],
     /// Where tasks run, also those that are started when a call is cancelled.
     runtime: Handle,
-    listener: Option<Box<dyn RebalanceListener>>,
+    listener: Option<Arc<dyn rebalance::Listener>>,
+    /// What the listener is being told.
+    listening: Option<rebalance::Listening>,
     spare: SpareWorkspace,
     /// The event that a poll was dealing with when it was cancelled.
     interrupted_event: Option<membership::Event>,
@@ -69,6 +75,8 @@ pub struct Consumer {
     /// What [`Consumer::next`] has left of the last poll.
     pending: VecDeque<OwnedRecord>,
     pending_batches: Option<Records>,
+    /// What [`Consumer::partition_streams`] has given out.
+    streams: Streams,
     next_commit: Instant,
 }
 
@@ -88,6 +96,8 @@ impl Consumer {
             tasks: [fetching.abort_handle(), joining.abort_handle()],
             runtime: Handle::current(),
             listener: None,
+            listening: None,
+            streams: Streams::default(),
             interrupted_event: None,
             giving_up: rebalance::GivingUp::default(),
             spare: SpareWorkspace::default(),
@@ -99,7 +109,8 @@ impl Consumer {
 
     /// Tells `listener` of partitions that come and go.
     pub fn set_rebalance_listener(&mut self, listener: impl RebalanceListener + 'static) {
-        self.listener = Some(Box::new(listener));
+        self.listening = None;
+        self.listener = Some(Arc::new(listener));
     }
 
     /// Reads these topics from here on, sharing their partitions with the other members of the
@@ -220,10 +231,7 @@ impl Consumer {
     pub async fn poll(&mut self, timeout: Duration) -> Result<Records, Error> {
         let end = Instant::now() + timeout.min(Duration::from_secs(100 * 365 * 86_400));
         self.forget_pending(|_| true);
-        if matches!(self.shared.state.lock().subscription, Subscription::None) {
-            let reason = "nothing to poll: subscribe to topics or assign partitions first";
-            return Err(Error::Invalid(reason.to_owned()));
-        }
+        self.refuse_without_subscription()?;
         self.commit_at_interval();
         loop {
             let shared = self.shared.clone();
@@ -244,6 +252,14 @@ impl Consumer {
                 return self.empty(timeout);
             }
         }
+    }
+
+    fn refuse_without_subscription(&self) -> Result<(), Error> {
+        if matches!(self.shared.state.lock().subscription, Subscription::None) {
+            let reason = "nothing to poll: subscribe to topics or assign partitions first";
+            return Err(Error::Invalid(reason.to_owned()));
+        }
+        Ok(())
     }
 
     /// The next record, however long that takes: a poll whenever there is none left.
@@ -290,7 +306,8 @@ impl Consumer {
         });
         let batches = self.pending_batches.as_mut();
         let forgotten = batches.map(|batches| batches.forget(is_meant));
-        for (name, offset) in forgotten.into_iter().flatten() {
+        let streamed = self.streams.end_all();
+        for (name, offset) in forgotten.into_iter().flatten().chain(streamed) {
             first.entry(name).or_insert(offset);
         }
         let mut state = self.shared.state.lock();
@@ -302,21 +319,9 @@ impl Consumer {
     }
 
     fn take(&self) -> Result<Option<Records>, Error> {
+        self.check_troubles()?;
         let deliveries = {
             let mut state = self.shared.state.lock();
-            if let Some(error) = state.error.take() {
-                return Err(error);
-            }
-            let now_ms = self.shared.now_ms();
-            if let Some((name, error)) = state.fetcher.poll_error(now_ms) {
-                return Err(error::of_partition(&name, error));
-            }
-            if let Some(error) = self.shared.trouble(&mut state, now_ms) {
-                return Err(error);
-            }
-            if let Some(code) = state.membership.as_ref().and_then(|m| m.failure()) {
-                return Err(error::of_member(&self.shared.config, code));
-            }
             state.fetcher.take(self.shared.config.max_poll_records)
         };
         if deliveries.is_empty() {
@@ -325,6 +330,25 @@ impl Consumer {
         // There is room to read further ahead.
         self.shared.fetching.notify_one();
         Ok(Some(Records::new(deliveries, &self.spare)))
+    }
+
+    /// What keeps the consumer from reading, for the application; each once.
+    fn check_troubles(&self) -> Result<(), Error> {
+        let mut state = self.shared.state.lock();
+        if let Some(error) = state.error.take() {
+            return Err(error);
+        }
+        let now_ms = self.shared.now_ms();
+        if let Some((name, error)) = state.fetcher.poll_error(now_ms) {
+            return Err(error::of_partition(&name, error));
+        }
+        if let Some(error) = self.shared.trouble(&mut state, now_ms) {
+            return Err(error);
+        }
+        match state.membership.as_ref().and_then(|m| m.failure()) {
+            Some(code) => Err(error::of_member(&self.shared.config, code)),
+            None => Ok(()),
+        }
     }
 
     /// No records in time: an error when no broker was ever reached.
@@ -414,7 +438,7 @@ impl Consumer {
             .collect();
         let batches = self.pending_batches.iter().flat_map(Records::starts);
         let pending = self.pending.iter().map(|r| (r.partition.clone(), r.offset));
-        for (name, offset) in pending.chain(batches) {
+        for (name, offset) in pending.chain(batches).chain(self.streams.starts()) {
             if let Some(found) = offsets
                 .get_mut(&*name)
                 .filter(|found| found.offset > offset)
@@ -568,7 +592,11 @@ impl Consumer {
         let mut batches = batches.filter(|(name, _)| **name == *partition);
         let pending = pending
             .map(|record| record.offset)
-            .or_else(|| Some(batches.next()?.1));
+            .or_else(|| Some(batches.next()?.1))
+            .or_else(|| {
+                let mut streamed = self.streams.starts();
+                Some(streamed.find(|(name, _)| **name == *partition)?.1)
+            });
         Some(pending.unwrap_or(position.offset))
     }
 

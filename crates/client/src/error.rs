@@ -87,6 +87,14 @@ pub enum Error {
         /// How long the call waited.
         waited_ms: u64,
     },
+    /// A key or value has no bytes, or its bytes are not of the type that was asked for.
+    #[error("{subject}: {reason}")]
+    Serialization {
+        /// The key or value.
+        subject: String,
+        /// What its format says.
+        reason: String,
+    },
     /// The call itself cannot be carried out, whatever the broker says.
     #[error("{0}")]
     Invalid(String),
@@ -117,6 +125,7 @@ impl Error {
             Self::Configuration { .. }
             | Self::Malformed { .. }
             | Self::Unsupported { .. }
+            | Self::Serialization { .. }
             | Self::Invalid(_)
             | Self::TransactionFailed(_)
             | Self::TransactionAborted

@@ -10,9 +10,16 @@
 //!     └────────── cluster::Metadata: topics, leaders, epochs (pure) ──────────┘
 //!                 cluster::Brokers: bootstrap, backoff, rebootstrap
 //!                 cluster::Connection: one task a broker, pipelined, one vectored write
+//!                 transport: TCP, or the application's own; who authenticates
 //! ```
 //!
+//! Around them: [`config`] has Kafka's keys, from code or a properties file; [`serialization`] makes
+//! bytes of values; `blocking` serves programs without a runtime. The crate `riverrun-embedded` starts a
+//! broker for an application's tests.
+//!
 //! Invariants:
+//! - Public types are this crate's own, or re-exported by it: no signature names another crate of the
+//!   workspace. `cargo xtask tidy` checks it.
 //! - What decides is pure: the accumulator, the sender, the fetcher, the membership and the metadata
 //!   take time and random numbers as arguments. What waits is a thin shell around them.
 //! - Every queue and buffer has a bound; who would exceed it waits, or gets an error that names the
@@ -31,17 +38,23 @@
 #![forbid(unsafe_code)]
 
 pub mod admin;
+#[cfg(feature = "blocking")]
+pub mod blocking;
 mod cluster;
 pub mod config;
 pub mod consumer;
 mod error;
 pub mod producer;
+pub mod serialization;
 #[cfg(test)]
 mod simulated;
+pub mod transport;
 
 pub use cluster::{Broker, Partition, Topic};
 pub use config::ClientConfig;
 pub use error::Error;
+// Kafka's vocabulary, which this crate shares with its broker.
+pub use model::{BrokerId, ErrorCode, Retriability, TopicPartition, Uuid};
 
 /// How this client calls itself to brokers, which count clients by it (KIP-511).
 const SOFTWARE_NAME: &str = "riverrun";

@@ -245,6 +245,12 @@ impl Producer {
         &self.handle.shared
     }
 
+    /// Whether the metadata has the topic.
+    #[cfg(test)]
+    pub(crate) fn knows(&self, topic: &str) -> bool {
+        self.shared().brokers.metadata().topic(topic).is_some()
+    }
+
     /// Whether somebody holds the lock that every send takes.
     #[cfg(test)]
     pub(crate) fn is_locked(&self) -> bool {

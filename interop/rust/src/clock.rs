@@ -110,7 +110,7 @@ struct MemberState {
 struct Losses(Arc<MemberState>);
 
 impl RebalanceListener for Losses {
-    fn lost(&mut self, _: &[TopicPartition]) {
+    async fn lost(&self, _: &[TopicPartition]) {
         self.0.lost_count.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -31,6 +31,11 @@ pub(super) fn read(root: &Path) -> Result<Vec<Member>> {
     Ok(members)
 }
 
+/// Their names, as `use` has them.
+pub(super) fn names(members: &[Member]) -> BTreeSet<String> {
+    members.iter().map(|one| one.name.clone()).collect()
+}
+
 fn parse(text: &str, folder: PathBuf) -> Member {
     let name = folder
         .file_name()

@@ -20,6 +20,7 @@ mod throttle;
 use super::{Deadline, Request, ServedVersions};
 use crate::Error;
 use crate::config::{ClientConfig, Endpoint};
+use crate::transport::Connector;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::future::Future;
@@ -83,6 +84,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) receive_buffer_bytes: i32,
     pub(crate) response_bytes_max: usize,
     pub(crate) in_flight_max: usize,
+    /// The application's own hooks.
+    pub(crate) connector: Connector,
 }
 
 impl ConnectionSettings {
@@ -98,6 +101,7 @@ impl ConnectionSettings {
             receive_buffer_bytes: config.receive_buffer_bytes,
             response_bytes_max: config.response_bytes_max,
             in_flight_max: IN_FLIGHT_MAX,
+            connector: config.connector.clone(),
         }
     }
 }

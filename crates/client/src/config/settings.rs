@@ -217,7 +217,6 @@ macro_rules! settings {
         #[derive(Debug, Clone, PartialEq)]
         pub struct $name {
             $(
-                /// The settings that every client has.
                 $(#[$embedded_about])*
                 pub $embedded: $embedded_type,
             )*
@@ -251,6 +250,32 @@ macro_rules! settings {
                     config.set(key, value)?;
                 }
                 Ok(config)
+            }
+
+            /// The defaults, changed by what a properties file says.
+            ///
+            /// # Errors
+            /// [`Error::Configuration`](crate::Error::Configuration) for a key that does not exist
+            /// and for a value that is not allowed.
+            pub fn from_properties(
+                properties: &crate::config::Properties,
+            ) -> Result<Self, crate::Error> {
+                let mut config = Self::default();
+                properties.apply_strictly(&mut config)?;
+                Ok(config)
+            }
+
+            /// As [`from_properties`](Self::from_properties), but keys that do not exist are left
+            /// aside, and returned for a warning.
+            ///
+            /// # Errors
+            /// [`Error::Configuration`](crate::Error::Configuration) for a value that is not allowed.
+            pub fn from_properties_lenient(
+                properties: &crate::config::Properties,
+            ) -> Result<(Self, Vec<String>), crate::Error> {
+                let mut config = Self::default();
+                let ignored = properties.apply(&mut config)?;
+                Ok((config, ignored))
             }
 
             /// Sets `key`, one of Kafka's names, to what `value` says.

@@ -28,7 +28,9 @@ choices! {
 settings! {
     /// The settings of a [`Consumer`](super::Consumer).
     pub struct ConsumerConfig {
-        embeds client: ClientConfig;
+        embeds
+            /// The settings that every client has.
+            client: ClientConfig;
         /// The group that shares the partitions and their committed offsets.
         "group.id" group_id: Option<String> = None;
         /// Makes a static member of this name: its partitions wait for it while it restarts.

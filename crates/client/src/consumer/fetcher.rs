@@ -444,6 +444,20 @@ impl Fetcher {
         deliveries
     }
 
+    /// Up to `record_count` records of one partition.
+    pub(crate) fn take_of(&mut self, name: &TopicPartition, record_count: usize) -> Vec<Delivery> {
+        let mut deliveries = Vec::new();
+        let id = self.find(name);
+        if let Some(id) = id.filter(|id| self.slot(*id).is_ready) {
+            self.ready.retain(|ready| *ready != id);
+            self.slot_mut(id).is_ready = false;
+            self.take_from(id, record_count, &mut deliveries);
+            self.set_ready(id);
+            self.settle_node(id);
+        }
+        deliveries
+    }
+
     /// Takes at most `left` records of one partition; returns how many.
     fn take_from(&mut self, id: SlotId, left: usize, deliveries: &mut Vec<Delivery>) -> usize {
         let slot = self.slots.get_mut(&id).expect("what is ready is assigned");

@@ -7,32 +7,96 @@ use super::shared::Subscription;
 use super::{Consumer, joining};
 use crate::Error;
 use crate::cluster::Deadline;
+use crate::transport::BoxFuture;
 use model::TopicPartition;
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::task::Poll;
 
 /// Hears of partitions that come and go, always within [`Consumer::poll`], `unsubscribe` or
 /// `close`.
 ///
-/// Under the cooperative protocol it hears only of those that change.
+/// Under the cooperative protocol it hears only of those that change. What it does may take until
+/// `max.poll.interval.ms`: no poll ends, and the group waits, meanwhile. A call of the consumer that
+/// is cancelled does not cancel it: the next one goes on with it.
+///
+/// ```
+/// use riverrun_client::TopicPartition;
+/// use riverrun_client::consumer::{Offsets, RebalanceListener};
+///
+/// /// Keeps offsets beside what is made of the records.
+/// struct Ledger { /* a connection to a database */ }
+///
+/// impl RebalanceListener for Ledger {
+///     async fn revoked(&self, partitions: &[TopicPartition]) -> Offsets {
+///         // ... wait until what is under way is written ...
+///         Offsets::new()
+///     }
+///
+///     async fn assigned(&self, partitions: &[TopicPartition]) -> Offsets {
+///         // ... read where each partition was left ...
+///         Offsets::new()
+///     }
+/// }
+/// ```
 pub trait RebalanceListener: Send + Sync {
     /// These are about to be others'. What was processed of them may be committed: the offsets
-    /// that are returned are, beside what `enable.auto.commit` does.
-    fn revoked(&mut self, partitions: &[TopicPartition]) -> Offsets {
+    /// that are returned are, beside what `enable.auto.commit` does. A listener that takes longer than
+    /// `default.api.timeout.ms`, `max.poll.interval.ms` or the timeout of
+    /// [`close`](Consumer::close) is not waited for.
+    fn revoked(&self, partitions: &[TopicPartition]) -> impl Future<Output = Offsets> + Send {
         let _ = partitions;
-        Offsets::new()
+        std::future::ready(Offsets::new())
     }
 
     /// These may be others' already: the member was taken for dead. Nothing can be committed.
-    fn lost(&mut self, partitions: &[TopicPartition]) {
+    fn lost(&self, partitions: &[TopicPartition]) -> impl Future<Output = ()> + Send {
         let _ = partitions;
+        std::future::ready(())
     }
 
     /// These are this consumer's from here on. They are read from the offsets that are returned,
     /// and from the committed ones where none is.
-    fn assigned(&mut self, partitions: &[TopicPartition]) -> Offsets {
+    fn assigned(&self, partitions: &[TopicPartition]) -> impl Future<Output = Offsets> + Send {
         let _ = partitions;
-        Offsets::new()
+        std::future::ready(Offsets::new())
     }
+}
+
+/// What a listener is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum News {
+    Revoked(Vec<TopicPartition>),
+    Lost(Vec<TopicPartition>),
+    Assigned(Vec<TopicPartition>),
+}
+
+/// A [`RebalanceListener`] of any type.
+pub(super) trait Listener: Send + Sync {
+    fn hear(self: Arc<Self>, news: News) -> BoxFuture<'static, Offsets>;
+}
+
+impl<L: RebalanceListener + 'static> Listener for L {
+    fn hear(self: Arc<Self>, news: News) -> BoxFuture<'static, Offsets> {
+        Box::pin(async move {
+            match news {
+                News::Revoked(partitions) => self.revoked(&partitions).await,
+                News::Assigned(partitions) => self.assigned(&partitions).await,
+                News::Lost(partitions) => {
+                    self.lost(&partitions).await;
+                    Offsets::new()
+                }
+            }
+        })
+    }
+}
+
+/// What the listener has been told and is not done with.
+pub(super) struct Listening {
+    news: News,
+    /// Nobody waits for the lock: it makes the future one that may be shared.
+    answer: Mutex<BoxFuture<'static, Offsets>>,
 }
 
 /// What is about to be given up, kept from the listener's word until the commit has ended: a call
@@ -53,7 +117,9 @@ impl Drop for Ending<'_> {
         let consumer = &mut *self.0;
         consumer.pending.clear();
         consumer.pending_batches = None;
+        consumer.streams.end_all();
         consumer.giving_up = GivingUp::default();
+        consumer.listening = None;
         let partitions: Vec<TopicPartition> = consumer.assignment().into_iter().collect();
         consumer.unassign(&partitions);
         let mut state = consumer.shared.state.lock();
@@ -112,17 +178,13 @@ impl Consumer {
                 }
             }
             Event::Lost(partitions) => {
-                if let Some(listener) = &mut self.listener {
-                    listener.lost(&partitions);
-                }
+                self.streams.end(&partitions);
+                self.tell(News::Lost(partitions.clone())).await;
                 self.unassign(&partitions);
                 Ok(())
             }
             Event::Assigned(partitions) => {
-                let starts = match &mut self.listener {
-                    Some(listener) => listener.assigned(&partitions),
-                    None => Offsets::new(),
-                };
+                let starts = self.tell(News::Assigned(partitions.clone())).await;
                 let mut state = self.shared.state.lock();
                 for name in &partitions {
                     state.fetcher.assign(name);
@@ -139,6 +201,51 @@ impl Consumer {
         }
     }
 
+    /// Tells the listener, and waits for what it says. A call that was cancelled meanwhile is gone
+    /// on with by the next one that has the same to tell.
+    async fn tell(&mut self, news: News) -> Offsets {
+        let Some(listener) = &self.listener else {
+            return Offsets::new();
+        };
+        if self.listening.as_ref().is_none_or(|one| one.news != news) {
+            self.listening = Some(Listening {
+                news: news.clone(),
+                answer: Mutex::new(listener.clone().hear(news)),
+            });
+        }
+        let answer = std::future::poll_fn(|context| match &mut self.listening {
+            Some(listening) => listening.answer.get_mut().as_mut().poll(context),
+            None => Poll::Ready(Offsets::new()),
+        });
+        let heard = answer.await;
+        self.listening = None;
+        heard
+    }
+
+    /// Tells the listener of those of `partitions` that it does not know to be revoked, after what it
+    /// is being told already.
+    async fn tell_revoked(&mut self, partitions: &[TopicPartition]) {
+        loop {
+            let begun = match &self.listening {
+                Some(Listening {
+                    news: News::Revoked(begun),
+                    ..
+                }) => begun.clone(),
+                _ => {
+                    let told = &self.giving_up.told;
+                    let untold = partitions.iter().filter(|name| !told.contains(name));
+                    untold.cloned().collect()
+                }
+            };
+            if begun.is_empty() {
+                return;
+            }
+            let heard = self.tell(News::Revoked(begun.clone())).await;
+            self.giving_up.told.extend(begun);
+            self.giving_up.chosen.extend(heard);
+        }
+    }
+
     /// Gives partitions up: the listener's offsets and the positions are committed first, after all
     /// commits that are under way. A commit that fails does not keep the partitions; the error comes
     /// with whether the listener asked for it.
@@ -147,24 +254,24 @@ impl Consumer {
         partitions: &[TopicPartition],
         deadline: Deadline,
     ) -> Result<(), (Error, bool)> {
+        // What a stream has in hand is not processed, and it gives no more.
+        self.streams.end(partitions);
+        // No later than the rebalance waits for this member.
+        let interval_ms = self.shared.config.max_poll_interval_ms;
+        let rebalance = Deadline::after_ms(interval_ms, "max.poll.interval.ms");
+        let within = deadline.earlier(rebalance);
+        if within.bound(self.tell_revoked(partitions)).await.is_none() {
+            self.listening = None;
+            tracing::warn!("the listener is not done with revoked partitions in time");
+        }
         let mut offsets = Offsets::new();
         if self.shared.config.commits_automatically() {
             offsets = self.offsets();
             offsets.retain(|name, _| partitions.contains(name));
         }
-        let GivingUp { told, chosen } = &mut self.giving_up;
-        let untold = partitions.iter().filter(|name| !told.contains(name));
-        let untold: Vec<TopicPartition> = untold.cloned().collect();
-        if let (Some(listener), false) = (&mut self.listener, untold.is_empty()) {
-            told.extend(untold.iter().cloned());
-            chosen.extend(listener.revoked(&untold));
-        }
+        let chosen = &self.giving_up.chosen;
         let is_asked_for = !chosen.is_empty();
         offsets.extend(chosen.clone());
-        // No later than the rebalance waits for this member.
-        let interval_ms = self.shared.config.max_poll_interval_ms;
-        let rebalance = Deadline::after_ms(interval_ms, "max.poll.interval.ms");
-        let within = deadline.earlier(rebalance);
         let committed = match Commit::begin(&self.shared, offsets) {
             Ok(commit) => commit.perform(&self.shared, within).await,
             Err(error) => Err(error),
@@ -174,22 +281,30 @@ impl Consumer {
         committed.map_err(|error| (error, is_asked_for))
     }
 
-    fn unassign(&self, partitions: &[TopicPartition]) {
+    fn unassign(&mut self, partitions: &[TopicPartition]) {
         let mut state = self.shared.state.lock();
         for name in partitions {
             state.fetcher.unassign(name);
         }
+        drop(state);
+        self.streams.forget(partitions);
     }
 
     /// Gives everything up, at the end of the subscription.
     pub(super) async fn give_up_all(&mut self, deadline: Deadline) -> Result<(), Error> {
         let partitions: Vec<TopicPartition> = self.assignment().into_iter().collect();
         if self.is_replaced() {
+            self.streams.end(&partitions);
             let told = &self.giving_up.told;
             let untold = partitions.iter().filter(|name| !told.contains(name));
             let untold: Vec<TopicPartition> = untold.cloned().collect();
-            if let (Some(listener), false) = (&mut self.listener, untold.is_empty()) {
-                listener.lost(&untold);
+            if !untold.is_empty()
+                && deadline
+                    .bound(self.tell(News::Lost(untold)))
+                    .await
+                    .is_none()
+            {
+                self.listening = None;
             }
             self.giving_up = GivingUp::default();
             self.unassign(&partitions);

@@ -88,7 +88,9 @@ settings! {
     /// # Ok::<(), riverrun_client::Error>(())
     /// ```
     pub struct ProducerConfig {
-        embeds client: ClientConfig;
+        embeds
+            /// The settings that every client has.
+            client: ClientConfig;
         /// Who must have a record before it is acknowledged.
         "acks" acks: Acks = Acks::All;
         /// Whether the broker recognizes what is sent again, so that nothing is written twice or out

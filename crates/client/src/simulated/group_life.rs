@@ -50,16 +50,16 @@ impl Held {
 }
 
 impl RebalanceListener for Held {
-    fn revoked(&mut self, partitions: &[TopicPartition]) -> Offsets {
+    async fn revoked(&self, partitions: &[TopicPartition]) -> Offsets {
         self.remove(partitions);
         Offsets::new()
     }
 
-    fn lost(&mut self, partitions: &[TopicPartition]) {
+    async fn lost(&self, partitions: &[TopicPartition]) {
         self.remove(partitions);
     }
 
-    fn assigned(&mut self, partitions: &[TopicPartition]) -> Offsets {
+    async fn assigned(&self, partitions: &[TopicPartition]) -> Offsets {
         for one in partitions {
             let is_new = self.0.lock().insert(one.clone());
             assert!(is_new, "`{one}` comes and was there");

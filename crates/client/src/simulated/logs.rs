@@ -74,6 +74,8 @@ pub(crate) struct Logs {
     pub(crate) unknown: Vec<String>,
     /// Topics that nobody may know of.
     pub(crate) forbidden: Vec<String>,
+    /// What each answer to Produce asks its sender to wait.
+    pub(super) produce_throttle_ms: i32,
 }
 
 impl Log {
@@ -300,6 +302,7 @@ impl Logs {
         }
         call.answer(&ProduceResponse {
             responses: topics.into(),
+            throttle_time_ms: self.produce_throttle_ms,
             ..ProduceResponse::default()
         })
     }

@@ -8,6 +8,7 @@ use model::{ErrorCode, TopicPartition};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use wire::ApiKey;
 
 const TOPIC: &str = "t";
@@ -297,16 +298,16 @@ fn a_committed_offset_is_of_the_assignment_that_asked() {
 struct Heard(Arc<Mutex<Vec<String>>>);
 
 impl RebalanceListener for Heard {
-    fn revoked(&mut self, partitions: &[TopicPartition]) -> Offsets {
+    async fn revoked(&self, partitions: &[TopicPartition]) -> Offsets {
         self.0.lock().push(format!("revoked {}", partitions.len()));
         Offsets::new()
     }
 
-    fn lost(&mut self, partitions: &[TopicPartition]) {
+    async fn lost(&self, partitions: &[TopicPartition]) {
         self.0.lock().push(format!("lost {}", partitions.len()));
     }
 
-    fn assigned(&mut self, partitions: &[TopicPartition]) -> Offsets {
+    async fn assigned(&self, partitions: &[TopicPartition]) -> Offsets {
         self.0.lock().push(format!("assigned {}", partitions.len()));
         Offsets::new()
     }
@@ -361,5 +362,85 @@ fn the_end_of_a_subscription_that_is_given_up_is_an_end() {
         // It can begin anew.
         consumer.subscribe([TOPIC]).expect("a subscription");
         read_to(&mut consumer, 20).await;
+    });
+}
+
+/// Takes its time: each call waits for a permit.
+struct Slow {
+    heard: Arc<Mutex<Vec<&'static str>>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Slow {
+    async fn wait(&self, what: &'static str, done: &'static str) {
+        self.heard.lock().push(what);
+        let permit = self.permits.acquire().await.expect("it stays open");
+        permit.forget();
+        self.heard.lock().push(done);
+    }
+}
+
+impl RebalanceListener for Slow {
+    async fn revoked(&self, _: &[TopicPartition]) -> Offsets {
+        self.wait("revoked", "revoked it is").await;
+        Offsets::from([(place(), CommittedOffset::new(7))])
+    }
+
+    async fn assigned(&self, _: &[TopicPartition]) -> Offsets {
+        self.wait("assigned", "assigned it is").await;
+        Offsets::from([(place(), CommittedOffset::new(5))])
+    }
+}
+
+#[test]
+fn a_listener_is_waited_for_and_what_is_cancelled_goes_on_with_it() {
+    run(63, 1, async |cluster: Cluster| {
+        filled(&cluster, 30);
+        let mut consumer = consumer("one", &[]);
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let permits = Arc::new(Semaphore::new(0));
+        consumer.set_rebalance_listener(Slow {
+            heard: heard.clone(),
+            permits: permits.clone(),
+        });
+        consumer.subscribe([TOPIC]).expect("a subscription");
+        for _ in 0..3 {
+            let given_up = tokio::time::timeout(SOON, consumer.poll(LATER)).await;
+            assert!(given_up.is_err(), "it waits for the listener");
+        }
+        assert_eq!(*heard.lock(), ["assigned"]);
+        assert!(consumer.assignment().is_empty());
+        permits.add_permits(1);
+        let record = consumer.next().await.expect("a record");
+        assert_eq!(record.offset, 5);
+        consumer.enforce_rebalance();
+        for _ in 0..3 {
+            let given_up = tokio::time::timeout(SOON, consumer.poll(LATER)).await;
+            assert!(given_up.is_err(), "it waits for the listener");
+        }
+        assert_eq!(committed(&cluster), None);
+        permits.add_permits(1);
+        consumer.close(LATER).await.expect("an end");
+        let expected = ["assigned", "assigned it is", "revoked", "revoked it is"];
+        assert_eq!(*heard.lock(), expected);
+        assert_eq!(committed(&cluster), Some(7));
+    });
+}
+
+#[test]
+fn the_end_does_not_wait_for_a_listener_for_ever() {
+    run(64, 1, async |cluster: Cluster| {
+        filled(&cluster, 30);
+        let mut consumer = consumer("one", &[]);
+        let permits = Arc::new(Semaphore::new(1));
+        consumer.set_rebalance_listener(Slow {
+            heard: Arc::default(),
+            permits,
+        });
+        consumer.subscribe([TOPIC]).expect("a subscription");
+        consumer.next().await.expect("a record");
+        let began = tokio::time::Instant::now();
+        consumer.close(SOON).await.expect("an end");
+        assert!(began.elapsed() < 2 * SOON, "{:?}", began.elapsed());
     });
 }

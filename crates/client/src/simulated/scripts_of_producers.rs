@@ -303,27 +303,55 @@ fn a_topic_that_is_made_again_is_sent_to_its_new_leader() {
 
 #[test]
 fn what_is_acknowledged_is_acknowledged_whatever_the_metadata_says() {
-    run(57, 1, async |cluster: Cluster| {
-        cluster.with(|world| world.logs.create(TOPIC, 1, 1));
-        let pairs = [
-            ("enable.idempotence", "false"),
-            ("metadata.max.age.ms", "100"),
-            ("request.timeout.ms", "6000"),
-        ];
-        let producer = producer(&pairs);
+    let mut forgotten_count = 0;
+    for seed in 57..65 {
+        // The leader's connection is held up, so that only the other node can tell of topics.
+        run(seed, 2, async |cluster: Cluster| {
+            cluster.with(|world| world.logs.create(TOPIC, 1, 2));
+            let pairs = [
+                ("enable.idempotence", "false"),
+                ("metadata.max.age.ms", "100"),
+                ("request.timeout.ms", "6000"),
+            ];
+            let producer = producer(&pairs);
+            sent(&producer, TOPIC, "first").await.expect("a record");
+            cluster.fail(ApiKey::Produce, Fault::HoldAnswer, 1);
+            let delivery = producer.send(record(TOPIC, "second")).await;
+            cluster.until_held(ApiKey::Produce).await;
+            cluster.with(|world| world.logs.unknown.push(TOPIC.to_owned()));
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            forgotten_count += usize::from(!producer.knows(TOPIC));
+            cluster.release(ApiKey::Produce);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            cluster.with(|world| world.logs.unknown.clear());
+            let written = delivery.expect("it is taken").await.expect("a record");
+            assert_eq!(written.offset, Some(1));
+            producer.close(LATER).await.expect("an end");
+            assert_eq!(values(&cluster, TOPIC), ["first", "second"]);
+        });
+    }
+    assert!(forgotten_count > 0, "the metadata always knew the topic");
+}
+
+#[test]
+fn a_producer_that_is_throttled_sends_nothing_meanwhile() {
+    run(65, 1, async |cluster: Cluster| {
+        let throttle = Duration::from_millis(1_500);
+        cluster.with(|world| {
+            world.logs.create(TOPIC, 1, 1);
+            world.logs.produce_throttle_ms = 1_500;
+        });
+        let producer = producer(&[]);
         sent(&producer, TOPIC, "first").await.expect("a record");
-        cluster.fail(ApiKey::Produce, Fault::HoldAnswer, 1);
-        let delivery = producer.send(record(TOPIC, "second")).await;
-        cluster.until_held(ApiKey::Produce).await;
-        cluster.with(|world| world.logs.unknown.push(TOPIC.to_owned()));
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        cluster.release(ApiKey::Produce);
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        cluster.with(|world| world.logs.unknown.clear());
-        let written = delivery.expect("it is taken").await.expect("a record");
-        assert_eq!(written.offset, Some(1));
-        producer.close(LATER).await.expect("an end");
-        assert_eq!(values(&cluster, TOPIC), ["first", "second"]);
+        let throttled_at = tokio::time::Instant::now();
+        cluster.with(|world| world.logs.produce_throttle_ms = 0);
+        sent(&producer, TOPIC, "second").await.expect("a record");
+        assert!(throttled_at.elapsed() >= throttle);
+        // It is over then.
+        let began = tokio::time::Instant::now();
+        sent(&producer, TOPIC, "third").await.expect("a record");
+        assert!(began.elapsed() < throttle);
+        assert_eq!(values(&cluster, TOPIC), ["first", "second", "third"]);
     });
 }
 

@@ -13,6 +13,7 @@ mod cluster;
 mod configs;
 mod fake;
 mod groups;
+mod hooks;
 mod hostile;
 mod topics;
 mod users;

@@ -115,11 +115,11 @@ fn a_listener_hears_in_order_and_may_choose_where_to_start() {
         }
     }
     impl RebalanceListener for Diary {
-        fn assigned(&mut self, partitions: &[TopicPartition]) -> Offsets {
+        async fn assigned(&self, partitions: &[TopicPartition]) -> Offsets {
             self.note("assigned", partitions);
             Offsets::from([(partition("t", 0), CommittedOffset::new(1))])
         }
-        fn revoked(&mut self, partitions: &[TopicPartition]) -> Offsets {
+        async fn revoked(&self, partitions: &[TopicPartition]) -> Offsets {
             self.note("revoked", partitions);
             let mut offset = CommittedOffset::new(7);
             offset.metadata = "noted".to_owned();

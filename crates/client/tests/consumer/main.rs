@@ -9,6 +9,7 @@ mod group;
 mod hostile;
 mod reading;
 mod refusals;
+mod streams;
 
 use model::TopicPartition;
 use riverrun_client::consumer::{Consumer, ConsumerConfig, OwnedRecord};

@@ -75,7 +75,7 @@ impl View {
                 let next = self.next.get_mut(partition.parse::<usize>()?);
                 let next = next.context("no such partition")?;
                 ensure!(
-                    *next == number.parse()?,
+                    *next == number.parse::<i64>()?,
                     "{} has {number} of partition {partition} at {} where {next} belongs",
                     record.partition,
                     record.offset

@@ -35,7 +35,12 @@ fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> ErrorCode {
 #[test]
 fn leaders_become_known_when_they_are_asked_for() {
     run(async |brokers: Brokers, endpoint: Endpoint| {
-        let unknown = Deadline::after_ms(50, "default.api.timeout.ms");
+        brokers.want("t");
+        let is_told = |metadata: &Arc<Metadata>| metadata.topic_error("t").is_some();
+        let told = brokers.metadata_where(is_told, "Metadata", soon()).await;
+        told.expect("the broker answers");
+        // Whoever has no time left hears what the brokers have said.
+        let unknown = Deadline::after_ms(0, "default.api.timeout.ms");
         let refused = brokers.topic("t", unknown).await;
         assert_eq!(code(refused), ErrorCode::UnknownTopicOrPartition);
 

@@ -1,7 +1,10 @@
-//! How a connection is made: names to addresses, the socket, and ApiVersions (KIP-511).
+//! How a connection is made: names to addresses, the socket, ApiVersions (KIP-511), and who the
+//! client is.
 //!
 //! The first request is ApiVersions in the highest version. A broker that does not know the version
 //! answers in version 0 with UNSUPPORTED_VERSION, and is asked again in the highest that it names.
+
+mod authenticate;
 
 use super::pipeline::{Input, Pipeline, body_of, malformed};
 use super::task::Driver;
@@ -10,6 +13,7 @@ use super::{
 };
 use crate::Error;
 use crate::config::Endpoint;
+use crate::transport::{ByteStream, Transport};
 use bytes::Bytes;
 use model::{ErrorCode, Message as _};
 use parking_lot::Mutex;
@@ -24,7 +28,10 @@ use wire::ApiKey;
 use wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
 
 /// What bytes go over, in both directions at once.
-pub(super) trait Transport: Send + 'static {
+pub(super) trait Duplex: Send + 'static {
+    /// Whether what is written may be kept back until it is flushed, as by what encrypts.
+    const IS_BUFFERED: bool;
+
     /// The two directions.
     fn halves(
         &mut self,
@@ -34,7 +41,9 @@ pub(super) trait Transport: Send + 'static {
     );
 }
 
-impl Transport for TcpStream {
+impl Duplex for TcpStream {
+    const IS_BUFFERED: bool = false;
+
     fn halves(
         &mut self,
     ) -> (
@@ -45,8 +54,26 @@ impl Transport for TcpStream {
     }
 }
 
+/// What the application's own transport has connected.
+struct OwnStream(Box<dyn ByteStream>);
+
+impl Duplex for OwnStream {
+    const IS_BUFFERED: bool = true;
+
+    fn halves(
+        &mut self,
+    ) -> (
+        impl AsyncRead + Unpin + Send,
+        impl AsyncWrite + Unpin + Send,
+    ) {
+        tokio::io::split(&mut self.0)
+    }
+}
+
 #[cfg(test)]
-impl Transport for crate::simulated::Pipe {
+impl Duplex for crate::simulated::Pipe {
+    const IS_BUFFERED: bool = false;
+
     fn halves(
         &mut self,
     ) -> (
@@ -70,15 +97,20 @@ pub(super) async fn open(
             waited_ms: 0,
             reason: error.to_string(),
         })?;
-        return open_over(stream, address, settings).await;
+        return open_over(stream, endpoint, address, settings).await;
+    }
+    if let Some(transport) = &settings.connector.transport {
+        let stream = connect_by(&**transport, endpoint, address, settings).await?;
+        return open_over(stream, endpoint, address, settings).await;
     }
     let stream = connect(endpoint, address, settings).await?;
-    open_over(stream, address, settings).await
+    open_over(stream, endpoint, address, settings).await
 }
 
 /// Makes a connection of a stream that is connected.
 async fn open_over(
-    mut stream: impl Transport,
+    mut stream: impl Duplex,
+    endpoint: &Endpoint,
     address: &str,
     settings: &ConnectionSettings,
 ) -> Result<Connection, Error> {
@@ -89,6 +121,21 @@ async fn open_over(
         Some(versions) => versions?,
         None => return Err(deadline.error(ApiKey::ApiVersions.to_string(), address)),
     };
+    if let Some(authenticator) = &settings.connector.authenticator {
+        let exchange = authenticator.begin(endpoint);
+        let mut peer = Peer {
+            stream: &mut stream,
+            input: &mut input,
+            address,
+            settings,
+        };
+        let mechanism = authenticator.mechanism();
+        let proved = authenticate::run(&mut peer, &versions, mechanism, exchange);
+        match deadline.bound(proved).await {
+            Some(proved) => proved?,
+            None => return Err(deadline.error(ApiKey::SaslAuthenticate.to_string(), address)),
+        }
+    }
     let address: Arc<str> = address.into();
     let (queue, receiver) = mpsc::channel(QUEUE_LENGTH);
     let shared = Arc::new(Shared {
@@ -104,6 +151,30 @@ async fn open_over(
     let driver = Driver::new(receiver, shared.clone(), pipeline, settings);
     tokio::spawn(driver.run(stream));
     Ok(Connection { queue, shared })
+}
+
+/// Connects as the application's own transport does.
+async fn connect_by(
+    transport: &dyn Transport,
+    endpoint: &Endpoint,
+    address: &str,
+    settings: &ConnectionSettings,
+) -> Result<OwnStream, Error> {
+    let setting = "socket.connection.setup.timeout.ms";
+    let deadline = Deadline::after_ms(settings.setup_timeout_ms, setting);
+    let reason = match deadline.bound(transport.connect(endpoint)).await {
+        Some(Ok(stream)) => return Ok(OwnStream(stream)),
+        Some(Err(error)) => error.to_string(),
+        None => format!(
+            "no connection within {} ms (`{setting}`)",
+            settings.setup_timeout_ms
+        ),
+    };
+    Err(Error::Unreachable {
+        address: address.to_owned(),
+        waited_ms: deadline.waited_ms(),
+        reason,
+    })
 }
 
 /// Connects to the first address of the name that accepts.
@@ -178,16 +249,34 @@ async fn connect_socket(
     Ok(stream)
 }
 
+/// A connection that carries one request at a time, until its task takes it over.
+struct Peer<'a, S> {
+    stream: &'a mut S,
+    input: &'a mut Input,
+    address: &'a str,
+    settings: &'a ConnectionSettings,
+}
+
 /// Asks which versions the broker serves.
 async fn negotiate(
-    stream: &mut impl Transport,
+    stream: &mut impl Duplex,
     input: &mut Input,
     address: &str,
     settings: &ConnectionSettings,
 ) -> Result<ServedVersions, Error> {
+    let mut peer = Peer {
+        stream,
+        input,
+        address,
+        settings,
+    };
     let mut version = ApiKey::ApiVersions.facts().max_stable_version;
     for correlation_id in 0.. {
-        let body = ask(stream, input, address, settings, version, correlation_id).await?;
+        let message = ApiVersionsRequest {
+            client_software_name: crate::SOFTWARE_NAME,
+            client_software_version: crate::SOFTWARE_VERSION,
+        };
+        let body = peer.ask(&message, version, correlation_id).await?;
         // What a broker does not understand it answers in version 0.
         let code = body.first_chunk().map(|code| i16::from_be_bytes(*code));
         let is_refused = code == Some(ErrorCode::UnsupportedVersion.code());
@@ -216,46 +305,52 @@ async fn negotiate(
     unreachable!("each round asks for a lower version")
 }
 
-/// Sends ApiVersions in `version` and reads the body of the answer.
-async fn ask(
-    stream: &mut impl Transport,
-    input: &mut Input,
-    address: &str,
-    settings: &ConnectionSettings,
-    version: i16,
-    correlation_id: i32,
-) -> Result<Bytes, Error> {
-    let api = ApiKey::ApiVersions;
-    let mut request = Request::begin(api, version, &settings.client_id, Vec::new());
-    let message = ApiVersionsRequest {
-        client_software_name: crate::SOFTWARE_NAME,
-        client_software_version: crate::SOFTWARE_VERSION,
-    };
-    message.write(version, request.body());
-    request.finish(correlation_id);
-    let disconnected = |reason: String| Error::Disconnected {
-        address: address.to_owned(),
-        reason: format!(
-            "{reason} before it answered the first request: is this a PLAINTEXT listener of Kafka's \
-             protocol?"
-        ),
-    };
-    let (mut read_half, mut write_half) = stream.halves();
-    let written = write_half.write_all(&request.into_buffer()).await;
-    written.map_err(|error| disconnected(error.to_string()))?;
-    loop {
-        match input.next_frame() {
-            Ok(Some(frame)) => {
-                let body = body_of(frame, api, version, correlation_id);
-                return body.map_err(|reason| malformed(address, reason));
+impl<S: Duplex> Peer<'_, S> {
+    /// Sends `message` in `version` and reads the body of the answer.
+    async fn ask<'m, M: wire::Request<'m>>(
+        &mut self,
+        message: &M,
+        version: i16,
+        correlation_id: i32,
+    ) -> Result<Bytes, Error> {
+        let (api, address) = (M::API, self.address);
+        let mut request = Request::begin(api, version, &self.settings.client_id, Vec::new());
+        message.write(version, request.body());
+        request.finish(correlation_id);
+        let disconnected = |reason: String| Error::Disconnected {
+            address: address.to_owned(),
+            reason: match api {
+                ApiKey::ApiVersions => format!(
+                    "{reason} before it answered the first request: is this a PLAINTEXT listener of \
+                     Kafka's protocol?"
+                ),
+                _ => format!("{reason} while it was asked who the client is"),
+            },
+        };
+        let (mut read_half, mut write_half) = self.stream.halves();
+        let frame = request.into_buffer();
+        let written = async {
+            write_half.write_all(&frame).await?;
+            // A transport of the application's own may keep bytes back.
+            write_half.flush().await
+        };
+        written
+            .await
+            .map_err(|error| disconnected(error.to_string()))?;
+        loop {
+            match self.input.next_frame() {
+                Ok(Some(frame)) => {
+                    let body = body_of(frame, api, version, correlation_id);
+                    return body.map_err(|reason| malformed(address, reason));
+                }
+                Ok(None) => {}
+                Err(reason) => return Err(malformed(address, reason)),
             }
-            Ok(None) => {}
-            Err(reason) => return Err(malformed(address, reason)),
-        }
-        match read_half.read_buf(input.room()).await {
-            Ok(0) => return Err(disconnected("it ended".to_owned())),
-            Ok(_) => {}
-            Err(error) => return Err(disconnected(error.to_string())),
+            match read_half.read_buf(self.input.room()).await {
+                Ok(0) => return Err(disconnected("it ended".to_owned())),
+                Ok(_) => {}
+                Err(error) => return Err(disconnected(error.to_string())),
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The task that owns a connection's socket.
 
-use super::open::Transport;
+use super::open::Duplex;
 use super::pipeline::{InFlight, Pipeline};
 use super::{Answer, ConnectionSettings, Queued, Request, Shared};
 use crate::Error;
@@ -53,6 +53,14 @@ struct Leaving {
     deadline: Instant,
 }
 
+/// What came of the bytes to write.
+enum Moved {
+    /// So many have left.
+    Written(usize),
+    /// None are kept back any more.
+    Flushed,
+}
+
 impl Driver {
     pub(super) fn new(
         queue: mpsc::Receiver<Queued>,
@@ -79,7 +87,7 @@ impl Driver {
     }
 
     /// Moves bytes until the connection ends, then fails what is left.
-    pub(super) async fn run(mut self, mut stream: impl Transport) {
+    pub(super) async fn run(mut self, mut stream: impl Duplex) {
         let error = self.drive(&mut stream).await;
         tracing::debug!(%error, "connection ended");
         *self.shared.ended.lock() = Some(error.clone());
@@ -100,9 +108,10 @@ impl Driver {
     }
 
     /// Moves bytes until the connection ends; returns why.
-    async fn drive(&mut self, stream: &mut impl Transport) -> Error {
+    async fn drive<S: Duplex>(&mut self, stream: &mut S) -> Error {
         let (mut read_half, mut write_half) = stream.halves();
         let mut timer = pin!(sleep_until(self.wake_at));
+        let mut needs_flush = false;
         loop {
             if self.is_abandoned && self.is_idle() {
                 return self.disconnected("the client closed it");
@@ -114,12 +123,16 @@ impl Driver {
             let has_room = self.has_room() && self.held.is_none();
             tokio::select! {
                 biased;
-                written = self.outgoing.write(&mut write_half),
-                    if !self.outgoing.requests.is_empty() =>
+                moved = self.outgoing.move_on(&mut write_half),
+                    if needs_flush || !self.outgoing.requests.is_empty() =>
                 {
-                    match written {
-                        Ok(0) => return self.disconnected("it takes no more bytes"),
-                        Ok(bytes) => self.handle_written(bytes),
+                    match moved {
+                        Ok(Moved::Written(0)) => return self.disconnected("it takes no more bytes"),
+                        Ok(Moved::Written(bytes)) => {
+                            self.handle_written(bytes);
+                            needs_flush = S::IS_BUFFERED;
+                        }
+                        Ok(Moved::Flushed) => needs_flush = false,
                         Err(error) => return self.disconnected(error.to_string()),
                     }
                 }
@@ -281,8 +294,12 @@ impl Driver {
 }
 
 impl Outgoing {
-    /// Writes as much as the socket takes at once; returns how much that was.
-    async fn write(&self, socket: &mut (impl AsyncWrite + Unpin)) -> std::io::Result<usize> {
+    /// Writes as much as the socket takes at once; without anything to write, flushes it.
+    async fn move_on(&self, socket: &mut (impl AsyncWrite + Unpin)) -> std::io::Result<Moved> {
+        if self.requests.is_empty() {
+            socket.flush().await?;
+            return Ok(Moved::Flushed);
+        }
         let mut parts: Vec<IoSlice<'_>> =
             Vec::with_capacity(PARTS_MAX.min(self.requests.len() * 3));
         let mut skip = self.written_bytes;
@@ -293,7 +310,7 @@ impl Outgoing {
                 break;
             }
         }
-        socket.write_vectored(&parts).await
+        socket.write_vectored(&parts).await.map(Moved::Written)
     }
 
     /// Takes out the requests that the next written `bytes` complete.

@@ -9,7 +9,7 @@
 //! of their ids. The lists that come out are sorted by topic and partition.
 
 mod problem;
-pub mod protocol;
+pub(crate) mod protocol;
 mod range;
 mod round_robin;
 mod sticky;

@@ -19,7 +19,7 @@ const VERSION: i16 = 3;
 const TOPIC_BYTES_MAX: usize = 249;
 
 /// What a member joins with.
-pub fn encode_subscription(subscription: &Subscription) -> Vec<u8> {
+pub(crate) fn encode_subscription(subscription: &Subscription) -> Vec<u8> {
     let mut out = VERSION.to_be_bytes().to_vec();
     let mut topics: Vec<&str> = subscription.topics.iter().map(String::as_str).collect();
     topics.sort_unstable();
@@ -38,7 +38,7 @@ pub fn encode_subscription(subscription: &Subscription) -> Vec<u8> {
 ///
 /// # Errors
 /// A [`DecodeError`] when the bytes are no subscription.
-pub fn decode_subscription(bytes: &[u8]) -> Result<Subscription, DecodeError> {
+pub(crate) fn decode_subscription(bytes: &[u8]) -> Result<Subscription, DecodeError> {
     let mut reader = Reader::new(bytes);
     let version = read_version(&mut reader)?;
     let mut subscription = Subscription {
@@ -62,7 +62,7 @@ pub fn decode_subscription(bytes: &[u8]) -> Result<Subscription, DecodeError> {
 }
 
 /// What the leader gives to a member.
-pub fn encode_assignment(partitions: &[TopicPartition]) -> Vec<u8> {
+pub(crate) fn encode_assignment(partitions: &[TopicPartition]) -> Vec<u8> {
     let mut out = VERSION.to_be_bytes().to_vec();
     encode_partitions(partitions, &mut out);
     Writer::bytes(None, false, &mut out);
@@ -73,7 +73,7 @@ pub fn encode_assignment(partitions: &[TopicPartition]) -> Vec<u8> {
 ///
 /// # Errors
 /// A [`DecodeError`] when the bytes are no assignment.
-pub fn decode_assignment(bytes: &[u8]) -> Result<Vec<TopicPartition>, DecodeError> {
+pub(crate) fn decode_assignment(bytes: &[u8]) -> Result<Vec<TopicPartition>, DecodeError> {
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
