@@ -1,6 +1,6 @@
 //! `riverrun group`: lists, describes, moves and deletes consumer groups.
 
-use super::places::{partitions_of, resolve};
+use super::places::{partitions_of, positions, within};
 use crate::connect::{ConnectionArguments, Failure, Stdout, run, succeeded};
 use crate::output::Row;
 use crate::place::Place;
@@ -93,8 +93,14 @@ pub(crate) fn main(arguments: &GroupArguments) -> ExitCode {
                 dry_run,
             } => {
                 let chosen = chosen(&admin, group, topics, partitions).await?;
-                let offsets = resolve(&admin, &chosen, *to).await?;
-                seek(&admin, group, offsets, *dry_run, output).await
+                let positions = positions(&admin, &chosen, *to).await?;
+                for (partition, position) in &positions {
+                    if let Some(fault) = position.fault(partition) {
+                        let nearest = position.within();
+                        crate::tell(&format!("{fault}; {nearest} is the nearest"));
+                    }
+                }
+                seek(&admin, group, within(&positions), *dry_run, output).await
             }
             GroupCommand::DeleteOffsets { group, topics } => {
                 delete_offsets(&admin, group, topics, output).await

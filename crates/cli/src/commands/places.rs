@@ -80,12 +80,64 @@ pub(crate) async fn partitions_of(
         .collect())
 }
 
+/// A place in one partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// The offset, which may be none of the log's.
+    pub(crate) offset: i64,
+    /// The first record of the log.
+    pub(crate) start: i64,
+    /// What follows the last one.
+    pub(crate) end: i64,
+}
+
+impl Position {
+    /// The offset of the log that is the nearest.
+    pub(crate) fn within(self) -> i64 {
+        self.offset.clamp(self.start, self.end)
+    }
+
+    /// What is wrong with an offset that the log does not have.
+    pub(crate) fn fault(self, partition: &TopicPartition) -> Option<String> {
+        let (offset, start, end) = (self.offset, self.start, self.end);
+        match offset {
+            _ if offset < start => Some(format!(
+                "{partition} starts at offset {start}: there is no offset {offset}"
+            )),
+            _ if offset > end => Some(format!(
+                "{partition} ends at offset {end}: there is no offset {offset}"
+            )),
+            _ => None,
+        }
+    }
+}
+
 /// The offset of `place` in each partition, within its log.
 pub(crate) async fn resolve(
     admin: &Admin,
     partitions: &[TopicPartition],
     place: Place,
 ) -> Result<BTreeMap<TopicPartition, i64>, Failure> {
+    let positions = positions(admin, partitions, place).await?;
+    Ok(within(&positions))
+}
+
+/// Positions as offsets that their logs have.
+pub(crate) fn within(
+    positions: &BTreeMap<TopicPartition, Position>,
+) -> BTreeMap<TopicPartition, i64> {
+    let offsets = positions.iter();
+    offsets
+        .map(|(partition, position)| (partition.clone(), position.within()))
+        .collect()
+}
+
+/// The position of `place` in each partition.
+pub(crate) async fn positions(
+    admin: &Admin,
+    partitions: &[TopicPartition],
+    place: Place,
+) -> Result<BTreeMap<TopicPartition, Position>, Failure> {
     let list = async |spec| -> Result<BTreeMap<TopicPartition, i64>, Error> {
         let specs = partitions.iter().map(|partition| (partition.clone(), spec));
         let listed = admin
@@ -123,14 +175,15 @@ pub(crate) async fn resolve(
                 Place::Start => start,
                 Place::End => end,
                 Place::Offset(offset) => offset,
-                Place::BeforeEnd(count) => end.saturating_sub(count),
-                Place::AfterStart(count) => start.saturating_add(count),
+                // So many records or all that there are.
+                Place::BeforeEnd(count) => end.saturating_sub(count).max(start),
+                Place::AfterStart(count) => start.saturating_add(count).min(end),
                 // No record is as young as that: the end.
                 Place::Timestamp { .. } | Place::Ago { .. } => {
                     known(&timed, partition).unwrap_or(end)
                 }
             };
-            (partition.clone(), offset.clamp(start, end))
+            (partition.clone(), Position { offset, start, end })
         })
         .collect())
 }

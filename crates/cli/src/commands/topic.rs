@@ -1,6 +1,6 @@
 //! `riverrun topic`: creates, lists, describes, grows, trims and deletes topics.
 
-use super::places::{resolve, topics_named};
+use super::places::{Position, positions, topics_named};
 use crate::connect::{ConnectionArguments, Failure, Stdout, pair, run, succeeded};
 use crate::output::{Cell, Row};
 use crate::place::Place;
@@ -113,12 +113,7 @@ pub(crate) fn main(arguments: &TopicArguments) -> ExitCode {
                 before,
                 partitions,
                 yes,
-            } => {
-                if *before == Place::End && !yes {
-                    confirm(&format!("every record of topic `{topic}` would be deleted"))?;
-                }
-                trim(&admin, topic, *before, partitions, output).await
-            }
+            } => trim(&admin, topic, *before, partitions, *yes, output).await,
             TopicCommand::Delete { topics, if_exists } => {
                 delete(&admin, topics, *if_exists, output).await
             }
@@ -312,11 +307,30 @@ async fn trim(
     admin: &Admin,
     topic: &str,
     before: Place,
-    partitions: &[i32],
+    wanted: &[i32],
+    yes: bool,
     mut output: Stdout,
 ) -> Result<(), Failure> {
-    let partitions = super::places::partitions_of(admin, topic, partitions).await?;
-    let offsets = resolve(admin, &partitions, before).await?;
+    let partitions = super::places::partitions_of(admin, topic, wanted).await?;
+    let positions = positions(admin, &partitions, before).await?;
+    let is_beyond = |position: &Position| position.offset > position.end;
+    let mut beyond = positions.iter().filter(|(_, position)| is_beyond(position));
+    if let Some(fault) = beyond.find_map(|(partition, position)| position.fault(partition)) {
+        return Err(Error::Invalid(fault).into());
+    }
+    let has_records = positions.values().any(|one| one.start < one.end);
+    if !yes && has_records && positions.values().all(|one| one.offset == one.end) {
+        let of = match wanted {
+            [] => format!("topic `{topic}`"),
+            _ => format!("these partitions of topic `{topic}`"),
+        };
+        confirm(&format!("every record of {of} would be deleted"))?;
+    }
+    // An offset that is deleted already deletes nothing.
+    let offsets = positions
+        .into_iter()
+        .map(|(partition, position)| (partition, position.offset))
+        .collect();
     let (trimmed, outcome) = succeeded(admin.delete_records(&offsets).await);
     let rows: Vec<Row> = trimmed
         .into_iter()

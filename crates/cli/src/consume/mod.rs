@@ -7,7 +7,7 @@
 
 mod format;
 
-use crate::commands::places::{partitions_of, resolve, topics_named};
+use crate::commands::places::{Position, partitions_of, positions, resolve, topics_named, within};
 use crate::connect::{ConnectionArguments, Failure, Stdout, run};
 use crate::output::{Cell, Row};
 use crate::place::{Place, Range};
@@ -196,27 +196,42 @@ async fn start(arguments: &ConsumeArguments, printer: &mut Printer) -> Result<Co
     for topic in &topics_named(&admin, &arguments.topics).await? {
         partitions.extend(partitions_of(&admin, topic, &arguments.partitions).await?);
     }
-    let starts = resolve(&admin, &partitions, arguments.offset.from).await?;
-    tell_beyond_the_end(arguments.offset.from, &starts);
+    let starts = positions(&admin, &partitions, arguments.offset.from).await?;
+    for (partition, start) in &starts {
+        if let Some(fault) = start.fault(partition) {
+            crate::tell(&fault);
+        }
+    }
     let end = arguments.offset.to.or(arguments.exit.then_some(Place::End));
     if let Some(end) = end {
-        printer.ends = resolve(&admin, &partitions, end).await?;
+        let ends = positions(&admin, &partitions, end).await?;
+        if arguments.offset.to.is_some() {
+            refuse_backwards(&starts, &ends)?;
+        }
+        printer.ends = within(&ends);
     }
     let mut consumer = Consumer::new(config)?;
     consumer.assign(partitions)?;
-    for (partition, offset) in starts {
+    for (partition, offset) in within(&starts) {
         consumer.seek(&partition, offset)?;
     }
     Ok(consumer)
 }
 
-/// Tells of partitions that end before the offset that was asked for: reading starts at their end.
-fn tell_beyond_the_end(from: Place, starts: &BTreeMap<TopicPartition, i64>) {
-    let Place::Offset(wanted) = from else { return };
-    for (partition, start) in starts.iter().filter(|(_, start)| **start < wanted) {
-        crate::tell(&format!(
-            "{partition} ends at offset {start}: there is no offset {wanted}"
-        ));
+/// Fails for a range that ends before it starts in each partition.
+fn refuse_backwards(
+    starts: &BTreeMap<TopicPartition, Position>,
+    ends: &BTreeMap<TopicPartition, Position>,
+) -> Result<(), Error> {
+    let is_backwards = |(partition, start): (&TopicPartition, &Position)| {
+        let end = ends.get(partition);
+        end.is_some_and(|end| end.offset < start.offset)
+    };
+    match !starts.is_empty() && starts.iter().all(is_backwards) {
+        true => Err(Error::Invalid(
+            "`--offset` ends before it starts: write it as FROM:TO".to_owned(),
+        )),
+        false => Ok(()),
     }
 }
 

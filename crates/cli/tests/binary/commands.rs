@@ -581,8 +581,22 @@ fn nobody_is_left_without_a_word() {
         "t-0 ends at offset 2"
     ));
     assert!(!tells(
-        &["topic", "trim", "t", "--before", "end"],
-        "say so with `--yes`"
+        &["consume", "t", "-o", "100:2"],
+        "`--offset` ends before it starts"
+    ));
+    for before in ["end", "-0", "+2", "+1000", "2", "@-0s"] {
+        assert!(!tells(
+            &["topic", "trim", "t", "--before", before],
+            "say so with `--yes`"
+        ));
+    }
+    assert!(!tells(
+        &["topic", "trim", "t", "--before", "1000", "--yes"],
+        "t-0 ends at offset 2: there is no offset 1000"
+    ));
+    assert!(tells(
+        &["group", "seek", "g", "--topics", "t", "--to", "99999"],
+        "t-0 ends at offset 2: there is no offset 99999; 2 is the nearest"
     ));
     lab.prints(
         &["consume", "t", "-e"],
@@ -591,6 +605,10 @@ fn nobody_is_left_without_a_word() {
         2
     "]],
     );
+    assert!(tells(&["topic", "trim", "t", "--before", "1"], ""));
+    // That is deleted already.
+    assert!(tells(&["topic", "trim", "t", "--before", "0"], ""));
+    lab.prints(&["consume", "t", "-e"], expect![["2\n"]]);
     assert!(tells(
         &["topic", "trim", "t", "--before", "end", "--yes"],
         ""

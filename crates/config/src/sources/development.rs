@@ -36,6 +36,9 @@ pub const DEVELOPMENT: &[(&str, &str)] = &[
     ("share.coordinator.state.topic.min.isr", "1"),
 ];
 
+/// Keys of the setup, and the other key that says the same.
+const OTHER_NAMES: [(&str, &str); 2] = [("node.id", "broker.id"), ("log.dirs", "log.dir")];
+
 const CONTROLLER_LISTENER: &str = "CONTROLLER";
 const LISTENER_FOR_CLIENTS: &str = "PLAINTEXT://127.0.0.1:9092";
 const LISTENER_FOR_CONTROLLER: &str = "CONTROLLER://127.0.0.1:9093";
@@ -48,8 +51,9 @@ type Given = BTreeMap<String, (String, Origin)>;
 /// Adds the development setup to what is given.
 pub(super) fn complete(given: &mut Given) {
     for (key, value) in DEVELOPMENT {
-        // The older name of node.id is as good.
-        if *key != "node.id" || !given.contains_key("broker.id") {
+        let is_given_otherwise =
+            |(name, other): &(&str, &str)| name == key && given.contains_key(*other);
+        if !OTHER_NAMES.iter().any(is_given_otherwise) {
             default(given, key, value);
         }
     }

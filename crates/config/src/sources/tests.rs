@@ -211,6 +211,10 @@ fn the_development_setup_follows_what_is_set() {
     let config = develop(&[("broker.id", "5")]).expect("the older name is as good");
     assert_eq!(config.node_id, 5);
 
+    let config = develop(&[("log.dir", "/data")]).expect("the other name is as good");
+    assert_eq!(config.log.log_dirs, ["/data"]);
+    assert_eq!(config.log.metadata_log_dir, "/data");
+
     let config = develop(&[("controller.quorum.voters", "1@localhost:9093")])
         .expect("a quorum of fixed voters");
     assert_eq!(config.controller.quorum.voters[0].id, 1);
