@@ -220,7 +220,7 @@ impl Groups {
         }
         *state = match result {
             Err(ReplayLogError::OutOfFiles) => {
-                tracing::warn!(partition = %shard.partition, "no file can be opened to load groups");
+                tracing::warn!(partition = %shard.partition, "out of file descriptors while loading groups; retrying");
                 let (groups, shard) = (self.clone(), shard.clone());
                 self.runtime.spawn(async move {
                     tokio::time::sleep(REPLAY_PAUSE).await;

@@ -237,7 +237,7 @@ fn promote_futures(
                 false
             }
             Err(error) => {
-                tracing::error!(directory = %from.display(), %error, "cannot be renamed");
+                tracing::error!(directory = %from.display(), %error, "partition directory could not be renamed");
                 true
             }
         }

@@ -168,7 +168,7 @@ pub(crate) fn read_settled(directory: &LogDirectory) -> SettledLogs {
         Ok(settled)
     });
     settled.unwrap_or_else(|error| {
-        tracing::warn!(%error, "every log is opened");
+        tracing::warn!(%error, "settled-logs could not be read; opening every log");
         SettledLogs::default()
     })
 }

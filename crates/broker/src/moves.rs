@@ -291,7 +291,7 @@ pub(crate) fn resume(broker: &Broker, directory: &Arc<LogDirectory>, found: &Par
 /// that is half removed has holes, and the next start must not go on with it.
 fn remove(path: &Path) {
     if let Err(error) = remove_as_deleted(path) {
-        tracing::warn!(path = %path.display(), %error, "cannot be removed");
+        tracing::warn!(path = %path.display(), %error, "directory of an abandoned copy could not be removed");
     }
 }
 
@@ -521,7 +521,7 @@ impl Move {
             && let Err(error) = self.place(broker, source.id())
         {
             let partition = &self.partition;
-            tracing::error!(%partition, %error, "its place is told at the next start");
+            tracing::error!(%partition, %error, "new log directory not recorded in the metadata; retrying at the next start");
         }
         completed
     }

@@ -54,7 +54,7 @@ impl Removals {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "cannot be removed for now");
+                tracing::warn!(path = %path.display(), %error, "directory of a deleted partition could not be removed; retrying later");
                 self.schedule(path, now.plus_ms(RETRY_MS));
             }
         }

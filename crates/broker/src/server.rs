@@ -189,12 +189,12 @@ fn leave(broker: &Broker, is_metadata_closed: bool) {
         .map_or(-1, |one| one.epoch);
     for (at, directory) in broker.log_directories.iter().enumerate() {
         if let Some((_, error)) = failures.iter().find(|(of, _)| *of == at) {
-            tracing::error!(directory = directory.name(), %error, "not left in order");
+            tracing::error!(directory = directory.name(), %error, "unclean shutdown of a log directory: the next start will recover it");
         } else if is_metadata_closed
             && !directory.is_offline()
             && let Err(error) = write_clean_shutdown(&RealDisk, directory.path(), epoch)
         {
-            tracing::error!(directory = directory.name(), %error, "not left in order");
+            tracing::error!(directory = directory.name(), %error, "unclean shutdown of a log directory: the next start will recover it");
         }
     }
 }
@@ -218,27 +218,16 @@ fn check_supported(config: &ServerConfig) -> Result<(), StartError> {
             "`controller.quorum.voters` may name this node only: there is one controller",
         );
     }
-    if let Some(class) = &config.security.authorizer_class_name {
-        return Err(StartError::Unsupported(format!(
-            "`authorizer.class.name` asks for {class}; this version allows every client \
-             everything: leave the key out to run like that"
-        )));
+    if config.security.authorizer_class_name.is_some() {
+        return refuse(
+            "`authorizer.class.name` is not supported: remove it, and every client may do everything",
+        );
     }
     if config.remote_storage_enable {
         return refuse("leave `remote.log.storage.system.enable` out: there is no tiered storage");
     }
-    let secured = config
-        .listeners
-        .bound
-        .iter()
-        .find(|one| one.protocol.name() != "PLAINTEXT");
-    if let Some(endpoint) = secured {
-        return Err(StartError::Unsupported(format!(
-            "listener {endpoint} asks for {}; this version serves PLAINTEXT listeners only",
-            endpoint.protocol.name()
-        )));
-    }
-    Ok(())
+    let served = config.listeners.check_served();
+    served.map_err(|error| StartError::Unsupported(error.to_string()))
 }
 
 /// Both buffers are the kernel's to fit to each connection unless a size was given: Kafka's default

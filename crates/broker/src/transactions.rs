@@ -332,7 +332,7 @@ impl Shard {
                 Some(prepared)
             }
             (Err(ReplayLogError::OutOfFiles), State::Loading) => {
-                tracing::warn!(%partition, "no file can be opened to load transactions");
+                tracing::warn!(%partition, "out of file descriptors while loading transactions; retrying");
                 None
             }
             (Err(ReplayLogError::Failed(reason)), State::Loading) => {

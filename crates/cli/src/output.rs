@@ -24,6 +24,8 @@ pub(crate) enum Cell {
     Bool(bool),
     List(Vec<Self>),
     Object(Row),
+    /// JSON as it is.
+    Json(String),
 }
 
 /// Named values in the order in which they are printed.
@@ -80,6 +82,7 @@ impl Cell {
                 format!("[{}]", values.join(","))
             }
             Self::Object(row) => row.json(),
+            Self::Json(json) => json.clone(),
         }
     }
 }
@@ -97,6 +100,7 @@ impl fmt::Display for Cell {
                 f.pad(&values.join(","))
             }
             Self::Object(row) => f.pad(&row.line()),
+            Self::Json(json) => f.pad(json),
         }
     }
 }
@@ -149,7 +153,8 @@ macro_rules! from_numbers {
 
 from_numbers!(i8 i16 i32 i64 u8 u16 u32);
 
-fn json_text(text: &str) -> String {
+/// Text as JSON has it.
+pub(crate) fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 

@@ -56,7 +56,10 @@ impl FromStr for Place {
             },
         };
         place.ok_or_else(|| {
-            format!("`{text}` is none of start, end, OFFSET, -COUNT, +COUNT, @TIMESTAMP")
+            format!(
+                "`{text}` is no offset: write start, end, 100, -10, +10, @-1h or \
+                 @2026-11-21T08:30:00Z"
+            )
         })
     }
 }

@@ -80,7 +80,7 @@ fn log_to_stderr() -> Loggers {
     }
     for name in levels.keys().filter(|name| !is_logger(name)) {
         tracing::warn!(
-            "`RIVERRUN_LOG={given}`: nothing logs as `{name}`; the levels are error, warn, info, \
+            "`RIVERRUN_LOG={given}`: no logger is named `{name}`; the levels are error, warn, info, \
              debug, trace and off, the loggers {}",
             LOGGERS.join(", ")
         );
@@ -93,10 +93,15 @@ fn log_to_stderr() -> Loggers {
 
 /// Whether something of this program may log under the name.
 fn is_logger(name: &str) -> bool {
-    let crates = LOGGERS.iter().map(|logger| logger.split('.').next());
-    let mut crates = crates.flatten();
+    let is_below = |name: &str, logger: &str| {
+        let rest = name.strip_prefix(logger);
+        rest.is_some_and(|rest| rest.starts_with('.'))
+    };
+    // Where the modules are loggers of their own, a name is one of them or lies in one.
+    let is_leaf = |logger: &str| !LOGGERS.iter().any(|one| is_below(one, logger));
+    let is_it = |logger: &&str| *logger == name || is_leaf(logger) && is_below(name, logger);
     let given = name.split('.').next().unwrap_or_default();
-    name == ROOT || OTHER_CRATES.contains(&given) || crates.any(|one| one == given)
+    name == ROOT || OTHER_CRATES.contains(&given) || LOGGERS.iter().any(is_it)
 }
 
 /// Crates that log seldom, and have no logger of their own from the start.

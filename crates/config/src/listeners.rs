@@ -274,6 +274,21 @@ impl Listeners {
         check_routable(explicit_by_controller.map_or(&[], Vec::as_slice))
     }
 
+    /// Refuses protocols that are not served, at the start only: what is configured may have them.
+    ///
+    /// # Errors
+    /// [`ListenerError::NotServed`] for the first listener with another protocol than PLAINTEXT.
+    pub fn check_served(&self) -> Result<(), ListenerError> {
+        let is_secured = |one: &&Endpoint| one.protocol != SecurityProtocol::Plaintext;
+        match self.bound.iter().find(is_secured) {
+            Some(endpoint) => Err(ListenerError::NotServed {
+                endpoint: endpoint.to_string(),
+                protocol: endpoint.protocol.name(),
+            }),
+            None => Ok(()),
+        }
+    }
+
     fn check_advertised_to_clients(&self) -> Result<(), ListenerError> {
         if self.advertised_to_clients.is_empty() {
             return Err(ListenerError::NoClientListener);
@@ -282,6 +297,8 @@ impl Listeners {
         if self.advertised_to_clients.iter().any(is_inter_broker) {
             return Ok(());
         }
+        // Who is told of the listener between brokers would hear of this one next.
+        self.check_served()?;
         let advertised = self
             .advertised_to_clients
             .iter()

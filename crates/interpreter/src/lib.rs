@@ -1,5 +1,6 @@
 //! Messages by interpreting their schema at run time: a second implementation of the encoding,
-//! apart from the generated codecs, for tests and for tools that compare messages field by field.
+//! apart from the generated codecs, for tests, and for tools that compare or show messages field by
+//! field.
 //!
 //! ```text
 //!   Schema ──┬── random  ──> Value ── encode ──> bytes     generated codecs must agree with these
@@ -9,7 +10,7 @@
 //! Invariants:
 //! - The same seed yields the same values.
 //! - `decode` of what `encode` made is the same value, whatever the version.
-//! - Nothing that ships depends on this crate.
+//! - No server depends on this crate.
 
 #![forbid(unsafe_code)]
 

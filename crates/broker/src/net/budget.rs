@@ -98,8 +98,8 @@ impl ByteBudget {
         drop(warned_at);
         tracing::warn!(
             limit_bytes = self.limit,
-            "{} take all the memory that they may, and connections wait; raise \
-             `queued.max.request.bytes` if their clients are as they should be",
+            "{} use all of their memory, and connections wait; raise \
+             `queued.max.request.bytes` if the clients are legitimate",
             self.purpose
         );
     }

@@ -25,9 +25,11 @@ impl Refusals {
     pub(crate) fn tell(&self, listener: &str, peer: SocketAddr, client_id: &str, reason: &str) {
         match self.state.lock().due(Instant::now()) {
             Some(untold) => {
-                tracing::warn!(listener, %peer, client_id, untold, reason, "connection refused");
+                tracing::warn!(listener, %peer, client_id, untold, reason, "connection closed: request not supported");
             }
-            None => tracing::debug!(listener, %peer, client_id, reason, "connection refused"),
+            None => {
+                tracing::debug!(listener, %peer, client_id, reason, "connection closed: request not supported")
+            }
         }
     }
 }

@@ -54,6 +54,10 @@ enum BenchCommand {
         records: Option<u64>,
     },
     /// Write records at a rate and read them back: how long each takes from end to end
+    #[command(
+        mut_arg("records", |arg| arg.help("How many records; by default 10 seconds at the rate")),
+        mut_arg("rate", |arg| arg.help("How many records a second; by default 1000"))
+    )]
     Latency(LoadArguments),
 }
 
@@ -66,13 +70,13 @@ struct LoadArguments {
     /// The topic; created when it does not exist
     #[arg(default_value = TOPIC)]
     topic: String,
-    /// How many records; by default 1000000 to produce, and 10 seconds at the rate for latency
+    /// How many records; by default 1000000
     #[arg(short = 'n', long, value_name = "COUNT")]
     records: Option<u64>,
     /// How long a value is, in bytes
     #[arg(short, long, default_value_t = 1024, value_name = "BYTES")]
     size: usize,
-    /// How many records a second; by default no limit to produce, 1000 for latency
+    /// How many records a second; by default no limit
     #[arg(short, long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     rate: Option<u64>,
     /// Partitions of a topic that has to be created
@@ -81,7 +85,7 @@ struct LoadArguments {
     /// How batches are compressed: none, gzip, snappy, lz4 or zstd
     #[arg(short = 'z', long, value_name = "CODEC")]
     compression: Option<String>,
-    /// Who must have a record: 0, 1 or all
+    /// Required acknowledgements: 0, 1 or all
     #[arg(long, value_name = "ACKS")]
     acks: Option<String>,
 }

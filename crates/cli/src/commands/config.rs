@@ -3,6 +3,7 @@
 use crate::connect::{ConnectionArguments, Failure, Stdout, pair, run, succeeded};
 use crate::output::Row;
 use clap::{Args, Subcommand, ValueEnum};
+use riverrun_client::Error;
 use riverrun_client::admin::{
     Admin, AlterOperation, ConfigEntry, ConfigResource, ConfigSource, DescribeConfigsOptions,
     ResourceKind,
@@ -29,7 +30,7 @@ enum ConfigCommand {
         /// Only these keys
         #[arg(value_name = "KEY")]
         keys: Vec<String>,
-        /// Also what has its default
+        /// Include keys at their defaults
         #[arg(short, long)]
         all: bool,
     },
@@ -40,7 +41,7 @@ enum ConfigCommand {
         /// The keys and their values
         #[arg(required = true, value_name = "KEY=VALUE", value_parser = pair)]
         pairs: Vec<(String, String)>,
-        /// Only check whether they could be set
+        /// Validate only
         #[arg(long)]
         dry_run: bool,
     },
@@ -51,7 +52,7 @@ enum ConfigCommand {
         /// The keys
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
-        /// Only check whether they could be removed
+        /// Validate only
         #[arg(long)]
         dry_run: bool,
     },
@@ -117,9 +118,11 @@ pub(crate) fn main(arguments: &ConfigArguments) -> ExitCode {
                 keys,
                 dry_run,
             } => {
+                let resource = resource.resource();
+                refuse_unset(&admin, &resource, keys).await?;
                 let keys = keys.iter().cloned();
                 let changes = keys.map(|key| (key, AlterOperation::Delete)).collect();
-                alter(&admin, resource.resource(), changes, *dry_run).await
+                alter(&admin, resource, changes, *dry_run).await
             }
         }
     };
@@ -179,6 +182,37 @@ async fn get(
     }
     output.flush()?;
     outcome
+}
+
+/// Fails for keys that are not set: nothing would be reset. The levels of loggers are not told apart
+/// from what they inherit.
+async fn refuse_unset(
+    admin: &Admin,
+    resource: &ConfigResource,
+    keys: &[String],
+) -> Result<(), Failure> {
+    let set = match resource.kind {
+        ResourceKind::Topic => ConfigSource::Topic,
+        ResourceKind::Broker if resource.name.is_empty() => ConfigSource::DynamicDefaultBroker,
+        ResourceKind::Broker => ConfigSource::DynamicBroker,
+        ResourceKind::Group => ConfigSource::Group,
+        ResourceKind::ClientMetrics => ConfigSource::ClientMetrics,
+        _ => return Ok(()),
+    };
+    let options = DescribeConfigsOptions::default();
+    let answers = admin
+        .describe_configs(std::slice::from_ref(resource), &options)
+        .await;
+    let (described, outcome) = succeeded(answers);
+    outcome?;
+    let is_set = |key: &&String| {
+        let mut entries = described.iter().flat_map(|(_, entries)| entries);
+        entries.any(|entry| entry.name == **key && entry.source == set)
+    };
+    match keys.iter().find(|key| !is_set(key)) {
+        Some(key) => Err(Error::Invalid(format!("`{key}` is not set")).into()),
+        None => Ok(()),
+    }
 }
 
 /// The names that Apache Kafka's tools show.

@@ -1,5 +1,6 @@
 //! `riverrun group`: lists, describes, moves and deletes consumer groups.
 
+use super::one_of;
 use super::places::{partitions_of, positions, within};
 use crate::connect::{ConnectionArguments, Failure, Stdout, run, succeeded};
 use crate::output::Row;
@@ -28,7 +29,7 @@ enum GroupCommand {
     #[command(visible_alias = "ls")]
     List {
         /// Only groups in one of these states
-        #[arg(long, value_delimiter = ',', value_name = "STATE")]
+        #[arg(long, value_delimiter = ',', value_name = "STATE", value_parser = group_state)]
         state: Vec<String>,
     },
     /// Show the members of groups, their offsets, and how far they lag behind
@@ -36,7 +37,7 @@ enum GroupCommand {
         /// The groups
         #[arg(required = true, value_name = "GROUP")]
         groups: Vec<String>,
-        /// The members rather than the offsets
+        /// Show members instead of offsets
         #[arg(short, long)]
         members: bool,
     },
@@ -54,7 +55,7 @@ enum GroupCommand {
         /// Only these partitions of the topics
         #[arg(short, long, value_delimiter = ',', value_name = "PARTITIONS")]
         partitions: Vec<i32>,
-        /// Only show what the offsets would be
+        /// Validate only
         #[arg(long)]
         dry_run: bool,
     },
@@ -73,6 +74,22 @@ enum GroupCommand {
         #[arg(required = true, value_name = "GROUP")]
         groups: Vec<String>,
     },
+}
+
+/// The states of groups of every type.
+const STATES: [&str; 8] = [
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "Stable",
+    "Empty",
+    "NotReady",
+    "Dead",
+];
+
+fn group_state(text: &str) -> Result<String, String> {
+    one_of(&STATES, text)
 }
 
 /// Runs the command.

@@ -10,3 +10,11 @@ pub(crate) mod quota;
 pub(crate) mod topic;
 pub(crate) mod transaction;
 pub(crate) mod user;
+
+/// The name among `names` that is meant, in whatever case of letters.
+fn one_of(names: &[&str], text: &str) -> Result<String, String> {
+    let meant = names.iter().find(|name| name.eq_ignore_ascii_case(text));
+    meant
+        .map(|name| (*name).to_owned())
+        .ok_or_else(|| format!("no state is called `{text}`: {}", names.join(", ")))
+}

@@ -29,7 +29,7 @@ struct Whom {
     /// This address
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["user", "client_id"])]
     ip: Option<String>,
-    /// Everybody without a quota of their own, by type: user, client-id or ip
+    /// The default quota of a type: user, client-id or ip
     #[arg(long, value_name = "TYPE", value_parser = ["user", "client-id", "ip"])]
     default: Vec<String>,
 }
@@ -73,7 +73,7 @@ impl Whom {
 
 #[derive(Debug, Subcommand)]
 enum QuotaCommand {
-    /// List quotas: all, or those for whom is named
+    /// List quotas: all, or those of one entity
     #[command(visible_aliases = ["ls", "describe"])]
     List {
         #[command(flatten)]
@@ -87,7 +87,7 @@ enum QuotaCommand {
         /// The quotas
         #[arg(required = true, value_name = "KEY=NUMBER", value_parser = limit)]
         limits: Vec<(String, f64)>,
-        /// Only check that they may be set
+        /// Validate only
         #[arg(long)]
         dry_run: bool,
     },
@@ -125,8 +125,10 @@ pub(crate) fn main(arguments: &QuotaArguments) -> ExitCode {
                 alter(&admin, whom.entity()?, limits, *dry_run).await
             }
             QuotaCommand::Unset { whom, keys } => {
+                let entity = whom.entity()?;
+                refuse_unset(&admin, whom, &entity, keys).await?;
                 let keys = keys.iter().map(|key| (key.clone(), None)).collect();
-                alter(&admin, whom.entity()?, keys, false).await
+                alter(&admin, entity, keys, false).await
             }
         }
     };
@@ -153,6 +155,26 @@ async fn list(admin: &Admin, filter: &QuotaFilter, mut output: Stdout) -> Result
     }
     output.list(&rows, "quotas")?;
     Ok(output.flush()?)
+}
+
+/// Fails for quotas that are not set: nothing would be removed.
+async fn refuse_unset(
+    admin: &Admin,
+    whom: &Whom,
+    entity: &QuotaEntity,
+    keys: &[String],
+) -> Result<(), Failure> {
+    let filter = QuotaFilter {
+        is_strict: true,
+        ..whom.filter()
+    };
+    let described = admin.describe_client_quotas(&filter).await?;
+    let set = described.get(entity);
+    let is_set = |key: &&String| set.is_some_and(|set| set.contains_key(*key));
+    match keys.iter().find(|key| !is_set(key)) {
+        Some(key) => Err(Error::Invalid(format!("quota `{key}` is not set")).into()),
+        None => Ok(()),
+    }
 }
 
 async fn alter(

@@ -31,7 +31,7 @@ enum TopicCommand {
     /// List the topics
     #[command(visible_alias = "ls")]
     List {
-        /// Also the topics that Kafka itself uses
+        /// Include internal topics
         #[arg(long)]
         internal: bool,
     },
@@ -70,7 +70,7 @@ enum TopicCommand {
         /// The topics
         #[arg(required = true, value_name = "TOPIC")]
         topics: Vec<String>,
-        /// It is no error when a topic does not exist
+        /// Skip topics that do not exist
         #[arg(long)]
         if_exists: bool,
     },
@@ -90,10 +90,10 @@ struct CreateArguments {
     /// A configuration of the topic
     #[arg(short, long = "config", value_name = "KEY=VALUE", value_parser = pair)]
     configs: Vec<(String, String)>,
-    /// It is no error when a topic exists
+    /// Skip topics that exist
     #[arg(long)]
     if_not_exists: bool,
-    /// Only check whether they could be created
+    /// Validate only
     #[arg(long)]
     dry_run: bool,
 }
@@ -186,7 +186,7 @@ async fn describe(admin: &Admin, topics: &[String], mut output: Stdout) -> Resul
     let topics = topics_named(admin, topics).await?;
     let names: Vec<&str> = topics.iter().map(String::as_str).collect();
     let (described, outcome) = succeeded(admin.describe_topics(&names).await);
-    for (name, topic) in described {
+    for (at, (name, topic)) in described.into_iter().enumerate() {
         let partitions = partition_rows(admin, &topic).await;
         let configs = set_configs(admin, &name).await?;
         if output.is_json() {
@@ -199,11 +199,13 @@ async fn describe(admin: &Admin, topics: &[String], mut output: Stdout) -> Resul
             output.row(&row)?;
             continue;
         }
+        if at > 0 {
+            output.heading("")?;
+        }
         output.table(&[head_of(&topic)])?;
         for (key, value) in configs {
             output.heading(&format!("  {key}={}", value.unwrap_or_default()))?;
         }
-        output.heading("")?;
         output.table(&partitions)?;
     }
     output.flush()?;

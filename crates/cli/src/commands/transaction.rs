@@ -1,11 +1,12 @@
 //! `riverrun transaction`: lists and describes transactions, and ends those that hang.
 
+use super::one_of;
 use super::places::partitions_of;
 use crate::connect::{ConnectionArguments, Failure, Stdout, run, succeeded};
 use crate::output::Row;
 use crate::time;
 use clap::{Args, Subcommand};
-use model::TopicPartition;
+use model::{ErrorCode, TopicPartition};
 use riverrun_client::Error;
 use riverrun_client::admin::{ActiveProducer, Admin, OpenTransaction, TransactionFilter};
 use std::process::ExitCode;
@@ -25,7 +26,7 @@ enum TransactionCommand {
     #[command(visible_alias = "ls")]
     List {
         /// Only ids in one of these states, such as Ongoing or CompleteCommit
-        #[arg(long, value_delimiter = ',', value_name = "STATE")]
+        #[arg(long, value_delimiter = ',', value_name = "STATE", value_parser = transaction_state)]
         state: Vec<String>,
         /// Only ids whose transaction has been open for longer, such as 15m
         #[arg(long, value_name = "DURATION", value_parser = time::duration_ms)]
@@ -78,12 +79,29 @@ enum TransactionCommand {
         #[arg(long)]
         force: bool,
     },
-    /// Fence the producers of transactional ids: what they have open is aborted
+    /// Fence the producers of transactional ids: what they have open is aborted; an id that does not
+    /// exist is made
     Fence {
         /// The ids
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
+}
+
+/// The states of a transactional id.
+const STATES: [&str; 8] = [
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "PrepareEpochFence",
+    "Dead",
+];
+
+fn transaction_state(text: &str) -> Result<String, String> {
+    one_of(&STATES, text)
 }
 
 /// Runs the command.
@@ -271,7 +289,17 @@ async fn refuse_known(
 
 async fn fence(admin: &Admin, ids: &[String], mut output: Stdout) -> Result<(), Failure> {
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let known = admin.describe_transactions(&ids).await;
+    let is_new = |id: &String| {
+        let code = ErrorCode::TransactionalIdNotFound;
+        matches!(known.get(id), Some(Err(Error::Refused { code: one, .. })) if *one == code)
+    };
     let (fenced, outcome) = succeeded(admin.fence_producers(&ids).await);
+    for (id, _) in fenced.iter().filter(|(id, _)| is_new(id)) {
+        crate::tell(&format!(
+            "transactional id `{id}` did not exist: it was made"
+        ));
+    }
     let rows: Vec<Row> = fenced
         .into_iter()
         .map(|(id, producer_id)| {

@@ -64,7 +64,7 @@ enum UserCommand {
     Delete {
         /// The user
         user: String,
-        /// Of which mechanism
+        /// The mechanism
         #[arg(long, value_enum, default_value = "SCRAM-SHA-512")]
         mechanism: Mechanism,
     },

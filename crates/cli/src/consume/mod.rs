@@ -37,7 +37,7 @@ pub(crate) struct ConsumeArguments {
     #[arg(required = true, value_name = "TOPIC")]
     topics: Vec<String>,
     /// Where to start, and after a colon where to end: start, end, OFFSET, -COUNT (before the end),
-    /// +COUNT (after the start) or @TIME, as in 100:200, @-1h or :end
+    /// +COUNT (after the start) or @TIMESTAMP, as in 100:200, @-1h or :end
     #[arg(
         short,
         long,
@@ -58,11 +58,10 @@ pub(crate) struct ConsumeArguments {
     /// Read as a member of this group, from its offsets on
     #[arg(short, long, value_name = "GROUP")]
     group: Option<String>,
-    /// Stop after so many records
+    /// Stop after COUNT records
     #[arg(short = 'n', long, value_name = "COUNT")]
     num: Option<u64>,
-    /// Stop at the end that the topics have when the command starts; a member of a group stops when
-    /// its partitions are read so far
+    /// Stop at the end offsets of the start; with --group, once the assigned partitions are read
     #[arg(short, long)]
     exit: bool,
     /// How a record is printed: %t topic, %p partition, %o offset, %k key, %v value, %h headers,

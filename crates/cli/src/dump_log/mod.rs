@@ -28,10 +28,10 @@ pub(crate) struct DumpLogArguments {
     /// Show the records of each batch
     #[arg(long, visible_aliases = ["print-data-log", "deep-iteration"])]
     records: bool,
-    /// What keys and values are; by default the name of the directory tells
+    /// How to decode keys and values; by default by the directory's name
     #[arg(long, value_enum, value_name = "KIND")]
     decode: Option<Payload>,
-    /// Show nothing but what is wrong
+    /// Print errors only
     #[arg(long)]
     verify: bool,
     /// How to print

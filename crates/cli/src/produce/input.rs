@@ -78,7 +78,7 @@ impl<R: BufRead> Input<R> {
             InputFormat::Json => json(line, self.rules.keeps_partitions),
         };
         record.map(Some).map_err(|reason| {
-            let text = format!("line {}: {reason}", self.line_number);
+            let text = format!("line {} {reason}", self.line_number);
             io::Error::new(io::ErrorKind::InvalidData, text)
         })
     }
@@ -90,7 +90,7 @@ impl Rules {
             None => (None, line),
             Some(separator) => {
                 let at = find(line, separator.as_bytes())
-                    .ok_or_else(|| format!("it has no key separator `{separator}`"))?;
+                    .ok_or_else(|| format!("has no key separator `{separator}`"))?;
                 (Some(&line[..at]), &line[at + separator.len()..])
             }
         };
@@ -109,9 +109,17 @@ fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
 }
 
 fn json(line: &[u8], keeps_partitions: bool) -> Result<InputRecord, String> {
-    let value: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let value: Value = serde_json::from_slice(line).map_err(|error| {
+        // It counts lines of its own, and there is one.
+        let text = error.to_string();
+        let reason = text.split(" at line ").next().unwrap_or_default();
+        format!(
+            "is not a JSON object: {reason} at column {}",
+            error.column()
+        )
+    })?;
     let Value::Object(fields) = value else {
-        return Err("it is no JSON object".to_owned());
+        return Err("is not a JSON object".to_owned());
     };
     let known = [
         "key",
@@ -127,15 +135,18 @@ fn json(line: &[u8], keeps_partitions: bool) -> Result<InputRecord, String> {
         "leaderEpoch",
     ];
     if let Some(unknown) = fields.keys().find(|key| !known.contains(&key.as_str())) {
-        return Err(format!("`{unknown}` is none of {}", known.join(", ")));
+        return Err(format!(
+            "has the field `{unknown}`, which is none of {}",
+            known.join(", ")
+        ));
     }
     let mut headers = Vec::new();
     for header in list(&fields, "headers")? {
         let Value::Object(header) = header else {
-            return Err("a header is an object with `key` and `value`".to_owned());
+            return Err("has a header that is no object with `key` and `value`".to_owned());
         };
         let key = header.get("key").and_then(Value::as_str);
-        let key = key.ok_or("a header has a `key`, a string")?;
+        let key = key.ok_or("has a header whose `key` is no string")?;
         headers.push((key.to_owned(), bytes(header, "value", "valueBase64")?));
     }
     let partition = number(&fields, "partition")?;
@@ -146,7 +157,9 @@ fn json(line: &[u8], keeps_partitions: bool) -> Result<InputRecord, String> {
         value: bytes(&fields, "value", "valueBase64")?,
         headers,
         partition: partition
-            .map(|index| i32::try_from(index).map_err(|_| format!("there is no partition {index}")))
+            .map(|index| {
+                i32::try_from(index).map_err(|_| format!("has partition {index}, which cannot be"))
+            })
             .transpose()?,
         timestamp_ms: number(&fields, "timestamp")?,
     })
@@ -156,7 +169,7 @@ fn list<'a>(fields: &'a Map<String, Value>, name: &str) -> Result<&'a [Value], S
     match fields.get(name) {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(values)) => Ok(values),
-        Some(_) => Err(format!("`{name}` is a list")),
+        Some(_) => Err(format!("has `{name}`, which is no list")),
     }
 }
 
@@ -166,7 +179,7 @@ fn number(fields: &Map<String, Value>, name: &str) -> Result<Option<i64>, String
         Some(value) => value
             .as_i64()
             .map(Some)
-            .ok_or_else(|| format!("`{name}` is a whole number")),
+            .ok_or_else(|| format!("has `{name}`, which is no whole number")),
     }
 }
 
@@ -177,7 +190,7 @@ fn bytes(
     base64_name: &str,
 ) -> Result<Option<Vec<u8>>, String> {
     match (fields.get(name), fields.get(base64_name)) {
-        (Some(_), Some(_)) => Err(format!("it has both `{name}` and `{base64_name}`")),
+        (Some(_), Some(_)) => Err(format!("has both `{name}` and `{base64_name}`")),
         (None | Some(Value::Null), None) => Ok(None),
         (Some(Value::String(text)), None) => Ok(Some(text.clone().into_bytes())),
         (Some(other), None) => Ok(Some(other.to_string().into_bytes())),
@@ -187,7 +200,7 @@ fn bytes(
                 .and_then(|text| BASE64.decode(text.as_bytes()).ok());
             decoded
                 .map(Some)
-                .ok_or_else(|| format!("`{base64_name}` is no base64"))
+                .ok_or_else(|| format!("has `{base64_name}`, which is no base64"))
         }
     }
 }
@@ -243,7 +256,7 @@ mod tests {
         );
         assert_eq!(
             read(InputFormat::Text, Some(":"), "a:1\nb\n"),
-            Err("line 2: it has no key separator `:`".to_owned())
+            Err("line 2 has no key separator `:`".to_owned())
         );
     }
 
@@ -272,17 +285,23 @@ mod tests {
     #[test]
     fn a_mistake_names_the_line_and_the_field() {
         for (line, expected) in [
-            ("[]", "no JSON object"),
-            ("{", "EOF while parsing"),
-            (r#"{"vlaue":1}"#, "`vlaue` is none of"),
+            ("[]", "line 1 is not a JSON object"),
+            (
+                "{",
+                "line 1 is not a JSON object: EOF while parsing an object at column 1",
+            ),
+            (
+                r#"{"vlaue":1}"#,
+                "line 1 has the field `vlaue`, which is none of",
+            ),
             (r#"{"value":"a","valueBase64":""}"#, "both"),
             (r#"{"valueBase64":"?"}"#, "no base64"),
             (r#"{"partition":"x"}"#, "whole number"),
-            (r#"{"headers":[1]}"#, "a header is an object"),
+            (r#"{"headers":[1]}"#, "a header that is no object"),
         ] {
             let error = read(InputFormat::Json, None, line).unwrap_err();
             assert!(
-                error.starts_with("line 1: ") && error.contains(expected),
+                error.starts_with("line 1 ") && error.contains(expected),
                 "{line}: {error}"
             );
         }

@@ -69,7 +69,7 @@ pub(crate) struct ProduceArguments {
     acks: Option<String>,
     /// Write all of it as one transaction of this id: whoever reads committed records sees all or
     /// nothing
-    #[arg(short = 't', long, value_name = "ID")]
+    #[arg(short = 't', long, value_name = "ID", value_parser = transactional_id)]
     transactional_id: Option<String>,
     /// Show where each record was written
     #[arg(short, long)]
@@ -83,6 +83,13 @@ fn not_empty(text: &str) -> Result<String, String> {
     (!text.is_empty())
         .then_some(text)
         .ok_or_else(|| "an empty text separates nothing".to_owned())
+}
+
+fn transactional_id(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("`--transactional-id` is empty".to_owned()),
+        id => Ok(id.to_owned()),
+    }
 }
 
 /// Runs the command.

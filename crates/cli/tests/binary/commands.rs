@@ -558,6 +558,42 @@ fn nobody_is_left_without_a_word() {
         assert!(told.contains(expected), "{arguments:?}: {told}");
         output.status.success()
     };
+    for (arguments, expected) in [
+        (
+            &["transaction", "list", "--state", "CompletCommit"][..],
+            "no state is called `CompletCommit`: Empty, Ongoing, ",
+        ),
+        (
+            &["group", "list", "--state", "Empy"],
+            "no state is called `Empy`: ",
+        ),
+        (
+            &["config", "set", "broker", "2", "log.retention.ms=1"],
+            "broker 2 is not in the cluster",
+        ),
+        (
+            &["config", "unset", "broker", "1", "log.retention.ms"],
+            "`log.retention.ms` is not set",
+        ),
+        (
+            &["quota", "unset", "--user", "bob", "producer_byte_rate"],
+            "quota `producer_byte_rate` is not set",
+        ),
+        (
+            &["produce", "t", "--transactional-id", ""],
+            "`--transactional-id` is empty",
+        ),
+        (
+            &["consume", "t", "-o", "yesterday"],
+            "`yesterday` is no offset: write start, end, 100, -10, +10, @-1h or",
+        ),
+    ] {
+        assert!(!tells(arguments, expected));
+    }
+    assert!(tells(
+        &["transaction", "fence", "nobody"],
+        "transactional id `nobody` did not exist: it was made"
+    ));
     assert!(tells(&["topic", "list"], "no topics"));
     assert!(tells(&["group", "list"], "no groups"));
     assert!(tells(&["quota", "list"], "no quotas"));
@@ -645,6 +681,11 @@ fn patterns_stand_for_topics() {
     let described = lab.run(&["topic", "describe", "or.*", "--output", "json"], "");
     let described = String::from_utf8(described.stdout).unwrap();
     assert_eq!(described.lines().count(), 2, "{described}");
+    let described = lab.run(&["topic", "describe", "or.*"], "");
+    let described = String::from_utf8(described.stdout).unwrap();
+    let topics: Vec<&str> = described.split("\n\n").collect();
+    assert_eq!(topics.len(), 2, "{described}");
+    assert!(topics.iter().all(|topic| topic.contains("LOG-END-OFFSET")));
     lab.fails(
         &["topic", "describe", "no+ne"],
         expect![[r"

@@ -66,9 +66,9 @@ fn metadata_is_shown_by_the_names_of_its_records() {
     assert!(output.status.success());
     let text = printed(&output);
     for expected in [
-        "LeaderChange {",
-        "RegisterBroker(",
-        "Topic { name: \"topic\"",
+        r#"LeaderChange: {"version":"#,
+        r#"payload: {"type":"REGISTER_BROKER_RECORD","version":"#,
+        r#""data":{"name":"topic","topicId":""#,
     ] {
         assert!(text.contains(expected), "{expected:?} misses in\n{text}");
     }

@@ -101,7 +101,15 @@ fn who_is_turned_away_is_told_why() {
         let peer = client.local_address().to_string();
         client.send_bytes(bytes);
         client.assert_closed();
-        line_with(&process, &["WARN", "connection refused", &peer, words]);
+        line_with(
+            &process,
+            &[
+                "WARN",
+                "connection closed: request not supported",
+                &peer,
+                words,
+            ],
+        );
         process.stop();
     }
 }
@@ -111,12 +119,12 @@ fn a_level_for_what_does_not_log_is_told() {
     let directory = tempfile::tempdir().unwrap();
     for (given, word) in [("inof", "`inof`"), ("info,brker.net=debug", "`brker.net`")] {
         let process = Process::start_with_log(directory.path(), given);
-        line_with(&process, &["WARN", "nothing logs as", word]);
+        line_with(&process, &["WARN", "no logger is named", word]);
         process.stop();
     }
     let process = Process::start_with_log(directory.path(), "info,broker.moves=debug,storage=warn");
     assert!(
-        !process.log().contains("nothing logs as"),
+        !process.log().contains("no logger is named"),
         "{}",
         process.log()
     );

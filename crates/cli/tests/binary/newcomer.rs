@@ -94,7 +94,7 @@ fn listeners_that_cannot_be_are_told_with_a_way_out() {
         ),
         (
             "listeners=SSL://127.0.0.1:0",
-            &["SSL", "inter.broker.listener.name"],
+            &["SSL://127.0.0.1:0", "PLAINTEXT listeners only"],
         ),
         (
             "advertised.listeners=PLAINTEXT://0.0.0.0:9092",
@@ -102,7 +102,7 @@ fn listeners_that_cannot_be_are_told_with_a_way_out() {
         ),
         (
             "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            &["`authorizer.class.name`", "leave the key out"],
+            &["`authorizer.class.name`", "remove it"],
         ),
         (
             "remote.log.storage.system.enable=true",

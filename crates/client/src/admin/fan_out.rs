@@ -172,7 +172,14 @@ impl Admin {
                     metadata.broker(id).is_some() || metadata.updates() > 0
                 };
                 let known = self.brokers.metadata_where(is_known, "Metadata", deadline);
-                known.await.map(|_| Some(id))
+                if known.await?.broker(id).is_none() {
+                    // What is known may be old. What is new and does not name it is an answer.
+                    let metadata = self.brokers.refreshed(deadline).await?;
+                    if metadata.broker(id).is_none() {
+                        return Err(Error::Invalid(format!("broker {id} is not in the cluster")));
+                    }
+                }
+                Ok(Some(id))
             }
             Route::Leader(partition) => self.leader(&partition, deadline).map(Some),
             Route::Coordinator(group) => {

@@ -132,11 +132,15 @@ pub(super) fn check_outcome(
     before: &BrokerLayers<'_>,
     after: &BrokerLayers<'_>,
 ) -> Result<(), AlterError> {
+    let current = before.effective();
     let outcome = ServerConfig::of_layers(after).map_err(|errors| {
+        // Whatever is wrong with other listeners, to mend it would not help.
+        if let Some(key) = changed_listeners(&current, &after.effective()) {
+            return listeners_are_fixed(key);
+        }
         let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
         AlterError::invalid_request(messages.join("; "))
     })?;
-    let current = before.effective();
     check_listeners(before, &current, &outcome)?;
     check_reporters(&current, &outcome)?;
     for (name, text) in &outcome.values {
@@ -166,9 +170,7 @@ fn check_listeners(
     current: &ConfigMap,
     outcome: &ServerConfig,
 ) -> Result<(), AlterError> {
-    let keys = ["listeners", "listener.security.protocol.map"];
-    let is_changed = |key: &&str| outcome.values.get(*key) != current.get(*key);
-    let Some(key) = keys.into_iter().find(is_changed) else {
+    let Some(key) = changed_listeners(current, &outcome.values) else {
         return Ok(());
     };
     let at_start = BrokerLayers::of_static(before.static_values);
@@ -179,10 +181,20 @@ fn check_listeners(
     if is_bound {
         return Ok(());
     }
-    Err(AlterError::invalid_request(format!(
+    Err(listeners_are_fixed(key))
+}
+
+/// The first key of what is bound that differs.
+fn changed_listeners(current: &ConfigMap, outcome: &ConfigMap) -> Option<&'static str> {
+    let mut keys = ["listeners", "listener.security.protocol.map"].into_iter();
+    keys.find(|key| outcome.get(*key) != current.get(*key))
+}
+
+fn listeners_are_fixed(key: &str) -> AlterError {
+    AlterError::invalid_request(format!(
         "{key} cannot be changed while the server runs; set it in server.properties and restart \
          the server"
-    )))
+    ))
 }
 
 /// A reporter that is not there would never report.

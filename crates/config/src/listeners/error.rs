@@ -75,6 +75,16 @@ pub enum ListenerError {
         /// The listeners that are advertised.
         advertised: String,
     },
+    /// A listener has a protocol that is not served.
+    #[error(
+        "listener {endpoint} asks for {protocol}; this version serves PLAINTEXT listeners only"
+    )]
+    NotServed {
+        /// The listener with its address.
+        endpoint: String,
+        /// Its protocol.
+        protocol: &'static str,
+    },
     /// A node that is only a controller binds something else.
     #[error(
         "`listeners` has `{0}`, but with process.roles=controller all of them must be in \

@@ -216,6 +216,11 @@ fn brokers_talk_over_an_advertised_listener() {
         "security.inter.broker.protocol=SSL",
         "brokers talk over the listener `SSL`",
     );
+    refuse(
+        BROKER_ONLY,
+        "listeners=SSL://h:1 listener.security.protocol.map=SSL:SSL,CONTROLLER:PLAINTEXT",
+        "listener SSL://h:1 asks for SSL",
+    );
 }
 
 #[test]

@@ -328,7 +328,10 @@ impl Rules<'_> {
             .text("authorizer.class.name")
             .unwrap_or_default();
         self.require(class.is_empty() || class == STANDARD_AUTHORIZER, || {
-            format!("authorizer.class.name (`{class}`) must be empty or {STANDARD_AUTHORIZER}")
+            format!(
+                "authorizer.class.name (`{class}`) is not supported: remove it, and every client \
+                 may do everything"
+            )
         });
     }
 

@@ -318,7 +318,7 @@ fn what_cannot_be_loaded_is_not_passed_over() {
     accept("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer");
     refuse(
         "authorizer.class.name=foo.Bar",
-        &["authorizer.class.name (`foo.Bar`)"],
+        &["authorizer.class.name (`foo.Bar`)", "remove it"],
     );
     refuse(
         "create.topic.policy.class.name=foo.Bar",
