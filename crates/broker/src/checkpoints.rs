@@ -21,8 +21,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use storage::checkpoint::{
-    CLEANER_OFFSET_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint,
-    RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT, read_checkpoint, write_checkpoint,
+    CLEANER_OFFSET_CHECKPOINT, CheckpointText, LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint,
+    RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT, for_each_offset, read_checkpoint,
+    write_checkpoint,
 };
 use storage::{Disk, RealDisk, StorageError};
 
@@ -92,7 +93,7 @@ impl<D: Disk> CheckpointFile<D> {
     /// When the disk fails.
     pub(crate) fn write(
         &self,
-        gather: impl FnOnce() -> OffsetCheckpoint,
+        gather: impl FnOnce() -> CheckpointText,
     ) -> Result<(), StorageError> {
         let number = self.asked_count.fetch_add(1, Ordering::AcqRel) + 1;
         let mut written_count = self.written_count.lock();
@@ -100,22 +101,23 @@ impl<D: Disk> CheckpointFile<D> {
             return Ok(());
         }
         let asked_count = self.asked_count.load(Ordering::Acquire);
-        write_checkpoint(&self.disk, &self.path, &gather())?;
+        gather().write(&self.disk, &self.path)?;
         *written_count = asked_count;
         Ok(())
     }
 
-    /// What the last run has left, without the entries of partitions that are not there, which the
-    /// file loses as well. A damaged file is an empty one.
+    /// What the last run has left of the partitions that are wanted and there. The file loses the
+    /// entries of those that are not there. A damaged file is an empty one.
     ///
     /// # Errors
     /// When the disk fails.
     pub(crate) fn read_at_start(
         &self,
         is_there: impl Fn(&TopicPartition) -> bool,
+        is_wanted: impl Fn(&TopicPartition) -> bool,
     ) -> Result<OffsetCheckpoint, StorageError> {
         let _written_count = self.written_count.lock();
-        read_without_leftovers(&self.disk, &self.path, is_there)
+        read_without_leftovers(&self.disk, &self.path, is_there, is_wanted)
     }
 }
 
@@ -123,7 +125,24 @@ fn read_without_leftovers<D: Disk>(
     disk: &D,
     path: &Path,
     is_there: impl Fn(&TopicPartition) -> bool,
+    is_wanted: impl Fn(&TopicPartition) -> bool,
 ) -> Result<OffsetCheckpoint, StorageError> {
+    // Most entries are of logs that need none, and in order: only the others are kept.
+    let (mut wanted, mut previous) = (OffsetCheckpoint::new(), None);
+    let (mut has_leftovers, mut is_ascending) = (false, true);
+    let read = for_each_offset(disk, path, |name, offset| {
+        is_ascending &= previous.as_ref().is_none_or(|previous| *previous < name);
+        match is_there(&name) {
+            true if is_wanted(&name) => drop(wanted.insert(name.clone(), offset)),
+            true => {}
+            false => has_leftovers = true,
+        }
+        previous = Some(name);
+    });
+    if read.is_ok() && is_ascending && !has_leftovers {
+        return Ok(wanted);
+    }
+    drop(wanted);
     let (mut offsets, is_damaged) = match read_checkpoint(disk, path) {
         Ok(offsets) => (offsets, false),
         Err(storage::FileError::Storage(error)) => return Err(error),
@@ -137,6 +156,7 @@ fn read_without_leftovers<D: Disk>(
     if is_damaged || offsets.len() < count {
         write_checkpoint(disk, path, &offsets)?;
     }
+    offsets.retain(|name, _| is_wanted(name));
     Ok(offsets)
 }
 
@@ -157,7 +177,7 @@ impl CleanerCheckpoint {
         is_there: impl Fn(&TopicPartition) -> bool,
     ) -> Result<(), StorageError> {
         let mut entries = self.entries.lock();
-        *entries = read_without_leftovers(&RealDisk, &self.path, is_there)?;
+        *entries = read_without_leftovers(&RealDisk, &self.path, is_there, |_| true)?;
         Ok(())
     }
 
@@ -318,24 +338,24 @@ fn write(broker: &Broker, directory: &LogDirectory, kind: Kind) -> Result<(), St
         return Ok(());
     }
     kind.file(directory.checkpoints()).write(|| {
-        let partitions = broker.partitions.all();
-        let here = partitions
-            .iter()
-            .filter(|one| *one.log_directory() == *directory.name());
-        here.filter_map(|one| {
-            let offset = kind.offset_in(one, directory.name())?;
-            Some((one.topic_partition().clone(), offset))
-        })
-        .collect()
+        let mut text = CheckpointText::default();
+        for partition in broker.partitions.all() {
+            if let Some(offset) = kind.offset_in(&partition, directory.name()) {
+                text.add(partition.topic_partition(), offset);
+            }
+        }
+        text
     })
 }
 
-/// What the files of a directory say when the server starts: recovery points and log start offsets,
-/// of partitions that are there. The others are dropped, from the files as well.
+/// What the files of a directory say when the server starts: recovery points of partitions that are
+/// to be opened, and log start offsets. What they say of partitions that are not there is dropped,
+/// from the files as well.
 pub(crate) fn read_at_start(
     broker: &Broker,
     directory: &LogDirectory,
     is_there: &dyn Fn(&TopicPartition) -> bool,
+    is_opened: &dyn Fn(&TopicPartition) -> bool,
 ) -> (OffsetCheckpoint, OffsetCheckpoint) {
     let checkpoints = directory.checkpoints();
     let read = |result: Result<OffsetCheckpoint, StorageError>| {
@@ -347,10 +367,13 @@ pub(crate) fn read_at_start(
     };
     let cleaned = checkpoints.cleaner_offsets.read_at_start(is_there);
     read(cleaned.map(|()| OffsetCheckpoint::new()));
-    read(checkpoints.high_watermarks.read_at_start(is_there));
+    let high_watermarks = &checkpoints.high_watermarks;
+    read(high_watermarks.read_at_start(is_there, |_| false));
+    let recovery_points = &checkpoints.recovery_points;
+    let log_start_offsets = &checkpoints.log_start_offsets;
     (
-        read(checkpoints.recovery_points.read_at_start(is_there)),
-        read(checkpoints.log_start_offsets.read_at_start(is_there)),
+        read(recovery_points.read_at_start(is_there, is_opened)),
+        read(log_start_offsets.read_at_start(is_there, |_| true)),
     )
 }
 

@@ -14,6 +14,7 @@ use crate::groups::OFFSETS_TOPIC;
 use crate::log_directories::LogDirectory;
 use crate::partitions::{Absence, HostedTopic};
 use crate::removals::sync_directory;
+use crate::scan;
 use crate::transactions::TRANSACTION_TOPIC;
 use crate::{hosting, idle_logs};
 use metadata::{MetadataImage, MetadataRecord, Partition};
@@ -111,7 +112,7 @@ pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec
 /// them: after a crash nobody could tell.
 pub(crate) fn sync_topic_ids(broker: &Broker, partitions: &[Arc<replication::Partition>]) {
     for directory in broker.log_directories.iter().filter(|one| one.is_usable()) {
-        let here = idle_logs::in_directory(partitions, directory);
+        let here = idle_logs::in_directory(partitions.iter().cloned(), directory);
         if here.len() > idle_logs::FEW && directory.sync_all() {
             continue;
         }
@@ -188,7 +189,7 @@ fn set_aside(path: &Path) -> Result<(), StorageError> {
     let found = name.and_then(PartitionDirectory::parse);
     match found {
         Some(found) if RealDisk.status(path).is_ok() => {
-            hosting::set_aside(&found, path)?;
+            scan::set_aside(&found, path)?;
             path.parent().map_or(Ok(()), sync_directory)
         }
         _ => Ok(()),

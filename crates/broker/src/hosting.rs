@@ -1,7 +1,7 @@
 //! Logs of partitions: opened at start, made and removed as the metadata says.
 //!
 //! ```text
-//!   image at start ──> find_all: scan log directories; open_all: recover logs on several threads
+//!   image at start ──> find_all: `scan` log directories; open_all: recover logs on several threads
 //!   delta          ──> apply: deleted topics ──> `removals`
 //!                            created partitions ──> `creations`, directory noted in the metadata
 //!                            changed configurations ──> settings of logs
@@ -9,13 +9,13 @@
 
 use crate::Broker;
 use crate::broker::ConfigLayers;
-use crate::clock::{monotonic, now_ms, random_uuid};
+use crate::clock::now_ms;
 use crate::groups::OFFSETS_TOPIC;
-use crate::idle_logs::{is_settled, read_settled};
+use crate::idle_logs::read_settled;
 use crate::live_config::tell_change;
 use crate::log_directories::{LogDirectory, warn_of_missing};
-use crate::owners::is_known;
 use crate::partitions::{Absence, HostedTopic};
+use crate::scan::{Existing, Scanned, scan, set_aside_or_say};
 use crate::start_error::StartError;
 use crate::{checkpoints, creations, maintenance, moves, removals};
 use config::topic_settings::{TopicDefaults, TopicSettings};
@@ -25,13 +25,13 @@ use metadata::{
 };
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
-use replication::Partition;
-use std::collections::{BTreeMap, BTreeSet};
+use replication::{Partition, PartitionKey};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use storage::checkpoint::OffsetCheckpoint;
-use storage::log_directory::{PartitionDirectory, PartitionDirectoryState, scan_log_directory};
+use storage::log_directory::PartitionDirectory;
 use storage::partition_metadata::read_partition_metadata;
 use storage::settled_logs::{SettledLog, SettledLogs};
 use storage::{Disk, FileError, Log, LogConfig, LogOpening, OpenError, RealDisk, StorageError};
@@ -40,9 +40,6 @@ use storage::{Disk, FileError, Log, LogConfig, LogOpening, OpenError, RealDisk, 
 const OPEN_ATTEMPTS: usize = 20;
 /// The pause between two of them.
 const OPEN_PAUSE: Duration = Duration::from_millis(200);
-
-/// The metadata log lies among the partitions and is not one of them.
-const METADATA_TOPIC: &str = "__cluster_metadata";
 
 /// The settings that a topic has on this broker: its own over `defaults`.
 pub(crate) fn topic_settings(
@@ -84,16 +81,8 @@ struct Opening {
     existing: Existing,
 }
 
-/// What there is of a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Existing {
-    /// Nothing.
-    None,
-    /// A directory.
-    Directory,
-    /// A directory that is as `settled-logs` says.
-    Settled,
-}
+/// Where a log is: the place of its directory in `log.dirs`, and what there is of it.
+type Place = (u32, Existing);
 
 /// Where the partitions of this broker are.
 #[derive(Default)]
@@ -101,8 +90,7 @@ pub(crate) struct Places {
     /// Says so where the metadata says otherwise.
     pub(crate) records: Vec<MetadataRecord>,
     founds: Vec<Found>,
-    /// Topic id and index, with the place in `log.dirs` and what there is of the log.
-    partitions: BTreeMap<(Uuid, i32), (usize, Existing)>,
+    partitions: HashMap<PartitionKey, Place>,
     /// Copies that were on their way into a log directory, with its place.
     futures: Vec<(usize, PartitionDirectory)>,
     /// Partitions of a directory that is not there, or cannot be used.
@@ -122,7 +110,6 @@ pub(crate) fn find_all(
     clean: &[bool],
 ) -> Result<Places, StartError> {
     let mut places = Places::default();
-    let mut seen: BTreeMap<TopicPartition, (usize, Existing)> = BTreeMap::new();
     for (at, (directory, is_clean)) in broker.log_directories.iter().zip(clean).enumerate() {
         let mut found = Found::nothing(directory, *is_clean);
         let Some(scanned) = scan_or_fail(broker, image, &mut found)? else {
@@ -133,20 +120,21 @@ pub(crate) fn find_all(
         places
             .futures
             .extend(scanned.futures.into_iter().map(|found| (at, found)));
-        for (found, existing) in scanned.current {
-            let name = found.topic_partition.clone();
-            let other = seen.insert(name.clone(), (at, existing));
+        places.partitions.reserve(scanned.current.len());
+        for (key, existing) in scanned.current {
+            let other = places.partitions.insert(key, (at as u32, existing));
             if let Some((other, _)) = other {
-                let kept = settle_duplicate(broker, image, &found, [other, at]);
-                seen.insert(name, (kept, Existing::Directory));
+                let kept = settle_duplicate(broker, image, key, [other as usize, at]);
+                let place = (kept as u32, Existing::Directory);
+                places.partitions.insert(key, place);
             }
         }
     }
-    promote_futures(broker, image, &mut places.futures, &mut seen);
-    read_checkpoints(broker, &mut places.founds, &seen);
+    promote_futures(broker, image, &mut places);
+    read_checkpoints(broker, image, &mut places);
     let mut counts = vec![0usize; broker.log_directories.len()];
-    for (at, _) in seen.values() {
-        counts[*at] += 1;
+    for (at, _) in places.partitions.values() {
+        counts[*at as usize] += 1;
     }
     let mut missing: BTreeMap<Uuid, Vec<TopicPartition>> = BTreeMap::new();
     for topic in image.topics.iter() {
@@ -154,30 +142,29 @@ pub(crate) fn find_all(
             let Some(directory_id) = partition.directory_of(broker.node_id) else {
                 continue;
             };
-            let name = TopicPartition::new(&*topic.name, *index);
-            let place = seen.get(&name).copied();
+            let key = (topic.id, *index);
+            let place = places.partitions.get(&key).copied();
             let is_known = broker
                 .log_directories
                 .iter()
                 .any(|one| one.is_usable() && one.id() == directory_id);
             // Its records are where they were: an empty log in their place would lose them.
             if place.is_none() && !is_known && !is_unplaced(directory_id) {
+                let name = TopicPartition::new(&*topic.name, *index);
                 missing.entry(directory_id).or_default().push(name);
-                places.lost.insert((topic.id, *index));
+                places.lost.insert(key);
                 continue;
             }
-            let (found, existing) = place.unwrap_or_else(|| {
+            let (found, _) = *places.partitions.entry(key).or_insert_with(|| {
                 let at = choose_directory(broker, directory_id, |at| counts[at]);
                 counts[at] += 1;
-                (at, Existing::None)
+                (at as u32, Existing::None)
             });
-            let id = broker.log_directories[found].id();
+            let id = broker.log_directories[found as usize].id();
             if id != directory_id {
                 let record = placement(topic.id, *index, broker.node_id, partition, id);
                 places.records.push(record);
             }
-            let key = (topic.id, *index);
-            places.partitions.insert(key, (found, existing));
         }
     }
     warn_of_missing(&missing);
@@ -186,16 +173,22 @@ pub(crate) fn find_all(
 
 /// Reads what the checkpoints say of the logs that are there. What they say of others, of an earlier
 /// topic's maybe, must not be applied to a log that is made now.
-fn read_checkpoints(
-    broker: &Broker,
-    founds: &mut [Found],
-    seen: &BTreeMap<TopicPartition, (usize, Existing)>,
-) {
+fn read_checkpoints(broker: &Broker, image: &MetadataImage, places: &mut Places) {
+    let Places {
+        founds, partitions, ..
+    } = places;
+    let existing_in = |at: usize, name: &TopicPartition| {
+        let topic_id = image.topics.id_of(&name.topic)?;
+        let (place, existing) = partitions.get(&(topic_id, name.partition))?;
+        (*place as usize == at).then_some(*existing)
+    };
     for (at, found) in founds.iter_mut().enumerate() {
-        let is_there =
-            |name: &TopicPartition| seen.get(name).is_some_and(|(place, _)| *place == at);
+        let is_there = |name: &TopicPartition| existing_in(at, name).is_some();
+        let is_opened = |name: &TopicPartition| {
+            existing_in(at, name).is_some_and(|existing| existing != Existing::Settled)
+        };
         if !found.directory.is_offline() {
-            let read = checkpoints::read_at_start(broker, &found.directory, &is_there);
+            let read = checkpoints::read_at_start(broker, &found.directory, &is_there, &is_opened);
             (found.recovery_points, found.log_start_offsets) = read;
         }
     }
@@ -203,20 +196,21 @@ fn read_checkpoints(
 
 /// A copy that the metadata name, while there is no log: the directory that the log was moved out of
 /// is gone. The copy was complete but for what was written last, and becomes the log.
-fn promote_futures(
-    broker: &Broker,
-    image: &MetadataImage,
-    futures: &mut Vec<(usize, PartitionDirectory)>,
-    seen: &mut BTreeMap<TopicPartition, (usize, Existing)>,
-) {
+fn promote_futures(broker: &Broker, image: &MetadataImage, places: &mut Places) {
+    let Places {
+        futures,
+        partitions,
+        ..
+    } = places;
     futures.retain(|(at, found)| {
         let directory = &broker.log_directories[*at];
         let TopicPartition { topic, partition } = &found.topic_partition;
-        let topic = image.topics.by_name(topic);
-        let named = topic
-            .and_then(|topic| topic.partition(*partition))
-            .and_then(|partition| partition.directory_of(broker.node_id));
-        if named != Some(directory.id()) || seen.contains_key(&found.topic_partition) {
+        let Some(topic) = image.topics.by_name(topic) else {
+            return true;
+        };
+        let key = (topic.id, *partition);
+        let named = named_directory(broker, image, key);
+        if named != Some(directory.id()) || partitions.contains_key(&key) {
             return true;
         }
         let from = directory.path().join(&found.name);
@@ -232,8 +226,7 @@ fn promote_futures(
                     "the log has not come back, and its copy takes its place; what was written \
                      to it last may be missing"
                 );
-                let place = (*at, Existing::Directory);
-                seen.insert(found.topic_partition.clone(), place);
+                partitions.insert(key, (*at as u32, Existing::Directory));
                 false
             }
             Err(error) => {
@@ -272,13 +265,17 @@ pub(crate) fn open_all(
                 }
                 continue;
             };
-            openings.push(Opening {
+            let opening = Opening {
                 topic: hosted.clone(),
                 index: *index,
                 leader_epoch,
-                found: *found,
+                found: *found as usize,
                 existing: *existing,
-            });
+            };
+            let found = &places.founds[opening.found];
+            if opening.existing != Existing::Settled || !lead_settled(broker, found, &opening) {
+                openings.push(opening);
+            }
         }
     }
     let failures = open_in_parallel(broker, &places.founds, openings)?;
@@ -308,22 +305,29 @@ pub(crate) fn open_all(
 fn settle_duplicate(
     broker: &Broker,
     image: &MetadataImage,
-    found: &PartitionDirectory,
+    key: PartitionKey,
     places: [usize; 2],
 ) -> usize {
-    let TopicPartition { topic, partition } = &found.topic_partition;
-    let topic = image.topics.by_name(topic);
-    let named = topic
-        .and_then(|topic| topic.partition(*partition))
-        .and_then(|partition| partition.directory_of(broker.node_id));
     let [first, second] = places;
+    let named = named_directory(broker, image, key);
     let (kept, other) = match Some(broker.log_directories[second].id()) == named {
         true => (second, first),
         false => (first, second),
     };
-    let path = broker.log_directories[other].path().join(&found.name);
-    set_aside_or_say(found, &path);
+    if let Some(topic) = image.topics.by_id(key.0) {
+        let name = TopicPartition::new(&*topic.name, key.1).to_string();
+        let path = broker.log_directories[other].path().join(&name);
+        if let Some(found) = PartitionDirectory::parse(&name) {
+            set_aside_or_say(&found, &path);
+        }
+    }
     kept
+}
+
+/// The directory of this broker's replica, as the metadata say.
+fn named_directory(broker: &Broker, image: &MetadataImage, key: PartitionKey) -> Option<Uuid> {
+    let partition = image.topics.by_id(key.0)?.partition(key.1)?;
+    partition.directory_of(broker.node_id)
 }
 
 fn host(
@@ -353,47 +357,6 @@ impl Found {
     }
 }
 
-/// The partitions of the cluster in a log directory.
-#[derive(Default)]
-struct Scanned {
-    current: Vec<(PartitionDirectory, Existing)>,
-    /// Copies that were being made.
-    futures: Vec<PartitionDirectory>,
-}
-
-/// Looks at what a log directory holds. What was deleted is removed, and what the cluster does not
-/// know is set aside as `-stray`.
-fn scan(
-    broker: &Broker,
-    image: &MetadataImage,
-    directory: &LogDirectory,
-    settled: &SettledLogs,
-) -> Result<Scanned, StartError> {
-    let content = scan_log_directory(&RealDisk, directory.path())?;
-    let mut scanned = Scanned::default();
-    for found in content.partitions {
-        if found.topic_partition.topic == METADATA_TOPIC {
-            continue;
-        }
-        let path = directory.path().join(&found.name);
-        match found.state {
-            PartitionDirectoryState::Deleted => broker.removals.remove(path, monotonic()),
-            PartitionDirectoryState::Stray => {}
-            PartitionDirectoryState::Current
-                if is_settled(broker, image, &found, &path, settled) =>
-            {
-                scanned.current.push((found, Existing::Settled));
-            }
-            _ if !is_known(broker, image, &found, &path)? => set_aside_or_say(&found, &path),
-            PartitionDirectoryState::Current => {
-                scanned.current.push((found, Existing::Directory));
-            }
-            PartitionDirectoryState::Future => scanned.futures.push(found),
-        }
-    }
-    Ok(scanned)
-}
-
 /// [`scan`]; `None` of a directory that cannot be used, or that fails and is offline then.
 fn scan_or_fail(
     broker: &Broker,
@@ -412,36 +375,6 @@ fn scan_or_fail(
             Ok(None)
         }
         Err(error) => Err(error),
-    }
-}
-
-/// Gives a directory a name under which it is nobody's.
-///
-/// # Errors
-/// When the disk fails.
-pub(crate) fn set_aside(
-    found: &PartitionDirectory,
-    path: &std::path::Path,
-) -> Result<(), StorageError> {
-    let state = PartitionDirectoryState::Stray;
-    let name = PartitionDirectory::marked_name(&found.topic_partition, state, random_uuid());
-    tracing::warn!(
-        directory = %path.display(),
-        renamed = name,
-        "the cluster does not know this partition: its directory is set aside"
-    );
-    RealDisk
-        .rename(path, &path.with_file_name(name))
-        .map_err(|source| StorageError {
-            operation: "rename",
-            file: path.to_owned(),
-            source,
-        })
-}
-
-fn set_aside_or_say(found: &PartitionDirectory, path: &std::path::Path) {
-    if let Err(error) = set_aside(found, path) {
-        tracing::error!(%error, "a directory cannot be set aside");
     }
 }
 
@@ -556,9 +489,6 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, O
     let topic = &opening.topic;
     let name = TopicPartition::new(&*topic.name, opening.index);
     let config = topic.log_config(&broker.live_config().transactions);
-    if opening.existing == Existing::Settled && lead_settled(broker, found, opening, &config) {
-        return Ok(true);
-    }
     let directory: PathBuf = found.directory.path().join(name.to_string());
     let refused = |reason: String| {
         OpenFailure::Refused(StartError::Partition {
@@ -617,24 +547,23 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, O
 
 /// Leads the partition of a log that is as `settled-logs` says, without opening it; false when it has
 /// to be opened.
-fn lead_settled(
-    broker: &Broker,
-    found: &Found,
-    opening: &Opening,
-    config: &Arc<LogConfig>,
-) -> bool {
+fn lead_settled(broker: &Broker, found: &Found, opening: &Opening) -> bool {
+    if found.directory.is_offline() {
+        return false;
+    }
     let (topic, epoch) = (&opening.topic, opening.leader_epoch);
+    let config = topic_log_config(broker, topic);
     let name = TopicPartition::new(&*topic.name, opening.index);
     let Some(SettledLog { mut idle, .. }) = found.settled.find(&name) else {
         return false;
     };
-    if !idle.may_stay(config) {
+    if !idle.may_stay(&config) {
         return false;
     }
     let checkpointed = found.log_start_offsets.get(&name).copied().unwrap_or(0);
     let start = checkpointed.min(idle.log_end_offset);
     idle.log_start_offset = idle.log_start_offset.max(start);
-    let place = (found.directory.shared_name().clone(), config.clone());
+    let place = (found.directory.shared_name().clone(), config);
     let partition = Partition::lead_idle(&broker.logs, name, topic.id, idle, true, place, epoch);
     found.directory.count_partition();
     topic.add(Arc::new(partition));

@@ -55,7 +55,7 @@ pub(crate) fn rest(broker: &Broker) {
         if directory.is_offline() {
             continue;
         }
-        let here = in_directory(&unsettled, directory);
+        let here = in_directory(unsettled.iter().cloned(), directory);
         if let Err(error) = settle_unused(broker, directory, &here) {
             broker.report_directory_error(directory.name(), &error);
         }
@@ -82,12 +82,11 @@ fn unsettled_partitions(broker: &Broker) -> Vec<Arc<Partition>> {
 }
 
 pub(crate) fn in_directory(
-    partitions: &[Arc<Partition>],
+    partitions: impl Iterator<Item = Arc<Partition>>,
     directory: &LogDirectory,
 ) -> Vec<Arc<Partition>> {
-    let here = partitions.iter();
-    here.filter(|one| *one.log_directory() == *directory.name())
-        .cloned()
+    partitions
+        .filter(|one| *one.log_directory() == *directory.name())
         .collect()
 }
 
@@ -142,16 +141,12 @@ fn settle(
     partitions: &[(Arc<Partition>, Unsettled)],
     has_ended: bool,
 ) -> Result<(), StorageError> {
-    let mut lines = String::new();
-    for (partition, unsettled) in partitions {
-        if let Some(settled) = partition.settle(*unsettled, now_ms(), has_ended)? {
-            settled.write_line(partition.topic_partition(), &mut lines);
-        }
-    }
-    match lines.is_empty() {
-        true => Ok(()),
-        false => append_settled(&RealDisk, directory.path(), &lines),
-    }
+    let settled = partitions.iter().filter_map(|(partition, unsettled)| {
+        let settled = partition.settle(*unsettled, now_ms(), has_ended);
+        let named = |settled| (partition.topic_partition(), settled);
+        settled.map(|settled| settled.map(named)).transpose()
+    });
+    append_settled(&RealDisk, directory.path(), settled)
 }
 
 /// What is known of the idle logs of a directory. Without it they are opened.
@@ -208,7 +203,7 @@ pub(crate) fn close_all(broker: &Broker) -> Vec<(usize, StorageError)> {
 }
 
 fn close_directory(broker: &Broker, directory: &LogDirectory) -> Result<(), StorageError> {
-    let partitions = in_directory(&broker.partitions.all(), directory);
+    let partitions = in_directory(broker.partitions.all(), directory);
     let is_few = open_partitions(broker).len() + unsettled_partitions(broker).len() <= FEW;
     // Most of what is dirty is written before the logs close; clients wait for less then.
     let syncs_all = !is_few && directory.sync_all();
@@ -234,7 +229,8 @@ fn close_directory(broker: &Broker, directory: &LogDirectory) -> Result<(), Stor
     if let Some(error) = failure.into_inner() {
         return Err(error);
     }
-    let unsettled = take_unsettled(&in_directory(&unsettled_partitions(broker), directory));
+    let unsettled = unsettled_partitions(broker).into_iter();
+    let unsettled = take_unsettled(&in_directory(unsettled, directory));
     let is_all_synced = unsettled.iter().all(|one| one.1.is_synced);
     if !is_all_synced && !directory.sync_all() {
         return Err(StorageError {

@@ -49,6 +49,7 @@ mod moves;
 mod owners;
 mod partitions;
 mod removals;
+mod scan;
 mod transaction_markers;
 mod transaction_verification;
 mod transactions;

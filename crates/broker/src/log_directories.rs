@@ -12,9 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use storage::directory_lock::DirectoryLock;
 use storage::disk::{Disk, RealDisk};
-use storage::log_directory::scan_log_directory;
 use storage::meta_properties::read_meta_properties;
-use storage::{DiskFile, FileError};
+use storage::{DiskFile, FileError, StorageError};
 
 /// A log directory that this process owns.
 #[derive(Debug)]
@@ -174,7 +173,16 @@ fn lock(path: &Path) -> Result<DirectoryLock, StartError> {
     })?;
     let lock = DirectoryLock::acquire(path)?;
     // What can be locked may still not be readable.
-    scan_log_directory(&RealDisk, path)?;
+    let mut entries = std::fs::read_dir(path);
+    let first = entries.as_mut().map_or(None, Iterator::next);
+    entries
+        .map(drop)
+        .and(first.transpose().map(drop))
+        .map_err(|source| StorageError {
+            operation: "list",
+            file: path.to_owned(),
+            source,
+        })?;
     match read_meta_properties(&RealDisk, path) {
         Err(FileError::Storage(error)) => Err(error.into()),
         _ => Ok(lock),

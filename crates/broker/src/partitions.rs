@@ -225,12 +225,10 @@ impl Partitions {
         self.topic_by_id(topic_id)?.partition(index)
     }
 
-    /// Every partition.
-    pub(crate) fn all(&self) -> Vec<Arc<Partition>> {
-        self.all_topics()
-            .iter()
-            .flat_map(|topic| topic.partitions())
-            .collect()
+    /// Every partition, in the order of topic names and indexes.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Arc<Partition>> + use<> {
+        let topics = self.all_topics().into_iter();
+        topics.flat_map(|topic| topic.partitions())
     }
 
     pub(crate) fn insert(&self, topic: Arc<HostedTopic>) {

@@ -10,7 +10,19 @@ use crate::error::{Context, StorageError};
 
 /// Replaces the file at `path`; it is durable on return.
 pub fn replace_file<D: Disk>(disk: &D, path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
-    let temporary = write_temporary(disk, path, bytes, true)?;
+    replace_file_with(disk, path, |file, temporary| {
+        file.write_at(bytes, 0).context("write", temporary)
+    })
+}
+
+/// Replaces the file at `path` by what `write` writes to the file that it is given; it is durable on
+/// return.
+pub(crate) fn replace_file_with<D: Disk>(
+    disk: &D,
+    path: &Path,
+    write: impl FnOnce(&D::File, &Path) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    let temporary = write_temporary(disk, path, write, true)?;
     disk.rename(&temporary, path)
         .context("rename", &temporary)?;
     match path.parent() {
@@ -26,14 +38,16 @@ pub(crate) fn replace_file_without_sync<D: Disk>(
     path: &Path,
     bytes: &[u8],
 ) -> Result<(), StorageError> {
-    let temporary = write_temporary(disk, path, bytes, false)?;
+    let write =
+        |file: &D::File, temporary: &Path| file.write_at(bytes, 0).context("write", temporary);
+    let temporary = write_temporary(disk, path, write, false)?;
     disk.rename(&temporary, path).context("rename", &temporary)
 }
 
 fn write_temporary<D: Disk>(
     disk: &D,
     path: &Path,
-    bytes: &[u8],
+    write: impl FnOnce(&D::File, &Path) -> Result<(), StorageError>,
     sync: bool,
 ) -> Result<PathBuf, StorageError> {
     let mut name = path.as_os_str().to_owned();
@@ -41,7 +55,7 @@ fn write_temporary<D: Disk>(
     let temporary = PathBuf::from(name);
     let file = disk.open(&temporary, OpenMode::Replace);
     let file = file.context("open", &temporary)?;
-    file.write_at(bytes, 0).context("write", &temporary)?;
+    write(&file, &temporary)?;
     if sync {
         file.sync().context("sync", &temporary)?;
     }

@@ -16,9 +16,10 @@ use std::path::Path;
 
 use model::TopicPartition;
 
-use crate::atomic_file::replace_file;
-use crate::disk::Disk;
+use crate::atomic_file::{replace_file, replace_file_with};
+use crate::disk::{Disk, OpenMode};
 use crate::error::{Context, FileError, StorageError};
+use crate::text_file::{PIECE_BYTES, TextWriter, for_each_line};
 
 /// Offsets up to which logs are known to be on the disk.
 pub const RECOVERY_POINT_CHECKPOINT: &str = "recovery-point-offset-checkpoint";
@@ -29,18 +30,145 @@ pub const REPLICATION_OFFSET_CHECKPOINT: &str = "replication-offset-checkpoint";
 /// Offsets up to which logs are compacted.
 pub const CLEANER_OFFSET_CHECKPOINT: &str = "cleaner-offset-checkpoint";
 
-/// Longer than the checkpoint of any number of partitions that one directory can hold.
-const LENGTH_MAX: u64 = 1 << 30;
-
 /// An offset per partition.
 pub type OffsetCheckpoint = BTreeMap<TopicPartition, i64>;
 
 /// Reads the checkpoint at `path`; a missing file is an empty one.
 pub fn read_checkpoint<D: Disk>(disk: &D, path: &Path) -> Result<OffsetCheckpoint, FileError> {
-    match disk.read(path, LENGTH_MAX) {
-        Ok(bytes) => parse(&bytes).map_err(|reason| FileError::damaged(path, reason)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
-        Err(error) => Ok(Err(error).context("read", path)?),
+    let mut offsets = BTreeMap::new();
+    let mut twice = None;
+    for_each_offset(disk, path, |partition, offset| {
+        if offsets.insert(partition.clone(), offset).is_some() {
+            twice.get_or_insert(partition);
+        }
+    })?;
+    match twice {
+        None => Ok(offsets),
+        Some(partition) => {
+            let reason = format!("it has a second line for {partition}");
+            Err(FileError::damaged(path, reason))
+        }
+    }
+}
+
+/// Calls `call` with each entry of the checkpoint at `path`, in the order of the file, in which a
+/// partition may have several; a missing file has none.
+pub fn for_each_offset<D: Disk>(
+    disk: &D,
+    path: &Path,
+    mut call: impl FnMut(TopicPartition, i64),
+) -> Result<(), FileError> {
+    let file = match disk.open(path, OpenMode::Read) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        file => file.context("open", path)?,
+    };
+    let mut head = Head::default();
+    let mut damage = None;
+    for_each_line(&file, path, |_, line| {
+        if damage.is_none() {
+            match head.entry(line) {
+                Ok(Some((partition, offset))) => call(partition, offset),
+                Ok(None) => {}
+                Err(reason) => damage = Some(reason),
+            }
+        }
+    })?;
+    match damage.or_else(|| head.lack()) {
+        None => Ok(()),
+        Some(reason) => Err(FileError::damaged(path, reason)),
+    }
+}
+
+/// What the lines of a checkpoint were so far.
+#[derive(Debug, Default)]
+struct Head {
+    has_version: bool,
+    count: Option<usize>,
+    found_count: usize,
+}
+
+impl Head {
+    /// The entry of the next line, after the two of the head.
+    fn entry(&mut self, line: &[u8]) -> Result<Option<(TopicPartition, i64)>, String> {
+        let line = str::from_utf8(line).map_err(|_| "it is not text".to_owned())?;
+        if !self.has_version {
+            self.has_version = line.trim() == "0";
+            let wrong = || format!("its version is `{}`, not 0", line.trim());
+            return self.has_version.then_some(None).ok_or_else(wrong);
+        }
+        if self.count.is_none() {
+            self.count = line.trim().parse().ok();
+            let wrong = || format!("its count of lines is `{}`", line.trim());
+            return self.count.map(|_| None).ok_or_else(wrong);
+        }
+        self.found_count += 1;
+        let entry = parse_line(line);
+        entry.map(Some).ok_or(format!("it has the line `{line}`"))
+    }
+
+    /// What is missing at the end. An empty file has all: Kafka makes such files before it has
+    /// anything to write.
+    fn lack(&self) -> Option<String> {
+        match self.count {
+            None if self.has_version => Some("its count of lines is ``".to_owned()),
+            Some(count) if count != self.found_count => {
+                Some(format!("it has {} lines, not {count}", self.found_count))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The entries of a checkpoint as text, in pieces.
+#[derive(Debug, Default)]
+pub struct CheckpointText {
+    count: usize,
+    pieces: Vec<String>,
+}
+
+impl CheckpointText {
+    /// Adds the offset of a partition that has none yet.
+    pub fn add(&mut self, TopicPartition { topic, partition }: &TopicPartition, offset: i64) {
+        const LINE_BYTES_MAX: usize = 512;
+        if self
+            .pieces
+            .last()
+            .is_none_or(|piece| piece.len() + LINE_BYTES_MAX > PIECE_BYTES)
+        {
+            self.pieces
+                .push(String::with_capacity(match self.pieces.len() {
+                    0 => 0,
+                    _ => PIECE_BYTES,
+                }));
+        }
+        let piece = self.pieces.last_mut().expect("one was added above");
+        writeln!(piece, "{topic} {partition} {offset}").expect("a string takes all");
+        self.count += 1;
+    }
+
+    /// Replaces the checkpoint at `path`; it is durable on return.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn write<D: Disk>(&self, disk: &D, path: &Path) -> Result<(), StorageError> {
+        replace_file_with(disk, path, |file, temporary| {
+            let mut text = TextWriter::new(file, temporary, 0);
+            text.add(format_args!("0\n{}\n", self.count))?;
+            for piece in &self.pieces {
+                text.add(format_args!("{piece}"))?;
+            }
+            text.finish().map(drop)
+        })
+    }
+}
+
+impl<'a> FromIterator<(&'a TopicPartition, i64)> for CheckpointText {
+    fn from_iter<I: IntoIterator<Item = (&'a TopicPartition, i64)>>(entries: I) -> Self {
+        let mut text = Self::default();
+        for (partition, offset) in entries {
+            text.add(partition, offset);
+        }
+        text
     }
 }
 
@@ -50,11 +178,10 @@ pub fn write_checkpoint<D: Disk>(
     path: &Path,
     offsets: &OffsetCheckpoint,
 ) -> Result<(), StorageError> {
-    let mut text = format!("0\n{}\n", offsets.len());
-    for (TopicPartition { topic, partition }, offset) in offsets {
-        writeln!(text, "{topic} {partition} {offset}").expect("a string takes all");
-    }
-    replace_file(disk, path, text.as_bytes())
+    let entries = offsets
+        .iter()
+        .map(|(partition, offset)| (partition, *offset));
+    entries.collect::<CheckpointText>().write(disk, path)
 }
 
 /// The lines after the head of a checkpoint file of version 0, counted against that head. An empty
@@ -81,17 +208,6 @@ pub(crate) fn lines(bytes: &[u8]) -> Result<Vec<&str>, String> {
     Ok(lines)
 }
 
-fn parse(bytes: &[u8]) -> Result<OffsetCheckpoint, String> {
-    let mut offsets = BTreeMap::new();
-    for line in lines(bytes)? {
-        let (partition, offset) = parse_line(line).ok_or(format!("it has the line `{line}`"))?;
-        if offsets.insert(partition, offset).is_some() {
-            return Err(format!("a second line for the partition of `{line}`"));
-        }
-    }
-    Ok(offsets)
-}
-
 fn parse_line(line: &str) -> Option<(TopicPartition, i64)> {
     let mut words = line.split_ascii_whitespace();
     let topic = words.next()?;
@@ -105,9 +221,10 @@ fn parse_line(line: &str) -> Option<(TopicPartition, i64)> {
 
 /// Takes any bytes for a checkpoint: what it accepts must come back from its own text.
 pub fn fuzz_checkpoint(bytes: &[u8]) {
-    if let Ok(offsets) = parse(bytes) {
-        let disk = crate::sim::SimDisk::default();
-        let path = Path::new("/checkpoint");
+    let disk = crate::sim::SimDisk::default();
+    let path = Path::new("/checkpoint");
+    replace_file(&disk, path, bytes).expect("this disk does not fail");
+    if let Ok(offsets) = read_checkpoint(&disk, path) {
         write_checkpoint(&disk, path, &offsets).expect("this disk does not fail");
         let again = read_checkpoint(&disk, path).expect("its own text is readable");
         assert_eq!(again, offsets, "a checkpoint is what it was written from");
@@ -121,7 +238,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn check(text: &str, expected: Result<&[(&str, i32, i64)], &str>) {
-        let parsed = parse(text.as_bytes());
+        let (disk, path) = (SimDisk::default(), Path::new("/checkpoint"));
+        replace_file(&disk, path, text.as_bytes()).unwrap();
+        let parsed = read_checkpoint(&disk, path).map_err(|error| match error {
+            FileError::Damaged { reason, .. } => reason,
+            error => panic!("{error}"),
+        });
         let expected = match expected {
             Ok(entries) => Ok(entries
                 .iter()
@@ -154,10 +276,7 @@ mod tests {
         check("0\n1\na 0\n", Err("it has the line `a 0`"));
         check("0\n1\na 0 7 8\n", Err("it has the line `a 0 7 8`"));
         check("0\n1\na 0 -7\n", Err("it has the line `a 0 -7`"));
-        check(
-            "0\n2\na 0 7\na 0 8\n",
-            Err("a second line for the partition of `a 0 8`"),
-        );
+        check("0\n2\na 0 7\na 0 8\n", Err("it has a second line for a-0"));
     }
 
     #[test]

@@ -58,6 +58,7 @@ pub mod settled_logs;
 
 mod atomic_file;
 mod error;
+mod text_file;
 
 pub use atomic_file::replace_file;
 pub use cleaner::{

@@ -71,7 +71,9 @@ impl PartitionDirectory {
             .unwrap_or((name, Current));
         let (topic, partition) = rest.rsplit_once('-')?;
         let digits = !partition.is_empty() && partition.bytes().all(|byte| byte.is_ascii_digit());
-        if topic.is_empty() || !digits {
+        // `orders-03` would be a second directory of one partition.
+        let is_padded = partition.len() > 1 && partition.starts_with('0');
+        if topic.is_empty() || !digits || is_padded {
             return None;
         }
         Some(Self {
@@ -158,6 +160,8 @@ mod tests {
         check("orders--3", Some(("orders-", 3, Current)));
         check("orders-+3", None);
         check("orders-99999999999", None);
+        check("orders-0", Some(("orders", 0, Current)));
+        check("orders-03", None);
         check("lost+found", None);
     }
 

@@ -14,23 +14,25 @@
 //! Lines are appended and the last one of a log counts; one that is damaged does not. Apache Kafka
 //! does not read the file.
 
-use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use model::{TopicPartition, Uuid};
 
-use crate::atomic_file::replace_file;
+use crate::atomic_file::{replace_file, replace_file_with};
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName};
 use crate::log::IdleLog;
 use crate::partition_metadata::PARTITION_METADATA;
+use crate::text_file::{TextWriter, for_each_line};
 
 /// Name of the file in a log directory.
 pub const SETTLED_LOGS: &str = "settled-logs";
 
 const VERSION: u32 = 1;
-const LENGTH_MAX: u64 = 1 << 32;
+/// Longer than any line: a topic's name has 249 bytes at most.
+const LINE_BYTES_MAX: usize = 1024;
 /// So many lines may say nothing any more.
 const STALE_COUNT_MIN: usize = 1000;
 /// A file that has grown by this much is looked through for lines that say nothing any more.
@@ -102,8 +104,8 @@ impl SettledLog {
             || now_ms - self.look.log_modified_ms < TICK_MS
     }
 
-    /// Appends the line of `name` to `text`.
-    pub fn write_line(&self, name: &TopicPartition, text: &mut String) {
+    /// The line of `name`, without its end.
+    fn line(&self, name: &TopicPartition) -> String {
         let Self {
             topic_id,
             idle,
@@ -126,70 +128,96 @@ impl SettledLog {
             look.metadata_modified_ms,
         );
         let crc = crc32c::crc32c(line.as_bytes());
-        writeln!(text, "{crc:08x} {line}").expect("a string takes all");
+        format!("{crc:08x} {line}")
     }
 }
 
-/// The lines of a log directory.
-#[derive(Debug, Default)]
-pub struct SettledLogs {
-    text: String,
-    /// Where lines start and end, by topic and partition, the last line of each.
-    lines: Vec<(usize, usize)>,
+/// Where the lines of a log directory are; what they say stays in the file.
+#[derive(Debug)]
+pub struct SettledLogs<F = std::fs::File> {
+    file: Option<F>,
+    /// The last sound line of each log, by the hash of its name.
+    lines: Vec<Line>,
     /// How many lines say nothing any more.
     stale_count: usize,
     /// Those of them that cannot be read.
     damaged_count: usize,
 }
 
-impl SettledLogs {
-    /// Reads the file of a log directory. One that is missing or damaged has no lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Line {
+    name_hash: u64,
+    position: u64,
+}
+
+impl<F> Default for SettledLogs<F> {
+    fn default() -> Self {
+        Self {
+            file: None,
+            lines: Vec::new(),
+            stale_count: 0,
+            damaged_count: 0,
+        }
+    }
+}
+
+impl<F: DiskFile> SettledLogs<F> {
+    /// Reads the file of a log directory. One that is missing has no lines.
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn read<D: Disk>(disk: &D, log_directory: &Path) -> Result<Self, StorageError> {
+    pub fn read<D: Disk<File = F>>(disk: &D, log_directory: &Path) -> Result<Self, StorageError> {
         let path = log_directory.join(SETTLED_LOGS);
-        let bytes = match disk.read(&path, LENGTH_MAX) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            bytes => bytes.context("read", &path)?,
-        };
-        Ok(Self::parse(&bytes))
-    }
-
-    fn parse(bytes: &[u8]) -> Self {
-        // The checksum of a line says no where this has put something else.
-        let text = String::from_utf8_lossy(bytes).into_owned();
-        let (mut lines, mut damaged_count) = (Vec::new(), 0);
-        let mut start = 0;
-        for line in text.split_inclusive('\n') {
-            let end = start + line.trim_end().len();
-            if is_sound(&text[start..end]) {
-                lines.push((start, end));
-            } else if start < end {
-                damaged_count += 1;
+        let file = match disk.open(&path, OpenMode::Read) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
             }
-            start += line.len();
-        }
+            file => file.context("open", &path)?,
+        };
+        let (mut lines, mut damaged_count) = (Vec::new(), 0);
+        for_each_line(&file, &path, |position, line| match sound(line) {
+            Some((name, _)) => lines.push(Line {
+                name_hash: name_hash(name),
+                position,
+            }),
+            None => damaged_count += usize::from(!line.is_empty()),
+        })?;
         let count = lines.len();
-        lines.sort_by_key(|(start, end)| (key(&text[*start..*end]), std::cmp::Reverse(*start)));
-        lines.dedup_by_key(|(start, end)| key(&text[*start..*end]));
-        let stale_count = count - lines.len() + damaged_count;
-        Self {
-            text,
+        // Of two names with one hash, which nobody is likely to see, one log is opened.
+        lines.sort_unstable_by_key(|line| (line.name_hash, std::cmp::Reverse(line.position)));
+        lines.dedup_by_key(|line| line.name_hash);
+        Ok(Self {
+            file: Some(file),
+            stale_count: count - lines.len() + damaged_count,
             lines,
-            stale_count,
             damaged_count,
-        }
+        })
     }
 
     /// What was written of a log.
     pub fn find(&self, name: &TopicPartition) -> Option<SettledLog> {
         let wanted = (&*name.topic, name.partition);
-        let line = |at: &(usize, usize)| &self.text[at.0..at.1];
+        let hash = name_hash(wanted);
         let found = self
             .lines
-            .binary_search_by(|at| key(line(at)).cmp(&Some(wanted)));
-        parse_line(line(&self.lines[found.ok()?]))
+            .binary_search_by_key(&hash, |line| line.name_hash);
+        let mut bytes = [0; LINE_BYTES_MAX];
+        let line = self.line_at(self.lines[found.ok()?].position, &mut bytes);
+        // A file that cannot be read any more says nothing.
+        let (name, settled) = sound(line.ok()?)?;
+        (name == wanted).then_some(settled)
+    }
+
+    /// The line at `position`, without its end.
+    fn line_at<'b>(
+        &self,
+        position: u64,
+        bytes: &'b mut [u8; LINE_BYTES_MAX],
+    ) -> std::io::Result<&'b [u8]> {
+        let file = self.file.as_ref().expect("a line has been read");
+        let read = file.read_full_at(bytes, position)?;
+        let mut lines = bytes[..read].split(|byte| *byte == b'\n');
+        Ok(lines.next().unwrap_or_default())
     }
 
     /// Whether most lines say nothing any more, or one is damaged.
@@ -197,24 +225,33 @@ impl SettledLogs {
         self.stale_count > self.lines.len() + STALE_COUNT_MIN || self.damaged_count > 0
     }
 
-    fn live_text(&self) -> String {
-        let lines = self.lines.iter();
-        lines.fold(String::new(), |text, (start, end)| {
-            text + &self.text[*start..*end] + "\n"
-        })
-    }
-
     /// Replaces the file these lines were read from if most of it says nothing any more, or a part
     /// of it is damaged.
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn shorten<D: Disk>(&self, disk: &D, log_directory: &Path) -> Result<(), StorageError> {
+    pub fn shorten<D: Disk<File = F>>(
+        &self,
+        disk: &D,
+        log_directory: &Path,
+    ) -> Result<(), StorageError> {
         if !self.is_worn() {
             return Ok(());
         }
         let path = log_directory.join(SETTLED_LOGS);
-        replace_file(disk, &path, self.live_text().as_bytes())
+        let mut positions: Vec<u64> = self.lines.iter().map(|line| line.position).collect();
+        positions.sort_unstable();
+        replace_file_with(disk, &path, |file, temporary| {
+            let mut text = TextWriter::new(file, temporary, 0);
+            let mut bytes = [0; LINE_BYTES_MAX];
+            for position in positions {
+                let line = self.line_at(position, &mut bytes).context("read", &path)?;
+                if sound(line).is_some() {
+                    text.add(format_args!("{}\n", String::from_utf8_lossy(line)))?;
+                }
+            }
+            text.finish().map(drop)
+        })
     }
 
     /// How many lines are damaged.
@@ -228,24 +265,31 @@ impl SettledLogs {
     }
 }
 
-/// Adds lines of [`SettledLog::write_line`] to the file of a log directory; durable on return.
+/// Adds logs to the file of a log directory; durable on return. Nothing is done without any.
 ///
 /// # Errors
-/// When the disk fails.
-pub fn append_settled<D: Disk>(
+/// When the disk fails, and those of `settled`; what came before is added then, and may be lost.
+pub fn append_settled<'n, D: Disk>(
     disk: &D,
     log_directory: &Path,
-    lines: &str,
+    settled: impl Iterator<Item = Result<(&'n TopicPartition, SettledLog), StorageError>>,
 ) -> Result<(), StorageError> {
+    let mut settled = settled.peekable();
+    if settled.peek().is_none() {
+        return Ok(());
+    }
     let path = log_directory.join(SETTLED_LOGS);
     let file = disk.open(&path, OpenMode::Create).context("open", &path)?;
     let length = file.length().context("read", &path)?;
+    let mut text = TextWriter::new(&file, &path, length);
     // What a crash has cut short ends here.
-    let text = format!("\n{lines}");
-    let written = file.write_at(text.as_bytes(), length);
-    written.context("write", &path)?;
+    text.add(format_args!("\n"))?;
+    for one in settled {
+        let (name, settled) = one?;
+        text.add(format_args!("{}\n", settled.line(name)))?;
+    }
+    let end = text.finish()?;
     file.sync().context("sync", &path)?;
-    let end = length + text.len() as u64;
     match length {
         _ if length / GROWTH_BYTES < end / GROWTH_BYTES => {
             SettledLogs::read(disk, log_directory)?.shorten(disk, log_directory)
@@ -257,25 +301,33 @@ pub fn append_settled<D: Disk>(
     }
 }
 
-fn is_sound(line: &str) -> bool {
-    let Some((crc, rest)) = line.split_once(' ') else {
-        return false;
-    };
-    let crc = u32::from_str_radix(crc, 16);
-    crc == Ok(crc32c::crc32c(rest.as_bytes())) && parse_line(line).is_some()
+type Name<'l> = (&'l str, i32);
+
+fn name_hash(name: Name<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
 }
 
-fn key(line: &str) -> Option<(&str, i32)> {
-    let mut words = line.split(' ').skip(2);
-    Some((words.next()?, words.next()?.parse().ok()?))
+/// What a line says, unless it is damaged.
+fn sound(line: &[u8]) -> Option<(Name<'_>, SettledLog)> {
+    if line.len() >= LINE_BYTES_MAX {
+        return None;
+    }
+    let (crc, rest) = str::from_utf8(line).ok()?.split_once(' ')?;
+    if u32::from_str_radix(crc, 16) != Ok(crc32c::crc32c(rest.as_bytes())) {
+        return None;
+    }
+    parse_line(rest)
 }
 
-fn parse_line(line: &str) -> Option<SettledLog> {
-    let mut words = line.split(' ').skip(1);
+fn parse_line(line: &str) -> Option<(Name<'_>, SettledLog)> {
+    let mut words = line.split(' ');
     if words.next()?.parse() != Ok(VERSION) {
         return None;
     }
-    let topic_id = words.nth(2)?.parse().ok()?;
+    let name = (words.next()?, words.next()?.parse().ok()?);
+    let topic_id = words.next()?.parse().ok()?;
     let mut number = || words.next()?.parse::<i64>().ok();
     let log_start_offset = number()?;
     let log_end_offset = number()?;
@@ -297,23 +349,31 @@ fn parse_line(line: &str) -> Option<SettledLog> {
         log_bytes: u64::try_from(number()?).ok()?,
         metadata_modified_ms: number()?,
     };
-    Some(SettledLog {
+    let settled = SettledLog {
         topic_id,
         idle,
         look,
-    })
+    };
+    Some((name, settled))
 }
 
 /// Takes any bytes for the file.
 pub fn fuzz_settled_logs(bytes: &[u8]) {
-    let logs = SettledLogs::parse(bytes);
+    let (disk, directory) = (crate::sim::SimDisk::default(), Path::new("/"));
+    let path = directory.join(SETTLED_LOGS);
+    replace_file(&disk, &path, bytes).expect("this disk does not fail");
+    let logs = SettledLogs::read(&disk, directory).expect("this disk does not fail");
     let _ = logs.find(&TopicPartition::new("topic", 0));
+    let shortened = logs.shorten(&disk, directory);
+    shortened.expect("this disk does not fail");
+    let again = SettledLogs::read(&disk, directory).expect("this disk does not fail");
+    assert_eq!((again.count(), again.damaged_count()), (logs.count(), 0));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::SimDisk;
+    use crate::sim::{Crash, SimDisk, SimFile};
 
     fn settled(end: i64) -> SettledLog {
         SettledLog {
@@ -339,25 +399,38 @@ mod tests {
         }
     }
 
+    fn name(partition: i32) -> TopicPartition {
+        TopicPartition::new("orders", partition)
+    }
+
+    fn append(disk: &SimDisk, logs: &[(i32, i64)]) -> Result<(), StorageError> {
+        let names: Vec<_> = logs.iter().map(|(partition, _)| name(*partition)).collect();
+        let ends = logs.iter().map(|(_, end)| settled(*end));
+        append_settled(disk, Path::new("/"), names.iter().zip(ends).map(Ok))
+    }
+
+    fn append_text(disk: &SimDisk, text: &str) {
+        let path = Path::new("/").join(SETTLED_LOGS);
+        let file = disk.open(&path, OpenMode::Write).unwrap();
+        file.write_at(text.as_bytes(), file.length().unwrap())
+            .unwrap();
+    }
+
+    fn read(disk: &SimDisk) -> SettledLogs<SimFile> {
+        SettledLogs::read(disk, Path::new("/")).unwrap()
+    }
+
     #[test]
     fn the_last_sound_line_counts() {
         let disk = SimDisk::default();
-        let directory = Path::new("/");
-        let name = |partition| TopicPartition::new("orders", partition);
-        let mut lines = String::new();
-        for (partition, end) in [(11, 10), (2, 20), (2, 30)] {
-            settled(end).write_line(&name(partition), &mut lines);
-        }
-        append_settled(&disk, directory, &lines).unwrap();
+        append(&disk, &[(11, 10), (2, 20), (2, 30)]).unwrap();
         // Cut short, as by a crash, and damaged.
-        let mut more = String::new();
-        settled(40).write_line(&name(2), &mut more);
-        append_settled(&disk, directory, &more[..more.len() - 3]).unwrap();
-        append_settled(&disk, directory, &more.replace(" 40 ", " 41 ")).unwrap();
-        let mut last = String::new();
-        settled(50).write_line(&name(3), &mut last);
-        append_settled(&disk, directory, &last).unwrap();
-        let read = SettledLogs::read(&disk, directory).unwrap();
+        let more = settled(40).line(&name(2));
+        append_text(&disk, &more[..more.len() - 3]);
+        append(&disk, &[]).unwrap();
+        append_text(&disk, &format!("\n{}", more.replace(" 40 ", " 41 ")));
+        append(&disk, &[(3, 50)]).unwrap();
+        let read = read(&disk);
         assert_eq!(read.find(&name(2)), Some(settled(30)));
         assert_eq!(read.find(&name(3)), Some(settled(50)));
         assert_eq!(read.find(&name(11)), Some(settled(10)));
@@ -368,24 +441,76 @@ mod tests {
     #[test]
     fn a_byte_that_is_no_text_costs_its_line_alone_and_leaves_the_file() {
         let disk = SimDisk::default();
-        let directory = Path::new("/");
-        let name = |partition| TopicPartition::new("orders", partition);
-        let mut lines = String::new();
-        for partition in 0..3 {
-            settled(10).write_line(&name(partition), &mut lines);
-        }
-        append_settled(&disk, directory, &lines).unwrap();
-        let path = directory.join(SETTLED_LOGS);
+        append(&disk, &[(0, 10), (1, 10), (2, 10)]).unwrap();
+        let path = Path::new("/").join(SETTLED_LOGS);
         let file = disk.open(&path, OpenMode::Write).unwrap();
-        let position = lines.len() / 2;
-        file.write_at(&[0xff], position as u64).unwrap();
-        let read = SettledLogs::read(&disk, directory).unwrap();
-        assert_eq!((read.count(), read.damaged_count()), (2, 1));
-        assert_eq!(read.find(&name(0)), Some(settled(10)));
-        assert_eq!(read.find(&name(1)), None);
-        assert_eq!(read.find(&name(2)), Some(settled(10)));
-        read.shorten(&disk, directory).unwrap();
-        let read = SettledLogs::read(&disk, directory).unwrap();
+        file.write_at(&[0xff], file.length().unwrap() / 2).unwrap();
+        let worn = read(&disk);
+        assert_eq!((worn.count(), worn.damaged_count()), (2, 1));
+        assert_eq!(worn.find(&name(0)), Some(settled(10)));
+        assert_eq!(worn.find(&name(1)), None);
+        assert_eq!(worn.find(&name(2)), Some(settled(10)));
+        worn.shorten(&disk, Path::new("/")).unwrap();
+        let read = read(&disk);
         assert_eq!((read.count(), read.damaged_count()), (2, 0));
+        assert_eq!(read.find(&name(2)), Some(settled(10)));
+    }
+
+    #[test]
+    fn a_crash_leaves_a_log_what_was_known_or_what_is_added() {
+        for step in 0..6 {
+            for seed in trials::seeds(0..20) {
+                let disk = SimDisk::default();
+                append(&disk, &[(0, 10), (1, 10), (2, 10)]).unwrap();
+                disk.stop_at(Some(disk.change_count() + step));
+                let added = append(&disk, &[(1, 20), (5, 20)]);
+                disk.crash(Crash::Random(seed));
+                let read = read(&disk);
+                let end = |partition| {
+                    let found = read.find(&name(partition))?;
+                    assert_eq!(found, settled(found.idle.log_end_offset));
+                    Some(found.idle.log_end_offset)
+                };
+                assert_eq!((end(0), end(2)), (Some(10), Some(10)), "{step} {seed}");
+                let expected: &[_] = match added {
+                    Ok(()) => &[(Some(20), Some(20))],
+                    Err(_) => &[
+                        (Some(10), None),
+                        (Some(20), None),
+                        (Some(10), Some(20)),
+                        (Some(20), Some(20)),
+                    ],
+                };
+                assert!(expected.contains(&(end(1), end(5))), "{step} {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_crash_while_the_file_is_shortened_costs_no_sound_line() {
+        for step in 0..6 {
+            for seed in trials::seeds(0..20) {
+                let disk = SimDisk::default();
+                append(&disk, &[(0, 10), (1, 10), (0, 20)]).unwrap();
+                append_text(&disk, "damaged");
+                append(&disk, &[(2, 10)]).unwrap();
+                let worn = read(&disk);
+                assert_eq!(worn.damaged_count(), 1);
+                disk.stop_at(Some(disk.change_count() + step));
+                let _ = worn.shorten(&disk, Path::new("/"));
+                disk.crash(Crash::Random(seed));
+                let read = read(&disk);
+                let found = [0, 1, 2].map(|partition| read.find(&name(partition)));
+                let expected = [20, 10, 10].map(|end| Some(settled(end)));
+                assert_eq!(found, expected, "{step} {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read() {
+        fuzz_settled_logs(b"");
+        fuzz_settled_logs(&[b'x'; 3 * LINE_BYTES_MAX]);
+        fuzz_settled_logs(b"\xff\n\n00000000 1 orders 1\n");
     }
 }

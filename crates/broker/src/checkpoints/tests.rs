@@ -14,6 +14,12 @@ fn offsets(entries: &[(&str, i64)]) -> OffsetCheckpoint {
         .collect()
 }
 
+fn text(entries: &[(&str, i64)]) -> CheckpointText {
+    let offsets = offsets(entries);
+    let entries = offsets.iter().map(|(name, offset)| (name, *offset));
+    entries.collect()
+}
+
 fn content(disk: &SimDisk) -> OffsetCheckpoint {
     read_checkpoint(disk, Path::new("/checkpoint")).unwrap()
 }
@@ -30,7 +36,7 @@ fn no_older_gathering_comes_after_a_newer_one() {
                 begin.wait();
                 for _ in 0..200 {
                     let changed = truth.fetch_add(1, Ordering::AcqRel) + 1;
-                    file.write(|| offsets(&[("topic", truth.load(Ordering::Acquire))]))
+                    file.write(|| text(&[("topic", truth.load(Ordering::Acquire))]))
                         .expect("nobody else renames its file");
                     let written = content(&disk)[&TopicPartition::new("topic", 0)];
                     assert!(written >= changed, "{written} is older than {changed}");
@@ -48,7 +54,7 @@ fn who_waits_shares_one_gathering_and_never_an_older_one() {
     let gathered_count = AtomicI64::new(0);
     let gather = || {
         gathered_count.fetch_add(1, Ordering::AcqRel);
-        OffsetCheckpoint::new()
+        CheckpointText::default()
     };
     std::thread::scope(|scope| {
         let write = || {
@@ -72,9 +78,9 @@ fn a_write_that_fails_is_nobodys() {
     let disk = SimDisk::default();
     let file = file(&disk);
     disk.fail_writes_to(Some("checkpoint.tmp"));
-    assert!(file.write(|| offsets(&[("topic", 1)])).is_err());
+    assert!(file.write(|| text(&[("topic", 1)])).is_err());
     disk.fail_writes_to(None);
-    file.write(|| offsets(&[("topic", 2)])).unwrap();
+    file.write(|| text(&[("topic", 2)])).unwrap();
     assert_eq!(content(&disk), offsets(&[("topic", 2)]));
 }
 
@@ -84,11 +90,11 @@ fn a_start_drops_the_entries_of_what_is_not_there() {
     let path = Path::new("/checkpoint");
     write_checkpoint(&disk, path, &offsets(&[("here", 1), ("gone", 2)])).unwrap();
     let is_there = |name: &TopicPartition| name.topic == "here";
-    let read = file(&disk).read_at_start(is_there).unwrap();
+    let read = file(&disk).read_at_start(is_there, |_| true).unwrap();
     assert_eq!(read, offsets(&[("here", 1)]));
     assert_eq!(content(&disk), read, "they are off the disk as well");
     let before = disk.change_count();
-    assert_eq!(file(&disk).read_at_start(is_there).unwrap(), read);
+    assert_eq!(file(&disk).read_at_start(is_there, |_| true).unwrap(), read);
     assert_eq!(disk.change_count(), before, "there was nothing to drop");
 }
 
@@ -121,4 +127,27 @@ fn what_somebody_else_is_writing_has_not_been_written() {
         "a change, and a failure"
     );
     assert_eq!(count_of(Kind::HighWatermarks, 8, &[]), 1, "after a failure");
+}
+
+#[test]
+fn a_start_keeps_what_is_wanted_whoever_wrote_the_file() {
+    let disk = SimDisk::default();
+    let path = Path::new("/checkpoint");
+    let texts = [
+        "0\n2\na 0 1\nb 0 2\n",
+        // Another program's order, and one with an entry that goes.
+        "0\n2\nb 0 2\na 0 1\n",
+        "0\n3\na 0 1\nb 0 2\ngone 0 3\n",
+    ];
+    for text in texts {
+        storage::replace_file(&disk, path, text.as_bytes()).unwrap();
+        let is_there = |name: &TopicPartition| name.topic != "gone";
+        let is_wanted = |name: &TopicPartition| name.topic == "b";
+        let read = file(&disk).read_at_start(is_there, is_wanted).unwrap();
+        assert_eq!(read, offsets(&[("b", 2)]));
+        assert_eq!(content(&disk), offsets(&[("a", 1), ("b", 2)]));
+    }
+    storage::replace_file(&disk, path, b"0\n2\na 0 1\na 0 2\n").unwrap();
+    let read = file(&disk).read_at_start(|_| true, |_| true).unwrap();
+    assert_eq!(read, offsets(&[]), "a partition that comes twice is damage");
 }
