@@ -125,3 +125,41 @@ fn an_idle_log_that_is_damaged_is_out_of_service_and_the_others_serve() {
     assert_eq!(client.fetch("topic", 1, 0).values(), ["a", "b"]);
     server.assert_serves();
 }
+
+#[test]
+fn settled_logs_of_another_time_are_not_believed() {
+    let directory = tempfile::tempdir().unwrap();
+    let settled = directory.path().join(storage::settled_logs::SETTLED_LOGS);
+    let (server, mut client) = start(directory.path());
+    client.create_topic("topic", COUNT, &[]);
+    client.produce("topic", 0, &batch(&["a"])).assert_accepted();
+    server.stop();
+    let old = std::fs::read(&settled).unwrap();
+
+    let (server, mut client) = start(directory.path());
+    for index in [0, 1] {
+        client
+            .produce("topic", index, &batch(&["b"]))
+            .assert_accepted();
+    }
+    server.stop();
+    // As from a backup; the last line is cut short.
+    std::fs::write(&settled, &old[..old.len() - 5]).unwrap();
+
+    let (server, mut client) = start(directory.path());
+    let (open, unsettled) = server.log_counts();
+    assert_eq!(open + unsettled, 3, "two have changed, one is not known");
+    let count_of = |index| i64::from(index == 0) + i64::from(index < 2);
+    assert_holds(&mut client, count_of);
+    server.stop();
+
+    // Without the file every log is opened, and noted again.
+    std::fs::remove_file(&settled).unwrap();
+    let (server, _) = start(directory.path());
+    let (open, unsettled) = server.log_counts();
+    assert_eq!(open + unsettled, COUNT as usize);
+    server.stop();
+    let (server, mut client) = start(directory.path());
+    assert_eq!(server.log_counts(), (0, 0));
+    assert_holds(&mut client, count_of);
+}
