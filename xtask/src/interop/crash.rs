@@ -13,6 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::campaign;
 use super::clock;
+use super::kafka_crash;
 use super::process::output_within;
 use super::run::Run;
 use super::server::{Against, Server};
@@ -36,6 +37,7 @@ pub(crate) fn list() -> Vec<String> {
         "restart-under-load",
         "kill-under-load",
         "kill-then-kafka-reads",
+        "kafka-killed",
         "campaign",
         "internal-topics",
         "disk",
@@ -65,6 +67,7 @@ pub(crate) fn run(run: &mut Run) -> Result<()> {
         kafka.stop()?;
         run.read_disk(SUITE)
     });
+    run.scenario(SUITE, "kafka-killed", kafka_crash::killed);
     run.scenario(SUITE, "campaign", campaign::kills);
     run.scenario(SUITE, "internal-topics", campaign::internal_topics);
     run.scenario(SUITE, "disk", disk);

@@ -23,6 +23,7 @@ mod exceptions;
 mod go;
 mod handover;
 pub(crate) mod java;
+mod kafka_crash;
 mod kgo;
 mod options;
 pub(crate) mod process;

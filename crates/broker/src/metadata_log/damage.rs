@@ -82,7 +82,14 @@ pub(super) fn note<D: Disk>(disk: &D, folder: &Path, end_offset: i64) -> io::Res
 /// Checks what an earlier run has noted. When the damage has been mended, the note goes.
 fn check_noted<D: Disk>(disk: &D, folder: &Path) -> Result<(), OpenMetadataLogError> {
     for (end_offset, path) in numbered_files(disk, folder, SYNCED_SUFFIX)? {
-        check_below(disk, folder, end_offset)?;
+        if let Err(error) = check_below(disk, folder, end_offset) {
+            tracing::error!(
+                note = %path.display(),
+                "an earlier run had synced what is damaged or missing now; whoever removes this \
+                 note accepts that the log is cut there"
+            );
+            return Err(error);
+        }
         disk.remove_file(&path)
             .map_err(|error| failure("remove", &path, error))?;
     }
