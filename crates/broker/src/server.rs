@@ -58,6 +58,10 @@ pub struct Server {
 impl Server {
     /// Starts a broker and controller. Clients can connect when this returns.
     ///
+    /// Three quarters of the files that the process may open are for logs, however many there are,
+    /// and the rest for connections. The limit is the process's own: who embeds a server raises it
+    /// before, as the command `server` does.
+    ///
     /// # Errors
     /// A [`StartError`], which says what to do about it.
     pub async fn start(config: ServerConfig) -> Result<Self, StartError> {
