@@ -25,7 +25,8 @@ enum End {
     Kill,
 }
 
-/// One way through the servers.
+/// One way through the servers. Each older release is killed once and stopped once before riverrun
+/// takes over.
 #[derive(Debug)]
 struct Variant {
     name: &'static str,
@@ -64,7 +65,7 @@ const VARIANTS: &[Variant] = &[
         name: "4.1-killed-once",
         release: Some("4.1.1"),
         has_fixed_voters: false,
-        ends: [End::Stop, End::Kill, End::Stop, End::Stop],
+        ends: [End::Kill, End::Kill, End::Stop, End::Stop],
         has_consumer_groups: true,
         has_authorizer: true,
         has_share_groups: false,
@@ -79,10 +80,10 @@ const VARIANTS: &[Variant] = &[
         has_share_groups: false,
     },
     Variant {
-        name: "3.9-stopped",
+        name: "3.9-killed-once",
         release: Some("3.9.1"),
         has_fixed_voters: true,
-        ends: [End::Stop; 4],
+        ends: [End::Kill, End::Stop, End::Stop, End::Kill],
         has_consumer_groups: false,
         has_authorizer: true,
         has_share_groups: false,
