@@ -191,7 +191,7 @@ impl Groups {
     }
 
     /// The shard in a state, once it obeys the newest surroundings.
-    fn ready<'a>(&self, state: &'a mut State) -> Result<&'a mut Ready, ErrorCode> {
+    fn up_to_date<'a>(&self, state: &'a mut State) -> Result<&'a mut Ready, ErrorCode> {
         let ready = state.ready()?;
         let surroundings = self.surroundings.read().clone();
         if !Arc::ptr_eq(&ready.surroundings.config, &surroundings.config) {
@@ -338,7 +338,7 @@ impl Groups {
         decide: impl FnOnce(&mut GroupShard, Now) -> Decision<R>,
     ) -> Result<Decided<R>, ErrorCode> {
         let mut state = shard.state.lock();
-        let ready = self.ready(&mut state)?;
+        let ready = self.up_to_date(&mut state)?;
         // Not before: whoever waited for the lock longer would decide with less time.
         let now = clock::now();
         let mut decision = decide(&mut ready.shard, now);
@@ -425,7 +425,7 @@ impl Groups {
     ) -> Result<R, ErrorCode> {
         let shard = self.shard_of(group_id)?;
         let mut state = shard.state.lock();
-        Ok(read(&mut self.ready(&mut state)?.shard, clock::now()))
+        Ok(read(&mut self.up_to_date(&mut state)?.shard, clock::now()))
     }
 
     /// Asks every shard that is loaded; the error of one that is not comes beside.
@@ -436,7 +436,7 @@ impl Groups {
         let shards = self.all_shards();
         let (mut answers, mut error) = (Vec::new(), ErrorCode::None);
         for shard in shards {
-            match self.ready(&mut shard.state.lock()) {
+            match self.up_to_date(&mut shard.state.lock()) {
                 Ok(ready) => answers.push(read(&ready.shard)),
                 Err(of_shard) => error = of_shard,
             }
@@ -632,11 +632,6 @@ fn replay(partition: &Partition, shard: &mut GroupShard) -> Result<(), ReplayLog
             Ok(())
         }
     })
-}
-
-/// Waits for an answer that depends on other members.
-pub(crate) async fn later(receiver: oneshot::Receiver<GroupResponse>) -> Option<GroupResponse> {
-    receiver.await.ok()
 }
 
 impl Broker {

@@ -1,8 +1,9 @@
 //! Work that takes long or much memory: off the workers, and a few pieces at a time.
 //!
 //! A worker that computes for a second holds up every connection whose turn it would be. Such work
-//! runs on a thread of its own, which the operating system lets take turns with the workers; and as
-//! no more threads do so than half of the processors, the other half is there for everybody else.
+//! keeps its thread, whose other tasks another thread takes over, and the operating system lets them take
+//! turns; and as no more threads do so than half of the processors, the other half is there for everybody
+//! else.
 //! Whoever comes then waits, with its connection.
 
 use tokio::runtime::{Handle, RuntimeFlavor};

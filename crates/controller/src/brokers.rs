@@ -313,7 +313,7 @@ pub fn fence_broker(
 }
 
 /// Begins the controlled shutdown of a broker, or goes on with it: leaderships that it still has
-/// are given away. Once [`has_leaderships`] is false it may go.
+/// are given away. Once it has none it may go.
 ///
 /// # Errors
 /// STALE_BROKER_EPOCH.
@@ -342,16 +342,6 @@ pub fn begin_controlled_shutdown(
     }
     records.extend(leave(image, context, broker_id));
     Ok(Decision::splittable(records, ()))
-}
-
-/// Whether the broker leads a partition.
-pub fn has_leaderships(image: &MetadataImage, broker_id: BrokerId) -> bool {
-    image.topics.topics_by_id().values().any(|topic| {
-        topic
-            .partitions
-            .values()
-            .any(|partition| partition.leader == broker_id)
-    })
 }
 
 /// UnregisterBroker: forgets a broker, and elects leaders where it led or could have.

@@ -18,7 +18,7 @@
 //! `topic_name`, `placement`, `assignment`, `create_topics`, `create_partitions`,
 //! `delete_topics`, `internal_topics`, `alter_configs`; brokers: `topic_values`,
 //! `partition_update`, `elections`, `brokers`, `controllers`, `directories`, `elect_leaders`,
-//! `reassign_partitions`, `producer_ids`; kept for later: `client_quotas`, `scram_credentials`.
+//! `reassign_partitions`, `producer_ids`, `client_quotas`, `scram_credentials`.
 
 #![forbid(unsafe_code)]
 

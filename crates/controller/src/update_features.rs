@@ -39,15 +39,6 @@ impl UpgradeType {
             _ => Self::Unknown,
         }
     }
-
-    /// The type in requests of version 0.
-    pub const fn from_allow_downgrade(allow_downgrade: bool) -> Self {
-        if allow_downgrade {
-            Self::SafeDowngrade
-        } else {
-            Self::Upgrade
-        }
-    }
 }
 
 /// A feature that shall have another level.

@@ -96,24 +96,4 @@ impl MetadataDelta {
     pub fn acls(&self) -> impl Iterator<Item = Difference<'_, Uuid, Arc<AccessControlEntry>>> {
         self.before.acls.diff(&self.after.acls)
     }
-
-    /// Whether a feature's level changed.
-    pub fn has_changed_features(&self) -> bool {
-        self.before.features != self.after.features
-    }
-
-    /// Whether a client quota changed.
-    pub fn has_changed_client_quotas(&self) -> bool {
-        self.before.client_quotas != self.after.client_quotas
-    }
-
-    /// Whether a SCRAM credential changed.
-    pub fn has_changed_scram(&self) -> bool {
-        self.before.scram != self.after.scram
-    }
-
-    /// Whether a delegation token changed.
-    pub fn has_changed_delegation_tokens(&self) -> bool {
-        self.before.delegation_tokens != self.after.delegation_tokens
-    }
 }

@@ -28,11 +28,6 @@ impl MetadataLoader {
         &self.image
     }
 
-    /// What is in effect once the open transaction ends; the image itself if none is open.
-    pub fn image_in_transaction(&self) -> &MetadataImage {
-        self.transaction.as_ref().unwrap_or(&self.image)
-    }
-
     /// Whether a transaction has begun and neither ended nor been aborted.
     pub const fn is_in_transaction(&self) -> bool {
         self.transaction.is_some()

@@ -110,11 +110,6 @@ impl MetadataVersion {
         self.0 >= 17
     }
 
-    /// Eligible leader replicas may be enabled.
-    pub const fn supports_eligible_leader_replicas(self) -> bool {
-        self.0 >= 23
-    }
-
     /// Log directories may be cordoned.
     pub const fn supports_cordoned_directories(self) -> bool {
         self.0 >= 30
@@ -136,29 +131,6 @@ impl MetadataVersion {
             23.. => 2,
             17.. => 1,
             _ => 0,
-        }
-    }
-
-    /// The version of Fetch between brokers.
-    pub const fn fetch_version(self) -> i16 {
-        match self.0 {
-            27.. => 18,
-            21.. => 17,
-            19.. => 16,
-            10.. => 15,
-            9.. => 14,
-            _ => 13,
-        }
-    }
-
-    /// The version of ListOffsets between brokers.
-    pub const fn list_offsets_version(self) -> i16 {
-        match self.0 {
-            29.. => 11,
-            25.. => 10,
-            21.. => 9,
-            9.. => 8,
-            _ => 7,
         }
     }
 }

@@ -243,14 +243,6 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// A zigzag varint of 64 bits.
-    #[inline]
-    pub fn varlong(&mut self) -> Result<i64, DecodeError> {
-        let (value, length) = varint::read_varlong(self.bytes)?;
-        self.take(length)?;
-        Ok(value)
-    }
-
     /// A length that stands before a string: i16, or compact. `None` for null, which is any length
     /// below zero, as Apache Kafka reads it.
     #[inline]

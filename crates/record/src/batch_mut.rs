@@ -9,9 +9,8 @@
 use crate::attributes::{Attributes, TimestampType};
 use crate::batch::{
     ATTRIBUTES_OFFSET, BASE_OFFSET_OFFSET, BASE_SEQUENCE_OFFSET, BATCH_LENGTH_OFFSET, BatchError,
-    CRC_OFFSET, HEADER_SIZE_BYTES, LAST_OFFSET_DELTA_OFFSET, LOG_OVERHEAD_BYTES,
-    MAX_TIMESTAMP_OFFSET, PARTITION_LEADER_EPOCH_OFFSET, PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET,
-    RecordBatch, batch_size_bytes,
+    CRC_OFFSET, HEADER_SIZE_BYTES, LOG_OVERHEAD_BYTES, MAX_TIMESTAMP_OFFSET,
+    PARTITION_LEADER_EPOCH_OFFSET, PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET, RecordBatch,
 };
 use crate::crc::crc_with_new_head;
 
@@ -32,21 +31,9 @@ impl<'a> RecordBatchMut<'a> {
         Ok((Self { header }, rest))
     }
 
-    /// Takes a header alone, such as [`RecordBatch::header`] copied.
-    pub fn from_header(header: &'a mut [u8; HEADER_SIZE_BYTES]) -> Result<Self, BatchError> {
-        batch_size_bytes(header)?;
-        Ok(Self { header })
-    }
-
     /// Sets the base offset; the offsets of all records follow.
     pub fn set_base_offset(&mut self, base_offset: i64) {
         self.set_field(BASE_OFFSET_OFFSET, base_offset.to_be_bytes());
-    }
-
-    /// Sets the base offset so that the batch ends with `last_offset`.
-    pub fn set_last_offset(&mut self, last_offset: i64) {
-        let delta = i32::from_be_bytes(self.field(LAST_OFFSET_DELTA_OFFSET));
-        self.set_base_offset(last_offset.wrapping_sub(i64::from(delta)));
     }
 
     /// Sets the epoch of the leader that appends the batch.

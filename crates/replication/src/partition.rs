@@ -1,7 +1,7 @@
 //! A partition as its broker serves it: the log, how much of it is replicated, and who waits.
 //!
-//! The log's lock is taken only here, for as long as a call on the log takes, and never across an
-//! `await`.
+//! The log's lock is taken here and in `residence` only, for as long as a call on the log takes, and never
+//! across an `await`.
 
 use crate::error::{AppendError, ReadError};
 use crate::log_host::LogHost;

@@ -5,7 +5,7 @@
 //!                     log directory                         partition's directory
 //!   meta.properties, .lock, .kafka_cleanshutdown     00…0.log .index .timeindex .txnindex
 //!   recovery-point-, log-start-, replication-        00…0.snapshot  leader-epoch-checkpoint
-//!     offset-checkpoint                              partition.metadata
+//!     offset-checkpoint, settled-logs                partition.metadata
 //!                                                             ▲
 //!   batches ──> Log::append_as_leader ── offsets in place, one write ──┘
 //!   offset  ──> Log::read ──> FileSlice: file, position, length; no byte of a record is read

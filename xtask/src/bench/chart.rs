@@ -1,5 +1,5 @@
-//! Bars as SVG: a group of bars for each thing measured, on a logarithmic scale, each with its
-//! confidence interval as a thin line.
+//! Dots as SVG: a group for each thing measured, on a logarithmic scale, each dot on its confidence
+//! interval. A bar would be as long as the scale begins early, and its length would say nothing.
 
 use std::fmt::Write as _;
 
@@ -8,36 +8,37 @@ use super::statistics::Estimate;
 const WIDTH: f64 = 860.0;
 const LABEL_WIDTH: f64 = 230.0;
 const VALUE_WIDTH: f64 = 110.0;
-const BAR_HEIGHT: f64 = 13.0;
+const ROW_HEIGHT: f64 = 13.0;
+const DOT_RADIUS: f64 = 4.5;
 const GROUP_GAP: f64 = 11.0;
 const TOP: f64 = 74.0;
 const COLORS: [&str; 4] = ["#9aa0a6", "#d9480f", "#1c7ed6", "#2b8a3e"];
 
-/// A chart of bars.
+/// A chart of dots.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
     pub(crate) title: String,
-    /// What the bars measure, with the unit.
+    /// What the dots measure, with the unit.
     pub(crate) subtitle: String,
-    /// The names of the bars within a group.
+    /// The names of the dots within a group.
     pub(crate) series: Vec<String>,
     pub(crate) groups: Vec<Group>,
 }
 
-/// Bars that are compared.
+/// Dots that are compared.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) label: String,
-    /// One bar for each series and the text beside it; positive numbers.
-    pub(crate) bars: Vec<(Estimate, String)>,
+    /// One dot for each series and the text beside it; positive numbers.
+    pub(crate) dots: Vec<(Estimate, String)>,
 }
 
 impl Chart {
     /// The chart as a document of its own.
     pub(crate) fn svg(&self) -> String {
-        let rows = self.groups.iter().map(|group| group.bars.len() as f64);
-        let bars = rows.sum::<f64>() * BAR_HEIGHT;
-        let height = TOP + bars + self.groups.len() as f64 * GROUP_GAP + 34.0;
+        let rows = self.groups.iter().map(|group| group.dots.len() as f64);
+        let dots = rows.sum::<f64>() * ROW_HEIGHT;
+        let height = TOP + dots + self.groups.len() as f64 * GROUP_GAP + 34.0;
         let mut out = String::new();
         let _ = write!(
             out,
@@ -46,17 +47,18 @@ impl Chart {
              <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
         );
         text(&mut out, 12.0, 24.0, "start\" font-size=\"16", &self.title);
-        text(&mut out, 12.0, 42.0, "start", &self.subtitle);
+        let subtitle = format!("{}; logarithmic scale", self.subtitle);
+        text(&mut out, 12.0, 42.0, "start", &subtitle);
         self.legend(&mut out);
         let scale = Scale::of(&self.groups);
         scale.grid(&mut out, height - 26.0);
         let mut y = TOP;
         for group in &self.groups {
-            let middle = y + group.bars.len() as f64 * BAR_HEIGHT / 2.0 + 4.0;
+            let middle = y + group.dots.len() as f64 * ROW_HEIGHT / 2.0 + 4.0;
             text(&mut out, LABEL_WIDTH - 8.0, middle, "end", &group.label);
-            for (index, (estimate, label)) in group.bars.iter().enumerate() {
-                scale.bar(&mut out, y, COLORS[index % COLORS.len()], *estimate, label);
-                y += BAR_HEIGHT;
+            for (index, (estimate, label)) in group.dots.iter().enumerate() {
+                scale.dot(&mut out, y, COLORS[index % COLORS.len()], *estimate, label);
+                y += ROW_HEIGHT;
             }
             y += GROUP_GAP;
         }
@@ -88,7 +90,7 @@ impl Scale {
         let values = || {
             groups
                 .iter()
-                .flat_map(|group| &group.bars)
+                .flat_map(|group| &group.dots)
                 .map(|(e, _)| e.mean.log10())
         };
         let first = values().fold(f64::INFINITY, f64::min).floor();
@@ -116,31 +118,24 @@ impl Scale {
         }
     }
 
-    fn bar(&self, out: &mut String, y: f64, color: &str, estimate: Estimate, label: &str) {
-        let end = self.x(estimate.mean);
-        let (width, height) = (end - LABEL_WIDTH, BAR_HEIGHT - 2.0);
-        let _ = writeln!(
-            out,
-            "<rect x=\"{LABEL_WIDTH}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height}\" \
-             fill=\"{color}\"/>"
-        );
-        let middle = y + height / 2.0;
-        let (low, high) = (
-            self.x(estimate.low.max(f64::MIN_POSITIVE)),
-            self.x(estimate.high),
-        );
+    fn dot(&self, out: &mut String, y: f64, color: &str, estimate: Estimate, label: &str) {
+        let (x, middle) = (self.x(estimate.mean), y + (ROW_HEIGHT - 2.0) / 2.0);
+        let mut right = x + DOT_RADIUS;
         if estimate.high.is_finite() {
+            let low = self.x(estimate.low.max(f64::MIN_POSITIVE));
+            let high = self.x(estimate.high);
             let _ = writeln!(
                 out,
-                "<path d=\"M{low:.1} {middle:.1}H{high:.1}\" stroke=\"#212529\"/>"
+                "<path d=\"M{low:.1} {middle:.1}H{high:.1}\" stroke=\"{color}\" \
+                 stroke-width=\"2\"/>"
             );
+            right = right.max(high);
         }
-        let beside = if estimate.high.is_finite() {
-            high.max(end)
-        } else {
-            end
-        };
-        text(out, beside + 5.0, middle + 4.0, "start", label);
+        let _ = writeln!(
+            out,
+            "<circle cx=\"{x:.1}\" cy=\"{middle:.1}\" r=\"{DOT_RADIUS}\" fill=\"{color}\"/>"
+        );
+        text(out, right + 5.0, middle + 4.0, "start", label);
     }
 }
 
@@ -157,8 +152,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_ends_where_its_value_is_on_the_scale() {
-        let bar = |mean| {
+    fn a_dot_is_where_its_value_is_on_the_scale() {
+        let dot = |mean| {
             let estimate = Estimate {
                 mean,
                 low: mean,
@@ -172,13 +167,14 @@ mod tests {
             series: vec!["one".into(), "two".into()],
             groups: vec![Group {
                 label: "group".into(),
-                bars: vec![bar(1.0), bar(10.0)],
+                dots: vec![dot(1.0), dot(10.0)],
             }],
         };
         let svg = chart.svg();
-        let whole = WIDTH - LABEL_WIDTH - VALUE_WIDTH;
-        assert!(svg.contains("width=\"0.0\""), "{svg}");
-        assert!(svg.contains(&format!("width=\"{whole:.1}\"")), "{svg}");
+        let end = WIDTH - VALUE_WIDTH;
+        assert!(svg.contains(&format!("cx=\"{LABEL_WIDTH:.1}\"")), "{svg}");
+        assert!(svg.contains(&format!("cx=\"{end:.1}\"")), "{svg}");
+        assert!(svg.contains("logarithmic"), "{svg}");
         assert!(svg.contains("a &lt; b"), "{svg}");
     }
 }

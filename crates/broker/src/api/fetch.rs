@@ -60,11 +60,10 @@ struct Limits {
 
 pub(crate) async fn serve(
     broker: &Broker,
-    context: &ConnectionContext,
+    connection: &ConnectionContext,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
-    let connection = context;
     let message: FetchRequest<'_> = request.decode()?;
     let limits = limits(broker, request.version, &message);
     let started = broker.fetch_sessions.lock().start(

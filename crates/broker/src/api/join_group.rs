@@ -8,7 +8,7 @@
 use super::{Request, Served};
 use crate::Broker;
 use crate::clock::random_member_suffix;
-use crate::groups::{self, Answer};
+use crate::groups::Answer;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use coordinator::GroupResponse;
 use coordinator::group::{JoinGroup, JoinGroupResponse, JoinProtocol};
@@ -26,7 +26,7 @@ pub(crate) async fn serve(
     let answer = join(broker, context, request.version, &message).await;
     let response = match answer {
         Ok(Answer::Now(response)) => response,
-        Ok(Answer::Later(receiver)) => match groups::later(receiver).await {
+        Ok(Answer::Later(receiver)) => match receiver.await.ok() {
             Some(GroupResponse::Join(response)) => response,
             _ => JoinGroupResponse::error(message.member_id, ErrorCode::NotCoordinator),
         },

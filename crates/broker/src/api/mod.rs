@@ -1,4 +1,5 @@
-//! From a frame to an answer: one match over the APIs, and nothing else.
+//! From a frame to an answer: how much a request may take, whose turn it is, one match over the APIs, and
+//! what every answer shares.
 //!
 //! Each API has its file, whose header names the versions served and what is ignored on purpose.
 //! Types of the wire end in those files.

@@ -162,7 +162,8 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn refused(error: ErrorCode) -> Self {
+    /// What an error alone says, or the lack of one.
+    fn of(error: ErrorCode) -> Self {
         Self {
             error,
             base_offset: -1,
@@ -192,7 +193,7 @@ impl Outcome {
     fn absent(absence: Absence) -> Self {
         Self {
             current_leader: absence.current_leader(),
-            ..Self::refused(absence.into())
+            ..Self::of(absence.into())
         }
     }
 
@@ -222,7 +223,7 @@ impl Outcome {
         };
         Self {
             error_message: message,
-            ..Self::refused(error)
+            ..Self::of(error)
         }
     }
 
@@ -238,7 +239,7 @@ impl Outcome {
         };
         Self {
             log_start_offset,
-            ..Self::refused(error)
+            ..Self::of(error)
         }
     }
 
@@ -291,7 +292,7 @@ pub(crate) async fn serve(
             part.outcome = match &asked.refusal {
                 Some((error, message)) => Outcome {
                     error_message: message.clone(),
-                    ..Outcome::refused(*error)
+                    ..Outcome::of(*error)
                 },
                 None => match append.to(topic, part, frame, QUICK_EXPANDED_BYTES) {
                     Appending::Ended(outcome) => outcome,
@@ -360,6 +361,7 @@ fn has_small_partitions(body: &[u8], version: i16) -> bool {
 /// Whether a request names more partitions than it can have batches for. What is kept of each while
 /// it is served is in proportion to a batch, and would not be to what has been sent.
 fn is_refused_as_a_whole(body: &[u8], version: i16) -> Result<bool, DecodeError> {
+    // A partition takes a byte at least: so few bytes name no more than may be named.
     if body.len() < PARTITIONS_FREE {
         return Ok(false);
     }
@@ -404,7 +406,7 @@ fn refuse_all(
             left = counts.next().unwrap_or_default();
             writer.topic(topic.name, topic.id, left, &mut out.head);
         }
-        let refused = Outcome::refused(ErrorCode::InvalidRequest);
+        let refused = Outcome::of(ErrorCode::InvalidRequest);
         writer.partition(&refused.answer(part.index), &mut out.head);
         left -= 1;
         if left == 0 {
@@ -445,7 +447,7 @@ fn parse(
             records: range_in(frame, part.records.unwrap_or_default()),
             repetition_error: None,
             verification: Ok(None),
-            outcome: Outcome::refused(ErrorCode::UnknownServerError),
+            outcome: Outcome::of(ErrorCode::UnknownServerError),
             appended: None,
         });
     })?;
@@ -588,7 +590,7 @@ impl Appending {
     fn outcome(self) -> Outcome {
         match self {
             Self::Ended(outcome) => outcome,
-            Self::TooLarge => Outcome::refused(ErrorCode::MessageTooLarge),
+            Self::TooLarge => Outcome::of(ErrorCode::MessageTooLarge),
         }
     }
 }
@@ -612,7 +614,7 @@ impl Append<'_> {
         expanded_max_bytes: usize,
     ) -> Appending {
         let Some(hosted) = &topic.hosted else {
-            return Appending::Ended(Outcome::refused(match self.version {
+            return Appending::Ended(Outcome::of(match self.version {
                 13.. => ErrorCode::UnknownTopicId,
                 _ => ErrorCode::UnknownTopicOrPartition,
             }));
@@ -625,7 +627,7 @@ impl Append<'_> {
             found => self.records_to(hosted, found, part, frame, expanded_max_bytes),
         };
         match (appending, part.repetition_error) {
-            (Appending::Ended(_), Some(error)) => Appending::Ended(Outcome::refused(error)),
+            (Appending::Ended(_), Some(error)) => Appending::Ended(Outcome::of(error)),
             (appending, _) => appending,
         }
     }
@@ -642,17 +644,17 @@ impl Append<'_> {
         let refused = |outcome| Appending::Ended(outcome);
         let batch = match parse_produce(records, self.version) {
             Ok(batch) => batch,
-            Err(invalid) => return refused(Outcome::refused(invalid.error)),
+            Err(invalid) => return refused(Outcome::of(invalid.error)),
         };
         let verification = match part.verification {
             Ok(verification) => verification,
             Err(error) => return refused(Outcome::unverified(error, self.version)),
         };
         if !(-1..=1).contains(&self.acks) {
-            return refused(Outcome::refused(ErrorCode::InvalidRequiredAcks));
+            return refused(Outcome::of(ErrorCode::InvalidRequiredAcks));
         }
         if super::is_internal(&hosted.name) && self.context.client_id() != ADMIN_CLIENT_ID {
-            return refused(Outcome::refused(ErrorCode::InvalidTopicException));
+            return refused(Outcome::of(ErrorCode::InvalidTopicException));
         }
         let partition = match found {
             Ok(partition) => partition,
@@ -708,7 +710,7 @@ fn append_validated(
                 base_offset: appended.base_offset,
                 log_append_time_ms: appended.log_append_time_ms,
                 log_start_offset: appended.log_start_offset,
-                ..Outcome::refused(ErrorCode::None)
+                ..Outcome::of(ErrorCode::None)
             }
         }
         Err(error) => {
@@ -730,7 +732,7 @@ async fn flush(broker: &Broker, partitions: &mut [PartitionPart]) {
     for (part, flush) in partitions.iter_mut().zip(flushes) {
         let Some(flush) = flush else { continue };
         if let Err(error) = flush.await {
-            part.outcome = Outcome::refused(error);
+            part.outcome = Outcome::of(error);
         }
     }
 }
@@ -749,7 +751,7 @@ async fn wait_for_replicas(partitions: &mut [PartitionPart], timeout_ms: i32) {
         let deadline = *deadline.get_or_insert_with(|| tokio::time::Instant::now() + timeout);
         let wait = batch.partition.wait_for_high_watermark(batch.end_offset);
         if tokio::time::timeout_at(deadline, wait).await.is_err() {
-            part.outcome = Outcome::refused(ErrorCode::RequestTimedOut);
+            part.outcome = Outcome::of(ErrorCode::RequestTimedOut);
         }
     }
 }

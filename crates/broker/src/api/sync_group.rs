@@ -5,7 +5,7 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::groups::{self, Answer};
+use crate::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::GroupResponse;
 use coordinator::group::{SyncAssignment, SyncGroup, SyncGroupResponse};
@@ -20,7 +20,7 @@ pub(crate) async fn serve(
     let message: SyncGroupRequest<'_> = request.decode()?;
     let response = match sync(broker, request.version, &message).await {
         Ok(Answer::Now(response)) => response,
-        Ok(Answer::Later(receiver)) => match groups::later(receiver).await {
+        Ok(Answer::Later(receiver)) => match receiver.await.ok() {
             Some(GroupResponse::Sync(response)) => response,
             _ => SyncGroupResponse::error(ErrorCode::NotCoordinator),
         },

@@ -104,11 +104,6 @@ fn offsets_and_leader_epoch_do_not_touch_the_crc() {
     let view = RecordBatch::parse(&bytes).unwrap().0;
     assert_eq!((view.base_offset(), view.partition_leader_epoch()), (77, 8));
     assert!(view.crc() == crc && view.is_crc_valid());
-    RecordBatchMut::parse(&mut bytes)
-        .unwrap()
-        .0
-        .set_last_offset(99);
-    assert_eq!(RecordBatch::parse(&bytes).unwrap().0.last_offset(), 99);
 }
 
 #[test]
@@ -129,23 +124,6 @@ fn setters_keep_a_right_crc_right_and_a_wrong_one_wrong() {
             assert_eq!(view.is_crc_valid(), !is_damaged);
         }
     }
-}
-
-#[test]
-fn a_copied_header_is_changed_apart_from_its_batch() {
-    let bytes = batch(0, 10);
-    let (batch, _) = RecordBatch::parse(&bytes).unwrap();
-    let mut header = *batch.header();
-    let mut copy = RecordBatchMut::from_header(&mut header).unwrap();
-    copy.set_base_offset(4);
-    copy.set_max_timestamp(TimestampType::LogAppendTime, 5);
-    let whole = [&header[..], batch.records_bytes()].concat();
-    let (changed, _) = RecordBatch::parse(&whole).unwrap();
-    assert_eq!((changed.base_offset(), changed.max_timestamp()), (4, 5));
-    assert!(changed.is_crc_valid());
-    header[MAGIC_OFFSET] = 1;
-    let refused = RecordBatchMut::from_header(&mut header).map(|_| ());
-    assert_eq!(refused, Err(BatchError::LegacyMagic(1)));
 }
 
 #[test]

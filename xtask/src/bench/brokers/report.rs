@@ -224,7 +224,7 @@ impl Report {
         )
     }
 
-    /// The bars of each scenario that has these metrics.
+    /// The dots of each scenario that has these metrics.
     fn groups(&self, paths: &[&str]) -> Vec<Group> {
         let mut groups = Vec::new();
         for scenario in self.measured.scenarios() {
@@ -234,13 +234,18 @@ impl Report {
             }
             let metrics = scenario.metrics.iter();
             for metric in metrics.filter(|metric| paths.contains(&metric.path)) {
-                let bars = self.measured.kinds().filter_map(|kind| {
+                let mean = |kind| Some(self.measured.estimate(kind, scenario, metric)?.mean);
+                let ours = mean(Kind::Riverrun);
+                let dots = self.measured.kinds().filter_map(|kind| {
                     let estimate = self.measured.estimate(kind, scenario, metric)?;
-                    let positive = estimate.mean > 0.0;
-                    positive.then(|| (estimate, digits(estimate.mean)))
+                    // A floor that riverrun is below was disturbed, and is none.
+                    let is_none =
+                        kind == Kind::Floor && ours.is_some_and(|ours| ours < estimate.mean);
+                    let is_shown = estimate.mean > 0.0 && !is_none;
+                    is_shown.then(|| (estimate, digits(estimate.mean)))
                 });
-                let bars: Vec<_> = bars.collect();
-                if bars.is_empty() {
+                let dots: Vec<_> = dots.collect();
+                if dots.is_empty() {
                     continue;
                 }
                 let label = if paths.len() == 1 {
@@ -248,7 +253,7 @@ impl Report {
                 } else {
                     format!("{}: {}", scenario.name, metric.label)
                 };
-                groups.push(Group { label, bars });
+                groups.push(Group { label, dots });
             }
         }
         groups

@@ -148,7 +148,7 @@ impl Report {
             let ratio = format!("{} ns, 1/{}", digits(ours.mean), digits(one.ratio().mean));
             Group {
                 label: one.operation.name.to_owned(),
-                bars: vec![
+                dots: vec![
                     (theirs, format!("{} ns", digits(theirs.mean))),
                     (ours, ratio),
                 ],
