@@ -4,6 +4,8 @@ use crate::bench::BenchArguments;
 use crate::commands::cluster::ClusterArguments;
 use crate::commands::config::ConfigArguments;
 use crate::commands::group::GroupArguments;
+use crate::commands::partition::PartitionArguments;
+use crate::commands::profile::ProfileArguments;
 use crate::commands::quota::QuotaArguments;
 use crate::commands::topic::TopicArguments;
 use crate::commands::transaction::TransactionArguments;
@@ -34,6 +36,8 @@ pub(crate) enum Command {
     Produce(ProduceArguments),
     /// Print records
     Consume(ConsumeArguments),
+    /// Show offsets, reassign replicas and elect leaders of partitions
+    Partition(PartitionArguments),
     /// List, describe, move and delete consumer groups
     Group(GroupArguments),
     /// List and describe transactions, and end those that hang
@@ -44,8 +48,10 @@ pub(crate) enum Command {
     Quota(QuotaArguments),
     /// List, make and delete the SCRAM credentials of users
     User(UserArguments),
-    /// Show the cluster, its quorum, features and log directories
+    /// Show the cluster, its quorum, features and log directories; change features, forget brokers
     Cluster(ClusterArguments),
+    /// Keep the names of clusters with how to reach them
+    Profile(ProfileArguments),
     /// Measure how fast records are written, read and delivered
     Bench(BenchArguments),
     /// Show and check the files of partitions and log directories

@@ -1,29 +1,37 @@
 //! How commands reach a cluster, and how they run.
 
 use crate::output::{Output, OutputFormat};
+use crate::profiles::{self, Profiles};
 use clap::Args;
 use riverrun_client::Error;
 use riverrun_client::admin::{Admin, AdminConfig};
 use riverrun_client::config::Settings;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{self, BufWriter, StdoutLock};
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// Where a server without a configuration listens.
+const DEFAULT_BROKERS: &str = "127.0.0.1:9092";
+
 /// What every command that talks to a cluster takes.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Connection and output")]
 pub(crate) struct ConnectionArguments {
-    /// Brokers to ask first, as host:port, separated by commas
+    /// Brokers to ask first, as host:port, separated by commas; otherwise those of the profile, or
+    /// 127.0.0.1:9092
     #[arg(
         short,
         long,
         global = true,
         env = "RIVERRUN_BROKERS",
-        default_value = "127.0.0.1:9092",
         value_name = "BROKERS"
     )]
-    brokers: String,
+    brokers: Option<String>,
+    /// A profile that `riverrun profile set` made
+    #[arg(long, global = true, env = "RIVERRUN_PROFILE", value_name = "NAME")]
+    profile: Option<String>,
     /// A setting of the client by Kafka's name, such as client.id=me
     #[arg(short = 'X', long = "set", global = true, value_name = "KEY=VALUE")]
     settings: Vec<String>,
@@ -42,13 +50,21 @@ pub(crate) struct ConnectionArguments {
 }
 
 impl ConnectionArguments {
-    /// The settings of a client of this kind: the timeout, then what `-X` says.
+    /// The settings of a client of this kind: the timeout, those of the profile that this kind knows,
+    /// then what `--brokers` and `-X` say.
     pub(crate) fn config<C: Settings + Default>(&self, timeout_keys: &[&str]) -> Result<C, Error> {
         let mut config = C::default();
-        config.set("bootstrap.servers", &self.brokers)?;
+        config.set("bootstrap.servers", DEFAULT_BROKERS)?;
         let timeout = self.timeout.to_string();
         for key in timeout_keys {
             config.set(key, &timeout)?;
+        }
+        for (key, value) in self.profile_settings()? {
+            // A producer's setting means nothing to a consumer.
+            config.assign(&key, &value).transpose()?;
+        }
+        if let Some(brokers) = &self.brokers {
+            config.set("bootstrap.servers", brokers)?;
         }
         for pair in &self.settings {
             let (key, value) = pair
@@ -57,6 +73,22 @@ impl ConnectionArguments {
             config.set(key.trim(), value)?;
         }
         Ok(config)
+    }
+
+    /// The settings of the profile that is named; of the one in use, where no brokers are.
+    fn profile_settings(&self) -> Result<BTreeMap<String, String>, Error> {
+        let path = match (&self.profile, &self.brokers) {
+            (None, Some(_)) => None,
+            _ => profiles::path(),
+        };
+        let Some(path) = path else {
+            return Ok(BTreeMap::new());
+        };
+        let profiles = Profiles::read(&path).map_err(Error::Invalid)?;
+        match self.profile.as_ref().or(profiles.current.as_ref()) {
+            Some(name) => profiles.settings(name).cloned().map_err(Error::Invalid),
+            None => Ok(BTreeMap::new()),
+        }
     }
 
     /// How long to try.

@@ -6,9 +6,11 @@ mod commands;
 mod connect;
 mod consume;
 mod dump_log;
+mod encoding;
 mod output;
 mod place;
 mod produce;
+mod profiles;
 mod server;
 mod time;
 
@@ -24,12 +26,14 @@ fn main() -> ExitCode {
         Command::Topic(arguments) => commands::topic::main(&arguments),
         Command::Produce(arguments) => produce::main(&arguments),
         Command::Consume(arguments) => consume::main(&arguments),
+        Command::Partition(arguments) => commands::partition::main(&arguments),
         Command::Group(arguments) => commands::group::main(&arguments),
         Command::Transaction(arguments) => commands::transaction::main(&arguments),
         Command::Config(arguments) => commands::config::main(&arguments),
         Command::Quota(arguments) => commands::quota::main(&arguments),
         Command::User(arguments) => commands::user::main(&arguments),
         Command::Cluster(arguments) => commands::cluster::main(&arguments),
+        Command::Profile(arguments) => commands::profile::main(&arguments),
         Command::Bench(arguments) => bench::main(&arguments),
         Command::DumpLog(arguments) => dump_log::run(&arguments),
         Command::Completion(arguments) => {
@@ -47,7 +51,15 @@ fn main() -> ExitCode {
 /// The arguments with what says how to connect behind the command, where it is known: people write it
 /// before, too.
 fn command_first(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    const WITH_VALUE: &[&str] = &["-b", "--brokers", "-X", "--set", "--timeout", "--output"];
+    const WITH_VALUE: &[&str] = &[
+        "-b",
+        "--brokers",
+        "-X",
+        "--set",
+        "--timeout",
+        "--output",
+        "--profile",
+    ];
     let mut arguments = arguments;
     let mut ordered: Vec<OsString> = arguments.next().into_iter().collect();
     let mut moved = Vec::new();

@@ -1,11 +1,13 @@
 //! `riverrun cluster`: who is in the cluster, what its controllers agree on, where its logs are.
 
 use super::health::health;
-use crate::connect::{ConnectionArguments, Failure, Stdout, run, succeeded};
+use crate::connect::{ConnectionArguments, Failure, Stdout, pair, run, succeeded};
 use crate::output::{Cell, Row};
 use crate::time::date;
 use clap::{Args, Subcommand};
-use riverrun_client::admin::{Admin, QuorumReplica};
+use metadata::MetadataVersion;
+use model::BrokerId;
+use riverrun_client::admin::{Admin, FeatureUpdate, QuorumReplica, UpgradeKind};
 use std::process::ExitCode;
 
 /// The arguments of `cluster`.
@@ -17,13 +19,34 @@ pub(crate) struct ClusterArguments {
     connection: ConnectionArguments,
 }
 
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Subcommand)]
 enum ClusterCommand {
     /// Show the cluster's id and its brokers
     #[command(visible_alias = "describe")]
     Info,
     /// Show the features and their levels
     Features,
+    /// Change the levels of features, all of them or none
+    SetFeatures {
+        /// The features with their levels, such as group.version=1 or metadata.version=4.3; 0 takes a
+        /// feature away
+        #[arg(required = true, value_name = "FEATURE=LEVEL", value_parser = feature)]
+        features: Vec<(String, i16)>,
+        /// Let the levels go down, if nothing is lost
+        #[arg(long)]
+        downgrade: bool,
+        /// Let the levels go down, whatever metadata are lost
+        #[arg(long, requires = "downgrade")]
+        r#unsafe: bool,
+        /// Only check whether they could be changed
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Forget a broker that has gone for good
+    Unregister {
+        /// The broker's id
+        broker: BrokerId,
+    },
     /// Show the quorum of controllers
     Quorum,
     /// Show what needs attention: brokers, log directories and partitions that are not in order;
@@ -42,15 +65,68 @@ pub(crate) fn main(arguments: &ClusterArguments) -> ExitCode {
     let connection = &arguments.connection;
     let command = async |output| {
         let admin = connection.admin()?;
-        match arguments.command {
+        match &arguments.command {
+            ClusterCommand::SetFeatures {
+                features,
+                downgrade,
+                r#unsafe,
+                dry_run,
+            } => {
+                let kind = match (downgrade, r#unsafe) {
+                    (_, true) => UpgradeKind::UnsafeDowngrade,
+                    (true, false) => UpgradeKind::SafeDowngrade,
+                    (false, false) => UpgradeKind::Upgrade,
+                };
+                set_features(&admin, features, kind, *dry_run).await
+            }
+            ClusterCommand::Unregister { broker } => {
+                admin.unregister_broker(*broker).await?;
+                crate::tell(&format!("broker {broker} is forgotten"));
+                Ok(())
+            }
             ClusterCommand::Info => show_cluster(&admin, output).await,
             ClusterCommand::Features => features(&admin, output).await,
             ClusterCommand::Quorum => quorum(&admin, output).await,
             ClusterCommand::Health => health(&admin, output).await,
-            ClusterCommand::LogDirs { partitions } => log_dirs(&admin, partitions, output).await,
+            ClusterCommand::LogDirs { partitions } => log_dirs(&admin, *partitions, output).await,
         }
     };
     run(command, connection.output)
+}
+
+/// `FEATURE=LEVEL`; a level of `metadata.version` may be a release.
+fn feature(text: &str) -> Result<(String, i16), String> {
+    let (name, level) = pair(text)?;
+    let level = match MetadataVersion::from_name(level.trim()) {
+        Some(version) if name == MetadataVersion::FEATURE => version.level(),
+        _ => level.trim().parse().map_err(|_| {
+            format!("`{level}` is no level: write a number, or a release for metadata.version")
+        })?,
+    };
+    Ok((name, level))
+}
+
+async fn set_features(
+    admin: &Admin,
+    features: &[(String, i16)],
+    kind: UpgradeKind,
+    dry_run: bool,
+) -> Result<(), Failure> {
+    let updates = features.iter().map(|(name, level)| {
+        (
+            name.clone(),
+            FeatureUpdate {
+                level: *level,
+                kind,
+            },
+        )
+    });
+    admin.update_features(&updates.collect(), dry_run).await?;
+    let done = if dry_run { "could be" } else { "is" };
+    for (name, level) in features {
+        crate::tell(&format!("{name} {done} {level}"));
+    }
+    Ok(())
 }
 
 async fn show_cluster(admin: &Admin, mut output: Stdout) -> Result<(), Failure> {

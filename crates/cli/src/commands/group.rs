@@ -1,7 +1,7 @@
 //! `riverrun group`: lists, describes, moves and deletes consumer groups.
 
 use super::one_of;
-use super::places::{partitions_of, positions, within};
+use super::places::{filter_names, groups_named, partitions_of, positions, within};
 use crate::connect::{ConnectionArguments, Failure, Stdout, run, succeeded};
 use crate::output::Row;
 use crate::place::Place;
@@ -28,15 +28,21 @@ enum GroupCommand {
     /// List the groups
     #[command(visible_alias = "ls")]
     List {
+        /// Only those that one of these regular expressions matches
+        #[arg(value_name = "PATTERN")]
+        patterns: Vec<String>,
         /// Only groups in one of these states
         #[arg(long, value_delimiter = ',', value_name = "STATE", value_parser = group_state)]
         state: Vec<String>,
     },
     /// Show the members of groups, their offsets, and how far they lag behind
     Describe {
-        /// The groups
-        #[arg(required = true, value_name = "GROUP")]
+        /// The groups; a regular expression such as 'bill.*' stands for those that it matches
+        #[arg(required_unless_present = "all", value_name = "GROUP")]
         groups: Vec<String>,
+        /// Every group
+        #[arg(long, conflicts_with = "groups")]
+        all: bool,
         /// Show members instead of offsets
         #[arg(short, long)]
         members: bool,
@@ -98,9 +104,14 @@ pub(crate) fn main(arguments: &GroupArguments) -> ExitCode {
     let command = async |output| {
         let admin = connection.admin()?;
         match &arguments.command {
-            GroupCommand::List { state } => list(&admin, state, output).await,
-            GroupCommand::Describe { groups, members } => {
-                describe(&admin, groups, *members, output).await
+            GroupCommand::List { patterns, state } => list(&admin, patterns, state, output).await,
+            GroupCommand::Describe {
+                groups,
+                all,
+                members,
+            } => {
+                let groups = groups_named(&admin, (!all).then_some(groups)).await?;
+                describe(&admin, &groups, *members, output).await
             }
             GroupCommand::Seek {
                 group,
@@ -128,14 +139,18 @@ pub(crate) fn main(arguments: &GroupArguments) -> ExitCode {
     run(command, connection.output)
 }
 
-async fn list(admin: &Admin, states: &[String], mut output: Stdout) -> Result<(), Failure> {
+async fn list(
+    admin: &Admin,
+    patterns: &[String],
+    states: &[String],
+    mut output: Stdout,
+) -> Result<(), Failure> {
     let filter = GroupFilter {
         states: states.to_vec(),
         ..GroupFilter::default()
     };
-    let rows: Vec<Row> = admin
-        .list_groups(&filter)
-        .await?
+    let groups = admin.list_groups(&filter).await?;
+    let rows: Vec<Row> = filter_names(patterns, groups, |group| &group.id)?
         .into_iter()
         .map(|group| {
             Row::new()

@@ -2,6 +2,7 @@
 
 use crate::connect::{Failure, Stdout, succeeded};
 use crate::output::Row;
+use riverrun_client::Error;
 use riverrun_client::admin::{Admin, PartitionDescription};
 
 /// Shows a line for each thing that is wrong, and fails if there is one.
@@ -51,7 +52,12 @@ async fn log_directories(admin: &Admin) -> Result<Vec<Row>, Failure> {
     let failed = directories.filter_map(|(broker, directory)| {
         let error = directory.error?;
         let name = format!("{broker}:{}", directory.path);
-        Some(row("log directory", name, error))
+        // The name says which directory; the error would say it once more.
+        let problem = match error {
+            Error::Refused { code, .. } => format!("{code}: {}", code.message()),
+            error => error.to_string(),
+        };
+        Some(row("log directory", name, problem))
     });
     Ok(failed.collect())
 }

@@ -6,7 +6,7 @@ use crate::time;
 use model::TopicPartition;
 use regex_lite::Regex;
 use riverrun_client::Error;
-use riverrun_client::admin::{Admin, IsolationLevel, OffsetSpec};
+use riverrun_client::admin::{Admin, GroupFilter, IsolationLevel, OffsetSpec};
 use std::collections::BTreeMap;
 
 /// The topics of these names. A name with a character that no topic has is a regular expression for
@@ -20,7 +20,7 @@ pub(crate) async fn topics_named(admin: &Admin, names: &[String]) -> Result<Vec<
     let mut chosen = Vec::new();
     for name in names {
         let matching = match is_pattern(name) {
-            true => matching(name, &existing)?,
+            true => matching(name, &existing, "topic")?,
             false => vec![name.clone()],
         };
         chosen.extend(
@@ -33,6 +33,52 @@ pub(crate) async fn topics_named(admin: &Admin, names: &[String]) -> Result<Vec<
     Ok(chosen)
 }
 
+/// The names that the patterns match, of those that there are; all for no patterns.
+pub(crate) fn filter_names<T>(
+    patterns: &[String],
+    items: Vec<T>,
+    name: impl Fn(&T) -> &str,
+) -> Result<Vec<T>, Error> {
+    let regexes: Vec<Regex> = patterns
+        .iter()
+        .map(|pattern| regex_of(pattern))
+        .collect::<Result<_, _>>()?;
+    let is_wanted =
+        |item: &T| regexes.is_empty() || regexes.iter().any(|regex| regex.is_match(name(item)));
+    Ok(items.into_iter().filter(is_wanted).collect())
+}
+
+/// The groups of these names, all for `None`. A name that no group has, with a character that names
+/// seldom have, is a regular expression for whole names.
+pub(crate) async fn groups_named(
+    admin: &Admin,
+    names: Option<&[String]>,
+) -> Result<Vec<String>, Failure> {
+    if let Some(names) = names.filter(|names| !names.iter().any(|name| is_pattern(name))) {
+        return Ok(names.to_vec());
+    }
+    let listed = admin.list_groups(&GroupFilter::default()).await?;
+    let mut existing: Vec<&str> = listed.iter().map(|group| group.id.as_str()).collect();
+    existing.sort_unstable();
+    let Some(names) = names else {
+        return Ok(existing.into_iter().map(str::to_owned).collect());
+    };
+    let mut chosen: Vec<String> = Vec::new();
+    for name in names {
+        let is_group = existing.contains(&name.as_str());
+        let matching = match is_pattern(name) && !is_group {
+            true => matching(name, &existing, "group")?,
+            false => vec![name.clone()],
+        };
+        for one in matching {
+            if !chosen.contains(&one) {
+                chosen.push(one);
+            }
+        }
+    }
+    Ok(chosen)
+}
+
 /// Whether the text is no name of a topic.
 pub(crate) fn is_pattern(text: &str) -> bool {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -40,19 +86,23 @@ pub(crate) fn is_pattern(text: &str) -> bool {
 }
 
 /// The names that a pattern matches: at least one.
-fn matching(pattern: &str, names: &[&str]) -> Result<Vec<String>, Error> {
-    let invalid = |reason: String| Error::Invalid(format!("`{pattern}` {reason}"));
-    let regex = Regex::new(&format!("^(?:{pattern})$")).map_err(|error| {
-        invalid(format!(
-            "is neither a topic nor a pattern of topics: {error}"
-        ))
-    })?;
+fn matching(pattern: &str, names: &[&str], what: &str) -> Result<Vec<String>, Error> {
+    let regex = regex_of(pattern)?;
     let matching = names.iter().filter(|name| regex.is_match(name));
     let matching: Vec<String> = matching.map(|name| (*name).to_owned()).collect();
     match matching.is_empty() {
-        true => Err(invalid("matches no topic".to_owned())),
+        true => Err(Error::Invalid(format!("`{pattern}` matches no {what}"))),
         false => Ok(matching),
     }
+}
+
+/// A regular expression for whole names.
+fn regex_of(pattern: &str) -> Result<Regex, Error> {
+    Regex::new(&format!("^(?:{pattern})$")).map_err(|error| {
+        Error::Invalid(format!(
+            "`{pattern}` is neither a name nor a pattern of names: {error}"
+        ))
+    })
 }
 
 /// The partitions of a topic, or those of them that were asked for.
@@ -196,14 +246,15 @@ mod tests {
     fn a_pattern_stands_for_the_names_that_it_matches_whole() {
         assert!(!is_pattern("orders.v1_a-b") && is_pattern("or.*") && is_pattern("a|b"));
         let names = ["orders", "other", "my-orders"];
-        let matching = |pattern| matching(pattern, &names).map_err(|error| error.to_string());
+        let matching =
+            |pattern| matching(pattern, &names, "topic").map_err(|error| error.to_string());
         assert_eq!(matching("or.*"), Ok(vec!["orders".to_owned()]));
         assert_eq!(matching("o.*").map(|names| names.len()), Ok(2));
         assert_eq!(matching("x+"), Err("`x+` matches no topic".to_owned()));
         assert!(
             matching("(")
                 .unwrap_err()
-                .contains("neither a topic nor a pattern")
+                .contains("neither a name nor a pattern")
         );
     }
 }

@@ -1,6 +1,6 @@
 //! `riverrun topic`: creates, lists, describes, grows, trims and deletes topics.
 
-use super::places::{Position, positions, topics_named};
+use super::places::{Position, filter_names, positions, topics_named};
 use crate::connect::{ConnectionArguments, Failure, Stdout, pair, run, succeeded};
 use crate::output::{Cell, Row};
 use crate::place::Place;
@@ -31,15 +31,21 @@ enum TopicCommand {
     /// List the topics
     #[command(visible_alias = "ls")]
     List {
+        /// Only those that one of these regular expressions matches
+        #[arg(value_name = "PATTERN")]
+        patterns: Vec<String>,
         /// Include internal topics
         #[arg(long)]
         internal: bool,
     },
     /// Show topics with their partitions, offsets and configuration
     Describe {
-        /// The topics
-        #[arg(required = true, value_name = "TOPIC")]
+        /// The topics; a regular expression such as 'or.*' stands for those that it matches
+        #[arg(required_unless_present = "all", value_name = "TOPIC")]
         topics: Vec<String>,
+        /// Every topic but those that Kafka itself uses
+        #[arg(long, conflicts_with = "topics")]
+        all: bool,
     },
     /// Raise the number of partitions of topics
     AddPartitions {
@@ -105,8 +111,16 @@ pub(crate) fn main(arguments: &TopicArguments) -> ExitCode {
         let admin = connection.admin()?;
         match &arguments.command {
             TopicCommand::Create(create) => create_topics(&admin, create, output).await,
-            TopicCommand::List { internal } => list(&admin, *internal, output).await,
-            TopicCommand::Describe { topics } => describe(&admin, topics, output).await,
+            TopicCommand::List { patterns, internal } => {
+                list(&admin, patterns, *internal, output).await
+            }
+            TopicCommand::Describe { topics, all } => {
+                let topics = match all {
+                    true => all_topics(&admin).await?,
+                    false => topics_named(&admin, topics).await?,
+                };
+                describe(&admin, &topics, output).await
+            }
             TopicCommand::AddPartitions { topics, to } => add(&admin, topics, *to, output).await,
             TopicCommand::Trim {
                 topic,
@@ -165,8 +179,20 @@ fn is_refused<T>(answer: &Result<T, Error>, with: ErrorCode) -> bool {
     matches!(answer, Err(Error::Refused { code, .. }) if *code == with)
 }
 
-async fn list(admin: &Admin, internal: bool, mut output: Stdout) -> Result<(), Failure> {
-    let topics = admin.list_topics().await?;
+/// The topics that people made.
+async fn all_topics(admin: &Admin) -> Result<Vec<String>, Failure> {
+    let listed = admin.list_topics().await?.into_iter();
+    let made = listed.filter(|topic| !topic.is_internal);
+    Ok(made.map(|topic| topic.name).collect())
+}
+
+async fn list(
+    admin: &Admin,
+    patterns: &[String],
+    internal: bool,
+    mut output: Stdout,
+) -> Result<(), Failure> {
+    let topics = filter_names(patterns, admin.list_topics().await?, |topic| &topic.name)?;
     let rows: Vec<Row> = topics
         .into_iter()
         .filter(|topic| internal || !topic.is_internal)
@@ -183,7 +209,6 @@ async fn list(admin: &Admin, internal: bool, mut output: Stdout) -> Result<(), F
 }
 
 async fn describe(admin: &Admin, topics: &[String], mut output: Stdout) -> Result<(), Failure> {
-    let topics = topics_named(admin, topics).await?;
     let names: Vec<&str> = topics.iter().map(String::as_str).collect();
     let (described, outcome) = succeeded(admin.describe_topics(&names).await);
     for (at, (name, topic)) in described.into_iter().enumerate() {

@@ -5,10 +5,10 @@
 //!   %k key        %K length of key   %v value      %V length of value (also %s, %S)
 //!   %d timestamp in ms (also %T)     %D timestamp as a date
 //!   %h headers    %H how many        %% %          \n \t \r \\ \xHH
-//!   %k{hex} %v{base64} %v{json} ...  how bytes are written; by default as they are
+//!   %k{hex} %v{base64} %v{i64} ...  how bytes are written (see `encoding`); by default as they are
 //! ```
 
-use data_encoding::{BASE64, HEXLOWER};
+use crate::encoding::Encoding;
 use std::io::{self, Write};
 use std::str::FromStr;
 
@@ -38,24 +38,27 @@ enum Part {
     LeaderEpoch,
     Timestamp,
     Date,
-    Key(Encoding),
+    Key(Option<Encoding>),
     KeyLength,
-    Value(Encoding),
+    Value(Option<Encoding>),
     ValueLength,
     Headers(Encoding),
     HeaderCount,
 }
 
-/// How bytes are written.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Encoding {
-    Raw,
-    Hex,
-    Base64,
-    Json,
-}
-
 impl Format {
+    /// Writes keys and values for which the format says nothing else in these encodings.
+    pub(crate) fn with_encodings(mut self, key: Encoding, value: Encoding) -> Self {
+        for part in &mut self.0 {
+            match part {
+                Part::Key(encoding) => *encoding = encoding.or(Some(key)),
+                Part::Value(encoding) => *encoding = encoding.or(Some(value)),
+                _ => {}
+            }
+        }
+        self
+    }
+
     /// Writes a record.
     pub(crate) fn write(&self, record: &Shown<'_>, out: &mut impl Write) -> io::Result<()> {
         self.0.iter().try_for_each(|part| part.write(record, out))
@@ -103,20 +106,13 @@ fn directive(rest: &mut &str) -> Result<Option<Part>, String> {
         let (name, after) = options
             .split_once('}')
             .ok_or_else(|| format!("`%{letter}{{` has no closing `}}`"))?;
-        encoding = Some(match name {
-            "raw" => Encoding::Raw,
-            "hex" => Encoding::Hex,
-            "base64" => Encoding::Base64,
-            "json" => Encoding::Json,
-            name => return Err(format!("`{name}` is none of raw, hex, base64, json")),
-        });
+        encoding = Some(name.parse()?);
         *rest = after;
     }
-    let bytes = encoding.unwrap_or(Encoding::Raw);
     let part = match letter {
-        'k' => Part::Key(bytes),
-        'v' | 's' => Part::Value(bytes),
-        'h' => Part::Headers(bytes),
+        'k' => Part::Key(encoding),
+        'v' | 's' => Part::Value(encoding),
+        'h' => Part::Headers(encoding.unwrap_or(Encoding::Raw)),
         letter if encoding.is_some() => {
             return Err(format!("`%{letter}` takes no encoding; %k, %v and %h do"));
         }
@@ -171,9 +167,9 @@ impl Part {
             Self::LeaderEpoch => write!(out, "{}", record.leader_epoch.unwrap_or(-1)),
             Self::Timestamp => write!(out, "{}", record.timestamp_ms),
             Self::Date => out.write_all(crate::time::date(record.timestamp_ms).as_bytes()),
-            Self::Key(encoding) => encoding.write(record.key, out),
+            Self::Key(encoding) => encoding.unwrap_or(Encoding::Raw).write(record.key, out),
             Self::KeyLength => write!(out, "{}", length(record.key)),
-            Self::Value(encoding) => encoding.write(record.value, out),
+            Self::Value(encoding) => encoding.unwrap_or(Encoding::Raw).write(record.value, out),
             Self::ValueLength => write!(out, "{}", length(record.value)),
             Self::HeaderCount => write!(out, "{}", record.headers.len()),
             Self::Headers(encoding) => {
@@ -186,27 +182,6 @@ impl Part {
                     encoding.write(*value, out)?;
                 }
                 Ok(())
-            }
-        }
-    }
-}
-
-impl Encoding {
-    /// Writes bytes; null is nothing, in JSON `null`.
-    fn write(self, bytes: Option<&[u8]>, out: &mut impl Write) -> io::Result<()> {
-        let Some(bytes) = bytes else {
-            return match self {
-                Self::Json => out.write_all(b"null"),
-                _ => Ok(()),
-            };
-        };
-        match self {
-            Self::Raw => out.write_all(bytes),
-            Self::Hex => write!(out, "{}", HEXLOWER.encode_display(bytes)),
-            Self::Base64 => write!(out, "{}", BASE64.encode_display(bytes)),
-            Self::Json => {
-                let text = String::from_utf8_lossy(bytes).into_owned();
-                write!(out, "{}", serde_json::Value::from(text))
             }
         }
     }
@@ -265,7 +240,13 @@ mod tests {
             "%q",
             Err("`%q` is none of %t %p %o %e %k %K %v %V %d %D %h %H %%"),
         );
-        check("%v{xml}", Err("`xml` is none of raw, hex, base64, json"));
+        check(
+            "%v{xml}",
+            Err(
+                "`xml` is none of raw, utf8, hex, base64, json, i8, i16, i32, i64, u8, u16, u32, u64, \
+                 f32, f64",
+            ),
+        );
         check("%v{hex", Err("`%v{` has no closing `}`"));
         check("%o{hex}", Err("`%o` takes no encoding; %k, %v and %h do"));
         check(

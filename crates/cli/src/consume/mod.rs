@@ -9,6 +9,7 @@ mod format;
 
 use crate::commands::places::{Position, partitions_of, positions, resolve, topics_named, within};
 use crate::connect::{ConnectionArguments, Failure, Stdout, run};
+use crate::encoding::Encoding;
 use crate::output::{Cell, Row};
 use crate::place::{Place, Range};
 use clap::Args;
@@ -65,9 +66,17 @@ pub(crate) struct ConsumeArguments {
     #[arg(short, long)]
     exit: bool,
     /// How a record is printed: %t topic, %p partition, %o offset, %k key, %v value, %h headers,
-    /// %d timestamp, %D date, %K %V lengths, %e leader epoch; %v{hex}, {base64}, {json}; \n \t
+    /// %d timestamp, %D date, %K %V lengths, %e leader epoch; %v{hex}, {base64}, {json}, {utf8}, {i64}
+    /// and other numbers; \n \t
     #[arg(short, long, default_value = "%v\\n", value_name = "FORMAT")]
     format: Format,
+    /// How keys are written: raw, utf8, hex, base64, json, or a big-endian number: i8 to i64, u8 to
+    /// u64, f32, f64
+    #[arg(long, value_name = "ENCODING")]
+    key_encoding: Option<Encoding>,
+    /// How values are written, as keys
+    #[arg(long, value_name = "ENCODING")]
+    value_encoding: Option<Encoding>,
     /// Which records of transactions: read_uncommitted for all, or read_committed
     #[arg(short = 'i', long, value_name = "LEVEL")]
     isolation_level: Option<String>,
@@ -84,7 +93,11 @@ pub(crate) fn main(arguments: &ConsumeArguments) -> ExitCode {
 async fn consume(arguments: &ConsumeArguments, output: Stdout) -> Result<(), Failure> {
     let mut printer = Printer {
         output,
-        format: arguments.format.clone(),
+        format: arguments.format.clone().with_encodings(
+            arguments.key_encoding.unwrap_or(Encoding::Raw),
+            arguments.value_encoding.unwrap_or(Encoding::Raw),
+        ),
+        encodings: (arguments.key_encoding, arguments.value_encoding),
         left_count: arguments.num.unwrap_or(u64::MAX),
         is_counted: arguments.num.is_some(),
         ends: BTreeMap::new(),
@@ -238,6 +251,8 @@ fn refuse_backwards(
 struct Printer {
     output: Stdout,
     format: Format,
+    /// How keys and values are written in JSON; text or base64 if nothing is said.
+    encodings: (Option<Encoding>, Option<Encoding>),
     left_count: u64,
     /// Whether so many records are all that is wanted.
     is_counted: bool,
@@ -292,7 +307,8 @@ impl Printer {
 
     fn record(&mut self, record: &ConsumerRecord<'_>) -> io::Result<()> {
         if self.output.is_json() {
-            return self.output.row(&row(record));
+            let row = row(record, self.encodings).map_err(|error| at(record, &error))?;
+            return self.output.row(&row);
         }
         let headers: Vec<(&[u8], Option<&[u8]>)> = record
             .headers
@@ -309,12 +325,27 @@ impl Printer {
             value: record.value,
             headers: &headers,
         };
-        self.format.write(&shown, self.output.writer())
+        self.format
+            .write(&shown, self.output.writer())
+            .map_err(|error| at(record, &error))
     }
 }
 
+/// What is wrong with a record, and where it is; other errors are of the output.
+fn at(record: &ConsumerRecord<'_>, error: &io::Error) -> io::Error {
+    let (topic, partition, offset) = (record.topic, record.partition, record.offset);
+    let text = match error.kind() {
+        io::ErrorKind::InvalidData => format!("{topic}-{partition} at offset {offset}: {error}"),
+        _ => error.to_string(),
+    };
+    io::Error::new(error.kind(), text)
+}
+
 /// A record as the JSON that `produce` reads.
-fn row(record: &ConsumerRecord<'_>) -> Row {
+fn row(
+    record: &ConsumerRecord<'_>,
+    (key, value): (Option<Encoding>, Option<Encoding>),
+) -> io::Result<Row> {
     let headers: Vec<Cell> = record
         .headers
         .iter()
@@ -329,8 +360,15 @@ fn row(record: &ConsumerRecord<'_>) -> Row {
         .with("offset", record.offset)
         .with("timestamp", record.timestamp_ms)
         .with("leaderEpoch", record.leader_epoch);
-    let row = bytes(row, "key", "keyBase64", record.key);
-    bytes(row, "value", "valueBase64", record.value).with("headers", Cell::List(headers))
+    let field = |row: Row, name, base64_name, content, encoding: Option<Encoding>| {
+        Ok::<_, io::Error>(match (encoding, content) {
+            (Some(encoding), Some(content)) => row.with(name, encoding.cell(content)?),
+            _ => bytes(row, name, base64_name, content),
+        })
+    };
+    let row = field(row, "key", "keyBase64", record.key, key)?;
+    let row = field(row, "value", "valueBase64", record.value, value)?;
+    Ok(row.with("headers", Cell::List(headers)))
 }
 
 /// The row with bytes as text where they are text, in base64 elsewhere.

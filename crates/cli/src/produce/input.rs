@@ -9,6 +9,8 @@
 //! A line with an `offset` is one that `consume` printed: its topic, partition, offset and leader
 //! epoch say where the record was, and it gets new ones.
 
+use super::template::Template;
+use crate::encoding::Encoding;
 use clap::ValueEnum;
 use data_encoding::BASE64;
 use serde_json::{Map, Value};
@@ -37,6 +39,12 @@ pub(crate) struct InputRecord {
 #[derive(Debug, Clone)]
 pub(crate) struct Rules {
     pub(crate) format: InputFormat,
+    /// Where the parts of a record stand on a line, instead.
+    pub(crate) template: Option<Template>,
+    /// How keys are written.
+    pub(crate) key_encoding: Encoding,
+    /// How values are written.
+    pub(crate) value_encoding: Encoding,
     /// What stands between key and value; without one, a line is a value.
     pub(crate) key_separator: Option<String>,
     /// Whether an empty value is null, a tombstone.
@@ -73,9 +81,10 @@ impl<R: BufRead> Input<R> {
         self.line_number += 1;
         let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let record = match self.rules.format {
-            InputFormat::Text => self.rules.text(line),
-            InputFormat::Json => json(line, self.rules.keeps_partitions),
+        let record = match (&self.rules.template, self.rules.format) {
+            (Some(template), _) => self.rules.template(template, line),
+            (None, InputFormat::Text) => self.rules.text(line),
+            (None, InputFormat::Json) => self.rules.json(line),
         };
         record.map(Some).map_err(|reason| {
             let text = format!("line {} {reason}", self.line_number);
@@ -94,17 +103,40 @@ impl Rules {
                 (Some(&line[..at]), &line[at + separator.len()..])
             }
         };
-        let present =
-            |bytes: &[u8]| (!(self.is_empty_null && bytes.is_empty())).then(|| bytes.to_vec());
+        let present = |bytes: &[u8], encoding: Encoding| {
+            let is_null = self.is_empty_null && bytes.is_empty();
+            (!is_null).then(|| encoding.read(bytes)).transpose()
+        };
+        let key = key.map(|key| present(key, self.key_encoding)).transpose()?;
         Ok(InputRecord {
-            key: key.and_then(present),
-            value: present(value),
+            key: key.flatten(),
+            value: present(value, self.value_encoding)?,
             ..InputRecord::default()
         })
     }
+
+    fn template(&self, template: &Template, line: &[u8]) -> Result<InputRecord, String> {
+        let mut record = template.record(line, self.key_encoding, self.value_encoding)?;
+        if self.is_empty_null {
+            record.value = record.value.filter(|value| !value.is_empty());
+        }
+        Ok(record)
+    }
+
+    fn json(&self, line: &[u8]) -> Result<InputRecord, String> {
+        let mut record = json(line, self.keeps_partitions)?;
+        let decoded = |text: Option<Vec<u8>>, encoding: Encoding| match encoding {
+            // The string that JSON holds is the text itself.
+            Encoding::Raw | Encoding::Json | Encoding::Utf8 => Ok(text),
+            encoding => text.map(|text| encoding.read(&text)).transpose(),
+        };
+        record.key = decoded(record.key, self.key_encoding)?;
+        record.value = decoded(record.value, self.value_encoding)?;
+        Ok(record)
+    }
 }
 
-fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
+pub(super) fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
     bytes.windows(part.len()).position(|window| window == part)
 }
 
@@ -217,6 +249,9 @@ mod tests {
         let rules = Rules {
             format,
             key_separator: separator.map(str::to_owned),
+            template: None,
+            key_encoding: Encoding::Raw,
+            value_encoding: Encoding::Raw,
             keeps_partitions: false,
             is_empty_null: true,
         };

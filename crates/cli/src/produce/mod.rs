@@ -5,11 +5,14 @@
 //! ```
 
 mod input;
+mod template;
 
 use crate::connect::{ConnectionArguments, Failure, Stdout, pair, run};
+use crate::encoding::Encoding;
 use crate::output::Row;
 use clap::Args;
 use input::{Input, InputFormat, InputRecord, Rules};
+use model::ErrorCode;
 use riverrun_client::Error;
 use riverrun_client::producer::{
     Delivery, Header, Producer, ProducerConfig, ProducerRecord, RecordMetadata,
@@ -20,6 +23,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use template::Template;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -36,11 +40,22 @@ pub(crate) struct ProduceArguments {
     /// The topic
     topic: String,
     /// What to read instead of the standard input
-    #[arg(short, long, value_name = "PATH")]
+    #[arg(short = 'l', long, value_name = "PATH")]
     file: Option<PathBuf>,
     /// How lines are read
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     input: InputFormat,
+    /// Where the parts of a record stand on a line, as in '%k=%v': %k key, %v value, %p partition,
+    /// %d timestamp; %v{hex}, {base64}, {json}, {utf8}, {i64} and other numbers
+    #[arg(short, long, value_name = "FORMAT", conflicts_with_all = ["input", "key_separator"])]
+    format: Option<Template>,
+    /// How keys are written: raw, utf8, hex, base64, json, or a big-endian number: i8 to i64, u8 to
+    /// u64, f32, f64
+    #[arg(long, default_value = "raw", value_name = "ENCODING")]
+    key_encoding: Encoding,
+    /// How values are written, as keys
+    #[arg(long, default_value = "raw", value_name = "ENCODING")]
+    value_encoding: Encoding,
     /// What stands between key and value on a line
     #[arg(short = 'K', long, value_name = "TEXT", value_parser = not_empty)]
     key_separator: Option<String>,
@@ -127,7 +142,10 @@ async fn produce(arguments: &ProduceArguments, mut output: Stdout) -> Result<(),
     let reader = open(arguments.file.as_deref())?;
     let producer = Producer::new(config)?;
     // Tells at once when there is no broker or no such topic.
-    producer.partitions_for(&arguments.topic).await?;
+    producer
+        .partitions_for(&arguments.topic)
+        .await
+        .map_err(|error| with_advice(error, &arguments.topic))?;
     let is_transaction = arguments.transactional_id.is_some();
     if is_transaction {
         producer.init_transactions().await?;
@@ -187,6 +205,25 @@ async fn produce(arguments: &ProduceArguments, mut output: Stdout) -> Result<(),
     }
 }
 
+/// A topic that does not exist is created where the broker may; what to do where it may not.
+fn with_advice(error: Error, topic: &str) -> Error {
+    match error {
+        Error::Refused {
+            subject,
+            code: code @ ErrorCode::UnknownTopicOrPartition,
+            ..
+        } => Error::Refused {
+            subject,
+            code,
+            message: Some(format!(
+                "it does not exist, and the broker creates none by itself \
+                 (`auto.create.topics.enable`): `riverrun topic create {topic}`"
+            )),
+        },
+        error => error,
+    }
+}
+
 /// Commits the transaction if nothing of it is lost.
 async fn end(producer: &Producer, commits: bool) -> Result<(), Failure> {
     if commits {
@@ -222,6 +259,9 @@ impl StopSignals {
 fn rules(arguments: &ProduceArguments) -> Rules {
     Rules {
         format: arguments.input,
+        template: arguments.format.clone(),
+        key_encoding: arguments.key_encoding,
+        value_encoding: arguments.value_encoding,
         key_separator: arguments.key_separator.clone(),
         is_empty_null: arguments.tombstones,
         keeps_partitions: arguments.keep_partitions,

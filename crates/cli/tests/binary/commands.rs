@@ -7,21 +7,26 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Output, Stdio};
 
 /// A server, and commands that talk to it.
-struct Lab {
-    process: Process,
+pub(crate) struct Lab {
+    pub(crate) process: Process,
     directory: tempfile::TempDir,
 }
 
 impl Lab {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// A server with these settings.
+    pub(crate) fn with(keys: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         Self {
-            process: Process::start(directory.path(), &[]),
+            process: Process::start(directory.path(), keys),
             directory,
         }
     }
 
-    fn run(&self, arguments: &[&str], input: &str) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str], input: &str) -> Output {
         let mut command = Command::new(BINARY);
         command
             .args(arguments)
@@ -37,12 +42,12 @@ impl Lab {
 
     /// What a command prints, apart from random ids.
     #[track_caller]
-    fn prints(&self, arguments: &[&str], expected: Expect) {
+    pub(crate) fn prints(&self, arguments: &[&str], expected: Expect) {
         self.prints_from(arguments, "", expected);
     }
 
     #[track_caller]
-    fn prints_from(&self, arguments: &[&str], input: &str, expected: Expect) {
+    pub(crate) fn prints_from(&self, arguments: &[&str], input: &str, expected: Expect) {
         let output = self.run(arguments, input);
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{arguments:?}: {error}");
@@ -51,7 +56,7 @@ impl Lab {
 
     /// A command that fails, and what it says.
     #[track_caller]
-    fn fails(&self, arguments: &[&str], expected: Expect) {
+    pub(crate) fn fails(&self, arguments: &[&str], expected: Expect) {
         let output = self.run(arguments, "");
         assert!(!output.status.success(), "{arguments:?}");
         expected.assert_eq(&String::from_utf8(output.stderr).unwrap());

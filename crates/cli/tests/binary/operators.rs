@@ -1,0 +1,224 @@
+//! What operators ask of partitions, groups, features and brokers.
+
+use crate::commands::Lab;
+use expect_test::expect;
+
+fn lab_with_topic() -> Lab {
+    let lab = Lab::new();
+    let created = lab.run(&["topic", "create", "t", "-p", "2"], "");
+    assert!(created.status.success());
+    lab
+}
+
+#[test]
+fn offsets_are_shown_at_places_and_times() {
+    let lab = lab_with_topic();
+    let records = r#"{"value":"a","timestamp":1700000000000}
+{"value":"b","timestamp":1700000060000}
+{"value":"c","timestamp":1700000120000}
+"#;
+    let produced = lab.run(&["produce", "t", "-p", "1", "-i", "json"], records);
+    assert!(produced.status.success());
+    lab.prints(
+        &["partition", "offsets", "t"],
+        expect![[r#"
+        TOPIC  PARTITION  LOG-START-OFFSET  LOG-END-OFFSET
+        t      0          0                 0
+        t      1          0                 3
+    "#]],
+    );
+    lab.prints(
+        &[
+            "partition",
+            "offsets",
+            "t",
+            "-p",
+            "1",
+            "--at",
+            "@2023-11-14T22:14:00Z",
+        ],
+        expect![[r#"
+            TOPIC  PARTITION  OFFSET
+            t      1          1
+        "#]],
+    );
+    lab.prints(
+        &[
+            "partition",
+            "offsets",
+            "t",
+            "--at",
+            "-1",
+            "--output",
+            "json",
+        ],
+        expect![[r#"
+            {"topic":"t","partition":0,"offset":0}
+            {"topic":"t","partition":1,"offset":2}
+        "#]],
+    );
+    lab.prints(
+        &["consume", "t", "-o", "@2023-11-14T22:14:00Z", "-e"],
+        expect![[r#"
+            b
+            c
+        "#]],
+    );
+    lab.fails(
+        &["partition", "offsets", "none"],
+        expect![[r#"
+        error: topic `none`: UNKNOWN_TOPIC_OR_PARTITION
+    "#]],
+    );
+}
+
+#[test]
+fn replicas_and_leaders_are_those_of_one_broker() {
+    let lab = lab_with_topic();
+    lab.prints(
+        &["partition", "reassign", "t", "--to", "1"],
+        expect![[r#"
+            TOPIC  PARTITION  REPLICAS
+            t      0          1
+            t      1          1
+        "#]],
+    );
+    lab.fails(
+        &["partition", "reassign", "t", "-p", "0", "--to", "2"],
+        expect![[r#"
+            error: partition `t-0`: INVALID_REPLICA_ASSIGNMENT: The manual partition assignment includes broker 2, but no such broker is registered.
+        "#]],
+    );
+    lab.fails(
+        &["partition", "cancel-reassign", "t", "-p", "1"],
+        expect![[r#"
+            error: partition `t-1`: NO_REASSIGNMENT_IN_PROGRESS
+        "#]],
+    );
+    lab.prints(&["partition", "reassignments"], expect![[r#""#]]);
+    lab.prints(
+        &["partition", "elect", "t"],
+        expect![[r#"
+        TOPIC  PARTITION  LEADER
+        t      0          was the right one
+        t      1          was the right one
+    "#]],
+    );
+    lab.prints(
+        &["partition", "elect", "--all", "--unclean"],
+        expect![[r#""#]],
+    );
+    lab.fails(
+        &["partition", "elect", "none"],
+        expect![[r#"
+        error: topic `none`: UNKNOWN_TOPIC_OR_PARTITION
+    "#]],
+    );
+}
+
+#[test]
+fn features_change_and_brokers_are_forgotten() {
+    let lab = Lab::new();
+    let told = |arguments: &[&str]| {
+        let output = lab.run(arguments, "");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let down = ["cluster", "set-features", "group.version=0", "--downgrade"];
+    assert_eq!(told(&down), "group.version is 0\n");
+    let up = [
+        "cluster",
+        "set-features",
+        "group.version=1",
+        "metadata.version=4.3",
+    ];
+    assert_eq!(told(&up), "group.version is 1\nmetadata.version is 30\n");
+    let tried = [
+        "cluster",
+        "set-features",
+        "group.version=0",
+        "--downgrade",
+        "--dry-run",
+    ];
+    assert_eq!(told(&tried), "group.version could be 0\n");
+    lab.fails(
+        &["cluster", "set-features", "group.version=0"],
+        expect![[r#"
+            error: features: INVALID_UPDATE_VERSION: The update failed for all features since the following feature had an error: Invalid update version 0 for feature group.version. Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade.
+        "#]],
+    );
+    lab.fails(&["cluster", "set-features", "none=1"], expect![[r#"
+        error: features: INVALID_UPDATE_VERSION: The update failed for all features since the following feature had an error: Invalid update version 1 for feature none. Local controller 1 does not support this feature.
+    "#]]);
+    lab.fails(
+        &["cluster", "unregister", "7"],
+        expect![[r#"
+        error: broker 7: BROKER_ID_NOT_REGISTERED: Broker ID 7 is not currently registered
+    "#]],
+    );
+    lab.fails(
+        &["cluster", "unregister", "1"],
+        expect![[r#"
+        error: broker 1: INVALID_REQUEST: Broker ID 1 is the broker that answers, and it is running
+    "#]],
+    );
+}
+
+#[test]
+fn patterns_and_all_stand_for_groups_and_topics() {
+    let lab = lab_with_topic();
+    for group in ["billing-a", "billing-b", "audit"] {
+        let moved = lab.run(
+            &["group", "seek", group, "--to", "start", "--topics", "t"],
+            "",
+        );
+        assert!(moved.status.success());
+    }
+    let groups_of = |arguments: &[&str]| {
+        let output = lab.run(arguments, "");
+        assert!(output.status.success(), "{output:?}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let words = printed.lines().filter_map(|line| {
+            let line = line.strip_prefix("Group ").unwrap_or(line);
+            line.split([' ', ':']).next().map(str::to_owned)
+        });
+        let mut names: Vec<_> = words
+            .filter(|word| word.contains("billing") || word == "audit")
+            .collect();
+        names.sort();
+        names
+    };
+    let both = ["billing-a", "billing-b"];
+    assert_eq!(groups_of(&["group", "list", "bill.*"]), both);
+    assert_eq!(groups_of(&["group", "describe", "bill.*"]), both);
+    assert_eq!(
+        groups_of(&["group", "describe", "audit|.*-b"]),
+        ["audit", "billing-b"]
+    );
+    assert_eq!(
+        groups_of(&["group", "describe", "--all"]),
+        ["audit", "billing-a", "billing-b"]
+    );
+    lab.fails(
+        &["group", "describe", "no.*"],
+        expect![[r#"
+        error: `no.*` matches no group
+    "#]],
+    );
+    let listed = lab.run(&["topic", "list", "o.*"], "");
+    assert_eq!(String::from_utf8(listed.stderr).unwrap(), "no topics\n");
+    let described = lab.run(&["topic", "describe", "--all", "--output", "json"], "");
+    let described = String::from_utf8(described.stdout).unwrap();
+    assert_eq!(described.lines().count(), 1, "{described}");
+}
+
+#[test]
+fn a_topic_that_nobody_creates_is_to_be_created() {
+    let lab = Lab::with(&[("auto.create.topics.enable", "false")]);
+    lab.fails(
+        &["produce", "orders", "--timeout", "300ms"],
+        expect![[r#"
+        error: topic `orders`: UNKNOWN_TOPIC_OR_PARTITION: it does not exist, and the broker creates none by itself (`auto.create.topics.enable`): `riverrun topic create orders`
+    "#]],
+    );
+}
