@@ -17,6 +17,7 @@ use crate::coordinator_log::{
     GroupCommit, LogEntry, REPLAY_PAUSE, ReplayLogError, batch_of, codec_of, replay_log,
 };
 use crate::failed_logs::FailedLogs;
+use crate::heavy_work::off_workers;
 use crate::transaction_markers::TransactionMarker;
 use coordinator::group::{
     DeletedTopic, GroupConfig, GroupShard, RecordOrigin, ReplayError, append_error,
@@ -24,18 +25,22 @@ use coordinator::group::{
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token, partition_for};
 use metadata::MetadataImage;
 use model::{ErrorCode, MonotonicTime, Now};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use record::{BatchHeader, Compression};
 use replication::{AppendError, Appended, Partition, VerificationGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// The topic that holds groups and offsets.
 pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
+
+/// How long a worker waits for a shard before others take over its tasks.
+const LOCK_MOMENT: Duration = Duration::from_micros(100);
 
 /// The group coordinator of this broker.
 #[derive(Debug)]
@@ -67,6 +72,16 @@ struct Shard {
     partition: Arc<Partition>,
     state: Mutex<State>,
     group_commit: GroupCommit,
+}
+
+impl Shard {
+    /// Waits for its decisions in progress: few take longer than a moment, and those must not hold
+    /// up what else this worker has to do.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state
+            .try_lock_for(LOCK_MOMENT)
+            .unwrap_or_else(|| off_workers(|| self.state.lock()))
+    }
 }
 
 #[derive(Debug)]
@@ -174,7 +189,7 @@ impl Groups {
         let Some(shard) = self.shards.write().remove(&index) else {
             return;
         };
-        let state = std::mem::replace(&mut *shard.state.lock(), State::Failed);
+        let state = std::mem::replace(&mut *shard.lock(), State::Failed);
         if let State::Ready(ready) = state {
             ready.release_all();
         }
@@ -213,7 +228,7 @@ impl Groups {
         let surroundings = self.surroundings.read().clone();
         let mut loading = GroupShard::new(GroupConfig::clone(&surroundings.config));
         let result = replay(&shard.partition, &mut loading);
-        let mut state = shard.state.lock();
+        let mut state = shard.lock();
         if !matches!(*state, State::Loading) {
             // The partition was unloaded meanwhile.
             return;
@@ -317,7 +332,7 @@ impl Groups {
     ) -> Result<Result<Appended, AppendError>, ErrorCode> {
         let shard = self.shards.read().get(&index).cloned();
         let shard = shard.ok_or(ErrorCode::NotCoordinator)?;
-        let mut state = shard.state.lock();
+        let mut state = shard.lock();
         let ready = state.ready()?;
         let appended = marker.append_to(&shard.partition, transaction_version, now_ms());
         if appended.is_ok() {
@@ -337,7 +352,7 @@ impl Groups {
         writer: Option<&TransactionalWriter>,
         decide: impl FnOnce(&mut GroupShard, Now) -> Decision<R>,
     ) -> Result<Decided<R>, ErrorCode> {
-        let mut state = shard.state.lock();
+        let mut state = shard.lock();
         let ready = self.up_to_date(&mut state)?;
         // Not before: whoever waited for the lock longer would decide with less time.
         let now = clock::now();
@@ -424,7 +439,7 @@ impl Groups {
         read: impl FnOnce(&mut GroupShard, Now) -> R,
     ) -> Result<R, ErrorCode> {
         let shard = self.shard_of(group_id)?;
-        let mut state = shard.state.lock();
+        let mut state = shard.lock();
         Ok(read(&mut self.up_to_date(&mut state)?.shard, clock::now()))
     }
 
@@ -436,7 +451,7 @@ impl Groups {
         let shards = self.all_shards();
         let (mut answers, mut error) = (Vec::new(), ErrorCode::None);
         for shard in shards {
-            match self.up_to_date(&mut shard.state.lock()) {
+            match self.up_to_date(&mut shard.lock()) {
                 Ok(ready) => answers.push(read(&ready.shard)),
                 Err(of_shard) => error = of_shard,
             }
@@ -460,7 +475,7 @@ impl Groups {
                 deadline.is_some_and(|at| at <= clock::monotonic())
             };
             let deadline = |shard: &Shard| {
-                let mut state = shard.state.lock();
+                let mut state = shard.lock();
                 state
                     .ready()
                     .ok()

@@ -62,10 +62,11 @@ pub fn alter_configs(
     }
     let mut records = Vec::new();
     let mut results = Vec::with_capacity(resources.len());
+    let topic_defaults = context.topic_defaults(image);
     for resource in resources {
         let key = (resource.resource_type, &*resource.resource_name);
         let outcome = if counts.get(&key) == Some(&1) {
-            decide(image, context, resource)
+            decide(image, context, &topic_defaults, resource)
         } else {
             Err(invalid_request("Each resource must appear at most once."))
         };
@@ -106,6 +107,7 @@ fn cleared_replicas(record: &MetadataRecord) -> Option<MetadataRecord> {
 fn decide(
     image: &MetadataImage,
     context: &ControllerContext<'_>,
+    topic_defaults: &TopicDefaults,
     altered: &AlteredResource,
 ) -> Result<Vec<MetadataRecord>, ApiError> {
     let resource = ConfigResourceType::from_id(altered.resource_type)
@@ -117,8 +119,7 @@ fn decide(
     check_name(context, &resource)?;
     let empty = Config::new();
     let current = image.configs.of(&resource).map_or(&empty, |values| values);
-    let topic_defaults = context.topic_defaults(image);
-    let scope = scope(image, context, &resource, &topic_defaults);
+    let scope = scope(image, context, &resource, topic_defaults);
     let (outcome, touched) = match &altered.change {
         ConfigChange::Operations(operations) => {
             let alterations: Vec<_> = operations

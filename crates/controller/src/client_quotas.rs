@@ -34,6 +34,7 @@ pub fn alter_client_quotas(
 ) -> Decision<QuotaResults> {
     let mut records = Vec::new();
     let mut results: QuotaResults = Vec::new();
+    let mut places: BTreeMap<&QuotaEntity, usize> = BTreeMap::new();
     for alteration in alterations {
         let entity = &alteration.entity;
         let mut keys = BTreeSet::new();
@@ -41,18 +42,20 @@ pub fn alter_client_quotas(
             .operations
             .iter()
             .all(|(key, _)| keys.insert(key));
-        let earlier = results.iter_mut().find(|(other, _)| other == entity);
-        if repeats_key || earlier.is_some() {
+        let earlier = places.get(entity).copied();
+        let outcome = if repeats_key || earlier.is_some() {
             let words = format!("Ignoring duplicate entity {}", shown(entity));
-            let refused = Err(invalid(words));
-            match earlier {
-                Some((_, result)) => *result = refused,
-                None => results.push((entity.clone(), refused)),
+            Err(invalid(words))
+        } else {
+            altered(image, alteration, is_host).map(|new| records.extend(new))
+        };
+        match earlier.and_then(|place| results.get_mut(place)) {
+            Some((_, result)) => *result = outcome,
+            None => {
+                places.insert(entity, results.len());
+                results.push((entity.clone(), outcome));
             }
-            continue;
         }
-        let outcome = altered(image, alteration, is_host).map(|new| records.extend(new));
-        results.push((entity.clone(), outcome));
     }
     if validate_only {
         records.clear();

@@ -46,6 +46,7 @@ impl<'a, T: Element<'a>> Array<'a, T> {
         if count > bytes.len() {
             return Err(DecodeError::Truncated);
         }
+        reader.take_elements(count)?;
         for _ in 0..count {
             T::decode(reader, version)?;
         }

@@ -26,6 +26,8 @@ pub enum DecodeError {
     TrailingBytes,
     /// The message has no such version.
     UnsupportedVersion,
+    /// Its arrays have more elements than the reader may take.
+    TooManyElements,
 }
 
 impl fmt::Display for DecodeError {
@@ -38,6 +40,9 @@ impl fmt::Display for DecodeError {
             Self::InvalidUtf8 => "a string is not UTF-8",
             Self::TrailingBytes => "bytes are left after the message",
             Self::UnsupportedVersion => "the message has no such version",
+            Self::TooManyElements => {
+                "its arrays have more elements than may be asked for at a time"
+            }
         })
     }
 }
@@ -148,6 +153,8 @@ pub struct Reader<'a> {
     bytes: &'a [u8],
     /// Where strings that are not UTF-8 are noted instead of being an error.
     invalid: Option<&'a InvalidStrings>,
+    /// How many more elements arrays may have.
+    elements_left: usize,
 }
 
 macro_rules! read_integer {
@@ -173,6 +180,7 @@ impl<'a> Reader<'a> {
         Self {
             bytes,
             invalid: None,
+            elements_left: usize::MAX,
         }
     }
 
@@ -182,7 +190,23 @@ impl<'a> Reader<'a> {
         Self {
             bytes,
             invalid: Some(invalid),
+            elements_left: usize::MAX,
         }
+    }
+
+    /// The same reader, for arrays of so many elements in all: what is made of an element may be a
+    /// hundred times as long as its encoding.
+    #[must_use]
+    pub const fn with_elements_max(mut self, elements_max: usize) -> Self {
+        self.elements_left = elements_max;
+        self
+    }
+
+    /// Takes the room for the elements of an array.
+    pub(crate) fn take_elements(&mut self, count: usize) -> Result<(), DecodeError> {
+        let left = self.elements_left.checked_sub(count);
+        self.elements_left = left.ok_or(DecodeError::TooManyElements)?;
+        Ok(())
     }
 
     /// The bytes that are left.
@@ -358,13 +382,15 @@ impl<'a> Reader<'a> {
     /// The tagged fields at the end of a flexible struct that knows none.
     #[inline]
     pub fn skip_tagged_fields(&mut self) -> Result<(), DecodeError> {
-        let invalid = self.invalid;
+        let (invalid, elements_left) = (self.invalid, self.elements_left);
+        let of = |bytes| Self {
+            bytes,
+            invalid,
+            elements_left,
+        };
         *self = match self.bytes {
-            [0, rest @ ..] => Self {
-                bytes: rest,
-                invalid,
-            },
-            bytes => Self { bytes, invalid }.past_tagged_fields()?,
+            [0, rest @ ..] => of(rest),
+            bytes => of(bytes).past_tagged_fields()?,
         };
         Ok(())
     }
@@ -392,9 +418,11 @@ impl<'a> Reader<'a> {
             let mut reader = Self {
                 bytes: content,
                 invalid: self.invalid,
+                elements_left: self.elements_left,
             };
             let noted = self.invalid.map(InvalidStrings::count);
             field(tag, &mut reader)?;
+            self.elements_left = reader.elements_left;
             if let Some(invalid) = self.invalid
                 && noted != Some(invalid.count())
             {
@@ -535,6 +563,35 @@ impl<'a> Fields<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Array;
+
+    #[test]
+    fn all_arrays_of_a_reader_share_its_elements() {
+        let layout = Version {
+            number: 0,
+            flexible: true,
+        };
+        let mut bytes = Vec::new();
+        let numbers: Array<'_, i8> = vec![1, 2, 3].into();
+        Array::encode(Some(&numbers), layout, &mut bytes);
+        // A tagged field with an array of as many.
+        let size = bytes.len() as u8;
+        bytes.extend([1, 0, size]);
+        bytes.extend_from_within(..usize::from(size));
+        Array::encode(Some(&numbers), layout, &mut bytes);
+        let read = |elements_max| {
+            let mut reader = Reader::new(&bytes).with_elements_max(elements_max);
+            Array::<'_, i8>::decode(&mut reader, layout)?;
+            reader.tagged_fields(|_, field| {
+                Array::<'_, i8>::decode(field, layout).map(|array| assert_eq!(array.len(), 3))
+            })?;
+            Array::<'_, i8>::decode(&mut reader, layout).map(|array| array.len())
+        };
+        assert_eq!(read(9), Ok(3));
+        for too_few in [0, 2, 5, 8] {
+            assert_eq!(read(too_few), Err(DecodeError::TooManyElements));
+        }
+    }
 
     #[test]
     fn a_string_beyond_the_protocol_is_cut_between_characters() {

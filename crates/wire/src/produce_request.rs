@@ -41,13 +41,18 @@ pub struct ProduceRequestPartition<'a> {
 /// in their order. Bytes after the request are left alone.
 ///
 /// # Errors
-/// A [`DecodeError`] when the bytes are not a request of this version; by then some partitions may
-/// have been told.
+/// A [`DecodeError`] when the bytes are not a request of this version, when its arrays have more
+/// than `elements_max` elements in all, or what `partition` says; by then some partitions may have
+/// been told.
 #[inline]
 pub fn read_produce_request<'a>(
     body: &'a [u8],
     version: i16,
-    mut partition: impl FnMut(&ProduceRequestTopic<'a>, ProduceRequestPartition<'a>),
+    elements_max: usize,
+    mut partition: impl FnMut(
+        &ProduceRequestTopic<'a>,
+        ProduceRequestPartition<'a>,
+    ) -> Result<(), DecodeError>,
 ) -> Result<ProduceRequestHead<'a>, DecodeError> {
     if !(ProduceRequest::MIN_VERSION..=ProduceRequest::MAX_VERSION).contains(&version) {
         return Err(DecodeError::UnsupportedVersion);
@@ -59,14 +64,15 @@ pub fn read_produce_request<'a>(
         acks: reader.i16()?,
         timeout_ms: reader.i32()?,
     };
-    for _ in 0..array_length(&mut reader, version)? {
+    let mut elements_left = elements_max;
+    for _ in 0..array_length(&mut reader, version, &mut elements_left)? {
         let (name, id) = if version.number >= 13 {
             ("", reader.uuid()?)
         } else {
             (reader.string(version.flexible)?, Uuid::ZERO)
         };
         let topic = ProduceRequestTopic { name, id };
-        for _ in 0..array_length(&mut reader, version)? {
+        for _ in 0..array_length(&mut reader, version, &mut elements_left)? {
             let frequent = version.flexible.then(|| frequent_partition(&reader));
             let told = if let Some((told, after)) = frequent.flatten() {
                 reader = after;
@@ -74,7 +80,7 @@ pub fn read_produce_request<'a>(
             } else {
                 any_partition(&mut reader, version)?
             };
-            partition(&topic, told);
+            partition(&topic, told)?;
         }
         end_struct(&mut reader, version)?;
     }
@@ -132,15 +138,21 @@ fn end_struct(reader: &mut Reader<'_>, version: Version) -> Result<(), DecodeErr
     Ok(())
 }
 
-/// The length of an array that may not be null. Each element takes at least a byte, so what is left
-/// bounds it.
+/// The length of an array that may not be null, taken off the elements that are left. Each element
+/// takes at least a byte, so what is left of the bytes bounds it, too.
 #[inline]
-fn array_length(reader: &mut Reader<'_>, version: Version) -> Result<usize, DecodeError> {
+fn array_length(
+    reader: &mut Reader<'_>,
+    version: Version,
+    elements_left: &mut usize,
+) -> Result<usize, DecodeError> {
     let length = reader.length(version.flexible)?;
     let length = length.ok_or(DecodeError::UnexpectedNull)?;
     if length > reader.remaining().len() {
         return Err(DecodeError::Truncated);
     }
+    let left = elements_left.checked_sub(length);
+    *elements_left = left.ok_or(DecodeError::TooManyElements)?;
     Ok(length)
 }
 
@@ -157,8 +169,9 @@ mod tests {
 
     fn in_one_pass(body: &[u8], version: i16) -> Result<Told<'_>, DecodeError> {
         let mut partitions = Vec::new();
-        let head = read_produce_request(body, version, |topic, partition| {
+        let head = read_produce_request(body, version, usize::MAX, |topic, partition| {
             partitions.push((*topic, partition));
+            Ok(())
         })?;
         Ok((head, partitions))
     }

@@ -54,7 +54,7 @@ fn produce_and_fetch() {
     encode_responses(&mut out);
     let region = Region::new(ALLOCATOR);
     for _ in 0..10 {
-        let head = read_produce_request(&body, 13, |_, _| {}).expect("a request");
+        let head = read_produce_request(&body, 13, usize::MAX, |_, _| Ok(())).expect("a request");
         assert_eq!(head.acks, -1);
         out.clear();
         encode_responses(&mut out);

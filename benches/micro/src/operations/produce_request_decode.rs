@@ -52,11 +52,12 @@ fn request<'a>(partitions: &'a [PartitionProduceData<'a>]) -> ProduceRequest<'a>
 impl Operation for ProduceRequestDecode {
     fn evidence(&mut self) -> Vec<u8> {
         let mut partitions = Vec::new();
-        read_produce_request(&self.frame, self.version, |_, partition| {
+        read_produce_request(&self.frame, self.version, usize::MAX, |_, partition| {
             partitions.push(PartitionProduceData {
                 index: partition.index,
                 records: partition.records,
             });
+            Ok(())
         })
         .expect("the frame is a request");
         request(&partitions).to_bytes(self.version)
@@ -65,8 +66,9 @@ impl Operation for ProduceRequestDecode {
     fn repeat(&mut self, count: u64) {
         for _ in 0..count {
             let (frame, version) = black_box((&self.frame, self.version));
-            let head = read_produce_request(frame, version, |topic, partition| {
+            let head = read_produce_request(frame, version, usize::MAX, |topic, partition| {
                 black_box((topic, partition.index, partition.records));
+                Ok(())
             });
             black_box(head).expect("the frame is a request");
         }

@@ -3,6 +3,7 @@
 //! - Versions from 4 give a new member its id first (KIP-394), from 5 know static members
 //!   (KIP-345), from 9 spare a returning static leader the assignment (KIP-814).
 //! - Version 0 has no rebalance timeout: the session timeout stands for it.
+//! - More than a thousand protocols are INVALID_REQUEST: they are kept as long as the member lives.
 //! - `Reason` (version 8) is logged only.
 
 use super::{Request, Served};
@@ -15,6 +16,9 @@ use coordinator::group::{JoinGroup, JoinGroupResponse, JoinProtocol};
 use model::{DecodeError, ErrorCode};
 use wire::messages::join_group_response::JoinGroupResponseMember;
 use wire::messages::{JoinGroupRequest, JoinGroupResponse as Response};
+
+/// No client speaks so many protocols; each is kept with the member, as long as that lives.
+const PROTOCOLS_MAX: usize = 1_000;
 
 pub(crate) async fn serve(
     broker: &Broker,
@@ -67,6 +71,9 @@ async fn join(
 ) -> Result<Answer<JoinGroupResponse>, ErrorCode> {
     if message.group_id.is_empty() {
         return Err(ErrorCode::InvalidGroupId);
+    }
+    if message.protocols.len() > PROTOCOLS_MAX {
+        return Err(ErrorCode::InvalidRequest);
     }
     let protocols = message.protocols.iter().map(|protocol| JoinProtocol {
         name: protocol.name,

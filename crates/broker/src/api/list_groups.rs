@@ -16,10 +16,7 @@ pub(crate) fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: ListGroupsRequest<'_> = request.decode()?;
-    let filter = ListGroups {
-        states: message.states_filter.iter().collect(),
-        types: message.types_filter.iter().collect(),
-    };
+    let filter = ListGroups::new(message.states_filter.iter(), message.types_filter.iter());
     let (groups, error) = broker.groups.read_all(|shard| shard.list_groups(&filter));
     let mut groups: Vec<_> = groups.iter().flatten().collect();
     // By their names, wherever they are kept: who compares two lists sees what has changed.

@@ -5,6 +5,7 @@
 //! Types of the wire end in those files.
 
 use crate::Broker;
+use crate::heavy_work::Lane;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use model::{DecodeError, ErrorCode, InvalidStrings, Message, Reader};
 use std::collections::BTreeSet;
@@ -99,6 +100,26 @@ pub(crate) struct Request<'f> {
     pub(crate) body: &'f [u8],
     /// Where strings of the body are noted that are not UTF-8.
     invalid: &'f InvalidStrings,
+    /// How many elements the arrays of the body may have in all.
+    pub(crate) elements_max: usize,
+}
+
+/// A request may have so many elements whatever its size, and one for so many bytes that it has or
+/// that the largest may have (`socket.request.max.bytes`). What is kept of an element while it is
+/// served takes some hundred bytes, however short it is.
+const ELEMENTS_FREE: usize = 10_000;
+const BYTES_PER_ELEMENT: usize = 32;
+const LARGEST_BYTES_PER_ELEMENT: usize = 512;
+
+/// How long a request of too many elements is left without the end of its connection.
+const REFUSAL_PAUSE: Duration = Duration::from_millis(100);
+
+/// How many elements the arrays of a request may have in all.
+fn elements_max(broker: &Broker, frame_bytes: usize) -> usize {
+    let largest_bytes = broker.config.network.socket_request_max_bytes;
+    ELEMENTS_FREE
+        .max(frame_bytes / BYTES_PER_ELEMENT)
+        .max(largest_bytes.max(0) as usize / LARGEST_BYTES_PER_ELEMENT)
 }
 
 impl<'f> Request<'f> {
@@ -107,11 +128,28 @@ impl<'f> Request<'f> {
     /// # Errors
     /// A [`DecodeError`]; Kafka closes the connection then.
     pub(crate) fn decode<M: Message<'f>>(&self) -> Result<M, DecodeError> {
-        let decoded = M::read(&mut Reader::new(self.body), self.version);
+        let mut reader = Reader::new(self.body).with_elements_max(self.elements_max);
+        let decoded = M::read(&mut reader, self.version);
         if let Err(DecodeError::InvalidUtf8) = decoded {
-            note_invalid_strings::<M>(self.body, self.version, self.invalid)?;
+            self.note_invalid_strings::<M>(self.body)?;
         }
         decoded
+    }
+
+    /// Notes the strings of a body that are not UTF-8.
+    ///
+    /// # Errors
+    /// What else is wrong with it.
+    fn note_invalid_strings<'b, M: Message<'b>>(&self, body: &'b [u8]) -> Result<(), DecodeError>
+    where
+        'f: 'b,
+    {
+        let reader = Reader::noting(body, self.invalid);
+        M::read(
+            &mut reader.with_elements_max(self.elements_max),
+            self.version,
+        )
+        .map(|_| ())
     }
 
     /// Appends the answer, header and size included.
@@ -172,11 +210,15 @@ pub(crate) enum Weight {
     /// Little time, and an answer that may be large.
     LargeAnswer,
     /// Time that would hold up others.
-    Heavy,
+    Heavy(Lane),
 }
 
 /// A request up to this size takes little time, unless it asks for all that there is.
 const LIGHT_REQUEST_BYTES: usize = 8 * 1024;
+/// A fetch of so many bytes names some two thousand partitions.
+const LIGHT_FETCH_BYTES: usize = 64 * 1024;
+/// A small request for what others have made stands behind others of its kind only.
+const SMALL_REQUEST_BYTES: usize = 1024;
 /// To describe so many partitions takes little time.
 const LIGHT_PARTITIONS: usize = 2_000;
 
@@ -186,14 +228,14 @@ pub(crate) fn weight(broker: &Broker, frame: &[u8]) -> Weight {
     let Some(api) = api.and_then(ApiKey::from_number) else {
         return Weight::Light;
     };
+    let lane = match frame.len() {
+        ..=SMALL_REQUEST_BYTES => Lane::Small,
+        _ => Lane::Large,
+    };
     match api {
-        // These may wait for long, for records, members or replicas, and see to their turns
-        // themselves.
-        ApiKey::Produce
-        | ApiKey::Fetch
-        | ApiKey::JoinGroup
-        | ApiKey::SyncGroup
-        | ApiKey::ListOffsets => Weight::Light,
+        // It sees to its turns itself: large ones are what there is to do.
+        ApiKey::Produce => Weight::Light,
+        ApiKey::Fetch if frame.len() <= LIGHT_FETCH_BYTES => Weight::Light,
         // What there is of these is as much as others have made.
         ApiKey::DescribeGroups
         | ApiKey::ConsumerGroupDescribe
@@ -207,10 +249,10 @@ pub(crate) fn weight(broker: &Broker, frame: &[u8]) -> Weight {
         | ApiKey::DescribeClientQuotas
         | ApiKey::DescribeUserScramCredentials
         | ApiKey::ListPartitionReassignments
-        | ApiKey::ElectLeaders => Weight::Heavy,
-        _ if frame.len() > LIGHT_REQUEST_BYTES => Weight::Heavy,
+        | ApiKey::ElectLeaders => Weight::Heavy(lane),
+        _ if frame.len() > LIGHT_REQUEST_BYTES => Weight::Heavy(lane),
         ApiKey::Metadata | ApiKey::DescribeTopicPartitions if has_many_partitions(broker) => {
-            Weight::Heavy
+            Weight::Heavy(lane)
         }
         ApiKey::Metadata
         | ApiKey::DescribeTopicPartitions
@@ -255,17 +297,35 @@ pub(crate) async fn serve(
         };
         match invalid.replace_in(frame) {
             Some(bytes) if error.cause == DecodeError::InvalidUtf8 => replaced = Some(bytes),
-            _ => return Served::Refuse(error.to_string()),
+            _ => {
+                if error.cause == DecodeError::TooManyElements {
+                    // Its client sends megabytes, and will again as soon as it is told.
+                    tokio::time::sleep(REFUSAL_PAUSE).await;
+                }
+                return Served::Refuse(error.to_string());
+            }
         }
     }
 }
 
 /// A part of a request that cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("{part} cannot be read: {cause}")]
+#[derive(Debug)]
 struct Unreadable {
     part: String,
     cause: DecodeError,
+}
+
+impl std::fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { part, cause } = self;
+        write!(f, "{part} cannot be read: {cause}")?;
+        match cause {
+            DecodeError::TooManyElements => f.write_str(
+                "; ask for less at a time, or raise `socket.request.max.bytes`, which bounds them",
+            ),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Serves a request if all of its strings are UTF-8, and notes those that are not.
@@ -293,12 +353,14 @@ async fn serve_valid(
     }
     let (version, correlation_id) = (header.api_version, header.correlation_id);
     let body_start = frame.len() - reader.remaining().len();
+    let elements_max = elements_max(broker, frame.len());
     let request = Request {
         api,
         version,
         correlation_id,
         body: reader.remaining(),
         invalid,
+        elements_max,
     };
     if !served::is_served(api, version, context.listener.is_controller) {
         if api == ApiKey::ApiVersions {
@@ -319,6 +381,7 @@ async fn serve_valid(
             correlation_id,
             body: &[],
             invalid,
+            elements_max,
         };
         produce::serve(broker, context, &request, frame, body_start, out).await
     } else {
@@ -344,18 +407,6 @@ fn refused(request: &str, bytes: usize, context: &ConnectionContext) -> Served {
     );
     tracing::warn!(peer = %context.peer, reason, "connection closed");
     Served::Close(reason)
-}
-
-/// Notes the strings of a body that are not UTF-8.
-///
-/// # Errors
-/// What else is wrong with it.
-fn note_invalid_strings<'b, M: Message<'b>>(
-    body: &'b [u8],
-    version: i16,
-    invalid: &'b InvalidStrings,
-) -> Result<(), DecodeError> {
-    M::read(&mut Reader::noting(body, invalid), version).map(|_| ())
 }
 
 /// The match over the APIs, those of coordinators below. Produce is apart: it writes into the frame.

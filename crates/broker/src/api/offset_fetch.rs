@@ -10,7 +10,7 @@ use crate::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::group::{FetchedOffset, FetchedTopic, OffsetFetch, OffsetFetchTopic};
 use model::{DecodeError, ErrorCode, Uuid};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::messages::offset_fetch_response::{
     OffsetFetchResponseGroup, OffsetFetchResponsePartition, OffsetFetchResponsePartitions,
     OffsetFetchResponseTopic, OffsetFetchResponseTopics,
@@ -24,7 +24,7 @@ type Asked<'f> = Option<Vec<(&'f str, Uuid, Vec<i32>)>>;
 /// times as long as what names them, so each is answered once.
 #[derive(Default)]
 struct Seen<'f> {
-    partitions: BTreeSet<(&'f str, &'f str, Uuid, i32)>,
+    partitions: BTreeMap<(&'f str, &'f str, Uuid), BTreeSet<i32>>,
     /// Groups of which all offsets are asked for.
     all_of: BTreeSet<&'f str>,
 }
@@ -42,8 +42,8 @@ impl<'f> Seen<'f> {
     ) -> Option<(&'f str, Uuid, Vec<i32>)> {
         let mut count = 0;
         let indexes = indexes.inspect(|_| count += 1);
-        let new = indexes.filter(|index| self.partitions.insert((group_id, name, id, *index)));
-        let new: Vec<i32> = new.collect();
+        let seen = self.partitions.entry((group_id, name, id)).or_default();
+        let new: Vec<i32> = indexes.filter(|index| seen.insert(*index)).collect();
         (count == 0 || !new.is_empty()).then_some((name, id, new))
     }
 }

@@ -52,10 +52,8 @@ thread_local! {
 const KEPT_PARTS: usize = 256;
 /// A batch that expands to more is validated off the workers, a few at a time.
 const QUICK_EXPANDED_BYTES: usize = 4 * 1024 * 1024;
-/// So much of a request tells whether its partitions are small.
-const PROBED_BYTES: usize = 64 * 1024;
-/// So many partitions may be named whatever they bring.
-const PARTITIONS_FREE: usize = 10_000;
+/// Of the elements that a request may have, one in so many may be a partition without a batch.
+const ELEMENTS_PER_EMPTY: usize = 20;
 
 /// What a request asks for, part by part, and what became of it. The lists go from request to
 /// request, so that a request allocates nothing.
@@ -264,14 +262,10 @@ pub(crate) async fn serve(
     body_start: usize,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
-    if let Some(served) = refuse_small(broker, request, &frame[body_start..], out).await? {
-        return Ok(served);
-    }
     let mut parts = Parts::take();
-    let asked = parse(broker, frame, body_start, request.version, &mut parts);
+    let asked = parse(broker, frame, body_start, request, &mut parts);
     if let Err(DecodeError::InvalidUtf8) = asked {
-        let body = &frame[body_start..];
-        super::note_invalid_strings::<ProduceRequest<'_>>(body, request.version, request.invalid)?;
+        request.note_invalid_strings::<ProduceRequest<'_>>(&frame[body_start..])?;
     }
     let mut asked = asked?;
     if asked.refusal.is_none() && asked.transactional_id.is_some() {
@@ -327,97 +321,6 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-/// Refuses a request of more partitions than batches, off the workers.
-async fn refuse_small(
-    broker: &Broker,
-    request: &Request<'_>,
-    body: &[u8],
-    out: &mut ResponseBuffer,
-) -> Result<Option<Served>, DecodeError> {
-    if !has_small_partitions(body, request.version)
-        && !is_refused_as_a_whole(body, request.version)?
-    {
-        return Ok(None);
-    }
-    let refuse = || match is_refused_as_a_whole(body, request.version)? {
-        true => refuse_all(request, body, out).map(Some),
-        false => Ok(None),
-    };
-    broker.heavy_work.run(refuse).await
-}
-
-/// Whether the first partitions of a large request are too small to have batches: to look at all of
-/// them may take long.
-fn has_small_partitions(body: &[u8], version: i16) -> bool {
-    let Some(front) = body.get(..PROBED_BYTES) else {
-        return false;
-    };
-    let mut count = 0;
-    // It ends somewhere within a partition, or with a name that is not text.
-    let _ = read_produce_request(front, version, |_, _| count += 1);
-    count > PROBED_BYTES / HEADER_SIZE_BYTES
-}
-
-/// Whether a request names more partitions than it can have batches for. What is kept of each while
-/// it is served is in proportion to a batch, and would not be to what has been sent.
-fn is_refused_as_a_whole(body: &[u8], version: i16) -> Result<bool, DecodeError> {
-    // A partition takes a byte at least: so few bytes name no more than may be named.
-    if body.len() < PARTITIONS_FREE {
-        return Ok(false);
-    }
-    let mut count = 0;
-    match read_produce_request(body, version, |_, _| count += 1) {
-        // Names that are not text are replaced first.
-        Err(DecodeError::InvalidUtf8) => Ok(false),
-        Err(error) => Err(error),
-        Ok(_) => Ok(count > PARTITIONS_FREE.max(body.len() / HEADER_SIZE_BYTES)),
-    }
-}
-
-/// Answers each partition as it is read, and keeps nothing of any.
-fn refuse_all(
-    request: &Request<'_>,
-    body: &[u8],
-    out: &mut ResponseBuffer,
-) -> Result<Served, DecodeError> {
-    // How many partitions each topic has that follow one another.
-    let mut counts: Vec<usize> = Vec::new();
-    let mut last = (std::ptr::null(), Uuid::ZERO);
-    let head = read_produce_request(body, request.version, |topic, _| {
-        let key = (topic.name.as_ptr(), topic.id);
-        match counts.last_mut() {
-            Some(count) if last == key => *count += 1,
-            _ => counts.push(1),
-        }
-        last = key;
-    })?;
-    if head.acks == 0 {
-        return Ok(Served::Close(
-            "a request without answer has more partitions than batches".to_owned(),
-        ));
-    }
-    let start = request.begin_answer(&mut out.head);
-    let writer = ProduceResponseWriter::new(request.version);
-    writer.head(counts.len(), &mut out.head);
-    let mut counts = counts.into_iter();
-    let mut left = 0;
-    read_produce_request(body, request.version, |topic, part| {
-        if left == 0 {
-            left = counts.next().unwrap_or_default();
-            writer.topic(topic.name, topic.id, left, &mut out.head);
-        }
-        let refused = Outcome::of(ErrorCode::InvalidRequest);
-        writer.partition(&refused.answer(part.index), &mut out.head);
-        left -= 1;
-        if left == 0 {
-            writer.end_topic(&mut out.head);
-        }
-    })?;
-    writer.end(0, &[], &mut out.head);
-    request.finish_answer(start, out);
-    Ok(Served::Answered)
-}
-
 /// What of the request holds for all partitions.
 struct Asked {
     acks: i16,
@@ -436,11 +339,20 @@ fn parse(
     broker: &Broker,
     frame: &[u8],
     body_start: usize,
-    version: i16,
+    request: &Request<'_>,
     parts: &mut Parts,
 ) -> Result<Asked, DecodeError> {
     let Parts { topics, partitions } = parts;
-    let head = read_produce_request(&frame[body_start..], version, |topic, part| {
+    let (body, version) = (&frame[body_start..], request.version);
+    let elements_max = request.elements_max;
+    // Every producer sends a batch for each partition that it names. What is kept of one while it is
+    // served is in proportion to a batch, and would not be to what has been sent.
+    let mut empty_left = elements_max / ELEMENTS_PER_EMPTY;
+    let head = read_produce_request(body, version, elements_max, |topic, part| {
+        if part.records.unwrap_or_default().len() < HEADER_SIZE_BYTES {
+            let left = empty_left.checked_sub(1);
+            empty_left = left.ok_or(DecodeError::TooManyElements)?;
+        }
         partitions.push(PartitionPart {
             topic: (range_in(frame, topic.name.as_bytes()), topic.id),
             index: part.index,
@@ -450,6 +362,7 @@ fn parse(
             outcome: Outcome::of(ErrorCode::UnknownServerError),
             appended: None,
         });
+        Ok(())
     })?;
     let (is_transactional, refusal) = inspect(partitions, frame, head.transactional_id);
     let transactional_id = head.transactional_id.filter(|_| is_transactional);

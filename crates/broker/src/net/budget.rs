@@ -66,9 +66,9 @@ impl ByteBudget {
             .is_some_and(|limit| self.spent.load(Ordering::Relaxed) >= limit)
     }
 
-    /// Whether somebody waits for what others have taken.
+    /// Whether somebody waits for what others have taken, or would have to.
     fn is_wanted(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
+        self.waiting.load(Ordering::Relaxed) > 0 || self.is_spent()
     }
 
     /// Waits until something is left.
@@ -169,6 +169,9 @@ impl Drop for Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
 
     #[tokio::test]
     async fn who_finds_something_left_takes_all_it_needs_and_the_others_wait() {
@@ -176,7 +179,8 @@ mod tests {
         let (mut first, mut second) = (budget.share(), budget.share());
         first.take_when_free(9).await;
         second.take_when_free(100).await;
-        assert_eq!((budget.spent(), budget.is_wanted()), (109, false));
+        // Nobody waits, and whoever comes would have to.
+        assert_eq!((budget.spent(), budget.is_wanted()), (109, true));
         // What it has it may keep, and less it may always have.
         second.take_when_free(100).await;
         let other = budget.clone();
@@ -202,7 +206,10 @@ mod tests {
     async fn without_a_bound_nobody_waits() {
         let budget = ByteBudget::new("tests", None);
         let (mut first, mut second) = (budget.share(), budget.share());
-        first.take_when_free(usize::MAX).await;
-        second.take_when_free(usize::MAX).await;
+        for share in [&mut first, &mut second] {
+            let mut taking = pin!(share.take_when_free(usize::MAX));
+            let taken = poll_fn(|context| Poll::Ready(taking.as_mut().poll(context)));
+            assert!(taken.await.is_ready());
+        }
     }
 }

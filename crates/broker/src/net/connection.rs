@@ -153,6 +153,8 @@ async fn requests(
             read_more(&mut buffer, stream, &mut idle, &mut turn).await?;
             held.take_at_least(buffer.arrived_bytes());
             slot.touch();
+            // A frame of megabytes may take many reads, none of which waits.
+            turn.share().await;
             continue;
         };
         let mut detached = None;
@@ -200,14 +202,10 @@ async fn serve_in_turn(
             broker.answer_memory.room().await;
             api::serve(broker, context, frame, out).await
         }
-        Weight::Heavy => {
+        Weight::Heavy(lane) => {
             broker.answer_memory.room().await;
-            let served = broker.heavy_work.run(|| {
-                broker
-                    .runtime
-                    .block_on(api::serve(broker, context, frame, out))
-            });
-            served.await
+            let request = pin!(api::serve(broker, context, frame, out));
+            broker.heavy_work.serve(lane, request).await
         }
     }
 }

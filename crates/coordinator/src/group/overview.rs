@@ -10,19 +10,10 @@ use std::sync::Arc;
 
 impl GroupShard {
     /// The groups that pass the filters, in the order of their ids.
-    pub fn list_groups(&self, request: &ListGroups<'_>) -> Vec<ListedGroup> {
-        let passes = |filter: &[&str], name: &str| {
-            filter.is_empty()
-                || filter
-                    .iter()
-                    .any(|wanted| wanted.trim().eq_ignore_ascii_case(name))
-        };
+    pub fn list_groups(&self, request: &ListGroups) -> Vec<ListedGroup> {
         self.groups
             .values()
-            .filter(|group| {
-                passes(&request.states, group.state_name())
-                    && passes(&request.types, group.group_type().name())
-            })
+            .filter(|group| request.passes(group.state_name(), group.group_type().name()))
             .map(|group| ListedGroup {
                 group_id: Arc::clone(&group.id),
                 protocol_type: group.protocol_type(),

@@ -4,6 +4,7 @@
 //! the value that its doc gives; handlers fill it in.
 
 use model::{ErrorCode, Uuid};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A member joins, or rejoins, a classic group.
@@ -291,11 +292,30 @@ pub struct DeletedTopic<'a> {
 
 /// Which groups to list; an empty filter lets all pass.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ListGroups<'a> {
-    /// Names of states, in any case.
-    pub states: Vec<&'a str>,
-    /// Names of types, in any case.
-    pub types: Vec<&'a str>,
+pub struct ListGroups {
+    states: BTreeSet<String>,
+    types: BTreeSet<String>,
+}
+
+impl ListGroups {
+    /// Lets pass what has one of these states, whatever their case, and one of these types.
+    pub fn new<'a>(
+        states: impl Iterator<Item = &'a str>,
+        types: impl Iterator<Item = &'a str>,
+    ) -> Self {
+        let plain = |name: &str| name.trim().to_ascii_lowercase();
+        Self {
+            states: states.map(plain).collect(),
+            types: types.map(plain).collect(),
+        }
+    }
+
+    pub(super) fn passes(&self, state: &str, group_type: &str) -> bool {
+        let is_in = |names: &BTreeSet<String>, name: &str| {
+            names.is_empty() || names.contains(&name.to_ascii_lowercase())
+        };
+        is_in(&self.states, state) && is_in(&self.types, group_type)
+    }
 }
 
 /// A group as ListGroups shows it.

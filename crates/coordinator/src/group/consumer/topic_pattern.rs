@@ -106,8 +106,11 @@ impl Translation<'_> {
 
     /// `{2}`, `{2,}` or `{2,3}`; anything else after the brace is text.
     fn counted_repetition(&mut self) -> Result<Option<String>, String> {
-        let body: String = self.rest.clone().take_while(|c| *c != '}').collect();
-        let has_end = self.rest.clone().any(|c| c == '}');
+        // No further than a count goes: there may be thousands of braces, each with a long rest.
+        let mut ahead = self.rest.clone();
+        let is_of_count = |c: &char| c.is_ascii_digit() || *c == ',';
+        let body: String = std::iter::from_fn(|| ahead.next_if(is_of_count)).collect();
+        let has_end = ahead.next() == Some('}');
         let mut bounds = body.splitn(2, ',');
         let is_number =
             |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

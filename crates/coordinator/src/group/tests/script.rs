@@ -491,15 +491,8 @@ impl Script {
     }
 
     fn list(&mut self, words: &Words<'_>) {
-        let filter = |key| {
-            words
-                .value(key)
-                .map_or_else(Vec::new, |v| v.split(',').collect())
-        };
-        let request = ListGroups {
-            states: filter("states"),
-            types: filter("types"),
-        };
+        let filter = |key| words.value(key).into_iter().flat_map(|v| v.split(','));
+        let request = ListGroups::new(filter("states"), filter("types"));
         for group in self.shard.list_groups(&request) {
             let protocol_type = match &*group.protocol_type {
                 "" => "-",

@@ -2,11 +2,17 @@
 //! asks for: not to what it repeats, leaves empty or expands to. One test alone in its program: the
 //! allocator counts for all threads.
 
+mod arrays;
+
+use arrays::large_requests;
 use model::ErrorCode;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 use testkit::{Client, PRODUCE_VERSION, TestServer, compressed_batch};
 use wire::messages::describe_configs_request::DescribeConfigsResource;
 use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
@@ -35,7 +41,7 @@ fn allocated_bytes(stream: &mut TcpStream, frame: &[u8]) -> usize {
 }
 
 fn empty_partitions(client: &mut Client) -> Vec<u8> {
-    let partitions = (0..200_000).map(|index| PartitionProduceData {
+    let partitions = (0..10_000).map(|index| PartitionProduceData {
         index,
         records: None,
     });
@@ -97,7 +103,7 @@ fn a_request_takes_memory_in_proportion_to_itself() {
     assert!(bomb.len() < MIB);
     let bomb_frame = client.produce_frame("topic", 0, &bomb, 1);
     let frames = [
-        ("empty partitions", empty_partitions(&mut client), 24 * MIB),
+        ("empty partitions", empty_partitions(&mut client), 8 * MIB),
         (
             "repeated resources",
             repeated_resources(&mut client),
@@ -121,4 +127,79 @@ fn a_request_takes_memory_in_proportion_to_itself() {
     assert_eq!(client.list_offset("topic", 0, -3).offset, 0);
     assert_eq!(client.topic_error("topic"), ErrorCode::None);
     server.stop();
+    check_large_arrays();
+}
+
+/// What a request may take while it is served, for each of its own bytes.
+const PROPORTION: usize = 8;
+/// What it may take whatever its size: for the elements that any request may have, and for what
+/// goes on beside it.
+const FREE_BYTES: usize = 4 * MIB;
+/// Enough that elements of a few bytes are more than any request may have.
+const LARGE_BYTES: usize = 192 * 1024;
+/// As many as any request may have, but for a few around them.
+const ELEMENTS: usize = 9_900;
+
+/// Bytes that are allocated now.
+fn live_bytes() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated)
+}
+
+/// Sends a request and reads what comes; returns the bytes of its answer, and the most that were
+/// allocated meanwhile beyond what was before.
+fn peak_bytes(stream: &mut TcpStream, frame: &[u8]) -> (Option<usize>, usize) {
+    let (is_over, peak) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let mut part = vec![0; 64 * 1024];
+    let before = live_bytes();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                peak.fetch_max(live_bytes(), Ordering::Relaxed);
+                thread::sleep(Duration::from_micros(50));
+            }
+        });
+        let answer = stream
+            .write_all(frame)
+            .ok()
+            .and_then(|()| read_answer(stream, &mut part));
+        is_over.store(true, Ordering::Relaxed);
+        (answer, peak.load(Ordering::Relaxed).saturating_sub(before))
+    })
+}
+
+fn read_answer(stream: &mut TcpStream, part: &mut [u8]) -> Option<usize> {
+    stream.read_exact(&mut part[..4]).ok()?;
+    let size = u32::from_be_bytes(part[..4].try_into().expect("four bytes")) as usize;
+    let mut left = size;
+    while left > 0 {
+        let count = left.min(part.len());
+        stream.read_exact(&mut part[..count]).ok()?;
+        left -= count;
+    }
+    Some(size)
+}
+
+/// Every request of one large array takes memory in proportion to itself.
+fn check_large_arrays() {
+    // The elements that a request may have are bounded by this, too.
+    let server = TestServer::start(&[("socket.request.max.bytes", "1048576")]);
+    server.connect().create_topic("topic", 1, &[]);
+    let mut failed = Vec::new();
+    let mut answered_count = 0;
+    let refused = large_requests(LARGE_BYTES, usize::MAX);
+    for large in refused.chain(large_requests(LARGE_BYTES, ELEMENTS)) {
+        let mut stream = TcpStream::connect(server.address()).expect("it listens");
+        let limit = Some(testkit::LIMIT);
+        stream.set_read_timeout(limit).expect("it is not zero");
+        let (answer, peak) = peak_bytes(&mut stream, &large.frame);
+        answered_count += usize::from(answer.is_some());
+        let size = large.frame.len();
+        if peak > FREE_BYTES + PROPORTION * size {
+            failed.push(format!("{}: {peak} bytes for {size}", large.what));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(answered_count > 100, "{answered_count} are answered");
+    server.assert_serves();
 }
