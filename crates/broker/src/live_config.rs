@@ -84,7 +84,7 @@ pub(crate) fn tell_change(
         .collect();
     let removed = before.keys().filter(|key| !after.contains_key(*key));
     let changes = set.iter().map(|(key, value)| match is_shown(key) {
-        true => format!("{key}={value}"),
+        true => format!("{key}={value:.200}"),
         false => format!("{key}=(hidden)"),
     });
     let changes: Vec<_> = changes

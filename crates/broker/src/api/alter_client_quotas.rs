@@ -1,7 +1,7 @@
 //! AlterClientQuotas: v0–1. Limits of users, client ids and addresses (KIP-546, KIP-612).
 //!
 //! - Quotas are kept and described; none is enforced yet.
-//! - A host of an `ip` entity must be an address or have one.
+//! - A host of an `ip` entity must be an address or have one; a slow name server makes it unknown.
 //! - `ValidateOnly` changes nothing and answers the same.
 
 use super::{Request, Served};
@@ -13,8 +13,17 @@ use metadata::QuotaEntity;
 use model::{DecodeError, ErrorCode};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 use wire::messages::alter_client_quotas_response::{EntityData, EntryData};
 use wire::messages::{AlterClientQuotasRequest, AlterClientQuotasResponse};
+
+/// How many hosts are looked up at the same time.
+const LOOKUPS_AT_ONCE: usize = 16;
+
+/// How long all lookups of a request may take; a host that is not known by then counts as unknown.
+const LOOKUP_TIME: Duration = Duration::from_secs(3);
 
 pub(crate) async fn serve(
     broker: &Broker,
@@ -65,19 +74,34 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-/// The hosts of `ip` entities that are no address and have none.
+/// The hosts of `ip` entities that are no address and have none, as far as it is known in time.
 async fn names_without_address(entities: &BTreeSet<QuotaEntity>) -> BTreeSet<String> {
-    let mut without = BTreeSet::new();
-    for entity in entities {
-        let Some(Some(host)) = entity.0.get("ip") else {
-            continue;
-        };
-        let is_address = host.parse::<IpAddr>().is_ok();
-        if !is_address && tokio::net::lookup_host((host.as_str(), 0)).await.is_err() {
-            without.insert(host.clone());
+    let hosts = entities
+        .iter()
+        .filter_map(|entity| entity.0.get("ip")?.as_ref());
+    let mut without: BTreeSet<String> = hosts
+        .filter(|host| host.parse::<IpAddr>().is_err())
+        .cloned()
+        .collect();
+    let mut waiting = without.clone().into_iter();
+    let mut lookups = JoinSet::new();
+    let deadline = Instant::now() + LOOKUP_TIME;
+    loop {
+        let room = LOOKUPS_AT_ONCE.saturating_sub(lookups.len());
+        for host in waiting.by_ref().take(room) {
+            lookups.spawn(async move {
+                let is_found = tokio::net::lookup_host((host.as_str(), 0)).await.is_ok();
+                is_found.then_some(host)
+            });
+        }
+        match timeout_at(deadline, lookups.join_next()).await {
+            Ok(Some(Ok(Some(host)))) => {
+                without.remove(&host);
+            }
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => return without,
         }
     }
-    without
 }
 
 fn entry_of((entity, result): &(QuotaEntity, Result<(), ApiError>)) -> EntryData<'_> {

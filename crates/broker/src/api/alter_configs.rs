@@ -1,12 +1,14 @@
 //! AlterConfigs: v0–2. The values of resources become those of the request, and no others.
 //!
+//! - A resource that is named twice is refused, and answered once.
 //! - The way of old clients; IncrementalAlterConfigs changes single values.
 
+use super::altered::{Named, each_resource, results_of, told};
 use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use controller::alter_configs::{AlteredResource, ConfigChange};
-use model::{DecodeError, ErrorCode};
+use model::DecodeError;
 use wire::messages::alter_configs_response::AlterConfigsResourceResponse;
 use wire::messages::{AlterConfigsRequest, AlterConfigsResponse};
 
@@ -16,36 +18,29 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: AlterConfigsRequest<'_> = request.decode()?;
-    let resources: Vec<AlteredResource> = message
-        .resources
-        .iter()
-        .map(|resource| {
-            let values = resource.configs.iter();
-            let values = values.map(|one| (one.name.to_owned(), one.value.map(str::to_owned)));
-            AlteredResource {
-                resource_type: resource.resource_type,
-                resource_name: resource.resource_name.to_owned(),
-                change: ConfigChange::Values(values.collect()),
-            }
-        })
-        .collect();
-    let results = broker.alter_configs(resources, message.validate_only).await;
-    let responses = message
-        .resources
-        .iter()
-        .zip(&results)
-        .map(|(resource, result)| AlterConfigsResourceResponse {
-            error_code: result
-                .as_ref()
-                .map_or_else(|e| e.code, |()| ErrorCode::None)
-                .code(),
-            error_message: result
-                .as_ref()
-                .err()
-                .and_then(|error| error.message.as_deref()),
+    let named = each_resource(message.resources.iter(), |one| {
+        (one.resource_type, one.resource_name)
+    });
+    let altered = named.iter().filter_map(Named::once).map(|resource| {
+        let values = resource.configs.iter();
+        let values = values.map(|one| (one.name.to_owned(), one.value.map(str::to_owned)));
+        AlteredResource {
             resource_type: resource.resource_type,
-            resource_name: resource.resource_name,
-        });
+            resource_name: resource.resource_name.to_owned(),
+            change: ConfigChange::Values(values.collect()),
+        }
+    });
+    let results = broker.alter_configs(altered.collect(), message.validate_only);
+    let results = results_of(&named, results.await);
+    let responses = named.iter().zip(&results).map(|(named, result)| {
+        let (error_code, error_message) = told(result);
+        AlterConfigsResourceResponse {
+            error_code,
+            error_message,
+            resource_type: named.resource.resource_type,
+            resource_name: named.resource.resource_name,
+        }
+    });
     let response = AlterConfigsResponse {
         responses: responses.collect(),
         ..Default::default()

@@ -1,9 +1,11 @@
 //! IncrementalAlterConfigs: v0–1. Single values of resources change (KIP-339).
 //!
 //! - Operations: 0 sets, 1 deletes, 2 appends to a list, 3 subtracts from one.
+//! - A resource that is named twice is refused, and answered once.
 //! - A change of a topic's or broker's configuration holds when the client has its answer.
 //! - The levels of loggers (KIP-412) are the process's own: the controller never sees them.
 
+use super::altered::{Named, each_resource, results_of, told};
 use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
@@ -11,7 +13,6 @@ use controller::ApiError;
 use controller::alter_configs::{AlteredResource, ConfigChange, ConfigOperation, alter_configs};
 use metadata::ConfigResourceType;
 use model::{DecodeError, ErrorCode};
-use std::collections::BTreeMap;
 use wire::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
 use wire::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
 
@@ -21,39 +22,32 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: IncrementalAlterConfigsRequest<'_> = request.decode()?;
-    let resources: Vec<AlteredResource> = message
-        .resources
-        .iter()
-        .map(|resource| {
-            let operations = resource.configs.iter().map(|one| ConfigOperation {
-                operation: one.config_operation,
-                name: one.name.to_owned(),
-                value: one.value.map(str::to_owned),
-            });
-            AlteredResource {
-                resource_type: resource.resource_type,
-                resource_name: resource.resource_name.to_owned(),
-                change: ConfigChange::Operations(operations.collect()),
-            }
-        })
-        .collect();
-    let results = alter(broker, resources, message.validate_only).await;
-    let responses = message
-        .resources
-        .iter()
-        .zip(&results)
-        .map(|(resource, result)| AlterConfigsResourceResponse {
-            error_code: result
-                .as_ref()
-                .map_or_else(|e| e.code, |()| ErrorCode::None)
-                .code(),
-            error_message: result
-                .as_ref()
-                .err()
-                .and_then(|error| error.message.as_deref()),
-            resource_type: resource.resource_type,
-            resource_name: resource.resource_name,
+    let named = each_resource(message.resources.iter(), |one| {
+        (one.resource_type, one.resource_name)
+    });
+    let altered = named.iter().filter_map(Named::once).map(|resource| {
+        let operations = resource.configs.iter().map(|one| ConfigOperation {
+            operation: one.config_operation,
+            name: one.name.to_owned(),
+            value: one.value.map(str::to_owned),
         });
+        AlteredResource {
+            resource_type: resource.resource_type,
+            resource_name: resource.resource_name.to_owned(),
+            change: ConfigChange::Operations(operations.collect()),
+        }
+    });
+    let results = alter(broker, altered.collect(), message.validate_only).await;
+    let results = results_of(&named, results);
+    let responses = named.iter().zip(&results).map(|(named, result)| {
+        let (error_code, error_message) = told(result);
+        AlterConfigsResourceResponse {
+            error_code,
+            error_message,
+            resource_type: named.resource.resource_type,
+            resource_name: named.resource.resource_name,
+        }
+    });
     let response = IncrementalAlterConfigsResponse {
         responses: responses.collect(),
         ..Default::default()
@@ -62,22 +56,16 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-/// Alters each resource where it is at home; one result for each, in their order.
+/// Alters each resource where it is at home; one result for each, in their order. No resource is
+/// named twice.
 async fn alter(
     broker: &Broker,
     resources: Vec<AlteredResource>,
     validate_only: bool,
 ) -> Vec<Result<(), ApiError>> {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for logging in resources.iter().filter(|one| is_logger(one)) {
-        *counts.entry(logging.resource_name.clone()).or_default() += 1;
-    }
-    let decided = resources.iter().map(|one| {
-        is_logger(one).then(|| match counts.get(&one.resource_name) {
-            Some(1) => alter_loggers(broker, one, validate_only),
-            _ => Err(invalid_request("Each resource must appear at most once.")),
-        })
-    });
+    let decided = resources
+        .iter()
+        .map(|one| is_logger(one).then(|| alter_loggers(broker, one, validate_only)));
     let decided: Vec<Option<_>> = decided.collect();
     let stored: Vec<_> = resources
         .into_iter()

@@ -11,7 +11,6 @@ use crate::net::ResponseBuffer;
 use coordinator::transaction::{ListTransactions, ListedTransaction};
 use model::{DecodeError, ErrorCode};
 use regex_lite::Regex;
-use std::collections::BTreeSet;
 use wire::messages::list_transactions_response::TransactionState;
 use wire::messages::{ListTransactionsRequest, ListTransactionsResponse};
 
@@ -26,7 +25,7 @@ pub(crate) fn serve(
         producer_ids: message.producer_id_filters.iter().collect(),
         duration_ms: message.duration_filter,
     };
-    let unknown_states: BTreeSet<&str> = filter.unknown_states().collect();
+    let unknown_states: Vec<&str> = filter.unknown_states().collect();
     let (listed, error) = match list(broker, &filter, message.transactional_id_pattern) {
         Ok(listed) => (listed, ErrorCode::None),
         Err(error) => (Vec::new(), error),

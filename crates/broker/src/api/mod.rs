@@ -25,6 +25,7 @@ mod alter_configs;
 mod alter_partition_reassignments;
 mod alter_replica_log_dirs;
 mod alter_user_scram_credentials;
+mod altered;
 mod api_versions;
 mod consumer_group_describe;
 mod consumer_group_heartbeat;

@@ -11,7 +11,7 @@ use crate::Broker;
 use crate::net::ResponseBuffer;
 use crate::transaction_markers::TransactionMarker;
 use model::{DecodeError, ErrorCode, TopicPartition};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::messages::write_txn_markers_response::{
     WritableTxnMarkerPartitionResult, WritableTxnMarkerResult, WritableTxnMarkerTopicResult,
 };
@@ -34,10 +34,15 @@ pub(crate) async fn serve(
             coordinator_epoch: asked.coordinator_epoch,
             is_commit: asked.transaction_result,
         };
+        // Named again or not, a partition gets the marker once.
+        let mut named = BTreeSet::new();
         let mut partitions = Vec::new();
         for topic in asked.topics.iter() {
-            let indexes = topic.partition_indexes.iter();
-            partitions.extend(indexes.map(|index| TopicPartition::new(topic.name, index)));
+            for index in topic.partition_indexes.iter() {
+                if named.insert((topic.name, index)) {
+                    partitions.push(TopicPartition::new(topic.name, index));
+                }
+            }
         }
         if partitions.is_empty() {
             continue;

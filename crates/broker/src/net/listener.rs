@@ -156,7 +156,12 @@ impl BoundListener {
                             }
                         });
                     }
-                    None => tracing::info!(%peer, "connection refused: its address has too many"),
+                    None => self.refusals.tell(
+                        &self.name,
+                        peer,
+                        "",
+                        "its address has as many connections as `max.connections.per.ip` allows",
+                    ),
                 },
                 Err(error) => {
                     // Out of descriptors, most likely: wait for connections to go.

@@ -23,13 +23,13 @@ struct State {
 impl Refusals {
     /// Logs why a connection is closed, unless the last line is too young.
     pub(crate) fn tell(&self, listener: &str, peer: SocketAddr, client_id: &str, reason: &str) {
+        // A client may call itself by 32,000 characters.
+        let client_id = format_args!("{client_id:.200}");
         match self.state.lock().due(Instant::now()) {
             Some(untold) => {
-                tracing::warn!(listener, %peer, client_id, untold, reason, "connection closed: request not supported");
+                tracing::warn!(listener, %peer, %client_id, untold, reason, "connection closed");
             }
-            None => {
-                tracing::debug!(listener, %peer, client_id, reason, "connection closed: request not supported")
-            }
+            None => tracing::debug!(listener, %peer, %client_id, reason, "connection closed"),
         }
     }
 }

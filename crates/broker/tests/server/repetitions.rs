@@ -3,6 +3,7 @@
 
 use model::{ErrorCode, Uuid};
 use testkit::{Client, TestServer, batch};
+use wire::messages::alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use wire::messages::describe_topic_partitions_request::TopicRequest;
 use wire::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -15,6 +16,7 @@ use wire::messages::offset_delete_request::{
     OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
 };
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use wire::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
 use wire::messages::*;
 
 fn server_with_topic() -> (TestServer, Client) {
@@ -335,5 +337,66 @@ fn offsets_of_topics_named_twice_are_deleted_once() {
     let unknown = ErrorCode::UnknownTopicOrPartition.code();
     let expected = [("topic", vec![(9, unknown), (0, 0)]), ("missing", vec![])];
     assert_eq!(topics.collect::<Vec<_>>(), expected);
+    server.assert_serves();
+}
+
+#[test]
+fn a_marker_is_written_once_to_a_partition_named_twice() {
+    let (server, mut client) = server_with_topic();
+    let topic = |indexes: &[i32]| WritableTxnMarkerTopic {
+        name: "topic",
+        partition_indexes: indexes.to_vec().into(),
+    };
+    let marker = WritableTxnMarker {
+        producer_id: 7,
+        producer_epoch: 1,
+        transaction_result: true,
+        topics: vec![topic(&[0, 0, 0]), topic(&[0])].into(),
+        ..WritableTxnMarker::default()
+    };
+    let request = WriteTxnMarkersRequest {
+        markers: vec![marker].into(),
+    };
+    let answer = client.call(1, &request);
+    let response: WriteTxnMarkersResponse<'_> = answer.read();
+    let marker = response.markers.iter().next().expect("one marker");
+    let topic = marker.topics.iter().next().expect("one topic");
+    let errors = topic.partitions.iter().map(|one| one.error_code);
+    assert_eq!(errors.collect::<Vec<_>>(), [0]);
+    let end = client.fetch_committed("topic", 0, 0).fetched;
+    assert_eq!(end.last_stable_offset, 1);
+    server.assert_serves();
+}
+
+#[test]
+fn a_resource_that_is_altered_twice_is_refused_and_answered_once() {
+    let (server, mut client) = server_with_topic();
+    let altered = |name, value| AlterConfigsResource {
+        resource_type: 2,
+        resource_name: name,
+        configs: vec![AlterableConfig {
+            name: "retention.ms",
+            value: Some(value),
+        }]
+        .into(),
+    };
+    let request = AlterConfigsRequest {
+        resources: vec![
+            altered("topic", "1000"),
+            altered("missing", "1"),
+            altered("topic", "2000"),
+        ]
+        .into(),
+        ..AlterConfigsRequest::default()
+    };
+    let answer = client.call(2, &request);
+    let response: AlterConfigsResponse<'_> = answer.read();
+    let results = response.responses.iter();
+    let results = results.map(|one| (one.resource_name, ErrorCode::from_code(one.error_code)));
+    let expected = [
+        ("topic", ErrorCode::InvalidRequest),
+        ("missing", ErrorCode::UnknownTopicOrPartition),
+    ];
+    assert_eq!(results.collect::<Vec<_>>(), expected);
     server.assert_serves();
 }

@@ -3,6 +3,7 @@
 use super::{ProducerIdAndEpoch, TransactionState};
 use crate::CoordinatorRecord;
 use model::{Now, TopicPartition};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What a decision depends on beside the request and the state.
@@ -101,9 +102,9 @@ pub struct PreparedTransaction {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListTransactions<'a> {
     /// Names of states. One that is none lets nothing pass.
-    pub states: Vec<&'a str>,
+    pub states: BTreeSet<&'a str>,
     /// Producer ids.
-    pub producer_ids: Vec<i64>,
+    pub producer_ids: BTreeSet<i64>,
     /// Those that run longer than this; negative for all.
     pub duration_ms: i64,
 }

@@ -45,8 +45,8 @@ fn what_administrators_see() {
             list states=Ongoing
               u 8 Ongoing
             list states=ongoing,Dead,nonsense
-              unknown ongoing
               unknown nonsense
+              unknown ongoing
             list producers=7,9
               t 7 Empty
             list duration=99

@@ -10,6 +10,7 @@ use super::super::{
 use crate::CoordinatorRecord;
 use expect_test::Expect;
 use model::{ErrorCode, Now, TopicPartition};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// A shard with its log and its clock.
@@ -250,9 +251,9 @@ impl Script {
     fn list(&self, words: &[&str]) -> Vec<String> {
         let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name));
         let filter = ListTransactions {
-            states: option("states=").map_or_else(Vec::new, |all| all.split(',').collect()),
+            states: option("states=").map_or_else(BTreeSet::new, |all| all.split(',').collect()),
             producer_ids: option("producers=")
-                .map_or_else(Vec::new, |all| all.split(',').map(number).collect()),
+                .map_or_else(BTreeSet::new, |all| all.split(',').map(number).collect()),
             duration_ms: option("duration=").map_or(-1, number),
         };
         let listed = self.shard.list(&filter, self.now.wall_ms).into_iter();
