@@ -83,12 +83,7 @@ fn levels_are_told_at_the_start() {
 fn a_level_that_a_client_sets_holds_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let process = Process::start(directory.path(), &[]);
-    let refusals = || {
-        process
-            .log()
-            .matches("connection closed: request not supported")
-            .count()
-    };
+    let refusals = || process.log().matches("connection closed").count();
     send_garbage(&process);
     wait_until("the refusal is logged", || refusals() == 1);
     set(&process, "broker.net", "DEBUG");
