@@ -251,6 +251,12 @@ impl Producer {
         self.shared().brokers.metadata().topic(topic).is_some()
     }
 
+    /// How many topics calls that do not wait have asked for.
+    #[cfg(test)]
+    pub(crate) fn inquiry_count(&self) -> usize {
+        self.shared().inquiries.lock().count()
+    }
+
     /// Whether somebody holds the lock that every send takes.
     #[cfg(test)]
     pub(crate) fn is_locked(&self) -> bool {

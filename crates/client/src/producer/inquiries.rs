@@ -37,6 +37,12 @@ impl Inquiries {
         }
     }
 
+    /// How many topics are asked for.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.open.len()
+    }
+
     /// A topic is known now as far as was asked.
     pub(super) fn forget(&mut self, topic: &str) {
         self.open.remove(topic);
@@ -82,8 +88,9 @@ impl Inquiries {
             return Err(error);
         }
         if asked.is_none() {
-            // What nobody asks about any more is not kept.
-            self.open.retain(|_, one| !is_over(one));
+            // What nobody asks about any more is not kept; whoever still asks shall hear how it ended.
+            let is_kept = |one: &Inquiry| now.duration_since(one.since) < 2 * patience;
+            self.open.retain(|_, one| is_kept(one));
             let refresh = metadata.next_refresh();
             let since = now;
             let inquiry = Inquiry { since, refresh };

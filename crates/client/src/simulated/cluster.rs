@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::time::Instant;
-use wire::messages::api_versions_response::ApiVersion;
+use wire::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey};
 use wire::messages::{ApiVersionsResponse, FindCoordinatorRequest, FindCoordinatorResponse};
 use wire::{ApiKey, RequestHeader, ResponseHeader};
 
@@ -54,8 +54,8 @@ const SERVED: &[(ApiKey, i16, i16)] = &[
     (ApiKey::OffsetForLeaderEpoch, 2, 4),
     (ApiKey::AddPartitionsToTxn, 0, 3),
     (ApiKey::AddOffsetsToTxn, 0, 3),
-    (ApiKey::EndTxn, 0, 4),
-    (ApiKey::TxnOffsetCommit, 0, 3),
+    (ApiKey::EndTxn, 0, 5),
+    (ApiKey::TxnOffsetCommit, 0, 5),
 ];
 
 /// A cluster; clones share it.
@@ -373,10 +373,10 @@ impl World {
 
     fn serve(&mut self, call: &Call<'_>) -> Outcome {
         match call.api {
-            ApiKey::ApiVersions => api_versions(call),
+            ApiKey::ApiVersions => api_versions(call, self.transactions.is_implicit),
             ApiKey::FindCoordinator => find_coordinator(call),
             ApiKey::Metadata => self.logs.metadata(call, self.nodes),
-            ApiKey::Produce => self.logs.produce(call, &self.transactions),
+            ApiKey::Produce => self.logs.produce(call, &mut self.transactions),
             ApiKey::Fetch => self.logs.fetch(call),
             ApiKey::ListOffsets => self.logs.list_offsets(call),
             ApiKey::OffsetForLeaderEpoch => self.logs.epoch_ends(call),
@@ -394,7 +394,12 @@ impl World {
     }
 }
 
-fn api_versions(call: &Call<'_>) -> Outcome {
+fn api_versions(call: &Call<'_>, is_implicit: bool) -> Outcome {
+    let levels = is_implicit.then_some(FinalizedFeatureKey {
+        name: "transaction.version",
+        max_version_level: 2,
+        min_version_level: 2,
+    });
     let keys = SERVED.iter().map(|(api, first, last)| ApiVersion {
         api_key: *api as i16,
         min_version: *first,
@@ -402,6 +407,8 @@ fn api_versions(call: &Call<'_>) -> Outcome {
     });
     call.answer(&ApiVersionsResponse {
         api_keys: keys.collect(),
+        finalized_features: levels.into_iter().collect(),
+        finalized_features_epoch: 1,
         ..ApiVersionsResponse::default()
     })
 }

@@ -90,7 +90,12 @@ impl Log {
         let at = self.end();
         self.markers.push((producer.0, at, commits));
         let writer = self.writers.entry(producer.0).or_default();
-        writer.epoch = writer.epoch.max(producer.1);
+        if producer.1 > writer.epoch {
+            *writer = Writer {
+                epoch: producer.1,
+                ..Writer::default()
+            };
+        }
     }
 
     /// The values of the records that are there, or with `is_settled` of those that are committed.
@@ -269,7 +274,7 @@ impl Logs {
         })
     }
 
-    pub(super) fn produce(&mut self, call: &Call<'_>, transactions: &Transactions) -> Outcome {
+    pub(super) fn produce(&mut self, call: &Call<'_>, transactions: &mut Transactions) -> Outcome {
         let request: ProduceRequest<'_> = call.read();
         let mut topics = Vec::new();
         for topic in request.topic_data.iter() {
@@ -278,8 +283,12 @@ impl Logs {
                 let bytes = data.records.unwrap_or_default();
                 let name = self.find(topic.name, topic.topic_id).cloned();
                 let named = name.as_deref().unwrap_or_default();
-                let enrolled = transactions.check(request.transactional_id, named, data.index);
+                let place = (named, data.index);
                 let led = self.led(call.node, topic.name, topic.topic_id, data.index);
+                let enrolled = match led {
+                    Ok(_) => transactions.check(request.transactional_id, place, bytes),
+                    Err(_) => None,
+                };
                 let appended = match (call.refusal, led) {
                     (Some(code), _) | (None, Err(code)) => Err(code),
                     (None, Ok(log)) => log.append(bytes, enrolled),

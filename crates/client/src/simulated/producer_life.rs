@@ -8,7 +8,9 @@
 use super::{Cluster, Fault, cancelled_after, for_each_seed, run, set_all};
 use crate::Error;
 use crate::cluster::Random;
+use crate::consumer::{CommittedOffset, GroupMetadata, Offsets};
 use crate::producer::{Delivery, Producer, ProducerConfig, ProducerRecord};
+use model::TopicPartition;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,9 +116,10 @@ impl Life {
     }
 }
 
-async fn live_in_transactions(cluster: Cluster, seed: u64) {
+async fn live_in_transactions(cluster: Cluster, seed: u64, is_implicit: bool) {
     cluster.with(|world| {
         world.logs.create(TOPIC, 1, 1);
+        world.transactions.is_implicit = is_implicit;
         world.fault_percent = seed % 3 * 5;
         world.latency_ms = 1 + seed % 40;
     });
@@ -128,7 +131,9 @@ async fn live_in_transactions(cluster: Cluster, seed: u64) {
     let mut life = Life::new(&cluster, seed, &pairs);
     let initialized = life.insist(async |one: Producer| one.init_transactions().await);
     initialized.await.expect("a producer");
-    for _ in 0..12 {
+    let place = TopicPartition::new("input", 0);
+    let mut processed = None;
+    for number in 0..12 {
         life.producer
             .begin_transaction()
             .expect("the last one has ended");
@@ -138,6 +143,16 @@ async fn live_in_transactions(cluster: Cluster, seed: u64) {
             life.sleep(30).await;
         }
         let commits = life.below(3) > 0;
+        let offset = (life.below(2) == 0).then_some(number);
+        if let Some(offset) = offset {
+            let offsets = Offsets::from([(place.clone(), CommittedOffset::new(offset))]);
+            let group = GroupMetadata::of_group("group");
+            let sent = life.insist(async |one: Producer| {
+                let offsets = offsets.clone();
+                one.send_offsets_to_transaction(offsets, &group).await
+            });
+            sent.await.expect("the group takes them");
+        }
         let ended = if commits {
             life.insist(async |one: Producer| one.commit_transaction().await)
                 .await
@@ -152,6 +167,11 @@ async fn live_in_transactions(cluster: Cluster, seed: u64) {
             let count = visible.iter().filter(|one| *one == value).count();
             assert_eq!(count, usize::from(commits), "{value}");
         }
+        if commits {
+            processed = offset.or(processed);
+        }
+        let found = cluster.with(|world| world.transactions.offsets.get(&place).copied());
+        assert_eq!(found, processed, "offsets count with their transaction");
     }
     cluster.with(|world| world.fault_percent = 0);
     life.end().await;
@@ -279,7 +299,16 @@ async fn live_beyond_deadlines(cluster: Cluster, seed: u64) {
 fn transactions_whose_callers_give_up() {
     for_each_seed(100..140, |seed| {
         run(seed, NODES, async |cluster| {
-            live_in_transactions(cluster, seed).await
+            live_in_transactions(cluster, seed, false).await
+        });
+    });
+}
+
+#[test]
+fn transactions_that_leaders_enrol_in_whose_callers_give_up() {
+    for_each_seed(140..180, |seed| {
+        run(seed, NODES, async |cluster| {
+            live_in_transactions(cluster, seed, true).await
         });
     });
 }

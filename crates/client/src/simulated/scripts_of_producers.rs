@@ -402,3 +402,33 @@ fn what_would_have_to_wait_succeeds_later_or_fails() {
         assert_eq!(values(&cluster, TOPIC), ["value"]);
     });
 }
+
+#[test]
+fn what_is_asked_for_without_waiting_ends_and_is_not_kept() {
+    run(66, 1, async |_: Cluster| {
+        let producer = producer(&[]);
+        let try_send = |topic: &str| {
+            let tried = producer.try_send(record(topic, "value"));
+            tried.map(|delivery| delivery.is_some())
+        };
+        for number in 0..50 {
+            assert_eq!(try_send(&format!("missing-{number}")), Ok(false));
+        }
+        // Longer than `max.block.ms`.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert_eq!(try_send("another"), Ok(false));
+        let code = ErrorCode::UnknownTopicOrPartition;
+        let missing = try_send("missing-7");
+        assert!(
+            matches!(missing, Err(Error::Refused { code: is, .. }) if is == code),
+            "whatever else is asked for: {missing:?}"
+        );
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert_eq!(try_send("one more"), Ok(false));
+        assert!(
+            producer.inquiry_count() <= 2,
+            "{}",
+            producer.inquiry_count()
+        );
+    });
+}

@@ -1,16 +1,22 @@
-//! The coordinator of transactional ids, by the protocol in which the producer enrols partitions.
+//! The coordinator of transactional ids, by either protocol: the producer enrols partitions, or their
+//! leaders do and each end raises the epoch (KIP-890). It keeps the offsets of transactions, too.
 
 use super::cluster::{Call, Outcome};
 use super::logs::Logs;
-use model::ErrorCode;
+use model::{ErrorCode, TopicPartition};
+use record::RecordBatch;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::ApiKey;
 use wire::messages::add_partitions_to_txn_response::{
     AddPartitionsToTxnPartitionResult, AddPartitionsToTxnTopicResult,
 };
+use wire::messages::txn_offset_commit_response::{
+    TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic,
+};
 use wire::messages::{
-    AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, EndTxnRequest, EndTxnResponse,
-    InitProducerIdRequest, InitProducerIdResponse,
+    AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse, EndTxnRequest, EndTxnResponse, InitProducerIdRequest,
+    InitProducerIdResponse, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
 };
 
 /// One transactional id.
@@ -19,6 +25,9 @@ struct Transaction {
     id: i64,
     epoch: i16,
     partitions: BTreeSet<(String, i32)>,
+    has_group: bool,
+    /// What is committed with the transaction.
+    offsets: BTreeMap<TopicPartition, i64>,
     last_end: Option<bool>,
 }
 
@@ -27,22 +36,43 @@ struct Transaction {
 pub(crate) struct Transactions {
     by_id: BTreeMap<String, Transaction>,
     next_id: i64,
+    /// Whether leaders enrol partitions.
+    pub(crate) is_implicit: bool,
     /// Every end, in order.
     pub(crate) ends: Vec<bool>,
+    /// The offsets that committed transactions have left.
+    pub(crate) offsets: BTreeMap<TopicPartition, i64>,
 }
 
 impl Transactions {
     /// Why a transactional batch is refused.
-    pub(super) fn check(&self, id: Option<&str>, topic: &str, index: i32) -> Option<ErrorCode> {
-        let transaction = self.by_id.get(id?)?;
-        let is_enrolled = transaction.partitions.contains(&(topic.to_owned(), index));
-        (!is_enrolled).then_some(ErrorCode::InvalidTxnState)
+    pub(super) fn check(
+        &mut self,
+        id: Option<&str>,
+        place: (&str, i32),
+        bytes: &[u8],
+    ) -> Option<ErrorCode> {
+        let transaction = self.by_id.get_mut(id?)?;
+        let place = (place.0.to_owned(), place.1);
+        if !self.is_implicit {
+            let is_enrolled = transaction.partitions.contains(&place);
+            return (!is_enrolled).then_some(ErrorCode::InvalidTxnState);
+        }
+        let (batch, _) = RecordBatch::parse(bytes).expect("a batch");
+        if (batch.producer_id(), batch.producer_epoch()) != (transaction.id, transaction.epoch) {
+            return Some(ErrorCode::InvalidProducerEpoch);
+        }
+        transaction.last_end = None;
+        transaction.partitions.insert(place);
+        None
     }
 
     pub(super) fn serve(&mut self, call: &Call<'_>, logs: &mut Logs) -> Outcome {
         match call.api {
             ApiKey::InitProducerId => self.init(call, logs),
             ApiKey::AddPartitionsToTxn => self.enrol(call),
+            ApiKey::AddOffsetsToTxn => self.enrol_group(call),
+            ApiKey::TxnOffsetCommit => self.commit_offsets(call),
             ApiKey::EndTxn => self.end(call, logs),
             api => panic!("{api:?} is not simulated"),
         }
@@ -73,8 +103,8 @@ impl Transactions {
             self.by_id.insert(id.to_owned(), transaction);
         }
         let transaction = self.by_id.get_mut(id).expect("it was just made");
+        let _ = transaction.finish(false, logs);
         transaction.epoch += 1;
-        transaction.finish(false, logs);
         transaction.last_end = None;
         call.answer(&InitProducerIdResponse {
             producer_id: transaction.id,
@@ -126,35 +156,144 @@ impl Transactions {
         })
     }
 
+    fn enrol_group(&mut self, call: &Call<'_>) -> Outcome {
+        let request: AddOffsetsToTxnRequest<'_> = call.read();
+        let producer = (request.producer_id, request.producer_epoch);
+        let enrolled = self.of(request.transactional_id, producer);
+        let enrolled = enrolled.map(|transaction| {
+            transaction.last_end = None;
+            transaction.has_group = true;
+        });
+        call.answer(&AddOffsetsToTxnResponse {
+            error_code: enrolled.err().map_or(0, ErrorCode::code),
+            ..AddOffsetsToTxnResponse::default()
+        })
+    }
+
+    fn commit_offsets(&mut self, call: &Call<'_>) -> Outcome {
+        let request: TxnOffsetCommitRequest<'_> = call.read();
+        let producer = (request.producer_id, request.producer_epoch);
+        let is_implicit = self.is_implicit;
+        let topics: Vec<_> = request.topics.iter().collect();
+        let kept = self.of(request.transactional_id, producer);
+        let kept = kept.and_then(|transaction| {
+            if is_implicit {
+                transaction.last_end = None;
+                transaction.has_group = true;
+            } else if !transaction.has_group {
+                return Err(ErrorCode::InvalidTxnState);
+            }
+            for topic in &topics {
+                let offsets = topic.partitions.iter().map(|one| {
+                    let place = TopicPartition::new(topic.name, one.partition_index);
+                    (place, one.committed_offset)
+                });
+                transaction.offsets.extend(offsets);
+            }
+            Ok(())
+        });
+        let code = kept.err().map_or(0, ErrorCode::code);
+        let topics = topics.iter().map(|topic| TxnOffsetCommitResponseTopic {
+            name: topic.name,
+            partitions: topic
+                .partitions
+                .iter()
+                .map(|one| TxnOffsetCommitResponsePartition {
+                    partition_index: one.partition_index,
+                    error_code: code,
+                })
+                .collect(),
+        });
+        call.answer(&TxnOffsetCommitResponse {
+            topics: topics.collect(),
+            ..TxnOffsetCommitResponse::default()
+        })
+    }
+
     fn end(&mut self, call: &Call<'_>, logs: &mut Logs) -> Outcome {
         let request: EndTxnRequest<'_> = call.read();
         let producer = (request.producer_id, request.producer_epoch);
         let commits = request.committed;
-        let ended = self
-            .of(request.transactional_id, producer)
-            .and_then(|transaction| {
-                if transaction.partitions.is_empty() && transaction.last_end != Some(commits) {
-                    return Err(ErrorCode::InvalidTxnState);
-                }
-                let is_first = !transaction.partitions.is_empty();
-                transaction.finish(commits, logs);
-                transaction.last_end = Some(commits);
-                Ok(is_first)
-            });
-        if ended == Ok(true) {
-            self.ends.push(commits);
-        }
+        let ended = match self.is_implicit {
+            true => self.end_and_raise(request.transactional_id, producer, commits, logs),
+            false => self.end_alone(request.transactional_id, producer, commits, logs),
+        };
+        let (producer_id, producer_epoch) = match ended {
+            Ok(next) if self.is_implicit => next,
+            _ => (-1, -1),
+        };
         call.answer(&EndTxnResponse {
             error_code: ended.err().map_or(0, ErrorCode::code),
+            producer_id,
+            producer_epoch,
             ..EndTxnResponse::default()
         })
+    }
+
+    fn end_alone(
+        &mut self,
+        id: &str,
+        producer: (i64, i16),
+        commits: bool,
+        logs: &mut Logs,
+    ) -> Result<(i64, i16), ErrorCode> {
+        let transaction = self.of(id, producer)?;
+        if !transaction.is_ongoing() && transaction.last_end != Some(commits) {
+            return Err(ErrorCode::InvalidTxnState);
+        }
+        if transaction.is_ongoing() {
+            let offsets = transaction.finish(commits, logs);
+            transaction.last_end = Some(commits);
+            self.offsets.extend(offsets);
+            self.ends.push(commits);
+        }
+        Ok(producer)
+    }
+
+    fn end_and_raise(
+        &mut self,
+        id: &str,
+        producer: (i64, i16),
+        commits: bool,
+        logs: &mut Logs,
+    ) -> Result<(i64, i16), ErrorCode> {
+        let transaction = self.by_id.get_mut(id);
+        let transaction = transaction.ok_or(ErrorCode::InvalidProducerIdMapping)?;
+        let next = (transaction.id, transaction.epoch);
+        // The answer to the same request was lost.
+        if producer == (next.0, next.1 - 1) && transaction.last_end == Some(commits) {
+            return Ok(next);
+        }
+        if producer != next {
+            return Err(ErrorCode::ProducerFenced);
+        }
+        if !transaction.is_ongoing() && commits {
+            return Err(ErrorCode::InvalidTxnState);
+        }
+        let is_ongoing = transaction.is_ongoing();
+        transaction.epoch += 1;
+        let offsets = transaction.finish(commits, logs);
+        transaction.last_end = Some(commits);
+        self.offsets.extend(offsets);
+        if is_ongoing {
+            self.ends.push(commits);
+        }
+        Ok((producer.0, producer.1 + 1))
     }
 }
 
 impl Transaction {
-    fn finish(&mut self, commits: bool, logs: &mut Logs) {
+    fn is_ongoing(&self) -> bool {
+        !self.partitions.is_empty() || self.has_group
+    }
+
+    /// Writes the markers; what they commit of offsets.
+    fn finish(&mut self, commits: bool, logs: &mut Logs) -> BTreeMap<TopicPartition, i64> {
         for (topic, index) in std::mem::take(&mut self.partitions) {
             logs.log(&topic, index).mark((self.id, self.epoch), commits);
         }
+        self.has_group = false;
+        let offsets = std::mem::take(&mut self.offsets);
+        if commits { offsets } else { BTreeMap::new() }
     }
 }
