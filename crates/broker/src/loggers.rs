@@ -42,6 +42,7 @@ pub const LOGGERS: &[&str] = &[
     "broker.net",
     "broker.owners",
     "broker.removals",
+    "broker.scan",
     "broker.server",
     "broker.transactions",
     "model",
