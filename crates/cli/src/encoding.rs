@@ -125,7 +125,7 @@ impl Encoding {
 
     /// The bytes that were written as this text.
     pub(crate) fn read(self, text: &[u8]) -> Result<Vec<u8>, String> {
-        let as_text = || std::str::from_utf8(text).map_err(|_| "it is no UTF-8".to_owned());
+        let as_text = || std::str::from_utf8(text).map_err(|_| "is no UTF-8".to_owned());
         match self {
             Self::Raw => Ok(text.to_vec()),
             Self::Utf8 => Ok(as_text()?.as_bytes().to_vec()),

@@ -109,12 +109,12 @@ impl Template {
             if let Part::Literal(literal) = part {
                 rest = rest
                     .strip_prefix(&literal[..])
-                    .ok_or_else(|| format!("it has no `{}`", String::from_utf8_lossy(literal)))?;
+                    .ok_or_else(|| format!("has no `{}`", String::from_utf8_lossy(literal)))?;
                 continue;
             }
             let length = match parts.peek() {
                 Some(Part::Literal(end)) => super::input::find(rest, end)
-                    .ok_or_else(|| format!("it has no `{}`", String::from_utf8_lossy(end)))?,
+                    .ok_or_else(|| format!("has no `{}`", String::from_utf8_lossy(end)))?,
                 _ => rest.len(),
             };
             let (field, after) = rest.split_at(length);
@@ -132,7 +132,7 @@ impl Template {
         match rest.is_empty() {
             true => Ok(record),
             false => Err(format!(
-                "it goes on with `{}` where the format ends",
+                "goes on with `{}` where the format ends",
                 String::from_utf8_lossy(rest)
             )),
         }
@@ -186,8 +186,8 @@ mod tests {
             ("%q", "", "`%q` is none of %k %v %p %d %%"),
             ("%v{avro}", "", "`avro` is none of raw"),
             ("%v\\n%k", "", "a record is one line"),
-            ("%k=%v", "a", "it has no `=`"),
-            ("<%v>", "<a>b", "it goes on with `b`"),
+            ("%k=%v", "a", "has no `=`"),
+            ("<%v>", "<a>b", "goes on with `b`"),
             ("%p %v", "x y", "`x` is no partition"),
         ] {
             let error = read(format, line).unwrap_err();

@@ -78,7 +78,7 @@ fn numbers_survive_a_copy_as_json() {
     let wrong = String::from_utf8(wrong.stderr).unwrap();
     expect![[r#"
         0 records written to b
-        error: line 1: `x` is no i32: invalid digit found in string
+        error: line 1 `x` is no i32: invalid digit found in string
     "#]]
     .assert_eq(&wrong);
 }
