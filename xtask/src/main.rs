@@ -7,6 +7,7 @@
 
 mod bench;
 mod compat;
+mod fuzz;
 mod hunt;
 mod interop;
 mod tidy;
@@ -15,7 +16,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask tidy | compat | interop | bench | hunt [ARGUMENT...]";
+const USAGE: &str =
+    "usage: cargo xtask tidy | compat | interop | bench | fuzz | hunt [ARGUMENT...]";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -36,6 +38,7 @@ fn dispatch(command: &str, arguments: &[String]) -> Result<()> {
         "tidy" => tidy::run(),
         "interop" => interop::run(arguments),
         "bench" => bench::run(arguments),
+        "fuzz" => fuzz::run(arguments),
         "hunt" => hunt::run(arguments),
         _ => bail!("{USAGE}"),
     }

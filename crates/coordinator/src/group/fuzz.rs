@@ -1,7 +1,10 @@
 //! Any bytes as a log: loading it, and living with what was loaded, must do no harm.
 
+use super::consumer::TopicPattern;
+use super::subscription::{read_subscription, subscribed_topics};
 use super::{GroupConfig, GroupShard, JoinGroup, JoinProtocol, ListGroups, RecordOrigin};
 use model::{Now, Reader};
+use std::collections::BTreeSet;
 
 /// Replays a list of records, each a key and a value with a byte for its length; a length of 255
 /// is a tombstone. Then time passes and members come to the groups that were found.
@@ -56,6 +59,25 @@ pub fn fuzz_replay(bytes: &[u8]) {
         let _ = shard.expire(Now::at_ms(at.as_ms()));
     }
     shard.unload();
+}
+
+/// What a member sends besides its request's own fields: a subscription, then a regular expression
+/// over names of topics.
+pub fn fuzz_texts(bytes: &[u8]) {
+    let mut topics = BTreeSet::new();
+    let listed = subscribed_topics(bytes, &mut topics);
+    if let Ok(subscription) = read_subscription(bytes) {
+        assert_eq!(listed, Ok(()), "the topics come first in a subscription");
+        assert!(subscription.topics.iter().all(|name| topics.contains(name)));
+    }
+    // Longer ones are matched in linear time, too; they only take a fuzzer's.
+    let text = std::str::from_utf8(&bytes[..bytes.len().min(200)]);
+    if let Ok(pattern) = text
+        .map_err(drop)
+        .and_then(|text| TopicPattern::parse(text).map_err(drop))
+    {
+        let _ = pattern.matches("orders-2.eu_1");
+    }
 }
 
 fn next_record<'a>(reader: &mut Reader<'a>) -> Option<(&'a [u8], Option<&'a [u8]>)> {

@@ -38,7 +38,7 @@ pub use consumer::{
     NamedPartitions, Refusal,
 };
 pub use failure::append_error;
-pub use fuzz::fuzz_replay;
+pub use fuzz::{fuzz_replay, fuzz_texts};
 pub use request::{
     DeletedTopic, DescribedGroup, DescribedMember, FetchedOffset, FetchedTopic, Heartbeat,
     JoinGroup, JoinGroupResponse, JoinProtocol, JoinedMember, LeaveGroup, LeavingMember,

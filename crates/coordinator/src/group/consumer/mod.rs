@@ -48,4 +48,5 @@ pub use migration::MigrationPolicy;
 pub(super) use offsets::MemberCommit;
 pub(super) use records::{ConsumerRecord, group_of_key, group_tombstones, is_consumer_key};
 pub(super) use soft::SoftGroup;
+pub(super) use topic_pattern::TopicPattern;
 pub(super) use topics::Topics;

@@ -14,14 +14,14 @@ const REPETITIONS_MAX: u32 = 1_000;
 
 /// A regular expression that matches whole names of topics.
 #[derive(Debug)]
-pub(super) struct TopicPattern(Regex);
+pub(in crate::group) struct TopicPattern(Regex);
 
 impl TopicPattern {
     /// Reads an expression.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(in crate::group) fn parse(text: &str) -> Result<Self, String> {
         let mut translation = Translation {
             rest: text.chars().peekable(),
             out: String::with_capacity(text.len() + 8),
@@ -34,7 +34,7 @@ impl TopicPattern {
         built.map(Self).map_err(|error| error.to_string())
     }
 
-    pub(super) fn matches(&self, topic: &str) -> bool {
+    pub(in crate::group) fn matches(&self, topic: &str) -> bool {
         self.0.is_match(topic)
     }
 }

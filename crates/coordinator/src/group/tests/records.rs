@@ -2,7 +2,7 @@
 
 use super::super::membership::Membership;
 use super::super::records::{self, GroupRecord};
-use super::super::{GroupConfig, GroupShard, RecordOrigin, ReplayError, fuzz_replay};
+use super::super::{GroupConfig, GroupShard, RecordOrigin, ReplayError, fuzz_replay, fuzz_texts};
 use super::text::subscription;
 use crate::CoordinatorRecord;
 use crate::messages::{
@@ -240,6 +240,7 @@ proptest! {
     #[test]
     fn any_bytes_are_replayed_without_harm(bytes in vec(any::<u8>(), 0..300)) {
         fuzz_replay(&bytes);
+        fuzz_texts(&bytes);
     }
 
     #[test]
