@@ -79,7 +79,7 @@ fn compact(run: &Run, kafka: &Server) -> Result<String> {
         command(
             run,
             kafka,
-            &["produce", TOPIC, "-p", "0", "-K", ":", "-f", &path],
+            &["produce", TOPIC, "-p", "0", "-K", ":", "-l", &path],
         )?;
     }
     await_compacted(kafka.plan())?;
@@ -91,7 +91,7 @@ fn compact(run: &Run, kafka: &Server) -> Result<String> {
     command(
         run,
         kafka,
-        &["produce", TOPIC, "-p", "0", "-K", ":", "-f", &path],
+        &["produce", TOPIC, "-p", "0", "-K", ":", "-l", &path],
     )?;
     let records = records(run, kafka)?;
     let written = (ROUNDS + 1) * KEYS;
