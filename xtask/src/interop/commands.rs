@@ -142,11 +142,9 @@ fn without_ids(text: &str) -> String {
         let end = word.find(|c| !is_digit(c)).unwrap_or(word.len());
         let (word, after) = word.split_at(end);
         result.push_str(before);
-        result.push_str(if word.len() == ID_DIGITS {
-            "<ID>"
-        } else {
-            word
-        });
+        // An error's name may be as long, and has capitals only.
+        let is_id = word.len() == ID_DIGITS && word.contains(|c: char| c.is_ascii_lowercase());
+        result.push_str(if is_id { "<ID>" } else { word });
         rest = after;
     }
     result + rest
