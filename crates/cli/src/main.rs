@@ -7,6 +7,7 @@ mod connect;
 mod consume;
 mod dump_log;
 mod encoding;
+mod free_memory;
 mod output;
 mod place;
 mod produce;

@@ -23,6 +23,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
     let loggers = log_to_stderr();
     raise_open_files();
+    crate::free_memory::start();
     match configure(arguments) {
         Ok(config) => {
             let runtime = tokio::runtime::Builder::new_multi_thread()
