@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use storage::checkpoint::OffsetCheckpoint;
 use storage::log_directory::PartitionDirectory;
-use storage::partition_metadata::read_partition_metadata;
+use storage::partition_metadata::{read_partition_metadata, sync_partition_metadata};
 use storage::settled_logs::{SettledLog, SettledLogs};
 use storage::{Disk, FileError, Log, LogConfig, LogOpening, OpenError, RealDisk, StorageError};
 
@@ -536,7 +536,12 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, O
                 }
                 opened.log
             }
-            false => Log::create(log_opening.clone())?,
+            false => {
+                let log = Log::create(log_opening.clone())?;
+                // Durable before the first record: after a crash nobody could tell whose they are.
+                sync_partition_metadata(&RealDisk, path)?;
+                log
+            }
         };
         lead(broker, topic, log, &found.directory, opening.leader_epoch)?;
         Ok(())

@@ -36,6 +36,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
+use storage::partition_metadata::sync_partition_metadata;
 use storage::{AppendError, Disk, Log, LogOpening, RealDisk, StorageError, TruncateError};
 use tokio::sync::Notify;
 
@@ -245,14 +246,17 @@ fn find(broker: &Broker, name: &TopicPartition) -> Result<Arc<Partition>, ErrorC
 
 fn create(partition: &Partition, path: PathBuf) -> Result<Log<RealDisk>, StorageError> {
     let start = partition.with_log(|log| log.first_segment_base_offset())?;
-    Log::create(LogOpening {
+    let log = Log::create(LogOpening {
         topic_id: Some(partition.topic_id()),
         config: partition.config(),
         open_files: partition.open_files().clone(),
         log_start_offset: start,
         now_ms: now_ms(),
-        ..LogOpening::new(RealDisk, path, partition.topic_partition().clone())
-    })
+        ..LogOpening::new(RealDisk, path.clone(), partition.topic_partition().clone())
+    })?;
+    // Durable before the first record: after a crash nobody could tell whose they are.
+    sync_partition_metadata(&RealDisk, &path)?;
+    Ok(log)
 }
 
 /// Goes on with a copy that an earlier run of the server has left.
