@@ -10,11 +10,12 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const TOPIC_COUNT: i64 = 10;
 const COUNT: i64 = TOPIC_COUNT * 100;
-/// Its state, its name, its places in the topic and in the metadata.
-const BYTES_MAX: i64 = 400;
+/// Its state, its name, its places in the topic and in the metadata (some 270 bytes), and a share of
+/// the buffers that the server happens to hold.
+const BYTES_MAX: i64 = 600;
 /// The list of new partitions that are not noted as durable yet, and buffers that making them has
 /// filled, which do not grow with their number.
-const NEW_BYTES_MAX: i64 = 600;
+const NEW_BYTES_MAX: i64 = 400;
 
 #[test]
 fn a_partition_that_nobody_uses_keeps_few_bytes() {
