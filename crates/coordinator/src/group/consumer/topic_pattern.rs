@@ -320,13 +320,14 @@ impl Translation<'_> {
     /// `[:alpha:]` and its like, after the bracket.
     fn posix_class(&mut self) -> Result<(), String> {
         let rest: String = self.rest.clone().take(12).collect();
-        let Some(end) = rest.find(":]") else {
+        // The colon after the bracket does not end the name as well: `[:]` is a bracket and a colon.
+        let Some((name, _)) = rest.get(1..).and_then(|rest| rest.split_once(":]")) else {
             self.out.push_str("\\[");
             return Ok(());
         };
-        let (name, is_negated) = match rest[1..end].strip_prefix('^') {
+        let (name, is_negated) = match name.strip_prefix('^') {
             Some(name) => (name, true),
-            None => (&rest[1..end], false),
+            None => (name, false),
         };
         let known = [
             "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print",
@@ -337,7 +338,7 @@ impl Translation<'_> {
         }
         let caret = if is_negated { "^" } else { "" };
         self.out.push_str(&format!("[:{caret}{name}:]"));
-        for _ in 0..rest[..end].chars().count() + 2 {
+        for _ in 0..":".len() + caret.len() + name.len() + ":]".len() {
             self.rest.next();
         }
         Ok(())
@@ -435,6 +436,9 @@ mod tests {
         check("x{a}|a_b", &["a_b"]);
         check("[]a]_b", &["a_b"]);
         check("[a-]_b", &["a_b"]);
+        check("[[:a]_b", &["a_b"]);
+        check("[[:]]?a_b", &[]);
+        check("a[[:_]b", &["a_b"]);
         check(r"\x61_\142", &["a_b"]);
         check("", &[]);
         check(".*", &TOPICS);
