@@ -26,7 +26,7 @@ const LINES_LIMIT: Duration = Duration::from_secs(60);
 const FINISH_LIMIT: Duration = Duration::from_secs(60);
 /// Workloads of `crash/disk`, and how often each one's disk is cut, unless every cut is asked for.
 const DISK_WORKLOADS: usize = 3;
-const DISK_CASES: usize = 40;
+const DISK_CASES: usize = 20;
 const DISK_LIMIT: Duration = Duration::from_secs(600);
 const WHOLE_DISK_LIMIT: Duration = Duration::from_secs(2 * 3600);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
