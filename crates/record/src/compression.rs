@@ -5,6 +5,7 @@
 
 use thiserror::Error;
 
+mod expanded;
 mod gzip;
 mod lz4;
 mod snappy;
@@ -13,6 +14,7 @@ mod tests;
 mod xxhash32;
 mod zstd;
 
+pub(crate) use expanded::Expanded;
 pub use lz4::fuzz_lz4;
 pub use snappy::fuzz_snappy;
 
@@ -173,7 +175,7 @@ impl Decompressor {
     }
 
     /// Starts to decompress `input`, of which at most `limit_bytes` may come out.
-    pub fn start<'a>(
+    pub(crate) fn start<'a>(
         &'a mut self,
         codec: Compression,
         input: &'a [u8],
@@ -203,8 +205,16 @@ impl Decompressor {
         output: &mut Vec<u8>,
     ) -> Result<(), DecompressError> {
         let mut decompression = self.start(codec, input, limit_bytes);
-        while decompression.read(output)? {}
-        Ok(())
+        let mut expanded = Expanded::from_vec(std::mem::take(output));
+        let ended = loop {
+            match decompression.read(&mut expanded) {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        *output = expanded.into_vec();
+        ended
     }
 }
 
@@ -215,7 +225,7 @@ impl std::fmt::Debug for Decompressor {
 }
 
 /// One stream being decompressed piece by piece.
-pub struct Decompression<'a> {
+pub(crate) struct Decompression<'a> {
     codec: Compression,
     stream: Stream<'a>,
     limit_bytes: usize,
@@ -236,17 +246,17 @@ impl Decompression<'_> {
     ///
     /// A piece is at most the greater of 64 KiB, of the spare capacity of `output`, and of one
     /// block of the stream: 4 MiB for LZ4, 22 times its compressed size for Snappy.
-    pub fn read(&mut self, output: &mut Vec<u8>) -> Result<bool, DecompressError> {
+    pub(crate) fn read(&mut self, output: &mut Expanded) -> Result<bool, DecompressError> {
         let old_length = output.len();
         let has_read = match &mut self.stream {
             Stream::None(input) => {
-                output.extend_from_slice(input);
+                output.append(|bytes| bytes.extend_from_slice(input));
                 Ok(!std::mem::take(input).is_empty())
             }
-            Stream::Gzip(stream) => stream.read(output),
+            Stream::Gzip(stream) => output.append(|bytes| stream.read(bytes)),
             Stream::Snappy(stream) => stream.read(output),
             Stream::Lz4(stream) => stream.read(output),
-            Stream::Zstd(stream) => stream.read(output),
+            Stream::Zstd(stream) => output.append(|bytes| stream.read(bytes)),
         };
         let has_read = has_read.map_err(|reason| DecompressError::Corrupt {
             codec: self.codec,

@@ -36,8 +36,7 @@ pub use batch::{BatchError, Batches, RecordBatch, fuzz_batches};
 pub use batch_builder::{BatchBuilder, BatchHeader};
 pub use batch_mut::RecordBatchMut;
 pub use compression::{
-    Codec, Compression, Compressor, DecompressError, Decompression, Decompressor, fuzz_lz4,
-    fuzz_snappy,
+    Codec, Compression, Compressor, DecompressError, Decompressor, fuzz_lz4, fuzz_snappy,
 };
 pub use control::{
     ControlRecord, ControlRecordKind, EndTransactionMarker, InvalidControlRecord,

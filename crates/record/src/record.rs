@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::attributes::TimestampType;
 use crate::batch::RecordBatch;
-use crate::compression::{Compression, DecompressError, Decompressor};
+use crate::compression::{Compression, DecompressError, Decompressor, Expanded};
 use crate::record_layout::{SliceSource, Source, read_record, skip_header};
 use crate::record_stream::StreamSource;
 
@@ -255,13 +255,11 @@ impl<'a> RecordBatch<'a> {
 
 impl RecordBatch<'_> {
     /// The timestamp and offset of the first record that `is_wanted`, which is given both. Records
-    /// of a compressed batch are looked at as they come out of the codec, through `buffer`: the
-    /// memory depends neither on them nor on what they expand to. More than `limit_bytes` are an
-    /// error.
+    /// of a compressed batch are looked at as they come out of the codec: the memory depends neither
+    /// on them nor on what they expand to. More than `limit_bytes` are an error.
     pub fn find_record(
         &self,
         decompressor: &mut Decompressor,
-        buffer: &mut Vec<u8>,
         limit_bytes: usize,
         is_wanted: impl Fn(i64, i64) -> bool,
     ) -> Result<Option<(i64, i64)>, ReadRecordsError> {
@@ -274,7 +272,10 @@ impl RecordBatch<'_> {
             }
             codec => {
                 let stream = decompressor.start(codec, self.records_bytes(), limit_bytes);
-                self.find_in(&mut StreamSource::new(stream, buffer), is_wanted)
+                self.find_in(
+                    &mut StreamSource::new(stream, &mut Expanded::default()),
+                    is_wanted,
+                )
             }
         }
     }

@@ -5,22 +5,22 @@
 
 use model::varint::MAX_VARLONG_BYTES;
 
-use crate::compression::{DecompressError, Decompression};
+use crate::compression::{DecompressError, Decompression, Expanded};
 use crate::record::{InvalidRecord, ReadRecordsError};
 use crate::record_layout::Source;
 
 /// Decompressed bytes from front to back.
 pub(crate) struct StreamSource<'a> {
     decompression: Decompression<'a>,
-    /// What has been decompressed and not passed over is `buffer[start..]`.
-    buffer: &'a mut Vec<u8>,
+    /// What has been decompressed and not passed over is behind `start`.
+    buffer: &'a mut Expanded,
     start: usize,
     position: usize,
     is_ended: bool,
 }
 
 impl<'a> StreamSource<'a> {
-    pub(crate) fn new(decompression: Decompression<'a>, buffer: &'a mut Vec<u8>) -> Self {
+    pub(crate) fn new(decompression: Decompression<'a>, buffer: &'a mut Expanded) -> Self {
         buffer.clear();
         Self {
             decompression,
@@ -45,7 +45,7 @@ impl<'a> StreamSource<'a> {
     #[inline]
     fn fill(&mut self, count: usize) -> Result<(), DecompressError> {
         if self.buffered_bytes() < count && !self.is_ended {
-            self.buffer.drain(..self.start);
+            self.buffer.drop_front(self.start);
             self.start = 0;
             while self.buffer.len() < count && !self.is_ended {
                 self.is_ended = !self.decompression.read(self.buffer)?;
@@ -61,7 +61,7 @@ impl Source for StreamSource<'_> {
     #[inline]
     fn window(&mut self) -> Result<&[u8], ReadRecordsError> {
         self.fill(MAX_VARLONG_BYTES)?;
-        Ok(&self.buffer[self.start..])
+        Ok(&self.buffer.as_slice()[self.start..])
     }
 
     fn skip(&mut self, count: usize) -> Result<(), ReadRecordsError> {

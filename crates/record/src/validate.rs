@@ -17,7 +17,7 @@ use crate::attributes::TimestampType;
 use crate::batch::{BatchError, Batches, RecordBatch};
 use crate::batch_builder::{BatchBuilder, BatchHeader};
 use crate::batch_mut::RecordBatchMut;
-use crate::compression::{Codec, Compression, Compressor, Decompressor};
+use crate::compression::{Codec, Compression, Compressor, Decompressor, Expanded};
 use crate::record::{InvalidRecord, ReadRecordsError, Records};
 use crate::record_stream::StreamSource;
 
@@ -150,7 +150,7 @@ pub struct ProduceValidator {
     decompressor: Decompressor,
     compressor: Compressor,
     builder: BatchBuilder,
-    scratch: Vec<u8>,
+    scratch: Expanded,
 }
 
 impl Default for ProduceValidator {
@@ -159,7 +159,7 @@ impl Default for ProduceValidator {
             decompressor: Decompressor::new(),
             compressor: Compressor::new(),
             builder: BatchBuilder::new(BatchHeader::default()),
-            scratch: Vec::new(),
+            scratch: Expanded::default(),
         }
     }
 }
@@ -214,7 +214,7 @@ impl ProduceValidator {
             check.check_slice(batch.records_bytes())?;
         } else if changes_codec {
             self.expand(batch, source, rules)?;
-            check.check_slice(&self.scratch)?;
+            check.check_slice(self.scratch.as_slice())?;
         } else {
             let limit_bytes = rules.decompressed_max_bytes;
             let stream = self
@@ -255,9 +255,9 @@ impl ProduceValidator {
         self.scratch.clear();
         let limit_bytes = rules.decompressed_max_bytes;
         let records = batch.records_bytes();
-        Ok(self
-            .decompressor
-            .decompress(source, records, limit_bytes, &mut self.scratch)?)
+        let mut stream = self.decompressor.start(source, records, limit_bytes);
+        while stream.read(&mut self.scratch)? {}
+        Ok(())
     }
 
     /// Writes the records again: with the target's codec, at offsets without gaps. Those of a
@@ -271,7 +271,7 @@ impl ProduceValidator {
     ) -> Result<Vec<u8>, InvalidRecord> {
         let records = match batch.compression() {
             Some(Compression::None) => Records::new(batch, batch.records_bytes()),
-            _ => Records::new(batch, &self.scratch),
+            _ => Records::new(batch, self.scratch.as_slice()),
         };
         self.builder.reset(BatchHeader {
             delete_horizon_ms: None,

@@ -13,7 +13,7 @@
 use lz4::block::{CompressionMode, compress_bound, compress_to_buffer, decompress_to_buffer};
 
 use super::xxhash32::xxhash32;
-use super::{Compression, Corruption};
+use super::{Compression, Corruption, Expanded};
 
 const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 /// Magic, FLG 0x60, BD 0x40 and their header checksum.
@@ -80,7 +80,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    pub(super) fn read(&mut self, output: &mut Vec<u8>) -> Result<bool, Corruption> {
+    pub(super) fn read(&mut self, output: &mut Expanded) -> Result<bool, Corruption> {
         let blocks = match self.blocks {
             Some(blocks) => blocks,
             None => self.read_header()?,
@@ -143,7 +143,7 @@ impl<'a> Stream<'a> {
         })
     }
 
-    fn read_block(&mut self, blocks: Blocks, output: &mut Vec<u8>) -> Result<(), Corruption> {
+    fn read_block(&mut self, blocks: Blocks, output: &mut Expanded) -> Result<(), Corruption> {
         let size = self.take_u32()?;
         let size_bytes = (size & !STORED_RAW) as usize;
         if size_bytes == 0 {
@@ -158,25 +158,21 @@ impl<'a> Stream<'a> {
             return Err("lz4 block checksum mismatch");
         }
         if size & STORED_RAW != 0 {
-            output.extend_from_slice(block);
+            output.append(|bytes| bytes.extend_from_slice(block));
             return Ok(());
         }
-        let old_length = output.len();
         let expanded_max_bytes = size_bytes.saturating_mul(EXPANSION_MAX);
-        output.resize(
-            old_length + expanded_max_bytes.min(blocks.size_max_bytes),
-            0,
-        );
-        let room_bytes = (output.len() - old_length) as i32;
-        let decompressed = decompress_to_buffer(block, Some(room_bytes), &mut output[old_length..]);
-        output.truncate(old_length + *decompressed.as_ref().unwrap_or(&0));
-        decompressed.map(|_| ()).map_err(|_| "bad lz4 block")
+        let room = output.room(expanded_max_bytes.min(blocks.size_max_bytes));
+        let expanded_bytes = decompress_to_buffer(block, Some(room.len() as i32), room)
+            .map_err(|_| "bad lz4 block")?;
+        output.fill_room(expanded_bytes);
+        Ok(())
     }
 }
 
 /// Reads arbitrary bytes as an LZ4 frame.
 pub fn fuzz_lz4(bytes: &[u8]) {
-    let mut output = Vec::new();
+    let mut output = Expanded::default();
     let mut stream = Stream::new(bytes);
     while let Ok(true) = stream.read(&mut output) {}
     assert!(stream.rest.len() <= bytes.len());

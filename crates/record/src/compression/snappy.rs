@@ -9,7 +9,7 @@
 //! a length of 10626, after which 0x4e would be a copy with nothing to copy from. A header between
 //! chunks (concatenated streams) is skipped.
 
-use super::Corruption;
+use super::{Corruption, Expanded};
 
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 const VERSIONS: [u8; 8] = [0, 0, 0, 1, 0, 0, 0, 1];
@@ -61,7 +61,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    pub(super) fn read(&mut self, output: &mut Vec<u8>) -> Result<bool, Corruption> {
+    pub(super) fn read(&mut self, output: &mut Expanded) -> Result<bool, Corruption> {
         if self.framing == Framing::Unknown {
             self.framing = if self.rest.starts_with(&MAGIC) {
                 Framing::Xerial
@@ -104,24 +104,21 @@ impl<'a> Stream<'a> {
 }
 
 /// Appends a block, after a look at whether its declared size can be true.
-fn decode_block(block: &[u8], output: &mut Vec<u8>) -> Result<(), Corruption> {
+fn decode_block(block: &[u8], output: &mut Expanded) -> Result<(), Corruption> {
     let size_bytes = snap::raw::decompress_len(block).map_err(|_| "bad snappy length")?;
     if size_bytes > block.len().saturating_mul(EXPANSION_MAX) {
         return Err("snappy block declares an impossible size");
     }
-    let old_length = output.len();
-    output.resize(old_length + size_bytes, 0);
-    let decoded = snap::raw::Decoder::new().decompress(block, &mut output[old_length..]);
-    if decoded.is_err() {
-        output.truncate(old_length);
-        return Err("bad snappy block");
-    }
+    let decoded_bytes = snap::raw::Decoder::new()
+        .decompress(block, output.room(size_bytes))
+        .map_err(|_| "bad snappy block")?;
+    output.fill_room(decoded_bytes);
     Ok(())
 }
 
 /// Reads arbitrary bytes as a Snappy stream.
 pub fn fuzz_snappy(bytes: &[u8]) {
-    let mut output = Vec::new();
+    let mut output = Expanded::default();
     let mut stream = Stream::new(bytes);
     while let Ok(true) = stream.read(&mut output) {}
     assert!(output.len() <= bytes.len().saturating_mul(EXPANSION_MAX));

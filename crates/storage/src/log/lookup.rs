@@ -72,7 +72,6 @@ impl<D: Disk> CandidateBatch<D> {
         let (batch, _) = RecordBatch::parse(&bytes).map_err(|error| corrupt(error.to_string()))?;
         let found = batch.find_record(
             &mut Decompressor::new(),
-            &mut Vec::new(),
             expanded_max_bytes.min(RECORDS_BYTES_MAX),
             |timestamp, offset| timestamp >= self.timestamp_ms && offset >= self.offset,
         );
