@@ -105,9 +105,7 @@ impl Proxy {
             .build()
             .unwrap();
         let runtime = Arc::new(Relays(Some(runtime)));
-        let sockets: Vec<std::net::TcpListener> = (0..count)
-            .map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap())
-            .collect();
+        let ports: Vec<Port> = (0..count).map(|_| Port::reserve()).collect();
         let names: Vec<String> = (0..count).map(|index| format!("PROXY{index}")).collect();
         let each = |text: &dyn Fn(usize, &str) -> String| {
             let parts = names.iter().enumerate();
@@ -117,7 +115,7 @@ impl Proxy {
         let listeners = each(&|_, name| format!("{name}://127.0.0.1:0"));
         let listeners = format!("PLAINTEXT://127.0.0.1:0,{listeners}");
         let advertised = each(&|index, name| {
-            let address = sockets[index].local_addr().unwrap();
+            let address = ports[index].address;
             format!("{name}://{address}")
         });
         let advertised = format!("PLAINTEXT://127.0.0.1:1,{advertised}");
@@ -130,16 +128,17 @@ impl Proxy {
         ];
         all.extend(keys);
         let server = TestServer::start(&all);
-        let proxies = sockets.into_iter().zip(&names).map(|(socket, name)| {
-            let address = socket.local_addr().unwrap();
+        let proxies = ports.into_iter().zip(&names).map(|(port, name)| {
+            let address = port.address;
             let shared = Arc::new(Shared {
                 server: server.address_of(name),
                 orders: watch::Sender::default(),
                 failed_count: Mutex::default(),
             });
-            socket.set_nonblocking(true).unwrap();
             let running = runtime.0.as_ref().expect("it runs until it is dropped");
-            running.spawn(listen(socket, address, shared.clone()));
+            let _entered = running.enter();
+            let listener = port.listen();
+            running.spawn(listen(port, listener, shared.clone()));
             Self {
                 address,
                 shared,
@@ -175,19 +174,46 @@ impl Proxy {
     }
 }
 
+/// A port that stays ours while nothing listens at it: the system would give it to the next server that
+/// asks for any port, which would then answer for the missing broker.
+struct Port {
+    address: SocketAddr,
+    /// Bound and never listening.
+    _reservation: TcpSocket,
+}
+
+impl Port {
+    fn reserve() -> Self {
+        let reservation = Self::bind(SocketAddr::from(([127, 0, 0, 1], 0)));
+        Self {
+            address: reservation.local_addr().unwrap(),
+            _reservation: reservation,
+        }
+    }
+
+    /// Must be called within a runtime.
+    fn listen(&self) -> TcpListener {
+        Self::bind(self.address).listen(64).unwrap()
+    }
+
+    fn bind(address: SocketAddr) -> TcpSocket {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseport(true).unwrap();
+        socket.bind(address).unwrap();
+        socket
+    }
+}
+
 /// Accepts connections, but while the broker is missing.
-async fn listen(socket: std::net::TcpListener, address: SocketAddr, shared: Arc<Shared>) {
-    let mut listener = Some(TcpListener::from_std(socket).unwrap());
+async fn listen(port: Port, listener: TcpListener, shared: Arc<Shared>) {
+    let mut listener = Some(listener);
     let mut orders = shared.orders.subscribe();
     loop {
         let is_missing = orders.borrow_and_update().fault == Some(Fault::Missing);
         if is_missing {
             listener = None;
         } else if listener.is_none() {
-            let socket = TcpSocket::new_v4().unwrap();
-            socket.set_reuseaddr(true).unwrap();
-            socket.bind(address).unwrap();
-            listener = Some(socket.listen(64).unwrap());
+            listener = Some(port.listen());
         }
         let accepted = async {
             match &listener {
