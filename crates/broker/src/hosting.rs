@@ -292,9 +292,11 @@ pub(crate) fn open_all(
     for found in places.founds.iter().filter(|found| !found.is_clean) {
         checkpoints::settle_at_start(broker, &found.directory);
     }
+    let clean = places.founds.iter().filter(|found| found.is_clean);
+    let clean = clean.map(|found| found.directory.name()).collect();
     let futures = places.futures.into_iter();
     for (at, found) in futures.filter(|(at, _)| broker.log_directories[*at].is_usable()) {
-        moves::resume(broker, &broker.log_directories[at], &found);
+        moves::resume(broker, &broker.log_directories[at], &found, &clean);
     }
     Ok(())
 }

@@ -37,7 +37,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
 use storage::partition_metadata::sync_partition_metadata;
-use storage::{AppendError, Disk, Log, LogOpening, RealDisk, StorageError, TruncateError};
+use storage::{
+    AppendError, Disk, Log, LogOpening, OpenError, RealDisk, StorageError, TruncateError,
+};
 use tokio::sync::Notify;
 
 /// Longest name of a directory.
@@ -59,8 +61,25 @@ pub(crate) struct Moves {
     is_stopped: AtomicBool,
     /// Read while a partition is copied, written by who stops it all.
     copying: RwLock<()>,
-    /// When the bytes that were copied are paid for.
-    paid_until: Mutex<MonotonicTime>,
+    debt: Mutex<Debt>,
+}
+
+/// Bytes that were copied ahead of `replica.alter.log.dirs.io.max.bytes.per.second`.
+#[derive(Debug, Default)]
+struct Debt {
+    bytes: i64,
+    at: MonotonicTime,
+}
+
+impl Debt {
+    /// What is left of it at a time, by the rate that holds until then.
+    fn settle(&mut self, now: MonotonicTime, bytes_per_second: i64) -> i64 {
+        let elapsed_ms = now.ms_since(self.at).max(0);
+        let paid_bytes = bytes_per_second.max(1).saturating_mul(elapsed_ms) / 1000;
+        self.bytes = self.bytes.saturating_sub(paid_bytes).max(0);
+        self.at = now;
+        self.bytes
+    }
 }
 
 #[derive(Debug, Default)]
@@ -179,15 +198,15 @@ pub(crate) fn begin(
     name: &TopicPartition,
     destination: &str,
 ) -> Result<(), ErrorCode> {
-    let state = PartitionDirectoryState::Future;
-    let future_name = PartitionDirectory::marked_name(name, state, random_uuid());
-    if future_name.len() > NAME_LENGTH_MAX {
-        return Err(ErrorCode::InvalidTopicException);
-    }
     let mut directories = broker.log_directories.iter();
     let directory = directories
         .find(|one| one.name() == destination)
         .ok_or(ErrorCode::LogDirNotFound)?;
+    let path = future_path(directory, name);
+    let future_name = path.file_name().unwrap_or_default();
+    if future_name.len() > NAME_LENGTH_MAX {
+        return Err(ErrorCode::InvalidTopicException);
+    }
     if directory.is_offline() {
         return Err(ErrorCode::KafkaStorageError);
     }
@@ -211,7 +230,6 @@ pub(crate) fn begin(
         return Err(ErrorCode::KafkaStorageError);
     }
     let pause = broker.cleaner.pause(&partition);
-    let path = directory.path().join(future_name);
     match create(&partition, path) {
         Ok(copy) => {
             tracing::info!(%partition, destination, "the partition is being moved");
@@ -233,6 +251,13 @@ pub(crate) fn begin(
             Err(ErrorCode::KafkaStorageError)
         }
     }
+}
+
+/// A new name for a copy.
+fn future_path(directory: &LogDirectory, name: &TopicPartition) -> PathBuf {
+    let state = PartitionDirectoryState::Future;
+    let name = PartitionDirectory::marked_name(name, state, random_uuid());
+    directory.path().join(name)
 }
 
 fn find(broker: &Broker, name: &TopicPartition) -> Result<Arc<Partition>, ErrorCode> {
@@ -259,8 +284,18 @@ fn create(partition: &Partition, path: PathBuf) -> Result<Log<RealDisk>, Storage
     Ok(log)
 }
 
-/// Goes on with a copy that an earlier run of the server has left.
-pub(crate) fn resume(broker: &Broker, directory: &Arc<LogDirectory>, found: &PartitionDirectory) {
+/// Goes on with a copy that an earlier run of the server has left. `clean` names the log directories
+/// that were left in order.
+///
+/// Two disks write back on their own: after a power loss a log may end below its copy, and the offsets
+/// in between go to other records. So only a copy that was left in order, of a log that was, is one;
+/// any other begins anew.
+pub(crate) fn resume(
+    broker: &Broker,
+    directory: &Arc<LogDirectory>,
+    found: &PartitionDirectory,
+    clean: &BTreeSet<&str>,
+) {
     let path = directory.path().join(&found.name);
     let name = &found.topic_partition;
     let partition = broker.partitions.find(&name.topic, name.partition).ok();
@@ -271,24 +306,39 @@ pub(crate) fn resume(broker: &Broker, directory: &Arc<LogDirectory>, found: &Par
         remove(&path);
         return;
     };
+    let is_sound = clean.contains(directory.name()) && clean.contains(&*partition.log_directory());
+    let copy = match is_sound.then(|| reopen(&partition, path.clone())) {
+        Some(Ok(copy)) if copy.log_end_offset() <= partition.offsets().log_end_offset => Ok(copy),
+        Some(Err(error)) => {
+            tracing::warn!(%partition, %error, "a copy cannot resume; it is removed");
+            return remove(&path);
+        }
+        _ => {
+            let destination = directory.name();
+            tracing::info!(%partition, destination, "a copy begins anew after an unclean shutdown");
+            remove(&path);
+            create(&partition, future_path(directory, name))
+        }
+    };
+    match copy {
+        Ok(copy) => {
+            let pause = broker.cleaner.pause(&partition);
+            let moves = &broker.moves;
+            moves.insert(partition, directory.clone(), copy, pause);
+        }
+        Err(error) => broker.report_directory_error(directory.name(), &error),
+    }
+}
+
+fn reopen(partition: &Partition, path: PathBuf) -> Result<Log<RealDisk>, OpenError> {
     let opened = Log::open(LogOpening {
         topic_id: Some(partition.topic_id()),
         config: partition.config(),
         open_files: partition.open_files().clone(),
         now_ms: now_ms(),
-        ..LogOpening::new(RealDisk, path.clone(), name.clone())
+        ..LogOpening::new(RealDisk, path, partition.topic_partition().clone())
     });
-    match opened {
-        Ok(opened) => {
-            let pause = broker.cleaner.pause(&partition);
-            let moves = &broker.moves;
-            moves.insert(partition, directory.clone(), opened.log, pause);
-        }
-        Err(error) => {
-            tracing::warn!(%partition, %error, "a copy cannot resume; it is removed");
-            remove(&path);
-        }
-    }
+    opened.map(|opened| opened.log)
 }
 
 /// Removes a copy. It gets the name of something deleted first, durably: what a crash leaves of a copy
@@ -367,14 +417,6 @@ impl Moves {
         })?;
         running.insert(key(&next.partition));
         Some(next.clone())
-    }
-
-    /// Pays for bytes; returns when that is done.
-    fn pay(&self, bytes: usize, bytes_per_second: i64) -> MonotonicTime {
-        let cost_ms = (bytes as i64).saturating_mul(1000) / bytes_per_second.max(1);
-        let mut paid_until = self.paid_until.lock();
-        *paid_until = (*paid_until).max(monotonic()).plus_ms(cost_ms);
-        *paid_until
     }
 
     fn insert(
@@ -496,19 +538,26 @@ impl Move {
         Ok(bytes.len())
     }
 
-    /// Waits as long as `replica.alter.log.dirs.io.max.bytes.per.second` asks for.
+    /// Waits as long as `replica.alter.log.dirs.io.max.bytes.per.second` asks for; a limit that is
+    /// changed meanwhile holds from then on.
     fn pace(&self, bytes: usize, broker: &Broker) {
-        let until = broker.moves.pay(bytes, bytes_per_second(broker));
-        let is_over = || {
-            self.is_cancelled.load(Ordering::Acquire)
-                || broker.moves.is_stopped.load(Ordering::Acquire)
-        };
+        let moves = &broker.moves;
+        let mut added_bytes = bytes as i64;
         loop {
-            let left_ms = until.ms_since(monotonic());
-            if left_ms <= 0 || is_over() {
+            let rate = bytes_per_second(broker);
+            let left_bytes = {
+                let mut debt = moves.debt.lock();
+                debt.settle(monotonic(), rate);
+                debt.bytes += std::mem::take(&mut added_bytes);
+                debt.bytes
+            };
+            let pause_ms = left_bytes.saturating_mul(1000) / rate.max(1);
+            let is_over = self.is_cancelled.load(Ordering::Acquire)
+                || moves.is_stopped.load(Ordering::Acquire);
+            if pause_ms == 0 || is_over {
                 return;
             }
-            let pause_ms = left_ms.unsigned_abs().min(PACE_MS);
+            let pause_ms = pause_ms.unsigned_abs().min(PACE_MS);
             std::thread::sleep(Duration::from_millis(pause_ms));
         }
     }

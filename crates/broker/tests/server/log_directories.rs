@@ -355,6 +355,56 @@ fn a_move_goes_on_after_a_crash_and_ends_with_its_topic() {
     }
 }
 
+/// Two disks write back on their own: after a power loss a log may end below its copy.
+#[test]
+fn a_copy_of_what_its_log_has_lost_is_not_gone_on_with() {
+    let directories = Directories::new();
+    let (server, [first, second]) = two_moves(&directories, &[]);
+    let mut client = server.connect();
+    wait_until("both have begun", || {
+        let sizes = copied(&mut client, &directories);
+        sizes.len() == 2 && sizes.iter().all(|size| *size > 0)
+    });
+    drop(client);
+    server.stop();
+    // As a power loss leaves them.
+    for path in [&directories.one, &directories.two] {
+        fs::remove_file(path.join(".kafka_cleanshutdown")).unwrap();
+    }
+    let log = format!("topic-{second}/00000000000000000000.log");
+    fs::write(directories.one.join(log), b"").unwrap();
+    // The first one keeps the only thread, so that records come before the second one is copied.
+    let server = directories.start(&[("num.replica.alter.log.dirs.threads", "1")]);
+    let mut client = server.connect();
+    let record = "y".repeat(500_000);
+    for _ in 0..4 {
+        client
+            .produce("topic", second, &batch(&[&record]))
+            .assert_accepted();
+    }
+    let rate = (
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+        "1000000000",
+    );
+    set_on_broker(&mut client, rate);
+    let one = directories.one.display().to_string();
+    assert_eq!(move_to(&mut client, &one, "topic", first), ErrorCode::None);
+    wait_until("the second one is moved", || {
+        let found = listed(&mut client, &directories.two, "topic").1;
+        found
+            .iter()
+            .any(|one| one.index == second && !one.is_future)
+    });
+    for offset in 0..4 {
+        let fetched = client.fetch("topic", second, offset);
+        assert!(
+            fetched.values()[0] == record,
+            "another record is at offset {offset}"
+        );
+    }
+    server.assert_serves();
+}
+
 #[test]
 fn a_log_directory_that_fails_takes_its_partitions_along_and_no_others() {
     let directories = Directories::new();
