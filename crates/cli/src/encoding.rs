@@ -147,6 +147,22 @@ impl Encoding {
     }
 }
 
+/// What follows a `%` in a format: its letter, and the encoding that may stand in braces behind it.
+pub(crate) fn letter_and_encoding(rest: &mut &str) -> Result<(char, Option<Encoding>), String> {
+    let Some(letter) = rest.chars().next() else {
+        return Err("the format ends after `%`; write `%%` for a percent sign".to_owned());
+    };
+    *rest = &rest[letter.len_utf8()..];
+    let Some(options) = rest.strip_prefix('{') else {
+        return Ok((letter, None));
+    };
+    let (name, after) = options
+        .split_once('}')
+        .ok_or_else(|| format!("`%{letter}{{` has no closing `}}`"))?;
+    *rest = after;
+    Ok((letter, Some(name.parse()?)))
+}
+
 fn invalid(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }

@@ -8,7 +8,7 @@
 //!   %k{hex} %v{base64} %v{i64} ...  how bytes are written (see `encoding`); by default as they are
 //! ```
 
-use crate::encoding::Encoding;
+use crate::encoding::{Encoding, letter_and_encoding};
 use std::io::{self, Write};
 use std::str::FromStr;
 
@@ -97,18 +97,7 @@ impl FromStr for Format {
 
 /// What follows a `%`; `None` for `%%`.
 fn directive(rest: &mut &str) -> Result<Option<Part>, String> {
-    let Some(letter) = rest.chars().next() else {
-        return Err("the format ends after `%`; write `%%` for a percent sign".to_owned());
-    };
-    *rest = &rest[letter.len_utf8()..];
-    let mut encoding = None;
-    if let Some(options) = rest.strip_prefix('{') {
-        let (name, after) = options
-            .split_once('}')
-            .ok_or_else(|| format!("`%{letter}{{` has no closing `}}`"))?;
-        encoding = Some(name.parse()?);
-        *rest = after;
-    }
+    let (letter, encoding) = letter_and_encoding(rest)?;
     let part = match letter {
         'k' => Part::Key(encoding),
         'v' | 's' => Part::Value(encoding),

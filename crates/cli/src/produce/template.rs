@@ -7,7 +7,7 @@
 //! ```
 
 use super::input::InputRecord;
-use crate::encoding::Encoding;
+use crate::encoding::{Encoding, letter_and_encoding};
 use std::str::FromStr;
 
 /// A format, parsed once and applied to each line.
@@ -59,18 +59,7 @@ impl FromStr for Template {
 
 /// What follows a `%`.
 fn field(rest: &mut &str) -> Result<Part, String> {
-    let Some(letter) = rest.chars().next() else {
-        return Err("the format ends after `%`; write `%%` for a percent sign".to_owned());
-    };
-    *rest = &rest[letter.len_utf8()..];
-    let mut encoding = None;
-    if let Some(options) = rest.strip_prefix('{') {
-        let (name, after) = options
-            .split_once('}')
-            .ok_or_else(|| format!("`%{letter}{{` has no closing `}}`"))?;
-        encoding = Some(name.parse()?);
-        *rest = after;
-    }
+    let (letter, encoding) = letter_and_encoding(rest)?;
     match (letter, encoding) {
         ('k', encoding) => Ok(Part::Key(encoding)),
         ('v' | 's', encoding) => Ok(Part::Value(encoding)),
