@@ -63,7 +63,9 @@ pub(super) fn run(target: &Target, batching: &Batching, bytes_per_second: f64) -
         count >= batching.connections,
         "each connection needs a partition of its own"
     );
-    let parts = plan(target, batching, bytes_per_second)?;
+    let all = frames::build(target, batching)?;
+    all.iter().try_for_each(|frames| open(target, frames))?;
+    let parts = plan(target, all, bytes_per_second);
     let mut window = Window::start(target).without_byte_limit();
     let (produced, consumed) = thread::scope(|scope| -> Result<_> {
         let parts = &parts;
@@ -97,11 +99,36 @@ pub(super) fn run(target: &Target, batching: &Batching, bytes_per_second: f64) -
     Ok(result)
 }
 
-fn plan(target: &Target, batching: &Batching, bytes_per_second: f64) -> Result<Vec<Part>> {
+/// Sends each request once, so that every partition has its files before the schedule begins: servers
+/// differ in whether they make them with the topic or with the first record.
+fn open(target: &Target, frames: &Frames) -> Result<()> {
+    let mut stream = TcpStream::connect(target.address)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    let mut answer = Vec::new();
+    for (frame, _) in &frames.requests {
+        stream.write_all(frame)?;
+        read_answer(&mut stream, &mut answer).context("no answer to the first request")?;
+    }
+    Ok(())
+}
+
+/// Reads the answer to a produce request that was accepted.
+fn read_answer(stream: &mut TcpStream, answer: &mut Vec<u8>) -> Result<()> {
+    let mut size = [0; 4];
+    stream.read_exact(&mut size)?;
+    let size = usize::try_from(i32::from_be_bytes(size)).context("a negative size")?;
+    answer.resize(size, 0);
+    stream.read_exact(answer)?;
+    match produce_error(body_of(answer, ApiKey::Produce, PRODUCE_VERSION)?)? {
+        Some(error) => bail!("a batch was refused: {error}"),
+        None => Ok(()),
+    }
+}
+
+fn plan(target: &Target, all: Vec<Frames>, bytes_per_second: f64) -> Vec<Part> {
     let start = Instant::now() + LEAD;
     let measured_from = start + target.warmup;
     let end = measured_from + target.duration;
-    let all = frames::build(target, batching)?;
     let connections = all.len();
     let parts = all.into_iter().enumerate().map(|(index, frames)| {
         let count = frames.requests.len();
@@ -120,7 +147,7 @@ fn plan(target: &Target, batching: &Batching, bytes_per_second: f64) -> Result<V
             batches: AtomicU64::new(0),
         }
     });
-    Ok(parts.collect())
+    parts.collect()
 }
 
 fn work_of(parts: &[Part]) -> Work {
@@ -153,16 +180,9 @@ fn receive(mut stream: TcpStream, part: &Part) -> Result<Latencies> {
         let Some(due) = part.schedule.due(number) else {
             break;
         };
-        let mut size = [0; 4];
-        let read = stream.read_exact(&mut size);
-        read.with_context(|| format!("no answer to produce request {number} of a connection"))?;
-        let size = usize::try_from(i32::from_be_bytes(size)).context("a negative size")?;
-        answer.resize(size, 0);
-        stream.read_exact(&mut answer)?;
+        read_answer(&mut stream, &mut answer)
+            .with_context(|| format!("produce request {number} of a connection"))?;
         let latency = due.elapsed();
-        if let Some(error) = produce_error(body_of(&answer, ApiKey::Produce, PRODUCE_VERSION)?)? {
-            bail!("a batch was refused: {error}");
-        }
         if part.schedule.is_measured(due) {
             latencies.push(latency);
         }
@@ -182,15 +202,16 @@ struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    /// When the batch with this base offset was due.
+    /// When the batch with this base offset was due; never, for the first of its partition.
     fn due(&self, base_offset: i64) -> Option<Instant> {
-        let repetition = u64::try_from(base_offset).ok()? / self.part.frames.batch.records;
+        let number = u64::try_from(base_offset).ok()? / self.part.frames.batch.records;
+        let repetition = number.checked_sub(1)?;
         let count = self.part.frames.requests.len() as u64;
         self.part.schedule.due(repetition * count + self.request)
     }
 }
 
-/// Fetches until every batch of the schedule has come.
+/// Fetches until the first batch of each partition and every batch of the schedule have come.
 fn follow(target: &Target, parts: &[Part]) -> Result<Latencies> {
     let mut origins = vec![None; usize::try_from(target.partitions)?];
     let mut expected = 0;
@@ -199,6 +220,7 @@ fn follow(target: &Target, parts: &[Part]) -> Result<Latencies> {
             for &partition in partitions {
                 let request = request as u64;
                 origins[usize::try_from(partition)?] = Some(Origin { part, request });
+                expected += 1;
             }
         }
         let requests = (0..).take_while(|&number| part.schedule.due(number).is_some());
