@@ -85,6 +85,51 @@ impl BatchHeader {
             is_control: batch.is_control(),
         }
     }
+
+    /// Writes itself before the records of `batch`, and the checksum of all.
+    pub(crate) fn write(&self, records: &RecordTotals, compression: Compression, batch: &mut [u8]) {
+        let last_offset = self.last_offset.unwrap_or(records.last_offset);
+        let last_offset_delta = i32::try_from(last_offset - self.base_offset)
+            .expect("the offsets of a batch span less than 2^31");
+        let attributes = Attributes::default()
+            .with_compression(compression)
+            .with_timestamp_type(self.timestamp_type)
+            .with_transactional(self.is_transactional)
+            .with_control(self.is_control)
+            .with_delete_horizon(self.delete_horizon_ms.is_some());
+        let base_timestamp = records.base_timestamp.unwrap_or(NO_TIMESTAMP);
+        let max_timestamp = self.max_timestamp.unwrap_or(records.max_timestamp);
+        let batch_length = length(batch.len() - LOG_OVERHEAD_BYTES);
+        let mut put = |offset: usize, field: &[u8]| {
+            batch[offset..offset + field.len()].copy_from_slice(field);
+        };
+        put(BASE_OFFSET_OFFSET, &self.base_offset.to_be_bytes());
+        put(BATCH_LENGTH_OFFSET, &batch_length.to_be_bytes());
+        put(
+            PARTITION_LEADER_EPOCH_OFFSET,
+            &self.partition_leader_epoch.to_be_bytes(),
+        );
+        put(MAGIC_OFFSET, &MAGIC.to_be_bytes());
+        put(ATTRIBUTES_OFFSET, &attributes.0.to_be_bytes());
+        put(LAST_OFFSET_DELTA_OFFSET, &last_offset_delta.to_be_bytes());
+        put(BASE_TIMESTAMP_OFFSET, &base_timestamp.to_be_bytes());
+        put(MAX_TIMESTAMP_OFFSET, &max_timestamp.to_be_bytes());
+        put(PRODUCER_ID_OFFSET, &self.producer_id.to_be_bytes());
+        put(PRODUCER_EPOCH_OFFSET, &self.producer_epoch.to_be_bytes());
+        put(BASE_SEQUENCE_OFFSET, &self.base_sequence.to_be_bytes());
+        put(RECORD_COUNT_OFFSET, &records.record_count.to_be_bytes());
+        let crc = crc32c::crc32c(&batch[ATTRIBUTES_OFFSET..]);
+        batch[CRC_OFFSET..ATTRIBUTES_OFFSET].copy_from_slice(&crc.to_be_bytes());
+    }
+}
+
+/// What the records of a batch determine of its header.
+pub(crate) struct RecordTotals {
+    /// What the timestamps are relative to; `None` without any record.
+    pub(crate) base_timestamp: Option<i64>,
+    pub(crate) max_timestamp: i64,
+    pub(crate) last_offset: i64,
+    pub(crate) record_count: i32,
 }
 
 /// A batch being built: append records, then build, then reset for the next one.
@@ -348,39 +393,13 @@ impl BatchBuilder {
     }
 
     fn write_header(&self, compression: Compression, batch: &mut [u8]) {
-        let header = &self.header;
-        let last_offset = header.last_offset.unwrap_or(self.last_offset);
-        let last_offset_delta = i32::try_from(last_offset - header.base_offset)
-            .expect("the offsets of a batch span less than 2^31");
-        let attributes = Attributes::default()
-            .with_compression(compression)
-            .with_timestamp_type(header.timestamp_type)
-            .with_transactional(header.is_transactional)
-            .with_control(header.is_control)
-            .with_delete_horizon(header.delete_horizon_ms.is_some());
-        let base_timestamp = self.base_timestamp.unwrap_or(NO_TIMESTAMP);
-        let max_timestamp = header.max_timestamp.unwrap_or(self.max_timestamp);
-        let batch_length = length(batch.len() - LOG_OVERHEAD_BYTES);
-        let mut put = |offset: usize, field: &[u8]| {
-            batch[offset..offset + field.len()].copy_from_slice(field);
+        let records = RecordTotals {
+            base_timestamp: self.base_timestamp,
+            max_timestamp: self.max_timestamp,
+            last_offset: self.last_offset,
+            record_count: self.record_count,
         };
-        put(BASE_OFFSET_OFFSET, &header.base_offset.to_be_bytes());
-        put(BATCH_LENGTH_OFFSET, &batch_length.to_be_bytes());
-        put(
-            PARTITION_LEADER_EPOCH_OFFSET,
-            &header.partition_leader_epoch.to_be_bytes(),
-        );
-        put(MAGIC_OFFSET, &MAGIC.to_be_bytes());
-        put(ATTRIBUTES_OFFSET, &attributes.0.to_be_bytes());
-        put(LAST_OFFSET_DELTA_OFFSET, &last_offset_delta.to_be_bytes());
-        put(BASE_TIMESTAMP_OFFSET, &base_timestamp.to_be_bytes());
-        put(MAX_TIMESTAMP_OFFSET, &max_timestamp.to_be_bytes());
-        put(PRODUCER_ID_OFFSET, &header.producer_id.to_be_bytes());
-        put(PRODUCER_EPOCH_OFFSET, &header.producer_epoch.to_be_bytes());
-        put(BASE_SEQUENCE_OFFSET, &header.base_sequence.to_be_bytes());
-        put(RECORD_COUNT_OFFSET, &self.record_count.to_be_bytes());
-        let crc = crc32c::crc32c(&batch[ATTRIBUTES_OFFSET..]);
-        batch[CRC_OFFSET..ATTRIBUTES_OFFSET].copy_from_slice(&crc.to_be_bytes());
+        self.header.write(&records, compression, batch);
     }
 }
 
@@ -397,14 +416,14 @@ struct RecordFront {
 
 /// Varints in a row on the stack: three of 32 bits, one of 64, and the attributes.
 #[derive(Default)]
-struct Integers {
+pub(crate) struct Integers {
     bytes: [u8; 3 * MAX_VARINT_BYTES + MAX_VARLONG_BYTES + 1],
     size_bytes: usize,
 }
 
 impl Integers {
     #[inline]
-    fn push(&mut self, mut value: u64) {
+    pub(crate) fn push(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.bytes[self.size_bytes] = value as u8 | 0x80;
             self.size_bytes += 1;
@@ -414,7 +433,7 @@ impl Integers {
         self.size_bytes += 1;
     }
 
-    fn as_slice(&self) -> &[u8] {
+    pub(crate) fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.size_bytes]
     }
 }

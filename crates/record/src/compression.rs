@@ -5,6 +5,7 @@
 
 use thiserror::Error;
 
+mod compressed_stream;
 mod expanded;
 mod gzip;
 mod lz4;
@@ -14,6 +15,7 @@ mod tests;
 mod xxhash32;
 mod zstd;
 
+pub(crate) use compressed_stream::CompressedStream;
 pub(crate) use expanded::Expanded;
 pub use lz4::fuzz_lz4;
 pub use snappy::fuzz_snappy;
@@ -135,6 +137,8 @@ pub struct Compressor {
     gzip: gzip::Encoder,
     snappy: snappy::Encoder,
     zstd: zstd::Encoder,
+    /// What a [`CompressedStream`] has been given and not compressed yet.
+    block: Vec<u8>,
 }
 
 impl Compressor {

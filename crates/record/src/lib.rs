@@ -23,6 +23,7 @@ mod attributes;
 pub mod batch;
 mod batch_builder;
 mod batch_mut;
+mod batch_rewriter;
 mod compression;
 mod control;
 mod crc;

@@ -23,7 +23,11 @@ pub(crate) trait Source {
     /// ends before.
     fn window(&mut self) -> Result<&[u8], Self::Error>;
 
-    /// Passes over bytes, of which there may be more than the window holds.
+    /// Passes over bytes, of which there may be more than the window holds, and shows them piece by
+    /// piece.
+    fn pass(&mut self, count: usize, show: impl FnMut(&[u8])) -> Result<(), Self::Error>;
+
+    /// Passes over bytes that nobody wants to see.
     fn skip(&mut self, count: usize) -> Result<(), Self::Error>;
 
     /// How many bytes have been passed over.
@@ -42,6 +46,16 @@ pub(crate) struct RecordLayout {
     pub(crate) header_count: usize,
 }
 
+/// What stands before the key of a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordStart {
+    pub(crate) attributes: i8,
+    pub(crate) timestamp_delta: i64,
+    pub(crate) offset_delta: i32,
+    /// The position at which the record claims to end.
+    pub(crate) end: usize,
+}
+
 /// Where key and value of a header are.
 pub(crate) type HeaderLayout = (Range<usize>, Option<Range<usize>>);
 
@@ -57,6 +71,13 @@ impl From<VarintError> for InvalidRecord {
 /// Reads one record.
 #[inline]
 pub(crate) fn read_record<S: Source>(source: &mut S) -> Result<RecordLayout, S::Error> {
+    let start = read_start(source)?;
+    read_contents(source, start)
+}
+
+/// Reads what stands before the key of a record.
+#[inline]
+pub(crate) fn read_start<S: Source>(source: &mut S) -> Result<RecordStart, S::Error> {
     let length = read_i32(source)?;
     let Ok(length) = usize::try_from(length) else {
         return Err(InvalidRecord::LengthMismatch.into());
@@ -68,7 +89,21 @@ pub(crate) fn read_record<S: Source>(source: &mut S) -> Result<RecordLayout, S::
     source.skip(1)?;
     let (timestamp_delta, size) = read_varlong(source.window()?).map_err(InvalidRecord::from)?;
     source.skip(size)?;
-    let offset_delta = read_i32(source)?;
+    Ok(RecordStart {
+        attributes: attributes as i8,
+        timestamp_delta,
+        offset_delta: read_i32(source)?,
+        end,
+    })
+}
+
+/// Reads the key, the value and the headers of a record, which must end where it claims.
+#[inline]
+pub(crate) fn read_contents<S: Source>(
+    source: &mut S,
+    start: RecordStart,
+) -> Result<RecordLayout, S::Error> {
+    let end = start.end;
     let key = skip_nullable(source, end)?;
     let value = skip_nullable(source, end)?;
     let header_count = read_i32(source)?;
@@ -82,15 +117,13 @@ pub(crate) fn read_record<S: Source>(source: &mut S) -> Result<RecordLayout, S::
     if source.position() != end {
         return Err(InvalidRecord::LengthMismatch.into());
     }
-    let headers = headers_at..end;
-    let attributes = attributes as i8;
     Ok(RecordLayout {
-        attributes,
-        timestamp_delta,
-        offset_delta,
+        attributes: start.attributes,
+        timestamp_delta: start.timestamp_delta,
+        offset_delta: start.offset_delta,
         key,
         value,
-        headers,
+        headers: headers_at..end,
         header_count,
     })
 }
@@ -158,6 +191,15 @@ impl Source for SliceSource<'_> {
     #[inline]
     fn window(&mut self) -> Result<&[u8], InvalidRecord> {
         Ok(self.rest)
+    }
+
+    #[inline]
+    fn pass(&mut self, count: usize, mut show: impl FnMut(&[u8])) -> Result<(), InvalidRecord> {
+        let parts = self.rest.split_at_checked(count);
+        let (passed, rest) = parts.ok_or(InvalidRecord::Truncated)?;
+        show(passed);
+        self.rest = rest;
+        Ok(())
     }
 
     #[inline]

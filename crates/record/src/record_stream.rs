@@ -1,7 +1,7 @@
 //! Records read straight out of a codec, through a buffer of a few blocks.
 //!
-//! Keys and values are passed over, not kept: the memory this takes depends neither on the
-//! records nor on what they expand to.
+//! Keys and values are passed over piece by piece, not kept: the memory this takes depends neither
+//! on the records nor on what they expand to.
 
 use model::varint::MAX_VARLONG_BYTES;
 
@@ -64,9 +64,10 @@ impl Source for StreamSource<'_> {
         Ok(&self.buffer.as_slice()[self.start..])
     }
 
-    fn skip(&mut self, count: usize) -> Result<(), ReadRecordsError> {
+    fn pass(&mut self, count: usize, mut show: impl FnMut(&[u8])) -> Result<(), ReadRecordsError> {
         let mut left = count;
         while left > self.buffered_bytes() {
+            show(&self.buffer.as_slice()[self.start..]);
             left -= self.buffered_bytes();
             self.start = self.buffer.len();
             self.fill(1)?;
@@ -74,7 +75,18 @@ impl Source for StreamSource<'_> {
                 return Err(InvalidRecord::Truncated.into());
             }
         }
+        show(&self.buffer.as_slice()[self.start..self.start + left]);
         self.start += left;
+        self.position += count;
+        Ok(())
+    }
+
+    #[inline]
+    fn skip(&mut self, count: usize) -> Result<(), ReadRecordsError> {
+        if count > self.buffered_bytes() {
+            return self.pass(count, |_| ());
+        }
+        self.start += count;
         self.position += count;
         Ok(())
     }

@@ -15,19 +15,21 @@ use model::ErrorCode;
 
 use crate::attributes::TimestampType;
 use crate::batch::{BatchError, Batches, RecordBatch};
-use crate::batch_builder::{BatchBuilder, BatchHeader};
+use crate::batch_builder::BatchHeader;
 use crate::batch_mut::RecordBatchMut;
+use crate::batch_rewriter::BatchRewriter;
 use crate::compression::{Codec, Compression, Compressor, Decompressor, Expanded};
-use crate::record::{InvalidRecord, ReadRecordsError, Records};
-use crate::record_stream::StreamSource;
+use crate::record::ReadRecordsError;
 
 mod fault;
+#[cfg(test)]
+mod rebuild_tests;
 mod records_check;
 #[cfg(test)]
 mod tests;
 
 pub use fault::{InvalidRecords, RecordError, RecordFault};
-use records_check::RecordsCheck;
+use records_check::{CheckedRecords, RecordsCheck};
 
 /// The first version of Produce that carries zstd.
 const ZSTD_PRODUCE_VERSION_MIN: i16 = 7;
@@ -145,23 +147,11 @@ pub fn parse_produce(
 }
 
 /// Validates batches one after the other with the same buffers and codec contexts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ProduceValidator {
     decompressor: Decompressor,
     compressor: Compressor,
-    builder: BatchBuilder,
     scratch: Expanded,
-}
-
-impl Default for ProduceValidator {
-    fn default() -> Self {
-        Self {
-            decompressor: Decompressor::new(),
-            compressor: Compressor::new(),
-            builder: BatchBuilder::new(BatchHeader::default()),
-            scratch: Expanded::default(),
-        }
-    }
 }
 
 impl ProduceValidator {
@@ -208,33 +198,23 @@ impl ProduceValidator {
             TargetCompression::Producer => Codec::from(source),
             TargetCompression::Codec(codec) => codec,
         };
-        let changes_codec = target.compression != source;
-        let mut check = RecordsCheck::new(batch, rules, now_ms);
-        if source == Compression::None {
-            check.check_slice(batch.records_bytes())?;
-        } else if changes_codec {
-            self.expand(batch, source, rules)?;
-            check.check_slice(self.scratch.as_slice())?;
+        let in_place = ValidatedBytes::InPlace {
+            size_in_bytes: batch.size_in_bytes(),
+        };
+        let (checked, bytes) = if target.compression != source {
+            self.rebuild(batch, source, target, rules, now_ms)?
         } else {
-            let limit_bytes = rules.decompressed_max_bytes;
-            let stream = self
-                .decompressor
-                .start(source, batch.records_bytes(), limit_bytes);
-            check.check_stream(StreamSource::new(stream, &mut self.scratch))?;
-        }
-        let checked = check.finish()?;
-        let has_wrong_offsets = source != Compression::None && !checked.has_consecutive_offsets;
-        if has_wrong_offsets && !changes_codec {
-            self.expand(batch, source, rules)?;
-        }
-        let bytes = if has_wrong_offsets || changes_codec {
-            let rebuilt =
-                self.rebuild(batch, target, rules.timestamp_type, checked.max_timestamp)?;
-            check_size(rebuilt.len(), rules)?;
-            ValidatedBytes::Rebuilt(rebuilt)
-        } else {
-            ValidatedBytes::InPlace {
-                size_in_bytes: batch.size_in_bytes(),
+            let checked = RecordsCheck::new(batch, rules, now_ms).check_all(
+                batch,
+                source,
+                &mut self.decompressor,
+                &mut self.scratch,
+                &mut (),
+            )?;
+            if source == Compression::None || checked.has_consecutive_offsets {
+                (checked, in_place)
+            } else {
+                self.rebuild(batch, source, target, rules, now_ms)?
             }
         };
         Ok(ValidatedBatch {
@@ -245,48 +225,36 @@ impl ProduceValidator {
         })
     }
 
-    /// Decompresses all records into `scratch`.
-    fn expand(
-        &mut self,
-        batch: &RecordBatch<'_>,
-        source: Compression,
-        rules: &ValidationRules,
-    ) -> Result<(), ReadRecordsError> {
-        self.scratch.clear();
-        let limit_bytes = rules.decompressed_max_bytes;
-        let records = batch.records_bytes();
-        let mut stream = self.decompressor.start(source, records, limit_bytes);
-        while stream.read(&mut self.scratch)? {}
-        Ok(())
-    }
-
-    /// Writes the records again: with the target's codec, at offsets without gaps. Those of a
-    /// compressed batch are in `scratch`.
+    /// Checks the records while it writes them again: with the target's codec, at offsets without
+    /// gaps.
     fn rebuild(
         &mut self,
         batch: &RecordBatch<'_>,
+        source: Compression,
         target: Codec,
-        timestamp_type: TimestampType,
-        max_timestamp: i64,
-    ) -> Result<Vec<u8>, InvalidRecord> {
-        let records = match batch.compression() {
-            Some(Compression::None) => Records::new(batch, batch.records_bytes()),
-            _ => Records::new(batch, self.scratch.as_slice()),
-        };
-        self.builder.reset(BatchHeader {
+        rules: &ValidationRules,
+        now_ms: i64,
+    ) -> Result<(CheckedRecords, ValidatedBytes), InvalidRecords> {
+        let header = BatchHeader {
             delete_horizon_ms: None,
-            timestamp_type,
-            max_timestamp: Some(max_timestamp),
+            timestamp_type: rules.timestamp_type,
             ..BatchHeader::of(batch)
-        });
-        for (offset, record) in (batch.base_offset()..).zip(records) {
-            self.builder.append_record(offset, &record?);
-        }
-        let mut rebuilt = Vec::new();
-        self.builder
-            .build(target, &mut self.compressor, &mut rebuilt);
-        self.builder.shrink_to(SCRATCH_KEPT_MAX_BYTES);
-        Ok(rebuilt)
+        };
+        let stream = self.compressor.start(target);
+        let mut rewriter = BatchRewriter::new(header, stream, rules.max_message_bytes);
+        let checked = RecordsCheck::new(batch, rules, now_ms).check_all(
+            batch,
+            source,
+            &mut self.decompressor,
+            &mut self.scratch,
+            &mut rewriter,
+        )?;
+        let Some(rebuilt) = rewriter.finish(checked.max_timestamp) else {
+            let max_bytes = rules.max_message_bytes;
+            let message = format!("record batch exceeds {max_bytes} bytes after a rebuild");
+            return Err(InvalidRecords::new(ErrorCode::MessageTooLarge, message));
+        };
+        Ok((checked, ValidatedBytes::Rebuilt(rebuilt)))
     }
 }
 

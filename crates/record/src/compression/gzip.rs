@@ -21,41 +21,56 @@ const FLAGS_RESERVED: u8 = 0b1110_0000;
 pub(super) struct Encoder {
     /// The deflate context and the level it was made for.
     deflate: Option<(i32, Compress)>,
+    /// Checksum and size of what the current member has been given.
+    crc: Crc,
 }
 
 impl Encoder {
     pub(super) fn encode(&mut self, level: i32, input: &[u8], output: &mut Vec<u8>) {
-        let deflate = match self.deflate.take() {
-            Some((old_level, mut deflate)) if old_level == level => {
-                deflate.reset();
-                deflate
-            }
+        self.begin(level, output);
+        self.write(input, true, output);
+    }
+
+    /// Begins a member; another one that has not been ended is forgotten.
+    pub(super) fn begin(&mut self, level: i32, output: &mut Vec<u8>) {
+        match &mut self.deflate {
+            Some((old_level, deflate)) if *old_level == level => deflate.reset(),
             _ => {
-                let level = match level {
+                let of_flate = match level {
                     0..=9 => flate2::Compression::new(level as u32),
                     _ => flate2::Compression::default(),
                 };
-                Compress::new(level, false)
+                self.deflate = Some((level, Compress::new(of_flate, false)));
             }
-        };
-        let (_, deflate) = self.deflate.insert((level, deflate));
+        }
+        self.crc.reset();
         output.extend_from_slice(&HEADER);
-        let mut rest = input;
+    }
+
+    /// Compresses the next piece of a member, which ends with the last one.
+    pub(super) fn write(&mut self, piece: &[u8], is_last: bool, output: &mut Vec<u8>) {
+        let (_, deflate) = self.deflate.as_mut().expect("a member has been begun");
+        let flush = match is_last {
+            true => FlushCompress::Finish,
+            false => FlushCompress::None,
+        };
+        let mut rest = piece;
         loop {
             output.reserve((rest.len() / 2).max(1024));
             let consumed_before = deflate.total_in();
             let status = deflate
-                .compress_vec(rest, output, FlushCompress::Finish)
+                .compress_vec(rest, output, flush)
                 .expect("deflate into memory cannot fail");
             rest = &rest[(deflate.total_in() - consumed_before) as usize..];
-            if status == Status::StreamEnd {
+            if status == Status::StreamEnd || !is_last && rest.is_empty() {
                 break;
             }
         }
-        let mut crc = Crc::new();
-        crc.update(input);
-        output.extend_from_slice(&crc.sum().to_le_bytes());
-        output.extend_from_slice(&(input.len() as u32).to_le_bytes());
+        self.crc.update(piece);
+        if is_last {
+            output.extend_from_slice(&self.crc.sum().to_le_bytes());
+            output.extend_from_slice(&self.crc.amount().to_le_bytes());
+        }
     }
 }
 

@@ -18,7 +18,8 @@ use super::{Compression, Corruption, Expanded};
 const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 /// Magic, FLG 0x60, BD 0x40 and their header checksum.
 const HEADER: [u8; 7] = [0x04, 0x22, 0x4d, 0x18, 0x60, 0x40, 0x82];
-const BLOCK_SIZE_BYTES: usize = 64 * 1024;
+/// What the writer puts into a block.
+pub(super) const BLOCK_SIZE_BYTES: usize = 64 * 1024;
 const STORED_RAW: u32 = 1 << 31;
 /// A match length grows by 255 for each byte, so no block expands more than this.
 const EXPANSION_MAX: usize = 256;
@@ -31,30 +32,45 @@ const FLAGS_RESERVED: u8 = 0b11;
 
 /// Appends `input` as one frame, compressed at Kafka's `compression.lz4.level`.
 pub(super) fn encode(level: i32, input: &[u8], output: &mut Vec<u8>) {
+    begin(output);
+    for block in input.chunks(BLOCK_SIZE_BYTES) {
+        write_block(level, block, output);
+    }
+    end(output);
+}
+
+/// Begins a frame.
+pub(super) fn begin(output: &mut Vec<u8>) {
+    output.extend_from_slice(&HEADER);
+}
+
+/// Ends a frame that has been begun.
+pub(super) fn end(output: &mut Vec<u8>) {
+    output.extend_from_slice(&END_MARK);
+}
+
+/// Appends a block to a frame that has been begun.
+pub(super) fn write_block(level: i32, block: &[u8], output: &mut Vec<u8>) {
     let mode = if level == Compression::Lz4.default_level() {
         CompressionMode::DEFAULT
     } else {
         CompressionMode::HIGHCOMPRESSION(level)
     };
-    output.extend_from_slice(&HEADER);
-    for block in input.chunks(BLOCK_SIZE_BYTES) {
-        let size_at = output.len();
-        let data_at = size_at + 4;
-        let bound_bytes = compress_bound(block.len()).expect("a block is far from the limit");
-        output.resize(data_at + bound_bytes, 0);
-        let compressed_bytes = compress_to_buffer(block, Some(mode), false, &mut output[data_at..])
-            .expect("the output has the maximal size");
-        let size = if compressed_bytes < block.len() {
-            output.truncate(data_at + compressed_bytes);
-            compressed_bytes as u32
-        } else {
-            output.truncate(data_at);
-            output.extend_from_slice(block);
-            block.len() as u32 | STORED_RAW
-        };
-        output[size_at..data_at].copy_from_slice(&size.to_le_bytes());
-    }
-    output.extend_from_slice(&END_MARK);
+    let size_at = output.len();
+    let data_at = size_at + 4;
+    let bound_bytes = compress_bound(block.len()).expect("a block is far from the limit");
+    output.resize(data_at + bound_bytes, 0);
+    let compressed_bytes = compress_to_buffer(block, Some(mode), false, &mut output[data_at..])
+        .expect("the output has the maximal size");
+    let size = if compressed_bytes < block.len() {
+        output.truncate(data_at + compressed_bytes);
+        compressed_bytes as u32
+    } else {
+        output.truncate(data_at);
+        output.extend_from_slice(block);
+        block.len() as u32 | STORED_RAW
+    };
+    output[size_at..data_at].copy_from_slice(&size.to_le_bytes());
 }
 
 /// What the frame header says about the blocks.

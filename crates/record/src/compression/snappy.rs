@@ -14,7 +14,8 @@ use super::{Corruption, Expanded};
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 const VERSIONS: [u8; 8] = [0, 0, 0, 1, 0, 0, 0, 1];
 const HEADER_SIZE_BYTES: usize = MAGIC.len() + VERSIONS.len();
-const CHUNK_SIZE_BYTES: usize = 32 * 1024;
+/// What the writer puts into a chunk.
+pub(super) const CHUNK_SIZE_BYTES: usize = 32 * 1024;
 /// A copy of 64 bytes takes 3, so no block expands more than this.
 const EXPANSION_MAX: usize = 22;
 
@@ -25,20 +26,30 @@ pub(super) struct Encoder {
 
 impl Encoder {
     pub(super) fn encode(&mut self, input: &[u8], output: &mut Vec<u8>) {
-        let encoder = self.block.get_or_insert_with(snap::raw::Encoder::new);
-        output.extend_from_slice(&MAGIC);
-        output.extend_from_slice(&VERSIONS);
+        begin(output);
         for chunk in input.chunks(CHUNK_SIZE_BYTES) {
-            let size_at = output.len();
-            let data_at = size_at + 4;
-            output.resize(data_at + snap::raw::max_compress_len(chunk.len()), 0);
-            let compressed_bytes = encoder
-                .compress(chunk, &mut output[data_at..])
-                .expect("the output has the maximal size");
-            output.truncate(data_at + compressed_bytes);
-            output[size_at..data_at].copy_from_slice(&(compressed_bytes as u32).to_be_bytes());
+            self.write_chunk(chunk, output);
         }
     }
+
+    /// Appends a chunk of a stream that has been begun.
+    pub(super) fn write_chunk(&mut self, chunk: &[u8], output: &mut Vec<u8>) {
+        let encoder = self.block.get_or_insert_with(snap::raw::Encoder::new);
+        let size_at = output.len();
+        let data_at = size_at + 4;
+        output.resize(data_at + snap::raw::max_compress_len(chunk.len()), 0);
+        let compressed_bytes = encoder
+            .compress(chunk, &mut output[data_at..])
+            .expect("the output has the maximal size");
+        output.truncate(data_at + compressed_bytes);
+        output[size_at..data_at].copy_from_slice(&(compressed_bytes as u32).to_be_bytes());
+    }
+}
+
+/// Begins a stream.
+pub(super) fn begin(output: &mut Vec<u8>) {
+    output.extend_from_slice(&MAGIC);
+    output.extend_from_slice(&VERSIONS);
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

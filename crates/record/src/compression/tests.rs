@@ -319,6 +319,84 @@ fn names_and_ids_are_those_of_the_configuration_and_the_attributes() {
     assert_eq!(Compression::from_name("LZ4"), None);
 }
 
+/// Compresses `input`, piece by piece, with the sizes of the pieces taken in turn.
+fn streamed(
+    compressor: &mut Compressor,
+    codec: impl Into<Codec>,
+    input: &[u8],
+    piece_sizes: &[usize],
+) -> Vec<u8> {
+    let mut output = Vec::new();
+    let mut stream = compressor.start(codec.into());
+    let mut rest = input;
+    for size_bytes in piece_sizes.iter().cycle() {
+        let (piece, later) = rest.split_at((*size_bytes).min(rest.len()));
+        stream.write(piece, &mut output);
+        rest = later;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    stream.finish(&mut output);
+    output
+}
+
+#[test]
+fn a_stream_of_pieces_is_what_all_at_once_would_be() {
+    let input = text(2_500_000);
+    let block_ends = [32, 64, 1024].map(|kib| kib * 1024);
+    let around_ends = block_ends.iter().flat_map(|end| [end - 1, *end, end + 1]);
+    let mut compressor = Compressor::new();
+    for size_bytes in [0, 1, input.len()].into_iter().chain(around_ends) {
+        let input = &input[..size_bytes];
+        for codec in Compression::ALL {
+            let at_once = compressed(codec, input);
+            for piece_sizes in [&[3000, 1, 600][..], &[70_000], &[usize::MAX]] {
+                let packed = streamed(&mut compressor, codec, input, piece_sizes);
+                let what = format!("{} of {size_bytes} in {piece_sizes:?}", codec.name());
+                // A long frame of Zstandard does not declare its size.
+                if codec == Compression::Zstd && size_bytes > 1024 * 1024 {
+                    assert!(decompressed(codec, &packed).unwrap() == input, "{what}");
+                } else {
+                    assert!(packed == at_once, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_is_not_finished_leaves_nothing_behind() {
+    let long = text(1_500_000);
+    let mut compressor = Compressor::new();
+    for codec in Compression::ALL {
+        for long in [&long[..], &long[..10]] {
+            let stream = compressor.start(codec.into());
+            { stream }.write(long, &mut Vec::new());
+            let packed = streamed(&mut compressor, codec, b"input", &[2]);
+            assert_eq!(packed, compressed(codec, b"input"), "{}", codec.name());
+        }
+    }
+}
+
+#[test]
+fn a_stream_has_every_level() {
+    let input = text(200_000);
+    for level in [-1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 22] {
+        for compression in CODECS {
+            let codec = Codec { compression, level };
+            let packed = streamed(&mut Compressor::new(), codec, &input, &[3000]);
+            let name = compression.name();
+            // The fastest deflate ends its blocks where its input does.
+            if (compression, level) == (Compression::Gzip, 1) {
+                assert!(decompressed(compression, &packed).unwrap() == input);
+            } else {
+                assert!(packed == compressed(codec, &input), "{name} at {level}");
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(trials::property(40))]
 

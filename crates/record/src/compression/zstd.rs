@@ -1,4 +1,5 @@
-//! Zstandard frames. The writer declares the content size, which lets readers allocate once.
+//! Zstandard frames. The writer declares the content size if it knows it, which lets readers allocate
+//! once.
 //!
 //! A frame may ask its reader for a window of up to 128 MiB, which the highest levels do. A
 //! context that has grown beyond a limit is therefore not kept for the next batch.
@@ -13,6 +14,10 @@ use super::{Corruption, PIECE_SIZE_BYTES};
 /// The greatest context that is kept: that of level 19 with its window of 8 MiB.
 const CONTEXT_KEPT_MAX_BYTES: usize = 16 * 1024 * 1024;
 
+/// The logarithm of the window of a frame whose size is not known when it begins: 2 MiB, as at level
+/// 3. The highest levels would have one of 128 MiB, with tables of several times as much.
+const STREAM_WINDOW_LOG: u32 = 21;
+
 #[derive(Default)]
 pub(super) struct Encoder {
     context: Option<CCtx<'static>>,
@@ -20,6 +25,13 @@ pub(super) struct Encoder {
 
 impl Encoder {
     pub(super) fn encode(&mut self, level: i32, input: &[u8], output: &mut Vec<u8>) {
+        self.begin(level, Some(input.len()));
+        self.write(input, true, output);
+    }
+
+    /// Begins a frame, of so many bytes if that is known; another one that has not been ended is
+    /// forgotten.
+    pub(super) fn begin(&mut self, level: i32, size_bytes: Option<usize>) {
         let context = self.context.get_or_insert_with(CCtx::create);
         context
             .reset(ResetDirective::SessionOnly)
@@ -27,17 +39,44 @@ impl Encoder {
         context
             .set_parameter(CParameter::CompressionLevel(level))
             .expect("levels are clamped to those that exist");
+        let window_log = match size_bytes {
+            // The level's own, as far as the size needs it.
+            Some(_) => 0,
+            None => STREAM_WINDOW_LOG,
+        };
         context
-            .set_pledged_src_size(Some(input.len() as u64))
+            .set_parameter(CParameter::WindowLog(window_log))
+            .expect("such a window can be had");
+        context
+            .set_pledged_src_size(size_bytes.map(|size_bytes| size_bytes as u64))
             .expect("the size can be declared before the first byte");
-        output.reserve(compress_bound(input.len()));
-        let position = output.len();
-        let mut source = InBuffer::around(input);
-        let mut target = OutBuffer::around_pos(output, position);
-        let left_bytes = context
-            .compress_stream2(&mut target, &mut source, ZSTD_EndDirective::ZSTD_e_end)
-            .expect("compression into memory cannot fail");
-        assert_eq!(left_bytes, 0, "the bound is enough for the whole frame");
+    }
+
+    /// Compresses the next piece of a frame, which ends with the last one.
+    pub(super) fn write(&mut self, piece: &[u8], is_last: bool, output: &mut Vec<u8>) {
+        let context = self.context.as_mut().expect("a frame has been begun");
+        let directive = match is_last {
+            true => ZSTD_EndDirective::ZSTD_e_end,
+            false => ZSTD_EndDirective::ZSTD_e_continue,
+        };
+        let mut source = InBuffer::around(piece);
+        loop {
+            // With room for all that a frame of one piece takes, it is compressed without a copy.
+            output.reserve(compress_bound(piece.len() - source.pos()));
+            let position = output.len();
+            let mut target = OutBuffer::around_pos(output, position);
+            let left_bytes = context
+                .compress_stream2(&mut target, &mut source, directive)
+                .expect("compression into memory cannot fail");
+            let is_taken = source.pos() == piece.len();
+            if is_taken && (left_bytes == 0 || !is_last) {
+                break;
+            }
+        }
+        if is_last {
+            self.context
+                .take_if(|context| context.sizeof() > CONTEXT_KEPT_MAX_BYTES);
+        }
     }
 }
 

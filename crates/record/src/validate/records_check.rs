@@ -1,12 +1,15 @@
-//! The checks that look at every record of a batch, without keeping any.
+//! The checks that look at every record of a batch, without keeping any. A sink may take the records
+//! at the same time.
 
 use model::ErrorCode;
 
 use super::{InvalidRecords, RecordError, RecordFault, ValidationRules};
 use crate::attributes::TimestampType;
 use crate::batch::{NO_TIMESTAMP, RecordBatch};
+use crate::batch_rewriter::RecordSink;
+use crate::compression::{Compression, Decompressor, Expanded};
 use crate::record::{InvalidRecord, ReadRecordsError};
-use crate::record_layout::{RecordLayout, SliceSource, Source, read_record};
+use crate::record_layout::{RecordLayout, SliceSource, Source, read_start};
 use crate::record_stream::StreamSource;
 
 /// What is known after the last record.
@@ -50,40 +53,50 @@ impl<'a> RecordsCheck<'a> {
         }
     }
 
-    /// Walks over uncompressed records.
-    pub(super) fn check_slice(&mut self, records: &[u8]) -> Result<(), InvalidRecord> {
-        let mut source = SliceSource::new(records);
-        self.check_all(&mut source)?;
-        if source.is_at_end() {
-            Ok(())
-        } else {
-            Err(InvalidRecord::TrailingBytes)
+    /// Walks over the records of the batch as they come out of their codec. The sink takes each.
+    pub(super) fn check_all(
+        mut self,
+        batch: &RecordBatch<'_>,
+        codec: Compression,
+        decompressor: &mut Decompressor,
+        scratch: &mut Expanded,
+        sink: &mut impl RecordSink,
+    ) -> Result<CheckedRecords, InvalidRecords> {
+        let records = batch.records_bytes();
+        if codec == Compression::None {
+            let mut source = SliceSource::new(records);
+            self.check_from(&mut source, sink)?;
+            if !source.is_at_end() {
+                return Err(InvalidRecord::TrailingBytes.into());
+            }
+            return self.finish();
         }
+        let limit_bytes = self.rules.decompressed_max_bytes;
+        let stream = decompressor.start(codec, records, limit_bytes);
+        let mut source = StreamSource::new(stream, scratch);
+        self.check_from(&mut source, sink)?;
+        if !source.is_at_end().map_err(ReadRecordsError::from)? {
+            return Err(InvalidRecord::TrailingBytes.into());
+        }
+        self.finish()
     }
 
-    /// Walks over records as they come out of their codec.
-    pub(super) fn check_stream(
+    fn check_from<S: Source>(
         &mut self,
-        mut source: StreamSource<'_>,
-    ) -> Result<(), ReadRecordsError> {
-        self.check_all(&mut source)?;
-        if source.is_at_end()? {
-            Ok(())
-        } else {
-            Err(InvalidRecord::TrailingBytes.into())
-        }
-    }
-
-    fn check_all<S: Source>(&mut self, source: &mut S) -> Result<(), S::Error> {
+        source: &mut S,
+        sink: &mut impl RecordSink,
+    ) -> Result<(), S::Error> {
         for batch_index in 0..self.record_count {
-            self.check(batch_index, &read_record(source)?);
+            let start = read_start(source)?;
+            let delta_timestamp = self.base_timestamp.wrapping_add(start.timestamp_delta);
+            let timestamp = self.log_append_time.unwrap_or(delta_timestamp);
+            let record = sink.take_record(source, start, timestamp)?;
+            self.check(batch_index, timestamp, &record);
         }
         Ok(())
     }
 
-    fn check(&mut self, batch_index: i32, record: &RecordLayout) {
-        let delta_timestamp = self.base_timestamp.wrapping_add(record.timestamp_delta);
-        let timestamp = self.log_append_time.unwrap_or(delta_timestamp);
+    fn check(&mut self, batch_index: i32, timestamp: i64, record: &RecordLayout) {
         self.max_timestamp = self.max_timestamp.max(timestamp);
         self.has_consecutive_offsets &= record.offset_delta == batch_index;
         let fault = if self.rules.is_compacted && record.key.is_none() {
@@ -128,7 +141,7 @@ impl<'a> RecordsCheck<'a> {
     }
 
     /// What the walk has found.
-    pub(super) fn finish(self) -> Result<CheckedRecords, InvalidRecords> {
+    fn finish(self) -> Result<CheckedRecords, InvalidRecords> {
         if let Some(error) = self.error {
             let message = match error {
                 // What Kafka's clients look for.

@@ -5,7 +5,9 @@ use crate::batch::{
     ATTRIBUTES_OFFSET, BATCH_LENGTH_OFFSET, CRC_OFFSET, LAST_OFFSET_DELTA_OFFSET, MAGIC_OFFSET,
     RECORD_COUNT_OFFSET,
 };
+use crate::batch_builder::BatchBuilder;
 use crate::compression::Compressor;
+use crate::record::Records;
 
 const NOW_MS: i64 = 1_700_000_000_000;
 const VERSION: i16 = 9;
@@ -67,7 +69,7 @@ fn batch(script: &str) -> Vec<u8> {
     bytes
 }
 
-fn fix_crc(bytes: &mut [u8]) {
+pub(super) fn fix_crc(bytes: &mut [u8]) {
     let crc = crc32c::crc32c(&bytes[ATTRIBUTES_OFFSET..]);
     bytes[CRC_OFFSET..ATTRIBUTES_OFFSET].copy_from_slice(&crc.to_be_bytes());
 }
