@@ -111,9 +111,11 @@ impl InvalidStrings {
                     let within = |edit: &&Edit| {
                         content.start <= edit.replaced.start && edit.replaced.end() <= content.end()
                     };
+                    // What is within was noted just before.
                     let grown = edits
                         .iter()
-                        .filter(within)
+                        .rev()
+                        .take_while(within)
                         .map(|edit| edit.by.len() as i64 - edit.replaced.bytes as i64);
                     let mut by = Vec::new();
                     let content_bytes = content.bytes as i64 + grown.sum::<i64>();
@@ -203,6 +205,25 @@ mod tests {
         let replaced = invalid.replace_in(&bytes).unwrap();
         let texts = read(&mut Reader::new(&replaced));
         assert_eq!(texts, ["a\u{fffd}", "\u{fffd}"]);
+        // What is read again is noted again.
+        read(&mut Reader::noting(&bytes, &invalid));
+        assert_eq!(invalid.replace_in(&bytes).unwrap(), replaced);
+    }
+
+    #[test]
+    fn a_tag_that_comes_again_and_again_counts_as_elements() {
+        let count = 100;
+        let mut bytes = vec![count];
+        for _ in 0..count {
+            bytes.extend_from_slice(&[0, 2, 2, 0xff]);
+        }
+        let read = |elements_max: usize| {
+            let invalid = InvalidStrings::default();
+            let mut reader = Reader::noting(&bytes, &invalid).with_elements_max(elements_max);
+            reader.tagged_fields(|_, field| field.string(true).map(drop))
+        };
+        assert_eq!(read(100), Ok(()));
+        assert_eq!(read(99), Err(crate::DecodeError::TooManyElements));
     }
 
     #[test]

@@ -426,6 +426,8 @@ impl<'a> Reader<'a> {
             if let Some(invalid) = self.invalid
                 && noted != Some(invalid.count())
             {
+                // A tag that comes again and again costs its sender as much as an element.
+                self.take_elements(1)?;
                 invalid.note_tagged(size, content);
             }
         }
