@@ -1,7 +1,7 @@
 //! DeleteRecords: v0–2. Moves the start of a log forward (KIP-107).
 //!
 //! - Offset -1 stands for the high watermark; beyond it, or before the start, is OFFSET_OUT_OF_RANGE.
-//! - A topic that does not delete (`cleanup.policy` without `delete`) is POLICY_VIOLATION.
+//! - A topic that is only compacted is POLICY_VIOLATION; one with an empty `cleanup.policy` is not.
 //! - A partition named twice has one answer and its last offset; a topic without partitions none.
 //! - Internal topics are INVALID_TOPIC_EXCEPTION.
 
@@ -60,7 +60,8 @@ fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result<i64, 
         return Err(ErrorCode::InvalidTopicException);
     }
     let partition = found?;
-    if !hosted.settings().cleanup_policy.delete {
+    let policy = hosted.settings().cleanup_policy;
+    if policy.compact && !policy.delete {
         return Err(ErrorCode::PolicyViolation);
     }
     let high_watermark = partition.offsets().high_watermark;

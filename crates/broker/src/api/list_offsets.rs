@@ -173,7 +173,7 @@ async fn find(
         LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(NOT_FOUND),
         MAX_TIMESTAMP => {
             let search = |max_bytes| partition.offset_of_max_timestamp(max_bytes);
-            found(search_in_turn(broker, search).await, i64::MAX)
+            found(search_in_turn(broker, search).await, end)
         }
         timestamp => {
             let search = |max_bytes| partition.offset_for_timestamp(timestamp, max_bytes);

@@ -105,4 +105,10 @@ fn records_are_deleted_up_to_an_offset() {
     client.create_topic("kept", 1, &[("cleanup.policy", "compact")]);
     let (error, _) = client.delete_records("kept", 0, 0);
     assert_eq!(error, ErrorCode::PolicyViolation);
+    // Who keeps everything trims by hand.
+    client.create_topic("trimmed", 1, &[("cleanup.policy", "")]);
+    client
+        .produce("trimmed", 0, &batch(&["a", "b"]))
+        .assert_accepted();
+    assert_eq!(client.delete_records("trimmed", 0, 1), (ErrorCode::None, 1));
 }

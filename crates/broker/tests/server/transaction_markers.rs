@@ -5,7 +5,8 @@
 //! write the markers.
 
 use model::ErrorCode;
-use testkit::{Client, Marker, TestServer, batch, transactional_batch, wait_until};
+use record::{BatchBuilder, BatchHeader};
+use testkit::{Client, Marker, TestServer, batch, now_ms, transactional_batch, wait_until};
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use wire::messages::{ProduceRequest, ProduceResponse};
 
@@ -14,6 +15,7 @@ const KEYS: [(&str, &str); 1] = [("transaction.partition.verification.enable", "
 /// The last version of Produce that does not enrol partitions.
 const VERSION: i16 = 11;
 const LATEST: i64 = -1;
+const MAX_TIMESTAMP: i64 = -3;
 
 #[track_caller]
 fn produce(client: &mut Client, id: i64, epoch: i16, sequence: i32, values: &[&str]) -> i64 {
@@ -31,6 +33,31 @@ fn marker(producer_id: i64, producer_epoch: i16, is_commit: bool) -> Marker {
         is_commit,
         transaction_version: 1,
     }
+}
+
+#[test]
+fn the_greatest_timestamp_of_an_open_transaction_is_not_committed() {
+    let server = TestServer::start(&KEYS);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    client.produce("topic", 0, &batch(&["a"])).assert_accepted();
+    let mut open = BatchBuilder::new(BatchHeader {
+        producer_id: 7,
+        producer_epoch: 0,
+        base_sequence: 0,
+        is_transactional: true,
+        ..BatchHeader::default()
+    });
+    open.append(now_ms() + 60_000, None, Some(b"b"), &[]);
+    let open = open.into_uncompressed();
+    let produced = client.produce_in(VERSION, "transaction", ("topic", 0), &open);
+    produced.assert_accepted();
+    assert_eq!(client.list_offset("topic", 0, MAX_TIMESTAMP).offset, 1);
+    let listed = client.list_committed_offset("topic", 0, MAX_TIMESTAMP);
+    assert_eq!((listed.error, listed.offset), (ErrorCode::None, -1));
+    client.write_marker(&marker(7, 0, true), "topic", 0);
+    let listed = client.list_committed_offset("topic", 0, MAX_TIMESTAMP);
+    assert_eq!((listed.error, listed.offset), (ErrorCode::None, 1));
 }
 
 #[test]
