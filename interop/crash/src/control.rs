@@ -10,6 +10,7 @@ use rustix::io::Errno;
 /// `struct control`: eight numbers and two texts, then two numbers.
 const BYTES: usize = 32 + 2 * TEXT_BYTES;
 const TEXT_BYTES: usize = 100;
+const SYNC_DELAY_AT: u64 = 28;
 const FROZEN_AT: u64 = BYTES as u64;
 const CHANGING_AT: u64 = FROZEN_AT + 4;
 
@@ -85,6 +86,13 @@ impl Control {
         let result = act();
         self.file.write_all_at(&[0; 8], FROZEN_AT)?;
         Ok(result)
+    }
+
+    /// Sets how long a sync takes from here on; returns how long it took before.
+    pub(crate) fn delay_syncs(&mut self, sync_delay_us: u32) -> Result<u32> {
+        let bytes = sync_delay_us.to_ne_bytes();
+        self.file.write_all_at(&bytes, SYNC_DELAY_AT)?;
+        Ok(std::mem::replace(&mut self.sync_delay_us, sync_delay_us))
     }
 
     /// Lets changes fail from here on.

@@ -37,6 +37,16 @@ pub(crate) enum Then {
     Fails { how: usize, skip: u32, count: u32 },
 }
 
+impl Then {
+    /// Whether something is wrong with the second directory as a whole.
+    pub(crate) const fn is_of_directory(self) -> bool {
+        matches!(
+            self,
+            Self::Unmounted | Self::Full | Self::Unreadable | Self::ReadOnly
+        )
+    }
+}
+
 /// One start on what a crash has left.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {

@@ -29,7 +29,7 @@ mod server;
 mod steps;
 mod workload;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -325,7 +325,7 @@ fn produce_cases(
         }
         // Each cut has numbers of its own, so that it is the same alone.
         let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(cut as u64));
-        if !chosen.contains(&cut) {
+        if !chosen.contains_key(&cut) {
             continue;
         }
         let known = Arc::new(promises.clone());
@@ -354,8 +354,10 @@ fn produce_cases(
             2 => fails,
             _ => Then::Start,
         };
-        let is_process_only = options.cases.is_some() && random.chance(1, 2);
-        let is_machine_only = options.cases.is_some() && !is_process_only;
+        let is_sample = options.cases.is_some();
+        let is_process_only = is_sample && chosen[&cut] == Reason::Change && random.chance(1, 2);
+        // A dead process is enough for what is wrong with a directory, and seldom enough chosen.
+        let is_machine_only = is_sample && !is_process_only && !then.is_of_directory();
         let mut cases = Vec::new();
         if !is_machine_only || options.cut.is_some() {
             cases.push((Crash::Process, then, whole));
@@ -379,10 +381,23 @@ fn produce_cases(
     Ok(())
 }
 
+/// Why the journal is cut somewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// The next change may or may not have been made.
+    Change,
+    /// Something has just been acknowledged, which a dead machine must not have forgotten.
+    Promise,
+}
+
 /// The lengths of the journal at which it is cut.
-fn choose_cuts(options: &Options, entries: &[Entry], random: &mut Random) -> BTreeSet<usize> {
+fn choose_cuts(
+    options: &Options,
+    entries: &[Entry],
+    random: &mut Random,
+) -> BTreeMap<usize, Reason> {
     if let Some(cut) = options.cut {
-        return BTreeSet::from([cut]);
+        return BTreeMap::from([(cut, Reason::Change)]);
     }
     // Two cuts with no change between them differ in what was promised: the later one counts.
     let is_change = |entry: Option<&Entry>| !matches!(entry, Some(Entry::Mark(_)));
@@ -390,7 +405,7 @@ fn choose_cuts(options: &Options, entries: &[Entry], random: &mut Random) -> BTr
         .filter(|cut| is_change(entries.get(*cut)))
         .collect();
     let Some(wanted) = options.cases else {
-        return all.into_iter().collect();
+        return all.into_iter().map(|cut| (cut, Reason::Change)).collect();
     };
     let turns: Vec<usize> = all
         .iter()
@@ -400,18 +415,43 @@ fn choose_cuts(options: &Options, entries: &[Entry], random: &mut Random) -> BTr
             near.iter().flatten().any(|entry| entry.is_turning_point())
         })
         .collect();
-    let mut chosen = BTreeSet::new();
+    let promises = after_promises(entries);
+    let mut chosen = BTreeMap::new();
     while chosen.len() < wanted.min(all.len()) {
-        let from = if random.chance(3, 4) && !turns.is_empty() {
-            &turns
-        } else {
-            &all
+        let (from, reason) = match random.below(8) {
+            // What is promised seldom counts as much as what is promised all the time.
+            0..=2 if !promises.is_empty() => (random.choice(&promises), Reason::Promise),
+            3..=6 if !turns.is_empty() => (&turns, Reason::Change),
+            _ => (&all, Reason::Change),
         };
         // Where a choice was made before, the next one follows.
         let mut at = random.below(from.len());
-        while !chosen.insert(from[at]) && at + 1 < from.len() {
+        while chosen.contains_key(&from[at]) && at + 1 < from.len() {
             at += 1;
         }
+        chosen.entry(from[at]).or_insert(reason);
     }
     chosen
+}
+
+/// The lengths of the journal at which an acknowledgement is the last thing of note, for each kind of
+/// what was asked for.
+fn after_promises(entries: &[Entry]) -> Vec<Vec<usize>> {
+    let mut promises = BTreeMap::<&str, Vec<usize>>::new();
+    let (mut asked, mut promised) = ("", None);
+    for (cut, entry) in (1..).zip(entries) {
+        let Entry::Mark(mark) = entry else {
+            promised = None;
+            continue;
+        };
+        match mark.split('\t').next().unwrap_or_default() {
+            "ok" => promised = Some(asked),
+            word => asked = word,
+        }
+        let is_last = !matches!(entries.get(cut), Some(Entry::Mark(_)));
+        if let Some(promised) = promised.filter(|_| is_last) {
+            promises.entry(promised).or_default().push(cut);
+        }
+    }
+    promises.into_values().collect()
 }

@@ -200,7 +200,10 @@ fn tail(log: &Path) -> String {
         .lines()
         .filter(|line| !line.contains(" INFO "))
         .collect();
-    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+    match lines.is_empty() {
+        true => "(no warning in the server's log)".to_owned(),
+        false => lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"),
+    }
 }
 
 /// The first of `count` ports that are free now, below those that the kernel gives to clients.

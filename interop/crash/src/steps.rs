@@ -40,6 +40,8 @@ pub(crate) const ALL: &[(&str, usize, Step)] = &[
 
 /// How long the server may take for what it does by itself.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// A sync of a slow disk.
+const SLOW_SYNC_US: u32 = 8000;
 
 fn write(workload: &mut Workload) -> Result<()> {
     workload.ensure_topic("plain", 2, "")?;
@@ -82,14 +84,19 @@ fn recreate(workload: &mut Workload) -> Result<()> {
     for index in 0..2 {
         workload.trim(name, index, 25)?;
     }
-    match workload.random.below(3) {
-        0 => workload.restart()?,
-        _ => workload.rest(400),
+    match workload.random.chance(1, 2) {
+        true => workload.restart()?,
+        false => workload.rest(400),
     }
     ensure!(workload.delete(name)?, "{name} is not deleted");
     workload.create(name, 2, flags)?;
     for index in 0..2 {
         workload.write(name, index, 8)?;
+    }
+    if workload.random.chance(1, 2) {
+        // At once: nobody has had the time to replace what was known of the name.
+        workload.kill()?;
+        return workload.check_all();
     }
     workload.rest(300);
     Ok(())
@@ -227,14 +234,28 @@ fn move_partitions(workload: &mut Workload) -> Result<()> {
     Ok(())
 }
 
-/// A partition is sent back before it has arrived, while it is compacted.
+/// Partitions are sent back before they have arrived, and on again before the first move has ended, while
+/// they are compacted. Syncs are slow, so that moves and compactions take their time.
 fn reverse_moves(workload: &mut Workload) -> Result<()> {
-    workload.ensure_topic("reversed", 1, "c")?;
-    for turn in 0..50 {
-        workload.write("reversed", 0, 6)?;
+    let count = 2;
+    workload.ensure_topic("reversed", count, "c")?;
+    for turn in 0..25 {
+        workload.write("reversed", turn % 2, 6)?;
         workload.move_all("reversed", turn % 2)?;
         workload.rest(25);
     }
+    let usual = workload.control.delay_syncs(SLOW_SYNC_US)?;
+    for turn in 0..7 {
+        for index in [0, 1, 0, 1] {
+            workload.write("reversed", index, 7)?;
+        }
+        for at in [turn, turn + 1, turn] {
+            workload.move_all("reversed", at % 2)?;
+            workload.rest(15);
+        }
+        workload.rest(200);
+    }
+    workload.control.delay_syncs(usual)?;
     workload.await_moves()
 }
 
@@ -276,7 +297,10 @@ fn offsets(workload: &mut Workload) -> Result<()> {
 /// For a while no file can be opened. When that has passed, everything works again.
 fn out_of_files(workload: &mut Workload) -> Result<()> {
     workload.ensure_topic("plain", 2, "")?;
-    // What is idle has closed its files, and opens them for the next record.
+    // Closed segments that are to be flushed while no file can be opened.
+    for index in [0, 1, 0, 1, 0, 1] {
+        workload.write("plain", index, 7)?;
+    }
     workload.control.arm(&Fault {
         kinds: OPEN,
         error: Errno::MFILE,
@@ -284,7 +308,8 @@ fn out_of_files(workload: &mut Workload) -> Result<()> {
         count: u32::MAX,
         is_half: false,
     })?;
-    let until = Instant::now() + Duration::from_millis(700);
+    // Long enough for each of the server's tasks to meet it.
+    let until = Instant::now() + Duration::from_millis(1200);
     while Instant::now() < until {
         for index in 0..2 {
             workload.try_write("plain", index, 5)?;

@@ -17,6 +17,7 @@ use crate::check::{Check, ensure_online};
 use crate::client::{self, Producer, batch, value};
 use crate::control::Control;
 use crate::disk::Crash;
+use crate::failure::caught;
 use crate::journal::Journal;
 use crate::promises::{Presence, Promises, Topic, mark};
 use crate::server::{LOG_DIRS, Plan, Server};
@@ -89,8 +90,8 @@ impl Workload {
         for (name, step) in steps {
             self.mark(&[&"note", &name])?;
             let started = Instant::now();
-            step(self)
-                .and_then(|()| ensure_online(self.client()))
+            // A server that has ended answers nothing, and its log says why.
+            caught(|| step(self).and_then(|()| ensure_online(self.client())))
                 .with_context(|| self.log_tail())
                 .with_context(|| format!("step {name}"))?;
             eprintln!("    {name}: {:.0?}", started.elapsed());
