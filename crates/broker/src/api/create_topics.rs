@@ -115,7 +115,8 @@ impl Broker {
         match error.map(|error| (error.code, error)) {
             None | Some((ErrorCode::TopicAlreadyExists, _)) => ErrorCode::UnknownTopicOrPartition,
             Some((code, error)) => {
-                tracing::warn!(topic = name, %error, "the topic cannot be made");
+                // As often as a client likes to ask, who is told.
+                tracing::debug!(topic = name, %error, "the topic cannot be created");
                 code
             }
         }

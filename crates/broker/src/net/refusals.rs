@@ -23,8 +23,7 @@ struct State {
 impl Refusals {
     /// Logs why a connection is closed, unless the last line is too young.
     pub(crate) fn tell(&self, listener: &str, peer: SocketAddr, client_id: &str, reason: &str) {
-        // A client may call itself by 32,000 characters.
-        let client_id = format_args!("{client_id:.200}");
+        let client_id = shown(client_id);
         match self.state.lock().due(Instant::now()) {
             Some(untold) => {
                 tracing::warn!(listener, %peer, %client_id, untold, reason, "connection closed");
@@ -44,6 +43,13 @@ impl State {
         self.told_at = Some(now);
         Some(std::mem::take(&mut self.untold_count))
     }
+}
+
+/// How a log shows what a client calls itself: by up to 32,000 characters of any kind, such as those
+/// that end a line.
+fn shown(client_id: &str) -> String {
+    let some = client_id.chars().take(200);
+    some.flat_map(char::escape_debug).collect()
 }
 
 /// What speaks another protocol, by the four bytes that stand where a request has its size.
@@ -75,6 +81,12 @@ mod tests {
         assert_eq!(after(4_999), None);
         assert_eq!(after(5_000), Some(2));
         assert_eq!(after(20_000), Some(0));
+    }
+
+    #[test]
+    fn a_client_writes_no_lines_of_its_own() {
+        assert_eq!(shown("me\n\u{1b}[31m\u{e9}"), "me\\n\\u{1b}[31m\u{e9}");
+        assert_eq!(shown(&"m".repeat(300)).len(), 200);
     }
 
     #[test]
