@@ -17,6 +17,7 @@
 use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::clock::now_ms;
+use crate::heavy_work::Lane;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::partitions::{Absence, HostedTopic};
 use crate::transaction_verification::{
@@ -25,13 +26,14 @@ use crate::transaction_verification::{
 use model::{DecodeError, ErrorCode, Uuid};
 use record::batch::HEADER_SIZE_BYTES;
 use record::{
-    BatchError, InvalidRecords, ProduceValidator, RecordBatch, RecordBatchMut, ValidatedBytes,
-    parse_produce,
+    BatchError, InvalidRecords, ProduceValidator, RecordBatch, RecordBatchMut, TargetCompression,
+    ValidatedBytes, ValidationRules, parse_produce,
 };
 use replication::{Partition, VerificationGuard};
 use std::cell::{Cell, RefCell};
 use std::mem::take;
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::messages::ProduceRequest;
@@ -50,8 +52,15 @@ thread_local! {
 
 /// Lists for so many partitions are kept.
 const KEPT_PARTS: usize = 256;
-/// A batch that expands to more is validated off the workers, a few at a time.
-const QUICK_EXPANDED_BYTES: usize = 4 * 1024 * 1024;
+/// A request with more partitions is served off the workers, a few at a time.
+const QUICK_PARTITIONS: usize = 256;
+/// A batch is appended off the workers, a few at a time, where it expands to more than this, is
+/// longer than this uncompressed, ...
+const QUICK_BYTES: usize = 1024 * 1024;
+/// ... says that it has more records, ...
+const QUICK_RECORDS: i32 = 50_000;
+/// ... or is longer and has to be compressed by another codec.
+const QUICK_RECOMPRESSED_BYTES: usize = 16 * 1024;
 /// Of the elements that a request may have, one in so many may be a partition without a batch.
 const ELEMENTS_PER_EMPTY: usize = 20;
 
@@ -263,11 +272,35 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let mut parts = Parts::take();
-    let asked = parse(broker, frame, body_start, request, &mut parts);
-    if let Err(DecodeError::InvalidUtf8) = asked {
-        request.note_invalid_strings::<ProduceRequest<'_>>(&frame[body_start..])?;
+    let asked = parse(
+        broker,
+        frame,
+        body_start,
+        request,
+        &mut parts,
+        QUICK_PARTITIONS,
+    )?;
+    if let Some(asked) = asked {
+        return append_all(broker, context, request, frame, (asked, parts), out).await;
     }
-    let mut asked = asked?;
+    let many = pin!(async {
+        let mut parts = Parts::default();
+        let asked = parse(broker, frame, body_start, request, &mut parts, usize::MAX)?;
+        let asked = asked.expect("there is no limit");
+        append_all(broker, context, request, frame, (asked, parts), out).await
+    });
+    broker.heavy_work.serve(Lane::Large, many).await
+}
+
+/// Appends what a request asks for, and answers it.
+async fn append_all(
+    broker: &Broker,
+    context: &ConnectionContext,
+    request: &Request<'_>,
+    frame: &mut [u8],
+    (mut asked, mut parts): (Asked, Parts),
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
     if asked.refusal.is_none() && asked.transactional_id.is_some() {
         verify(broker, request.version, &mut asked, &mut parts, frame).await;
     }
@@ -288,10 +321,10 @@ pub(crate) async fn serve(
                     error_message: message.clone(),
                     ..Outcome::of(*error)
                 },
-                None => match append.to(topic, part, frame, QUICK_EXPANDED_BYTES) {
+                None => match append.to(topic, part, frame, Pace::Quick) {
                     Appending::Ended(outcome) => outcome,
                     Appending::TooLarge => {
-                        let again = || append.to(topic, part, frame, usize::MAX);
+                        let again = || append.to(topic, part, frame, Pace::OffWorkers);
                         broker.heavy_work.run(again).await.outcome()
                     }
                 },
@@ -334,21 +367,28 @@ struct Asked {
 /// A code for every partition, with its explanation.
 type Refusal = (ErrorCode, Option<String>);
 
-/// Reads the request into ranges of the frame, so that the frame can then be written to.
+/// Reads the request into ranges of the frame, so that the frame can then be written to; `None`
+/// where it names more than `partitions_max` partitions.
 fn parse(
     broker: &Broker,
     frame: &[u8],
     body_start: usize,
     request: &Request<'_>,
     parts: &mut Parts,
-) -> Result<Asked, DecodeError> {
+    partitions_max: usize,
+) -> Result<Option<Asked>, DecodeError> {
     let Parts { topics, partitions } = parts;
     let (body, version) = (&frame[body_start..], request.version);
     let elements_max = request.elements_max;
     // Every producer sends a batch for each partition that it names. What is kept of one while it is
     // served is in proportion to a batch, and would not be to what has been sent.
     let mut empty_left = elements_max / ELEMENTS_PER_EMPTY;
+    let mut are_more = false;
     let head = read_produce_request(body, version, elements_max, |topic, part| {
+        if partitions.len() == partitions_max {
+            are_more = true;
+            return Err(DecodeError::TooManyElements);
+        }
         if part.records.unwrap_or_default().len() < HEADER_SIZE_BYTES {
             let left = empty_left.checked_sub(1);
             empty_left = left.ok_or(DecodeError::TooManyElements)?;
@@ -363,7 +403,15 @@ fn parse(
             appended: None,
         });
         Ok(())
-    })?;
+    });
+    let head = match head {
+        Err(_) if are_more => return Ok(None),
+        Err(DecodeError::InvalidUtf8) => {
+            request.note_invalid_strings::<ProduceRequest<'_>>(body)?;
+            return Err(DecodeError::InvalidUtf8);
+        }
+        head => head?,
+    };
     let (is_transactional, refusal) = inspect(partitions, frame, head.transactional_id);
     let transactional_id = head.transactional_id.filter(|_| is_transactional);
     join_repetitions(partitions, frame, version);
@@ -382,12 +430,12 @@ fn parse(
             partition_count: parts.len(),
         });
     }
-    Ok(Asked {
+    Ok(Some(Asked {
         acks: head.acks,
         timeout_ms: head.timeout_ms,
         transactional_id: transactional_id.map(str::to_owned),
         refusal,
-    })
+    }))
 }
 
 /// Where in the frame `part` of it is.
@@ -491,10 +539,33 @@ fn join_repetitions(parts: &mut Vec<PartitionPart>, frame: &[u8], version: i16) 
     });
 }
 
+/// Where a batch is appended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// On a worker, which others wait for.
+    Quick,
+    OffWorkers,
+}
+
+impl Pace {
+    /// Whether a batch takes longer than there is time for, as far as its header tells.
+    fn is_too_long_for(self, batch: &RecordBatch<'_>, rules: &ValidationRules) -> bool {
+        let recompresses = match rules.compression {
+            TargetCompression::Producer => false,
+            TargetCompression::Codec(codec) => batch.compression() != Some(codec.compression),
+        };
+        let bytes = batch.size_in_bytes();
+        self == Self::Quick
+            && (bytes > QUICK_BYTES
+                || batch.record_count() > QUICK_RECORDS
+                || recompresses && bytes > QUICK_RECOMPRESSED_BYTES)
+    }
+}
+
 /// What became of a partition's records.
 enum Appending {
     Ended(Outcome),
-    /// They expand to more than was allowed.
+    /// There is more to do than a worker has time for.
     TooLarge,
 }
 
@@ -518,13 +589,13 @@ struct Append<'a> {
 }
 
 impl Append<'_> {
-    /// Appends the records of a partition unless they expand to more than `expanded_max_bytes`.
+    /// Appends the records of a partition unless that takes too long.
     fn to(
         self,
         topic: &TopicPart,
         part: &mut PartitionPart,
         frame: &mut [u8],
-        expanded_max_bytes: usize,
+        pace: Pace,
     ) -> Appending {
         let Some(hosted) = &topic.hosted else {
             return Appending::Ended(Outcome::of(match self.version {
@@ -537,7 +608,7 @@ impl Append<'_> {
             Err(absence) if absence.is_unknown() => {
                 return Appending::Ended(Outcome::absent(absence));
             }
-            found => self.records_to(hosted, found, part, frame, expanded_max_bytes),
+            found => self.records_to(hosted, found, part, frame, pace),
         };
         match (appending, part.repetition_error) {
             (Appending::Ended(_), Some(error)) => Appending::Ended(Outcome::of(error)),
@@ -551,7 +622,7 @@ impl Append<'_> {
         found: Result<Arc<Partition>, Absence>,
         part: &mut PartitionPart,
         frame: &mut [u8],
-        expanded_max_bytes: usize,
+        pace: Pace,
     ) -> Appending {
         let records = &mut frame[part.records.clone()];
         let refused = |outcome| Appending::Ended(outcome);
@@ -575,13 +646,19 @@ impl Append<'_> {
         };
         let now_ms = now_ms();
         let mut rules = hosted.rules();
+        if pace.is_too_long_for(&batch, &rules) {
+            return Appending::TooLarge;
+        }
         let allowed_bytes = rules.decompressed_max_bytes;
-        rules.decompressed_max_bytes = allowed_bytes.min(expanded_max_bytes);
+        if pace == Pace::Quick {
+            rules.decompressed_max_bytes = allowed_bytes.min(QUICK_BYTES);
+        }
+        let is_less = rules.decompressed_max_bytes < allowed_bytes;
         let validated =
             VALIDATOR.with_borrow_mut(|validator| validator.validate(&batch, &rules, now_ms));
         let mut validated = match validated {
             Ok(validated) => validated,
-            Err(invalid) if invalid.expands_beyond_limit && expanded_max_bytes < allowed_bytes => {
+            Err(invalid) if invalid.expands_beyond_limit && is_less => {
                 return Appending::TooLarge;
             }
             Err(invalid) => return refused(Outcome::invalid(&partition, invalid)),
@@ -693,3 +770,6 @@ fn answer(
     writer.end(0, &[], out);
     wire::finish_frame(out, start, 0);
 }
+
+#[cfg(test)]
+mod tests;

@@ -65,6 +65,25 @@ fn produce(client: &mut Client, acks: i16, batches: &[(i32, &[u8])]) -> Vec<(i32
 }
 
 #[test]
+fn as_many_partitions_as_are_named_have_their_batch() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 300, &[]);
+    let records = batch(&["a"]);
+    // More than are served on a worker, in no order, and one of them twice.
+    let mut batches: Vec<(i32, &[u8])> = (0..300).rev().map(|at| (at, &records[..])).collect();
+    batches.push((7, &records));
+    for offset in 0..2 {
+        let answered = produce(&mut client, -1, &batches);
+        let expected = (0..300).map(|at| (at, ErrorCode::None, offset));
+        assert_eq!(answered, expected.collect::<Vec<_>>());
+    }
+    for index in [0, 7, 299] {
+        assert_eq!(client.fetch("topic", index, 0).values(), ["a", "a"]);
+    }
+}
+
+#[test]
 fn the_last_valid_batch_of_a_partition_is_produced() {
     let (server, mut client) = server_with_topic();
     let [a, b, c] = ["a", "b", "c"].map(|value| batch(&[value]));
