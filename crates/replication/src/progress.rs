@@ -247,6 +247,16 @@ mod tests {
     }
 
     #[test]
+    fn a_change_that_is_noted_is_told_once() {
+        let a = Arc::new(Progress::default());
+        let mut watches = Watches::default();
+        watches.watch(0, &a, 0);
+        a.advance();
+        watches.watch(0, &a, 0);
+        assert_eq!(taken(&mut watches), [0]);
+    }
+
+    #[test]
     fn no_change_is_lost_between_threads() {
         let progress = Arc::new(Progress::default());
         let changes_count = 2_000;
