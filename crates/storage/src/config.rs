@@ -109,3 +109,38 @@ impl Default for LogConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_ends_early_where_its_records_are_to_be_compacted_in_time() {
+        let segment_ms = |compact, lag_ms| {
+            let config = LogConfig {
+                segment_ms: 1000,
+                cleanup_policy: CleanupPolicy {
+                    delete: true,
+                    compact,
+                },
+                max_compaction_lag_ms: lag_ms,
+                ..LogConfig::default()
+            };
+            config.segment_ms_max()
+        };
+        for (lag_ms, expected) in [
+            (0, 1000),
+            (1, 1),
+            (999, 999),
+            (1001, 1000),
+            (i64::MAX, 1000),
+        ] {
+            assert_eq!(segment_ms(true, lag_ms), expected, "lag {lag_ms}");
+            assert_eq!(
+                segment_ms(false, lag_ms),
+                1000,
+                "lag {lag_ms}, not compacted"
+            );
+        }
+    }
+}

@@ -217,6 +217,38 @@ proptest! {
     }
 
     #[test]
+    fn a_record_is_found_as_if_all_were_read(
+        records in prop::collection::vec(owned_record(), 0..20),
+        is_appended_by_time: bool,
+        from_offset in 1000i64..1020,
+    ) {
+        for codec in Compression::ALL {
+            let mut bytes = build(&records, codec);
+            let (mut header, _) = crate::RecordBatchMut::parse(&mut bytes).unwrap();
+            header.set_base_offset(1000);
+            if is_appended_by_time {
+                header.set_max_timestamp(TimestampType::LogAppendTime, 77);
+            }
+            let (batch, _) = RecordBatch::parse(&bytes).unwrap();
+            let times: Vec<i64> = match is_appended_by_time {
+                true => vec![77; records.len()],
+                false => records.iter().map(|record| record.0).collect(),
+            };
+            let mut wanted = times.clone();
+            wanted.extend([i64::MIN, 0, 77, i64::MAX]);
+            for wanted in wanted {
+                let is_wanted = |time: i64, offset: i64| time >= wanted && offset >= from_offset;
+                let mut all = times.iter().copied().zip(1000..);
+                let expected = all.find(|(time, offset)| is_wanted(*time, *offset));
+                let mut buffer = b"of before".to_vec();
+                let mut decompressor = Decompressor::new();
+                let found = batch.find_record(&mut decompressor, &mut buffer, 1 << 20, is_wanted);
+                prop_assert_eq!(found, Ok(expected));
+            }
+        }
+    }
+
+    #[test]
     fn corrupt_batches_never_panic(
         records in prop::collection::vec(owned_record(), 1..5),
         flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),

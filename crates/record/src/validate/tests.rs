@@ -122,7 +122,11 @@ fn outcome(bytes: &[u8], version: i16, rules_script: &str) -> String {
             let errors: String = errors
                 .map(|error| format!(" [{}] {error}", error.batch_index))
                 .collect();
-            return format!("{}:{errors}", invalid.error.name());
+            let limit = match invalid.expands_beyond_limit {
+                true => " beyond the limit",
+                false => "",
+            };
+            return format!("{}{limit}:{errors}", invalid.error.name());
         }
     };
     let (way, mut appended) = match &validated.bytes {
@@ -460,14 +464,32 @@ fn size_is_checked_before_and_after_a_rebuild() {
 #[test]
 fn expansion_is_limited() {
     let repetitive = batch(&format!("zstd | {}", "k@0 ".repeat(1000)));
-    assert_eq!(
-        outcome(&repetitive, VERSION, "expand=5000"),
-        "MESSAGE_TOO_LARGE:"
-    );
-    assert_eq!(
-        outcome(&repetitive, VERSION, "expand=5000 to=lz4"),
-        "MESSAGE_TOO_LARGE:"
-    );
+    for rules in ["expand=5000", "expand=5000 to=lz4"] {
+        let outcome = outcome(&repetitive, VERSION, rules);
+        assert_eq!(outcome, "MESSAGE_TOO_LARGE beyond the limit:", "{rules}");
+    }
+}
+
+#[test]
+fn buffers_are_kept_from_batch_to_batch_but_not_large_ones() {
+    let batch_of = |value: &[u8]| {
+        let mut builder = BatchBuilder::new(BatchHeader::default());
+        builder.append(NOW_MS, None, Some(value), &[]);
+        let mut bytes = Vec::new();
+        let codec = Codec::from(Compression::Lz4);
+        builder.build(codec, &mut Compressor::new(), &mut bytes);
+        bytes
+    };
+    let mut validator = ProduceValidator::new();
+    let mut validate = |value: &[u8]| {
+        let rules = rules("expand=9000000 to=gzip");
+        let validated = validator.validate_produce(&batch_of(value), VERSION, &rules, NOW_MS);
+        assert!(validated.is_ok());
+        validator.scratch.capacity()
+    };
+    assert!(validate(&[7; 200_000]) >= 200_000);
+    assert!(validate(&[7; 4_000_000]) <= SCRATCH_KEPT_MAX_BYTES);
+    assert!(validate(b"small") >= 200_000);
 }
 
 #[test]
