@@ -214,6 +214,31 @@ fn truncation_cuts_whole_batches_and_epochs() {
 }
 
 #[test]
+fn an_epoch_is_noted_before_it_has_records() {
+    let (disk, mut log) = log_of_segments(1);
+    let end_offset = log.log_end_offset();
+    log.assign_leader_epoch(7, end_offset).unwrap();
+    assert_eq!(log.leader_epochs().latest(), Some(7));
+    let end_of = |log: &TestLog, epoch| {
+        let end = log.offset_for_leader_epoch(epoch).unwrap();
+        (end.leader_epoch, end.end_offset)
+    };
+    assert_eq!(end_of(&log, 6), (0, end_offset));
+    assert_eq!(end_of(&log, 7), (7, end_offset));
+    let changes = disk.change_count();
+    log.assign_leader_epoch(7, end_offset).unwrap();
+    assert_eq!(disk.change_count(), changes, "it is known");
+    let file = Path::new("/topic-0/leader-epoch-checkpoint");
+    let text = String::from_utf8(disk.read(file, 1000).unwrap()).unwrap();
+    assert!(text.ends_with(&format!("7 {end_offset}\n")), "{text}");
+
+    disk.fail_writes_to(Some(".tmp"));
+    assert!(log.assign_leader_epoch(8, end_offset).is_err());
+    disk.fail_writes_to(None);
+    assert!(log.is_failed());
+}
+
+#[test]
 fn a_log_restarts_anywhere() {
     let (disk, mut log) = log_of_segments(3);
     log.restart_at(100, 0).unwrap();
