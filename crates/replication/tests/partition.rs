@@ -19,7 +19,7 @@ use support::{
     small_config, topic_partition,
 };
 
-const SEGMENT: &str = "/logs/topic-0/00000000000000000000.log";
+const SEGMENT: &str = "/logs/topic-3/00000000000000000000.log";
 
 fn append(served: &Served, mut batch: Vec<u8>) -> Result<i64, AppendError> {
     let appended = served.partition.append_as_leader(&mut batch, None, 0)?;
@@ -225,10 +225,10 @@ fn a_log_is_idle_when_nobody_has_used_it_since_the_last_time() {
     assert_eq!(served.partition.leader_epoch_at(1), Some(0));
     assert_eq!(served.partition.size_bytes(), batch(0, 1).len() as u64);
     assert!(served.is_idle());
-    assert_eq!(served.host.unsettled_logs(), [served.partition.key()]);
+    assert_eq!(served.host.unsettled_logs(), [(TOPIC_ID, 3)]);
     assert_eq!(served.partition.with_open_log(|_| ()), None);
     append(&served, batch(0, 1)).unwrap();
-    assert_eq!(served.host.open_logs(), [served.partition.key()]);
+    assert_eq!(served.host.open_logs(), [(TOPIC_ID, 3)]);
     assert_eq!(served.host.unsettled_logs(), []);
     // What concerns the log while it is open is no use of it.
     idle(false);
@@ -381,7 +381,7 @@ fn a_log_moves_with_all_that_it_holds() {
             config: Arc::new(small_config()),
             ..LogOpening::new(
                 served.disk.clone(),
-                "/other/topic-0".into(),
+                "/other/topic-3".into(),
                 topic_partition(),
             )
         });
@@ -406,14 +406,14 @@ fn a_log_moves_with_all_that_it_holds() {
     assert_eq!(served.partition.directory(), Path::new(LOG));
     served
         .disk
-        .remove_directory(Path::new("/other/topic-0"))
+        .remove_directory(Path::new("/other/topic-3"))
         .unwrap();
 
     let version = served.partition.progress().version();
     assert_eq!(move_log(Ok).unwrap().directory(), Path::new(LOG));
     assert!(served.partition.progress().version() > version);
     assert_eq!(&*served.partition.log_directory(), "/other");
-    assert_eq!(served.partition.directory(), Path::new("/other/topic-0"));
+    assert_eq!(served.partition.directory(), Path::new("/other/topic-3"));
     assert_eq!(served.partition.checkpoint_in(LOGS), None);
     let (_, offsets) = served.partition.checkpoint_in("/other").unwrap();
     assert_eq!((offsets.high_watermark, offsets.last_stable_offset), (2, 2));
@@ -482,8 +482,8 @@ fn a_retired_log_is_under_its_new_name_and_nobodys() {
         if was_idle {
             served.rest();
         }
-        let retired = served.partition.retire("topic-0.7-delete").unwrap();
-        assert_eq!(retired, Path::new("/logs/topic-0.7-delete"));
+        let retired = served.partition.retire("topic-3.7-delete").unwrap();
+        assert_eq!(retired, Path::new("/logs/topic-3.7-delete"));
         assert!(served.disk.status(&retired).is_ok());
         assert!(served.disk.status(Path::new(LOG)).is_err());
         assert_eq!(served.host.open_logs(), []);
@@ -495,7 +495,7 @@ fn a_retired_log_is_under_its_new_name_and_nobodys() {
     let served = Served::new();
     served.rest();
     served.disk.stop_at(Some(served.disk.change_count()));
-    assert!(served.partition.retire("topic-0.7-delete").is_err());
+    assert!(served.partition.retire("topic-3.7-delete").is_err());
     served.disk.stop_at(None);
     assert!(
         append(&served, batch(0, 1)).is_err(),

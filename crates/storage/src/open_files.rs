@@ -377,3 +377,89 @@ impl<F> Deref for OpenFile<F> {
         &self.file
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::path::Path;
+
+    use rustix::io::Errno;
+
+    use super::*;
+    use crate::disk::{Disk, OpenMode};
+    use crate::sim::{SimDisk, SimFile};
+
+    type Slots = Vec<FileSlot<SimFile>>;
+
+    fn new_file() -> io::Result<SimFile> {
+        SimDisk::default().open(Path::new("/file"), OpenMode::Create)
+    }
+
+    /// So many files that are open and used by nobody.
+    fn opened(bound: usize, count: usize) -> (OpenFiles<SimFile>, Slots) {
+        let files = OpenFiles::new(bound);
+        let slots: Slots = (0..count).map(|_| FileSlot::new()).collect();
+        for slot in &slots {
+            slot.open(&files, new_file).unwrap();
+        }
+        assert_eq!(files.count(), count);
+        (files, slots)
+    }
+
+    #[test]
+    fn room_is_made_before_it_is_needed() {
+        for count in 0..=16 {
+            let (files, _slots) = opened(16, count);
+            files.keep_room();
+            let expected = if count > 14 { 12 } else { count };
+            assert_eq!(files.count(), expected, "of {count}");
+        }
+        let (files, _slots) = opened(16, 10);
+        files.release(3);
+        assert_eq!(files.count(), 7);
+        files.release(8);
+        assert_eq!(files.count(), 0);
+    }
+
+    #[test]
+    fn a_file_in_use_stays_open() {
+        let (files, slots) = opened(16, 4);
+        let used = slots[0].open(&files, new_file).unwrap();
+        files.release(4);
+        assert_eq!(files.count(), 1);
+        drop(used);
+        files.release(1);
+        assert_eq!(files.count(), 0);
+    }
+
+    /// The process has as many files open as it may, though the logs may have more.
+    #[test]
+    fn a_lack_of_descriptors_closes_files_that_nobody_uses() {
+        let (files, _slots) = opened(100, 20);
+        let lack = || io::Error::from_raw_os_error(Errno::MFILE.raw_os_error());
+        let open = || match files.count() < 20 {
+            true => new_file(),
+            false => Err(lack()),
+        };
+        let slot = FileSlot::new();
+        slot.open(&files, open).unwrap();
+        assert_eq!(files.count(), 5);
+        // Where that does not help, it is said.
+        let other = FileSlot::new();
+        let error = other.open(&files, || Err(lack())).unwrap_err();
+        assert!(is_out_of_files(&error));
+    }
+
+    #[test]
+    fn another_error_closes_nothing_and_is_not_met_twice() {
+        let (files, _slots) = opened(100, 20);
+        let calls = Cell::new(0);
+        let open = || {
+            calls.set(calls.get() + 1);
+            Err(io::Error::from(io::ErrorKind::NotFound))
+        };
+        let error = FileSlot::new().open(&files, open).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert_eq!((calls.get(), files.count()), (1, 20));
+    }
+}

@@ -240,9 +240,8 @@ proptest! {
                 let is_wanted = |time: i64, offset: i64| time >= wanted && offset >= from_offset;
                 let mut all = times.iter().copied().zip(1000..);
                 let expected = all.find(|(time, offset)| is_wanted(*time, *offset));
-                let mut buffer = b"of before".to_vec();
                 let mut decompressor = Decompressor::new();
-                let found = batch.find_record(&mut decompressor, &mut buffer, 1 << 20, is_wanted);
+                let found = batch.find_record(&mut decompressor, 1 << 20, is_wanted);
                 prop_assert_eq!(found, Ok(expected));
             }
         }

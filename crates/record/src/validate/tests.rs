@@ -471,28 +471,6 @@ fn expansion_is_limited() {
 }
 
 #[test]
-fn buffers_are_kept_from_batch_to_batch_but_not_large_ones() {
-    let batch_of = |value: &[u8]| {
-        let mut builder = BatchBuilder::new(BatchHeader::default());
-        builder.append(NOW_MS, None, Some(value), &[]);
-        let mut bytes = Vec::new();
-        let codec = Codec::from(Compression::Lz4);
-        builder.build(codec, &mut Compressor::new(), &mut bytes);
-        bytes
-    };
-    let mut validator = ProduceValidator::new();
-    let mut validate = |value: &[u8]| {
-        let rules = rules("expand=9000000 to=gzip");
-        let validated = validator.validate_produce(&batch_of(value), VERSION, &rules, NOW_MS);
-        assert!(validated.is_ok());
-        validator.scratch.capacity()
-    };
-    assert!(validate(&[7; 200_000]) >= 200_000);
-    assert!(validate(&[7; 4_000_000]) <= SCRATCH_KEPT_MAX_BYTES);
-    assert!(validate(b"small") >= 200_000);
-}
-
-#[test]
 fn structure_of_records_is_checked_in_every_codec() {
     let plain = batch("none | key@0 key@0");
     for codec in Compression::ALL {

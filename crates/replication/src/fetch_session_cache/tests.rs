@@ -546,6 +546,7 @@ fn ids_stay_in_their_range_and_are_unique() {
         [13, 10, 12, 0]
     );
     assert_eq!((cache.len(), cache.partition_count()), (3, 3));
+    assert!(!cache.is_empty());
     cache.remove(10);
     assert_eq!(
         (cache.len(), cache.partition_count(), cache.eviction_count()),

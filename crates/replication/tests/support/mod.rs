@@ -18,9 +18,9 @@ pub(crate) const TOPIC_ID: Uuid = Uuid::from_bytes([7; 16]);
 /// The log directory that partitions begin in.
 pub(crate) const LOGS: &str = "/logs";
 /// Where their log is.
-pub(crate) const LOG: &str = "/logs/topic-0";
+pub(crate) const LOG: &str = "/logs/topic-3";
 
-/// Partition 0 of `topic`, with what is below it.
+/// Partition 3 of `topic`, with what is below it.
 pub(crate) struct Served {
     pub(crate) disk: SimDisk,
     pub(crate) host: Arc<LogHost<SimDisk>>,
@@ -81,7 +81,7 @@ impl Served {
 }
 
 pub(crate) fn topic_partition() -> TopicPartition {
-    TopicPartition::new("topic", 0)
+    TopicPartition::new("topic", 3)
 }
 
 /// Segments of 600 bytes with an index entry for nearly every batch, which retention leaves alone.
