@@ -239,6 +239,7 @@ fn a_log_is_idle_when_nobody_has_used_it_since_the_last_time() {
 #[test]
 fn a_settled_log_is_one_that_has_stayed_as_it_was() {
     let served = Served::new();
+    served.disk.set_time(5000);
     served.append(batch(0, 1));
     assert_eq!(served.partition.unsettled(), None);
     assert!(!served.partition.become_idle(0, false).unwrap());
@@ -248,20 +249,23 @@ fn a_settled_log_is_one_that_has_stayed_as_it_was() {
     assert_eq!(served.partition.flushed_end_offset(), 0);
     // Opened meanwhile.
     append(&served, batch(0, 1)).unwrap();
-    assert_eq!(served.partition.settle(before, 1000, false).unwrap(), None);
+    assert_eq!(served.partition.settle(before, 9000, false).unwrap(), None);
     served.rest();
-    assert_eq!(served.partition.settle(before, 1000, false).unwrap(), None);
+    assert_eq!(served.partition.settle(before, 9000, false).unwrap(), None);
     let unsettled = served.partition.unsettled().unwrap();
     assert!(unsettled.is_synced);
     // Changed so lately that a look at its files says nothing, unless the server stops.
-    assert_eq!(served.partition.settle(unsettled, 99, false).unwrap(), None);
+    assert_eq!(
+        served.partition.settle(unsettled, 5099, false).unwrap(),
+        None
+    );
     assert_eq!(served.host.unsettled_logs().len(), 1);
-    let settled = served.partition.settle(unsettled, 100, false).unwrap();
+    let settled = served.partition.settle(unsettled, 5100, false).unwrap();
     assert_eq!(settled.unwrap().idle.log_end_offset, 2);
     assert_eq!(served.host.unsettled_logs(), []);
     assert_eq!(served.partition.flushed_end_offset(), 2);
     assert_eq!(
-        served.partition.settle(unsettled, 99, true).unwrap(),
+        served.partition.settle(unsettled, 5099, true).unwrap(),
         settled
     );
 }
