@@ -6,6 +6,7 @@ use crate::Broker;
 use crate::checkpoints::{self, Kind};
 use crate::clock::{self, now_ms};
 use crate::idle_logs::{self, open_partitions};
+use replication::Partition;
 use std::sync::Arc;
 use std::time::Duration;
 use storage::{AppendError, Log, RealDisk};
@@ -95,20 +96,32 @@ fn delete_old_segments(broker: &Broker) {
         if !partition.is_retention_due(now_ms) {
             continue;
         }
-        let high_watermark = partition.offsets().high_watermark;
+        delete_old_segments_of(broker, &partition, now_ms);
+    }
+}
+
+fn delete_old_segments_of(broker: &Broker, partition: &Partition, now_ms: i64) {
+    let high_watermark = partition.offsets().high_watermark;
+    let mut deleted_count = 0;
+    loop {
         let deleted = partition.with_log(|log| log.delete_old_segments(high_watermark, now_ms));
         match deleted {
-            Ok(Ok(deleted)) if deleted.segments.is_empty() => {}
-            Ok(Ok(deleted)) => {
-                let (count, start) = (deleted.segments.len(), deleted.log_start_offset);
-                tracing::info!(%partition, count, start, "old segments are deleted");
-                partition.notify();
-            }
+            Ok(Ok(deleted)) if deleted.segments.is_empty() => break,
+            Ok(Ok(deleted)) => deleted_count += deleted.segments.len(),
             Ok(Err(AppendError::Storage(error))) | Err(error) => {
-                broker.report_log_error(&partition, &error);
+                broker.report_log_error(partition, &error);
+                break;
             }
-            Ok(Err(error)) => broker.report_storage_error(&partition, &error),
+            Ok(Err(error)) => {
+                broker.report_storage_error(partition, &error);
+                break;
+            }
         }
+    }
+    if deleted_count > 0 {
+        let start = partition.offsets().log_start_offset;
+        tracing::info!(%partition, count = deleted_count, start, "old segments are deleted");
+        partition.notify();
     }
 }
 
@@ -151,12 +164,16 @@ fn flush(broker: &Broker, is_due: impl Fn(&Log<RealDisk>) -> bool) {
 fn remove_due(broker: &Broker) {
     broker.removals.remove_due(clock::monotonic());
     for partition in open_partitions(broker) {
-        let removed = partition.with_open_log(|log| match log.next_removal_ms() {
-            Some(_) => log.remove_deleted_files(now_ms()),
-            None => Ok(()),
-        });
-        if let Some(Err(error)) = removed {
-            tracing::warn!(%partition, %error, "a deleted file cannot be removed");
+        let remove = || partition.with_open_log(|log| log.remove_some_deleted_files(now_ms()));
+        loop {
+            match remove() {
+                Some(Ok(true)) => {}
+                Some(Ok(false)) | None => break,
+                Some(Err(error)) => {
+                    tracing::warn!(%partition, %error, "a deleted file cannot be removed");
+                    break;
+                }
+            }
         }
     }
 }

@@ -160,7 +160,7 @@ pub struct Log<D: Disk> {
     /// Whether anything was written since the log was opened.
     is_modified: bool,
     last_flush_ms: i64,
-    deleted_files: Vec<retain::DeletedFiles>,
+    deleted_files: retain::DeletedFiles,
     /// Held by compactions that have not ended as well: they write beside the log.
     compactions: Arc<()>,
     /// Descriptions of the batches of one append; kept for its capacity.
@@ -203,7 +203,7 @@ impl<D: Disk> Log<D> {
             truncation_count: 0,
             is_modified: true,
             last_flush_ms: opening.now_ms,
-            deleted_files: Vec::new(),
+            deleted_files: retain::DeletedFiles::new(),
             compactions: Arc::default(),
             batches: Vec::new(),
             producer_append: ProducerAppend::default(),
@@ -251,7 +251,7 @@ impl<D: Disk> Log<D> {
             truncation_count: 0,
             is_modified: !opening.is_clean || !events.is_empty(),
             last_flush_ms: opening.now_ms,
-            deleted_files: Vec::new(),
+            deleted_files: retain::DeletedFiles::new(),
             compactions: Arc::default(),
             batches: Vec::new(),
             producer_append: ProducerAppend::default(),

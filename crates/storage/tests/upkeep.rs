@@ -97,6 +97,38 @@ fn deleted_files_go_though_the_clock_is_set_back() {
 }
 
 #[test]
+fn segments_go_some_at_a_time() {
+    let (disk, mut log) = log_of_segments(200);
+    configure(&mut log, |config| {
+        config.retention_ms = 1000;
+        config.file_delete_delay_ms = 0;
+    });
+    let end = log.log_end_offset();
+    let mut counts = Vec::new();
+    loop {
+        let deleted = log.delete_old_segments(end, 1_000_000).unwrap();
+        match deleted.segments.len() {
+            0 => break,
+            count => counts.push(count),
+        }
+    }
+    assert_eq!(counts.iter().sum::<usize>(), 200);
+    assert!(counts.iter().all(|count| *count <= 64), "{counts:?}");
+    let mut left = names(&disk, ".log.deleted").len();
+    assert_eq!(left, 200);
+    loop {
+        let is_more = log.remove_some_deleted_files(1_000_000).unwrap();
+        let still = names(&disk, ".log.deleted").len();
+        assert!(left - still <= 64);
+        left = still;
+        if !is_more {
+            break;
+        }
+    }
+    assert_eq!(names(&disk, ".deleted"), [] as [&str; 0]);
+}
+
+#[test]
 fn appends_go_on_while_files_are_synced() {
     let (disk, mut log) = new_log();
     append(&mut log, 0, "a");

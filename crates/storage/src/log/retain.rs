@@ -11,6 +11,7 @@ use crate::error::StorageError;
 use crate::file_name::{FileKind, FileName, FileState};
 use crate::recovery::{mark_deleted, mark_segment_deleted};
 use crate::retention::{RetentionLog, RetentionReason, RetentionSegment, deletable_segments};
+use std::collections::BTreeMap;
 
 /// Segments that have left a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,12 +22,11 @@ pub struct DeletedSegments {
     pub log_start_offset: i64,
 }
 
-/// Files to be removed later.
-#[derive(Debug)]
-pub(super) struct DeletedFiles {
-    name: FileName,
-    remove_at_ms: i64,
-}
+/// So many segments leave a log, or the disk, at once: whoever wants to read or write waits meanwhile.
+const SEGMENTS_AT_ONCE: usize = 64;
+
+/// Files to be removed later, each with the time for it.
+pub(super) type DeletedFiles = BTreeMap<FileName, i64>;
 
 impl<D: Disk> Log<D> {
     /// Moves the start of the log up, as `DeleteRecords` does and retention; the records below
@@ -54,8 +54,9 @@ impl<D: Disk> Log<D> {
         Ok(Some(true))
     }
 
-    /// Removes segments that retention no longer keeps; only those below the high watermark. A log
-    /// that takes no writes keeps them all.
+    /// Removes some segments that retention no longer keeps; only those below the high watermark. A
+    /// log that takes no writes keeps them all. To be called until it finds none, with the log given
+    /// to others in between.
     pub fn delete_old_segments(
         &mut self,
         high_watermark: i64,
@@ -77,7 +78,7 @@ impl<D: Disk> Log<D> {
         }
         let reasons = deletable_segments(&segments, &log, &self.config);
         let bases = segments.iter().map(|segment| segment.base_offset);
-        let deleted: Vec<_> = bases.zip(reasons).collect();
+        let deleted: Vec<_> = bases.zip(reasons).take(SEGMENTS_AT_ONCE).collect();
         if !deleted.is_empty() {
             // There is always a segment to append to.
             if deleted.len() == self.segments.len() {
@@ -149,7 +150,7 @@ impl<D: Disk> Log<D> {
     fn deletion_number(&self, name: FileName) -> u32 {
         let is_free = |number: &u32| {
             let deleted = name.in_state(FileState::Deleted(*number));
-            self.deleted_files.iter().all(|files| files.name != deleted)
+            !self.deleted_files.contains_key(&deleted)
         };
         (0..=u32::MAX)
             .find(is_free)
@@ -158,32 +159,31 @@ impl<D: Disk> Log<D> {
 
     /// Notes that the files of a segment, or a snapshot, are marked as deleted.
     pub(super) fn schedule_removal(&mut self, name: FileName, now_ms: i64) {
-        self.deleted_files.push(DeletedFiles {
-            name,
-            remove_at_ms: now_ms.saturating_add(self.config.file_delete_delay_ms),
-        });
+        let remove_at_ms = now_ms.saturating_add(self.config.file_delete_delay_ms);
+        self.deleted_files.insert(name, remove_at_ms);
     }
 
     /// When [`Self::remove_deleted_files`] has something to do next.
     pub fn next_removal_ms(&self) -> Option<i64> {
-        self.deleted_files
-            .iter()
-            .map(|files| files.remove_at_ms)
-            .min()
+        self.deleted_files.values().copied().min()
     }
 
     /// Removes files whose delay is over, also those that would wait for more than twice the delay
     /// because the clock was set back.
     pub fn remove_deleted_files(&mut self, now_ms: i64) -> Result<(), StorageError> {
+        while self.remove_some_deleted_files(now_ms)? {}
+        Ok(())
+    }
+
+    /// Does a part of [`Self::remove_deleted_files`]; `false` when there is no more to do.
+    pub fn remove_some_deleted_files(&mut self, now_ms: i64) -> Result<bool, StorageError> {
         let delay_ms = self.config.file_delete_delay_ms;
         let latest_ms = now_ms.saturating_add(delay_ms.saturating_mul(2));
-        let waits = |at_ms: i64| at_ms > now_ms && at_ms <= latest_ms;
-        while let Some(at) = self
-            .deleted_files
-            .iter()
-            .position(|files| !waits(files.remove_at_ms))
-        {
-            let DeletedFiles { name, .. } = self.deleted_files.swap_remove(at);
+        let is_due = |at_ms: i64| at_ms <= now_ms || at_ms > latest_ms;
+        let due = self.deleted_files.iter().filter(|(_, at)| is_due(**at));
+        let due: Vec<FileName> = due.map(|(name, _)| *name).take(SEGMENTS_AT_ONCE).collect();
+        for name in &due {
+            self.deleted_files.remove(name);
             let kinds: &[FileKind] = match name.kind {
                 FileKind::ProducerSnapshot => &[FileKind::ProducerSnapshot],
                 _ => &FileKind::OF_SEGMENT,
@@ -191,11 +191,11 @@ impl<D: Disk> Log<D> {
             for kind in kinds {
                 let path = self.files.path(FileName {
                     kind: *kind,
-                    ..name
+                    ..*name
                 });
                 self.files.remove(&path)?;
             }
         }
-        Ok(())
+        Ok(due.len() == SEGMENTS_AT_ONCE)
     }
 }
