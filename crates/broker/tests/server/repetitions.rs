@@ -4,6 +4,8 @@
 use model::{ErrorCode, Uuid};
 use testkit::{Client, TestServer, batch};
 use wire::messages::alter_configs_request::{AlterConfigsResource, AlterableConfig};
+use wire::messages::alter_replica_log_dirs_request::{AlterReplicaLogDir, AlterReplicaLogDirTopic};
+use wire::messages::create_partitions_request::CreatePartitionsTopic;
 use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use wire::messages::describe_topic_partitions_request::TopicRequest;
 use wire::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -16,6 +18,10 @@ use wire::messages::offset_delete_request::{
     OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
 };
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use wire::messages::txn_offset_commit_request::{
+    TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
+};
+use wire::messages::update_features_request::FeatureUpdateKey;
 use wire::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
 use wire::messages::*;
 
@@ -418,4 +424,152 @@ fn a_resource_that_is_altered_twice_is_refused_and_answered_once() {
     ];
     assert_eq!(results.collect::<Vec<_>>(), expected);
     server.assert_serves();
+}
+
+#[test]
+fn a_topic_that_is_to_grow_twice_does_not_grow() {
+    let (_server, mut client) = server_with_topic();
+    let growing = |name, count| CreatePartitionsTopic {
+        name,
+        count,
+        assignments: None,
+    };
+    let request = CreatePartitionsRequest {
+        topics: vec![
+            growing("topic", 3),
+            growing("missing", 3),
+            growing("topic", 4),
+        ]
+        .into(),
+        timeout_ms: 10_000,
+        ..CreatePartitionsRequest::default()
+    };
+    let answer = client.call(3, &request);
+    let response: CreatePartitionsResponse<'_> = answer.read();
+    let results = response.results.iter();
+    let results = results.map(|one| (one.name, ErrorCode::from_code(one.error_code)));
+    let expected = [
+        ("topic", ErrorCode::InvalidRequest),
+        ("missing", ErrorCode::UnknownTopicOrPartition),
+    ];
+    assert_eq!(results.collect::<Vec<_>>(), expected);
+    let third = client.produce("topic", 2, &batch(&["a"]));
+    assert_eq!(third.error, ErrorCode::UnknownTopicOrPartition);
+}
+
+#[test]
+fn a_partition_named_for_two_directories_is_answered_once() {
+    let (_server, mut client) = server_with_topic();
+    let directory = |path, partitions: &[i32]| AlterReplicaLogDir {
+        path,
+        topics: vec![AlterReplicaLogDirTopic {
+            name: "topic",
+            partitions: partitions.iter().copied().collect(),
+        }]
+        .into(),
+    };
+    let request = AlterReplicaLogDirsRequest {
+        dirs: vec![
+            directory("/nowhere", &[1, 0, 1, 9]),
+            directory("/elsewhere", &[0]),
+        ]
+        .into(),
+    };
+    let answer = client.call(2, &request);
+    let response: AlterReplicaLogDirsResponse<'_> = answer.read();
+    let topics = response.results.iter().map(|topic| {
+        let partitions = topic.partitions.iter();
+        let partitions =
+            partitions.map(|one| (one.partition_index, ErrorCode::from_code(one.error_code)));
+        (topic.topic_name, partitions.collect::<Vec<_>>())
+    });
+    let nowhere = |index| (index, ErrorCode::LogDirNotFound);
+    let expected = vec![nowhere(0), nowhere(1), nowhere(9)];
+    assert_eq!(topics.collect::<Vec<_>>(), [("topic", expected)]);
+}
+
+#[test]
+fn the_last_level_of_a_feature_counts() {
+    let (_server, mut client) = server_with_topic();
+    let mut updated = |version: i16, levels: &[i16]| {
+        let updates = levels.iter().map(|level| FeatureUpdateKey {
+            feature: "group.version",
+            max_version_level: *level,
+            upgrade_type: 1,
+            ..FeatureUpdateKey::default()
+        });
+        let request = UpdateFeaturesRequest {
+            feature_updates: updates.collect(),
+            validate_only: true,
+            ..UpdateFeaturesRequest::default()
+        };
+        let answer = client.call(version, &request);
+        let response: UpdateFeaturesResponse<'_> = answer.read();
+        let error = ErrorCode::from_code(response.error_code);
+        (error, response.results.len())
+    };
+    let refused = ErrorCode::InvalidUpdateVersion;
+    assert_eq!(updated(2, &[99, 1]), (ErrorCode::None, 0));
+    assert_eq!(updated(2, &[1, 99]), (refused, 0));
+    assert_eq!(updated(1, &[99, 1]), (ErrorCode::None, 2));
+    assert_eq!(updated(1, &[1, 99]), (refused, 0));
+}
+
+#[test]
+fn a_topic_named_twice_is_once_in_a_page() {
+    let (_server, mut client) = server_with_topic();
+    let names = ["zzz", "topic", "zzz", "topic"].map(|name| TopicRequest { name });
+    let request = DescribeTopicPartitionsRequest {
+        topics: names.to_vec().into(),
+        response_partition_limit: 100,
+        ..DescribeTopicPartitionsRequest::default()
+    };
+    let answer = client.call(0, &request);
+    let response: DescribeTopicPartitionsResponse<'_> = answer.read();
+    let topics = response.topics.iter();
+    let topics = topics.map(|one| (one.name.unwrap_or_default(), one.partitions.len()));
+    assert_eq!(topics.collect::<Vec<_>>(), [("topic", 2), ("zzz", 0)]);
+}
+
+#[test]
+fn offsets_of_a_transaction_are_answered_as_they_are_named() {
+    let (_server, mut client) = server_with_topic();
+    let topic = |name, indices: &[i32]| {
+        let partitions = indices.iter().map(|index| TxnOffsetCommitRequestPartition {
+            partition_index: *index,
+            ..TxnOffsetCommitRequestPartition::default()
+        });
+        TxnOffsetCommitRequestTopic {
+            name,
+            partitions: partitions.collect(),
+        }
+    };
+    let mut committed = |topics: Vec<TxnOffsetCommitRequestTopic<'_>>| {
+        let request = TxnOffsetCommitRequest {
+            transactional_id: "id",
+            topics: topics.into(),
+            ..TxnOffsetCommitRequest::default()
+        };
+        let answer = client.call(3, &request);
+        let response: TxnOffsetCommitResponse<'_> = answer.read();
+        let topics = response.topics.iter().map(|topic| {
+            let partitions = topic.partitions.iter();
+            let partitions = partitions.map(|one| (one.partition_index, one.error_code));
+            (topic.name.to_owned(), partitions.collect::<Vec<_>>())
+        });
+        topics.collect::<Vec<_>>()
+    };
+    // The group has no name.
+    let none = ErrorCode::InvalidGroupId.code();
+    let unknown = ErrorCode::UnknownTopicOrPartition.code();
+    let entry = |partitions: &[(i32, i16)]| ("topic".to_owned(), partitions.to_vec());
+    let answered = committed(vec![topic("topic", &[1, 0]), topic("topic", &[1])]);
+    assert_eq!(
+        answered,
+        [entry(&[(1, none), (0, none)]), entry(&[(1, none)])]
+    );
+    // An entry for what is refused takes in what is not.
+    let answered = committed(vec![topic("topic", &[1]), topic("topic", &[0, 9, 0])]);
+    let expected = [(9, unknown), (1, none), (0, none), (0, none)];
+    assert_eq!(answered, [entry(&expected)]);
 }
