@@ -208,6 +208,11 @@ impl FetchSession {
         self.slots.len() - self.free_slots.len()
     }
 
+    /// How many partitions the session has room for beyond those that it has.
+    pub(crate) const fn spare_slots(&self) -> usize {
+        self.free_slots.len()
+    }
+
     /// Whether the client fetches nothing.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -24,6 +24,11 @@ pub const INITIAL_EPOCH: i32 = 0;
 pub const FINAL_EPOCH: i32 = -1;
 /// From this age on a session gives way to a larger one, and to any one if unused for as long.
 pub const EVICTION_AGE_MS: i64 = 120_000;
+/// How many partitions all sessions may have together: some 100 MB.
+const PARTITIONS_MAX: usize = 500_000;
+/// From this many on, a session ends that has more room for partitions that have left than
+/// partitions.
+const SPARE_SLOTS_MAX: usize = 100;
 
 /// What a Fetch request says about its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,13 +96,14 @@ impl CachedSession {
     }
 }
 
-/// The sessions, `0 <= len() <= slots_max`.
+/// The sessions, `0 <= len() <= slots_max`, with `0 <= partition_count() <= partitions_max`.
 ///
 /// `last_used` holds each session once; the eviction sets hold those that may give way to any
 /// larger session, or to a privileged one.
 #[derive(Debug)]
 pub struct FetchSessionCache {
     slots_max: usize,
+    partitions_max: usize,
     ids: RangeInclusive<i32>,
     sessions: BTreeMap<i32, CachedSession>,
     last_used: BTreeSet<(i64, i32)>,
@@ -110,12 +116,13 @@ pub struct FetchSessionCache {
 impl FetchSessionCache {
     /// A cache of `max.incremental.fetch.session.cache.slots` sessions.
     pub fn new(slots_max: usize) -> Self {
-        Self::with_ids(slots_max, 1..=i32::MAX)
+        Self::with_limits(slots_max, PARTITIONS_MAX, 1..=i32::MAX)
     }
 
-    /// A cache whose session ids are of a range, so that several caches share the work and an id
-    /// tells which cache it is of. The range must hold more ids than there are slots.
-    pub fn with_ids(slots_max: usize, ids: RangeInclusive<i32>) -> Self {
+    /// A cache that keeps no more than so many partitions, and whose session ids are of a range, so
+    /// that several caches share the work and an id tells which cache it is of. The range must hold
+    /// more ids than there are slots.
+    pub fn with_limits(slots_max: usize, partitions_max: usize, ids: RangeInclusive<i32>) -> Self {
         let ids_count = i64::from(*ids.end()) - i64::from(*ids.start()) + 1;
         assert!(
             *ids.start() > INVALID_SESSION_ID,
@@ -124,6 +131,7 @@ impl FetchSessionCache {
         assert!(ids_count > slots_max as i64, "there is always a free id");
         Self {
             slots_max,
+            partitions_max,
             ids,
             sessions: BTreeMap::new(),
             last_used: BTreeSet::new(),
@@ -158,6 +166,9 @@ impl FetchSessionCache {
     ///
     /// The partitions of the request and those it forgets are looked at only if the fetch is
     /// incremental. The caller follows the added partitions from before they are read.
+    ///
+    /// A session that outgrows the cache ends, as does one that most of its partitions have left:
+    /// the client then makes a full fetch.
     pub fn start<'a>(
         &mut self,
         request: SessionRequest,
@@ -190,6 +201,16 @@ impl FetchSessionCache {
         if session.is_empty() {
             self.remove(id);
             return Ok(FetchContext::Sessionless);
+        }
+        let (len, is_sparse) = (
+            session.len(),
+            session.spare_slots() > SPARE_SLOTS_MAX.max(session.len()),
+        );
+        let has_outgrown = len > cached.cached_len
+            && self.partition_count - cached.cached_len + len > self.partitions_max;
+        if is_sparse || has_outgrown {
+            self.remove(id);
+            return Err(ErrorCode::FetchSessionIdNotFound);
         }
         let epoch = next_session_epoch(request.session_epoch);
         session.set_epoch(epoch);
@@ -272,30 +293,46 @@ impl FetchSessionCache {
         id as i32
     }
 
-    /// Frees a slot if none is free and some session may give way.
+    /// Frees a slot and the room for the partitions where there is none, if sessions may give way
+    /// for it.
     fn make_room(&mut self, new: NewSession, now_ms: i64) -> bool {
-        if self.sessions.len() < self.slots_max {
-            return true;
-        }
-        let Some(&(last_used_ms, stalest)) = self.last_used.first() else {
+        let Some(victims) = self.victims(new, now_ms) else {
             return false;
         };
+        for victim in victims {
+            self.remove(victim);
+            self.eviction_count += 1;
+        }
+        true
+    }
+
+    /// The sessions that give way to a new one: none if there is room, `None` if too few may.
+    fn victims(&self, new: NewSession, now_ms: i64) -> Option<BTreeSet<i32>> {
+        let unused = self
+            .last_used
+            .iter()
+            .take_while(|(last_used_ms, _)| now_ms - last_used_ms > EVICTION_AGE_MS)
+            .map(|(_, id)| *id);
         let evictable = if new.is_privileged {
             &self.evictable_by_privileged
         } else {
             &self.evictable_by_all
         };
-        let victim = if now_ms - last_used_ms > EVICTION_AGE_MS {
-            stalest
-        } else {
-            match evictable.first() {
-                Some(key) if (new.is_privileged, new.partition_count, 0) >= *key => key.2,
-                _ => return false,
+        let smaller = evictable
+            .iter()
+            .take_while(|key| (new.is_privileged, new.partition_count, 0) >= **key)
+            .map(|(_, _, id)| *id);
+        let mut candidates = unused.chain(smaller);
+        let mut victims = BTreeSet::new();
+        let (mut sessions, mut partitions) = (self.sessions.len(), self.partition_count);
+        while sessions >= self.slots_max || partitions + new.partition_count > self.partitions_max {
+            let victim = candidates.next()?;
+            if victims.insert(victim) {
+                sessions -= 1;
+                partitions -= self.sessions[&victim].cached_len;
             }
-        };
-        self.remove(victim);
-        self.eviction_count += 1;
-        true
+        }
+        Some(victims)
     }
 
     /// Notes that a session is used, and what may drive it out from here on.

@@ -6,6 +6,8 @@
 //! - A request that finds fewer than `MinBytes` waits for any of its partitions until `MaxWaitMs`.
 //! - A fetch in a session reads the partitions that have changed since they were read last, and
 //!   costs nothing for the others; so does each wake of a request that waits.
+//! - Partitions that do not exist stay in a session while they are few: a client that names many
+//!   has none.
 //! - Ignored on purpose: `RackId` (there is one replica), `ClusterId`, and the high watermark of
 //!   version 18, which concerns followers.
 
@@ -14,12 +16,13 @@ use crate::Broker;
 use crate::clock::{monotonic, random_bytes};
 use crate::net::{ConnectionContext, FileRange, ResponseBuffer};
 use crate::partitions::Absence;
+use controller::topic_name;
 use metadata::NO_LEADER;
 use model::{DecodeError, ErrorCode, Uuid};
 use replication::{
-    Changes, FetchContext, FetchPartition, INVALID_SESSION_ID, IncrementalFetch, Isolation,
-    NewSession, Partition, PartitionSlot, ReadOutcome, ReadRequest, ReadResult, SessionPartition,
-    SessionRequest, SessionTopic, TopicRef, Watches,
+    Changes, FINAL_EPOCH, FetchContext, FetchPartition, INVALID_SESSION_ID, IncrementalFetch,
+    Isolation, NewSession, Partition, PartitionSlot, ReadOutcome, ReadRequest, ReadResult,
+    SessionPartition, SessionRequest, SessionTopic, TopicRef, Watches,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -33,6 +36,9 @@ const READ_COMMITTED: i8 = 1;
 const LEADERS_VERSION: i16 = 16;
 /// The replica id of a log that a broker makes in another of its directories.
 const FUTURE_REPLICA: i32 = -3;
+/// How many partitions of a session may be unknown. Those that exist are as many as somebody has
+/// made, whatever clients ask for.
+const SESSION_UNKNOWN_MAX: usize = 100;
 
 /// A partition to read and what was found.
 struct Part {
@@ -69,7 +75,10 @@ pub(crate) async fn serve(
     let started = broker.fetch_sessions.lock().start(
         SessionRequest {
             session_id: message.session_id,
-            session_epoch: message.session_epoch,
+            session_epoch: match has_session(&message) {
+                true => message.session_epoch,
+                false => FINAL_EPOCH,
+            },
             uses_topic_ids: request.version >= 13,
         },
         asked(&message, request.version),
@@ -270,6 +279,13 @@ fn limits(broker: &Broker, version: i16, message: &FetchRequest<'_>) -> Limits {
         },
         is_follower: replica_id >= 0,
     }
+}
+
+/// Whether a session may remember all topics that the request names: a text that is too long for a
+/// name stays nowhere.
+fn has_session(message: &FetchRequest<'_>) -> bool {
+    let mut topics = message.topics.iter();
+    topics.all(|topic| topic.topic.len() <= topic_name::LENGTH_MAX)
 }
 
 /// The partitions that the request names.
@@ -480,6 +496,8 @@ fn conclude(
     mut parts: Vec<Part>,
     limits: Limits,
 ) -> (ErrorCode, i32, Vec<Part>) {
+    let unknown = parts.iter().filter(|part| part.is_unknown());
+    let are_too_many_unknown = unknown.count() > SESSION_UNKNOWN_MAX;
     let mut sessions = broker.fetch_sessions.lock();
     match context {
         FetchContext::Sessionless => (ErrorCode::None, INVALID_SESSION_ID, parts),
@@ -498,7 +516,8 @@ fn conclude(
                     part.outcome(),
                 )
             });
-            let session_id = match request.version >= 7 && !message.topics.is_empty() {
+            let is_wanted = request.version >= 7 && !message.topics.is_empty();
+            let session_id = match is_wanted && !are_too_many_unknown {
                 true => sessions.create(new, answered, monotonic().as_ms()),
                 false => INVALID_SESSION_ID,
             };
@@ -518,7 +537,15 @@ fn conclude(
                     }
                     is_told
                 });
-                (ErrorCode::None, fetch.session_id, parts)
+                // Unknown partitions are told each time, so they are all among the parts.
+                let session_id = match are_too_many_unknown {
+                    true => {
+                        sessions.remove(fetch.session_id);
+                        INVALID_SESSION_ID
+                    }
+                    false => fetch.session_id,
+                };
+                (ErrorCode::None, session_id, parts)
             }
             Err(error) => (error, INVALID_SESSION_ID, Vec::new()),
         },

@@ -140,3 +140,44 @@ fn errors_are_told_in_a_session() {
         ErrorCode::UnknownTopicOrPartition
     );
 }
+
+#[test]
+fn a_session_has_few_partitions_that_do_not_exist() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    let asked = |indexes: std::ops::RangeInclusive<i32>| -> Vec<(i32, i64)> {
+        indexes.map(|index| (index, 0)).collect()
+    };
+    let (error, id, told) = fetch(&mut client, (0, 0), &asked(0..=101), &[]);
+    assert_eq!((error, id, told.len()), (ErrorCode::None, 0, 102));
+    let (error, id, told) = fetch(&mut client, (0, 0), &asked(0..=100), &[]);
+    assert_eq!((error, told.len()), (ErrorCode::None, 101));
+    assert_ne!(id, 0);
+
+    // One more ends the session with its answer.
+    let (error, none, told) = fetch(&mut client, (id, 1), &asked(101..=101), &[]);
+    assert_eq!((error, none, told.len()), (ErrorCode::None, 0, 101));
+    let (error, _, _) = fetch(&mut client, (id, 2), &[], &[]);
+    assert_eq!(error, ErrorCode::FetchSessionIdNotFound);
+}
+
+#[test]
+fn a_session_remembers_no_text_that_is_too_long_for_a_topic() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    let mut session_of = |length: usize, version: i16| {
+        let name = "a".repeat(length);
+        let request = FetchRequest {
+            session_epoch: 0,
+            topics: vec![fetch_topic(&name, &[(0, 0)])].into(),
+            ..FetchRequest::default()
+        };
+        let answer = client.call(version, &request);
+        let response: FetchResponse<'_> = answer.read();
+        assert_eq!(response.responses.len(), 1);
+        response.session_id
+    };
+    assert_eq!(session_of(250, 12), 0);
+    assert_ne!(session_of(249, 12), 0);
+}

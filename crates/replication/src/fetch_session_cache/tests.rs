@@ -11,6 +11,8 @@
 //! letter. An answer is an error, or a session id and the partitions that the response lists; for
 //! an incremental fetch it begins with the partitions that were read.
 
+mod room;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -136,8 +138,12 @@ struct Broker {
 
 impl Broker {
     fn new(slots_max: usize) -> Self {
+        Self::of(FetchSessionCache::new(slots_max))
+    }
+
+    fn of(cache: FetchSessionCache) -> Self {
         Self {
-            cache: FetchSessionCache::new(slots_max),
+            cache,
             outcomes: BTreeMap::new(),
             progress: BTreeMap::new(),
             now_ms: 0,
@@ -218,7 +224,10 @@ impl Broker {
 }
 
 fn check(slots_max: usize, script: &str, expected: &Expect) {
-    let mut broker = Broker::new(slots_max);
+    check_with(Broker::new(slots_max), script, expected);
+}
+
+fn check_with(mut broker: Broker, script: &str, expected: &Expect) {
     let mut log = String::new();
     for line in script
         .lines()
@@ -530,7 +539,7 @@ fn followers_drive_out_consumers_and_not_the_reverse() {
 
 #[test]
 fn ids_stay_in_their_range_and_are_unique() {
-    let mut cache = FetchSessionCache::with_ids(3, 10..=13);
+    let mut cache = FetchSessionCache::with_limits(3, 100, 10..=13);
     let new = |random| NewSession {
         is_privileged: false,
         uses_topic_ids: false,
