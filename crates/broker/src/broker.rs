@@ -4,11 +4,13 @@ use crate::checkpoints::Checkpointed;
 use crate::cleaner::Cleaner;
 use crate::controller_thread::ControllerThread;
 use crate::creations::Creations;
+use crate::file_shortage::FileShortage;
 use crate::flushes::Flushes;
 use crate::groups::{Groups, OFFSETS_TOPIC};
 use crate::heavy_work::HeavyWork;
 use crate::log_directories::LogDirectory;
 use crate::loggers::Loggers;
+use crate::maintenance;
 use crate::moves::Moves;
 use crate::net::{ByteBudget, ConnectionLimits, Listeners};
 use crate::partitions::{Absence, Partitions};
@@ -24,6 +26,7 @@ use replication::{AppendError, FetchSessionCache, LogHost, Partition};
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 use storage::StorageError;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -59,6 +62,8 @@ pub(crate) struct Broker {
     pub(crate) log_directories: Vec<Arc<LogDirectory>>,
     /// What their logs share.
     pub(crate) logs: Arc<LogHost>,
+    /// That there was no file descriptor left.
+    pub(crate) file_shortage: FileShortage,
     /// For each checkpoint file, what had changed when it was last written.
     pub(crate) checkpointed: Checkpointed,
     /// The partitions that are led here.
@@ -235,12 +240,7 @@ impl Broker {
     /// there were only too many files open.
     pub(crate) fn report_directory_error(&self, name: &str, error: &StorageError) {
         if error.is_out_of_files() {
-            tracing::error!(
-                directory = name,
-                %error,
-                "there is no file descriptor left, and this is done again later; raise the limit of \
-                 open files (`ulimit -n`)"
-            );
+            self.note_shortage("a file of a log directory is written again later", name, error);
         } else {
             self.fail_directory(name, error);
         }
@@ -270,8 +270,23 @@ impl Broker {
         }
         match error.is_out_of_files() {
             _ if partition.is_closed() => tracing::debug!(%partition, %error, "the log is closed"),
-            true => tracing::warn!(%partition, %error, "the log is looked at again later"),
+            true => self.note_shortage("a log is looked at again later", partition, error),
             false => self.report_storage_error(partition, error),
+        }
+    }
+
+    /// Acts on what was refused or is put off because there is no file descriptor left. Files of
+    /// logs that nobody uses are closed for the next attempt.
+    pub(crate) fn note_shortage(&self, what: &'static str, of: impl Display, error: impl Display) {
+        maintenance::release_files(self);
+        if let Some(not_logged) = self.file_shortage.note(what, Instant::now()) {
+            tracing::error!(
+                %of,
+                %error,
+                not_logged,
+                "{what}: there is no file descriptor left; raise the limit of open files \
+                 (`ulimit -n`)"
+            );
         }
     }
 
@@ -282,12 +297,7 @@ impl Broker {
         } else if error.is_log_changed() {
             tracing::error!(%partition, %error, "the log is out of service: a batch is refused");
         } else if error.is_out_of_files() {
-            tracing::error!(
-                %partition,
-                %error,
-                "a batch is refused while there is no file descriptor left; raise the limit of \
-                 open files (`ulimit -n`)"
-            );
+            self.note_shortage("a batch is refused", partition, error);
         } else {
             tracing::debug!(%partition, %error, "a batch is refused");
         }

@@ -63,10 +63,10 @@ pub(crate) fn create(
             }
             // No directory is to blame, and a descriptor may be free in a moment.
             Err(error) if error.is_out_of_files() => {
-                if !broker.creations.has(topic.id, index) {
-                    broker.report_directory_error(directory.name(), &error);
-                }
-                break;
+                broker.report_directory_error(directory.name(), &error);
+                topic.lose(index, Absence::Offline);
+                broker.creations.0.lock().insert((topic.id, index));
+                return None;
             }
             Err(error) => broker.fail_directory(directory.name(), &error),
         }

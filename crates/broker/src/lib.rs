@@ -34,6 +34,8 @@ mod coordinator_log;
 mod cordoning;
 mod creations;
 mod failed_logs;
+mod file_shares;
+mod file_shortage;
 mod flushes;
 mod group_settings;
 mod groups;

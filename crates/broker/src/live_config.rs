@@ -12,11 +12,11 @@
 
 use crate::Broker;
 use crate::broker::ConfigLayers;
+use crate::file_shares::FileShares;
 use crate::net::{Limits, ListenerLimit};
 use crate::start_error::StartError;
 use config::{ServerConfig, effect, sources};
 use metadata::{Config, ConfigResource, ConfigResourceType, MetadataImage};
-use rustix::process::{Resource, getrlimit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -143,6 +143,7 @@ pub(crate) fn connection_limits(config: &ServerConfig) -> Result<Limits, StartEr
         i32::MAX => u32::MAX,
         limit => limit.max(0).unsigned_abs(),
     };
+    let connections_max = FileShares::of_process().connections;
     let mut per_ip_overrides = BTreeMap::new();
     for (host, max) in &network.max_connections_per_ip_overrides {
         per_ip_overrides.extend(addresses(host)?.into_iter().map(|ip| (ip, count(*max))));
@@ -160,26 +161,17 @@ pub(crate) fn connection_limits(config: &ServerConfig) -> Result<Limits, StartEr
     let window_seconds = i64::from((window.num - 1).max(1)) * i64::from(window.size_seconds.max(1));
     Ok(Limits {
         total: ListenerLimit {
-            connections: count(network.max_connections).min(descriptors_for_connections()),
+            connections: count(network.max_connections).min(connections_max),
             per_second: rate(network.max_connection_creation_rate),
         },
         listeners: listeners.collect(),
         protected_listener: (config.listeners.bound_for_clients().count() > 1).then(|| {
             let name = config.listeners.inter_broker.as_str().to_uppercase();
-            (name, descriptors_for_connections())
+            (name, connections_max)
         }),
         per_ip: count(network.max_connections_per_ip),
         per_ip_overrides,
         burst: Duration::from_secs(window_seconds.unsigned_abs()),
-    })
-}
-
-/// Half of the files that the process may have open: a client that opens connections without end
-/// must leave the logs theirs.
-fn descriptors_for_connections() -> usize {
-    let limit = getrlimit(Resource::Nofile).current;
-    limit.map_or(usize::MAX, |files| {
-        usize::try_from(files / 2).unwrap_or(usize::MAX)
     })
 }
 

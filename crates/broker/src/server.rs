@@ -5,6 +5,8 @@ use crate::clock::{now_ms, random_uuid};
 use crate::controller_thread::{self, ControllerThread};
 use crate::creations::Creations;
 use crate::failed_logs::{self, FailedLog, FailedLogs};
+use crate::file_shares::FileShares;
+use crate::file_shortage::FileShortage;
 use crate::flushes::Flushes;
 use crate::group_settings::{group_config, offsets_compression};
 use crate::groups::{Groups, OFFSETS_TOPIC};
@@ -31,7 +33,6 @@ use controller::brokers::{NewRegistration, RegistrationState, register_broker, u
 use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
 use parking_lot::{Mutex, RwLock};
 use replication::{FetchSessionCache, LogHost};
-use rustix::process::{Resource, getrlimit};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,8 +43,6 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 
-/// Files that are left to connections, unless the limit is smaller than twice that.
-const LEFT_FILES: usize = 1024;
 /// What answers may take that clients have not read yet, unless `queued.max.request.bytes` is more.
 const ANSWER_MEMORY_BYTES: u64 = 256 * 1024 * 1024;
 
@@ -58,8 +57,8 @@ pub struct Server {
 impl Server {
     /// Starts a broker and controller. Clients can connect when this returns.
     ///
-    /// Three quarters of the files that the process may open are for logs, however many there are,
-    /// and the rest for connections. The limit is the process's own: who embeds a server raises it
+    /// Half of the files that the process may open are for connections, and the rest for logs,
+    /// however many there are. The limit is the process's own: who embeds a server raises it
     /// before, as the command `server` does.
     ///
     /// # Errors
@@ -559,6 +558,7 @@ fn new_broker(
         flushes: Flushes::default(),
         heavy_work: HeavyWork::default(),
         log_directories,
+        file_shortage: FileShortage::default(),
         checkpointed: checkpoints::Checkpointed::default(),
         partitions: Partitions::default(),
         removals: Removals::default(),
@@ -585,12 +585,9 @@ fn new_broker(
     })
 }
 
-/// What the logs share, with as many open files as the process may have beside its connections.
+/// What the logs share.
 fn log_host(directories: &[Arc<LogDirectory>]) -> LogHost {
-    // No limit at all is as good as one that nobody reaches.
-    let limit = getrlimit(Resource::Nofile).current.unwrap_or(1 << 30);
-    let limit = usize::try_from(limit).unwrap_or(1 << 30);
-    let open_files = OpenFiles::new(limit - (limit / 4).max(LEFT_FILES).min(limit / 2));
+    let open_files = OpenFiles::new(FileShares::of_process().logs);
     let roots = directories.iter().filter(|one| one.is_usable());
     let roots: Vec<_> = roots.map(|one| std::fs::File::open(one.path())).collect();
     // One that is missing would keep its files from being synced with the others.

@@ -225,7 +225,8 @@ fn texts<E: Display>(errors: Vec<E>) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
-/// Every partition has a file open: the soft limit of open files goes as far as the hard one.
+/// Each connection takes an open file, and so does each log in use: the soft limit goes as far as the
+/// hard one.
 fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::disk::{Disk, OpenMode};
 use crate::error::{Context, StorageError};
 use crate::open_files::{FileSlot, OpenFile, OpenFiles};
+use crate::room_disk::RoomDisk;
 
 /// What a file of a segment holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -145,7 +146,7 @@ impl fmt::Display for FileName {
 /// A partition's directory on its disk.
 #[derive(Debug)]
 pub(crate) struct PartitionFiles<D: Disk> {
-    pub(crate) disk: D,
+    pub(crate) disk: RoomDisk<D>,
     pub(crate) directory: Arc<Path>,
     pub(crate) open_files: Arc<OpenFiles<D::File>>,
 }
@@ -161,6 +162,14 @@ impl<D: Disk> Clone for PartitionFiles<D> {
 }
 
 impl<D: Disk> PartitionFiles<D> {
+    pub(crate) fn new(disk: D, directory: Arc<Path>, open_files: Arc<OpenFiles<D::File>>) -> Self {
+        Self {
+            disk: RoomDisk::new(disk, open_files.clone()),
+            directory,
+            open_files,
+        }
+    }
+
     pub(crate) fn path(&self, name: FileName) -> PathBuf {
         self.directory.join(name.to_string())
     }

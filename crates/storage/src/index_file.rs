@@ -415,11 +415,8 @@ mod tests {
     type Index = IndexFile<SimDisk, OffsetEntry>;
 
     fn files() -> PartitionFiles<SimDisk> {
-        PartitionFiles {
-            disk: SimDisk::default(),
-            directory: Path::new("/").into(),
-            open_files: std::sync::Arc::new(crate::OpenFiles::new(usize::MAX)),
-        }
+        let open_files = std::sync::Arc::new(crate::OpenFiles::new(usize::MAX));
+        PartitionFiles::new(SimDisk::default(), Path::new("/").into(), open_files)
     }
 
     fn entry(relative_offset: u32) -> OffsetEntry {

@@ -41,6 +41,7 @@ mod file_slice;
 mod index_file;
 mod offset_index;
 mod open_files;
+mod room_disk;
 mod segment;
 mod stored_batch;
 mod time_index;

@@ -172,11 +172,8 @@ pub struct Log<D: Disk> {
 impl<D: Disk> Log<D> {
     /// Makes a log in a new directory; its parent exists. Durable with its first flush.
     pub fn create(opening: LogOpening<D>) -> Result<Self, StorageError> {
-        let files = PartitionFiles {
-            disk: opening.disk,
-            directory: opening.directory.into(),
-            open_files: opening.open_files,
-        };
+        let directory = opening.directory.into();
+        let files = PartitionFiles::new(opening.disk, directory, opening.open_files);
         let made = files.disk.create_directory(&files.directory);
         made.context("create", &files.directory)?;
         if let Some(topic_id) = opening.topic_id {
@@ -212,11 +209,9 @@ impl<D: Disk> Log<D> {
 
     /// Opens the log of an existing directory.
     pub fn open(opening: LogOpening<D>) -> Result<OpenedLog<D>, OpenError> {
-        let files = PartitionFiles {
-            disk: opening.disk.clone(),
-            directory: opening.directory.as_path().into(),
-            open_files: opening.open_files.clone(),
-        };
+        let directory = opening.directory.as_path().into();
+        let open_files = opening.open_files.clone();
+        let files = PartitionFiles::new(opening.disk.clone(), directory, open_files);
         // Before recovery: the log of another topic is not to be changed.
         let found = find_topic_id(&files, opening.topic_id)?;
         let recovered = recover(&files, &opening)?;

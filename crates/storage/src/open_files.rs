@@ -21,7 +21,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::disk::DiskFile;
-use crate::error::is_out_of_files;
 
 /// Files that may be open, shared by the logs of a process.
 #[derive(Debug)]
@@ -241,7 +240,7 @@ impl<F: DiskFile> FileSlot<F> {
     pub(crate) fn open(
         &self,
         files: &OpenFiles<F>,
-        open: impl Fn() -> io::Result<F>,
+        open: impl FnOnce() -> io::Result<F>,
     ) -> io::Result<OpenFile<F>> {
         let slot = self.slot.get_or_init(Arc::default);
         slot.is_used.store(true, Ordering::Relaxed);
@@ -261,14 +260,7 @@ impl<F: DiskFile> FileSlot<F> {
             // A few at once, so that not every opening has to look for one.
             files.close_until(files.bound.saturating_sub(1 + files.bound / 64));
         }
-        let opened = open().or_else(|error| {
-            if !is_out_of_files(&error) {
-                return Err(error);
-            }
-            files.close_until(files.count().saturating_sub(16));
-            open()
-        });
-        let file = Arc::new(opened?);
+        let file = Arc::new(open()?);
         files.count.fetch_add(1, Ordering::Relaxed);
         held.file = Some(Counted {
             file: file.clone(),
@@ -380,10 +372,7 @@ impl<F> Deref for OpenFile<F> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
     use std::path::Path;
-
-    use rustix::io::Errno;
 
     use super::*;
     use crate::disk::{Disk, OpenMode};
@@ -430,36 +419,5 @@ mod tests {
         drop(used);
         files.release(1);
         assert_eq!(files.count(), 0);
-    }
-
-    /// The process has as many files open as it may, though the logs may have more.
-    #[test]
-    fn a_lack_of_descriptors_closes_files_that_nobody_uses() {
-        let (files, _slots) = opened(100, 20);
-        let lack = || io::Error::from_raw_os_error(Errno::MFILE.raw_os_error());
-        let open = || match files.count() < 20 {
-            true => new_file(),
-            false => Err(lack()),
-        };
-        let slot = FileSlot::new();
-        slot.open(&files, open).unwrap();
-        assert_eq!(files.count(), 5);
-        // Where that does not help, it is said.
-        let other = FileSlot::new();
-        let error = other.open(&files, || Err(lack())).unwrap_err();
-        assert!(is_out_of_files(&error));
-    }
-
-    #[test]
-    fn another_error_closes_nothing_and_is_not_met_twice() {
-        let (files, _slots) = opened(100, 20);
-        let calls = Cell::new(0);
-        let open = || {
-            calls.set(calls.get() + 1);
-            Err(io::Error::from(io::ErrorKind::NotFound))
-        };
-        let error = FileSlot::new().open(&files, open).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::NotFound);
-        assert_eq!((calls.get(), files.count()), (1, 20));
     }
 }

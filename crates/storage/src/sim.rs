@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Component, Path};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
@@ -37,6 +38,7 @@ pub enum Crash {
 #[derive(Clone, Default)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
+    open_count: Arc<AtomicUsize>,
 }
 
 /// An open file of a [`SimDisk`]; of no use after a crash.
@@ -47,6 +49,13 @@ pub struct SimFile {
     crashes: u64,
     name: String,
     writable: bool,
+    open_count: Arc<AtomicUsize>,
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        self.open_count.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl fmt::Debug for SimDisk {
@@ -104,6 +113,7 @@ struct State {
     failing_writes: Option<String>,
     failing_syncs: Option<String>,
     is_out_of_files: bool,
+    open_count_max: usize,
     is_full: bool,
     now_ms: i64,
 }
@@ -119,6 +129,7 @@ impl Default for State {
             failing_writes: None,
             failing_syncs: None,
             is_out_of_files: false,
+            open_count_max: usize::MAX,
             is_full: false,
             now_ms: 0,
         }
@@ -283,6 +294,7 @@ impl SimDisk {
         let state = locked(&self.state).clone();
         Self {
             state: Arc::new(Mutex::new(state)),
+            open_count: Arc::default(),
         }
     }
 
@@ -312,6 +324,11 @@ impl SimDisk {
         locked(&self.state).is_out_of_files = is_out_of_files;
     }
 
+    /// How many files the process may have open.
+    pub fn limit_open_files(&self, count: usize) {
+        locked(&self.state).open_count_max = count;
+    }
+
     /// Whether there is no room: files that would grow keep the half of what is written.
     pub fn set_full(&self, is_full: bool) {
         locked(&self.state).is_full = is_full;
@@ -334,6 +351,7 @@ impl SimDisk {
         state.crashes += 1;
         state.stop_at = None;
         state.is_out_of_files = false;
+        state.open_count_max = usize::MAX;
         state.is_full = false;
         state.failing_writes = None;
         state.failing_syncs = None;
@@ -345,7 +363,8 @@ impl Disk for SimDisk {
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<SimFile> {
         let mut state = locked(&self.state);
-        if state.is_out_of_files {
+        let open_count = self.open_count.load(Ordering::Relaxed);
+        if state.is_out_of_files || open_count >= state.open_count_max {
             return Err(io::Error::from_raw_os_error(Errno::MFILE.raw_os_error()));
         }
         let (parent, name) = state.parent(path)?;
@@ -368,7 +387,9 @@ impl Disk for SimDisk {
             }
             None => return Err(missing(path)),
         };
+        self.open_count.fetch_add(1, Ordering::Relaxed);
         Ok(SimFile {
+            open_count: self.open_count.clone(),
             state: self.state.clone(),
             inode,
             crashes: state.crashes,

@@ -66,6 +66,36 @@ fn open_files_stay_within_their_bound_and_readers_keep_theirs() {
 }
 
 #[test]
+fn where_others_hold_the_descriptors_logs_close_their_files() {
+    let disk = SimDisk::default();
+    disk.limit_open_files(8);
+    let files = Arc::new(OpenFiles::new(1000));
+    let mut logs: Vec<_> = (0..20)
+        .map(|index| Log::create(opening(&disk, Path::new("/"), index, &files)).unwrap())
+        .collect();
+    for round in 0..12 {
+        for log in &mut logs {
+            // A new epoch is noted in a file of its own, and every few rounds begin a segment.
+            let mut records = batch(0, &[&format!("{round} {}", "x".repeat(100))]);
+            log.append_as_leader(&mut records, AppendOptions::client(round, 0))
+                .unwrap();
+        }
+    }
+    for log in &mut logs {
+        let first = log.read(0, 1000, i64::MAX, true).unwrap();
+        assert!(records_of(&first, 0)[0].1.starts_with("0 x"));
+        drop(first);
+        log.flush(0).unwrap();
+    }
+    let idle = idle_of(&mut logs[0], true);
+    drop(logs.swap_remove(0));
+    let opened = idle
+        .open(opening(&disk, Path::new("/"), 0, &files))
+        .unwrap();
+    assert_eq!(opened.log.log_end_offset(), 12);
+}
+
+#[test]
 fn an_error_of_a_file_that_had_to_be_closed_reaches_its_log() {
     let disk = SimDisk::default();
     let files = Arc::new(OpenFiles::new(2));

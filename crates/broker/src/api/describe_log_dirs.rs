@@ -4,6 +4,8 @@
 //!   version 5 says which directories are cordoned (KIP-1066).
 //! - Null topics ask for all; a directory without a partition that was asked for is named all the
 //!   same.
+//! - While there has been no file descriptor left for a minute, every directory has the error of one
+//!   that is offline.
 
 use super::{Request, Served};
 use crate::Broker;
@@ -12,6 +14,7 @@ use crate::partitions::HostedTopic;
 use model::{DecodeError, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 use wire::messages::describe_log_dirs_response::{
     DescribeLogDirsPartition, DescribeLogDirsResult, DescribeLogDirsTopic,
 };
@@ -33,9 +36,11 @@ pub(crate) fn serve(
         }
         asked
     });
+    // Batches are refused in all of them.
+    let is_out_of_files = broker.file_shortage.is_lasting(Instant::now());
     let hosted = broker.partitions.all_topics();
     let results = broker.log_directories.iter().map(|directory| {
-        if directory.is_offline() {
+        if directory.is_offline() || is_out_of_files {
             return DescribeLogDirsResult {
                 error_code: ErrorCode::KafkaStorageError.code(),
                 log_dir: directory.name(),

@@ -20,6 +20,7 @@ use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName};
 use crate::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::partition_metadata::PARTITION_METADATA;
+use crate::room_disk::RoomDisk;
 use crate::segment::NamedFile;
 
 /// Something beside the batches that is not durable yet.
@@ -97,7 +98,7 @@ impl Unsynced {
 #[derive(Debug)]
 #[must_use = "the log is durable when this has been synced and completed"]
 pub struct Flush<D: Disk> {
-    disk: D,
+    disk: RoomDisk<D>,
     /// What becomes durable, exclusive.
     offset: i64,
     truncation_count: u64,
