@@ -15,6 +15,7 @@ mod election;
 mod error;
 mod load;
 mod mending;
+mod recorded_ids;
 mod snapshots;
 
 use config::server::MetadataLogConfig;

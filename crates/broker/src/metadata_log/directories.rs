@@ -13,6 +13,7 @@
 //! ```
 
 use super::error::OpenMetadataLogError;
+use super::recorded_ids::RecordedIds;
 use metadata::{
     LOST_DIRECTORY, MIGRATING_DIRECTORY, MetadataImage, MetadataRecord, SnapshotId, SnapshotQuorum,
     UNASSIGNED_DIRECTORY, VersionRange, Voter, VoterEndpoint, bootstrap_snapshot, write_snapshot,
@@ -23,7 +24,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use storage::disk::Disk;
-use storage::log_directory::{PartitionDirectoryState, scan_log_directory};
+use storage::log_directory::{PartitionDirectory, PartitionDirectoryState, scan_log_directory};
 use storage::meta_properties::{MetaProperties, read_meta_properties, write_meta_properties};
 use storage::{StorageError, replace_file};
 
@@ -108,6 +109,7 @@ pub fn find_log_directories<D: Disk>(
         found.push((directory.clone(), read_meta_properties(disk, directory)?));
     }
     let cluster_id = check_owner(&found, options.node_id)?;
+    check_not_in_use(disk, options, &found, cluster_id.as_deref())?;
     let mut prepared = LogDirectories {
         is_new_cluster: cluster_id.is_none(),
         cluster_id: cluster_id.unwrap_or_else(|| options.new_cluster_id.to_owned()),
@@ -152,16 +154,70 @@ pub fn find_log_directories<D: Disk>(
     Ok(FoundDirectories { prepared, rest })
 }
 
+/// A directory without `meta.properties` must be a new one: what is in use would get another id, and
+/// perhaps another cluster's.
+fn check_not_in_use<D: Disk>(
+    disk: &D,
+    options: &DirectoryOptions<'_>,
+    found: &[(PathBuf, Option<MetaProperties>)],
+    cluster_id: Option<&str>,
+) -> Result<(), OpenMetadataLogError> {
+    let unnamed = found.iter().filter(|(_, properties)| properties.is_none());
+    for (directory, _) in unnamed {
+        let Some(content) = content_of(disk, directory)? else {
+            continue;
+        };
+        let recorded = RecordedIds::read(disk, options.metadata_directory, options.node_id);
+        let is_of_metadata = directory == options.metadata_directory;
+        let here = found.iter().filter_map(|(_, found)| found.as_ref());
+        let here: Vec<_> = here.filter_map(|found| found.directory_id).collect();
+        let is_possible = |id: &Uuid| !here.contains(id) && recorded.metadata != Some(*id);
+        let directory_ids = match recorded.metadata {
+            Some(id) if is_of_metadata => vec![id],
+            _ => recorded.all.iter().copied().filter(is_possible).collect(),
+        };
+        return Err(OpenMetadataLogError::NoMetaProperties {
+            directory: directory.clone(),
+            content,
+            node_id: options.node_id,
+            directory_ids,
+            cluster_id: cluster_id.map(str::to_owned),
+        });
+    }
+    Ok(())
+}
+
+/// What a directory holds that only a broker can have written after its `meta.properties`.
+fn content_of<D: Disk>(disk: &D, directory: &Path) -> Result<Option<&'static str>, StorageError> {
+    let first_voter = SnapshotId::BOOTSTRAP.to_string();
+    let mut metadata = metadata_files(disk, directory)?.into_iter();
+    if metadata.any(|name| name != first_voter) {
+        return Ok(Some("a metadata log"));
+    }
+    let content = scan_log_directory(disk, directory)?;
+    let mut partitions = content.partitions.iter();
+    let is_log = |one: &PartitionDirectory| {
+        one.state == PartitionDirectoryState::Current && one.name != METADATA_LOG_FOLDER
+    };
+    Ok(partitions.any(is_log).then_some("partitions"))
+}
+
 /// Whether a directory holds a metadata log or a snapshot of one.
 fn has_metadata<D: Disk>(disk: &D, directory: &Path) -> Result<bool, StorageError> {
+    Ok(!metadata_files(disk, directory)?.is_empty())
+}
+
+/// The names of the segments and snapshots of a directory's metadata log.
+fn metadata_files<D: Disk>(disk: &D, directory: &Path) -> Result<Vec<String>, StorageError> {
     let folder = directory.join(METADATA_LOG_FOLDER);
     let entries = match disk.list(&folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(failure("list", &folder, error)),
     };
-    let mut names = entries.iter().map(|entry| &*entry.name);
-    Ok(names.any(|name| name.ends_with(".log") || name.ends_with(".checkpoint")))
+    let names = entries.into_iter().map(|entry| entry.name);
+    let is_content = |name: &String| name.ends_with(".log") || name.ends_with(".checkpoint");
+    Ok(names.filter(is_content).collect())
 }
 
 /// The first directory that holds a partition, or a metadata log elsewhere than it should be.

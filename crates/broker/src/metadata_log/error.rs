@@ -65,6 +65,26 @@ pub enum OpenMetadataLogError {
         /// The id that both have.
         id: Uuid,
     },
+    /// A directory that is in use has lost the file that says whose it is.
+    #[error(
+        "log directory `{}` holds {content} but no `meta.properties`: restore it with version=1, \
+         node.id={node_id}, {} and {}; or set `log.dirs` to an empty directory",
+        directory.display(),
+        directory_id_wanted(directory_ids),
+        cluster_id_wanted(cluster_id.as_deref())
+    )]
+    NoMetaProperties {
+        /// The directory.
+        directory: PathBuf,
+        /// What it holds: a metadata log, or partitions.
+        content: &'static str,
+        /// This node.
+        node_id: BrokerId,
+        /// Which `directory.id` it may have; empty when nothing says it.
+        directory_ids: Vec<Uuid>,
+        /// The cluster that the other log directories belong to.
+        cluster_id: Option<String>,
+    },
     /// The directory of the metadata log has none, and another one is in use.
     #[error(
         "log directory `{}` is to hold the metadata log and has none, but `{}` belongs to a cluster \
@@ -173,6 +193,24 @@ pub enum OpenMetadataLogError {
     /// The first records could not be written.
     #[error(transparent)]
     Append(#[from] AppendMetadataError),
+}
+
+fn directory_id_wanted(ids: &[Uuid]) -> String {
+    match ids {
+        [] => "the directory.id that it had".to_owned(),
+        [id] => format!("directory.id={id} (from the metadata)"),
+        ids => format!(
+            "the directory.id that it had (one of {}, from the metadata)",
+            ids_listed(ids)
+        ),
+    }
+}
+
+fn cluster_id_wanted(id: Option<&str>) -> String {
+    match id {
+        Some(id) => format!("cluster.id={id}"),
+        None => "the cluster.id that clients know the cluster by".to_owned(),
+    }
 }
 
 fn ids_listed(ids: &[Uuid]) -> String {

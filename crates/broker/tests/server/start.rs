@@ -330,6 +330,66 @@ fn a_snapshot_that_is_damaged_is_left_as_it_is() {
     assert_eq!(server.connect().topics().len(), 6);
 }
 
+/// The keys of a quorum whose voters the configuration names, and of one whose voters can change.
+const FIXED_VOTERS: &[(&str, &str)] = &[("controller.quorum.voters", "1@127.0.0.1:9093")];
+const RECORDED_VOTERS: &[(&str, &str)] = &[];
+
+#[test]
+fn a_directory_in_use_that_has_lost_its_meta_properties_is_not_a_new_one() {
+    for keys in [FIXED_VOTERS, RECORDED_VOTERS] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let server = TestServer::start_in(path, keys).unwrap();
+        server.connect().create_topic("topic", 1, &[]);
+        server.stop();
+        let file = path.join("meta.properties");
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let id = text.lines().find(|line| line.starts_with("directory.id"));
+        let name = path.display().to_string();
+        let words = [
+            "a metadata log",
+            "meta.properties",
+            "node.id=1",
+            id.unwrap(),
+        ];
+        assert_refused(path, path, keys, &[&words[..], &[&*name]].concat());
+        // Its metadata log is gone as well: the partitions are still somebody's.
+        let (metadata, aside) = (path.join("__cluster_metadata-0"), path.join("aside"));
+        std::fs::rename(&metadata, &aside).unwrap();
+        let words = ["partitions", "meta.properties", &*name];
+        assert_refused(path, path, keys, &words);
+        std::fs::rename(&aside, &metadata).unwrap();
+        std::fs::write(&file, &text).unwrap();
+        let server = TestServer::start_in(path, keys).unwrap();
+        assert_eq!(server.connect().topics().len(), 1);
+    }
+}
+
+#[test]
+fn a_second_directory_that_has_lost_its_meta_properties_is_not_a_new_one() {
+    let root = tempfile::tempdir().unwrap();
+    let paths = [root.path().join("one"), root.path().join("two")];
+    let dirs = paths.each_ref().map(|path| path.display().to_string());
+    let joined = dirs.join(",");
+    let keys = [("log.dirs", &*joined)];
+    let server = TestServer::start_in(&paths[0], &keys).unwrap();
+    server.connect().create_topic("topic", 4, &[]);
+    server.stop();
+    let file = paths[1].join("meta.properties");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let line = |key: &str| text.lines().find(|line| line.starts_with(key)).unwrap();
+    let (id, cluster) = (line("directory.id"), line("cluster.id"));
+    let words = [&*dirs[1], "holds partitions", "node.id=1", id, cluster];
+    assert_refused(root.path(), &paths[0], &keys, &words);
+    // What the message says is enough to restore it.
+    let restored = format!("version=1\nnode.id=1\n{id}\n{cluster}\n");
+    std::fs::write(&file, restored).unwrap();
+    let server = TestServer::start_in(&paths[0], &keys).unwrap();
+    server.assert_serves();
+}
+
 #[test]
 fn a_directory_of_a_later_release_is_not_called_damaged() {
     let directory = tempfile::tempdir().unwrap();
