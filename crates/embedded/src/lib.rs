@@ -40,7 +40,8 @@
 
 use broker::Server;
 use config::ServerConfig;
-use config::sources::{Sources, load};
+use config::sources::{IgnoredKey, SourceWarning, Sources, load};
+use std::fmt::Display;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -114,7 +115,7 @@ impl EmbeddedBrokerBuilder {
     /// [`EmbeddedBrokerError::Configuration`] for a key or value that is not allowed,
     /// [`EmbeddedBrokerError::Start`] for what the system lacks.
     pub fn start(self) -> Result<EmbeddedBroker, EmbeddedBrokerError> {
-        let start = |error: &dyn std::fmt::Display| EmbeddedBrokerError::Start(error.to_string());
+        let start = |error: &dyn Display| EmbeddedBrokerError::Start(error.to_string());
         let (directory, temporary) = match self.directory {
             Some(directory) => (directory, None),
             None => {
@@ -242,8 +243,25 @@ fn configuration(
         overrides: &overrides,
         ..Sources::default()
     };
-    let refused =
-        |errors: &dyn std::fmt::Debug| EmbeddedBrokerError::Configuration(format!("{errors:?}"));
-    let loaded = load(&sources).map_err(|errors| refused(&errors))?;
-    ServerConfig::read(&loaded.values).map_err(|errors| refused(&errors))
+    let loaded = load(&sources).map_err(refused)?;
+    if !loaded.warnings.is_empty() {
+        return Err(refused(loaded.warnings.iter().map(no_such_key).collect()));
+    }
+    ServerConfig::read(&loaded.values).map_err(refused)
+}
+
+fn no_such_key(warning: &SourceWarning) -> String {
+    let key = &warning.key;
+    match &warning.reason {
+        IgnoredKey::Unknown {
+            nearest: Some(nearest),
+        } => format!("`{key}` does not exist; did you mean `{nearest}`?"),
+        IgnoredKey::Unknown { nearest: None } => format!("`{key}` does not exist"),
+        reason @ IgnoredKey::Removed { .. } => format!("`{key}` {reason}"),
+    }
+}
+
+fn refused<E: Display>(reasons: Vec<E>) -> EmbeddedBrokerError {
+    let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+    EmbeddedBrokerError::Configuration(reasons.join("; "))
 }

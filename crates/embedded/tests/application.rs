@@ -119,15 +119,22 @@ fn a_directory_that_was_given_outlives_the_broker() {
 
 #[test]
 fn what_a_broker_cannot_be_started_with_is_named() {
-    let refused = EmbeddedBroker::builder()
-        .set("num.partitions", "many")
-        .start();
-    match refused {
-        Err(EmbeddedBrokerError::Configuration(reason)) => {
-            assert!(reason.contains("num.partitions"), "{reason}");
+    let check = |key: &str, value: &str, expected: &str| {
+        let refused = EmbeddedBroker::builder().set(key, value).start();
+        match refused {
+            Err(EmbeddedBrokerError::Configuration(reason)) => {
+                assert!(reason.starts_with(expected), "{reason}");
+            }
+            other => panic!("{other:?}"),
         }
-        other => panic!("{other:?}"),
-    }
+    };
+    check(
+        "num.partitions",
+        "many",
+        "--set: Invalid value many for configuration num.partitions",
+    );
+    let expected = "`num.partition` does not exist; did you mean `num.partitions`?";
+    check("num.partition", "3", expected);
 }
 
 #[test]
