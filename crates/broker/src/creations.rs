@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 use storage::log_directory::PartitionDirectory;
 use storage::partition_metadata::sync_partition_metadata;
-use storage::{Disk, Log, LogOpening, RealDisk, StorageError};
+use storage::{Context, Disk, Log, LogOpening, RealDisk, StorageError};
 
 /// New partitions, by topic id and index, whose logs could not be made yet.
 #[derive(Debug, Default)]
@@ -175,11 +175,7 @@ fn make(
 
 fn remove(path: &Path) -> Result<(), StorageError> {
     let removed = RealDisk.remove_directory(path);
-    removed.map_err(|source| StorageError {
-        operation: "remove",
-        file: path.to_owned(),
-        source,
-    })
+    removed.context("remove", path)
 }
 
 /// A directory that has the name of a new partition belongs to a topic that is gone, and could not

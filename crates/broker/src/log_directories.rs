@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use storage::directory_lock::DirectoryLock;
 use storage::disk::{Disk, RealDisk};
 use storage::meta_properties::read_meta_properties;
-use storage::{DiskFile, FileError, StorageError};
+use storage::{Context, DiskFile, FileError};
 
 /// A log directory that this process owns.
 #[derive(Debug)]
@@ -178,11 +178,7 @@ fn lock(path: &Path) -> Result<DirectoryLock, StartError> {
     entries
         .map(drop)
         .and(first.transpose().map(drop))
-        .map_err(|source| StorageError {
-            operation: "list",
-            file: path.to_owned(),
-            source,
-        })?;
+        .context("list", path)?;
     match read_meta_properties(&RealDisk, path) {
         Err(FileError::Storage(error)) => Err(error.into()),
         _ => Ok(lock),

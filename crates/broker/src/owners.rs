@@ -17,7 +17,7 @@ use model::TopicPartition;
 use std::path::Path;
 use storage::log_directory::PartitionDirectory;
 use storage::partition_metadata::read_partition_metadata;
-use storage::{Disk, FileError, OpenError, RealDisk, StorageError};
+use storage::{Context, Disk, FileError, OpenError, RealDisk, StorageError};
 
 /// Whether the directory `found` at `path` is that of a replica that the image has on this node.
 ///
@@ -67,17 +67,12 @@ pub(crate) fn is_known(
 
 /// Whether a segment in the directory has bytes.
 fn holds_batches(path: &Path) -> Result<bool, StorageError> {
-    let failed = |operation, file: &Path, source| StorageError {
-        operation,
-        file: file.to_owned(),
-        source,
-    };
     let entries = RealDisk.list(path);
-    for entry in entries.map_err(|error| failed("list", path, error))? {
+    for entry in entries.context("list", path)? {
         let file = path.join(&entry.name);
         if entry.name.contains(".log") {
             let status = RealDisk.status(&file);
-            if status.map_err(|error| failed("read", &file, error))?.length > 0 {
+            if status.context("read", &file)?.length > 0 {
                 return Ok(true);
             }
         }

@@ -19,7 +19,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
-use storage::{Disk, RealDisk, StorageError};
+use storage::{Context, Disk, RealDisk, StorageError};
 
 /// How long after a directory could not be removed that is tried again.
 const RETRY_MS: i64 = 60_000;
@@ -131,11 +131,7 @@ fn forget(broker: &Broker, gone: &[Arc<Partition>]) {
 /// Makes the names in a log directory durable.
 pub(crate) fn sync_directory(path: &Path) -> Result<(), StorageError> {
     let synced = RealDisk.sync_directory(path);
-    synced.map_err(|source| StorageError {
-        operation: "sync",
-        file: path.to_owned(),
-        source,
-    })
+    synced.context("sync", path)
 }
 
 #[cfg(test)]

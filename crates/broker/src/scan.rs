@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use replication::PartitionKey;
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
 use storage::settled_logs::SettledLogs;
-use storage::{Disk, RealDisk, StorageError};
+use storage::{Context, Disk, RealDisk, StorageError};
 
 /// The metadata log lies among the partitions and is not one of them.
 const METADATA_TOPIC: &str = "__cluster_metadata";
@@ -56,11 +56,7 @@ pub(crate) fn scan(
     /// What a thread takes at once.
     const SHARE: usize = 256;
     let entries = RealDisk.list(directory.path());
-    let entries = entries.map_err(|source| StorageError {
-        operation: "list",
-        file: directory.path().to_owned(),
-        source,
-    })?;
+    let entries = entries.context("list", directory.path())?;
     let log = &broker.live_config().log;
     let threads = log.num_recovery_threads_per_data_dir.max(1) as usize;
     let shares = Mutex::new(entries.chunks(SHARE));
@@ -154,11 +150,7 @@ pub(crate) fn set_aside(
     );
     RealDisk
         .rename(path, &path.with_file_name(name))
-        .map_err(|source| StorageError {
-            operation: "rename",
-            file: path.to_owned(),
-            source,
-        })
+        .context("rename", path)
 }
 
 /// [`set_aside`]; a failure is logged.

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::settled_logs::SettledLog;
-use storage::{Disk, IdleLog, Log, LogOpening, OpenFiles, StorageError};
+use storage::{Context, Disk, IdleLog, Log, LogOpening, OpenFiles, StorageError};
 
 /// Where the log of a partition is.
 pub(crate) enum Residence<D: Disk> {
@@ -320,11 +320,7 @@ impl<D: Disk> Partition<D> {
             Residence::Idle(_) => {
                 let retired = directory.with_file_name(name);
                 let renamed = self.host.disk.rename(&directory, &retired);
-                renamed.map_err(|source| StorageError {
-                    operation: "rename",
-                    file: directory,
-                    source,
-                })?;
+                renamed.context("rename", &directory)?;
                 retired
             }
         };

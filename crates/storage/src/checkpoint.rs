@@ -91,6 +91,15 @@ impl Head {
     /// The entry of the next line, after the two of the head.
     fn entry(&mut self, line: &[u8]) -> Result<Option<(TopicPartition, i64)>, String> {
         let line = str::from_utf8(line).map_err(|_| "it is not text".to_owned())?;
+        let Some(line) = self.line(line)? else {
+            return Ok(None);
+        };
+        let entry = parse_line(line);
+        entry.map(Some).ok_or(format!("it has the line `{line}`"))
+    }
+
+    /// The next line, after the two of the head.
+    fn line<'a>(&mut self, line: &'a str) -> Result<Option<&'a str>, String> {
         if !self.has_version {
             self.has_version = line.trim() == "0";
             let wrong = || format!("its version is `{}`, not 0", line.trim());
@@ -102,8 +111,7 @@ impl Head {
             return self.count.map(|_| None).ok_or_else(wrong);
         }
         self.found_count += 1;
-        let entry = parse_line(line);
-        entry.map(Some).ok_or(format!("it has the line `{line}`"))
+        Ok(Some(line))
     }
 
     /// What is missing at the end. An empty file has all: Kafka makes such files before it has
@@ -185,27 +193,15 @@ pub fn write_checkpoint<D: Disk>(
 }
 
 /// The lines after the head of a checkpoint file of version 0, counted against that head. An empty
-/// file has none: Kafka makes such files before it has anything to write.
+/// file has none.
 pub(crate) fn lines(bytes: &[u8]) -> Result<Vec<&str>, String> {
-    if bytes.is_empty() {
-        return Ok(Vec::new());
-    }
+    let mut head = Head::default();
     let text = str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
-    let mut lines = text.lines();
-    match lines.next().map(str::trim) {
-        Some("0") => {}
-        Some(version) => return Err(format!("its version is `{version}`, not 0")),
-        None => return Err("it has no version".to_owned()),
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        lines.extend(head.line(line)?);
     }
-    let count = lines.next().unwrap_or_default().trim();
-    let Ok(count) = count.parse::<usize>() else {
-        return Err(format!("its count of lines is `{count}`"));
-    };
-    let lines: Vec<&str> = lines.collect();
-    if lines.len() != count {
-        return Err(format!("it has {} lines, not {count}", lines.len()));
-    }
-    Ok(lines)
+    head.lack().map_or(Ok(lines), Err)
 }
 
 fn parse_line(line: &str) -> Option<(TopicPartition, i64)> {

@@ -24,8 +24,12 @@ pub struct StorageError {
     pub source: io::Error,
 }
 
-/// Names the operation and the file of a failed call.
-pub(crate) trait Context<T> {
+/// Makes a [`StorageError`] of a failed call.
+pub trait Context<T> {
+    /// Names the operation (`write`, `sync` and so on) and the file.
+    ///
+    /// # Errors
+    /// That of the call.
     fn context(self, operation: &'static str, file: &Path) -> Result<T, StorageError>;
 }
 

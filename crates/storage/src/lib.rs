@@ -14,7 +14,8 @@
 //! Invariants:
 //! - Nothing that was flushed is lost by a crash, and nothing appears that was not appended.
 //! - After a failed write or sync a log takes no more appends; reading goes on.
-//! - No byte on disk makes a panic: what is damaged is rebuilt or cut, and reported as an event.
+//! - No byte on disk makes a panic: what is damaged is rebuilt or cut, and reported as an event; in a
+//!   log that was closed it is an error, and is left as it is.
 //! - The log never asks for the time and never sleeps; whoever calls it does.
 //!
 //! Reading order: `disk`, `log` (with `log/append`, `log/read`), `segment`, `producer_state`,
@@ -68,7 +69,7 @@ pub use cleaner::{
 };
 pub use config::{CleanupPolicy, LogConfig};
 pub use disk::{Disk, DiskFile, RealDisk};
-pub use error::{FileError, StorageError};
+pub use error::{Context, FileError, StorageError};
 pub use file_slice::FileSlice;
 pub use log::{
     AppendError, AppendOptions, Appended, CandidateBatch, CompactionCandidate, DeletedSegments,

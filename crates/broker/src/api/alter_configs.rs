@@ -3,7 +3,7 @@
 //! - A resource that is named twice is refused, and answered once.
 //! - The way of old clients; IncrementalAlterConfigs changes single values.
 
-use super::altered::{Named, each_resource, results_of, told};
+use super::altered::{Named, alter, each_resource, results_of, told};
 use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
@@ -30,7 +30,7 @@ pub(crate) async fn serve(
             change: ConfigChange::Values(values.collect()),
         }
     });
-    let results = broker.alter_configs(altered.collect(), message.validate_only);
+    let results = alter(broker, altered.collect(), message.validate_only);
     let results = results_of(&named, results.await);
     let responses = named.iter().zip(&results).map(|(named, result)| {
         let (error_code, error_message) = told(result);

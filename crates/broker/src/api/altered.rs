@@ -1,7 +1,9 @@
 //! What AlterConfigs and IncrementalAlterConfigs share: the resources of a request, each of them
 //! once, and what is answered for them.
 
+use crate::Broker;
 use controller::ApiError;
+use controller::alter_configs::{AlteredResource, alter_configs};
 use model::ErrorCode;
 use std::collections::BTreeMap;
 
@@ -37,6 +39,23 @@ pub(super) fn each_resource<'a, T>(
         })
     });
     named.collect()
+}
+
+/// Lets the controller change configurations; one result for each resource, in their order.
+pub(super) async fn alter(
+    broker: &Broker,
+    resources: Vec<AlteredResource>,
+    validate_only: bool,
+) -> Vec<Result<(), ApiError>> {
+    let count = resources.len();
+    let decided = broker
+        .controller
+        .decide(move |image, context, _| alter_configs(image, context, &resources, validate_only));
+    decided.await.unwrap_or_else(|error| {
+        (0..count)
+            .map(|_| Err(ApiError::with_default_message(error)))
+            .collect()
+    })
 }
 
 /// A result for each resource: of those that were named once, from `results`.

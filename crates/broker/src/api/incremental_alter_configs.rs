@@ -5,12 +5,12 @@
 //! - A change of a topic's or broker's configuration holds when the client has its answer.
 //! - The levels of loggers (KIP-412) are the process's own: the controller never sees them.
 
-use super::altered::{Named, each_resource, results_of, told};
+use super::altered::{Named, alter, each_resource, results_of, told};
 use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use controller::ApiError;
-use controller::alter_configs::{AlteredResource, ConfigChange, ConfigOperation, alter_configs};
+use controller::alter_configs::{AlteredResource, ConfigChange, ConfigOperation};
 use metadata::ConfigResourceType;
 use model::{DecodeError, ErrorCode};
 use wire::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
@@ -37,7 +37,7 @@ pub(crate) async fn serve(
             change: ConfigChange::Operations(operations.collect()),
         }
     });
-    let results = alter(broker, altered.collect(), message.validate_only).await;
+    let results = alter_each(broker, altered.collect(), message.validate_only).await;
     let results = results_of(&named, results);
     let responses = named.iter().zip(&results).map(|(named, result)| {
         let (error_code, error_message) = told(result);
@@ -58,7 +58,7 @@ pub(crate) async fn serve(
 
 /// Alters each resource where it is at home; one result for each, in their order. No resource is
 /// named twice.
-async fn alter(
+async fn alter_each(
     broker: &Broker,
     resources: Vec<AlteredResource>,
     validate_only: bool,
@@ -73,7 +73,7 @@ async fn alter(
         .collect();
     let stored = match stored.is_empty() {
         true => Vec::new(),
-        false => broker.alter_configs(stored, validate_only).await,
+        false => alter(broker, stored, validate_only).await,
     };
     let mut stored = stored.into_iter();
     decided
@@ -110,24 +110,5 @@ fn alter_loggers(
     match &resource.change {
         ConfigChange::Operations(operations) => broker.loggers.alter(operations, validate_only),
         ConfigChange::Values(_) => Err(invalid_request("the levels of loggers change one by one")),
-    }
-}
-
-impl Broker {
-    /// Lets the controller change configurations; one result for each resource, in their order.
-    pub(crate) async fn alter_configs(
-        &self,
-        resources: Vec<AlteredResource>,
-        validate_only: bool,
-    ) -> Vec<Result<(), ApiError>> {
-        let count = resources.len();
-        let decided = self.controller.decide(move |image, context, _| {
-            alter_configs(image, context, &resources, validate_only)
-        });
-        decided.await.unwrap_or_else(|error| {
-            (0..count)
-                .map(|_| Err(ApiError::with_default_message(error)))
-                .collect()
-        })
     }
 }
