@@ -22,7 +22,7 @@ struct State {
 #[derive(Debug)]
 struct Told {
     at: Instant,
-    untold_count: u64,
+    unlogged_count: u64,
 }
 
 impl FileShortage {
@@ -35,17 +35,17 @@ impl FileShortage {
         state.span = Some((first, now));
         match state.told.get_mut(what) {
             Some(told) if now < told.at + INTERVAL => {
-                told.untold_count += 1;
+                told.unlogged_count += 1;
                 None
             }
             told => {
-                let untold_count = told.map_or(0, |told| told.untold_count);
+                let unlogged_count = told.map_or(0, |told| told.unlogged_count);
                 let told = Told {
                     at: now,
-                    untold_count: 0,
+                    unlogged_count: 0,
                 };
                 state.told.insert(what, told);
-                Some(untold_count)
+                Some(unlogged_count)
             }
         }
     }

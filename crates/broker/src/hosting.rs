@@ -1,4 +1,4 @@
-//! Logs of partitions: opened at start, made and removed as the metadata says.
+//! Logs of partitions: opened at the start, and handed on as the metadata change.
 //!
 //! ```text
 //!   image at start ──> find_all: `scan` log directories; open_all: recover logs on several threads
@@ -12,11 +12,11 @@ use crate::broker::ConfigLayers;
 use crate::clock::now_ms;
 use crate::groups::OFFSETS_TOPIC;
 use crate::idle_logs::read_settled;
-use crate::live_config::tell_change;
 use crate::log_directories::{LogDirectory, warn_of_missing};
 use crate::partitions::{Absence, HostedTopic};
 use crate::scan::{Existing, Scanned, scan, set_aside_or_say};
 use crate::start_error::StartError;
+use crate::told_changes::tell_changes;
 use crate::{checkpoints, creations, maintenance, moves, removals};
 use config::topic_settings::{TopicDefaults, TopicSettings};
 use metadata::{
@@ -676,8 +676,8 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
 fn apply_configs(broker: &Arc<Broker>, delta: &MetadataDelta, defaults: &TopicDefaults) {
     let (mut all, mut groups) = (false, false);
     let mut topics = Vec::new();
+    tell_changes(delta);
     for changed in delta.configs() {
-        tell_change(changed.key, changed.before, changed.after);
         match changed.key.resource_type {
             ConfigResourceType::Topic => {
                 groups |= *changed.key.name == *OFFSETS_TOPIC;

@@ -15,9 +15,10 @@ use crate::broker::ConfigLayers;
 use crate::file_shares::FileShares;
 use crate::net::{Limits, ListenerLimit};
 use crate::start_error::StartError;
-use config::{ServerConfig, effect, sources};
-use metadata::{Config, ConfigResource, ConfigResourceType, MetadataImage};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::told_changes::tell_what_has_no_effect;
+use config::ServerConfig;
+use metadata::{ConfigResource, MetadataImage};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,68 +67,6 @@ impl Broker {
     /// Lets the cleaner's threads be as many as are configured.
     pub(crate) fn reconfigure_cleaner(self: &Arc<Self>) {
         crate::cleaner::start(self);
-    }
-}
-
-/// Logs a change of what is configured while the server runs, and which of it has no effect.
-pub(crate) fn tell_change(
-    resource: &ConfigResource,
-    before: Option<&Arc<Config>>,
-    after: Option<&Arc<Config>>,
-) {
-    let nothing = Config::new();
-    let before = before.map_or(&nothing, |set| &**set);
-    let after = after.map_or(&nothing, |set| &**set);
-    let set: Vec<_> = after
-        .iter()
-        .filter(|(key, value)| before.get(*key) != Some(*value))
-        .collect();
-    let removed = before.keys().filter(|key| !after.contains_key(*key));
-    let changes = set.iter().map(|(key, value)| match is_shown(key) {
-        true => format!("{key}={value:.200}"),
-        false => format!("{key}=(hidden)"),
-    });
-    let changes: Vec<_> = changes
-        .chain(removed.map(|key| format!("{key} unset")))
-        .collect();
-    if changes.is_empty() {
-        return;
-    }
-    let (kind, name) = (resource.resource_type, &*resource.name);
-    tracing::info!(
-        ?kind,
-        name,
-        changes = changes.join(", "),
-        "configuration changed"
-    );
-    if resource.resource_type == ConfigResourceType::Broker {
-        for unknown in set.iter().filter_map(|(key, _)| sources::unknown_key(key)) {
-            tracing::warn!(?kind, name, "{unknown}");
-        }
-    }
-    for warning in effect::warnings(set.iter().map(|(key, _)| key.as_str())) {
-        tracing::warn!(?kind, name, "{warning}");
-    }
-}
-
-/// Whether a value may be logged: it is no secret. Of a key that nobody knows nobody can tell.
-fn is_shown(key: &str) -> bool {
-    let definition = config::synonyms::broker_definition(key)
-        .or_else(|| config::TOPIC.definition(key))
-        .or_else(|| config::GROUP.definition(key))
-        .or_else(|| config::CLIENT_METRICS.definition(key));
-    definition.is_some_and(|definition| !definition.is_sensitive())
-}
-
-/// Logs which keys, set while the server ran before, have no effect.
-fn tell_what_has_no_effect(image: &MetadataImage) {
-    let resources = image.configs.by_resource();
-    let keys: BTreeSet<&str> = resources
-        .iter()
-        .flat_map(|(_, set)| set.keys().map(String::as_str))
-        .collect();
-    for warning in effect::warnings(keys) {
-        tracing::warn!("set while the server ran: {warning}");
     }
 }
 

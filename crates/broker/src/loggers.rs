@@ -145,7 +145,7 @@ impl Loggers {
                 &operation.name,
                 level_name(level_of(&levels, &operation.name)),
             );
-            tracing::warn!(logger, level, "the level of a logger is changed");
+            tracing::info!(logger, level, "log level changed");
         }
         Ok(())
     }

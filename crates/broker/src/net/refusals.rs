@@ -17,7 +17,7 @@ pub(crate) struct Refusals {
 #[derive(Debug, Default)]
 struct State {
     told_at: Option<Instant>,
-    untold_count: u64,
+    unlogged_count: u64,
 }
 
 impl Refusals {
@@ -25,8 +25,8 @@ impl Refusals {
     pub(crate) fn tell(&self, listener: &str, peer: SocketAddr, client_id: &str, reason: &str) {
         let client_id = shown(client_id);
         match self.state.lock().due(Instant::now()) {
-            Some(untold) => {
-                tracing::warn!(listener, %peer, %client_id, untold, reason, "connection closed");
+            Some(not_logged) => {
+                tracing::warn!(listener, %peer, %client_id, not_logged, reason, "connection closed");
             }
             None => tracing::debug!(listener, %peer, %client_id, reason, "connection closed"),
         }
@@ -34,14 +34,14 @@ impl Refusals {
 }
 
 impl State {
-    /// How many went untold before this one, which is to be told; none if it goes untold, too.
+    /// How many were not logged before this one, which is to be; none if it is not, either.
     fn due(&mut self, now: Instant) -> Option<u64> {
         if self.told_at.is_some_and(|at| now < at + INTERVAL) {
-            self.untold_count += 1;
+            self.unlogged_count += 1;
             return None;
         }
         self.told_at = Some(now);
-        Some(std::mem::take(&mut self.untold_count))
+        Some(std::mem::take(&mut self.unlogged_count))
     }
 }
 

@@ -72,6 +72,37 @@ fn changes_are_logged_and_secrets_are_not() {
         &process,
         &["WARN", "`num.io.thread` is unknown", "`num.io.threads`"],
     );
+    run(
+        &process,
+        &["quota", "set", "--user", "a", "producer_byte_rate=5"],
+    );
+    let words = ["INFO", "quota changed", "producer_byte_rate=5", "user"];
+    line_with(&process, &words);
+    run(
+        &process,
+        &["quota", "unset", "--user", "a", "producer_byte_rate"],
+    );
+    line_with(&process, &["quota changed", "producer_byte_rate unset"]);
+    run(&process, &["user", "set", "a", "--password", "hunter2"]);
+    let words = ["INFO", "credential set", "\"a\"", "SCRAM-SHA-512"];
+    line_with(&process, &words);
+    run(&process, &["user", "delete", "a"]);
+    line_with(&process, &["INFO", "credential deleted", "\"a\""]);
+    run(
+        &process,
+        &["cluster", "set-features", "group.version=0", "--downgrade"],
+    );
+    line_with(&process, &["INFO", "feature changed", "group.version"]);
+    run(
+        &process,
+        &["config", "set", "logger", "1", "broker.net=DEBUG"],
+    );
+    line_with(&process, &["INFO", "log level changed", "broker.net"]);
+    let known = process.log().matches("has no effect").count();
+    run(&process, &["transaction", "fence", "new"]);
+    line_with(&process, &["topic created", "__transaction_state"]);
+    line_with(&process, &["configuration changed", "__transaction_state"]);
+    assert_eq!(process.log().matches("has no effect").count(), known);
     run(&process, &["topic", "delete", "t"]);
     line_with(&process, &["INFO", "topic deleted", "\"t\""]);
     assert!(!process.log().contains("hunter2"), "{}", process.log());
