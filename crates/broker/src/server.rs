@@ -152,7 +152,7 @@ impl Server {
         (logs.open_logs().len(), logs.unsettled_logs().len())
     }
 
-    /// Stops: no more requests, every log closed, each log directory marked as left in order.
+    /// Stops: no more requests, every log closed, each log directory marked as shut down cleanly.
     pub async fn stop(self) {
         self.broker.stop.send_replace(true);
         for task in self.tasks {
@@ -167,7 +167,7 @@ impl Server {
         let is_metadata_closed = match closed {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
-                tracing::error!(%error, "the metadata log is not closed in order");
+                tracing::error!(%error, "the metadata log was not shut down cleanly");
                 false
             }
             Err(_) => false,
@@ -207,7 +207,7 @@ fn check_supported(config: &ServerConfig) -> Result<(), StartError> {
     let refuse = |what: &str| Err(StartError::Unsupported(what.to_owned()));
     if !config.roles.broker || !config.roles.controller {
         return refuse(
-            "set `process.roles=broker,controller`: this version runs both in one process",
+            "riverrun runs broker and controller in one process: set `process.roles=broker,controller`",
         );
     }
     if config
@@ -223,11 +223,13 @@ fn check_supported(config: &ServerConfig) -> Result<(), StartError> {
     }
     if config.security.authorizer_class_name.is_some() {
         return refuse(
-            "`authorizer.class.name` is not supported: remove it, and every client may do everything",
+            "`authorizer.class.name` is not supported yet; without it every client may do everything",
         );
     }
     if config.remote_storage_enable {
-        return refuse("leave `remote.log.storage.system.enable` out: there is no tiered storage");
+        return refuse(
+            "tiered storage is not supported: remove `remote.log.storage.system.enable`",
+        );
     }
     let served = config.listeners.check_served();
     served.map_err(|error| StartError::Unsupported(error.to_string()))
@@ -402,8 +404,8 @@ impl Marks {
         self.of(path).flatten().is_some()
     }
 
-    /// The broker's epoch when it stopped: only when every directory was left in order did the
-    /// whole broker stop in order.
+    /// The broker's epoch when it stopped: only when every directory was shut down cleanly
+    /// was the whole broker.
     fn broker_epoch(&self, paths: &[PathBuf]) -> i64 {
         let marks = paths.iter().filter_map(|path| self.of(path));
         let epochs = marks.map(|mark| mark.and_then(|mark| mark.broker_epoch).unwrap_or(-1));

@@ -33,7 +33,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// A directory of `log.dirs` cannot be made.
-    #[error("cannot make log directory `{}`: {source}; set `log.dirs` to one that can be written", path.display())]
+    #[error("cannot create log directory `{}`: {source}; set `log.dirs` to one that can be written", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,

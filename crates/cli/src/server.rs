@@ -5,7 +5,7 @@ use crate::{complain, fail};
 use broker::Server;
 use broker::loggers::{LOGGERS, Levels, Loggers, ROOT};
 use config::sources::{self, PropertiesText, Sources};
-use config::{ServerConfig, ServerConfigError, ValueError};
+use config::{ConfigMap, ServerConfig, ServerConfigError, ValueError};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::fmt::Display;
 use std::io::IsTerminal;
@@ -19,7 +19,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Runs a server until SIGTERM or SIGINT.
+/// Runs a server until SIGTERM, SIGINT or SIGHUP.
 pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
     let loggers = log_to_stderr();
     raise_open_files();
@@ -75,7 +75,7 @@ fn log_to_stderr() -> Loggers {
         .init();
     if let Err(error) = parsed {
         tracing::warn!(
-            "`RIVERRUN_LOG={given}` is no list of levels and `target=level` pairs ({error}): INFO \
+            "`RIVERRUN_LOG={given}` is not a list of levels and `target=level` pairs ({error}): INFO \
              holds"
         );
     }
@@ -173,15 +173,17 @@ fn configure(arguments: &ServerArguments) -> Result<ServerConfig, Vec<String>> {
         tracing::warn!("{warning}");
     }
     let values = given.values;
+    check_roles(&values)?;
     let mut config = ServerConfig::read(&values).map_err(|errors| {
         let is_incomplete = errors.iter().any(is_missing);
         let mut reasons = texts(errors);
         if let (true, Some(name)) = (is_incomplete, &name) {
             reasons.push(format!(
-                "`{name}` is not the file of a KRaft broker; one node of its own has \
+                "`{name}` is not the properties file of a KRaft broker. A single node needs \
                  process.roles=broker,controller, node.id=1, \
-                 controller.listener.names=CONTROLLER and a CONTROLLER listener; or start without \
-                 a file, and give its other keys with --set"
+                 listeners=PLAINTEXT://:9092,CONTROLLER://:9093, \
+                 controller.listener.names=CONTROLLER and \
+                 controller.quorum.voters=1@localhost:9093. Or start without a file and use --set"
             ));
         }
         reasons
@@ -193,6 +195,23 @@ fn configure(arguments: &ServerArguments) -> Result<ServerConfig, Vec<String>> {
     Ok(config)
 }
 
+/// Roles that this version cannot have lead to errors of a part of a cluster: they go before.
+fn check_roles(values: &ConfigMap) -> Result<(), Vec<String>> {
+    let Some(roles) = values.get("process.roles") else {
+        return Ok(());
+    };
+    let roles: Vec<&str> = roles.split(',').map(str::trim).collect();
+    match roles[..] {
+        ["broker"] | ["controller"] => Err(vec![
+            "riverrun runs broker and controller in one process: set \
+             `process.roles=broker,controller`"
+                .to_owned(),
+        ]),
+        // Others are judged as any value is.
+        _ => Ok(()),
+    }
+}
+
 /// The id for a cluster that is yet to be made, as Kafka's container image takes it.
 fn cluster_id() -> Result<Option<String>, Vec<String>> {
     let Some(id) = std::env::var("CLUSTER_ID").ok().filter(|id| !id.is_empty()) else {
@@ -202,7 +221,7 @@ fn cluster_id() -> Result<Option<String>, Vec<String>> {
     match id.chars().any(|c| c.is_whitespace() || c.is_control()) {
         false => Ok(Some(id)),
         true => Err(vec![format!(
-            "environment variable CLUSTER_ID: `{id}` is no cluster id: use one word, such as \
+            "environment variable CLUSTER_ID: `{id}` is not a valid cluster id; use one word, such as \
              `kafka-storage.sh random-uuid` prints"
         )]),
     }

@@ -32,7 +32,7 @@ const THEMES: &[Theme] = &[
         ],
     },
     Theme {
-        reason: "the node is a cluster of its own, without other brokers or controllers",
+        reason: "this version runs a single node",
         keys: &[
             "auto.leader.rebalance.enable",
             "broker.heartbeat.interval.ms",
@@ -47,7 +47,6 @@ const THEMES: &[Theme] = &[
             "controller.socket.timeout.ms",
             "follower.replication.throttled.*",
             "initial.broker.registration.timeout.ms",
-            "inter.broker.listener.name",
             "leader.imbalance.check.interval.seconds",
             "leader.replication.throttled.*",
             "log.dir.failure.timeout.ms",
@@ -60,7 +59,6 @@ const THEMES: &[Theme] = &[
             "replica.socket.*",
             "replication.quota.window.*",
             "request.timeout.ms",
-            "security.inter.broker.protocol",
             "socket.connection.setup.*",
             "unclean.leader.election.*",
         ],

@@ -183,6 +183,10 @@ impl Listeners {
             .iter()
             .map(|name| name.as_str().into())
             .collect();
+        // What else is wrong follows from that.
+        if roles.broker && roles.controller {
+            check_has_controller(values, &controller_names)?;
+        }
         let protocols = protocols(values, given, &controller_names)?;
         let bound = endpoints("listeners", values.list("listeners"), &protocols)?;
         check_ports(&bound)?;
@@ -322,6 +326,25 @@ fn names<'a>(names: impl IntoIterator<Item = &'a ListenerName>) -> String {
         .map(ListenerName::as_str)
         .collect::<Vec<_>>()
         .join(",")
+}
+
+/// Whether a listener has a name of the controller's, whatever else may be wrong with it.
+fn check_has_controller(
+    values: &TypedValues,
+    controller_names: &[ListenerName],
+) -> Result<(), ListenerError> {
+    let texts = values.list("listeners");
+    let name = |text: &String| {
+        text.split_once("://")
+            .map(|(name, _)| ListenerName::new(name))
+    };
+    let named: Option<Vec<ListenerName>> = texts.iter().map(name).collect();
+    match named {
+        Some(named) if !named.iter().any(|one| controller_names.contains(one)) => {
+            Err(ListenerError::NoControllerListener(names(controller_names)))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_routable(endpoints: &[Endpoint]) -> Result<(), ListenerError> {

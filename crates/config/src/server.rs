@@ -116,13 +116,11 @@ impl ServerConfig {
         check_prefixed(&given).map_err(into_errors)?;
         let roles = roles(&values);
         let mut errors = Vec::new();
-        rules::check(&values, roles, &mut errors);
-        let listeners = match Listeners::read(&values, &given, roles) {
-            Ok(listeners) => listeners,
-            Err(error) => {
-                errors.push(error.into());
-                return Err(errors);
-            }
+        let listeners =
+            Listeners::read(&values, &given, roles).map_err(|error| errors.push(error.into()));
+        rules::check(&values, roles, listeners.is_ok(), &mut errors);
+        let Ok(listeners) = listeners else {
+            return Err(errors);
         };
         rules::check_sasl(&values, roles, &listeners, &mut errors);
         let config = Self::of_values(&values, given, roles, listeners, &mut errors);

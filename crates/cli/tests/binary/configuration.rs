@@ -171,16 +171,20 @@ fn what_does_not_work_yet_is_told() {
         &["SSL", "PLAINTEXT"],
     );
     let elsewhere = "controller.quorum.bootstrap.servers=127.0.0.1:1";
-    assert_fails(
-        &[
-            "server",
-            "--set",
-            "process.roles=broker",
-            "--set",
-            elsewhere,
-        ],
-        &[],
-        &["`process.roles=broker,controller`"],
+    let role = ["server", "--set", "process.roles=broker"];
+    for more in [&[][..], &["--set", elsewhere]] {
+        let output = run(&[&role[..], more].concat(), &[]);
+        assert_eq!(
+            String::from_utf8(output.stderr).unwrap(),
+            "error: riverrun runs broker and controller in one process: set \
+             `process.roles=broker,controller`\n"
+        );
+    }
+    let output = run(&["server", "--set", "controller.listener.names=CTRL"], &[]);
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "error: no entry of `listeners` has the name `CTRL` (`controller.listener.names`), which a \
+         node with the role controller needs\n"
     );
 }
 

@@ -11,13 +11,7 @@ use crate::{BROKER, BROKER_QUOTA, ConfigTable, GROUP, ServerConfig, TOPIC};
 use std::collections::BTreeSet;
 
 /// Keys that are read for nothing but to be checked.
-const CHECKED_ONLY: &[&str] = &[
-    "early.start.listeners",
-    "group.share.*",
-    "group.streams.*",
-    "inter.broker.listener.name",
-    "security.inter.broker.protocol",
-];
+const CHECKED_ONLY: &[&str] = &["early.start.listeners", "group.share.*", "group.streams.*"];
 
 /// Keys that are read elsewhere, and where.
 const READ_ELSEWHERE: &[(&str, &str)] = &[

@@ -99,8 +99,8 @@ pub enum ListenerError {
     ControllerListenerOnBroker(String),
     /// A controller binds nothing.
     #[error(
-        "`listeners` has none of controller.listener.names (`{0}`), but a node with the role \
-             controller needs one"
+        "no entry of `listeners` has the name `{0}` (`controller.listener.names`), which a node \
+             with the role controller needs"
     )]
     NoControllerListener(String),
     /// A controller's listener has no protocol.

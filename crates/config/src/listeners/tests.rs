@@ -238,7 +238,7 @@ fn roles_decide_which_listeners_are_bound() {
     refuse(
         BOTH,
         "listeners=PLAINTEXT://h:9092",
-        "`listeners` has none of controller.listener.names (`CONTROLLER`)",
+        "no entry of `listeners` has the name `CONTROLLER`",
     );
     refuse(
         BOTH,

@@ -17,9 +17,19 @@ struct Rules<'a> {
 }
 
 /// Checks every rule but those about listeners.
-pub(super) fn check(values: &TypedValues, roles: Roles, errors: &mut Vec<ServerConfigError>) {
+///
+/// Without right listeners nobody can tell what else the quorum lacks.
+pub(super) fn check(
+    values: &TypedValues,
+    roles: Roles,
+    are_listeners_right: bool,
+    errors: &mut Vec<ServerConfigError>,
+) {
     let mut rules = Rules { values, errors };
-    rules.check_node(roles);
+    rules.check_node();
+    if are_listeners_right {
+        rules.check_quorum(roles);
+    }
     rules.check_log();
     rules.check_replication();
     rules.check_network();
@@ -85,10 +95,13 @@ fn warn_of_missing_brokers(values: &TypedValues, warnings: &mut Vec<String>) {
             "default.replication.factor",
             "topics without a replication factor of their own are refused",
         ),
-        ("offsets.topic.replication.factor", "groups do not work"),
+        (
+            "offsets.topic.replication.factor",
+            "consumer groups will not work",
+        ),
         (
             "transaction.state.log.replication.factor",
-            "transactions do not work",
+            "transactions will not work",
         ),
     ];
     for (key, consequence) in counts {
@@ -136,12 +149,16 @@ impl Rules<'_> {
         self.require_at_most(&value, &max);
     }
 
-    fn check_node(&mut self, roles: Roles) {
-        let values = self.values;
-        let (node_id, broker_id) = (values.int("node.id"), values.int("broker.id"));
+    fn check_node(&mut self) {
+        let (node_id, broker_id) = (self.values.int("node.id"), self.values.int("broker.id"));
         self.require(node_id == broker_id, || {
             format!("`node.id` is {node_id} and `broker.id` is {broker_id}: they must agree")
         });
+    }
+
+    fn check_quorum(&mut self, roles: Roles) {
+        let values = self.values;
+        let node_id = values.int("node.id");
         let voters = voters(values);
         let has_bootstrap = !values
             .list("controller.quorum.bootstrap.servers")
@@ -329,7 +346,7 @@ impl Rules<'_> {
             .unwrap_or_default();
         self.require(class.is_empty() || class == STANDARD_AUTHORIZER, || {
             format!(
-                "authorizer.class.name (`{class}`) is not supported: remove it, and every client \
+                "authorizer.class.name (`{class}`) is not supported yet; without it every client \
                  may do everything"
             )
         });

@@ -318,7 +318,7 @@ fn what_cannot_be_loaded_is_not_passed_over() {
     accept("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer");
     refuse(
         "authorizer.class.name=foo.Bar",
-        &["authorizer.class.name (`foo.Bar`)", "remove it"],
+        &["authorizer.class.name (`foo.Bar`)", "not supported yet"],
     );
     refuse(
         "create.topic.policy.class.name=foo.Bar",
@@ -340,7 +340,7 @@ fn all_errors_are_reported_at_once() {
         &["num.io.threads", "num.partitions"],
     );
     refuse(
-        "log.roll.ms=0;;listeners=FOO://h:1",
+        "log.roll.ms=0;;listeners=FOO://h:1,CONTROLLER://h:2",
         &["log.roll.ms", "FOO"],
     );
 }
