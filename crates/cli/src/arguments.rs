@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Quota(QuotaArguments),
     /// List, make and delete the SCRAM credentials of users
     User(UserArguments),
-    /// Show the cluster, its quorum, features and log directories; change features, forget brokers
+    /// Show the cluster, its quorum, features and log directories; change features, unregister brokers
     Cluster(ClusterArguments),
     /// Keep the names of clusters with how to reach them
     Profile(ProfileArguments),

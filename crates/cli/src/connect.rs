@@ -3,6 +3,7 @@
 use crate::output::{Output, OutputFormat};
 use crate::profiles::{self, Profiles};
 use clap::Args;
+use model::ErrorCode;
 use riverrun_client::Error;
 use riverrun_client::admin::{Admin, AdminConfig};
 use riverrun_client::config::Settings;
@@ -15,22 +16,20 @@ use std::time::Duration;
 /// Where a server without a configuration listens.
 const DEFAULT_BROKERS: &str = "127.0.0.1:9092";
 
+/// The settings of an admin client that `--timeout` is.
+const ADMIN_TIMEOUTS: &[&str] = &["default.api.timeout.ms", "request.timeout.ms"];
+
 /// What every command that talks to a cluster takes.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Connection and output")]
 pub(crate) struct ConnectionArguments {
     /// Brokers to ask first, as host:port, separated by commas; otherwise those of the profile, or
     /// 127.0.0.1:9092
-    #[arg(
-        short,
-        long,
-        global = true,
-        env = "RIVERRUN_BROKERS",
-        value_name = "BROKERS"
-    )]
+    /// [env: RIVERRUN_BROKERS]
+    #[arg(short, long, global = true, value_name = "BROKERS")]
     brokers: Option<String>,
-    /// A profile that `riverrun profile set` made
-    #[arg(long, global = true, env = "RIVERRUN_PROFILE", value_name = "NAME")]
+    /// A profile that `riverrun profile set` made [env: RIVERRUN_PROFILE]
+    #[arg(long, global = true, value_name = "NAME")]
     profile: Option<String>,
     /// A setting of the client by Kafka's name, such as client.id=me
     #[arg(short = 'X', long = "set", global = true, value_name = "KEY=VALUE")]
@@ -53,26 +52,88 @@ impl ConnectionArguments {
     /// The settings of a client of this kind: the timeout, those of the profile that this kind knows,
     /// then what `--brokers` and `-X` say.
     pub(crate) fn config<C: Settings + Default>(&self, timeout_keys: &[&str]) -> Result<C, Error> {
+        self.config_with(timeout_keys, |config: &mut C, key, value| {
+            config.set(key, value)
+        })
+    }
+
+    /// The same, where `set` does what `-X` says.
+    fn config_with<C: Settings + Default>(
+        &self,
+        timeout_keys: &[&str],
+        set: impl Fn(&mut C, &str, &str) -> Result<(), Error>,
+    ) -> Result<C, Error> {
         let mut config = C::default();
         config.set("bootstrap.servers", DEFAULT_BROKERS)?;
         let timeout = self.timeout.to_string();
         for key in timeout_keys {
             config.set(key, &timeout)?;
         }
-        for (key, value) in self.profile_settings()? {
-            // A producer's setting means nothing to a consumer.
+        let target = self.target();
+        for (key, value) in target.profile_settings()? {
+            // A producer's setting means nothing to a consumer; nobody's is a mistake.
+            profiles::check_setting(&key, &value).map_err(Error::Invalid)?;
             config.assign(&key, &value).transpose()?;
         }
-        if let Some(brokers) = &self.brokers {
+        if let Some(brokers) = &target.brokers {
             config.set("bootstrap.servers", brokers)?;
         }
         for pair in &self.settings {
             let (key, value) = pair
                 .split_once('=')
                 .ok_or_else(|| Error::Invalid(format!("`-X {pair}`: write it as KEY=VALUE")))?;
-            config.set(key.trim(), value)?;
+            profiles::refuse_security(key.trim(), value).map_err(Error::Invalid)?;
+            set(&mut config, key.trim(), value)?;
         }
         Ok(config)
+    }
+
+    fn target(&self) -> Target {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Target::choose(
+            (self.brokers.clone(), self.profile.clone()),
+            (variable("RIVERRUN_BROKERS"), variable("RIVERRUN_PROFILE")),
+        )
+    }
+
+    /// How long to try.
+    pub(crate) fn timeout(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.timeout).unwrap_or(0))
+    }
+
+    /// A client for operators.
+    pub(crate) fn admin(&self) -> Result<Admin, Error> {
+        Admin::new(self.config::<AdminConfig>(ADMIN_TIMEOUTS)?)
+    }
+
+    /// A client for operators beside a producer or a consumer, for which settings may be meant.
+    pub(crate) fn admin_beside(&self) -> Result<Admin, Error> {
+        let config = self.config_with(ADMIN_TIMEOUTS, |config: &mut AdminConfig, key, value| {
+            config.assign(key, value).unwrap_or(Ok(()))
+        });
+        Admin::new(config?)
+    }
+}
+
+/// Which brokers and which profile are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Target {
+    brokers: Option<String>,
+    profile: Option<String>,
+}
+
+impl Target {
+    /// From the options and the environment, brokers before the profile in each. Brokers of the
+    /// environment do not go before a profile that the command line names.
+    fn choose(
+        (brokers, profile): (Option<String>, Option<String>),
+        environment: (Option<String>, Option<String>),
+    ) -> Self {
+        let from_environment = environment.0.filter(|_| profile.is_none());
+        Self {
+            brokers: brokers.or(from_environment),
+            profile: profile.or(environment.1),
+        }
     }
 
     /// The settings of the profile that is named; of the one in use, where no brokers are.
@@ -89,17 +150,6 @@ impl ConnectionArguments {
             Some(name) => profiles.settings(name).cloned().map_err(Error::Invalid),
             None => Ok(BTreeMap::new()),
         }
-    }
-
-    /// How long to try.
-    pub(crate) fn timeout(&self) -> Duration {
-        Duration::from_millis(u64::try_from(self.timeout).unwrap_or(0))
-    }
-
-    /// A client for operators.
-    pub(crate) fn admin(&self) -> Result<Admin, Error> {
-        let keys = ["default.api.timeout.ms", "request.timeout.ms"];
-        Admin::new(self.config::<AdminConfig>(&keys)?)
     }
 }
 
@@ -155,12 +205,43 @@ where
 
 /// The error, with the options of commands for the settings that they stand for.
 fn in_words(error: &Error) -> String {
+    if let Some(text) = absence(error) {
+        return text;
+    }
     let text = error.to_string();
-    let is_typed_elsewhere = matches!(error, Error::Configuration { .. });
+    // A key that is meant is a key.
+    let is_typed_elsewhere =
+        matches!(error, Error::Configuration { .. }) || text.contains("did you mean");
     if is_typed_elsewhere {
         return text;
     }
     text.replace("`bootstrap.servers`", "`--brokers`")
+}
+
+/// What there is not, where that is all that is wrong.
+fn absence(error: &Error) -> Option<String> {
+    let Error::Refused {
+        subject,
+        code,
+        message,
+    } = error
+    else {
+        return None;
+    };
+    match code {
+        ErrorCode::UnknownTopicOrPartition => match message {
+            // Who has advice has the reason as well.
+            Some(advice) if advice.contains("riverrun") => Some(format!("{subject}: {advice}")),
+            _ => Some(format!("{subject} does not exist")),
+        },
+        ErrorCode::GroupIdNotFound | ErrorCode::TransactionalIdNotFound => {
+            Some(format!("no {subject}"))
+        }
+        ErrorCode::NoReassignmentInProgress => {
+            Some(format!("no reassignment in progress for {subject}"))
+        }
+        _ => None,
+    }
 }
 
 /// Splits answers into what came and what failed, and tells of each failure.
@@ -187,4 +268,31 @@ pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
         .split_once('=')
         .ok_or_else(|| format!("`{text}`: write it as KEY=VALUE"))?;
     Ok((key.trim().to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_goes_before_the_environment() {
+        let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        for (options, environment, expected) in [
+            (("", ""), ("", ""), ("", "")),
+            (("a", ""), ("b", ""), ("a", "")),
+            (("", ""), ("b", ""), ("b", "")),
+            (("", "p"), ("b", ""), ("", "p")),
+            (("a", "p"), ("b", "q"), ("a", "p")),
+            (("", ""), ("b", "q"), ("b", "q")),
+            (("a", ""), ("", "q"), ("a", "q")),
+        ] {
+            let [options, environment] =
+                [options, environment].map(|(brokers, profile)| (text(brokers), text(profile)));
+            let target = Target::choose(options, environment);
+            assert_eq!(
+                (target.brokers, target.profile),
+                (text(expected.0), text(expected.1))
+            );
+        }
+    }
 }

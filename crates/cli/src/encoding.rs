@@ -114,7 +114,7 @@ impl Encoding {
             Self::Raw | Self::Json => String::from_utf8_lossy(bytes),
             Self::Utf8 => {
                 let text = std::str::from_utf8(bytes);
-                text.map_err(|error| format!("the bytes are no UTF-8: {error}"))?
+                text.map_err(|error| format!("the bytes are not valid UTF-8: {error}"))?
                     .into()
             }
             Self::Hex => HEXLOWER.encode(bytes).into(),
@@ -125,20 +125,26 @@ impl Encoding {
 
     /// The bytes that were written as this text.
     pub(crate) fn read(self, text: &[u8]) -> Result<Vec<u8>, String> {
-        let as_text = || std::str::from_utf8(text).map_err(|_| "is no UTF-8".to_owned());
+        let as_text = || std::str::from_utf8(text).map_err(|_| "is not valid UTF-8".to_owned());
         match self {
             Self::Raw => Ok(text.to_vec()),
             Self::Utf8 => Ok(as_text()?.as_bytes().to_vec()),
-            Self::Hex => HEXLOWER_PERMISSIVE
-                .decode(text)
-                .map_err(|error| format!("`{}` is no hex: {error}", String::from_utf8_lossy(text))),
+            Self::Hex => HEXLOWER_PERMISSIVE.decode(text).map_err(|error| {
+                format!(
+                    "`{}` is not valid hex: {error}",
+                    String::from_utf8_lossy(text)
+                )
+            }),
             Self::Base64 => BASE64.decode(text).map_err(|error| {
-                format!("`{}` is no base64: {error}", String::from_utf8_lossy(text))
+                format!(
+                    "`{}` is not valid base64: {error}",
+                    String::from_utf8_lossy(text)
+                )
             }),
             Self::Json => match serde_json::from_slice(text) {
                 Ok(serde_json::Value::String(text)) => Ok(text.into_bytes()),
                 _ => Err(format!(
-                    "`{}` is no JSON string",
+                    "`{}` is not a JSON string",
                     String::from_utf8_lossy(text)
                 )),
             },
@@ -185,7 +191,7 @@ macro_rules! each_number {
                     Self::$kind => text
                         .parse::<$type>()
                         .map(|number| number.to_be_bytes().to_vec())
-                        .map_err(|error| format!("`{text}` is no {}: {error}", stringify!($type))),
+                        .map_err(|_| format!("`{text}` is not a valid {}", stringify!($type))),
                 )*}
             }
         }
@@ -197,7 +203,7 @@ each_number!(
 );
 
 fn not_so_long(bytes: usize, wanted: usize, name: &str) -> String {
-    format!("{bytes} bytes are no {name}, which has {wanted}: choose another encoding")
+    format!("{bytes} bytes are not a valid {name}, which has {wanted}; use another encoding")
 }
 
 #[cfg(test)]
@@ -235,13 +241,13 @@ mod tests {
     fn what_does_not_fit_says_why() {
         let number: Encoding = "i32".parse().unwrap();
         let error = number.write(Some(b"abc"), &mut Vec::new()).unwrap_err();
-        let expected = "3 bytes are no i32, which has 4: choose another encoding";
+        let expected = "3 bytes are not a valid i32, which has 4; use another encoding";
         assert_eq!(error.to_string(), expected);
         for (encoding, text, part) in [
-            ("i8", "128", "is no i8"),
-            ("hex", "0", "is no hex"),
-            ("base64", "?", "is no base64"),
-            ("json", "{", "is no JSON string"),
+            ("i8", "128", "is not a valid i8"),
+            ("hex", "0", "is not valid hex"),
+            ("base64", "?", "is not valid base64"),
+            ("json", "{", "is not a JSON string"),
         ] {
             let error = encoding.parse::<Encoding>().unwrap().read(text.as_bytes());
             assert!(error.unwrap_err().contains(part), "{encoding}");

@@ -199,6 +199,20 @@ impl<W: Write> Output<W> {
         }
     }
 
+    /// Prints the rows that patterns have found, as [`Self::list`] does.
+    pub(crate) fn found(
+        &mut self,
+        rows: &[Row],
+        what: &str,
+        patterns: &[String],
+    ) -> io::Result<()> {
+        if rows.is_empty() && !self.is_json() {
+            let patterns: Vec<String> = patterns.iter().map(|one| format!("`{one}`")).collect();
+            crate::tell(&format!("no {what} matches {}", patterns.join(", ")));
+        }
+        self.table(rows)
+    }
+
     /// Prints rows with the same names: a table, or an object a line.
     pub(crate) fn table(&mut self, rows: &[Row]) -> io::Result<()> {
         if self.format == OutputFormat::Json {

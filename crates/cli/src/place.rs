@@ -57,7 +57,7 @@ impl FromStr for Place {
         };
         place.ok_or_else(|| {
             format!(
-                "`{text}` is no offset: write start, end, 100, -10, +10, @-1h or \
+                "`{text}` is not a valid offset; use start, end, 100, -10, +10, @-1h or \
                  @2026-11-21T08:30:00Z"
             )
         })

@@ -30,7 +30,10 @@ pub(crate) fn timestamp_ms(text: &str) -> Result<i64, String> {
     since_1970
         .and_then(|since_1970| i64::try_from(since_1970.as_millis()).ok())
         .ok_or_else(|| {
-            format!("`{text}` is no time: write milliseconds, 2026-11-21 or 2026-11-21T08:30:00Z")
+            format!(
+                "`{text}` is not a valid time; use milliseconds since 1970, 2026-11-21 or \
+                 2026-11-21T08:30:00Z"
+            )
         })
 }
 
@@ -39,7 +42,7 @@ pub(crate) fn duration_ms(text: &str) -> Result<i64, String> {
     let duration = humantime::parse_duration(text).ok();
     duration
         .and_then(|duration| i64::try_from(duration.as_millis()).ok())
-        .ok_or_else(|| format!("`{text}` is no duration: write 500ms, 90s, 15m, 1h or 7d"))
+        .ok_or_else(|| format!("`{text}` is not a valid duration; use 500ms, 90s, 15m, 1h or 7d"))
 }
 
 /// Milliseconds since 1970.

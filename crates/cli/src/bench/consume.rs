@@ -17,7 +17,7 @@ pub(super) async fn run(
     records: Option<u64>,
     connection: &ConnectionArguments,
 ) -> Result<Report, Failure> {
-    let admin = connection.admin()?;
+    let admin = connection.admin_beside()?;
     let partitions = partitions_of(&admin, topic, &[]).await?;
     let starts = resolve(&admin, &partitions, Place::Start).await?;
     let ends = resolve(&admin, &partitions, Place::End).await?;

@@ -23,7 +23,7 @@ pub(super) async fn run(
     load: &LoadArguments,
     connection: &ConnectionArguments,
 ) -> Result<Report, Failure> {
-    let admin = connection.admin()?;
+    let admin = connection.admin_beside()?;
     load.prepare(&admin).await?;
     let partitions = partitions_of(&admin, &load.topic, &[]).await?;
     let ends = resolve(&admin, &partitions, Place::End).await?;

@@ -26,7 +26,7 @@ pub(super) async fn run(
     load: &LoadArguments,
     connection: &ConnectionArguments,
 ) -> Result<Report, Error> {
-    load.prepare(&connection.admin()?).await?;
+    load.prepare(&connection.admin_beside()?).await?;
     let producer = Producer::new(load.config(connection)?)?;
     producer.partitions_for(&load.topic).await?;
     let value = load.value();

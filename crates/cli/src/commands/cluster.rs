@@ -1,7 +1,7 @@
 //! `riverrun cluster`: who is in the cluster, what its controllers agree on, where its logs are.
 
 use super::health::health;
-use crate::connect::{ConnectionArguments, Failure, Stdout, pair, run, succeeded};
+use crate::connect::{ConnectionArguments, Failure, Stdout, run, succeeded};
 use crate::output::{Cell, Row};
 use crate::time::date;
 use clap::{Args, Subcommand};
@@ -28,8 +28,8 @@ enum ClusterCommand {
     Features,
     /// Change the levels of features, all of them or none
     SetFeatures {
-        /// The features with their levels, such as group.version=1 or metadata.version=4.3; 0 takes a
-        /// feature away
+        /// The features with their levels, such as group.version=1 or metadata.version=4.3; 0 disables
+        /// a feature
         #[arg(required = true, value_name = "FEATURE=LEVEL", value_parser = feature)]
         features: Vec<(String, i16)>,
         /// Let the levels go down, if nothing is lost
@@ -42,7 +42,7 @@ enum ClusterCommand {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Forget a broker that has gone for good
+    /// Unregister a broker that was removed permanently
     Unregister {
         /// The broker's id
         broker: BrokerId,
@@ -81,7 +81,7 @@ pub(crate) fn main(arguments: &ClusterArguments) -> ExitCode {
             }
             ClusterCommand::Unregister { broker } => {
                 admin.unregister_broker(*broker).await?;
-                crate::tell(&format!("broker {broker} is forgotten"));
+                crate::tell(&format!("broker {broker} is unregistered"));
                 Ok(())
             }
             ClusterCommand::Info => show_cluster(&admin, output).await,
@@ -96,14 +96,19 @@ pub(crate) fn main(arguments: &ClusterArguments) -> ExitCode {
 
 /// `FEATURE=LEVEL`; a level of `metadata.version` may be a release.
 fn feature(text: &str) -> Result<(String, i16), String> {
-    let (name, level) = pair(text)?;
-    let level = match MetadataVersion::from_name(level.trim()) {
-        Some(version) if name == MetadataVersion::FEATURE => version.level(),
-        _ => level.trim().parse().map_err(|_| {
-            format!("`{level}` is no level: write a number, or a release for metadata.version")
+    let (name, level) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}`: write it as FEATURE=LEVEL"))?;
+    let (name, level) = (name.trim(), level.trim());
+    let is_release = name == MetadataVersion::FEATURE;
+    let level = match MetadataVersion::from_name(level) {
+        Some(version) if is_release => version.level(),
+        _ => level.parse().map_err(|_| match is_release {
+            true => format!("`{level}` is not a release known here; use 3.3 to 4.3, or a level"),
+            false => format!("`{level}` is not a valid level; use a whole number"),
         })?,
     };
-    Ok((name, level))
+    Ok((name.to_owned(), level))
 }
 
 async fn set_features(

@@ -161,7 +161,10 @@ async fn list(
                 .with("coordinator", group.coordinator)
         })
         .collect();
-    output.list(&rows, "groups")?;
+    match patterns {
+        [] => output.list(&rows, "groups")?,
+        patterns => output.found(&rows, "group", patterns)?,
+    }
     Ok(output.flush()?)
 }
 

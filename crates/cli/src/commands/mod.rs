@@ -18,5 +18,5 @@ fn one_of(names: &[&str], text: &str) -> Result<String, String> {
     let meant = names.iter().find(|name| name.eq_ignore_ascii_case(text));
     meant
         .map(|name| (*name).to_owned())
-        .ok_or_else(|| format!("no state is called `{text}`: {}", names.join(", ")))
+        .ok_or_else(|| format!("unknown state; use one of {}", names.join(", ")))
 }

@@ -37,7 +37,7 @@ enum PartitionCommand {
     Offsets {
         #[command(flatten)]
         chosen: Chosen,
-        /// The first offset at this place: start, end, OFFSET, -COUNT, +COUNT, @TIMESTAMP,
+        /// Show the offset at this position: start, end, OFFSET, -COUNT, +COUNT, @TIMESTAMP,
         /// @2026-11-21T08:30:00Z or @-1h
         #[arg(long, value_name = "PLACE", allow_hyphen_values = true)]
         at: Option<Place>,
@@ -225,23 +225,27 @@ async fn elect(
     let (outcomes, outcome) = succeeded(outcomes(answers));
     let rows: Vec<Row> = outcomes
         .into_iter()
-        .map(|(partition, elected)| row_of(&partition).with("leader", elected))
+        .map(
+            |(partition, is_elected)| match (output.is_json(), is_elected) {
+                (true, _) => row_of(&partition).with("elected", is_elected),
+                (false, true) => row_of(&partition).with("election", "elected"),
+                (false, false) => row_of(&partition).with("election", "not needed"),
+            },
+        )
         .collect();
     output.list(&rows, "partition needs an election")?;
     output.flush()?;
     outcome
 }
 
-/// A leader that need not be elected is as good as one that was.
-fn outcomes(
-    answers: PerKey<TopicPartition, ()>,
-) -> BTreeMap<TopicPartition, Result<&'static str, Error>> {
+/// Whether each was elected; a leader that need not be is as good as one that was.
+fn outcomes(answers: PerKey<TopicPartition, ()>) -> BTreeMap<TopicPartition, Result<bool, Error>> {
     let outcome = |answer| match answer {
-        Ok(()) => Ok("elected"),
+        Ok(()) => Ok(true),
         Err(Error::Refused {
             code: ErrorCode::ElectionNotNeeded,
             ..
-        }) => Ok("was the right one"),
+        }) => Ok(false),
         Err(error) => Err(error),
     };
     answers

@@ -100,7 +100,7 @@ fn matching(pattern: &str, names: &[&str], what: &str) -> Result<Vec<String>, Er
 fn regex_of(pattern: &str) -> Result<Regex, Error> {
     Regex::new(&format!("^(?:{pattern})$")).map_err(|error| {
         Error::Invalid(format!(
-            "`{pattern}` is neither a name nor a pattern of names: {error}"
+            "`{pattern}` is not a valid regular expression: {error}"
         ))
     })
 }
@@ -254,7 +254,7 @@ mod tests {
         assert!(
             matching("(")
                 .unwrap_err()
-                .contains("neither a name nor a pattern")
+                .contains("`(` is not a valid regular expression")
         );
     }
 }

@@ -74,22 +74,31 @@ fn profile(command: &ProfileCommand, output: Stdout) -> Result<(), Failure> {
                     format!("`{name}`: a profile's name has letters, digits, `.`, `_`, `-`");
                 return Err(invalid(reason));
             }
-            let known = profiles.named.entry(name.clone()).or_default();
-            known.extend(settings.iter().cloned());
+            for (key, value) in settings {
+                profiles::check_setting(key, value).map_err(invalid)?;
+            }
+            for (key, value) in settings {
+                profiles.set(name, key, value);
+            }
         }
         ProfileCommand::Use { name } => {
             profiles.settings(name).map_err(invalid)?;
-            profiles.current = Some(name.clone());
+            profiles.choose(Some(name));
         }
         ProfileCommand::Delete { name } => {
             profiles.settings(name).map_err(invalid)?;
-            profiles.named.remove(name);
-            if profiles.current.as_ref() == Some(name) {
-                profiles.current = None;
-            }
+            profiles.remove(name);
         }
     }
-    profiles.write(&path).map_err(invalid)
+    profiles.write(&path).map_err(invalid)?;
+    let done = match command {
+        ProfileCommand::Use { name } => format!("in use: {name}"),
+        ProfileCommand::Delete { name } => format!("deleted: {name}"),
+        ProfileCommand::Set { name, .. } => format!("saved: {name}"),
+        ProfileCommand::List | ProfileCommand::Show { .. } => return Ok(()),
+    };
+    crate::tell(&done);
+    Ok(())
 }
 
 fn file() -> Result<PathBuf, Failure> {

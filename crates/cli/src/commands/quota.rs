@@ -46,23 +46,38 @@ impl Whom {
             .filter_map(|(kind, name)| Some((kind, name.as_ref()?)))
     }
 
-    fn filter(&self) -> QuotaFilter {
+    /// Each type that is given, with its name; none is the default.
+    fn parts(&self) -> Result<QuotaEntity, Error> {
         let named = self.named();
-        let named = named.map(|(kind, name)| (kind.to_owned(), QuotaMatch::Name(name.clone())));
-        let default = self.default.iter().cloned();
-        QuotaFilter {
-            parts: named
-                .chain(default.map(|kind| (kind, QuotaMatch::Default)))
-                .collect(),
-            is_strict: false,
+        let named = named.map(|(kind, name)| (kind.to_owned(), Some(name.clone())));
+        let mut parts: QuotaEntity = named.collect();
+        for kind in &self.default {
+            if let Some(Some(_)) = parts.insert(kind.clone(), None) {
+                let reason = format!("`--{kind}` and `--default {kind}` exclude each other");
+                return Err(Error::Invalid(reason));
+            }
         }
+        if parts.contains_key("ip") && parts.len() > 1 {
+            let reason = "a quota is for an address, or for users and client ids, never for both";
+            return Err(Error::Invalid(reason.to_owned()));
+        }
+        Ok(parts)
+    }
+
+    fn filter(&self) -> Result<QuotaFilter, Error> {
+        let parts = self.parts()?.into_iter();
+        let parts = parts.map(|(kind, name)| match name {
+            Some(name) => (kind, QuotaMatch::Name(name)),
+            None => (kind, QuotaMatch::Default),
+        });
+        Ok(QuotaFilter {
+            parts: parts.collect(),
+            is_strict: false,
+        })
     }
 
     fn entity(&self) -> Result<QuotaEntity, Error> {
-        let named = self.named();
-        let named = named.map(|(kind, name)| (kind.to_owned(), Some(name.clone())));
-        let default = self.default.iter().cloned().map(|kind| (kind, None));
-        let entity: QuotaEntity = default.chain(named).collect();
+        let entity = self.parts()?;
         if entity.is_empty() {
             let reason = "say whom it is for: `--user`, `--client-id`, `--ip` or `--default`";
             return Err(Error::Invalid(reason.to_owned()));
@@ -104,7 +119,7 @@ enum QuotaCommand {
 fn limit(text: &str) -> Result<(String, f64), String> {
     let (key, number) = pair(text)?;
     let value = number.trim().parse::<f64>();
-    let value = value.map_err(|_| format!("`{number}` is no number"))?;
+    let value = value.map_err(|_| format!("`{number}` is not a valid number"))?;
     Ok((key, value))
 }
 
@@ -114,7 +129,7 @@ pub(crate) fn main(arguments: &QuotaArguments) -> ExitCode {
     let command = async |output| {
         let admin = connection.admin()?;
         match &arguments.command {
-            QuotaCommand::List { whom } => list(&admin, &whom.filter(), output).await,
+            QuotaCommand::List { whom } => list(&admin, &whom.filter()?, output).await,
             QuotaCommand::Set {
                 whom,
                 limits,
@@ -166,7 +181,7 @@ async fn refuse_unset(
 ) -> Result<(), Failure> {
     let filter = QuotaFilter {
         is_strict: true,
-        ..whom.filter()
+        ..whom.filter()?
     };
     let described = admin.describe_client_quotas(&filter).await?;
     let set = described.get(entity);

@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 use model::{ErrorCode, TopicPartition};
 use riverrun_client::Error;
 use riverrun_client::admin::{
-    Admin, DescribeConfigsOptions, IsolationLevel, NewPartitions, NewTopic, OffsetSpec,
-    PartitionDescription, TopicDescription,
+    Admin, CreatedTopic, DescribeConfigsOptions, IsolationLevel, NewPartitions, NewTopic,
+    OffsetSpec, PartitionDescription, TopicDescription,
 };
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -160,6 +160,13 @@ async fn create_topics(
         answers.retain(|_, answer| !is_refused(answer, ErrorCode::TopicAlreadyExists));
     }
     let (created, outcome) = succeeded(answers);
+    if arguments.dry_run && !output.is_json() {
+        for (name, topic) in created {
+            output.heading(&valid(&name, &topic))?;
+        }
+        output.flush()?;
+        return outcome;
+    }
     let rows: Vec<Row> = created
         .into_iter()
         .map(|(name, topic)| {
@@ -173,6 +180,18 @@ async fn create_topics(
     output.table(&rows)?;
     output.flush()?;
     outcome
+}
+
+/// What would have been created.
+fn valid(name: &str, topic: &CreatedTopic) -> String {
+    let count = |count: Option<i64>, what: &str| match count {
+        Some(1) => format!(", 1 {what}"),
+        Some(count) => format!(", {count} {what}s"),
+        None => String::new(),
+    };
+    let partitions = count(topic.partition_count.map(i64::from), "partition");
+    let replicas = count(topic.replication_factor.map(i64::from), "replica");
+    format!("valid: topic `{name}`{partitions}{replicas} (not created)")
 }
 
 fn is_refused<T>(answer: &Result<T, Error>, with: ErrorCode) -> bool {
@@ -204,7 +223,10 @@ async fn list(
                 .with("id", topic.id.to_string())
         })
         .collect();
-    output.list(&rows, "topics")?;
+    match patterns {
+        [] => output.list(&rows, "topics")?,
+        patterns => output.found(&rows, "topic", patterns)?,
+    }
     Ok(output.flush()?)
 }
 

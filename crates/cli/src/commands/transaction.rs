@@ -152,7 +152,18 @@ async fn list(
     filter: &TransactionFilter,
     mut output: Stdout,
 ) -> Result<(), Failure> {
-    let listed = admin.list_transactions(filter).await?.into_iter();
+    let listed = admin.list_transactions(filter).await;
+    let listed = listed.map_err(|error| match (error, &filter.id_pattern) {
+        (
+            Error::Refused {
+                code: ErrorCode::InvalidRegularExpression,
+                ..
+            },
+            Some(pattern),
+        ) => Error::Invalid(format!("`{pattern}` is not a valid regular expression")),
+        (error, _) => error,
+    })?;
+    let listed = listed.into_iter();
     let rows: Vec<Row> = listed
         .map(|listed| {
             Row::new()
@@ -246,7 +257,7 @@ async fn abort(
         refuse_known(admin, &partition, &producer).await?;
     }
     let epoch = i16::try_from(producer.producer_epoch)
-        .map_err(|_| Error::Invalid(format!("{} is no epoch", producer.producer_epoch)))?;
+        .map_err(|_| Error::Invalid(format!("{} is not a valid epoch", producer.producer_epoch)))?;
     let open = OpenTransaction {
         partition,
         producer_id: producer.producer_id,

@@ -50,7 +50,7 @@ enum UserCommand {
         /// The user
         user: String,
         /// The password; better not on the command line, which others may see
-        #[arg(long, env = "RIVERRUN_PASSWORD", hide_env_values = true)]
+        #[arg(long, env = "RIVERRUN_PASSWORD", hide_env_values = true, value_parser = not_empty)]
         password: Option<String>,
         /// How the password is hashed
         #[arg(long, value_enum, default_value = "SCRAM-SHA-512")]
@@ -98,6 +98,13 @@ pub(crate) fn main(arguments: &UserArguments) -> ExitCode {
     run(command, connection.output)
 }
 
+fn not_empty(password: &str) -> Result<String, String> {
+    match password {
+        "" => Err("a password must not be empty".to_owned()),
+        password => Ok(password.to_owned()),
+    }
+}
+
 /// The first line of the standard input.
 fn typed_password() -> Result<String, Failure> {
     if io::stdin().is_terminal() {
@@ -107,7 +114,8 @@ fn typed_password() -> Result<String, Failure> {
     io::stdin().read_line(&mut line)?;
     let password = line.trim_end_matches(['\n', '\r']);
     if password.is_empty() {
-        let reason = "the first line of the standard input is the password: it is empty";
+        let reason = "no password: write it as the first line of standard input, or set \
+                      RIVERRUN_PASSWORD";
         return Err(Error::Invalid(reason.to_owned()).into());
     }
     Ok(password.to_owned())

@@ -181,15 +181,15 @@ async fn start(arguments: &ConsumeArguments, printer: &mut Printer) -> Result<Co
             } => "latest",
             _ => {
                 return Err(Error::Invalid(
-                    "a group reads from its offsets: `--offset` says `start` or `end` for \
-                     partitions without one; `riverrun group seek` moves the others"
+                    "with `--group`, `--offset` may only be `start` or `end`; change committed \
+                     offsets with `riverrun group seek`"
                         .to_owned(),
                 )
                 .into());
             }
         };
         config.set("auto.offset.reset", reset)?;
-        let admin = arguments.connection.admin()?;
+        let admin = arguments.connection.admin_beside()?;
         let topics = topics_named(&admin, &arguments.topics).await?;
         if arguments.exit {
             for topic in &topics {
@@ -203,7 +203,7 @@ async fn start(arguments: &ConsumeArguments, printer: &mut Printer) -> Result<Co
         consumer.subscribe(topics)?;
         return Ok(consumer);
     }
-    let admin = arguments.connection.admin()?;
+    let admin = arguments.connection.admin_beside()?;
     let mut partitions = Vec::new();
     for topic in &topics_named(&admin, &arguments.topics).await? {
         partitions.extend(partitions_of(&admin, topic, &arguments.partitions).await?);

@@ -184,8 +184,8 @@ fn dump_file<W: Write>(path: &Path, shown: Shown, output: &mut Output<W>) -> io:
         return Err(named(
             path,
             &io::Error::other(
-                "it is named like no file of a log: 20 digits, then .log, .index, \
-                .timeindex, .txnindex or .snapshot; or OFFSET-EPOCH.checkpoint",
+                "not the name of a log file; expected 20 digits, then .log, .index, .timeindex, \
+                 .txnindex or .snapshot; or OFFSET-EPOCH.checkpoint",
             ),
         ));
     };

@@ -175,10 +175,10 @@ fn json(line: &[u8], keeps_partitions: bool) -> Result<InputRecord, String> {
     let mut headers = Vec::new();
     for header in list(&fields, "headers")? {
         let Value::Object(header) = header else {
-            return Err("has a header that is no object with `key` and `value`".to_owned());
+            return Err("has a header that is not an object with `key` and `value`".to_owned());
         };
         let key = header.get("key").and_then(Value::as_str);
-        let key = key.ok_or("has a header whose `key` is no string")?;
+        let key = key.ok_or("has a header whose `key` is not a string")?;
         headers.push((key.to_owned(), bytes(header, "value", "valueBase64")?));
     }
     let partition = number(&fields, "partition")?;
@@ -201,7 +201,7 @@ fn list<'a>(fields: &'a Map<String, Value>, name: &str) -> Result<&'a [Value], S
     match fields.get(name) {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(values)) => Ok(values),
-        Some(_) => Err(format!("has `{name}`, which is no list")),
+        Some(_) => Err(format!("has `{name}`, which is not a list")),
     }
 }
 
@@ -211,7 +211,7 @@ fn number(fields: &Map<String, Value>, name: &str) -> Result<Option<i64>, String
         Some(value) => value
             .as_i64()
             .map(Some)
-            .ok_or_else(|| format!("has `{name}`, which is no whole number")),
+            .ok_or_else(|| format!("has `{name}`, which is not a whole number")),
     }
 }
 
@@ -232,7 +232,7 @@ fn bytes(
                 .and_then(|text| BASE64.decode(text.as_bytes()).ok());
             decoded
                 .map(Some)
-                .ok_or_else(|| format!("has `{base64_name}`, which is no base64"))
+                .ok_or_else(|| format!("has `{base64_name}`, which is not valid base64"))
         }
     }
 }
@@ -330,9 +330,9 @@ mod tests {
                 "line 1 has the field `vlaue`, which is none of",
             ),
             (r#"{"value":"a","valueBase64":""}"#, "both"),
-            (r#"{"valueBase64":"?"}"#, "no base64"),
+            (r#"{"valueBase64":"?"}"#, "not valid base64"),
             (r#"{"partition":"x"}"#, "whole number"),
-            (r#"{"headers":[1]}"#, "a header that is no object"),
+            (r#"{"headers":[1]}"#, "a header that is not an object"),
         ] {
             let error = read(InputFormat::Json, None, line).unwrap_err();
             assert!(

@@ -39,7 +39,7 @@ const DELIVERIES_COUNT_MAX: usize = 100_000;
 pub(crate) struct ProduceArguments {
     /// The topic
     topic: String,
-    /// What to read instead of the standard input
+    /// Read from this file instead of standard input
     #[arg(short = 'l', long, value_name = "PATH")]
     file: Option<PathBuf>,
     /// How lines are read
@@ -139,13 +139,11 @@ fn config(arguments: &ProduceArguments) -> Result<ProducerConfig, Error> {
 
 async fn produce(arguments: &ProduceArguments, mut output: Stdout) -> Result<(), Failure> {
     let config = config(arguments)?;
+    let key = shared_key(arguments)?;
     let reader = open(arguments.file.as_deref())?;
     let producer = Producer::new(config)?;
-    // Tells at once when there is no broker or no such topic.
-    producer
-        .partitions_for(&arguments.topic)
-        .await
-        .map_err(|error| with_advice(error, &arguments.topic))?;
+    // Tells at once when there is no broker.
+    let mut is_there = has_topic(arguments).await?;
     let is_transaction = arguments.transactional_id.is_some();
     if is_transaction {
         producer.init_transactions().await?;
@@ -165,7 +163,11 @@ async fn produce(arguments: &ProduceArguments, mut output: Stdout) -> Result<(),
             }
             line = lines.recv(), if deliveries.waiting.len() < DELIVERIES_COUNT_MAX => match line {
                 Some(Ok(record)) => {
-                    let sent = send(&producer, arguments, &record).await;
+                    if !is_there {
+                        create(&producer, &arguments.topic).await?;
+                        is_there = true;
+                    }
+                    let sent = send(&producer, arguments, key.as_deref(), &record).await;
                     deliveries.sent(sent);
                 }
                 Some(Err(error)) => {
@@ -203,6 +205,26 @@ async fn produce(arguments: &ProduceArguments, mut output: Stdout) -> Result<(),
         None if deliveries.failed_count > 0 || is_stopped => Err(Failure::Told),
         None => Ok(()),
     }
+}
+
+/// Whether the topic exists: one that does not is created with its first record.
+async fn has_topic(arguments: &ProduceArguments) -> Result<bool, Error> {
+    let topic = &*arguments.topic;
+    let admin = arguments.connection.admin_beside()?;
+    match admin.describe_topics(&[topic]).await.remove(topic) {
+        Some(Err(Error::Refused {
+            code: ErrorCode::UnknownTopicOrPartition,
+            ..
+        })) => Ok(false),
+        Some(Err(error)) => Err(error),
+        Some(Ok(_)) | None => Ok(true),
+    }
+}
+
+/// Has the broker create the topic.
+async fn create(producer: &Producer, topic: &str) -> Result<(), Error> {
+    let created = producer.partitions_for(topic).await;
+    created.map(drop).map_err(|error| with_advice(error, topic))
 }
 
 /// A topic that does not exist is created where the broker may; what to do where it may not.
@@ -299,9 +321,17 @@ fn read_ahead(
     receiver
 }
 
+/// The key of records that have none of their own.
+fn shared_key(arguments: &ProduceArguments) -> Result<Option<Vec<u8>>, Error> {
+    let key = arguments.key.as_deref().map(str::as_bytes);
+    let key = key.map(|key| arguments.key_encoding.read(key)).transpose();
+    key.map_err(|reason| Error::Invalid(format!("`--key`: {reason}")))
+}
+
 async fn send(
     producer: &Producer,
     arguments: &ProduceArguments,
+    shared_key: Option<&[u8]>,
     record: &InputRecord,
 ) -> Result<Delivery, Error> {
     let shared = arguments.headers.iter().map(|(key, value)| Header {
@@ -313,13 +343,12 @@ async fn send(
         value: value.as_deref(),
     });
     let headers: Vec<Header<'_>> = shared.chain(own).collect();
-    let key = record.key.as_deref();
     producer
         .send(ProducerRecord {
             topic: &arguments.topic,
             partition: record.partition.or(arguments.partition),
             timestamp: record.timestamp_ms,
-            key: key.or(arguments.key.as_deref().map(str::as_bytes)),
+            key: record.key.as_deref().or(shared_key),
             value: record.value.as_deref(),
             headers: &headers,
         })

@@ -108,7 +108,7 @@ fn what_is_no_file_of_a_log_is_refused_by_name() {
     let other = directory.path().join("notes.txt");
     fs::write(&other, "x").unwrap();
     for (path, expected) in [
-        (other.as_path(), "named like no file of a log"),
+        (other.as_path(), "not the name of a log file"),
         (directory.path(), "no log is in it"),
         (
             &directory.path().join("00000000000000000000.log"),

@@ -38,7 +38,7 @@ fn lines_are_read_as_the_format_says() {
     lab.fails(
         &["consume", "t", "-e", "--key-encoding", "i32", "-f", "%k\\n"],
         expect![[r#"
-            error: t-0 at offset 0: 8 bytes are no i32, which has 4: choose another encoding
+            error: t-0 at offset 0: 8 bytes are not a valid i32, which has 4; use another encoding
         "#]],
     );
     lab.fails(&["produce", "t", "-f", "records.txt"], expect![[r#"
@@ -52,6 +52,26 @@ fn lines_are_read_as_the_format_says() {
             error: invalid value 'avro' for '--value-encoding <ENCODING>': `avro` is none of raw, utf8, hex, base64, json, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64
 
             For more information, try '--help'.
+        "#]],
+    );
+}
+
+#[test]
+fn the_key_of_every_record_is_written_as_keys_are() {
+    let lab = Lab::new();
+    let arguments = ["produce", "t", "--key-encoding", "i32", "--key", "7"];
+    let produced = lab.run(&arguments, "value\n");
+    assert!(produced.status.success(), "{produced:?}");
+    lab.prints(
+        &["consume", "t", "-e", "-f", "%k{hex} %v\\n"],
+        expect![[r#"
+            00000007 value
+        "#]],
+    );
+    lab.fails(
+        &["produce", "t", "--key-encoding", "i32", "--key", "a"],
+        expect![[r#"
+            error: `--key`: `a` is not a valid i32
         "#]],
     );
 }
@@ -78,7 +98,7 @@ fn numbers_survive_a_copy_as_json() {
     let wrong = String::from_utf8(wrong.stderr).unwrap();
     expect![[r#"
         0 records written to b
-        error: line 1 `x` is no i32: invalid digit found in string
+        error: line 1 `x` is not a valid i32
     "#]]
     .assert_eq(&wrong);
 }

@@ -42,23 +42,50 @@ fn a_profile_says_how_to_reach_a_cluster() {
         &file,
         &["profile", "use", "here"],
         expect![[r#"
-        error: there is no profile `here`: `riverrun profile set here bootstrap.servers=HOST:PORT` makes one
+        error: no profile `here`: `riverrun profile set here bootstrap.servers=HOST:PORT` makes one
     "#]],
     );
     // A consumer's setting is nothing to other commands.
     check(
         &file,
         &["profile", "set", "here", &servers, "fetch.max.wait.ms=100"],
-        expect![[r#""#]],
+        expect![[r#"
+            saved: here
+        "#]],
     );
     check(
         &file,
         &["profile", "set", "nowhere", "bootstrap.servers=127.0.0.1:1"],
-        expect![[r#""#]],
+        expect![[r#"
+            saved: nowhere
+        "#]],
     );
     let created = run(&file, &["--profile", "here", "topic", "create", "t"]);
     assert!(created.status.success(), "{created:?}");
-    check(&file, &["profile", "use", "here"], expect![[r#""#]]);
+    check(
+        &file,
+        &["profile", "use", "here"],
+        expect![[r#"
+            in use: here
+        "#]],
+    );
+    // A profile that is named goes before brokers of the environment.
+    let asked = |profile: &str| {
+        let mut command = Command::new(BINARY);
+        command
+            .args(["topic", "list", "--timeout", "300ms", "--profile", profile])
+            .env("RIVERRUN_PROFILES", &file)
+            .env("RIVERRUN_BROKERS", lab.process.address().to_string());
+        command.output().unwrap().status.success()
+    };
+    assert!(asked("here") && !asked("nowhere"));
+    check(
+        &file,
+        &["profile", "set", "here", "bootstrap.server=x:1"],
+        expect![[r#"
+            error: `bootstrap.server`: there is no such setting; did you mean `bootstrap.servers`?
+        "#]],
+    );
     let listed = run(&file, &["topic", "list"]);
     assert!(listed.status.success(), "{listed:?}");
     let nowhere = ["topic", "list", "--timeout", "300ms"];
@@ -76,7 +103,7 @@ fn a_profile_says_how_to_reach_a_cluster() {
         &file,
         &["topic", "list", "--profile", "other"],
         expect![[r#"
-            error: there is no profile `other`, but here, nowhere
+            error: no profile `other`; there are: here, nowhere
         "#]],
     );
     check(
@@ -94,10 +121,25 @@ fn a_profile_says_how_to_reach_a_cluster() {
         bootstrap.servers  127.0.0.1:1
     "#]],
     );
-    check(&file, &["profile", "delete", "here"], expect![[r#""#]]);
+    check(
+        &file,
+        &["profile", "delete", "here"],
+        expect![[r#"
+            deleted: here
+        "#]],
+    );
     assert_eq!(
         fs::read_to_string(&file).unwrap(),
         "[nowhere]\nbootstrap.servers=127.0.0.1:1\n"
+    );
+    // What was written by hand is held to the same.
+    fs::write(&file, "[here]\nlinger=5\n").unwrap();
+    check(
+        &file,
+        &["topic", "list", "--profile", "here"],
+        expect![[r#"
+            error: `linger`: there is no such setting; did you mean `linger.ms`?
+        "#]],
     );
     fs::write(&file, "here\n").unwrap();
     let broken = run(&file, &["topic", "list"]);

@@ -138,6 +138,31 @@ fn more_partitions_than_files_are_all_served() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn where_the_limit_is_lowered_logs_close_their_files_and_go_on() {
+    const COUNT: i32 = 60;
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start_with_descriptors(directory.path(), 400);
+    let mut client = process.connect();
+    client.create_topic("topic", COUNT, &[]);
+    let crowd: Vec<_> = (0..30).map(|_| process.connect()).collect();
+    process.limit_descriptors(70);
+    for round in 0..2 {
+        for index in 0..COUNT {
+            client
+                .produce("topic", index, &batch(&["value"]))
+                .assert_accepted();
+        }
+        for index in 0..COUNT {
+            let values = client.fetch("topic", index, 0).values();
+            assert_eq!(values.len(), round + 1);
+        }
+    }
+    drop(crowd);
+    process.stop();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn partitions_that_had_no_file_descriptor_are_made_when_there_are_some() {
     let directory = tempfile::tempdir().unwrap();
     let process = Process::start(directory.path(), &[]);
