@@ -240,7 +240,11 @@ impl Broker {
     /// there were only too many files open.
     pub(crate) fn report_directory_error(&self, name: &str, error: &StorageError) {
         if error.is_out_of_files() {
-            self.note_shortage("a file of a log directory is written again later", name, error);
+            self.note_shortage(
+                "a file of a log directory is written again later",
+                name,
+                error,
+            );
         } else {
             self.fail_directory(name, error);
         }

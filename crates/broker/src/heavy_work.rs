@@ -1,10 +1,11 @@
 //! Work that takes long or much memory: off the workers, and a few pieces at a time.
 //!
 //! A worker that computes for a second holds up every connection whose turn it would be. Such work
-//! runs on a thread of its own, which the operating system lets take turns with the workers; and as
-//! no more threads do so than half of the processors, the other half is there for everybody else.
-//! Whoever comes then waits, with its connection: small requests in a lane of their own, since one
-//! that names a single group must not stand behind those that name thousands.
+//! runs on a thread of its own, which the operating system lets take turns with the workers. There
+//! are two lanes, each of half as many pieces at a time as there are processors; whoever comes then
+//! waits, with its connection. Small requests have a lane of their own, since one that names a
+//! single group must not stand behind those that name thousands. A request that waits for something
+//! goes on without a turn: what is left then is to answer.
 
 use std::future::poll_fn;
 use std::pin::Pin;

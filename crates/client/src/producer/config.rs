@@ -16,7 +16,7 @@ const DELIVERY_TIMEOUT_MS: u64 = 120_000;
 /// remember so many batches.
 const IDEMPOTENT_IN_FLIGHT_MAX: usize = 5;
 
-/// Who must have a record before the broker acknowledges it.
+/// Which replicas must have a record before the broker acknowledges it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acks {
     /// Nobody: the broker answers nothing, and a record may be lost without a trace.
@@ -91,7 +91,7 @@ settings! {
         embeds
             /// The settings that every client has.
             client: ClientConfig;
-        /// Who must have a record before it is acknowledged.
+        /// Which replicas must have a record before it is acknowledged.
         "acks" acks: Acks = Acks::All;
         /// Whether the broker recognizes what is sent again, so that nothing is written twice or out
         /// of order. When not given: yes, unless `acks`, `retries` or

@@ -1,8 +1,10 @@
 //! Adding batches at the end of a log, as its leader or as a replica of it.
 //!
 //! The leader assigns offsets and its epoch in the buffer that came from the socket and writes
-//! that buffer with one call. Nothing of the log's state changes before the write has succeeded,
-//! so a refused append leaves no trace; a failed write takes the log out of service.
+//! that buffer with one call. Before that write, a new leader epoch is noted and a full segment is
+//! closed, which both are right without the batch, too; what batches have changed comes after it. So
+//! a refused append leaves no record and no producer behind; a failed write takes the log out of
+//! service.
 
 use record::batch::{BatchError, RecordBatch};
 use record::{Batches, RecordBatchMut, TimestampType};
