@@ -4,12 +4,13 @@
 //!   of `__consumer_offsets` a part of the transaction by being sent (KIP-890).
 //! - A topic without partitions has no answer, unless it does not exist.
 //! - Partitions that do not exist are UNKNOWN_TOPIC_OR_PARTITION, and the others are stored.
+//! - Without `__consumer_offsets` every group is COORDINATOR_NOT_AVAILABLE.
 //! - Clients below version 2 cannot bear COORDINATOR_LOAD_IN_PROGRESS, and are told that there is
 //!   no coordinator.
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::groups::TransactionalWriter;
+use crate::groups::{OFFSETS_TOPIC, TransactionalWriter};
 use crate::net::ResponseBuffer;
 use crate::transaction_verification::{Enrolment, TransactionSupport, TransactionalProducer};
 use coordinator::group::{
@@ -109,6 +110,10 @@ async fn store(
 ) -> Result<PartitionErrors, ErrorCode> {
     if commit.group_id.is_empty() {
         return Err(ErrorCode::InvalidGroupId);
+    }
+    // Kafka asks the partition about the transaction before it asks for the group.
+    if broker.image().topics.by_name(OFFSETS_TOPIC).is_none() {
+        return Err(ErrorCode::CoordinatorNotAvailable);
     }
     let enrolment = Enrolment {
         partition: broker.groups.partition_of(commit.group_id)?,

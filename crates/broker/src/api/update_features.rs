@@ -44,7 +44,8 @@ pub(crate) async fn serve(
         .map(|update| UpdatableFeatureResult {
             feature: update.feature,
             error_code: ErrorCode::None.code(),
-            error_message: None,
+            // Kafka names the lack of an error, too.
+            error_message: Some(ErrorCode::None.name()),
         });
     let response = UpdateFeaturesResponse {
         error_code: error.code(),

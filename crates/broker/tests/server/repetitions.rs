@@ -506,13 +506,17 @@ fn the_last_level_of_a_feature_counts() {
         let answer = client.call(version, &request);
         let response: UpdateFeaturesResponse<'_> = answer.read();
         let error = ErrorCode::from_code(response.error_code);
-        (error, response.results.len())
+        let results = response.results.iter();
+        let messages = results.map(|one| one.error_message.map(str::to_owned));
+        (error, messages.collect::<Vec<_>>())
     };
     let refused = ErrorCode::InvalidUpdateVersion;
-    assert_eq!(updated(2, &[99, 1]), (ErrorCode::None, 0));
-    assert_eq!(updated(2, &[1, 99]), (refused, 0));
-    assert_eq!(updated(1, &[99, 1]), (ErrorCode::None, 2));
-    assert_eq!(updated(1, &[1, 99]), (refused, 0));
+    assert_eq!(updated(2, &[99, 1]), (ErrorCode::None, vec![]));
+    assert_eq!(updated(2, &[1, 99]), (refused, vec![]));
+    let none = Some("NONE".to_owned());
+    let two = vec![none.clone(), none];
+    assert_eq!(updated(1, &[99, 1]), (ErrorCode::None, two));
+    assert_eq!(updated(1, &[1, 99]), (refused, vec![]));
 }
 
 #[test]
@@ -544,9 +548,10 @@ fn offsets_of_a_transaction_are_answered_as_they_are_named() {
             partitions: partitions.collect(),
         }
     };
-    let mut committed = |topics: Vec<TxnOffsetCommitRequestTopic<'_>>| {
+    let mut committed = |group_id, topics: Vec<TxnOffsetCommitRequestTopic<'_>>| {
         let request = TxnOffsetCommitRequest {
             transactional_id: "id",
+            group_id,
             topics: topics.into(),
             ..TxnOffsetCommitRequest::default()
         };
@@ -563,13 +568,17 @@ fn offsets_of_a_transaction_are_answered_as_they_are_named() {
     let none = ErrorCode::InvalidGroupId.code();
     let unknown = ErrorCode::UnknownTopicOrPartition.code();
     let entry = |partitions: &[(i32, i16)]| ("topic".to_owned(), partitions.to_vec());
-    let answered = committed(vec![topic("topic", &[1, 0]), topic("topic", &[1])]);
+    let answered = committed("", vec![topic("topic", &[1, 0]), topic("topic", &[1])]);
     assert_eq!(
         answered,
         [entry(&[(1, none), (0, none)]), entry(&[(1, none)])]
     );
+    // Nobody has asked for a coordinator.
+    let nowhere = ErrorCode::CoordinatorNotAvailable.code();
+    let answered = committed("group", vec![topic("topic", &[1])]);
+    assert_eq!(answered, [entry(&[(1, nowhere)])]);
     // An entry for what is refused takes in what is not.
-    let answered = committed(vec![topic("topic", &[1]), topic("topic", &[0, 9, 0])]);
+    let answered = committed("", vec![topic("topic", &[1]), topic("topic", &[0, 9, 0])]);
     let expected = [(9, unknown), (1, none), (0, none), (0, none)];
     assert_eq!(answered, [entry(&expected)]);
 }
