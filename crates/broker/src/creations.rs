@@ -113,7 +113,7 @@ pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec
 pub(crate) fn sync_topic_ids(broker: &Broker, partitions: &[Arc<replication::Partition>]) {
     for directory in broker.log_directories.iter().filter(|one| one.is_usable()) {
         let here = idle_logs::in_directory(partitions.iter().cloned(), directory);
-        if here.len() > idle_logs::FEW && directory.sync_all() {
+        if here.len() > idle_logs::FEW && directory.sync_all(broker.logs.open_files()) {
             continue;
         }
         let synced = here

@@ -11,7 +11,9 @@
 //! file system is synced as a whole, before they are closed and after: that costs what is dirty and
 //! not the number of logs, and it fails if anything could not be written back since the server was
 //! started, whichever file it belonged to. Where a file system does not offer that, or fails, each log
-//! is synced, while its files are still open: they tell whether it was one of them.
+//! is synced, while its files are still open: they tell whether it was one of them. A log that was
+//! open, or idle and not durable, when that failed is synced by itself once, whatever its file system
+//! says later.
 
 use crate::Broker;
 use crate::clock::now_ms;
@@ -39,7 +41,7 @@ pub(crate) fn rest(broker: &Broker) {
     let is_few = open.len() <= FEW;
     let directories = broker.log_directories.iter();
     let synced_at_once: BTreeSet<&str> = directories
-        .filter(|one| !is_few && !one.is_offline() && one.sync_all())
+        .filter(|one| !is_few && !one.is_offline() && one.sync_all(broker.logs.open_files()))
         .map(|one| one.name())
         .collect();
     for partition in &open {
@@ -111,9 +113,11 @@ fn settle_unused(
     if unsynced.is_empty() {
         return Ok(());
     }
-    if unsynced.len() > FEW && directory.sync_all() {
-        return settle(directory, &unsynced, false);
-    }
+    let syncs_all = unsynced.len() > FEW && directory.sync_all(broker.logs.open_files());
+    // Asked after the sync, which may not have been told what another one was.
+    let is_settled = |one: &(Arc<Partition>, Unsettled)| syncs_all && one.0.is_synced_with_others();
+    let (settled, unsynced): (Vec<_>, Vec<_>) = unsynced.into_iter().partition(is_settled);
+    settle(directory, &settled, false)?;
     for (partition, _) in &unsynced {
         if let Err(error) = sync_idle(partition) {
             broker.report_log_error(partition, &error);
@@ -206,7 +210,7 @@ fn close_directory(broker: &Broker, directory: &LogDirectory) -> Result<(), Stor
     let partitions = in_directory(broker.partitions.all(), directory);
     let is_few = open_partitions(broker).len() + unsettled_partitions(broker).len() <= FEW;
     // Most of what is dirty is written before the logs close; clients wait for less then.
-    let syncs_all = !is_few && directory.sync_all();
+    let syncs_all = !is_few && directory.sync_all(broker.logs.open_files());
     let failure = Mutex::new(None);
     let queue = Mutex::new(partitions.iter());
     let log = &broker.live_config().log;
@@ -232,7 +236,10 @@ fn close_directory(broker: &Broker, directory: &LogDirectory) -> Result<(), Stor
     let unsettled = unsettled_partitions(broker).into_iter();
     let unsettled = take_unsettled(&in_directory(unsettled, directory));
     let is_all_synced = unsettled.iter().all(|one| one.1.is_synced);
-    if !is_all_synced && !directory.sync_all() {
+    let is_synced = is_all_synced
+        || directory.sync_all(broker.logs.open_files())
+            && unsettled.iter().all(|one| one.0.is_synced_with_others());
+    if !is_synced {
         return Err(StorageError {
             operation: "sync the file system of",
             file: directory.path().to_owned(),

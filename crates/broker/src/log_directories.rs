@@ -4,6 +4,7 @@ use crate::checkpoints::Checkpoints;
 use crate::start_error::StartError;
 use metadata::LOST_DIRECTORY;
 use model::{TopicPartition, Uuid};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use storage::directory_lock::DirectoryLock;
 use storage::disk::{Disk, RealDisk};
 use storage::meta_properties::read_meta_properties;
-use storage::{Context, DiskFile, FileError};
+use storage::{Context, DiskFile, FileError, OpenFiles};
 
 /// A log directory that this process owns.
 #[derive(Debug)]
@@ -26,8 +27,8 @@ pub(crate) struct LogDirectory {
     partition_count: AtomicUsize,
     checkpoints: Checkpoints,
     /// The directory itself, open since before anything was written: syncing its file system tells
-    /// of every error in between.
-    root: Option<File>,
+    /// of every error in between, once. Locked until whoever is told has noted it.
+    root: Mutex<Option<Box<dyn DiskFile>>>,
     _lock: Option<DirectoryLock>,
 }
 
@@ -40,7 +41,7 @@ impl LogDirectory {
         Self {
             checkpoints: Checkpoints::new(&path),
             partition_count: AtomicUsize::new(0),
-            root: File::open(&path).ok(),
+            root: Mutex::new(File::open(&path).ok().map(|root| Box::new(root) as _)),
             path,
             name,
             id: lock.is_some().then_some(id),
@@ -78,13 +79,14 @@ impl LogDirectory {
 
     /// Makes everything in the directory durable at once; `false` where that cannot be had, and
     /// then each log is synced and judged by itself: an error of the file system may be that of a
-    /// file of another process.
-    pub(crate) fn sync_all(&self) -> bool {
-        let synced = self
-            .root
+    /// file of another process. A failure is noted in `open_files`, since it is not told again.
+    pub(crate) fn sync_all(&self, open_files: &OpenFiles<File>) -> bool {
+        let root = self.root.lock();
+        let synced = root
             .as_ref()
-            .map_or(Ok(false), DiskFile::sync_file_system);
+            .map_or(Ok(false), |root| root.sync_file_system());
         synced.unwrap_or_else(|error| {
+            open_files.note_failed_sync();
             tracing::warn!(
                 directory = &*self.name,
                 %error,

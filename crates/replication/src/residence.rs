@@ -213,6 +213,16 @@ impl<D: Disk> Partition<D> {
         }
     }
 
+    /// Whether a sync of its file system that has succeeded makes an idle log durable: no other one
+    /// has failed meanwhile.
+    pub fn is_synced_with_others(&self) -> bool {
+        let failed_syncs = self.host.open_files.failed_sync_count();
+        match &self.state.lock().residence {
+            Residence::Idle(idle) => idle.is_synced_with_others(failed_syncs),
+            Residence::Open(_) => false,
+        }
+    }
+
     /// Notes that an idle log is durable, since its file system was synced after `unsettled` was
     /// taken, and looks at its files. `None` when it was opened meanwhile, or changed so lately that
     /// a look says nothing: it is settled later then.

@@ -159,6 +159,9 @@ pub struct Log<D: Disk> {
     truncation_count: u64,
     /// Whether anything was written since the log was opened.
     is_modified: bool,
+    /// Of the failed syncs of file systems, those that came before the log was opened, or all of it
+    /// synced.
+    answered_syncs: u32,
     last_flush_ms: i64,
     deleted_files: retain::DeletedFiles,
     /// Held by compactions that have not ended as well: they write beside the log.
@@ -174,6 +177,7 @@ impl<D: Disk> Log<D> {
     pub fn create(opening: LogOpening<D>) -> Result<Self, StorageError> {
         let directory = opening.directory.into();
         let files = PartitionFiles::new(opening.disk, directory, opening.open_files);
+        let answered_syncs = files.open_files.failed_sync_count();
         let made = files.disk.create_directory(&files.directory);
         made.context("create", &files.directory)?;
         if let Some(topic_id) = opening.topic_id {
@@ -199,6 +203,7 @@ impl<D: Disk> Log<D> {
             unsynced: flush::Unsynced::of_new_log(opening.topic_id.is_some()),
             truncation_count: 0,
             is_modified: true,
+            answered_syncs,
             last_flush_ms: opening.now_ms,
             deleted_files: retain::DeletedFiles::new(),
             compactions: Arc::default(),
@@ -212,6 +217,7 @@ impl<D: Disk> Log<D> {
         let directory = opening.directory.as_path().into();
         let open_files = opening.open_files.clone();
         let files = PartitionFiles::new(opening.disk.clone(), directory, open_files);
+        let answered_syncs = files.open_files.failed_sync_count();
         // Before recovery: the log of another topic is not to be changed.
         let found = find_topic_id(&files, opening.topic_id)?;
         let recovered = recover(&files, &opening)?;
@@ -245,6 +251,7 @@ impl<D: Disk> Log<D> {
             unsynced: flush::Unsynced::of_opened_log(opening.is_clean, is_topic_id_new),
             truncation_count: 0,
             is_modified: !opening.is_clean || !events.is_empty(),
+            answered_syncs,
             last_flush_ms: opening.now_ms,
             deleted_files: retain::DeletedFiles::new(),
             compactions: Arc::default(),

@@ -13,6 +13,10 @@
 //! by a `syncfs` for all of them where the file system can be trusted with it, and if that is not to
 //! be had, or fails, by an `fsync` of the file itself. If that fails, the slot remembers it, and the
 //! log hears of it with its next use of the file.
+//!
+//! An error of a file system is told once, and does not say whose it is. So failed syncs of file
+//! systems are counted: no later one stands for a file that was open then, before the file has had
+//! an `fsync` of its own.
 
 use std::collections::VecDeque;
 use std::io;
@@ -37,6 +41,8 @@ pub struct OpenFiles<F> {
     generation: AtomicU64,
     /// Writes of this generation and before are durable.
     synced_generation: AtomicU64,
+    /// Syncs of file systems that have failed.
+    failed_syncs: AtomicU32,
 }
 
 /// A place for one open file.
@@ -54,6 +60,9 @@ struct Slot<F> {
     synced_writes: AtomicU64,
     /// The generation of the last write.
     written_generation: AtomicU64,
+    /// Of the failed syncs of file systems, those that came before the file was opened, or synced
+    /// by itself.
+    answered_syncs: AtomicU32,
     /// Where the last search in the file ended; no more than a guess.
     last_found: AtomicU32,
 }
@@ -108,6 +117,7 @@ impl<F: DiskFile> OpenFiles<F> {
             syncing: Mutex::default(),
             generation: AtomicU64::new(1),
             synced_generation: AtomicU64::new(0),
+            failed_syncs: AtomicU32::new(0),
         }
     }
 
@@ -120,6 +130,17 @@ impl<F: DiskFile> OpenFiles<F> {
     /// Every file has to be in the file system of some root, or none is added.
     pub fn add_root(&self, root: F) {
         locked(&self.roots).push(Arc::new(root));
+    }
+
+    /// Notes that a sync of a file system has failed, whichever file the error belongs to.
+    pub fn note_failed_sync(&self) {
+        self.failed_syncs.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How many syncs of file systems have failed. What was written before one of them is durable
+    /// when it has been synced by itself, whatever later syncs of its file system say.
+    pub fn failed_sync_count(&self) -> u32 {
+        self.failed_syncs.load(Ordering::SeqCst)
     }
 
     /// Closes files until a quarter of the room is free; called now and then, it saves those who
@@ -191,9 +212,13 @@ impl<F: DiskFile> OpenFiles<F> {
     }
 
     fn is_dirty(&self, slot: &Slot<F>) -> bool {
+        let is_synced_with_others = || {
+            slot.written_generation.load(Ordering::SeqCst)
+                <= self.synced_generation.load(Ordering::SeqCst)
+                && slot.answered_syncs.load(Ordering::SeqCst) == self.failed_sync_count()
+        };
         slot.writes.load(Ordering::SeqCst) > slot.synced_writes.load(Ordering::SeqCst)
-            && slot.written_generation.load(Ordering::SeqCst)
-                > self.synced_generation.load(Ordering::SeqCst)
+            && !is_synced_with_others()
     }
 
     /// Syncs every file system; whether all that was written before is durable.
@@ -206,7 +231,12 @@ impl<F: DiskFile> OpenFiles<F> {
         }
         let roots = locked(&self.roots).clone();
         let generation = self.generation.fetch_add(1, Ordering::SeqCst);
-        let is_synced = |root: &Arc<F>| matches!(root.sync_file_system(), Ok(true));
+        let is_synced = |root: &Arc<F>| {
+            root.sync_file_system().unwrap_or_else(|_| {
+                self.note_failed_sync();
+                false
+            })
+        };
         let are_synced = !roots.is_empty() && roots.iter().all(is_synced);
         if are_synced {
             self.synced_generation
@@ -260,7 +290,9 @@ impl<F: DiskFile> FileSlot<F> {
             // A few at once, so that not every opening has to look for one.
             files.close_until(files.bound.saturating_sub(1 + files.bound / 64));
         }
+        let failed_syncs = files.failed_sync_count();
         let file = Arc::new(open()?);
+        slot.answered_syncs.store(failed_syncs, Ordering::SeqCst);
         files.count.fetch_add(1, Ordering::Relaxed);
         held.file = Some(Counted {
             file: file.clone(),
@@ -313,6 +345,7 @@ impl<F> Default for Slot<F> {
             writes: AtomicU64::new(0),
             synced_writes: AtomicU64::new(0),
             written_generation: AtomicU64::new(0),
+            answered_syncs: AtomicU32::new(0),
             last_found: AtomicU32::new(0),
         }
     }
@@ -346,9 +379,12 @@ impl<F: DiskFile> OpenFile<F> {
     }
 
     /// Makes what has been written durable.
-    pub(crate) fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&self, files: &OpenFiles<F>) -> io::Result<()> {
         let writes = self.slot.writes.load(Ordering::SeqCst);
+        let failed_syncs = files.failed_sync_count();
         self.file.sync()?;
+        let answered = &self.slot.answered_syncs;
+        answered.fetch_max(failed_syncs, Ordering::SeqCst);
         self.slot.synced_writes.fetch_max(writes, Ordering::SeqCst);
         Ok(())
     }

@@ -404,7 +404,8 @@ impl<D: Disk> Segment<D> {
     /// Makes the indexes of a sealed segment durable.
     pub(crate) fn sync_indexes(&self, files: &PartitionFiles<D>) -> Result<(), StorageError> {
         for (name, file) in self.index_files(files)? {
-            file.sync().context("sync", &files.path(name))?;
+            file.sync(&files.open_files)
+                .context("sync", &files.path(name))?;
         }
         Ok(())
     }
@@ -615,7 +616,8 @@ impl<D: Disk> Segment<D> {
         if self.transaction_index.count() < count_before {
             let name = FileName::new(base_offset, FileKind::TransactionIndex);
             let file = self.transaction_index.open_file(files, base_offset)?;
-            file.sync().context("sync", &files.path(name))?;
+            file.sync(&files.open_files)
+                .context("sync", &files.path(name))?;
         }
         Ok(())
     }
@@ -648,7 +650,7 @@ impl<D: Disk> Segment<D> {
         let cut = files.write(&file, |file| file.truncate(u64::from(length)));
         cut.context("truncate", &path)?;
         // Batches that are appended next must not meet the old ones again after a crash.
-        file.sync().context("sync", &path)?;
+        file.sync(&files.open_files).context("sync", &path)?;
         self.size_bytes = length;
         self.modified_ms = now_ms;
         self.bytes_since_entry = 0;

@@ -342,6 +342,7 @@ fn parse_line(line: &str) -> Option<(Name<'_>, SettledLog)> {
         segment_count: u32::try_from(number()?).ok()?,
         verification_count: 0,
         is_synced: true,
+        answered_syncs: 0,
     };
     let look = Look {
         directory_modified_ms: number()?,
@@ -389,6 +390,7 @@ mod tests {
                 segment_count: 6,
                 verification_count: 0,
                 is_synced: true,
+                answered_syncs: 0,
             },
             look: Look {
                 directory_modified_ms: 7,

@@ -47,6 +47,8 @@ pub struct SimFile {
     inode: usize,
     /// Crashes seen by the disk when the file was opened.
     crashes: u64,
+    /// Files opened before this one.
+    opened: u64,
     name: String,
     writable: bool,
     open_count: Arc<AtomicUsize>,
@@ -88,6 +90,8 @@ struct File {
     durable: Vec<u8>,
     pending: Vec<FileChange>,
     modified_ms: i64,
+    /// Descriptors that were opened before this are told by a sync that writes were lost.
+    lost_before: u64,
 }
 
 /// Names that appear and disappear together.
@@ -116,6 +120,10 @@ struct State {
     open_count_max: usize,
     is_full: bool,
     now_ms: i64,
+    /// Files opened so far.
+    open_count: u64,
+    /// How many syncs of the whole fail, if it can be synced as a whole.
+    failing_whole_syncs: Option<u32>,
 }
 
 impl Default for State {
@@ -132,6 +140,8 @@ impl Default for State {
             open_count_max: usize::MAX,
             is_full: false,
             now_ms: 0,
+            open_count: 0,
+            failing_whole_syncs: None,
         }
     }
 }
@@ -319,6 +329,12 @@ impl SimDisk {
         locked(&self.state).failing_syncs = suffix.map(str::to_owned);
     }
 
+    /// From here on everything can be synced as a whole. So many of these syncs fail, and lose what
+    /// was not durable: the files that are open can tell whether it was theirs.
+    pub fn fail_whole_syncs(&self, count: u32) {
+        locked(&self.state).failing_whole_syncs = Some(count);
+    }
+
     /// Whether the process has as many files open as it may, so that every opening fails.
     pub fn set_out_of_files(&self, is_out_of_files: bool) {
         locked(&self.state).is_out_of_files = is_out_of_files;
@@ -388,11 +404,13 @@ impl Disk for SimDisk {
             None => return Err(missing(path)),
         };
         self.open_count.fetch_add(1, Ordering::Relaxed);
+        state.open_count += 1;
         Ok(SimFile {
             open_count: self.open_count.clone(),
             state: self.state.clone(),
             inode,
             crashes: state.crashes,
+            opened: state.open_count - 1,
             name,
             writable: mode != OpenMode::Read,
         })
@@ -564,10 +582,42 @@ impl DiskFile for SimFile {
             return Err(io::Error::other("the sync has failed"));
         }
         let file = &mut state.files[self.inode];
+        if self.opened < file.lost_before {
+            return Err(io::Error::other("a write was lost"));
+        }
         for change in file.pending.drain(..) {
             change.apply(&mut file.durable);
         }
         Ok(())
+    }
+
+    fn sync_file_system(&self) -> io::Result<bool> {
+        let mut state = self.alive()?;
+        let opened = state.open_count;
+        let fails = match &mut state.failing_whole_syncs {
+            None => return Ok(false),
+            Some(0) => false,
+            Some(count) => {
+                *count -= 1;
+                true
+            }
+        };
+        for file in &mut state.files {
+            for change in std::mem::take(&mut file.pending) {
+                match fails {
+                    true => file.lost_before = opened,
+                    false => change.apply(&mut file.durable),
+                }
+            }
+        }
+        if fails {
+            return Err(io::Error::other("a write was lost"));
+        }
+        for directory in &mut state.directories {
+            directory.pending.clear();
+            directory.durable.clone_from(&directory.current);
+        }
+        Ok(true)
     }
 
     fn set_modified_ms(&self, modified_ms: i64) -> io::Result<()> {

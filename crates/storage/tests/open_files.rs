@@ -122,6 +122,54 @@ fn an_error_of_a_file_that_had_to_be_closed_reaches_its_log() {
 }
 
 #[test]
+fn a_later_sync_of_the_file_system_does_not_answer_for_an_earlier_one() {
+    let disk = SimDisk::default();
+    let files = Arc::new(OpenFiles::new(8));
+    files.add_root(disk.open(Path::new("/root"), OpenMode::Create).unwrap());
+    let create = |index| Log::create(opening(&disk, Path::new("/"), index, &files)).unwrap();
+    let mut logs: Vec<_> = (0..6).map(create).collect();
+    logs.iter_mut().for_each(|log| append(log, "lost"));
+    disk.fail_whole_syncs(1);
+    // So many files that each of the others is closed, after one sync that fails and some that do not.
+    let mut others: Vec<_> = (6..40).map(create).collect();
+    others.iter_mut().for_each(|log| append(log, "kept"));
+    assert_eq!(files.failed_sync_count(), 1);
+    for log in &mut logs {
+        assert!(
+            log.close(0).is_err(),
+            "nothing that was lost is taken for durable"
+        );
+    }
+    drop(others);
+}
+
+#[test]
+fn a_log_that_a_failed_sync_may_be_about_is_synced_by_itself() {
+    let disk = SimDisk::default();
+    let root = disk.open(Path::new("/root"), OpenMode::Create).unwrap();
+    let files = Arc::new(OpenFiles::new(usize::MAX));
+    let create = |index| Log::create(opening(&disk, Path::new("/"), index, &files)).unwrap();
+    let (mut lost, mut idle_before) = (create(0), create(1));
+    append(&mut lost, "lost");
+    append(&mut idle_before, "perhaps lost");
+    let idle = idle_of(&mut idle_before, false);
+    assert!(idle.is_synced_with_others(files.failed_sync_count()));
+    disk.fail_whole_syncs(1);
+    root.sync_file_system().unwrap_err();
+    files.note_failed_sync();
+    assert!(root.sync_file_system().unwrap(), "it tells once");
+    assert!(!idle.is_synced_with_others(files.failed_sync_count()));
+    assert!(lost.idle(0, false).is_err(), "it asks its own files");
+    let mut later = create(2);
+    append(&mut later, "kept");
+    assert!(!idle_of(&mut later, false).is_synced);
+    files.note_failed_sync();
+    assert!(idle_of(&mut later, false).is_synced);
+    append(&mut later, "kept too");
+    assert!(!idle_of(&mut later, false).is_synced, "once is enough");
+}
+
+#[test]
 fn a_file_that_was_synced_is_closed_without_another_sync() {
     let disk = SimDisk::default();
     let files = Arc::new(OpenFiles::new(4));

@@ -12,15 +12,13 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use super::{Log, LogState};
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::{Context, StorageError};
-use crate::file_name::{FileKind, FileName};
+use crate::file_name::{FileKind, FileName, PartitionFiles};
 use crate::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::partition_metadata::PARTITION_METADATA;
-use crate::room_disk::RoomDisk;
 use crate::segment::NamedFile;
 
 /// Something beside the batches that is not durable yet.
@@ -98,7 +96,7 @@ impl Unsynced {
 #[derive(Debug)]
 #[must_use = "the log is durable when this has been synced and completed"]
 pub struct Flush<D: Disk> {
-    disk: RoomDisk<D>,
+    files: PartitionFiles<D>,
     /// What becomes durable, exclusive.
     offset: i64,
     truncation_count: u64,
@@ -107,7 +105,6 @@ pub struct Flush<D: Disk> {
     /// Base offset of the active segment: the indexes of those before it become durable.
     indexes_end: i64,
     open_files: Vec<NamedFile<D>>,
-    directory: Arc<std::path::Path>,
     small_files: Vec<PathBuf>,
     /// The partition's, then its parent.
     directories: Vec<PathBuf>,
@@ -122,11 +119,11 @@ impl<D: Disk> Flush<D> {
     /// Syncs the files; the log need not be locked.
     pub fn sync(&self) -> Result<(), StorageError> {
         for (name, file) in &self.open_files {
-            file.sync()
-                .context("sync", &self.directory.join(name.to_string()))?;
+            file.sync(&self.files.open_files)
+                .context("sync", &self.files.path(*name))?;
         }
         for path in &self.small_files {
-            match self.disk.open(path, OpenMode::Read) {
+            match self.files.disk.open(path, OpenMode::Read) {
                 Ok(file) => file.sync().context("sync", path)?,
                 // Retention has removed it in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -134,7 +131,7 @@ impl<D: Disk> Flush<D> {
             }
         }
         for path in &self.directories {
-            match self.disk.sync_directory(path) {
+            match self.files.disk.sync_directory(path) {
                 // The partition is being deleted.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 result => result.context("sync", path)?,
@@ -178,7 +175,7 @@ impl<D: Disk> Log<D> {
             }
         }
         let mut flush = Flush {
-            disk: self.files.disk.clone(),
+            files: self.files.clone(),
             // The log may end above its last batch, after a truncation within one.
             offset: self.active().end_offset(),
             truncation_count: self.truncation_count,
@@ -186,7 +183,6 @@ impl<D: Disk> Log<D> {
             now_ms,
             indexes_end: self.active().base_offset(),
             open_files,
-            directory: self.files.directory.clone(),
             small_files: Vec::new(),
             directories: Vec::new(),
         };
@@ -260,14 +256,15 @@ impl<D: Disk> Log<D> {
     }
 
     pub(super) fn complete_files(&mut self, now_ms: i64) -> Result<(), StorageError> {
+        let failed_syncs = self.files.open_files.failed_sync_count();
         self.write_files()?;
-        if !self.is_modified && self.unsynced.items.is_empty() {
-            return Ok(());
+        if self.is_modified || !self.unsynced.items.is_empty() {
+            self.unsynced.add_directory();
+            self.active().sync_indexes(&self.files)?;
+            self.flush(now_ms)?;
+            self.is_modified = false;
         }
-        self.unsynced.add_directory();
-        self.active().sync_indexes(&self.files)?;
-        self.flush(now_ms)?;
-        self.is_modified = false;
+        self.answered_syncs = failed_syncs;
         Ok(())
     }
 

@@ -44,18 +44,23 @@ pub struct IdleLog {
     pub(crate) verification_count: u64,
     /// Whether all of it is durable, the indexes of the active segment with it.
     pub is_synced: bool,
+    /// [`OpenFiles::failed_sync_count`](crate::OpenFiles::failed_sync_count) when it was durable or
+    /// opened. After another failed sync only one of its own makes it durable.
+    pub(crate) answered_syncs: u32,
 }
 
 impl<D: Disk> Log<D> {
     /// What is kept when this log is dropped; `None` for one that is in use, or has something to
     /// do. Everything is written; what has to be durable is synced if `is_synced`, and otherwise by
     /// whoever syncs the file system and then sets [`IdleLog::is_synced`]. Until then the file
-    /// system answers for errors in writing back, since the files are closed.
+    /// system answers for errors in writing back, since the files are closed. It is synced in any
+    /// case if a sync of a file system has failed since it last was.
     pub fn idle(&mut self, now_ms: i64, is_synced: bool) -> Result<Option<IdleLog>, StorageError> {
         if !self.can_be_idle(now_ms) {
             return Ok(None);
         }
-        let completed = match is_synced {
+        let has_sync_failed = self.answered_syncs != self.files.open_files.failed_sync_count();
+        let completed = match is_synced || has_sync_failed {
             true => self.complete_files(now_ms),
             false => self.write_files(),
         };
@@ -80,6 +85,7 @@ impl<D: Disk> Log<D> {
             segment_count: self.segments.len() as u32,
             verification_count: self.producer_state.verification_count(),
             is_synced,
+            answered_syncs: self.answered_syncs,
         }))
     }
 
@@ -139,8 +145,14 @@ impl IdleLog {
         producers.set_verification_count(self.verification_count);
         if !self.is_synced {
             opened.log.distrust(self.recovery_point);
+            opened.log.answered_syncs = self.answered_syncs;
         }
         Ok(opened)
+    }
+
+    /// Whether a sync of its file system makes it durable, given how many have failed so far.
+    pub const fn is_synced_with_others(&self, failed_sync_count: u32) -> bool {
+        self.is_synced || self.answered_syncs == failed_sync_count
     }
 
     /// Notes that everything is durable.
