@@ -16,7 +16,7 @@ use metadata::MetadataImage;
 use model::TopicPartition;
 use parking_lot::Mutex;
 use replication::PartitionKey;
-use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
+use storage::log_directory::{PartitionDirectory, PartitionDirectoryState, check_entry};
 use storage::settled_logs::SettledLogs;
 use storage::{Context, Disk, RealDisk, StorageError};
 
@@ -57,6 +57,11 @@ pub(crate) fn scan(
     const SHARE: usize = 256;
     let entries = RealDisk.list(directory.path());
     let entries = entries.context("list", directory.path())?;
+    for entry in entries.iter().filter(|entry| entry.failure.is_some()) {
+        check_entry(directory.path(), entry)?;
+        let path = directory.path().join(&entry.name);
+        tracing::warn!(path = %path.display(), "cannot be examined, and is left alone: a link to nothing?");
+    }
     let log = &broker.live_config().log;
     let threads = log.num_recovery_threads_per_data_dir.max(1) as usize;
     let shares = Mutex::new(entries.chunks(SHARE));

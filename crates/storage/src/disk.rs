@@ -9,7 +9,7 @@
 use std::fmt;
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -33,6 +33,8 @@ pub struct DirectoryEntry {
     pub name: String,
     /// Whether it is a directory itself.
     pub is_directory: bool,
+    /// Why it is not known what it stands for: of a link whose target is missing, for example.
+    pub failure: Option<io::ErrorKind>,
 }
 
 /// Length and age of a file.
@@ -76,6 +78,9 @@ pub trait Disk: Clone + fmt::Debug + Send + Sync + 'static {
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
     /// Space of the file system that holds `path`.
     fn space(&self, path: &Path) -> io::Result<DiskSpace>;
+    /// Whether a directory lies in the file system of its parent. A link may lead to another one, and
+    /// a file system may be mounted there.
+    fn is_with_parent(&self, path: &Path) -> io::Result<bool>;
 
     /// The whole of a small file, such as a checkpoint; refused when longer than `length_max`.
     fn read(&self, path: &Path, length_max: u64) -> io::Result<Vec<u8>> {
@@ -160,11 +165,18 @@ impl Disk for RealDisk {
             let entry = entry?;
             if let Ok(name) = entry.file_name().into_string() {
                 // A link to a directory counts as one, as it does in Kafka.
-                let is_directory = match entry.file_type()? {
-                    kind if kind.is_symlink() => fs::metadata(entry.path())?.is_dir(),
-                    kind => kind.is_dir(),
+                let is_directory = match entry.file_type() {
+                    Ok(kind) if kind.is_symlink() => {
+                        fs::metadata(entry.path()).map(|target| target.is_dir())
+                    }
+                    kind => kind.map(|kind| kind.is_dir()),
                 };
-                entries.push(DirectoryEntry { name, is_directory });
+                let failure = is_directory.as_ref().err().map(io::Error::kind);
+                entries.push(DirectoryEntry {
+                    name,
+                    is_directory: is_directory.unwrap_or(false),
+                    failure,
+                });
             }
         }
         Ok(entries)
@@ -205,6 +217,12 @@ impl Disk for RealDisk {
             total_bytes: status.f_blocks.saturating_mul(status.f_frsize),
             usable_bytes: status.f_bavail.saturating_mul(status.f_frsize),
         })
+    }
+
+    fn is_with_parent(&self, path: &Path) -> io::Result<bool> {
+        let parent = path.parent().filter(|parent| *parent != Path::new(""));
+        let parent = fs::metadata(parent.unwrap_or(Path::new(".")))?;
+        Ok(fs::metadata(path)?.dev() == parent.dev())
     }
 }
 

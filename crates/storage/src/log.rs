@@ -162,6 +162,9 @@ pub struct Log<D: Disk> {
     /// Of the failed syncs of file systems, those that came before the log was opened, or all of it
     /// synced.
     answered_syncs: u32,
+    /// Whether the directory is in another file system than its log directory, and so is not synced
+    /// with that.
+    is_apart: bool,
     last_flush_ms: i64,
     deleted_files: retain::DeletedFiles,
     /// Held by compactions that have not ended as well: they write beside the log.
@@ -204,6 +207,7 @@ impl<D: Disk> Log<D> {
             truncation_count: 0,
             is_modified: true,
             answered_syncs,
+            is_apart: false,
             last_flush_ms: opening.now_ms,
             deleted_files: retain::DeletedFiles::new(),
             compactions: Arc::default(),
@@ -218,6 +222,11 @@ impl<D: Disk> Log<D> {
         let open_files = opening.open_files.clone();
         let files = PartitionFiles::new(opening.disk.clone(), directory, open_files);
         let answered_syncs = files.open_files.failed_sync_count();
+        // A directory that is missing has no log either, which recovery says.
+        let is_apart = !files.disk.is_with_parent(&files.directory).unwrap_or(true);
+        if is_apart {
+            files.open_files.remove_roots();
+        }
         // Before recovery: the log of another topic is not to be changed.
         let found = find_topic_id(&files, opening.topic_id)?;
         let recovered = recover(&files, &opening)?;
@@ -252,6 +261,7 @@ impl<D: Disk> Log<D> {
             truncation_count: 0,
             is_modified: !opening.is_clean || !events.is_empty(),
             answered_syncs,
+            is_apart,
             last_flush_ms: opening.now_ms,
             deleted_files: retain::DeletedFiles::new(),
             compactions: Arc::default(),

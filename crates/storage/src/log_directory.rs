@@ -14,7 +14,7 @@ use std::path::Path;
 
 use model::{TopicPartition, Uuid};
 
-use crate::disk::Disk;
+use crate::disk::{DirectoryEntry, Disk};
 use crate::error::{Context, StorageError};
 
 /// Longest file name of the usual file systems.
@@ -111,6 +111,28 @@ pub struct LogDirectoryContent {
     pub unknown: Vec<String>,
 }
 
+/// Looks at an entry of a log directory of which it is not known what it stands for. Others than a
+/// partition's are left alone.
+///
+/// # Errors
+/// When it has the name of a partition, whose records may be there.
+pub fn check_entry(directory: &Path, entry: &DirectoryEntry) -> Result<(), StorageError> {
+    let is_in_use = |found: &PartitionDirectory| {
+        matches!(
+            found.state,
+            PartitionDirectoryState::Current | PartitionDirectoryState::Future
+        )
+    };
+    let partition = PartitionDirectory::parse(&entry.name).filter(is_in_use);
+    match (entry.failure, partition) {
+        (Some(failure), Some(_)) => {
+            let path = directory.join(&entry.name);
+            Err(StorageError::new("examine", &path, failure.into()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Lists a log directory.
 pub fn scan_log_directory<D: Disk>(
     disk: &D,
@@ -118,6 +140,7 @@ pub fn scan_log_directory<D: Disk>(
 ) -> Result<LogDirectoryContent, StorageError> {
     let mut content = LogDirectoryContent::default();
     for entry in disk.list(directory).context("list", directory)? {
+        check_entry(directory, &entry)?;
         if !entry.is_directory || OTHER_DIRECTORIES.contains(&entry.name.as_str()) {
             continue;
         }
@@ -134,7 +157,7 @@ pub fn scan_log_directory<D: Disk>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::OpenMode;
+    use crate::disk::{OpenMode, RealDisk};
     use crate::sim::SimDisk;
     use PartitionDirectoryState::{Current, Deleted, Future, Stray};
 
@@ -181,6 +204,22 @@ mod tests {
             PartitionDirectory::marked_name(&short, Future, id),
             "orders-3.000000000000000000000000000000ab-future"
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_nothing_is_in_the_way_only_of_a_partition() {
+        let directory = tempfile::tempdir().unwrap();
+        let link = |name: &str| {
+            std::os::unix::fs::symlink("/nonexistent/backup", directory.path().join(name)).unwrap();
+        };
+        link("latest-backup");
+        std::fs::create_dir(directory.path().join("a-0")).unwrap();
+        let content = scan_log_directory(&RealDisk, directory.path()).unwrap();
+        assert_eq!((content.partitions.len(), content.unknown.len()), (1, 0));
+        link("a-1");
+        let error = scan_log_directory(&RealDisk, directory.path()).unwrap_err();
+        assert!(error.to_string().contains("a-1"), "{error}");
     }
 
     #[test]

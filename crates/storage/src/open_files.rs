@@ -132,6 +132,11 @@ impl<F: DiskFile> OpenFiles<F> {
         locked(&self.roots).push(Arc::new(root));
     }
 
+    /// Syncs no file system any more, but each file: one of them is in none of the roots' systems.
+    pub(crate) fn remove_roots(&self) {
+        locked(&self.roots).clear();
+    }
+
     /// Notes that a sync of a file system has failed, whichever file the error belongs to.
     pub fn note_failed_sync(&self) {
         self.failed_syncs.fetch_add(1, Ordering::SeqCst);

@@ -75,6 +75,10 @@ impl<D: Disk> Disk for RoomDisk<D> {
         self.with_room(|| self.disk.remove_directory(path))
     }
 
+    fn is_with_parent(&self, path: &Path) -> io::Result<bool> {
+        self.disk.is_with_parent(path)
+    }
+
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
         self.with_room(|| self.disk.sync_directory(path))
     }

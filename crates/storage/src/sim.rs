@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -124,6 +124,8 @@ struct State {
     open_count: u64,
     /// How many syncs of the whole fail, if it can be synced as a whole.
     failing_whole_syncs: Option<u32>,
+    /// A directory of another file system.
+    elsewhere: Option<PathBuf>,
 }
 
 impl Default for State {
@@ -142,6 +144,7 @@ impl Default for State {
             now_ms: 0,
             open_count: 0,
             failing_whole_syncs: None,
+            elsewhere: None,
         }
     }
 }
@@ -335,6 +338,11 @@ impl SimDisk {
         locked(&self.state).failing_whole_syncs = Some(count);
     }
 
+    /// What lies in this directory is not synced with the whole.
+    pub fn put_elsewhere(&self, directory: &Path) {
+        locked(&self.state).elsewhere = Some(directory.to_owned());
+    }
+
     /// Whether the process has as many files open as it may, so that every opening fails.
     pub fn set_out_of_files(&self, is_out_of_files: bool) {
         locked(&self.state).is_out_of_files = is_out_of_files;
@@ -435,6 +443,7 @@ impl Disk for SimDisk {
         let entry = |(name, node): (&String, &Node)| DirectoryEntry {
             name: name.clone(),
             is_directory: matches!(node, Node::Directory(_)),
+            failure: None,
         };
         Ok(names.iter().map(entry).collect())
     }
@@ -500,6 +509,11 @@ impl Disk for SimDisk {
         directory.pending.clear();
         directory.durable.clone_from(&directory.current);
         Ok(())
+    }
+
+    fn is_with_parent(&self, path: &Path) -> io::Result<bool> {
+        let elsewhere = &locked(&self.state).elsewhere;
+        Ok(elsewhere.as_ref().is_none_or(|elsewhere| elsewhere != path))
     }
 
     fn space(&self, _path: &Path) -> io::Result<DiskSpace> {

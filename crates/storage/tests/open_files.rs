@@ -170,6 +170,42 @@ fn a_log_that_a_failed_sync_may_be_about_is_synced_by_itself() {
 }
 
 #[test]
+fn a_log_in_another_file_system_is_synced_by_itself() {
+    let disk = SimDisk::default();
+    let files = Arc::new(OpenFiles::new(8));
+    files.add_root(disk.open(Path::new("/root"), OpenMode::Create).unwrap());
+    disk.fail_whole_syncs(0);
+    let mut log = Log::create(opening(&disk, Path::new("/"), 0, &files)).unwrap();
+    log.close(0).unwrap();
+    drop(log);
+    disk.put_elsewhere(Path::new("/topic-0"));
+    let opened = Log::open(opening(&disk, Path::new("/"), 0, &files)).unwrap();
+    let mut log = opened.log;
+    append(&mut log, "elsewhere");
+    assert!(idle_of(&mut log, false).is_synced);
+    append(&mut log, "elsewhere too");
+    // Its file makes room for others, which only its own sync allows.
+    disk.fail_syncs_of(Some(".log"));
+    let create = |index| Log::create(opening(&disk, Path::new("/"), index, &files)).unwrap();
+    let mut others: Vec<_> = (1..20).map(create).collect();
+    others.iter_mut().for_each(|log| append(log, "kept"));
+    disk.fail_syncs_of(None);
+    assert!(log.close(0).is_err());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_of_another_file_system_is_told_from_one_of_its_parents() {
+    let directory = tempfile::tempdir().unwrap();
+    let inner = directory.path().join("topic-0");
+    std::fs::create_dir(&inner).unwrap();
+    assert!(RealDisk.is_with_parent(&inner).unwrap());
+    let link = directory.path().join("topic-1");
+    std::os::unix::fs::symlink("/proc/self", &link).unwrap();
+    assert!(!RealDisk.is_with_parent(&link).unwrap());
+}
+
+#[test]
 fn a_file_that_was_synced_is_closed_without_another_sync() {
     let disk = SimDisk::default();
     let files = Arc::new(OpenFiles::new(4));

@@ -54,13 +54,14 @@ impl<D: Disk> Log<D> {
     /// do. Everything is written; what has to be durable is synced if `is_synced`, and otherwise by
     /// whoever syncs the file system and then sets [`IdleLog::is_synced`]. Until then the file
     /// system answers for errors in writing back, since the files are closed. It is synced in any
-    /// case if a sync of a file system has failed since it last was.
+    /// case if a sync of a file system has failed since it last was, or if it is in another file
+    /// system than its log directory.
     pub fn idle(&mut self, now_ms: i64, is_synced: bool) -> Result<Option<IdleLog>, StorageError> {
         if !self.can_be_idle(now_ms) {
             return Ok(None);
         }
         let has_sync_failed = self.answered_syncs != self.files.open_files.failed_sync_count();
-        let completed = match is_synced || has_sync_failed {
+        let completed = match is_synced || has_sync_failed || self.is_apart {
             true => self.complete_files(now_ms),
             false => self.write_files(),
         };
