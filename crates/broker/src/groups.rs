@@ -443,6 +443,16 @@ impl Groups {
         Ok(read(&mut self.up_to_date(&mut state)?.shard, clock::now()))
     }
 
+    /// Waits until everything that is known of a group is durable, if `flush.messages` asks for that.
+    /// Who waits for what fails is told of the failure later.
+    pub(crate) async fn flushed(&self, group_id: &str) {
+        let Ok(shard) = self.shard_of(group_id) else {
+            return;
+        };
+        let end_offset = shard.partition.offsets().log_end_offset;
+        let _ = shard.partition.wait_for_high_watermark(end_offset).await;
+    }
+
     /// Asks every shard that is loaded; the error of one that is not comes beside.
     pub(crate) fn read_all<R>(
         &self,

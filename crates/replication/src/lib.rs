@@ -11,7 +11,7 @@
 //!
 //! Invariants:
 //! - No clock, no randomness, no task: time and random numbers are arguments, and what waits is a
-//!   plain future. Only `partition` and `residence` lock a log.
+//!   plain future. Only `partition`, `residence` and `flush` lock a log.
 //! - `log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset`.
 //! - An incremental fetch costs in proportion to the partitions that it names or that have changed.
 
@@ -20,6 +20,7 @@
 mod error;
 mod fetch_session;
 mod fetch_session_cache;
+mod flush;
 mod log_host;
 mod partition;
 mod progress;

@@ -105,7 +105,8 @@ pub struct FirstBatch {
 
 /// A partition that this broker leads.
 ///
-/// Its only replica is the local one, so the high watermark follows the log's end at once.
+/// Its only replica is the local one, so the high watermark follows the log's end at once, unless
+/// `flush.messages` asks for a flush: nobody sees then what is not durable.
 pub struct Partition<D: Disk = RealDisk> {
     pub(crate) topic_partition: TopicPartition,
     pub(crate) topic_id: Uuid,
@@ -124,6 +125,8 @@ pub(crate) struct State<D: Disk> {
     pub(crate) config: Arc<LogConfig>,
     pub(crate) leader_epoch: i32,
     pub(crate) high_watermark: i64,
+    /// The end of the last append that a flush was due with.
+    pub(crate) flush_due_end: i64,
     /// How often the log has become idle.
     pub(crate) idle_count: u32,
     /// Whether the log was asked for since the last attempt to close it.
@@ -136,13 +139,17 @@ pub(crate) struct State<D: Disk> {
 }
 
 impl<D: Disk> State<D> {
-    /// With one replica everything appended is replicated.
+    /// With one replica everything appended is replicated; while a flush is due, what is flushed.
     pub(crate) fn advance_high_watermark(&mut self) {
         let end = self.log_end_offset();
         assert!(
             self.high_watermark <= end,
             "the high watermark is within the log"
         );
+        let end = match self.awaits_flush() {
+            true => self.flushed_end_offset().max(self.high_watermark),
+            false => end,
+        };
         self.high_watermark = end;
         if let Residence::Open(log) = &mut self.residence {
             log.producer_state_mut().advance_high_watermark(end);
@@ -224,6 +231,7 @@ impl<D: Disk> Partition<D> {
             config,
             leader_epoch,
             high_watermark: 0,
+            flush_due_end: 0,
             idle_count: 0,
             is_used: false,
             is_failed: false,
@@ -272,7 +280,7 @@ impl<D: Disk> Partition<D> {
         self.progress.get_or_init(Arc::default)
     }
 
-    fn advance_progress(&self) {
+    pub(crate) fn advance_progress(&self) {
         self.host.note_change();
         // Whoever makes it later looks at the partition later, and finds what has changed.
         if let Some(progress) = self.progress.get() {
@@ -485,37 +493,15 @@ impl<D: Disk> Partition<D> {
         options: AppendOptions,
     ) -> Result<Appended, AppendError> {
         let appended = state.log().append_as_leader(batch, options)?;
+        if appended.is_flush_due {
+            state.flush_due_end = state.log_end_offset();
+        }
         state.advance_high_watermark();
         drop(state);
         if !appended.is_duplicate {
             self.advance_progress();
         }
         Ok(appended)
-    }
-
-    /// Makes everything below `end_offset` durable, unless another call has done so meanwhile.
-    /// Blocks; appends go on beside it, and those that came before share one sync.
-    ///
-    /// # Errors
-    /// When the disk fails; the log takes no more appends then.
-    pub fn flush_up_to(&self, end_offset: i64, now_ms: i64) -> Result<(), StorageError> {
-        let _flushing = self.flushing.lock();
-        let mut state = self.state.lock();
-        let is_flushed = match &state.residence {
-            Residence::Open(log) => log.flushed_end_offset() >= end_offset,
-            Residence::Idle(idle) => idle.recovery_point >= end_offset,
-        };
-        if is_flushed {
-            return Ok(());
-        }
-        self.open(&mut state)?;
-        let flush = state.log().begin_flush(now_ms)?;
-        drop(state);
-        let outcome = flush.sync();
-        // It does not become idle while it is flushed.
-        let completed = self.state.lock().log().complete_flush(flush, outcome);
-        self.host.note_change();
-        completed
     }
 
     /// Reads records for a consumer or a follower.
@@ -726,14 +712,19 @@ impl<D: Disk> Partition<D> {
             .collect()
     }
 
-    /// Waits until everything below `end_offset` is on every in-sync replica.
-    pub async fn wait_for_high_watermark(&self, end_offset: i64) {
+    /// Waits until everything below `end_offset` is on every in-sync replica; `false` when it will
+    /// not be, since the log has failed.
+    #[must_use]
+    pub async fn wait_for_high_watermark(&self, end_offset: i64) -> bool {
         let mut watches = Watches::default();
         let progress = self.progress();
         loop {
             let seen = progress.version();
             if self.offsets().high_watermark >= end_offset {
-                return;
+                return true;
+            }
+            if self.is_failed() {
+                return false;
             }
             watches.watch(0, progress, seen);
             watches.changes().any().await;

@@ -135,7 +135,7 @@ impl<D: Disk> Partition<D> {
             return Ok(false);
         };
         let mut state = self.state.lock();
-        if std::mem::take(&mut state.is_used) {
+        if std::mem::take(&mut state.is_used) || state.awaits_flush() {
             return Ok(false);
         }
         let directory = self.directory_in(&state);
@@ -297,10 +297,7 @@ impl<D: Disk> Partition<D> {
 
     /// Records below are durable.
     pub fn flushed_end_offset(&self) -> i64 {
-        match &self.state.lock().residence {
-            Residence::Open(log) => log.flushed_end_offset(),
-            Residence::Idle(idle) => idle.recovery_point,
-        }
+        self.state.lock().flushed_end_offset()
     }
 
     /// Whether retention may have something to remove.

@@ -95,6 +95,7 @@ async fn add<'f>(
         Some(refused) => refused,
         None if transaction.verify_only => transactions
             .verify(&request)
+            .await
             .unwrap_or_else(|error| vec![error; partitions.len()]),
         None => {
             let error = super::fencing_error(transactions.add(&request).await, version >= 2);

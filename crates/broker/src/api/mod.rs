@@ -472,7 +472,7 @@ async fn dispatch_to_coordinators(
 ) -> Result<Served, DecodeError> {
     match request.api {
         ApiKey::OffsetCommit => offset_commit::serve(broker, request, out).await,
-        ApiKey::OffsetFetch => offset_fetch::serve(broker, request, out),
+        ApiKey::OffsetFetch => offset_fetch::serve(broker, request, out).await,
         ApiKey::FindCoordinator => find_coordinator::serve(broker, context, request, out).await,
         ApiKey::JoinGroup => join_group::serve(broker, context, request, out).await,
         ApiKey::Heartbeat => heartbeat::serve(broker, request, out).await,

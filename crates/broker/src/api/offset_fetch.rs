@@ -55,7 +55,7 @@ struct Fetched<'f> {
     topics: Vec<FetchedTopic>,
 }
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -65,6 +65,15 @@ pub(crate) fn serve(
         serve_groups(broker, request, &message, out);
     } else {
         serve_one(broker, request, &message, out);
+    }
+    // What is not durable yet could be taken back by a crash.
+    match request.version >= 8 {
+        true => {
+            for group in message.groups.iter() {
+                broker.groups.flushed(group.group_id).await;
+            }
+        }
+        false => broker.groups.flushed(message.group_id).await,
     }
     Ok(Served::Answered)
 }

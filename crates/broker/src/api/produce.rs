@@ -740,8 +740,10 @@ async fn wait_for_replicas(partitions: &mut [PartitionPart], timeout_ms: i32) {
         }
         let deadline = *deadline.get_or_insert_with(|| tokio::time::Instant::now() + timeout);
         let wait = batch.partition.wait_for_high_watermark(batch.end_offset);
-        if tokio::time::timeout_at(deadline, wait).await.is_err() {
-            part.outcome = Outcome::of(ErrorCode::RequestTimedOut);
+        match tokio::time::timeout_at(deadline, wait).await {
+            Ok(true) => {}
+            Ok(false) => part.outcome = Outcome::of(ErrorCode::KafkaStorageError),
+            Err(_) => part.outcome = Outcome::of(ErrorCode::RequestTimedOut),
         }
     }
 }

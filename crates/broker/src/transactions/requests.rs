@@ -4,6 +4,7 @@ use super::markers::durable;
 use super::{Decided, Transactions};
 use crate::Broker;
 use crate::clock;
+use coordinator::group::append_error;
 use coordinator::transaction::{
     AddPartitions, DescribedTransaction, EndTransaction, InitProducerId, ListTransactions,
     ListedTransaction, Moment, NeedsProducerId, ProducerIdAndEpoch, TransactionDecision,
@@ -116,9 +117,8 @@ impl Broker {
             partitions,
             client_transaction_version: 0,
         };
-        self.transactions
-            .verify(&request)
-            .unwrap_or_else(|error| vec![error; partitions.len()])
+        let verified = self.transactions.verify(&request).await;
+        verified.unwrap_or_else(|error| vec![error; partitions.len()])
     }
 }
 
@@ -139,16 +139,25 @@ impl Transactions {
         }
     }
 
-    /// The outcome for each partition, in their order.
+    /// The outcome for each partition, in their order, once it cannot be lost any more.
     ///
     /// # Errors
     /// The outcome for all.
-    pub(crate) fn verify(&self, request: &AddPartitions<'_>) -> Result<Vec<ErrorCode>, ErrorCode> {
+    pub(crate) async fn verify(
+        &self,
+        request: &AddPartitions<'_>,
+    ) -> Result<Vec<ErrorCode>, ErrorCode> {
         let id = request.transactional_id;
         if id.is_empty() {
             return Err(ErrorCode::InvalidRequest);
         }
-        self.read(id, |shard| shard.verify_partitions(request))?
+        let outcomes = self.read(id, |shard| shard.verify_partitions(request))??;
+        let shard = self.shard_of(id)?;
+        let end_offset = shard.partition.offsets().log_end_offset;
+        match shard.partition.wait_for_high_watermark(end_offset).await {
+            true => Ok(outcomes),
+            false => Err(append_error(ErrorCode::KafkaStorageError)),
+        }
     }
 
     /// How a transactional id stands.
@@ -187,7 +196,9 @@ impl<R> Decided<R> {
     async fn replicated(self) -> Result<R, ErrorCode> {
         durable(self.flushing).await?;
         let partition = &self.shard.partition;
-        partition.wait_for_high_watermark(self.end_offset).await;
-        Ok(self.reply)
+        match partition.wait_for_high_watermark(self.end_offset).await {
+            true => Ok(self.reply),
+            false => Err(append_error(ErrorCode::KafkaStorageError)),
+        }
     }
 }

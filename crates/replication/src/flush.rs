@@ -1,0 +1,137 @@
+//! Flushes of a partition's log: shared by those who wait for the same, and seen by nobody before they
+//! end.
+//!
+//! ```text
+//!   append, `flush.messages` reached ──> a flush is due: the high watermark stays
+//!   flush_up_to ──> files synced ──────> the high watermark follows, whoever waits goes on
+//! ```
+
+use crate::partition::{Partition, State};
+use crate::residence::Residence;
+use storage::{Disk, StorageError};
+
+impl<D: Disk> State<D> {
+    /// Records below are durable.
+    pub(crate) fn flushed_end_offset(&self) -> i64 {
+        match &self.residence {
+            Residence::Open(log) => log.flushed_end_offset(),
+            Residence::Idle(idle) => idle.recovery_point,
+        }
+    }
+
+    /// Whether a flush that is due has not ended.
+    pub(crate) fn awaits_flush(&self) -> bool {
+        self.flushed_end_offset() < self.flush_due_end
+    }
+}
+
+impl<D: Disk> Partition<D> {
+    /// Makes everything below `end_offset` durable, unless another call has done so meanwhile.
+    /// Blocks; appends go on beside it, and those that came before share one sync.
+    ///
+    /// # Errors
+    /// When the disk fails; the log takes no more appends then.
+    pub fn flush_up_to(&self, end_offset: i64, now_ms: i64) -> Result<(), StorageError> {
+        let _flushing = self.flushing.lock();
+        let mut state = self.state.lock();
+        if state.flushed_end_offset() >= end_offset {
+            // By another call, or beside this one.
+            state.advance_high_watermark();
+            drop(state);
+            self.advance_progress();
+            return Ok(());
+        }
+        self.open(&mut state)?;
+        let flush = state.log().begin_flush(now_ms)?;
+        drop(state);
+        let outcome = flush.sync();
+        // It does not become idle while it is flushed.
+        let mut state = self.state.lock();
+        let completed = state.log().complete_flush(flush, outcome);
+        state.advance_high_watermark();
+        drop(state);
+        // Whoever waits hears of a failure as well.
+        self.advance_progress();
+        completed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+    use super::*;
+    use crate::LogHost;
+    use model::{TopicPartition, Uuid};
+    use record::{BatchBuilder, BatchHeader};
+    use std::sync::Arc;
+    use storage::sim::SimDisk;
+    use storage::{Log, LogConfig, LogOpening, OpenFiles};
+
+    fn partition(disk: &SimDisk, flush_messages: i64) -> Partition<SimDisk> {
+        let open_files = Arc::new(OpenFiles::new(usize::MAX));
+        let host = Arc::new(LogHost::new(disk.clone(), open_files.clone()));
+        let name = TopicPartition::new("topic", 0);
+        let config = LogConfig {
+            flush_messages,
+            ..LogConfig::default()
+        };
+        let log = Log::create(LogOpening {
+            config: Arc::new(config),
+            open_files,
+            ..LogOpening::new(disk.clone(), "/topic-0".into(), name)
+        });
+        Partition::lead(&host, log.unwrap(), Uuid::METADATA_TOPIC, "/".into(), 0).unwrap()
+    }
+
+    fn append(partition: &Partition<SimDisk>) -> bool {
+        let mut batch = BatchBuilder::new(BatchHeader::default());
+        batch.append(0, None, Some(b"value"), &[]);
+        let mut batch = batch.into_uncompressed();
+        partition
+            .append_as_coordinator(&mut batch, 0)
+            .unwrap()
+            .is_flush_due
+    }
+
+    #[test]
+    fn nobody_sees_what_a_flush_is_due_for_before_it_has_ended() {
+        let partition = partition(&SimDisk::default(), 2);
+        assert!(!append(&partition));
+        assert_eq!(partition.offsets().high_watermark, 1, "no flush is due");
+        assert!(append(&partition));
+        assert!(append(&partition));
+        assert_eq!(partition.offsets().high_watermark, 1);
+        let flushing = partition.state.lock().log().begin_flush(0).unwrap();
+        assert!(append(&partition));
+        let outcome = flushing.sync();
+        {
+            let mut state = partition.state.lock();
+            state.log().complete_flush(flushing, outcome).unwrap();
+            state.advance_high_watermark();
+        }
+        assert_eq!(
+            partition.offsets().high_watermark,
+            3,
+            "what came meanwhile waits"
+        );
+        partition.flush_up_to(4, 0).unwrap();
+        assert_eq!(partition.offsets().high_watermark, 4);
+        assert!(!append(&partition));
+        assert_eq!(partition.offsets().high_watermark, 5);
+    }
+
+    #[test]
+    fn a_flush_that_fails_ends_the_wait() {
+        let disk = SimDisk::default();
+        let partition = partition(&disk, 1);
+        assert!(append(&partition));
+        disk.fail_syncs_of(Some(".log"));
+        partition.flush_up_to(1, 0).unwrap_err();
+        assert_eq!(partition.offsets().high_watermark, 0);
+        let mut waiting = std::pin::pin!(partition.wait_for_high_watermark(1));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let ended = waiting.as_mut().poll(&mut context);
+        assert_eq!(ended, std::task::Poll::Ready(false));
+    }
+}
