@@ -141,23 +141,39 @@ impl ActiveController {
     /// Appends records, and serves what they say.
     pub(crate) fn commit(&mut self, records: &[MetadataRecord]) -> Result<(), AppendMetadataError> {
         let appended = self.log.append(records, now_ms())?;
-        let mut placed = hosting::apply(&self.broker, &appended.delta);
-        placed.extend(self.broker.cordoning_records(&appended.image));
+        let placed = hosting::apply(&self.broker, &appended.delta);
+        self.broker.creations.keep(&placed);
         self.broker.groups.follow(&appended.image);
         self.broker.transactions.follow(&appended.image);
         self.broker.publish(appended.image);
-        if !placed.is_empty() {
-            match self.log.append(&placed, now_ms()) {
-                Ok(appended) => self.broker.publish(appended.image),
-                // What was asked for is done; the next start finds the places.
-                Err(error) if !self.log.has_failed() => {
-                    tracing::warn!(%error, "places of new partitions are not noted");
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        self.note_places()?;
         self.snapshot_if_due();
         Ok(())
+    }
+
+    /// Appends what the metadata do not say yet of the places of partitions, and whether they may go
+    /// there. What cannot be noted for now is tried again: without it nobody could tell at the next
+    /// start in which directory a partition is.
+    fn note_places(&mut self) -> Result<(), AppendMetadataError> {
+        let image = self.log.image();
+        let mut records = creations::unnoted_places(&self.broker, image);
+        records.extend(self.broker.cordoning_records(image));
+        if records.is_empty() {
+            return Ok(());
+        }
+        match self.log.append(&records, now_ms()) {
+            Ok(appended) => {
+                creations::unnoted_places(&self.broker, &appended.image);
+                self.broker.publish(appended.image);
+                Ok(())
+            }
+            // What was asked for is done.
+            Err(error) if !self.log.has_failed() => {
+                tracing::warn!(%error, "places of new partitions are not noted for now");
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Makes the logs that could not be made when their partitions were.
@@ -166,11 +182,17 @@ impl ActiveController {
     /// When the metadata log takes no records.
     pub(crate) fn create_missing_logs(&mut self) -> Result<(), AppendMetadataError> {
         let placed = creations::create_missing(&self.broker, self.log.image());
-        if !placed.is_empty() {
-            let appended = self.log.append(&placed, now_ms())?;
-            self.broker.publish(appended.image);
-        }
-        Ok(())
+        self.broker.creations.keep(&placed);
+        self.note_places()
+    }
+
+    /// Closes the metadata log in order, with all that is to be noted.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub(crate) fn close(&mut self) -> Result<(), AppendMetadataError> {
+        self.note_places()?;
+        self.log.close(now_ms())
     }
 
     /// Writes a snapshot when enough has been appended, or long enough ago.

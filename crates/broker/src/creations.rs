@@ -27,20 +27,70 @@ use storage::log_directory::PartitionDirectory;
 use storage::partition_metadata::sync_partition_metadata;
 use storage::{Context, Disk, Log, LogOpening, RealDisk, StorageError};
 
-/// New partitions, by topic id and index, whose logs could not be made yet.
+/// New partitions, by topic id and index, that something is left to be done for.
 #[derive(Debug, Default)]
-pub(crate) struct Creations(Mutex<BTreeSet<(Uuid, i32)>>);
+pub(crate) struct Creations {
+    /// Their logs could not be made yet.
+    unmade: Mutex<BTreeSet<(Uuid, i32)>>,
+    /// The metadata do not say yet where their logs are.
+    unnoted: Mutex<BTreeSet<(Uuid, i32)>>,
+}
 
 impl Creations {
     /// Whether a partition waits for its log.
     pub(crate) fn has(&self, topic_id: Uuid, index: i32) -> bool {
-        self.0.lock().contains(&(topic_id, index))
+        self.unmade.lock().contains(&(topic_id, index))
     }
 
-    /// Whether any partition does.
+    /// Whether nothing is left to be done.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
+        self.unmade.lock().is_empty() && self.unnoted.lock().is_empty()
     }
+
+    /// Keeps in mind which places are to be noted, as `placed` say.
+    pub(crate) fn keep(&self, placed: &[MetadataRecord]) {
+        let mut unnoted = self.unnoted.lock();
+        unnoted.extend(placed.iter().filter_map(|record| match record {
+            MetadataRecord::PartitionChange(change) => Some((change.topic_id, change.partition_id)),
+            _ => None,
+        }));
+    }
+}
+
+/// Records of places that `image` does not know yet, those of earlier attempts too. A place is noted
+/// once `image` has it, or names another directory that can be used.
+pub(crate) fn unnoted_places(broker: &Broker, image: &MetadataImage) -> Vec<MetadataRecord> {
+    let mut unnoted = broker.creations.unnoted.lock();
+    let mut records = Vec::new();
+    unnoted.retain(|&(topic_id, index)| {
+        let record = place_of(broker, image, topic_id, index);
+        let is_unnoted = record.is_some();
+        records.extend(record);
+        is_unnoted
+    });
+    records
+}
+
+fn place_of(
+    broker: &Broker,
+    image: &MetadataImage,
+    topic_id: Uuid,
+    index: i32,
+) -> Option<MetadataRecord> {
+    if !image.metadata_version().supports_directory_assignment() {
+        return None;
+    }
+    let partition = image.topics.by_id(topic_id)?.partition(index)?;
+    let named = partition.directory_of(broker.node_id)?;
+    let mut usable = broker.log_directories.iter().filter(|one| one.is_usable());
+    if usable.any(|one| one.id() == named) {
+        return None;
+    }
+    let place = broker.partitions.by_key((topic_id, index))?.log_directory();
+    let mut directories = broker.log_directories.iter();
+    let id = directories.find(|one| *one.name() == *place)?.id();
+    let node_id = broker.node_id;
+    (id != named).then(|| hosting::placement(topic_id, index, node_id, partition, id))
 }
 
 /// Makes the log of a new partition. Returns a record that says where, when the metadata do not.
@@ -55,7 +105,7 @@ pub(crate) fn create(
     while let Some(directory) = hosting::choose_online(broker, directory_id) {
         match create_in(broker, topic, index, leader_epoch, &directory) {
             Ok(()) => {
-                broker.creations.0.lock().remove(&(topic.id, index));
+                broker.creations.unmade.lock().remove(&(topic.id, index));
                 topic.regain(index);
                 let id = directory.id();
                 return (id != directory_id)
@@ -65,14 +115,14 @@ pub(crate) fn create(
             Err(error) if error.is_out_of_files() => {
                 broker.report_directory_error(directory.name(), &error);
                 topic.lose(index, Absence::Offline);
-                broker.creations.0.lock().insert((topic.id, index));
+                broker.creations.unmade.lock().insert((topic.id, index));
                 return None;
             }
             Err(error) => broker.fail_directory(directory.name(), &error),
         }
     }
     topic.lose(index, Absence::Offline);
-    if broker.creations.0.lock().insert((topic.id, index)) {
+    if broker.creations.unmade.lock().insert((topic.id, index)) {
         let partition = TopicPartition::new(&*topic.name, index);
         tracing::error!(%partition, "the log of a new partition cannot be made for now");
     }
@@ -81,7 +131,7 @@ pub(crate) fn create(
 
 /// Tries to make the logs that could not be made before. Returns what [`create`] does.
 pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec<MetadataRecord> {
-    let missing = broker.creations.0.lock().clone();
+    let missing = broker.creations.unmade.lock().clone();
     let (mut placed, mut created) = (Vec::new(), Vec::new());
     for (topic_id, index) in missing {
         let topic = broker.partitions.topic_by_id(topic_id);
@@ -100,7 +150,7 @@ pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec
             }
             // It has been deleted meanwhile.
             _ => {
-                broker.creations.0.lock().remove(&(topic_id, index));
+                broker.creations.unmade.lock().remove(&(topic_id, index));
             }
         }
     }

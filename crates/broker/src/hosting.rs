@@ -13,6 +13,7 @@ use crate::clock::now_ms;
 use crate::groups::OFFSETS_TOPIC;
 use crate::idle_logs::read_settled;
 use crate::log_directories::{LogDirectory, warn_of_missing};
+use crate::metadata_log::known_directories;
 use crate::partitions::{Absence, HostedTopic};
 use crate::scan::{Existing, Scanned, scan, set_aside_or_say};
 use crate::start_error::StartError;
@@ -137,6 +138,7 @@ pub(crate) fn find_all(
         counts[*at as usize] += 1;
     }
     let mut missing: BTreeMap<Uuid, Vec<TopicPartition>> = BTreeMap::new();
+    let are_all_here = are_all_directories_here(broker, image);
     for topic in image.topics.iter() {
         for (index, partition) in topic.partitions.iter() {
             let Some(directory_id) = partition.directory_of(broker.node_id) else {
@@ -148,8 +150,12 @@ pub(crate) fn find_all(
                 .log_directories
                 .iter()
                 .any(|one| one.is_usable() && one.id() == directory_id);
+            let may_be_new = match is_unplaced(directory_id) {
+                true => are_all_here,
+                false => is_known,
+            };
             // Its records are where they were: an empty log in their place would lose them.
-            if place.is_none() && !is_known && !is_unplaced(directory_id) {
+            if place.is_none() && !may_be_new {
                 let name = TopicPartition::new(&*topic.name, *index);
                 missing.entry(directory_id).or_default().push(name);
                 places.lost.insert(key);
@@ -237,8 +243,19 @@ fn promote_futures(broker: &Broker, image: &MetadataImage, places: &mut Places) 
     });
 }
 
+/// Whether every directory can be used that may hold a partition of this broker.
+fn are_all_directories_here(broker: &Broker, image: &MetadataImage) -> bool {
+    let directories = &broker.log_directories;
+    let known = known_directories(image, broker.node_id).unwrap_or_default();
+    let is_here = |id: &Uuid| {
+        let mut usable = directories.iter().filter(|one| one.is_usable());
+        usable.any(|one| one.id() == *id)
+    };
+    directories.iter().all(|one| one.is_usable()) && known.keys().all(is_here)
+}
+
 /// Whether the metadata leaves open where a replica is.
-fn is_unplaced(directory_id: Uuid) -> bool {
+pub(crate) fn is_unplaced(directory_id: Uuid) -> bool {
     [UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY].contains(&directory_id)
 }
 

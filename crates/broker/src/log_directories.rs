@@ -1,6 +1,7 @@
 //! The directories of `log.dirs`: locked, identified, and offline after a failed write.
 
 use crate::checkpoints::Checkpoints;
+use crate::hosting::is_unplaced;
 use crate::start_error::StartError;
 use metadata::LOST_DIRECTORY;
 use model::{TopicPartition, Uuid};
@@ -190,14 +191,43 @@ fn lock(path: &Path) -> Result<DirectoryLock, StartError> {
 /// Tells of log directories that are not there, in a line each, however many partitions they have.
 pub(crate) fn warn_of_missing(missing: &BTreeMap<Uuid, Vec<TopicPartition>>) {
     for (directory_id, partitions) in missing {
-        tracing::warn!(
-            directory.id = %directory_id,
-            count = partitions.len(),
-            first = %partitions[0],
-            "partitions have no leader: their log directory is not there"
-        );
+        let (count, first) = (partitions.len(), &partitions[0]);
+        match is_unplaced(*directory_id) {
+            true => tracing::warn!(
+                count, %first,
+                "partitions have no leader: the metadata do not say which log directory they are in, \
+                 and one is not there; restart the server when it is"
+            ),
+            false => tracing::warn!(
+                directory.id = %directory_id, count, %first,
+                "partitions have no leader: their log directory is not there"
+            ),
+        }
         for partition in partitions {
             tracing::debug!(%partition, directory.id = %directory_id, "it has no leader");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use storage::disk::OpenMode;
+    use storage::sim::SimDisk;
+
+    #[test]
+    fn what_a_file_system_tells_once_is_noted() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = LogDirectory::new(root.path().to_owned(), Uuid::METADATA_TOPIC, None);
+        let disk = SimDisk::default();
+        let file = disk.open(Path::new("/root"), OpenMode::Create).unwrap();
+        *directory.root.lock() = Some(Box::new(file));
+        let open_files = OpenFiles::new(1);
+        assert!(!directory.sync_all(&open_files));
+        assert_eq!(open_files.failed_sync_count(), 0, "it cannot be had");
+        disk.fail_whole_syncs(1);
+        assert!(!directory.sync_all(&open_files));
+        assert!(directory.sync_all(&open_files));
+        assert_eq!(open_files.failed_sync_count(), 1);
     }
 }

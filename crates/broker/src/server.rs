@@ -160,10 +160,7 @@ impl Server {
             let _ = task.await;
         }
         let broker = self.broker.clone();
-        let closed = broker
-            .controller
-            .run(|controller| controller.log.close(now_ms()))
-            .await;
+        let closed = broker.controller.run(|controller| controller.close()).await;
         let is_metadata_closed = match closed {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
@@ -444,7 +441,7 @@ fn open_metadata(
         bootstrap_records.clone(),
     )?;
     let known = known_directories(loaded.image(), config.node_id);
-    let directories = found.prepare(&RealDisk, &mut options, &known)?;
+    let directories = found.prepare(&RealDisk, &mut options, known.as_ref())?;
     for (path, error) in &directories.failed {
         log_directories::log_unusable(path, error);
     }

@@ -9,7 +9,8 @@
 //!   find_log_directories   whose are they?     the one of the metadata log is made, if all are new
 //!   MetadataLog::load      which ones has this broker?
 //!   prepare                the others are made, unless one that the broker has is missing:
-//!                          then an empty directory may be where its disk was mounted
+//!                          then an empty directory may be where its disk was mounted. Below
+//!                          metadata.version 3.7-IV2 nobody knows, and none is made
 //! ```
 
 use super::error::OpenMetadataLogError;
@@ -239,8 +240,15 @@ fn with_partitions<D: Disk>(
     Ok(None)
 }
 
-/// The log directories that the metadata know of a broker, each with the number of its partitions.
-pub fn known_directories(image: &MetadataImage, node_id: BrokerId) -> BTreeMap<Uuid, usize> {
+/// The log directories that the metadata know of a broker, each with the number of its partitions;
+/// `None` when there are metadata, of a version that knows nothing of directories.
+pub fn known_directories(
+    image: &MetadataImage,
+    node_id: BrokerId,
+) -> Option<BTreeMap<Uuid, usize>> {
+    if !image.is_empty() && !image.metadata_version().supports_directory_assignment() {
+        return None;
+    }
     let registered = image.cluster.broker(node_id).into_iter();
     let registered = registered.flat_map(|broker| broker.directories.iter().copied());
     let mut known: BTreeMap<Uuid, usize> = registered.map(|id| (id, 0)).collect();
@@ -254,7 +262,7 @@ pub fn known_directories(image: &MetadataImage, node_id: BrokerId) -> BTreeMap<U
     for reserved in [LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY] {
         known.remove(&reserved);
     }
-    known
+    Some(known)
 }
 
 impl LogDirectories {
@@ -273,7 +281,8 @@ impl FoundDirectories {
         &self.prepared
     }
 
-    /// Prepares the directories that are new, given those that the metadata `known` of this broker.
+    /// Prepares the directories that are new, given those that the metadata `known` of this broker;
+    /// `None` when they know of none.
     ///
     /// # Errors
     /// When one that is known is missing, and one that is empty may be the place of its disk.
@@ -281,13 +290,17 @@ impl FoundDirectories {
         self,
         disk: &D,
         options: &mut DirectoryOptions<'_>,
-        known: &BTreeMap<Uuid, usize>,
+        known: Option<&BTreeMap<Uuid, usize>>,
     ) -> Result<LogDirectories, OpenMetadataLogError> {
         let Self { mut prepared, rest } = self;
-        let is_here = |id: &Uuid| prepared.directories.iter().any(|(_, here)| here == id);
-        let missing = known.iter().filter(|(id, _)| !is_here(id));
-        let (ids, counts): (Vec<Uuid>, Vec<usize>) = missing.unzip();
         let empty = rest.iter().find(|(_, is_empty)| *is_empty);
+        if let (None, Some((directory, _))) = (known, empty) {
+            let directory = directory.clone();
+            return Err(OpenMetadataLogError::UnformattedDirectory { directory });
+        }
+        let is_here = |id: &Uuid| prepared.directories.iter().any(|(_, here)| here == id);
+        let missing = known.into_iter().flatten().filter(|(id, _)| !is_here(id));
+        let (ids, counts): (Vec<Uuid>, Vec<usize>) = missing.unzip();
         if let Some((directory, _)) = empty.filter(|_| !ids.is_empty()) {
             return Err(OpenMetadataLogError::LostDirectory {
                 directory: directory.clone(),

@@ -119,6 +119,18 @@ pub enum OpenMetadataLogError {
         /// How many partitions are in those.
         partition_count: usize,
     },
+    /// A directory is empty, and the metadata cannot tell whether partitions are missing in it.
+    #[error(
+        "log directory `{}` is not formatted, and the metadata log is in use: below metadata.version \
+         3.7-IV2 it does not say in which directory a partition is, so `{}` may be where a disk is \
+         missing. Mount its disk, or leave it out of `log.dirs`",
+        directory.display(),
+        directory.display()
+    )]
+    UnformattedDirectory {
+        /// The empty directory.
+        directory: PathBuf,
+    },
     /// The file `quorum-state` is damaged.
     #[error("`{}`: {error}", file.display())]
     QuorumState {

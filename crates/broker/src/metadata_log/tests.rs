@@ -59,14 +59,14 @@ fn prepare(
     directories: &[&str],
     is_dynamic: bool,
 ) -> Result<LogDirectories, OpenMetadataLogError> {
-    prepare_known(disk, directories, is_dynamic, &BTreeMap::new())
+    prepare_known(disk, directories, is_dynamic, Some(&BTreeMap::new()))
 }
 
 fn prepare_known(
     disk: &SimDisk,
     directories: &[&str],
     is_dynamic: bool,
-    known: &BTreeMap<Uuid, usize>,
+    known: Option<&BTreeMap<Uuid, usize>>,
 ) -> Result<LogDirectories, OpenMetadataLogError> {
     let paths: Vec<PathBuf> = directories.iter().map(PathBuf::from).collect();
     // A later call draws other ids than the first one.
@@ -400,11 +400,11 @@ fn an_empty_directory_in_the_place_of_one_that_is_missing_is_refused() {
     let known = BTreeMap::from([(directory_id(1), 2), (id, 3)]);
     // All are there: one more is welcome.
     disk.create_directory(Path::new("/c")).expect("new");
-    prepare_known(&disk, &["/a", "/b", "/c"], true, &known).expect("all are there");
+    prepare_known(&disk, &["/a", "/b", "/c"], true, Some(&known)).expect("all are there");
 
     disk.remove_directory(Path::new("/b")).expect("there");
     disk.create_directory(Path::new("/b")).expect("unmounted");
-    let refused = prepare_known(&disk, &paths, true, &known).map(|_| ());
+    let refused = prepare_known(&disk, &paths, true, Some(&known)).map(|_| ());
     assert!(
         matches!(
             &refused,
@@ -415,7 +415,7 @@ fn an_empty_directory_in_the_place_of_one_that_is_missing_is_refused() {
     );
     assert!(files(&disk, "/b").is_empty());
     // Without it nothing can be taken for it, and whoever formats it has said so.
-    prepare_known(&disk, &["/a"], true, &known).expect("one is missing");
+    prepare_known(&disk, &["/a"], true, Some(&known)).expect("one is missing");
     let formatted = text(&disk, "/a/meta.properties");
     let lines = formatted
         .lines()
@@ -424,12 +424,12 @@ fn an_empty_directory_in_the_place_of_one_that_is_missing_is_refused() {
     let path = Path::new("/b/meta.properties");
     let file = disk.open(path, OpenMode::Create).expect("made");
     file.write_at(formatted.as_bytes(), 0).expect("written");
-    prepare_known(&disk, &paths, true, &known).expect("given up");
+    prepare_known(&disk, &paths, true, Some(&known)).expect("given up");
 
     // The metadata themselves.
     disk.remove_directory(Path::new("/a")).expect("there");
     disk.create_directory(Path::new("/a")).expect("unmounted");
-    let refused = prepare_known(&disk, &paths, true, &known).map(|_| ());
+    let refused = prepare_known(&disk, &paths, true, Some(&known)).map(|_| ());
     assert!(matches!(
         refused,
         Err(OpenMetadataLogError::NoMetadata { .. })
@@ -510,4 +510,21 @@ fn directories_of_apache_kafka_are_opened() {
         let log = open_with(&disk, options("/a", id)).expect("of Kafka");
         assert_eq!(names(log.image()), ["one", "t1", "three"]);
     }
+}
+
+#[test]
+fn no_directory_is_made_beside_metadata_that_know_of_none() {
+    let disk = new_disk();
+    prepare(&disk, &["/a"], true).expect("new");
+    disk.create_directory(Path::new("/b")).expect("new");
+    prepare_known(&disk, &["/a"], true, None).expect("nothing is missing");
+    let refused = prepare_known(&disk, &["/a", "/b"], true, None).map(|_| ());
+    let refused = refused.expect_err("a disk may be missing there");
+    assert!(matches!(
+        &refused,
+        OpenMetadataLogError::UnformattedDirectory { directory } if directory == Path::new("/b")
+    ));
+    assert_eq!(files(&disk, "/b"), <[&str; 0]>::default());
+    prepare(&disk, &["/a", "/b"], true).expect("formatted");
+    prepare_known(&disk, &["/a", "/b"], true, None).expect("formatted");
 }

@@ -614,3 +614,67 @@ fn a_directory_is_cordoned_by_the_static_configuration() {
     assert_eq!(cordoned(&mut client), [] as [PathBuf; 0]);
     assert_eq!(create(&mut client, "a"), ErrorCode::None);
 }
+
+/// Takes the last batch out of a metadata log.
+fn cut_last_batch(directory: &Path) {
+    let path = directory.join("__cluster_metadata-0/00000000000000000000.log");
+    let bytes = fs::read(&path).unwrap();
+    let (mut last, mut next) = (0, 0);
+    while next < bytes.len() {
+        let length: [u8; 4] = bytes[next + 8..next + 12].try_into().unwrap();
+        last = next;
+        next += 12 + u32::from_be_bytes(length) as usize;
+    }
+    fs::write(&path, &bytes[..last]).unwrap();
+}
+
+#[test]
+fn a_partition_whose_place_is_not_noted_does_not_begin_anew_without_its_directory() {
+    let directories = Directories::new();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 2, &[]);
+    for index in 0..2 {
+        client
+            .produce("topic", index, &batch(&["before"]))
+            .assert_accepted();
+    }
+    let there = listed(&mut client, &directories.two, "topic").1;
+    assert_eq!(there.len(), 1);
+    let lost = there[0].index;
+    drop(client);
+    server.crash();
+    // The last records are those of the places.
+    cut_last_batch(&directories.one);
+    let gone = directories.two.with_extension("gone");
+    fs::rename(&directories.two, &gone).unwrap();
+    fs::write(&directories.two, b"no directory").unwrap();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    let led = leaders(&mut client, "topic");
+    assert_eq!(led[lost as usize], (ErrorCode::LeaderNotAvailable, -1));
+    assert_eq!(led[1 - lost as usize].0, ErrorCode::None);
+    client.create_topic("other", 1, &[]);
+    drop(client);
+    server.stop();
+    fs::remove_file(&directories.two).unwrap();
+    fs::rename(&gone, &directories.two).unwrap();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    for index in 0..2 {
+        assert_eq!(client.fetch("topic", index, 0).values()[0], "before");
+    }
+}
+
+#[test]
+fn a_link_to_nothing_does_not_hold_up_a_log_directory() {
+    let directories = Directories::new();
+    directories.start(&[]).stop();
+    for directory in [&directories.one, &directories.two] {
+        std::os::unix::fs::symlink("/nonexistent", directory.join("latest-backup")).unwrap();
+    }
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 2, &[]);
+    assert_eq!(listed(&mut client, &directories.two, "topic").1.len(), 1);
+}
