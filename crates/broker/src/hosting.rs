@@ -21,8 +21,8 @@ use crate::told_changes::tell_changes;
 use crate::{checkpoints, creations, maintenance, moves, removals};
 use config::topic_settings::{TopicDefaults, TopicSettings};
 use metadata::{
-    ConfigResourceType, MIGRATING_DIRECTORY, MetadataDelta, MetadataImage, MetadataRecord,
-    PartitionChange, Topic, UNASSIGNED_DIRECTORY,
+    ConfigResourceType, LOST_DIRECTORY, MIGRATING_DIRECTORY, MetadataDelta, MetadataImage,
+    MetadataRecord, PartitionChange, Topic, UNASSIGNED_DIRECTORY,
 };
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
@@ -159,6 +159,13 @@ pub(crate) fn find_all(
                 let name = TopicPartition::new(&*topic.name, *index);
                 missing.entry(directory_id).or_default().push(name);
                 places.lost.insert(key);
+                // Nobody leads it until it is found: not at later starts either, when the directory
+                // that is missing may have been forgotten.
+                if is_unplaced(directory_id) {
+                    let lost = LOST_DIRECTORY;
+                    let record = placement(topic.id, *index, broker.node_id, partition, lost);
+                    places.records.push(record);
+                }
                 continue;
             }
             let (found, _) = *places.partitions.entry(key).or_insert_with(|| {
@@ -524,13 +531,20 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, O
         error => refused(error.to_string()),
     };
     let told = |offsets: &OffsetCheckpoint| offsets.get(&name).copied().unwrap_or(0);
+    // What was known of it was not so, its recovery point neither.
+    let settled = found.settled.find(&name);
+    let is_changed = settled.is_some_and(|settled| settled.is_changed());
     let log_opening = LogOpening {
         topic_id: Some(topic.id),
         config,
         open_files: broker.logs.open_files().clone(),
         log_start_offset: told(&found.log_start_offsets),
-        recovery_point: told(&found.recovery_points),
-        is_clean: found.is_clean,
+        recovery_point: if is_changed {
+            0
+        } else {
+            told(&found.recovery_points)
+        },
+        is_clean: found.is_clean && !is_changed,
         now_ms: now_ms(),
         ..LogOpening::new(RealDisk, directory, name.clone())
     };

@@ -52,6 +52,7 @@ pub(crate) fn rest(broker: &Broker) {
         // What is still open needs fewer files.
         partition.with_open_log(storage::Log::close_idle_files);
     }
+    note_changed(broker);
     let unsettled = unsettled_partitions(broker);
     for directory in &broker.log_directories {
         if directory.is_offline() {
@@ -90,6 +91,26 @@ pub(crate) fn in_directory(
     partitions
         .filter(|one| *one.log_directory() == *directory.name())
         .collect()
+}
+
+/// Notes the logs that are out of service since their files have changed, so that the next start
+/// checks them whatever the times of their files are.
+fn note_changed(broker: &Broker) {
+    let keys = broker.logs.take_changed().into_iter();
+    let changed: Vec<_> = keys
+        .filter_map(|key| broker.partitions.by_key(key))
+        .collect();
+    for directory in broker.log_directories.iter().filter(|one| one.is_usable()) {
+        let here = in_directory(changed.iter().cloned(), directory);
+        let lines = here
+            .iter()
+            .filter_map(|one| Some(Ok((one.topic_partition(), one.changed()?))));
+        if let Err(error) = append_settled(&RealDisk, directory.path(), lines) {
+            tracing::warn!(%error, "logs that have changed are not noted for now");
+            here.iter()
+                .for_each(|one| broker.logs.note_changed(one.key()));
+        }
+    }
 }
 
 /// Says what opening logs again has mended.
@@ -194,6 +215,7 @@ pub(crate) fn is_settled(
 /// Closes every log, so that the next start need not recover any; returns the first failure of each
 /// log directory, by its place in `log.dirs`.
 pub(crate) fn close_all(broker: &Broker) -> Vec<(usize, StorageError)> {
+    note_changed(broker);
     let mut failures = Vec::new();
     for (at, directory) in broker.log_directories.iter().enumerate() {
         if directory.is_offline() {

@@ -29,6 +29,8 @@ struct Listed {
     open: BTreeSet<PartitionKey>,
     /// Partitions with an idle log that may not be durable, or of which `settled-logs` says nothing.
     unsettled: BTreeSet<PartitionKey>,
+    /// Partitions whose files have changed while the log was idle, if nobody has noted that yet.
+    changed: BTreeSet<PartitionKey>,
     events: Vec<(PartitionKey, RecoveryEvent)>,
 }
 
@@ -56,6 +58,18 @@ impl<D: Disk> LogHost<D> {
     /// The partitions whose log is idle and has yet to be settled.
     pub fn unsettled_logs(&self) -> Vec<PartitionKey> {
         self.listed.lock().unsettled.iter().copied().collect()
+    }
+
+    /// The partitions that could not be opened since their files have changed while the log was idle,
+    /// since this was last asked.
+    pub fn take_changed(&self) -> Vec<PartitionKey> {
+        let changed = std::mem::take(&mut self.listed.lock().changed);
+        changed.into_iter().collect()
+    }
+
+    /// A partition of [`Self::take_changed`], which was not noted.
+    pub fn note_changed(&self, key: PartitionKey) {
+        self.listed.lock().changed.insert(key);
     }
 
     /// What opening idle logs has mended, since this was last asked.

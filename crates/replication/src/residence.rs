@@ -103,7 +103,13 @@ impl<D: Disk> Partition<D> {
             )
         };
         let opened = idle.open(opening);
-        let opened = opened.map_err(|error| error.into_storage_error(&directory))?;
+        let opened = opened.map_err(|error| {
+            let error = error.into_storage_error(&directory);
+            if error.is_log_changed() {
+                self.host.note_changed(self.key());
+            }
+            error
+        })?;
         let mut log = opened.log;
         match state.is_failed {
             true => log.fail(),
@@ -210,6 +216,14 @@ impl<D: Disk> Partition<D> {
                 is_synced: idle.is_synced,
             }),
             _ => None,
+        }
+    }
+
+    /// What is noted of an idle log that has changed.
+    pub fn changed(&self) -> Option<SettledLog> {
+        match &self.state.lock().residence {
+            Residence::Idle(idle) => Some(SettledLog::of_changed(*idle, self.topic_id)),
+            Residence::Open(_) => None,
         }
     }
 

@@ -78,7 +78,9 @@ impl StorageError {
 
 /// What an idle log was not found to be.
 #[derive(Debug, Error)]
-#[error("its files have changed while it was idle, and are left as they are: {0}")]
+#[error(
+    "its files have changed while it was idle, and are left as they are until the server is started again, which recovers what is sound: {0}"
+)]
 struct LogChanged(String);
 
 /// Whether as many files are open as may be.

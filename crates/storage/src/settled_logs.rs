@@ -59,6 +59,14 @@ struct Look {
 }
 
 impl Look {
+    /// No file looks so.
+    const CHANGED: Self = Self {
+        directory_modified_ms: -1,
+        log_modified_ms: -1,
+        log_bytes: 0,
+        metadata_modified_ms: -1,
+    };
+
     fn at<D: Disk>(disk: &D, directory: &Path, base_offset: i64) -> Result<Self, StorageError> {
         let path = directory.join(FileName::new(base_offset, FileKind::Log).to_string());
         let log = disk.status(&path).context("read", &path)?;
@@ -89,6 +97,21 @@ impl SettledLog {
             idle,
             look,
         })
+    }
+
+    /// What is noted of an idle log whose files were found to have changed though their times have
+    /// not: the next start checks all of it.
+    pub const fn of_changed(idle: IdleLog, topic_id: Uuid) -> Self {
+        Self {
+            topic_id,
+            idle,
+            look: Look::CHANGED,
+        }
+    }
+
+    /// Whether [`Self::of_changed`] was noted.
+    pub fn is_changed(&self) -> bool {
+        self.look == Look::CHANGED
     }
 
     /// Whether nothing has changed in `directory`.

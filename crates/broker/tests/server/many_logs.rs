@@ -127,6 +127,40 @@ fn an_idle_log_that_is_damaged_is_out_of_service_and_the_others_serve() {
 }
 
 #[test]
+fn an_idle_log_that_is_damaged_unseen_is_recovered_at_the_next_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(directory.path());
+    client.create_topic("topic", 1, &[]);
+    for value in ["a", "b"] {
+        client
+            .produce("topic", 0, &batch(&[value]))
+            .assert_accepted();
+    }
+    server.stop();
+    let log = directory.path().join("topic-0/00000000000000000000.log");
+    let modified = std::fs::metadata(&log).unwrap().modified().unwrap();
+    let mut bytes = std::fs::read(&log).unwrap();
+    // The magic number of the second batch; the time stays, as when a disk loses what it was given.
+    let second = bytes.len() / 2;
+    bytes[second + 16] = 0x7f;
+    std::fs::write(&log, &bytes).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&log).unwrap();
+    file.set_modified(modified).unwrap();
+    drop(file);
+
+    let (server, mut client) = start(directory.path());
+    assert_eq!(server.log_counts(), (0, 0));
+    let fetched = client.fetch("topic", 0, 0);
+    assert_eq!(fetched.error, ErrorCode::KafkaStorageError);
+    server.stop();
+
+    let (_server, mut client) = start(directory.path());
+    assert_eq!(client.fetch("topic", 0, 0).values(), ["a"]);
+    client.produce("topic", 0, &batch(&["c"])).assert_accepted();
+    assert_eq!(client.fetch("topic", 0, 0).values(), ["a", "c"]);
+}
+
+#[test]
 fn settled_logs_of_another_time_are_not_believed() {
     let directory = tempfile::tempdir().unwrap();
     let settled = directory.path().join(storage::settled_logs::SETTLED_LOGS);
