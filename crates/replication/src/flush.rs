@@ -36,9 +36,10 @@ impl<D: Disk> Partition<D> {
         let mut state = self.state.lock();
         if state.flushed_end_offset() >= end_offset {
             // By another call, or beside this one.
-            state.advance_high_watermark();
-            drop(state);
-            self.advance_progress();
+            if state.advance_high_watermark() {
+                drop(state);
+                self.advance_progress();
+            }
             return Ok(());
         }
         self.open(&mut state)?;
@@ -48,10 +49,13 @@ impl<D: Disk> Partition<D> {
         // It does not become idle while it is flushed.
         let mut state = self.state.lock();
         let completed = state.log().complete_flush(flush, outcome);
-        state.advance_high_watermark();
+        let is_seen = state.advance_high_watermark();
         drop(state);
         // Whoever waits hears of a failure as well.
-        self.advance_progress();
+        match is_seen || completed.is_err() {
+            true => self.advance_progress(),
+            false => self.host.note_change(),
+        }
         completed
     }
 }

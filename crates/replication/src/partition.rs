@@ -140,7 +140,8 @@ pub(crate) struct State<D: Disk> {
 
 impl<D: Disk> State<D> {
     /// With one replica everything appended is replicated; while a flush is due, what is flushed.
-    pub(crate) fn advance_high_watermark(&mut self) {
+    /// Whether the high watermark has moved.
+    pub(crate) fn advance_high_watermark(&mut self) -> bool {
         let end = self.log_end_offset();
         assert!(
             self.high_watermark <= end,
@@ -150,10 +151,11 @@ impl<D: Disk> State<D> {
             true => self.flushed_end_offset().max(self.high_watermark),
             false => end,
         };
-        self.high_watermark = end;
+        let before = std::mem::replace(&mut self.high_watermark, end);
         if let Residence::Open(log) = &mut self.residence {
             log.producer_state_mut().advance_high_watermark(end);
         }
+        end > before
     }
 
     pub(crate) fn rest(&mut self, idle: IdleLog) {
@@ -714,7 +716,7 @@ impl<D: Disk> Partition<D> {
 
     /// Waits until everything below `end_offset` is on every in-sync replica; `false` when it will
     /// not be, since the log has failed.
-    #[must_use]
+    #[must_use = "it says whether the wait was in vain"]
     pub async fn wait_for_high_watermark(&self, end_offset: i64) -> bool {
         let mut watches = Watches::default();
         let progress = self.progress();
