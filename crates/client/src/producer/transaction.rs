@@ -131,8 +131,10 @@ pub(crate) struct Transaction {
     number: u64,
     /// Whether the coordinator may have to end something.
     is_started: bool,
-    /// Whether a first request to enrol was lost, so that nobody knows whether it is started.
-    is_uncertain: bool,
+    /// A first request to enrol that was lost, so that nobody knows whether it is started. To be
+    /// aborted it is made again, so that the coordinator has something to end: one that is asked for
+    /// another epoch while a transaction is open fences whoever asks.
+    lost_enrolment: Option<TransactionRequest>,
     /// Whether sequence numbers have gaps, so that only another epoch can go on.
     needs_epoch: bool,
     /// Whether the coordinator would refuse to end the transaction, and must give another epoch.
@@ -179,7 +181,7 @@ impl Transaction {
             identity: None,
             number: 0,
             is_started: false,
-            is_uncertain: false,
+            lost_enrolment: None,
             needs_epoch: false,
             is_forgotten: false,
             is_drained: true,
@@ -340,7 +342,6 @@ impl Transaction {
         self.is_drained = false;
         self.wanted.clear();
         self.offsets.clear();
-        self.needs_epoch |= self.is_uncertain;
         self.retry_at = None;
         self.failures = 0;
     }
@@ -434,7 +435,10 @@ impl Transaction {
                     .then(|| self.next_end(identity, true))
                     .flatten()
             }
-            State::Aborting if self.is_drained => self.next_end(identity, false),
+            State::Aborting if self.is_drained => match &self.lost_enrolment {
+                Some(enrolment) => Some(enrolment.clone()),
+                None => self.next_end(identity, false),
+            },
             _ => None,
         }
     }
@@ -481,7 +485,7 @@ impl Transaction {
     fn end(&mut self) {
         self.state = State::Ready;
         self.is_started = false;
-        self.is_uncertain = false;
+        self.lost_enrolment = None;
         self.needs_epoch = false;
         self.is_forgotten = false;
         self.wanted.clear();

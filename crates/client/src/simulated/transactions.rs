@@ -24,6 +24,8 @@ use wire::messages::{
 struct Transaction {
     id: i64,
     epoch: i16,
+    /// The epoch of whoever may repeat a request for this one; -1 for nobody.
+    last_epoch: i16,
     partitions: BTreeSet<(String, i32)>,
     has_group: bool,
     /// What is committed with the transaction.
@@ -98,17 +100,18 @@ impl Transactions {
             let transaction = Transaction {
                 id: self.next_id,
                 epoch: -1,
+                last_epoch: -1,
                 ..Transaction::default()
             };
             self.by_id.insert(id.to_owned(), transaction);
         }
         let transaction = self.by_id.get_mut(id).expect("it was just made");
-        let _ = transaction.finish(false, logs);
-        transaction.epoch += 1;
-        transaction.last_end = None;
+        let raised = transaction.raise(request.producer_epoch, logs);
+        let (producer_id, producer_epoch) = raised.unwrap_or((-1, -1));
         call.answer(&InitProducerIdResponse {
-            producer_id: transaction.id,
-            producer_epoch: transaction.epoch,
+            error_code: raised.err().map_or(0, ErrorCode::code),
+            producer_id,
+            producer_epoch,
             ..InitProducerIdResponse::default()
         })
     }
@@ -271,6 +274,7 @@ impl Transactions {
             return Err(ErrorCode::InvalidTxnState);
         }
         let is_ongoing = transaction.is_ongoing();
+        transaction.last_epoch = transaction.epoch;
         transaction.epoch += 1;
         let offsets = transaction.finish(commits, logs);
         transaction.last_end = Some(commits);
@@ -285,6 +289,27 @@ impl Transactions {
 impl Transaction {
     fn is_ongoing(&self) -> bool {
         !self.partitions.is_empty() || self.has_group
+    }
+
+    /// Another epoch for a producer of this one; for a new producer it is -1. What is open is aborted
+    /// first, under an epoch of nobody's, which fences whoever asks with its own.
+    fn raise(&mut self, expected: i16, logs: &mut Logs) -> Result<(i64, i16), ErrorCode> {
+        if expected >= 0 && expected != self.epoch && expected != self.last_epoch {
+            return Err(ErrorCode::ProducerFenced);
+        }
+        if self.is_ongoing() {
+            self.epoch += 1;
+            self.last_epoch = -1;
+            let _ = self.finish(false, logs);
+            return Err(ErrorCode::ConcurrentTransactions);
+        }
+        let is_repeated = expected >= 0 && expected == self.last_epoch;
+        if !is_repeated {
+            self.last_epoch = expected;
+            self.epoch += 1;
+        }
+        self.last_end = None;
+        Ok((self.id, self.epoch))
     }
 
     /// Writes the markers; what they commit of offsets.

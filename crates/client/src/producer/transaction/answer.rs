@@ -132,8 +132,7 @@ impl Transaction {
             TransactionRequest::AddPartitions { .. } | TransactionRequest::AddOffsets { .. }
         );
         if enrols && !self.is_started {
-            self.is_uncertain = true;
-            self.needs_epoch |= self.state == State::Aborting;
+            self.lost_enrolment = Some(request);
         }
         self.back_off(now);
     }
@@ -158,7 +157,7 @@ impl Transaction {
             }
             TransactionRequest::AddPartitions { partitions, .. } => {
                 self.is_started = true;
-                self.is_uncertain = false;
+                self.lost_enrolment = None;
                 for partition in partitions {
                     self.wanted.remove(&partition);
                     self.enrolled.push(partition);
@@ -166,7 +165,7 @@ impl Transaction {
             }
             TransactionRequest::AddOffsets { group, .. } => {
                 self.is_started = true;
-                self.is_uncertain = false;
+                self.lost_enrolment = None;
                 self.groups.insert(group);
             }
             TransactionRequest::CommitOffsets { .. } => {
@@ -204,6 +203,11 @@ impl Transaction {
             message: advice(code).map(str::to_owned),
         };
         let is_first = matches!(request, TransactionRequest::InitProducerId { .. });
+        // What cannot be enrolled any more, and may have been before, only another epoch ends.
+        let is_gone = code == ErrorCode::UnknownTopicOrPartition || verdict(code) == Verdict::Fail;
+        if self.state == State::Aborting && is_gone && self.lost_enrolment.take().is_some() {
+            self.needs_epoch = true;
+        }
         match verdict(code) {
             Verdict::Retry => self.back_off(now),
             Verdict::RetrySoon => self.retry_at = Some(now + CONCURRENT_BACKOFF),

@@ -473,7 +473,7 @@ fn a_fenced_producer_can_only_be_closed() {
 }
 
 #[test]
-fn a_lost_enrolment_is_ended_by_another_epoch() {
+fn a_lost_enrolment_is_made_again_to_be_ended() {
     check(
         "call init
          answer 1 NONE
@@ -483,6 +483,7 @@ fn a_lost_enrolment_is_ended_by_another_epoch() {
          call abort
          drained
          answer 1 NONE
+         answer 1 NONE
          begin",
         expect![[r#"
             call init: call 1 -> InitProducerId
@@ -491,9 +492,35 @@ fn a_lost_enrolment_is_ended_by_another_epoch() {
             want 3 -> AddPartitions [3]
             lose
             call abort: call 2
-            drained -> InitProducerId of epoch 1
+            drained -> AddPartitions [3]
+            answer 1 NONE -> End false of epoch 1
             answer 1 NONE => ok
             begin: ok
+        "#]],
+    );
+    // Its topic is gone meanwhile: what may be open is ended with the epoch.
+    check(
+        "call init
+         answer 1 NONE
+         begin
+         want 3
+         lose
+         call abort
+         drained
+         answer 1 UNKNOWN_TOPIC_OR_PARTITION
+         wait
+         answer 1 NONE",
+        expect![[r#"
+            call init: call 1 -> InitProducerId
+            answer 1 NONE => ok
+            begin: ok
+            want 3 -> AddPartitions [3]
+            lose
+            call abort: call 2
+            drained -> AddPartitions [3]
+            answer 1 UNKNOWN_TOPIC_OR_PARTITION
+            wait -> InitProducerId of epoch 1
+            answer 1 NONE => ok
         "#]],
     );
 }

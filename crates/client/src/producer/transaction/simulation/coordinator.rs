@@ -64,9 +64,11 @@ impl Coordinator {
         }
         if self.is_ongoing {
             self.start_end(false, true);
+            // Whoever asked is fenced, too, unless it is a new producer: the epoch is nobody's.
+            self.previous = None;
             return Err(ErrorCode::ConcurrentTransactions);
         }
-        // The answer to the same request was lost, or the epoch was raised to abort.
+        // The answer to the same request was lost.
         if given.is_some() && given == self.previous {
             return Ok(self.identity);
         }
