@@ -1,6 +1,7 @@
 //! Clients of the server under test, and what scenarios need again and again.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -8,6 +9,7 @@ use model::TopicPartition;
 use riverrun_client::admin::{Admin, AdminConfig, NewTopic};
 use riverrun_client::consumer::{Consumer, ConsumerConfig, OwnedRecord};
 use riverrun_client::producer::{Producer, ProducerConfig, ProducerRecord};
+use riverrun_client::transport::Transport;
 
 /// How long one poll waits; scenarios poll until they have what they expect.
 pub(crate) const POLL: Duration = Duration::from_millis(100);
@@ -20,6 +22,8 @@ pub(crate) struct Lab {
     pub(crate) bootstrap: String,
     /// The scenario's name: its topics and groups begin with it.
     pub(crate) name: String,
+    /// What producers and consumers connect by, if not over TCP.
+    pub(crate) transport: Option<Arc<dyn Transport>>,
 }
 
 impl Lab {
@@ -27,6 +31,7 @@ impl Lab {
         Self {
             bootstrap: bootstrap.to_owned(),
             name: format!("client-{name}"),
+            transport: None,
         }
     }
 
@@ -46,6 +51,7 @@ impl Lab {
         for (key, value) in settings {
             config.set(key, value)?;
         }
+        config.client.connector.transport = self.transport.clone();
         Ok(Producer::new(config)?)
     }
 
@@ -62,6 +68,7 @@ impl Lab {
         for (key, value) in usual.iter().chain(settings) {
             config.set(key, value)?;
         }
+        config.client.connector.transport = self.transport.clone();
         Ok(Consumer::new(config)?)
     }
 

@@ -5,6 +5,7 @@
 //!   produce.rs consume.rs groups.rs …   scenarios, each with topics and groups of its own
 //!   campaign/                           clients that live through kills of the broker
 //!   clock.rs                            clients that live through steps of its clock
+//!   lives/                              clients whose lives are drawn from seeds
 //!   lab.rs                              clients of the server under test, and what they need
 //! ```
 
@@ -22,6 +23,7 @@ mod consumer_groups;
 mod cross;
 mod groups;
 mod lab;
+mod lives;
 mod produce;
 mod transactions;
 
@@ -58,6 +60,7 @@ const ALL: &[Scenarios] = &[
     consumer_groups::SCENARIOS,
     admin::SCENARIOS,
     transactions::SCENARIOS,
+    lives::SCENARIOS,
 ];
 
 fn main() -> Result<()> {
@@ -66,7 +69,7 @@ fn main() -> Result<()> {
     match &words[..] {
         ["list"] => {
             for (name, _) in ALL.iter().flat_map(|scenarios| scenarios.iter()) {
-                println!("{name} {}", LIMIT.as_secs());
+                println!("{name} {}", lives::limit(name, LIMIT).as_secs());
             }
             Ok(())
         }
@@ -102,7 +105,8 @@ fn run(bootstrap: &str, names: &[&str]) -> Result<()> {
             .find(|(known, _)| known == name)
             .with_context(|| format!("no scenario `{name}`"))?;
         println!("start {name}");
-        let outcome = run_one(Lab::new(bootstrap, name), *scenario);
+        let limit = lives::limit(name, LIMIT);
+        let outcome = run_one(Lab::new(bootstrap, name), *scenario, limit);
         match outcome {
             Ok(()) => println!("ok {name}"),
             Err(error) => println!(
@@ -115,14 +119,14 @@ fn run(bootstrap: &str, names: &[&str]) -> Result<()> {
 }
 
 /// Runs a scenario on a runtime of its own, so that what it leaves behind ends with it.
-fn run_one(lab: Lab, scenario: Run) -> Result<()> {
+fn run_one(lab: Lab, scenario: Run, limit: Duration) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
     let outcome = runtime.block_on(async {
-        let ended = tokio::time::timeout(LIMIT, scenario(lab)).await;
-        ensure!(ended.is_ok(), "not done within {LIMIT:?}");
+        let ended = tokio::time::timeout(limit, scenario(lab)).await;
+        ensure!(ended.is_ok(), "not done within {limit:?}");
         ended?
     });
     runtime.shutdown_timeout(Duration::from_secs(5));

@@ -452,18 +452,29 @@ async fn set_level(lab: &Lab, level: i16, kind: UpgradeKind) -> Result<()> {
     }
 }
 
-/// A cluster in which producers enrol partitions by themselves.
+/// Runs what is to happen in a cluster in which producers enrol partitions by themselves.
+pub(crate) async fn at_protocol_1(
+    lab: &Lab,
+    scenario: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    set_level(lab, 1, UpgradeKind::SafeDowngrade).await?;
+    let outcome = scenario.await;
+    set_level(lab, 2, UpgradeKind::Upgrade).await?;
+    outcome
+}
+
 async fn protocol_1(lab: Lab) -> Result<()> {
-    set_level(&lab, 1, UpgradeKind::SafeDowngrade).await?;
     let with = |end: &str| Lab {
         name: lab.named(end),
         ..lab.clone()
     };
-    commit_abort(with("commit")).await?;
-    order(with("order")).await?;
-    copy(with("copy")).await?;
-    fenced(with("fenced")).await?;
-    failure(with("failure")).await?;
-    stale_member(with("stale")).await?;
-    set_level(&lab, 2, UpgradeKind::Upgrade).await
+    let scenarios = async {
+        commit_abort(with("commit")).await?;
+        order(with("order")).await?;
+        copy(with("copy")).await?;
+        fenced(with("fenced")).await?;
+        failure(with("failure")).await?;
+        stale_member(with("stale")).await
+    };
+    at_protocol_1(&lab, Box::pin(scenarios)).await
 }

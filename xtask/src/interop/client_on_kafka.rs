@@ -5,11 +5,11 @@ use anyhow::Result;
 
 use super::run::Run;
 use super::server::Against;
-use super::suite::{FAST_GROUPS, run_program};
+use super::suite::{FAST_GROUPS, client_command, run_program};
 
 const SUITE: &str = "client-on-kafka";
 
-/// One for each thing that the client does its own way, as short as there are.
+/// One for each thing that the client does its own way, as short as there are, and all lives.
 const SCENARIOS: &[&str] = &[
     "produce-codecs",
     "produce-order",
@@ -28,6 +28,10 @@ const SCENARIOS: &[&str] = &[
     "transaction-commit-abort",
     "transaction-fenced",
     "transaction-admin-abort",
+    "life-groups",
+    "life-transactions",
+    "life-transactions-protocol-1",
+    "life-deliveries",
 ];
 
 /// The names of the scenarios.
@@ -44,8 +48,7 @@ pub(super) fn run(run: &mut Run) -> Result<()> {
     run.programs()?;
     let asked_for = std::mem::replace(&mut run.options.against, Against::Kafka);
     let is_meant = |name: &str| SCENARIOS.contains(&name);
-    let command = |run: &mut Run| run.built("interop-client");
-    let outcome = run_program(run, SUITE, command, FAST_GROUPS, is_meant);
+    let outcome = run_program(run, SUITE, client_command, FAST_GROUPS, is_meant);
     run.options.against = asked_for;
     outcome
 }

@@ -14,7 +14,8 @@ usage: cargo xtask interop [SUITE|SUITE/SCENARIO...] [OPTION...]
   --no-exceptions           run what the exceptions files leave out, too
   --seed NUMBER             the random numbers of the suites that draw some (1)
   --count NUMBER            how much such a suite does: sequences of diff, kills of crash/campaign,
-                            workloads of crash/disk, each then cut everywhere
+                            workloads of crash/disk, each then cut everywhere; how many times as
+                            many lives of client and client-on-kafka
   --list                    name the scenarios and run none
   serve                     only start the server, until standard input ends
 Without a SUITE every suite runs. Logs are kept under target/interop/.";

@@ -45,10 +45,13 @@ enum Kind {
 pub(crate) type Check = (&'static str, fn(&mut Run) -> Result<()>);
 
 /// Members of the newer groups learn of a new assignment with a heartbeat, whose interval the
-/// broker sets; its default would make up most of the suite's time.
+/// broker sets; its default would make up most of the suite's time. So would sessions of members that
+/// are gone, by the defaults of their lower bounds.
 pub(super) const FAST_GROUPS: &[(&str, &str)] = &[
     ("group.consumer.min.heartbeat.interval.ms", "200"),
     ("group.consumer.heartbeat.interval.ms", "200"),
+    ("group.min.session.timeout.ms", "1000"),
+    ("group.consumer.min.session.timeout.ms", "1000"),
     ("group.share.min.heartbeat.interval.ms", "200"),
     ("group.share.heartbeat.interval.ms", "200"),
     (
@@ -108,7 +111,7 @@ pub(crate) const SUITES: &[Suite] = &[
         name: "client",
         about: "riverrun's own client",
         kind: Kind::Program {
-            command: |run| run.built("interop-client"),
+            command: client_command,
             properties: FAST_GROUPS,
         },
     },
@@ -181,6 +184,18 @@ pub(crate) const SUITES: &[Suite] = &[
 fn java_suite(run: &mut Run, name: &str) -> Result<Command> {
     let mut command = run.java()?.command("riverrun.interop.Main");
     command.arg(name);
+    Ok(command)
+}
+
+/// riverrun's own client; the seed and the count that are asked for are those of its lives.
+pub(super) fn client_command(run: &mut Run) -> Result<Command> {
+    let mut command = run.built("interop-client")?;
+    if let Some(seed) = run.options.seed {
+        command.env("RIVERRUN_SEED", seed.to_string());
+    }
+    if let Some(count) = run.options.count {
+        command.env("RIVERRUN_CASES", count.to_string());
+    }
     Ok(command)
 }
 

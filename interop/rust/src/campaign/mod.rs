@@ -19,7 +19,7 @@ mod compacted;
 mod copies;
 mod groups;
 mod numbers;
-mod reading;
+pub(crate) mod reading;
 
 use std::collections::BTreeSet;
 use std::io::BufRead as _;

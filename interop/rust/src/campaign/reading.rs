@@ -16,7 +16,7 @@ use crate::lab::{Lab, POLL};
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Shows each record from `start` to the partition's end as of now; returns that end.
-pub(super) async fn read(
+pub(crate) async fn read(
     lab: &Lab,
     place: &TopicPartition,
     start: i64,
@@ -53,7 +53,7 @@ pub(super) async fn read(
 }
 
 /// Waits until no transaction is open in the partitions.
-pub(super) async fn await_settled(admin: &Admin, places: &[TopicPartition]) -> Result<()> {
+pub(crate) async fn await_settled(admin: &Admin, places: &[TopicPartition]) -> Result<()> {
     let deadline = Instant::now() + LIMIT;
     let wanted: BTreeMap<TopicPartition, OffsetSpec> = places
         .iter()
@@ -93,7 +93,7 @@ pub(super) async fn await_completed(admin: &Admin, id: &str) -> Result<()> {
 }
 
 /// The committed offset of each partition, 0 where there is none, once no transaction has any.
-pub(super) async fn committed(
+pub(crate) async fn committed(
     admin: &Admin,
     group: &str,
     places: &[TopicPartition],
