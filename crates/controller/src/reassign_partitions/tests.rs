@@ -2,7 +2,7 @@ use super::*;
 use crate::create_topics::{NewTopic, PartitionAssignment, create_topics};
 use crate::test_cluster::{TestCluster, wrapped};
 use expect_test::{Expect, expect};
-use metadata::ConfigResource;
+use metadata::{ConfigResource, NO_LEADER, PartitionChange};
 
 /// A topic `t` of one partition, on a cluster of the brokers 1 to 6.
 fn cluster(replicas: &str) -> TestCluster {
@@ -150,6 +150,45 @@ fn fewer_replicas_wait_until_all_that_remain_are_in_sync() {
               [2, 3] adding [] removing [] isr [2, 3] leader 2 epoch 1
         "#]],
     );
+}
+
+#[test]
+fn as_many_replicas_do_not_wait_for_those_that_remain() {
+    check(
+        "1,2,3",
+        "isr 1,2
+         move 4,2,3
+         isr 1,2,4",
+        expect![[r#"
+            isr 1,2
+              [1, 2, 3] adding [] removing [] isr [1, 2] leader 1 epoch 0
+            move 4,2,3
+              [4, 2, 3, 1] adding [4] removing [1] isr [1, 2] leader 1 epoch 0
+            isr 1,2,4
+              [4, 2, 3] adding [] removing [] isr [2, 4] leader 4 epoch 1
+        "#]],
+    );
+}
+
+/// One that had lost its leader before the cluster began to remember leaders.
+#[test]
+fn no_leader_is_remembered_of_a_partition_without_one() {
+    let mut cluster = cluster("1,2");
+    cluster.enable_eligible_leader_replicas();
+    let at = (cluster.image.topics.id_of("t").unwrap(), 0);
+    cluster.replay(&[MetadataRecord::PartitionChange(PartitionChange {
+        leader: Some(NO_LEADER),
+        ..PartitionChange::of(at.0, at.1)
+    })]);
+    for id in [1, 2] {
+        cluster.change_broker(id, |broker| broker.is_fenced = true);
+    }
+    for wanted in ["3,1", "1,2"] {
+        assert_eq!(request(&mut cluster, "t", 0, Some(ids(wanted)), true), "");
+    }
+    let partition = cluster.image.topics.partition("t", 0).unwrap();
+    assert_eq!((partition.leader, partition.leader_epoch), (NO_LEADER, 2));
+    assert!(partition.last_known_eligible_leader_replicas.is_empty());
 }
 
 #[test]
