@@ -133,6 +133,13 @@ pub(crate) fn find_all(
     }
     promote_futures(broker, image, &mut places);
     read_checkpoints(broker, image, &mut places);
+    place_all(broker, image, &mut places);
+    Ok(places)
+}
+
+/// Chooses a directory for each partition that has no log yet; one whose log may be in a directory that
+/// is not there has no place.
+fn place_all(broker: &Broker, image: &MetadataImage, places: &mut Places) {
     let mut counts = vec![0usize; broker.log_directories.len()];
     for (at, _) in places.partitions.values() {
         counts[*at as usize] += 1;
@@ -181,7 +188,6 @@ pub(crate) fn find_all(
         }
     }
     warn_of_missing(&missing);
-    Ok(places)
 }
 
 /// Reads what the checkpoints say of the logs that are there. What they say of others, of an earlier
@@ -372,6 +378,19 @@ fn host(
 }
 
 impl Found {
+    /// Whether a log was found not to be what was known of it.
+    fn is_changed(&self, name: &TopicPartition) -> bool {
+        let settled = self.settled.find(name);
+        settled.is_some_and(|settled| settled.is_changed())
+    }
+
+    fn recovery_point(&self, name: &TopicPartition) -> i64 {
+        match self.is_changed(name) {
+            true => 0,
+            false => self.recovery_points.get(name).copied().unwrap_or(0),
+        }
+    }
+
     fn nothing(directory: &Arc<LogDirectory>, is_clean: bool) -> Self {
         Self {
             directory: directory.clone(),
@@ -530,21 +549,13 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, O
         OpenError::Storage(error) => OpenFailure::Disk(format!("{name}: {error}")),
         error => refused(error.to_string()),
     };
-    let told = |offsets: &OffsetCheckpoint| offsets.get(&name).copied().unwrap_or(0);
-    // What was known of it was not so, its recovery point neither.
-    let settled = found.settled.find(&name);
-    let is_changed = settled.is_some_and(|settled| settled.is_changed());
     let log_opening = LogOpening {
         topic_id: Some(topic.id),
         config,
         open_files: broker.logs.open_files().clone(),
-        log_start_offset: told(&found.log_start_offsets),
-        recovery_point: if is_changed {
-            0
-        } else {
-            told(&found.recovery_points)
-        },
-        is_clean: found.is_clean && !is_changed,
+        log_start_offset: found.log_start_offsets.get(&name).copied().unwrap_or(0),
+        recovery_point: found.recovery_point(&name),
+        is_clean: found.is_clean && !found.is_changed(&name),
         now_ms: now_ms(),
         ..LogOpening::new(RealDisk, directory, name.clone())
     };
