@@ -189,6 +189,21 @@ impl FetchSession {
         }
     }
 
+    /// The session of a full fetch whose answer lists every partition.
+    ///
+    /// Every partition starts as changed, so nothing that happens before the caller follows them
+    /// is lost. A partition that is there twice counts once, with its last parameters.
+    pub fn answered<'a>(
+        uses_topic_ids: bool,
+        partitions: impl Iterator<Item = (TopicRef<'a>, i32, FetchPartition, ReadOutcome)>,
+    ) -> Self {
+        let mut session = Self::new(uses_topic_ids);
+        for (topic, partition, request, outcome) in partitions {
+            session.add_answered(topic, partition, request, &outcome);
+        }
+        session
+    }
+
     /// The epoch that the next request must carry.
     pub const fn epoch(&self) -> i32 {
         self.epoch
@@ -343,7 +358,7 @@ impl FetchSession {
     }
 
     /// Adds a partition of a full fetch whose answer lists every partition.
-    pub(crate) fn add_answered(
+    fn add_answered(
         &mut self,
         topic: TopicRef<'_>,
         partition: i32,

@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 use model::ErrorCode;
 
 use crate::fetch_session::{
-    FetchPartition, FetchSession, ReadOutcome, SessionUpdate, TopicRef, next_session_epoch,
+    FetchPartition, FetchSession, SessionUpdate, TopicRef, next_session_epoch,
 };
 
 /// The session id that stands for no session.
@@ -69,10 +69,6 @@ pub struct IncrementalFetch {
 pub struct NewSession {
     /// Whether the client is a follower, which consumers never drive out.
     pub is_privileged: bool,
-    /// Whether the request names topics by id.
-    pub uses_topic_ids: bool,
-    /// How many partitions the request has.
-    pub partition_count: usize,
     /// A random number that the id is made of, so that clients cannot guess each other's ids.
     pub random: u32,
 }
@@ -111,6 +107,7 @@ pub struct FetchSessionCache {
     evictable_by_privileged: BTreeSet<EvictionKey>,
     partition_count: usize,
     eviction_count: u64,
+    removed: Vec<FetchSession>,
 }
 
 impl FetchSessionCache {
@@ -139,6 +136,7 @@ impl FetchSessionCache {
             evictable_by_privileged: BTreeSet::new(),
             partition_count: 0,
             eviction_count: 0,
+            removed: Vec::new(),
         }
     }
 
@@ -242,20 +240,11 @@ impl FetchSessionCache {
     /// Makes a session of a full fetch that is being answered and gives its id, or 0 if there is
     /// no room.
     ///
-    /// Every partition starts as changed, so nothing that happens before the caller follows them
-    /// is lost. A partition that the request names twice counts once, with its last parameters.
-    pub fn create<'a>(
-        &mut self,
-        new: NewSession,
-        partitions: impl Iterator<Item = (TopicRef<'a>, i32, FetchPartition, ReadOutcome)>,
-        now_ms: i64,
-    ) -> i32 {
-        if !self.make_room(new, now_ms) {
+    /// The session is [one that is answered in full](FetchSession::answered).
+    pub fn create(&mut self, new: NewSession, session: FetchSession, now_ms: i64) -> i32 {
+        if !self.make_room(new, session.len(), now_ms) {
+            self.removed.push(session);
             return INVALID_SESSION_ID;
-        }
-        let mut session = FetchSession::new(new.uses_topic_ids);
-        for (topic, partition, request, outcome) in partitions {
-            session.add_answered(topic, partition, request, &outcome);
         }
         let id = self.free_id(new.random);
         let cached = CachedSession {
@@ -279,7 +268,14 @@ impl FetchSessionCache {
             self.evictable_by_privileged
                 .remove(&cached.eviction_key(session_id));
             self.partition_count -= cached.cached_len;
+            self.removed.push(cached.session);
         }
+    }
+
+    /// The sessions that have ended since the last call. To free a large one takes a while, which
+    /// is not to pass while others wait for the cache.
+    pub fn take_removed(&mut self) -> Vec<FetchSession> {
+        std::mem::take(&mut self.removed)
     }
 
     /// An unused id, near the one that `random` says.
@@ -295,8 +291,8 @@ impl FetchSessionCache {
 
     /// Frees a slot and the room for the partitions where there is none, if sessions may give way
     /// for it.
-    fn make_room(&mut self, new: NewSession, now_ms: i64) -> bool {
-        let Some(victims) = self.victims(new, now_ms) else {
+    fn make_room(&mut self, new: NewSession, len: usize, now_ms: i64) -> bool {
+        let Some(victims) = self.victims(new, len, now_ms) else {
             return false;
         };
         for victim in victims {
@@ -307,7 +303,7 @@ impl FetchSessionCache {
     }
 
     /// The sessions that give way to a new one: none if there is room, `None` if too few may.
-    fn victims(&self, new: NewSession, now_ms: i64) -> Option<BTreeSet<i32>> {
+    fn victims(&self, new: NewSession, len: usize, now_ms: i64) -> Option<BTreeSet<i32>> {
         let unused = self
             .last_used
             .iter()
@@ -320,12 +316,12 @@ impl FetchSessionCache {
         };
         let smaller = evictable
             .iter()
-            .take_while(|key| (new.is_privileged, new.partition_count, 0) >= **key)
+            .take_while(|key| (new.is_privileged, len, 0) >= **key)
             .map(|(_, _, id)| *id);
         let mut candidates = unused.chain(smaller);
         let mut victims = BTreeSet::new();
         let (mut sessions, mut partitions) = (self.sessions.len(), self.partition_count);
-        while sessions >= self.slots_max || partitions + new.partition_count > self.partitions_max {
+        while sessions >= self.slots_max || partitions + len > self.partitions_max {
             let victim = candidates.next()?;
             if victims.insert(victim) {
                 sessions -= 1;

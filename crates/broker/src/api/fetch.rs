@@ -20,9 +20,10 @@ use controller::topic_name;
 use metadata::NO_LEADER;
 use model::{DecodeError, ErrorCode, Uuid};
 use replication::{
-    Changes, FINAL_EPOCH, FetchContext, FetchPartition, INVALID_SESSION_ID, IncrementalFetch,
-    Isolation, NewSession, Partition, PartitionSlot, ReadOutcome, ReadRequest, ReadResult,
-    SessionPartition, SessionRequest, SessionTopic, TopicRef, Watches,
+    Changes, FINAL_EPOCH, FetchContext, FetchPartition, FetchSession, FetchSessionCache,
+    INVALID_SESSION_ID, IncrementalFetch, Isolation, NewSession, Partition, PartitionSlot,
+    ReadOutcome, ReadRequest, ReadResult, SessionPartition, SessionRequest, SessionTopic, TopicRef,
+    Watches,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -72,19 +73,22 @@ pub(crate) async fn serve(
 ) -> Result<Served, DecodeError> {
     let message: FetchRequest<'_> = request.decode()?;
     let limits = limits(broker, request.version, &message);
-    let started = broker.fetch_sessions.lock().start(
-        SessionRequest {
-            session_id: message.session_id,
-            session_epoch: match has_session(&message) {
-                true => message.session_epoch,
-                false => FINAL_EPOCH,
-            },
-            uses_topic_ids: request.version >= 13,
+    let session = SessionRequest {
+        session_id: message.session_id,
+        session_epoch: match has_session(&message) {
+            true => message.session_epoch,
+            false => FINAL_EPOCH,
         },
-        asked(&message, request.version),
-        forgotten(&message, request.version),
-        monotonic().as_ms(),
-    );
+        uses_topic_ids: request.version >= 13,
+    };
+    let started = with_sessions(broker, |sessions| {
+        sessions.start(
+            session,
+            asked(&message, request.version),
+            forgotten(&message, request.version),
+            monotonic().as_ms(),
+        )
+    });
     let context = match started {
         Ok(context) => context,
         Err(error) => {
@@ -286,6 +290,16 @@ fn limits(broker: &Broker, version: i16, message: &FetchRequest<'_>) -> Limits {
 fn has_session(message: &FetchRequest<'_>) -> bool {
     let mut topics = message.topics.iter();
     topics.all(|topic| topic.topic.len() <= topic_name::LENGTH_MAX)
+}
+
+/// Looks at the sessions; those that have ended are freed when nobody waits for them any longer.
+fn with_sessions<T>(broker: &Broker, work: impl FnOnce(&mut FetchSessionCache) -> T) -> T {
+    let mut sessions = broker.fetch_sessions.lock();
+    let result = work(&mut sessions);
+    let removed = sessions.take_removed();
+    drop(sessions);
+    drop(removed);
+    result
 }
 
 /// The partitions that the request names.
@@ -498,58 +512,61 @@ fn conclude(
 ) -> (ErrorCode, i32, Vec<Part>) {
     let unknown = parts.iter().filter(|part| part.is_unknown());
     let are_too_many_unknown = unknown.count() > SESSION_UNKNOWN_MAX;
-    let mut sessions = broker.fetch_sessions.lock();
     match context {
         FetchContext::Sessionless => (ErrorCode::None, INVALID_SESSION_ID, parts),
         FetchContext::Full => {
-            let new = NewSession {
-                is_privileged: limits.is_follower,
-                uses_topic_ids: request.version >= 13,
-                partition_count: parts.len(),
-                random: u32::from_be_bytes(random_bytes()),
-            };
-            let answered = parts.iter().map(|part| {
-                (
-                    part.topic.as_ref(),
-                    part.index,
-                    part.request,
-                    part.outcome(),
-                )
-            });
             let is_wanted = request.version >= 7 && !message.topics.is_empty();
             let session_id = match is_wanted && !are_too_many_unknown {
-                true => sessions.create(new, answered, monotonic().as_ms()),
+                true => create_session(broker, request, &parts, limits),
                 false => INVALID_SESSION_ID,
             };
             (ErrorCode::None, session_id, parts)
         }
-        FetchContext::Incremental(fetch) => match sessions.session(fetch) {
-            Ok(session) => {
-                parts.retain(|part| {
-                    let is_told = session.answer(part.slot, &part.outcome());
-                    match &part.partition {
-                        _ if part.is_left_out(limits.isolation) => session.mark_changed(part.slot),
-                        Ok(partition) if part.bytes() == 0 => {
-                            session.watch(part.slot, partition.progress(), part.seen);
-                        }
-                        // Read again by the next fetch whatever happens.
-                        _ => {}
+        FetchContext::Incremental(fetch) => with_sessions(broker, |sessions| {
+            let session = match sessions.session(fetch) {
+                Ok(session) => session,
+                Err(error) => return (error, INVALID_SESSION_ID, Vec::new()),
+            };
+            parts.retain(|part| {
+                let is_told = session.answer(part.slot, &part.outcome());
+                match &part.partition {
+                    _ if part.is_left_out(limits.isolation) => session.mark_changed(part.slot),
+                    Ok(partition) if part.bytes() == 0 => {
+                        session.watch(part.slot, partition.progress(), part.seen);
                     }
-                    is_told
-                });
-                // Unknown partitions are told each time, so they are all among the parts.
-                let session_id = match are_too_many_unknown {
-                    true => {
-                        sessions.remove(fetch.session_id);
-                        INVALID_SESSION_ID
-                    }
-                    false => fetch.session_id,
-                };
-                (ErrorCode::None, session_id, parts)
+                    // Read again by the next fetch whatever happens.
+                    _ => {}
+                }
+                is_told
+            });
+            // Unknown partitions are told each time, so they are all among the parts.
+            if are_too_many_unknown {
+                sessions.remove(fetch.session_id);
+                return (ErrorCode::None, INVALID_SESSION_ID, parts);
             }
-            Err(error) => (error, INVALID_SESSION_ID, Vec::new()),
-        },
+            (ErrorCode::None, fetch.session_id, parts)
+        }),
     }
+}
+
+/// Makes a session of a full fetch, and gives its id; others wait only while it gets its place.
+fn create_session(broker: &Broker, request: &Request<'_>, parts: &[Part], limits: Limits) -> i32 {
+    let answered = parts.iter().map(|part| {
+        (
+            part.topic.as_ref(),
+            part.index,
+            part.request,
+            part.outcome(),
+        )
+    });
+    let session = FetchSession::answered(request.version >= 13, answered);
+    let new = NewSession {
+        is_privileged: limits.is_follower,
+        random: u32::from_be_bytes(random_bytes()),
+    };
+    with_sessions(broker, |sessions| {
+        sessions.create(new, session, monotonic().as_ms())
+    })
 }
 
 /// What the client is told.

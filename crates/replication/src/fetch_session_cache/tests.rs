@@ -22,7 +22,7 @@ use model::Uuid;
 use proptest::prelude::*;
 
 use super::*;
-use crate::fetch_session::{PartitionSlot, SessionPartition, SessionTopic};
+use crate::fetch_session::{PartitionSlot, ReadOutcome, SessionPartition, SessionTopic};
 use crate::progress::Progress;
 
 type Name = (char, i32);
@@ -187,8 +187,6 @@ impl Broker {
             FetchContext::Full => {
                 let new = NewSession {
                     is_privileged: fetch.is_follower,
-                    uses_topic_ids,
-                    partition_count: fetch.partitions.len(),
                     random: self.created_count,
                 };
                 let answers: Vec<_> = fetch
@@ -196,7 +194,8 @@ impl Broker {
                     .iter()
                     .map(|(t, p)| (topic(*t), *p, request(0), self.read((*t, *p))))
                     .collect();
-                let id = self.cache.create(new, answers.into_iter(), self.now_ms);
+                let session = FetchSession::answered(uses_topic_ids, answers.into_iter());
+                let id = self.cache.create(new, session, self.now_ms);
                 self.created_count += u32::from(id != 0);
                 Ok((id, None, fetch.partitions.clone()))
             }
@@ -542,13 +541,12 @@ fn ids_stay_in_their_range_and_are_unique() {
     let mut cache = FetchSessionCache::with_limits(3, 100, 10..=13);
     let new = |random| NewSession {
         is_privileged: false,
-        uses_topic_ids: false,
-        partition_count: 1,
         random,
     };
     let mut create = |random| {
         let partition = (TopicRef::Name("a"), 0, request(0), QUIET);
-        cache.create(new(random), std::iter::once(partition), 0)
+        let session = FetchSession::answered(false, std::iter::once(partition));
+        cache.create(new(random), session, 0)
     };
     assert_eq!(
         [create(3), create(3), create(u32::MAX - 1), create(0)],

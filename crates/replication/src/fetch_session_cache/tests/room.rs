@@ -91,3 +91,20 @@ fn a_session_that_most_partitions_have_left_ends() {
     assert_eq!(forget(2, 150..151), Err(ErrorCode::FetchSessionIdNotFound));
     assert_eq!((broker.cache.len(), broker.cache.partition_count()), (0, 0));
 }
+
+#[test]
+fn sessions_that_end_are_left_for_the_caller_to_free() {
+    let mut broker = Broker::new(1);
+    let mut removed_by = |fetch: &[&str]| {
+        let _ = broker.fetch(&Fetch::parse(fetch));
+        let removed = broker.cache.take_removed();
+        removed.iter().map(FetchSession::len).collect::<Vec<_>>()
+    };
+    assert_eq!(removed_by(&["0.0", "a-0", "a-1"]), [0; 0]);
+    // There is no room for another one.
+    assert_eq!(removed_by(&["0.0", "b-0"]), [1]);
+    assert_eq!(removed_by(&["1.0", "a-0", "a-1", "a-2"]), [2]);
+    assert_eq!(removed_by(&["0.0", "follower", "b-0"]), [3]);
+    assert_eq!(removed_by(&["3.-1"]), [1]);
+    assert_eq!(removed_by(&["3.-1"]), [0; 0]);
+}
