@@ -11,7 +11,7 @@
 //! - Ignored on purpose: `RackId` (there is one replica), `ClusterId`, and the high watermark of
 //!   version 18, which concerns followers.
 
-use super::{Request, Served};
+use super::{LIGHT_FETCH_BYTES, Request, Served, Turn};
 use crate::Broker;
 use crate::clock::{monotonic, random_bytes};
 use crate::net::{ConnectionContext, FileRange, ResponseBuffer};
@@ -112,7 +112,9 @@ pub(crate) async fn serve(
             })
             .collect(),
     };
-    read_or_wait(broker, &context, &mut parts, limits).await;
+    // A large one is served off the workers, where it keeps its place until it has read.
+    let turn = (request.body.len() <= LIGHT_FETCH_BYTES).then(Turn::begin);
+    read_or_wait(broker, &context, &mut parts, limits, turn).await;
     let (error, session_id, mut told) =
         conclude(broker, &message, request, &context, parts, limits);
     // As in Kafka's answers, what does not exist follows what could be read.
@@ -387,8 +389,9 @@ async fn read_or_wait(
     context: &FetchContext,
     parts: &mut Vec<Part>,
     limits: Limits,
+    mut turn: Option<Turn>,
 ) {
-    let mut found = read(parts, 0.., 0, limits);
+    let mut found = read(parts, 0.., 0, limits, &mut turn).await;
     let is_enough = |found: usize, parts: &[Part]| {
         found >= limits.min_bytes || parts.iter().any(Part::is_urgent)
     };
@@ -412,9 +415,11 @@ async fn read_or_wait(
         {
             return;
         }
+        turn = turn.map(|_| Turn::begin());
         last_read = waiting.take_changed(broker, parts);
         let before: usize = last_read.iter().map(|at| parts[*at].bytes()).sum();
-        found = read(parts, last_read.iter().copied(), found - before, limits);
+        let places = last_read.iter().copied();
+        found = read(parts, places, found - before, limits, &mut turn).await;
         let is_urgent = last_read.iter().any(|at| parts[*at].is_urgent());
         if is_urgent || found >= limits.min_bytes {
             return;
@@ -424,16 +429,23 @@ async fn read_or_wait(
 
 /// Reads some of the parts in order until the response, of which `found` bytes are taken, is full;
 /// one batch comes whole whatever its size. Returns how many bytes are taken then.
-fn read(
+///
+/// A partition that nobody has used for a while opens its files first, so others have their turn in
+/// between.
+async fn read(
     parts: &mut [Part],
     places: impl IntoIterator<Item = usize>,
     mut found: usize,
     limits: Limits,
+    turn: &mut Option<Turn>,
 ) -> usize {
     for at in places {
         let Some(part) = parts.get_mut(at) else { break };
         let left = limits.max_bytes.saturating_sub(found);
         found += part.read(left, found == 0, limits);
+        if let Some(turn) = turn {
+            turn.share().await;
+        }
     }
     found
 }
@@ -678,4 +690,67 @@ fn answer_part(
     });
     writer.end_partition(&partition, &mut out.head);
     sent_apart
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    fn unknown(index: i32) -> Part {
+        Part {
+            topic: SessionTopic::Name("topic".into()),
+            index,
+            request: FetchPartition {
+                current_leader_epoch: -1,
+                fetch_offset: 0,
+                last_fetched_epoch: -1,
+                log_start_offset: -1,
+                max_bytes: 1,
+            },
+            slot: PartitionSlot(index as u32),
+            partition: Err(Absence::Unknown),
+            seen: 0,
+            result: Err(ErrorCode::UnknownServerError),
+        }
+    }
+
+    /// How often others have their turn while three partitions are read.
+    async fn turns_of_others(mut turn: Option<Turn>) -> usize {
+        let limits = Limits {
+            max_bytes: 1,
+            min_bytes: 0,
+            max_wait: Duration::ZERO,
+            isolation: Isolation::LogEnd,
+            is_follower: false,
+        };
+        let mut parts = [unknown(0), unknown(1), unknown(2)];
+        let mut turns = 0;
+        {
+            let mut reading = pin!(read(&mut parts, 0.., 0, limits, &mut turn));
+            std::future::poll_fn(|context| match reading.as_mut().poll(context) {
+                Poll::Ready(_) => Poll::Ready(()),
+                Poll::Pending => {
+                    turns += 1;
+                    Poll::Pending
+                }
+            })
+            .await;
+        }
+        let read = parts.iter().filter(|part| {
+            part.result
+                .as_ref()
+                .is_err_and(|error| *error == ErrorCode::UnknownTopicOrPartition)
+        });
+        assert_eq!(read.count(), 3);
+        turns
+    }
+
+    #[tokio::test]
+    async fn others_have_their_turn_between_the_partitions() {
+        let began = std::time::Instant::now() - Duration::from_secs(1);
+        assert!(turns_of_others(Some(Turn(began))).await >= 1);
+        assert_eq!(turns_of_others(None).await, 0);
+    }
 }
