@@ -44,6 +44,7 @@ pub const LOGGERS: &[&str] = &[
     "broker.removals",
     "broker.scan",
     "broker.server",
+    "broker.told_changes",
     "broker.transactions",
     "model",
     "riverrun",
