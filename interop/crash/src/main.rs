@@ -29,7 +29,7 @@ mod server;
 mod steps;
 mod workload;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -316,7 +316,9 @@ fn produce_cases(
     mut take: impl FnMut(Case) -> bool,
 ) -> Result<()> {
     let mut random = Random::new(seed ^ 0x5eed);
-    let chosen = choose_cuts(options, entries, &mut random);
+    let acknowledged = after_acknowledgements(entries);
+    let chosen = choose_cuts(options, entries, &acknowledged, &mut random);
+    let acknowledged: BTreeSet<usize> = acknowledged.into_iter().flatten().collect();
     let (mut disk, mut promises) = (Disk::new(), Promises::default());
     for (cut, entry) in (1..).zip(entries) {
         disk.apply(entry)?;
@@ -325,13 +327,15 @@ fn produce_cases(
         }
         // Each cut has numbers of its own, so that it is the same alone.
         let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(cut as u64));
-        if !chosen.contains_key(&cut) {
+        if !chosen.contains(&cut) {
             continue;
         }
         let known = Arc::new(promises.clone());
         let whole = Arc::new(disk.after(Crash::Process));
+        let is_acknowledged = acknowledged.contains(&cut);
         let machine = match random.below(4) {
             0 => Crash::MachineKeepsNothing,
+            1 | 2 if is_acknowledged => Crash::MachineKeepsNothing,
             _ => Crash::Machine(random.bits()),
         };
         let fails = Then::Fails {
@@ -355,7 +359,7 @@ fn produce_cases(
             _ => Then::Start,
         };
         let is_sample = options.cases.is_some();
-        let is_process_only = is_sample && chosen[&cut] == Reason::Change && random.chance(1, 2);
+        let is_process_only = is_sample && !is_acknowledged && random.chance(1, 2);
         // A dead process is enough for what is wrong with a directory, and seldom enough chosen.
         let is_machine_only = is_sample && !is_process_only && !then.is_of_directory();
         let mut cases = Vec::new();
@@ -381,23 +385,16 @@ fn produce_cases(
     Ok(())
 }
 
-/// Why the journal is cut somewhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reason {
-    /// The next change may or may not have been made.
-    Change,
-    /// Something has just been acknowledged, which a dead machine must not have forgotten.
-    Promise,
-}
-
-/// The lengths of the journal at which it is cut.
+/// The lengths of the journal at which it is cut. A sample has one after an acknowledgement of each kind:
+/// what is seldom promised counts as much as what is promised all the time.
 fn choose_cuts(
     options: &Options,
     entries: &[Entry],
+    acknowledged: &[Vec<usize>],
     random: &mut Random,
-) -> BTreeMap<usize, Reason> {
+) -> BTreeSet<usize> {
     if let Some(cut) = options.cut {
-        return BTreeMap::from([(cut, Reason::Change)]);
+        return BTreeSet::from([cut]);
     }
     // Two cuts with no change between them differ in what was promised: the later one counts.
     let is_change = |entry: Option<&Entry>| !matches!(entry, Some(Entry::Mark(_)));
@@ -405,7 +402,7 @@ fn choose_cuts(
         .filter(|cut| is_change(entries.get(*cut)))
         .collect();
     let Some(wanted) = options.cases else {
-        return all.into_iter().map(|cut| (cut, Reason::Change)).collect();
+        return all.into_iter().collect();
     };
     let turns: Vec<usize> = all
         .iter()
@@ -415,43 +412,41 @@ fn choose_cuts(
             near.iter().flatten().any(|entry| entry.is_turning_point())
         })
         .collect();
-    let promises = after_promises(entries);
-    let mut chosen = BTreeMap::new();
+    let kinds = acknowledged.iter().take(wanted);
+    let mut chosen: BTreeSet<usize> = kinds.map(|cuts| *random.choice(cuts)).collect();
     while chosen.len() < wanted.min(all.len()) {
-        let (from, reason) = match random.below(8) {
-            // What is promised seldom counts as much as what is promised all the time.
-            0..=2 if !promises.is_empty() => (random.choice(&promises), Reason::Promise),
-            3..=6 if !turns.is_empty() => (&turns, Reason::Change),
-            _ => (&all, Reason::Change),
+        let from = if random.chance(3, 4) && !turns.is_empty() {
+            &turns
+        } else {
+            &all
         };
         // Where a choice was made before, the next one follows.
         let mut at = random.below(from.len());
-        while chosen.contains_key(&from[at]) && at + 1 < from.len() {
+        while !chosen.insert(from[at]) && at + 1 < from.len() {
             at += 1;
         }
-        chosen.entry(from[at]).or_insert(reason);
     }
     chosen
 }
 
-/// The lengths of the journal at which an acknowledgement is the last thing of note, for each kind of
-/// what was asked for.
-fn after_promises(entries: &[Entry]) -> Vec<Vec<usize>> {
-    let mut promises = BTreeMap::<&str, Vec<usize>>::new();
-    let (mut asked, mut promised) = ("", None);
+/// The lengths of the journal at which an acknowledgement is the last thing that has happened, for each
+/// kind of what was asked for.
+fn after_acknowledgements(entries: &[Entry]) -> Vec<Vec<usize>> {
+    let mut found = BTreeMap::<&str, Vec<usize>>::new();
+    let (mut asked, mut acknowledged) = ("", None);
     for (cut, entry) in (1..).zip(entries) {
         let Entry::Mark(mark) = entry else {
-            promised = None;
+            acknowledged = None;
             continue;
         };
         match mark.split('\t').next().unwrap_or_default() {
-            "ok" => promised = Some(asked),
+            "ok" => acknowledged = Some(asked),
             word => asked = word,
         }
         let is_last = !matches!(entries.get(cut), Some(Entry::Mark(_)));
-        if let Some(promised) = promised.filter(|_| is_last) {
-            promises.entry(promised).or_default().push(cut);
+        if let Some(acknowledged) = acknowledged.filter(|_| is_last) {
+            found.entry(acknowledged).or_default().push(cut);
         }
     }
-    promises.into_values().collect()
+    found.into_values().collect()
 }
