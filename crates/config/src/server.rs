@@ -129,7 +129,7 @@ impl ServerConfig {
         }
         let config = config.map_err(|error| vec![error.into()])?;
         Ok(Self {
-            warnings: rules::warnings(&values, roles),
+            warnings: rules::warnings(&values, &config.values, roles),
             ..config
         })
     }

@@ -4,6 +4,7 @@ use super::ServerConfigError;
 use super::controller::voters;
 use super::log::log_dirs;
 use super::replication::check_selector;
+use crate::layers::ConfigMap;
 use crate::listeners::{Listeners, Roles};
 use crate::typed::TypedValues;
 use crate::value::Value;
@@ -61,8 +62,11 @@ pub(super) fn check_sasl(
 }
 
 /// What is allowed but hardly meant.
-pub(super) fn warnings(values: &TypedValues, roles: Roles) -> Vec<String> {
+pub(super) fn warnings(values: &TypedValues, given: &ConfigMap, roles: Roles) -> Vec<String> {
     let mut warnings = Vec::new();
+    if given.contains_key("log.dirs") && given.contains_key("log.dir") {
+        warnings.push("`log.dir` has no effect: `log.dirs` is set".to_owned());
+    }
     let heartbeat_ms = values.int("broker.heartbeat.interval.ms");
     let session_ms = values.int("broker.session.timeout.ms");
     if roles.broker && heartbeat_ms > session_ms / 2 {

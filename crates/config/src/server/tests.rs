@@ -147,6 +147,17 @@ fn a_listeners_value_wins_over_the_one_for_all() {
 }
 
 #[test]
+fn one_of_two_names_of_the_log_directories_is_told_to_be_idle() {
+    let warns = |config: &ServerConfig| {
+        let mut warnings = config.warnings.iter();
+        warnings.any(|one| one == "`log.dir` has no effect: `log.dirs` is set")
+    };
+    assert!(warns(&accept("log.dirs=/a;;log.dir=/b")));
+    assert!(!warns(&accept("log.dirs=/a")));
+    assert!(!warns(&accept("-log.dirs;;log.dir=/b")));
+}
+
+#[test]
 fn a_node_is_described_completely() {
     refuse(
         "-process.roles",
