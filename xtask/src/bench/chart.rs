@@ -7,7 +7,7 @@ use super::statistics::Estimate;
 
 const WIDTH: f64 = 860.0;
 const LABEL_WIDTH: f64 = 230.0;
-const VALUE_WIDTH: f64 = 110.0;
+const VALUE_WIDTH: f64 = 160.0;
 const ROW_HEIGHT: f64 = 13.0;
 const DOT_RADIUS: f64 = 4.5;
 const GROUP_GAP: f64 = 11.0;
@@ -67,7 +67,10 @@ impl Chart {
     }
 
     fn legend(&self, out: &mut String) {
-        for (index, name) in self.series.iter().enumerate() {
+        // The last ones may have no dot, as where the floor has nothing to do.
+        let drawn = self.groups.iter().map(|group| group.dots.len()).max();
+        let drawn = self.series.iter().take(drawn.unwrap_or(0));
+        for (index, name) in drawn.enumerate() {
             let x = LABEL_WIDTH + 170.0 * index as f64;
             let color = COLORS[index % COLORS.len()];
             let _ = writeln!(
@@ -164,7 +167,7 @@ mod tests {
         let chart = Chart {
             title: "a < b".into(),
             subtitle: String::new(),
-            series: vec!["one".into(), "two".into()],
+            series: vec!["one".into(), "two".into(), "three".into()],
             groups: vec![Group {
                 label: "group".into(),
                 dots: vec![dot(1.0), dot(10.0)],
@@ -174,6 +177,7 @@ mod tests {
         let end = WIDTH - VALUE_WIDTH;
         assert!(svg.contains(&format!("cx=\"{LABEL_WIDTH:.1}\"")), "{svg}");
         assert!(svg.contains(&format!("cx=\"{end:.1}\"")), "{svg}");
+        assert!(svg.contains("two") && !svg.contains("three"), "{svg}");
         assert!(svg.contains("logarithmic"), "{svg}");
         assert!(svg.contains("a &lt; b"), "{svg}");
     }

@@ -145,7 +145,11 @@ impl Report {
     fn chart(&self) -> Chart {
         let group = |one: &Measured| {
             let (ours, theirs) = (one.riverrun.time(), one.kafka.time());
-            let ratio = format!("{} ns, 1/{}", digits(ours.mean), digits(one.ratio().mean));
+            let ratio = format!(
+                "{} ns ({} × as fast)",
+                digits(ours.mean),
+                digits(one.ratio().mean)
+            );
             Group {
                 label: one.operation.name.to_owned(),
                 dots: vec![
