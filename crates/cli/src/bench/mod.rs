@@ -20,8 +20,8 @@ use model::ErrorCode;
 use riverrun_client::Error;
 use riverrun_client::admin::{Admin, NewTopic};
 use riverrun_client::producer::ProducerConfig;
-use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ enum BenchCommand {
         /// The topic
         #[arg(default_value = TOPIC)]
         topic: String,
-        /// How many records to read; by default all that the topic has at the start
+        /// How many records to read at least; by default all that the topic has at the start
         #[arg(short = 'n', long, value_name = "COUNT")]
         records: Option<u64>,
     },
@@ -77,7 +77,7 @@ struct LoadArguments {
     #[arg(short, long, default_value_t = 1024, value_name = "BYTES")]
     size: usize,
     /// How many records a second; by default no limit
-    #[arg(short, long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short, long, value_name = "COUNT", value_parser = at_least_one)]
     rate: Option<u64>,
     /// Partitions of a topic that has to be created
     #[arg(short, long, default_value_t = 1, value_name = "COUNT")]
@@ -88,6 +88,14 @@ struct LoadArguments {
     /// Required acknowledgements: 0, 1 or all
     #[arg(long, value_name = "ACKS")]
     acks: Option<String>,
+}
+
+fn at_least_one(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err("must be at least 1".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err(format!("`{text}` is not a whole number")),
+    }
 }
 
 impl LoadArguments {
@@ -139,6 +147,9 @@ impl LoadArguments {
 pub(crate) fn main(arguments: &BenchArguments) -> ExitCode {
     let connection = &arguments.connection;
     let command = async |mut output| -> Result<(), Failure> {
+        if let Some(path) = &arguments.plot {
+            check_writable(path)?;
+        }
         let report = match &arguments.command {
             BenchCommand::Produce(load) => produce::run(load, connection).await?,
             BenchCommand::Consume { topic, records } => {
@@ -148,10 +159,7 @@ pub(crate) fn main(arguments: &BenchArguments) -> ExitCode {
         };
         report.print(&mut output)?;
         if let Some(path) = &arguments.plot {
-            std::fs::write(path, plot::svg(&report)).map_err(|error| {
-                let text = format!("cannot write `{}`: {error}", path.display());
-                std::io::Error::new(error.kind(), text)
-            })?;
+            std::fs::write(path, plot::svg(&report)).map_err(|error| unwritable(path, &error))?;
             crate::tell(&format!("drawn in {}", path.display()));
         }
         Ok(())
@@ -159,9 +167,21 @@ pub(crate) fn main(arguments: &BenchArguments) -> ExitCode {
     run(command, connection.output)
 }
 
+/// Fails where no picture can be written, before anything is measured; what is there stays.
+fn check_writable(path: &Path) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let opened = options.create(true).append(true).open(path);
+    opened.map(drop).map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> io::Error {
+    let text = format!("cannot write `{}`: {error}", path.display());
+    io::Error::new(error.kind(), text)
+}
+
 /// A bar on the terminal; nothing where nobody looks.
 fn progress(record_count: u64, what: &'static str) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
+    if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::with_draw_target(Some(record_count), ProgressDrawTarget::stderr());

@@ -28,11 +28,11 @@ pub(super) fn svg(report: &Report) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n\
-         <text x=\"20\" y=\"28\" font-size=\"16\">riverrun bench {}: {} records, {:.0} records/s, {:.1} MB/s</text>\n",
+         <text x=\"20\" y=\"28\" font-size=\"16\">riverrun bench {}: {} records, {:.0} records/s, {} MB/s</text>\n",
         report.name,
         report.record_count,
         report.records_per_second(),
-        report.megabytes_per_second(),
+        number(report.megabytes_per_second()),
     );
     let latencies: Vec<(f64, String)> = QUANTILES
         .iter()
@@ -42,15 +42,11 @@ pub(super) fn svg(report: &Report) -> String {
     panel(&mut svg, 60.0, &title, &latencies);
     let seconds = report.bytes_by_second.iter().enumerate();
     let last = report.bytes_by_second.len().saturating_sub(1);
-    // A label for about each tenth of the time is as many as there is room for.
-    let step = report.bytes_by_second.len().div_ceil(10).max(1);
     let throughput: Vec<(f64, String)> = seconds
         .map(|(second, bytes)| {
-            let is_labelled = second % step == 0 || second == last;
-            let label = if is_labelled {
-                second.to_string()
-            } else {
-                String::new()
+            let label = match is_labelled(second, last) {
+                true => second.to_string(),
+                false => String::new(),
             };
             (*bytes as f64 / 1e6, label)
         })
@@ -58,6 +54,13 @@ pub(super) fn svg(report: &Report) -> String {
     panel(&mut svg, 510.0, "throughput, MB/s by second", &throughput);
     svg.push_str("</svg>\n");
     svg
+}
+
+/// Whether a second has a label: about each tenth of the time, which is as many as there is room for,
+/// and the last, if it stands apart from those.
+const fn is_labelled(second: usize, last: usize) -> bool {
+    let step = (last + 1).div_ceil(10);
+    second == last || (second.is_multiple_of(step) && last - second >= step)
 }
 
 /// A line over labelled points, from zero to a round number above the highest.
@@ -82,7 +85,7 @@ fn panel(svg: &mut String, left: f64, title: &str, points: &[(f64, String)]) {
             left + PANEL_WIDTH,
             left - 6.0,
             y + 4.0,
-            number(share * top_value),
+            axis_number(share * top_value, top_value / 4.0),
         ));
     }
     let step = (PANEL_WIDTH - 2.0 * INSET) / (points.len().max(2) - 1) as f64;
@@ -92,7 +95,7 @@ fn panel(svg: &mut String, left: f64, title: &str, points: &[(f64, String)]) {
             bottom - value / top_value * PANEL_HEIGHT,
         )
     };
-    let mut line = String::new();
+    let (mut line, mut marks) = (String::new(), String::new());
     for (at, (value, label)) in points.iter().enumerate() {
         let (x, y) = place(at, *value);
         let _ = write!(line, "{x:.1},{y:.1} ");
@@ -101,18 +104,22 @@ fn panel(svg: &mut String, left: f64, title: &str, points: &[(f64, String)]) {
             bottom + 18.0
         ));
         if points.len() <= QUANTILES.len() {
-            draw(format_args!(
+            let _ = write!(
+                marks,
                 "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"#1f6feb\"/>\n\
-                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n",
+                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" paint-order=\"stroke\" \
+                 stroke=\"white\" stroke-width=\"4\">{}</text>\n",
                 y - 8.0,
                 number(*value),
-            ));
+            );
         }
     }
     draw(format_args!(
         "<polyline points=\"{}\" fill=\"none\" stroke=\"#1f6feb\" stroke-width=\"2\"/>\n",
         line.trim_end()
     ));
+    // Numbers stand over the line, which would strike through them.
+    draw(format_args!("{marks}"));
 }
 
 /// The next of 1, 2, 5, 10, 20, 50 ... that is not below.
@@ -129,11 +136,14 @@ fn round_up(value: f64) -> f64 {
 
 /// Three digits are as many as a picture shows.
 fn number(value: f64) -> String {
-    let digits = match value {
-        value if value >= 100.0 => 0,
-        value if value >= 10.0 => 1,
-        value if value >= 1.0 || value == 0.0 => 2,
-        _ => 3,
+    axis_number(value, value)
+}
+
+/// A number with three digits of `step`, so that what is that far apart reads differently.
+fn axis_number(value: f64, step: f64) -> String {
+    let digits = match step > 0.0 {
+        true => (2.0 - step.log10().floor()).max(0.0) as usize,
+        false => 0,
     };
     let text = format!("{value:.digits$}");
     if text.contains('.') {
@@ -166,6 +176,33 @@ mod tests {
     }
 
     #[test]
+    fn labels_of_seconds_stand_apart() {
+        for (last, expected) in [
+            (0, vec![0]),
+            (3, vec![0, 1, 2, 3]),
+            (9, (0..10).collect()),
+            (10, vec![0, 2, 4, 6, 8, 10]),
+            (19, vec![0, 2, 4, 6, 8, 10, 12, 14, 16, 19]),
+        ] {
+            let labelled = (0..=last).filter(|second| is_labelled(*second, last));
+            assert_eq!(labelled.collect::<Vec<usize>>(), expected);
+        }
+    }
+
+    #[test]
+    fn an_axis_tells_its_lines_apart() {
+        for (top_value, expected) in [
+            (0.002, ["0", "0.0005", "0.001", "0.0015", "0.002"]),
+            (5.0, ["0", "1.25", "2.5", "3.75", "5"]),
+            (200.0, ["0", "50", "100", "150", "200"]),
+        ] {
+            let values = (0..=4).map(|quarter| f64::from(quarter) * top_value / 4.0);
+            let texts = values.map(|value| axis_number(value, top_value / 4.0));
+            assert_eq!(texts.collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
     fn numbers_are_short() {
         for (value, expected) in [
             (0.0, "0"),
@@ -173,6 +210,7 @@ mod tests {
             (1.5, "1.5"),
             (12.34, "12.3"),
             (1234.5, "1234"),
+            (0.00214, "0.00214"),
         ] {
             assert_eq!(number(value), expected);
         }
