@@ -106,6 +106,17 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What has become of a file that was to be closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    /// It is closed, and its slot waits for the next opening.
+    Left,
+    /// Somebody uses it.
+    Used,
+    /// It has to be synced first.
+    Unsynced,
+}
+
 impl<F: DiskFile> OpenFiles<F> {
     /// No more than `bound` files, unless more than that are in use at once.
     pub fn new(bound: usize) -> Self {
@@ -164,8 +175,9 @@ impl<F: DiskFile> OpenFiles<F> {
 
     fn close_until(&self, target: usize) {
         let excess = || self.count().saturating_sub(target);
-        self.close_some(excess(), false);
-        if excess() == 0 {
+        let has_kept_unsynced = self.close_some(excess(), false);
+        // Files in use are not closed by a sync.
+        if excess() == 0 || !has_kept_unsynced {
             return;
         }
         if self.sync_file_systems() {
@@ -177,43 +189,51 @@ impl<F: DiskFile> OpenFiles<F> {
     }
 
     /// Closes up to `count` files that nobody uses; those with writes that were not synced only if
-    /// `syncs_files`.
-    fn close_some(&self, mut count: usize, syncs_files: bool) {
+    /// `syncs_files`. Returns whether it has kept one for that.
+    fn close_some(&self, mut count: usize, syncs_files: bool) -> bool {
+        let mut has_kept_unsynced = false;
         // Each is passed twice at most: once to be told from those in use.
         let mut steps = 2 * locked(&self.clock).len();
         while count > 0 && steps > 0 {
             steps -= 1;
             let Some(weak) = locked(&self.clock).pop_front() else {
-                return;
+                break;
             };
             let Some(slot) = weak.upgrade() else { continue };
             match self.close(&slot, syncs_files) {
-                true => count -= 1,
-                false => locked(&self.clock).push_back(weak),
+                Closing::Left => count -= 1,
+                kept => {
+                    has_kept_unsynced |= kept == Closing::Unsynced;
+                    locked(&self.clock).push_back(weak);
+                }
             }
         }
+        has_kept_unsynced
     }
 
-    /// Closes the file of a slot if it may be; whether the slot has left the clock.
-    fn close(&self, slot: &Slot<F>, syncs_files: bool) -> bool {
+    /// Closes the file of a slot if it may be.
+    fn close(&self, slot: &Slot<F>, syncs_files: bool) -> Closing {
         if slot.is_used.swap(false, Ordering::Relaxed) {
-            return false;
+            return Closing::Used;
         }
         let mut held = locked(&slot.held);
         let Some(file) = held.file.take_if(|open| Arc::strong_count(&open.file) == 1) else {
             // In use, or closed by its owner.
             held.is_queued = held.file.is_some();
-            return !held.is_queued;
+            return match held.is_queued {
+                true => Closing::Used,
+                false => Closing::Left,
+            };
         };
         if self.is_dirty(slot) {
             if !syncs_files {
                 held.file = Some(file);
-                return false;
+                return Closing::Unsynced;
             }
             held.failure = file.file.sync().err();
         }
         held.is_queued = false;
-        true
+        Closing::Left
     }
 
     fn is_dirty(&self, slot: &Slot<F>) -> bool {
