@@ -448,6 +448,35 @@ fn an_epoch_that_cannot_be_noted_for_lack_of_files_refuses_its_batch_and_nothing
 }
 
 #[test]
+fn a_start_that_cannot_be_noted_for_lack_of_files_stays() {
+    let (disk, mut log) = log_of_segments(3);
+    configure(&mut log, |config| config.retention_bytes = 1);
+    disk.set_out_of_files(true);
+    for _ in 0..2 {
+        let refused = log.advance_log_start_offset(1).unwrap_err();
+        assert!(refused.is_out_of_files());
+        let refused = log.delete_old_segments(6, 1000).unwrap_err();
+        assert!(matches!(refused, storage::AppendError::Storage(error) if error.is_out_of_files()));
+        assert!(log.assign_leader_epoch(7, 6).unwrap_err().is_out_of_files());
+    }
+    assert!(!log.is_failed());
+    assert_eq!((log.log_start_offset(), log.segment_count()), (0, 3));
+    assert_eq!(log.leader_epochs().epoch_for_offset(0), Some(0));
+    assert_eq!(log.leader_epochs().latest(), Some(0));
+
+    disk.set_out_of_files(false);
+    assert_eq!(log.advance_log_start_offset(1).unwrap(), Some(true));
+    log.assign_leader_epoch(7, 6).unwrap();
+    assert_eq!(
+        log.delete_old_segments(6, 1000).unwrap().log_start_offset,
+        4
+    );
+    let path = Path::new("/topic-0/leader-epoch-checkpoint");
+    let noted = disk.read(path, 1000).unwrap();
+    assert_eq!(noted, b"0\n2\n0 4\n7 6\n");
+}
+
+#[test]
 fn the_start_of_a_failed_log_stays() {
     let (disk, mut log) = log_of_segments(3);
     log.fail();

@@ -19,5 +19,6 @@ mod operators;
 mod process;
 mod profiles;
 mod readme;
+mod shortage;
 mod signals;
 mod startup;
