@@ -238,7 +238,6 @@ fn an_answer_lists_a_bounded_number_of_faulty_records() {
     let partition = |index| PartitionProduceData {
         index,
         records: Some(&records[..]),
-        ..Default::default()
     };
     let request = ProduceRequest {
         acks: 1,

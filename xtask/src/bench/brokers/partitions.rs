@@ -199,6 +199,7 @@ fn fill(plan: &Plan, programs: &Programs, options: &Options, count: usize) -> Re
         let mut produce = produce
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
+            .stderr(Stdio::null())
             .spawn()?;
         let lines: String = (0..partitions).map(|at| format!("{at} record\n")).collect();
         let mut input = produce.stdin.take().context("its input is a pipe")?;
