@@ -660,3 +660,6 @@ fn register(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

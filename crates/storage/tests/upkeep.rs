@@ -97,6 +97,25 @@ fn deleted_files_go_though_the_clock_is_set_back() {
 }
 
 #[test]
+fn files_stay_for_as_long_as_a_delay_can_be() {
+    for delay_ms in [i64::MAX, i64::MAX - 1, i64::MAX / 2 + 1] {
+        let (disk, mut log) = log_of_segments(4);
+        configure(&mut log, |config| {
+            config.retention_ms = 1000;
+            config.file_delete_delay_ms = delay_ms;
+        });
+        log.delete_old_segments(8, 1200).unwrap();
+        for now_ms in [1200, 0, 1 << 62, i64::MAX - 1] {
+            log.remove_deleted_files(now_ms).unwrap();
+            let is_over = now_ms - 1200 >= delay_ms;
+            let expected = if is_over { 0 } else { 2 };
+            let left = names(&disk, ".log.deleted").len();
+            assert_eq!(left, expected, "{delay_ms} at {now_ms}");
+        }
+    }
+}
+
+#[test]
 fn segments_go_some_at_a_time() {
     let (disk, mut log) = log_of_segments(200);
     configure(&mut log, |config| {

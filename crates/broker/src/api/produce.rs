@@ -746,7 +746,9 @@ async fn wait_for_replicas(partitions: &mut [PartitionPart], timeout_ms: i32) {
     let timeout = Duration::from_millis(timeout_ms.max(0) as u64);
     let mut deadline = None;
     for part in partitions {
-        let Some(batch) = &part.appended else {
+        // A batch whose flush has failed has its answer.
+        let appended = part.appended.as_ref();
+        let Some(batch) = appended.filter(|_| part.outcome.error.is_none()) else {
             continue;
         };
         if batch.partition.offsets().high_watermark >= batch.end_offset {
@@ -769,22 +771,21 @@ fn answer(
     partitions: &[PartitionPart],
     out: &mut ResponseBuffer,
 ) {
-    let out = &mut out.head;
-    let start = request.begin_answer(out);
+    let start = request.begin_answer(&mut out.head);
     let writer = ProduceResponseWriter::new(request.version);
-    writer.head(topics.len(), out);
+    writer.head(topics.len(), &mut out.head);
     let mut at = 0;
     for topic in topics {
         let name = std::str::from_utf8(&frame[topic.name.clone()]).unwrap_or_default();
-        writer.topic(name, topic.id, topic.partition_count, out);
+        writer.topic(name, topic.id, topic.partition_count, &mut out.head);
         for part in &partitions[at..at + topic.partition_count] {
-            writer.partition(&part.outcome.answer(part.index), out);
+            writer.partition(&part.outcome.answer(part.index), &mut out.head);
         }
-        writer.end_topic(out);
+        writer.end_topic(&mut out.head);
         at += topic.partition_count;
     }
-    writer.end(0, &[], out);
-    wire::finish_frame(out, start, 0);
+    writer.end(0, &[], &mut out.head);
+    request.finish_answer(start, out);
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 
 mod commands;
 mod configuration;
+mod descriptors;
 mod disk;
 mod dump_log;
 mod encodings;
