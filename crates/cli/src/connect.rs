@@ -52,18 +52,30 @@ impl ConnectionArguments {
     /// The settings of a client of this kind: the timeout, those of the profile that this kind knows,
     /// then what `--brokers` and `-X` say.
     pub(crate) fn config<C: Settings + Default>(&self, timeout_keys: &[&str]) -> Result<C, Error> {
-        self.config_with(timeout_keys, |config: &mut C, key, value| {
-            config.set(key, value)
+        let set = |config: &mut C, key: &str, value: &str| config.set(key, value);
+        self.config_with(C::default(), timeout_keys, set)
+    }
+
+    /// The same over the command's own defaults, for one of several clients that settings may be meant
+    /// for.
+    pub(crate) fn config_beside<C: Settings>(
+        &self,
+        defaults: C,
+        timeout_keys: &[&str],
+    ) -> Result<C, Error> {
+        self.config_with(defaults, timeout_keys, |config: &mut C, key, value| {
+            profiles::check_setting(key, value).map_err(Error::Invalid)?;
+            config.assign(key, value).unwrap_or(Ok(()))
         })
     }
 
     /// The same, where `set` does what `-X` says.
-    fn config_with<C: Settings + Default>(
+    fn config_with<C: Settings>(
         &self,
+        mut config: C,
         timeout_keys: &[&str],
         set: impl Fn(&mut C, &str, &str) -> Result<(), Error>,
     ) -> Result<C, Error> {
-        let mut config = C::default();
         config.set("bootstrap.servers", DEFAULT_BROKERS)?;
         let timeout = self.timeout.to_string();
         for key in timeout_keys {
@@ -108,10 +120,10 @@ impl ConnectionArguments {
 
     /// A client for operators beside a producer or a consumer, for which settings may be meant.
     pub(crate) fn admin_beside(&self) -> Result<Admin, Error> {
-        let config = self.config_with(ADMIN_TIMEOUTS, |config: &mut AdminConfig, key, value| {
+        let assign = |config: &mut AdminConfig, key: &str, value: &str| {
             config.assign(key, value).unwrap_or(Ok(()))
-        });
-        Admin::new(config?)
+        };
+        Admin::new(self.config_with(AdminConfig::default(), ADMIN_TIMEOUTS, assign)?)
     }
 }
 

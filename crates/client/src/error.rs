@@ -1,6 +1,6 @@
 //! What can go wrong, as the application sees it.
 
-use model::ErrorCode;
+use model::{ErrorCode, TopicPartition};
 
 /// An error of a producer, consumer or admin call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,6 +37,27 @@ pub enum Error {
         waited_ms: u64,
         /// The setting that bounds it.
         setting: &'static str,
+    },
+    /// Records were not acknowledged within `delivery.timeout.ms`, from the call that sent the first of
+    /// them.
+    #[error(
+        "{record_count} {} for `{partition}` expired after {waited_ms} ms (`delivery.timeout.ms` = \
+         {timeout_ms}): {reason}",
+        if *record_count == 1 { "record" } else { "records" }
+    )]
+    DeliveryTimedOut {
+        /// Where they were to be written.
+        partition: TopicPartition,
+        /// How many they are: those of one batch.
+        record_count: u32,
+        /// How long the first of them waited.
+        waited_ms: u64,
+        /// The setting.
+        timeout_ms: u64,
+        /// How often they were sent. If never, they are not written; otherwise they may be.
+        attempts: u32,
+        /// What they waited for, what was met, and what to do about it.
+        reason: String,
     },
     /// The connection ended while an answer was awaited.
     #[error("{address} closed the connection: {reason}")]
@@ -119,6 +140,7 @@ impl Error {
         match self {
             Self::Unreachable { .. }
             | Self::TimedOut { .. }
+            | Self::DeliveryTimedOut { .. }
             | Self::Disconnected { .. }
             | Self::BufferFull { .. } => true,
             Self::Refused { code, .. } => code.is_retriable(),

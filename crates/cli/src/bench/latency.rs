@@ -8,7 +8,7 @@ use crate::connect::{ConnectionArguments, Failure};
 use crate::place::Place;
 use riverrun_client::Error;
 use riverrun_client::consumer::{Consumer, ConsumerConfig};
-use riverrun_client::producer::{Header, Producer, ProducerRecord};
+use riverrun_client::producer::{Header, Producer, ProducerConfig, ProducerRecord};
 use std::time::{Duration, Instant};
 
 /// Records a second of a run without a rate.
@@ -29,13 +29,17 @@ pub(super) async fn run(
     let ends = resolve(&admin, &partitions, Place::End).await?;
     let rate = load.rate.unwrap_or(RATE);
     let record_count = load.records.unwrap_or(rate * SECONDS);
-    let mut config = load.config(connection)?;
-    // A record waits for no other one.
-    config.linger_ms = 0;
-    let producer = Producer::new(config)?;
+    // A record waits for no other one, unless that is asked for.
+    let hurried = ProducerConfig {
+        linger_ms: 0,
+        ..ProducerConfig::default()
+    };
+    let config = connection.config_beside(hurried, &["max.block.ms"])?;
+    let producer = Producer::new(load.config(config)?)?;
     producer.partitions_for(&load.topic).await?;
-    let consumer_config: ConsumerConfig = connection.config(&["default.api.timeout.ms"])?;
-    let mut consumer = Consumer::new(consumer_config)?;
+    let timeouts = ["default.api.timeout.ms"];
+    let config = connection.config_beside(ConsumerConfig::default(), &timeouts)?;
+    let mut consumer = Consumer::new(config)?;
     consumer.assign(partitions)?;
     for (partition, offset) in &ends {
         consumer.seek(partition, *offset)?;

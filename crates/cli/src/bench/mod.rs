@@ -99,9 +99,8 @@ fn at_least_one(text: &str) -> Result<u64, String> {
 }
 
 impl LoadArguments {
-    /// The producer's settings; what `-X` says goes before.
-    fn config(&self, connection: &ConnectionArguments) -> Result<ProducerConfig, Error> {
-        let mut config: ProducerConfig = connection.config(&["max.block.ms"])?;
+    /// The producer's settings, with those that have options of their own.
+    fn config(&self, mut config: ProducerConfig) -> Result<ProducerConfig, Error> {
         for (key, value) in [
             ("compression.type", &self.compression),
             ("acks", &self.acks),

@@ -27,7 +27,7 @@ pub(super) async fn run(
     connection: &ConnectionArguments,
 ) -> Result<Report, Error> {
     load.prepare(&connection.admin_beside()?).await?;
-    let producer = Producer::new(load.config(connection)?)?;
+    let producer = Producer::new(load.config(connection.config(&["max.block.ms"])?)?)?;
     producer.partitions_for(&load.topic).await?;
     let value = load.value();
     let record_count = load.records.unwrap_or(RECORD_COUNT);

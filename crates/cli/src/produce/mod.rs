@@ -117,6 +117,10 @@ pub(crate) fn main(arguments: &ProduceArguments) -> ExitCode {
 fn config(arguments: &ProduceArguments) -> Result<ProducerConfig, Error> {
     let timeouts = ["max.block.ms", "delivery.timeout.ms"];
     let mut config: ProducerConfig = arguments.connection.config(&timeouts)?;
+    if Duration::from_millis(config.delivery_timeout_ms) == arguments.connection.timeout() {
+        // What `--timeout` says begins when there is nothing to linger for any more.
+        config.delivery_timeout_ms = config.delivery_timeout_ms.saturating_add(config.linger_ms);
+    }
     // The delivery timeout must leave time for a request.
     config.client.request_timeout_ms = config.client.request_timeout_ms.min(
         config

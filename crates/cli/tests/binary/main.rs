@@ -8,7 +8,6 @@
 
 mod commands;
 mod configuration;
-mod descriptors;
 mod disk;
 mod dump_log;
 mod encodings;
@@ -20,6 +19,5 @@ mod operators;
 mod process;
 mod profiles;
 mod readme;
-mod shortage;
 mod signals;
 mod startup;

@@ -156,8 +156,11 @@ impl ProducerConfig {
         let least_ms = self.linger_ms + self.client.request_timeout_ms;
         // The default gives way to the other two, as in Java's client.
         if self.delivery_timeout_ms < least_ms && self.delivery_timeout_ms != DELIVERY_TIMEOUT_MS {
-            let reason =
-                format!("must be at least `linger.ms` + `request.timeout.ms`, which is {least_ms}");
+            let (linger_ms, request_ms) = (self.linger_ms, self.client.request_timeout_ms);
+            let reason = format!(
+                "must be at least {least_ms}: `linger.ms` = {linger_ms} and `request.timeout.ms` = \
+                 {request_ms}; raise it, or lower one of them"
+            );
             let value = self.delivery_timeout_ms.to_string();
             return Err(not_allowed("delivery.timeout.ms", value, reason));
         }
@@ -314,8 +317,8 @@ mod tests {
         check(
             &[("delivery.timeout.ms", "30004")],
             Err(
-                "`delivery.timeout.ms` = `30004`: must be at least `linger.ms` + \
-                 `request.timeout.ms`, which is 30005",
+                "`delivery.timeout.ms` = `30004`: must be at least 30005: `linger.ms` = 5 and \
+                 `request.timeout.ms` = 30000; raise it, or lower one of them",
             ),
         );
         check(&[("linger.ms", "200000")], Ok(true));

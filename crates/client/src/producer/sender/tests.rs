@@ -2,7 +2,8 @@
 //!
 //! A step is one of:
 //! - `p0` appends a record to partition 0; `p0:500` one of 500 bytes; `+5` lets 5 ms pass;
-//! - `id` tells the producer id 9, `leader:0:2` that node 2 leads partition 0, in a later epoch;
+//! - `id` tells the producer id 9, `leader:0:2` that node 2 leads partition 0, in a later epoch,
+//!   `leaderless` that nobody leads any;
 //! - `ok:0`, `lost:0` and `NAME:0` say what came of request 0, for all of its batches; `hint:0:2`
 //!   refuses it and names node 2 as the leader.
 //!
@@ -50,10 +51,12 @@ struct Script {
     leaders: Vec<Leader>,
     record_count: usize,
     output: Arc<Mutex<String>>,
+    /// What went wrong, in words.
+    errors: Arc<Mutex<Vec<String>>>,
 }
 
 impl Script {
-    fn run(settings: SenderSettings, script: &str) -> String {
+    fn run(settings: SenderSettings, script: &str) -> Self {
         let accumulator_settings = AccumulatorSettings {
             batch_bytes: 300,
             linger: Duration::ZERO,
@@ -69,6 +72,7 @@ impl Script {
             leaders: vec![Leader { id: 1, epoch: 0 }; 2],
             record_count: 0,
             output: Arc::default(),
+            errors: Arc::default(),
         };
         run.accumulator.set_partition_count("t", 2);
         run.tell_leaders();
@@ -76,7 +80,7 @@ impl Script {
             run.step(step);
             run.act();
         }
-        run.output.lock().trim().to_owned()
+        run
     }
 
     fn step(&mut self, step: &str) {
@@ -97,6 +101,10 @@ impl Script {
                 self.tell_leaders();
             }
             "ok" => self.answer(number().expect("a request"), ErrorCode::None, None),
+            "leaderless" => {
+                self.leaders.clear();
+                self.tell_leaders();
+            }
             "lost" => {
                 let error = Error::Closed("connection");
                 let error = match number() {
@@ -132,12 +140,15 @@ impl Script {
     fn append(&mut self, partition: i32, size_bytes: u64) {
         let id = self.record_count;
         self.record_count += 1;
-        let output = Arc::clone(&self.output);
+        let (output, errors) = (Arc::clone(&self.output), Arc::clone(&self.errors));
         let mut callback: Option<Callback> = Some(Box::new(move |result| {
+            errors
+                .lock()
+                .extend(result.as_ref().err().map(Error::to_string));
             let told = match result {
                 Ok(_) => "ok".to_owned(),
                 Err(Error::Refused { code, .. }) => format!("{code:?}"),
-                Err(Error::TimedOut { .. }) => "late".to_owned(),
+                Err(Error::DeliveryTimedOut { .. }) => "late".to_owned(),
                 Err(error) => error.to_string(),
             };
             write!(output.lock(), "{id}={told} ").expect("it is memory");
@@ -205,7 +216,8 @@ fn describe(batch: &Batch) -> String {
 
 #[track_caller]
 fn check(settings: SenderSettings, script: &str, expect: &str) {
-    assert_eq!(Script::run(settings, script), expect, "{script}");
+    let run = Script::run(settings, script);
+    assert_eq!(run.output.lock().trim(), expect, "{script}");
 }
 
 #[test]
@@ -325,4 +337,34 @@ fn a_batch_that_is_too_large_is_divided() {
         "id? 0>n1(p0[2]@0/3) 1>n1(p0[1]@0/3) 0=ok 2>n1(p0[1]@1/3) 1=MessageTooLarge \
          3>n1(p0[1]@0/4)",
     );
+}
+
+#[test]
+fn an_expiry_says_what_waited_how_long_and_what_to_do() {
+    let check = |script: &str, expected: &[&str]| {
+        let run = Script::run(SETTINGS, script);
+        let mut errors = run.errors.lock().clone();
+        // Each record of a batch is told the same.
+        errors.dedup();
+        let prefix = "for `t-0` expired after 1004 ms (`delivery.timeout.ms` = 1000): ";
+        let expected: Vec<String> = expected
+            .iter()
+            .map(|text| text.replacen(": ", &format!(" {prefix}"), 1))
+            .collect();
+        assert_eq!(errors, expected, "{script}");
+    };
+    let unsent = "2 records: not sent yet to broker 1; if records come faster than it takes them, send \
+                  fewer, or raise `delivery.timeout.ms`";
+    let sent = "1 record: sent once to broker 1 without an acknowledgement, so perhaps written; check \
+                that it runs and that this machine reaches it, or raise `delivery.timeout.ms`";
+    check("p0 p0 p0 p0 +1004", &[unsent, sent]);
+    let refused = "1 record: sent 2 times to broker 1 without an acknowledgement, so perhaps written; \
+                   the last failure was `t-0: REQUEST_TIMED_OUT`; check that it runs and that this \
+                   machine reaches it, or raise `delivery.timeout.ms`";
+    check(
+        "p0 RequestTimedOut:0 +130 RequestTimedOut:1 +1 +1 +872",
+        &[refused],
+    );
+    let leaderless = "1 record: no leader of the partition is known; check that a broker leads it";
+    check("leaderless p0 +1004", &[leaderless]);
 }

@@ -1,6 +1,8 @@
 //! Batches whose `delivery.timeout.ms` is over.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
+
+use model::TopicPartition;
 
 use super::Sender;
 use crate::Error;
@@ -25,7 +27,7 @@ impl Sender {
             }
         }
         for batch in expired {
-            let error = self.timed_out(&batch, timeout);
+            let error = self.timed_out(&batch, now);
             self.fail(batch, BatchResult::failed(error));
         }
         let mut requests = std::mem::take(&mut self.requests);
@@ -35,7 +37,7 @@ impl Sender {
         let mut oldest = accumulator.oldest_batch();
         for batch in in_flight.filter(|batch| !batch.is_done()) {
             if is_over(batch) {
-                let result = BatchResult::failed(self.timed_out(batch, timeout));
+                let result = BatchResult::failed(self.timed_out(batch, now));
                 self.lose(&result);
                 self.callbacks.extend(batch.complete(&result));
             } else {
@@ -51,27 +53,56 @@ impl Sender {
         self.expiry_at = Some(oldest.unwrap_or(now) + timeout);
     }
 
-    fn timed_out(&self, batch: &Batch, timeout: Duration) -> Error {
-        let (topic, index) = batch.outcome().name();
+    fn timed_out(&self, batch: &Batch, now: Instant) -> Error {
         let partition = self.partitions.get(batch.partition);
         let leader = partition.and_then(|partition| partition.leader);
-        let last_failure = partition.and_then(|partition| partition.last_failure.as_deref());
-        let last_failure = last_failure.or(self.identity_failure.as_deref());
-        let operation = match last_failure {
-            Some(failure) => format!("producing to {topic}-{index}, which met `{failure}`"),
-            None => format!("producing to {topic}-{index}"),
+        let address = leader.map(|leader| match self.addresses.get(&leader.id) {
+            Some(address) => format!("{address} (broker {})", leader.id),
+            None => format!("broker {}", leader.id),
+        });
+        let (what, advice) = match (address, batch.attempts) {
+            (None, 0) => (
+                "no leader of the partition is known".to_owned(),
+                "check that a broker leads it",
+            ),
+            (None, _) => (
+                "sent without an acknowledgement, so perhaps written, and the partition has no leader \
+                 any more"
+                    .to_owned(),
+                "check that a broker leads it",
+            ),
+            (Some(leader), 0) => (
+                format!("not sent yet to {leader}"),
+                "if records come faster than it takes them, send fewer, or raise \
+                 `delivery.timeout.ms`",
+            ),
+            (Some(leader), attempts) => (
+                format!(
+                    "sent {} to {leader} without an acknowledgement, so perhaps written",
+                    times(attempts)
+                ),
+                "check that it runs and that this machine reaches it, or raise \
+                 `delivery.timeout.ms`",
+            ),
         };
-        Error::TimedOut {
-            operation,
-            address: leader.map_or("the cluster".to_owned(), |leader| {
-                let address = self.addresses.get(&leader.id);
-                address.map_or_else(
-                    || format!("broker {}", leader.id),
-                    |address| format!("{address} (broker {})", leader.id),
-                )
-            }),
-            waited_ms: timeout.as_millis() as u64,
-            setting: "delivery.timeout.ms",
+        let met = partition.and_then(|partition| partition.last_failure.as_deref());
+        let met = met.or(self.identity_failure.as_deref());
+        let met = met.map(|failure| format!("; the last failure was `{failure}`"));
+        let (topic, index) = batch.outcome().name();
+        Error::DeliveryTimedOut {
+            partition: TopicPartition::new(topic, index),
+            record_count: batch.record_count(),
+            waited_ms: now.duration_since(batch.created).as_millis() as u64,
+            timeout_ms: self.settings.delivery_timeout.as_millis() as u64,
+            attempts: batch.attempts,
+            reason: format!("{what}{}; {advice}", met.unwrap_or_default()),
         }
+    }
+}
+
+fn times(count: u32) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
     }
 }
