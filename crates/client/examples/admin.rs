@@ -3,12 +3,11 @@
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
-use model::TopicPartition;
-use riverrun_client::Error;
 use riverrun_client::admin::{
     Admin, AdminConfig, ConfigResource, DescribeConfigsOptions, GroupFilter, IsolationLevel,
     NewTopic, OffsetSpec,
 };
+use riverrun_client::{Error, TopicPartition};
 use std::collections::BTreeMap;
 
 const TOPIC: &str = "riverrun-admin-example";

@@ -5,9 +5,8 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it reads")]
 #![expect(clippy::print_stderr, reason = "an example shows what goes wrong")]
 
-use model::TopicPartition;
-use riverrun_client::Error;
 use riverrun_client::consumer::{Consumer, ConsumerConfig, Offsets, RebalanceListener};
+use riverrun_client::{Error, TopicPartition};
 use std::borrow::Cow;
 use std::time::Duration;
 

@@ -56,6 +56,11 @@ pub use error::Error;
 // Kafka's vocabulary, which this crate shares with its broker.
 pub use model::{BrokerId, ErrorCode, Retriability, TopicPartition, Uuid};
 
+/// What README shows compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// How this client calls itself to brokers, which count clients by it (KIP-511).
 const SOFTWARE_NAME: &str = "riverrun";
 /// Which one it is.

@@ -48,6 +48,11 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
+/// What README shows works.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// The listener that clients use.
 const LISTENER: &str = "PLAINTEXT";
 /// What makes a broker small and quick to join; keys of the test come after.
