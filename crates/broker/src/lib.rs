@@ -52,7 +52,6 @@ mod owners;
 mod partitions;
 mod removals;
 mod scan;
-mod seldom;
 mod told_changes;
 mod transaction_markers;
 mod transaction_verification;

@@ -126,20 +126,16 @@ impl Broker {
                 producer_epoch: producer.producer_epoch,
                 base_sequence: one.base_sequence,
             };
-            let partition = &one.partition;
-            let guard = partition.start_verification(first_batch, is_enrolled, now_ms());
-            guard.map_err(|error| {
-                self.report_append_error(partition, &error);
-                error.code()
-            })
+            one.partition
+                .start_verification(first_batch, is_enrolled, now_ms())
         });
-        let guards: Vec<Verification> = guards.collect();
+        let guards: Vec<_> = guards.collect();
         let asked = enrolments.iter().zip(&guards);
-        let asked = asked.filter(|(_, guard)| matches!(guard, Ok(Some(_))));
+        let asked = asked.filter(|(_, guard)| guard.is_some());
         let asked = asked.map(|(one, _)| one.partition.topic_partition().clone());
         let asked: Vec<_> = asked.collect();
         if asked.is_empty() {
-            return guards;
+            return vec![Ok(None); enrolments.len()];
         }
         let TransactionalProducer {
             transactional_id,
@@ -157,7 +153,7 @@ impl Broker {
             }
         };
         let mut errors = errors.into_iter();
-        let verified = guards.into_iter().map(|guard| match guard? {
+        let verified = guards.into_iter().map(|guard| match guard {
             None => Ok(None),
             Some(guard) => match errors.next().unwrap_or(ErrorCode::UnknownServerError) {
                 ErrorCode::None => Ok(Some(guard)),

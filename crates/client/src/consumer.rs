@@ -24,6 +24,7 @@ mod member;
 mod membership;
 mod offsets;
 mod partition_streams;
+mod pending_commit;
 mod rebalance;
 mod records;
 mod shared;
@@ -37,6 +38,7 @@ pub use fetcher::OffsetReset;
 pub use group_metadata::GroupMetadata;
 pub use offsets::{CommittedOffset, OffsetAndTimestamp, Offsets};
 pub use partition_streams::{PartitionStream, PartitionStreams};
+pub use pending_commit::PendingCommit;
 pub use rebalance::RebalanceListener;
 pub use record::{Header, Headers, TimestampType};
 pub use records::{ConsumerRecord, OwnedRecord, Records};
@@ -81,8 +83,8 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// A consumer that reads nothing yet. Must be called within a tokio runtime; connects to
-    /// brokers in the background.
+    /// A consumer that reads nothing yet. Must be called within a tokio runtime, whose tasks read
+    /// ahead and keep its membership; connects to brokers in the background.
     ///
     /// # Errors
     /// [`Error::Configuration`] for settings that contradict each other.
@@ -227,13 +229,15 @@ impl Consumer {
     /// # Errors
     /// What keeps partitions from being read, once for each; at the end of `timeout` what keeps the
     /// consumer from reaching any broker; and what a broker that it needs has met since it answered
-    /// last, each `request.timeout.ms`. Polling again goes on.
+    /// last, each `request.timeout.ms`. Polling again goes on, but for [`Error::Closed`]: the runtime
+    /// that the consumer was made in has ended.
     pub async fn poll(&mut self, timeout: Duration) -> Result<Records, Error> {
         let end = Instant::now() + timeout.min(Duration::from_secs(100 * 365 * 86_400));
         self.forget_pending(|_| true);
         self.refuse_without_subscription()?;
         self.commit_at_interval();
         loop {
+            self.refuse_without_tasks()?;
             let shared = self.shared.clone();
             let woken = shared.application.notified();
             self.handle_events().await?;
@@ -252,6 +256,14 @@ impl Consumer {
                 return self.empty(timeout);
             }
         }
+    }
+
+    /// Nobody reads ahead, or keeps the membership, once the runtime has ended.
+    fn refuse_without_tasks(&self) -> Result<(), Error> {
+        if self.tasks.iter().any(AbortHandle::is_finished) {
+            return Err(Error::Closed("consumer"));
+        }
+        Ok(())
     }
 
     fn refuse_without_subscription(&self) -> Result<(), Error> {
@@ -398,18 +410,16 @@ impl Consumer {
         commit.perform(&self.shared, deadline).await
     }
 
-    /// Commits as [`Consumer::commit`] in the background, in the order of the calls. The handle
-    /// tells how it went, to whoever awaits it.
+    /// Commits as [`Consumer::commit`] in the background, in the order of the calls. The future
+    /// tells how it went, to whoever awaits it; dropping it does not take the commit back.
     ///
     /// # Errors
     /// [`Error::Invalid`] without `group.id`.
-    pub fn commit_in_background(
-        &mut self,
-    ) -> Result<tokio::task::JoinHandle<Result<(), Error>>, Error> {
+    pub fn commit_in_background(&mut self) -> Result<PendingCommit, Error> {
         self.shared.group_id()?;
         let commit = Commit::begin(&self.shared, self.offsets());
         let (shared, deadline) = (self.shared.clone(), self.shared.api_deadline());
-        Ok(self.runtime.spawn(async move {
+        Ok(PendingCommit::of(self.runtime.spawn(async move {
             let committed = match commit {
                 Ok(commit) => commit.perform(&shared, deadline).await,
                 Err(error) => Err(error),
@@ -418,7 +428,7 @@ impl Consumer {
                 tracing::warn!(%error, "offsets are not committed");
             }
             committed
-        }))
+        })))
     }
 
     /// Where each partition stands, but for records that [`Consumer::next`] has yet to return: what

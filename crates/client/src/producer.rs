@@ -131,7 +131,7 @@ impl Producer {
             inquiries: Mutex::new(Inquiries::new(config.max_block_ms)),
             config,
         });
-        let task = tokio::spawn(task::run(Arc::clone(&shared), seed));
+        let task = tokio::spawn(task::run(task::Guard(Arc::clone(&shared)), seed));
         let handle = Handle {
             shared,
             task: Mutex::new(Some(task)),

@@ -12,7 +12,7 @@ use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};
-use replication::{ReadError, TimestampSearch};
+use replication::{Partition, ReadError, TimestampSearch};
 use std::collections::BTreeMap;
 use wire::messages::list_offsets_request::ListOffsetsPartition;
 use wire::messages::list_offsets_response::{
@@ -159,31 +159,27 @@ async fn find(
         (CONSUMER, _) => offsets.high_watermark,
         _ => offsets.log_end_offset,
     };
-    let at = |offset, leader_epoch| Found {
+    let at = |offset| Found {
         offset,
         timestamp: -1,
-        leader_epoch,
+        leader_epoch: epoch_at(&partition, offset),
     };
-    let found = match asked.timestamp {
-        LATEST => Ok(at(end, offsets.leader_epoch)),
-        EARLIEST | EARLIEST_LOCAL => {
-            let start = offsets.log_start_offset;
-            let epoch = partition.leader_epoch_at(start);
-            epoch.map(|epoch| at(start, epoch.unwrap_or(-1)))
-        }
+    match asked.timestamp {
+        LATEST => Ok(Found {
+            leader_epoch: offsets.leader_epoch,
+            ..at(end)
+        }),
+        EARLIEST | EARLIEST_LOCAL => Ok(at(offsets.log_start_offset)),
         LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(NOT_FOUND),
         MAX_TIMESTAMP => {
             let search = |max_bytes| partition.offset_of_max_timestamp(max_bytes);
-            let searched = search_in_turn(broker, search).await;
-            searched.map(|record| found_below(end, record))
+            found(search_in_turn(broker, search).await, end)
         }
         timestamp => {
             let search = |max_bytes| partition.offset_for_timestamp(timestamp, max_bytes);
-            let searched = search_in_turn(broker, search).await;
-            searched.map(|record| found_below(end, record))
+            found(search_in_turn(broker, search).await, end)
         }
-    };
-    found.map_err(|error| broker.report_read_error(&partition, &error))
+    }
 }
 
 /// Searches for a record: at once if little has to be expanded for it.
@@ -204,13 +200,21 @@ async fn search_in_turn(
 }
 
 /// What the log found, unless it lies beyond what the client may see.
-fn found_below(end: i64, record: Option<replication::TimestampOffset>) -> Found {
-    match record {
-        Some(found) if found.offset < end => Found {
+fn found(
+    result: Result<Option<replication::TimestampOffset>, ReadError>,
+    end: i64,
+) -> Result<Found, ErrorCode> {
+    match result {
+        Ok(Some(found)) if found.offset < end => Ok(Found {
             offset: found.offset,
             timestamp: found.timestamp_ms,
             leader_epoch: found.leader_epoch.unwrap_or(-1),
-        },
-        _ => NOT_FOUND,
+        }),
+        Ok(_) => Ok(NOT_FOUND),
+        Err(error) => Err(error.code()),
     }
+}
+
+fn epoch_at(partition: &Partition, offset: i64) -> i32 {
+    partition.leader_epoch_at(offset).unwrap_or(-1)
 }

@@ -165,7 +165,7 @@ impl BoundListener {
                 },
                 Err(error) => {
                     // Out of descriptors, most likely: wait for connections to go.
-                    broker.report_accept_error(&self.name, &error);
+                    tracing::warn!(listener = self.name, %error, "cannot accept a connection");
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                 }
             }

@@ -1,6 +1,6 @@
 //! What handlers ask the transaction coordinator.
 
-use super::markers::{EndDecision, durable};
+use super::markers::durable;
 use super::{Decided, Transactions};
 use crate::Broker;
 use crate::clock;
@@ -65,15 +65,11 @@ impl Broker {
                     let prepared = decided.prepared.take();
                     let finishing = prepared.map(|(one, epoch)| {
                         let flushing = decided.flushing.take();
-                        let log = decided.shard.partition.clone();
-                        let end = EndDecision::new(log, decided.end_offset, flushing);
-                        self.finish(one, epoch, end)
+                        self.finish(one, epoch, flushing)
                     });
                     let reply = decided.replicated().await?;
                     // A producer that goes on at once finds its transaction completed.
-                    if let Some(finishing) = finishing {
-                        let _ = finishing.await;
-                    }
+                    durable(finishing).await?;
                     return Ok(reply);
                 }
                 Err(NeedsProducerId) => fresh_producer_id = Some(self.next_producer_id().await?),

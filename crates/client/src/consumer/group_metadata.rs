@@ -56,4 +56,12 @@ impl Consumer {
                 .filter(|_| is_member),
         })
     }
+
+    /// The id of the member that it is, or is to be in the consumer protocol.
+    #[cfg(test)]
+    pub(crate) fn member_id(&self) -> String {
+        let state = self.shared.state.lock();
+        let membership = state.membership.as_ref();
+        membership.map_or_else(String::new, |member| member.generation().0.to_owned())
+    }
 }

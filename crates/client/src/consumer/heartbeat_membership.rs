@@ -211,12 +211,15 @@ impl HeartbeatMembership {
         self.telling = None;
     }
 
-    /// The application has polled: it lives.
-    pub(crate) fn handle_application_poll(&mut self, now_ms: i64) {
+    /// The application has polled: it lives. Returns whether the member that had left because it did not
+    /// is to join again.
+    pub(crate) fn handle_application_poll(&mut self, now_ms: i64) -> bool {
         self.poll_deadline_ms = now_ms.saturating_add(self.settings.max_poll_interval_ms);
-        if self.phase == (Phase::Evicted { has_left: true }) {
+        let comes_back = self.phase == (Phase::Evicted { has_left: true });
+        if comes_back {
             self.lose();
         }
+        comes_back
     }
 
     /// Member id and epoch, by which commits are known to be the member's; -1 while it is none.
@@ -423,7 +426,7 @@ impl HeartbeatMembership {
             Phase::Unjoined if self.events.is_empty() && !self.has_event_out => {
                 Some(self.next_attempt_ms)
             }
-            Phase::Unjoined => Some(self.poll_deadline_ms),
+            Phase::Unjoined => Some(self.poll_deadline_ms.max(self.next_attempt_ms)),
             Phase::Joined if self.has_news() => Some(self.next_attempt_ms),
             Phase::Joined => {
                 let due_ms = self.heartbeat_due_ms.min(self.poll_deadline_ms);

@@ -45,9 +45,10 @@ impl Member {
         either!(self, member => member.leave());
     }
 
-    /// The application has polled: it lives.
-    pub(super) fn handle_application_poll(&mut self, now_ms: i64) {
-        either!(self, member => member.handle_application_poll(now_ms));
+    /// The application has polled: it lives. Returns whether the member that had left because it did not
+    /// is to join again.
+    pub(super) fn handle_application_poll(&mut self, now_ms: i64) -> bool {
+        either!(self, member => member.handle_application_poll(now_ms))
     }
 
     /// Asks for a rebalance, which the coordinator of the consumer protocol decides by itself.

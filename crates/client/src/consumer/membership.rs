@@ -162,12 +162,15 @@ impl Membership {
         !is_static && !self.member_id.is_empty() && self.coordinator.is_some()
     }
 
-    /// The application has polled: it lives.
-    pub(crate) fn handle_application_poll(&mut self, now_ms: i64) {
+    /// The application has polled: it lives. Returns whether the member that had left because it did not
+    /// is to join again.
+    pub(crate) fn handle_application_poll(&mut self, now_ms: i64) -> bool {
         self.poll_deadline_ms = now_ms.saturating_add(self.settings.max_poll_interval_ms);
-        if self.phase == (Phase::Evicted { has_left: true }) {
+        let comes_back = self.phase == (Phase::Evicted { has_left: true });
+        if comes_back {
             self.lose_generation(true);
         }
+        comes_back
     }
 
     /// The topics as they are, by partition; the leader rejoins when those it assigned differ.

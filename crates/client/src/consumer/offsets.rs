@@ -158,6 +158,8 @@ impl Commit {
                 message: Some(NO_MEMBER.to_owned()),
             });
         }
+        // Wherever the group stands after this one, the next interval commits again.
+        shared.state.lock().auto_committed.clear();
         let turn = shared.commits.take();
         Ok(Self {
             offsets,

@@ -142,7 +142,9 @@ impl Consumer {
                 let Some(membership) = state.membership.as_mut() else {
                     return Ok(());
                 };
-                membership.handle_application_poll(now_ms);
+                if membership.handle_application_poll(now_ms) {
+                    self.shared.joining.notify_one();
+                }
                 membership.poll_event()
             };
             let Some(event) = event.or_else(|| self.interrupted_event.take()) else {

@@ -48,7 +48,7 @@ pub(super) struct State {
     pub(super) error: Option<Error>,
     /// What does not answer.
     pub(super) troubles: Troubles,
-    /// The positions that were committed last at an interval.
+    /// The positions that were committed last at an interval, if nothing was committed since.
     pub(super) auto_committed: Offsets,
     /// Whether a commit of an interval has yet to end.
     pub(super) is_auto_committing: bool,

@@ -27,8 +27,10 @@ const FAR_MS: u64 = 3_600_000;
 /// What an idempotent producer without transactions says of their timeout.
 const NO_TRANSACTION_TIMEOUT_MS: i32 = i32::MAX;
 
-/// Runs until the producer is closed and everything is delivered, or given up.
-pub(super) async fn run(shared: Arc<Shared>, seed: u64) {
+/// Runs until the producer is closed and everything is delivered, or given up. A runtime that ends
+/// before it has begun drops the guard all the same.
+pub(super) async fn run(guard: Guard, seed: u64) {
+    let shared = Arc::clone(&guard.0);
     let transactional_id: Option<Arc<str>> =
         shared.config.transactional_id.as_deref().map(Arc::from);
     let settings = LinkSettings {
@@ -50,7 +52,7 @@ pub(super) async fn run(shared: Arc<Shared>, seed: u64) {
             timeout_ms: i32::try_from(shared.config.transaction_timeout_ms).unwrap_or(i32::MAX),
         }),
         refresh: None,
-        guard: Guard(shared),
+        guard,
     };
     let mut changes = task.shared().brokers.subscribe();
     let mut timer = pin!(tokio::time::sleep_until(Instant::now()));
@@ -71,7 +73,7 @@ pub(super) async fn run(shared: Arc<Shared>, seed: u64) {
 }
 
 /// Fails what is left when the task ends, however it ends.
-struct Guard(Arc<Shared>);
+pub(super) struct Guard(pub(super) Arc<Shared>);
 
 impl Drop for Guard {
     fn drop(&mut self) {

@@ -32,6 +32,8 @@ pub(crate) enum Fault {
     HoldRequest,
     /// It is done, and the answer waits until it is released.
     HoldAnswer,
+    /// It waits at the broker for so many milliseconds.
+    Delay(u64),
     /// It is refused, where the API has a code for that.
     Refuse(ErrorCode),
 }
@@ -56,6 +58,7 @@ const SERVED: &[(ApiKey, i16, i16)] = &[
     (ApiKey::AddOffsetsToTxn, 0, 3),
     (ApiKey::EndTxn, 0, 5),
     (ApiKey::TxnOffsetCommit, 0, 5),
+    (ApiKey::ConsumerGroupHeartbeat, 0, 1),
 ];
 
 /// A cluster; clones share it.
@@ -219,7 +222,7 @@ impl Cluster {
         self.until(|world| world.script.iter().any(is_taken)).await;
     }
 
-    fn now_ms(&self) -> i64 {
+    pub(super) fn now_ms(&self) -> i64 {
         self.0.started.elapsed().as_millis() as i64
     }
 
@@ -279,6 +282,9 @@ impl Cluster {
             }
             if fault == Some(Fault::HoldRequest) {
                 self.until_released(api).await;
+            }
+            if let Some(Fault::Delay(delay_ms)) = fault {
+                tokio::time::sleep(Duration::from_millis(delay_ms)).await;
             }
             let body = reader.remaining();
             let answer = self.answer(node, api, &header, body, fault).await;
@@ -384,6 +390,7 @@ impl World {
             ApiKey::OffsetFetch => self.groups.fetch(call),
             ApiKey::Heartbeat => self.groups.heartbeat(call),
             ApiKey::LeaveGroup => self.groups.leave(call),
+            ApiKey::ConsumerGroupHeartbeat => self.groups.consumer_heartbeat(call, &self.logs),
             _ => {
                 let Self {
                     transactions, logs, ..

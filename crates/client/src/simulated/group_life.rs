@@ -4,20 +4,25 @@
 //! The promises that are checked: no commit that is stored goes back behind one before it, and each is
 //! a member's; what `commit` said Ok to is stored; partitions are told to come and go in turn; who waits
 //! in `poll` is not evicted; what is paused or unsubscribed is not returned; every call ends; and when
-//! the faults end, all is read and committed.
+//! the faults end, all is read and committed. In the consumer protocol, where members are fenced and
+//! expelled too: nobody hears that a partition came before its last owner, if that is still a member,
+//! has heard that it goes, nobody commits what another member has, and in the end the listeners know
+//! what the coordinator says.
 
 #![allow(clippy::large_futures, reason = "nobody counts the bytes of a test")]
 
+use super::groups::Left;
 use super::{Cluster, Fault, cancelled_after, for_each_seed, run, set_all};
 use crate::Error;
 use crate::cluster::Random;
-use crate::consumer::{Consumer, ConsumerConfig, Offsets, RebalanceListener};
+use crate::consumer::{
+    Consumer, ConsumerConfig, GroupProtocol, Offsets, PendingCommit, RebalanceListener,
+};
 use model::{ErrorCode, TopicPartition};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use wire::ApiKey;
 
@@ -33,19 +38,56 @@ const COMMIT_INTERVAL_MS: u64 = 300;
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     is_automatic: bool,
+    protocol: GroupProtocol,
     assignor: &'static str,
     fault_percent: u64,
 }
 
-/// Partitions that the listener was told of.
-#[derive(Debug, Default, Clone)]
-struct Held(Arc<Mutex<BTreeSet<TopicPartition>>>);
+impl Plan {
+    fn is_of_consumer_protocol(&self) -> bool {
+        self.protocol == GroupProtocol::Consumer
+    }
+}
+
+/// Which member has a partition, by what listeners were told.
+type Owners = Arc<Mutex<BTreeMap<TopicPartition, String>>>;
+
+/// Partitions that the listener of a member was told of.
+#[derive(Debug, Clone)]
+struct Held {
+    cluster: Cluster,
+    member_id: String,
+    owners: Owners,
+    held: Arc<Mutex<BTreeSet<TopicPartition>>>,
+}
 
 impl Held {
     fn remove(&self, partitions: &[TopicPartition]) {
         for one in partitions {
-            assert!(self.0.lock().remove(one), "`{one}` goes and was not there");
+            let is_known = self.held.lock().remove(one);
+            assert!(is_known, "`{one}` goes and was not there");
+            let mut owners = self.owners.lock();
+            if owners.get(one) == Some(&self.member_id) {
+                owners.remove(one);
+            }
         }
+    }
+
+    /// Whoever had it before knows that it has it no more, or is no member.
+    fn take_over(&self, one: &TopicPartition) {
+        let members = self.cluster.with(|world| world.groups.members());
+        let own = members.get(&self.member_id);
+        // Who was expelled and does not know does no harm: its commits are refused.
+        if !own.is_some_and(|own| own.contains(one)) {
+            return;
+        }
+        let before = self
+            .owners
+            .lock()
+            .insert(one.clone(), self.member_id.clone());
+        let before = before.filter(|before| *before != self.member_id);
+        let is_taken = before.as_ref().is_some_and(|id| members.contains_key(id));
+        assert!(!is_taken, "`{one}` comes and {before:?} still has it");
     }
 }
 
@@ -61,8 +103,9 @@ impl RebalanceListener for Held {
 
     async fn assigned(&self, partitions: &[TopicPartition]) -> Offsets {
         for one in partitions {
-            let is_new = self.0.lock().insert(one.clone());
+            let is_new = self.held.lock().insert(one.clone());
             assert!(is_new, "`{one}` comes and was there");
+            self.take_over(one);
         }
         Offsets::new()
     }
@@ -73,9 +116,11 @@ struct Member {
     plan: Plan,
     cluster: Cluster,
     random: Random,
+    owners: Owners,
+    held: Held,
     consumer: Consumer,
     paused: BTreeSet<TopicPartition>,
-    background: Vec<JoinHandle<Result<(), Error>>>,
+    background: Vec<PendingCommit>,
     /// When the last poll ended.
     polled_at: Instant,
 }
@@ -85,20 +130,23 @@ fn place(index: i32) -> TopicPartition {
 }
 
 impl Member {
-    fn new(name: &'static str, plan: Plan, cluster: &Cluster, seed: u64) -> Self {
+    fn new(name: &'static str, plan: Plan, cluster: &Cluster, owners: &Owners, seed: u64) -> Self {
+        let (consumer, held) = Self::consumer(name, plan, cluster, owners);
         Self {
             name,
             plan,
             cluster: cluster.clone(),
             random: Random::from_seed(seed),
-            consumer: Self::consumer(name, plan),
+            owners: owners.clone(),
+            held,
+            consumer,
             paused: BTreeSet::new(),
             background: Vec::new(),
             polled_at: Instant::now(),
         }
     }
 
-    fn consumer(name: &str, plan: Plan) -> Consumer {
+    fn consumer(name: &str, plan: Plan, cluster: &Cluster, owners: &Owners) -> (Consumer, Held) {
         let mut config = ConsumerConfig::new(&Cluster::address(), "g").expect("a configuration");
         let commits = if plan.is_automatic { "true" } else { "false" };
         let pairs = [
@@ -106,9 +154,6 @@ impl Member {
             ("auto.offset.reset", "earliest"),
             ("enable.auto.commit", commits),
             ("auto.commit.interval.ms", &COMMIT_INTERVAL_MS.to_string()),
-            ("partition.assignment.strategy", plan.assignor),
-            ("heartbeat.interval.ms", "100"),
-            ("session.timeout.ms", "1000"),
             ("max.poll.interval.ms", &POLL_INTERVAL_MS.to_string()),
             ("fetch.max.wait.ms", "100"),
             ("request.timeout.ms", "2500"),
@@ -117,11 +162,30 @@ impl Member {
             ("retry.backoff.max.ms", "100"),
             ("max.poll.records", "3"),
         ];
+        // In the consumer protocol the coordinator says the rest.
+        let of_protocol: &[(&str, &str)] = match plan.protocol {
+            GroupProtocol::Classic => &[
+                ("partition.assignment.strategy", plan.assignor),
+                ("heartbeat.interval.ms", "100"),
+                ("session.timeout.ms", "1000"),
+            ],
+            GroupProtocol::Consumer => &[
+                ("group.protocol", "consumer"),
+                ("group.remote.assignor", plan.assignor),
+            ],
+        };
         set_all(&pairs, |key, value| config.set(key, value));
+        set_all(of_protocol, |key, value| config.set(key, value));
         let mut consumer = Consumer::new(config).expect("a consumer");
-        consumer.set_rebalance_listener(Held::default());
+        let held = Held {
+            cluster: cluster.clone(),
+            member_id: consumer.member_id(),
+            owners: owners.clone(),
+            held: Arc::default(),
+        };
+        consumer.set_rebalance_listener(held.clone());
         consumer.subscribe([TOPIC]).expect("a subscription");
-        consumer
+        (consumer, held)
     }
 
     fn below(&mut self, end: u64) -> u64 {
@@ -157,12 +221,31 @@ impl Member {
             }
             17 => self.unsubscribe().await,
             18 => self.replace().await,
+            _ if self.plan.is_of_consumer_protocol() => self.disturb(),
             _ => match self.below(3) {
                 0 => self.cluster.cut(),
                 1 => self.consumer.enforce_rebalance(),
                 _ => self.fill(),
             },
         }
+    }
+
+    /// What befalls a member of the consumer protocol.
+    fn disturb(&mut self) {
+        let delay_ms = self.below(2_000);
+        let fault = match self.below(7) {
+            0 => return self.cluster.cut(),
+            1 | 2 => return self.fill(),
+            // The coordinator does not hear from it, sometimes for longer than its session lasts.
+            3 | 4 => Fault::Delay(delay_ms),
+            5 => Fault::Refuse(ErrorCode::FencedMemberEpoch),
+            _ => {
+                let (id, now_ms) = (self.consumer.member_id(), self.cluster.now_ms());
+                return self.cluster.with(|world| world.groups.expel(&id, now_ms));
+            }
+        };
+        let api = ApiKey::ConsumerGroupHeartbeat;
+        self.cluster.fail_of(Some(self.name), api, fault, 1);
     }
 
     fn fill(&mut self) {
@@ -175,7 +258,10 @@ impl Member {
 
     async fn poll(&mut self, wait_ms: u64) {
         let evicted = self.evictions();
-        let is_punctual = self.polled_at.elapsed() < Duration::from_millis(POLL_INTERVAL_MS / 2);
+        // Who has partitions has joined: what left before in the consumer protocol has been told.
+        let has_joined = !self.consumer.assignment().is_empty();
+        let is_punctual = self.polled_at.elapsed() < Duration::from_millis(POLL_INTERVAL_MS / 2)
+            && (has_joined || !self.plan.is_of_consumer_protocol());
         let patience = self.patience();
         let poll = self.consumer.poll(Duration::from_millis(wait_ms));
         if let Some(Ok(records)) = cancelled_after(patience, poll).await {
@@ -194,8 +280,12 @@ impl Member {
 
     /// How often this member left because its application was silent.
     fn evictions(&self) -> usize {
-        let is_own = |left: &&(String, String)| {
-            left.0 == self.name && left.1.contains("max.poll.interval.ms")
+        let member_id = self.consumer.member_id();
+        let is_own = |left: &&Left| match self.plan.protocol {
+            GroupProtocol::Classic => {
+                left.client_id == self.name && left.reason.contains("max.poll.interval.ms")
+            }
+            GroupProtocol::Consumer => left.member_id == member_id,
         };
         self.cluster
             .with(|world| world.groups.left.iter().filter(is_own).count())
@@ -261,8 +351,9 @@ impl Member {
 
     /// Ends in order, in a hurry or not at all, and comes back.
     async fn replace(&mut self) {
-        let next = Self::consumer(self.name, self.plan);
+        let (next, held) = Self::consumer(self.name, self.plan, &self.cluster, &self.owners);
         let consumer = std::mem::replace(&mut self.consumer, next);
+        self.held = held;
         let timeout = Duration::from_millis(self.below(3_000));
         let patience = self.patience();
         let _ = cancelled_after(patience, consumer.close(timeout)).await;
@@ -282,22 +373,37 @@ impl Member {
 
     /// Reads on without faults, until `is_over`.
     async fn settle(mut self, is_over: Arc<Mutex<bool>>) {
-        while !*is_over.lock() {
+        loop {
             let _ = self.consumer.poll(Duration::from_millis(100)).await;
             if !self.plan.is_automatic {
                 let _ = self.consumer.commit().await;
             }
+            if *is_over.lock() {
+                break;
+            }
         }
-        for commit in self.background {
-            let _ = commit.await.expect("no commit panics");
+        for commit in std::mem::take(&mut self.background) {
+            let ended = commit.await;
+            assert!(!matches!(ended, Err(Error::Closed(_))), "{ended:?}");
         }
+        self.check_held();
         // A rebalance may refuse the last commit.
         let _ = self.consumer.close(Duration::from_secs(20)).await;
+        let held = self.held.held.lock();
+        assert!(held.is_empty(), "{held:?} never went");
+    }
+
+    /// The listener knows what the consumer reads.
+    fn check_held(&self) {
+        let held = self.held.held.lock().clone();
+        assert_eq!(held, self.consumer.assignment(), "{}", self.name);
     }
 }
 
 /// Nothing goes back, and everything is a member's.
 fn check(cluster: &Cluster) {
+    let trespasses = cluster.with(|world| world.groups.trespasses.clone());
+    assert!(trespasses.is_empty(), "{trespasses:?}");
     let stored = cluster.with(|world| world.groups.stored.clone());
     let mut before: BTreeMap<TopicPartition, i64> = BTreeMap::new();
     for commit in &stored {
@@ -322,7 +428,8 @@ fn live(plan: Plan, seed: u64) {
             world.latency_ms = 1 + seed % 30;
         });
         let mut random = Random::from_seed(seed);
-        let members = MEMBERS.map(|name| Member::new(name, plan, &cluster, random.next()));
+        let owners = Owners::default();
+        let members = MEMBERS.map(|name| Member::new(name, plan, &cluster, &owners, random.next()));
         let living = members.map(|member| tokio::spawn(member.live()));
         let mut members = Vec::new();
         for life in living {
@@ -361,8 +468,15 @@ fn live(plan: Plan, seed: u64) {
 
 const CALM: Plan = Plan {
     is_automatic: false,
+    protocol: GroupProtocol::Classic,
     assignor: "range",
     fault_percent: 0,
+};
+
+const CONSUMER: Plan = Plan {
+    protocol: GroupProtocol::Consumer,
+    assignor: "uniform",
+    ..CALM
 };
 
 #[test]
@@ -395,6 +509,42 @@ fn members_commit_at_intervals_through_faults() {
         is_automatic: true,
         assignor: "cooperative-sticky",
         fault_percent: 3,
+        ..CALM
     };
     for_each_seed(4_000..4_015, |seed| live(plan, seed));
+}
+
+#[test]
+fn members_of_the_consumer_protocol_commit_in_their_own_time() {
+    for_each_seed(5_000..5_015, |seed| live(CONSUMER, seed));
+}
+
+#[test]
+fn members_of_the_consumer_protocol_commit_in_their_own_time_through_faults() {
+    let plan = Plan {
+        fault_percent: 3,
+        assignor: "range",
+        ..CONSUMER
+    };
+    for_each_seed(6_000..6_015, |seed| live(plan, seed));
+}
+
+#[test]
+fn members_of_the_consumer_protocol_commit_at_intervals() {
+    let plan = Plan {
+        is_automatic: true,
+        ..CONSUMER
+    };
+    for_each_seed(7_000..7_015, |seed| live(plan, seed));
+}
+
+#[test]
+fn members_of_the_consumer_protocol_commit_at_intervals_through_faults() {
+    let plan = Plan {
+        is_automatic: true,
+        fault_percent: 3,
+        assignor: "range",
+        ..CONSUMER
+    };
+    for_each_seed(8_000..8_015, |seed| live(plan, seed));
 }

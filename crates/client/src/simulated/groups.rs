@@ -1,5 +1,7 @@
 //! The group's coordinator: the server's own state machine, behind the protocol.
 
+mod consumer_protocol;
+
 use super::cluster::{Call, Outcome};
 use coordinator::group::{
     GroupConfig, GroupShard, Heartbeat, JoinGroup, JoinProtocol, LeaveGroup, LeavingMember,
@@ -33,6 +35,15 @@ pub(crate) struct Stored {
     pub(crate) offsets: BTreeMap<TopicPartition, i64>,
 }
 
+/// A member that left its group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) client_id: String,
+    pub(crate) member_id: String,
+    /// Empty in the consumer protocol, which has none.
+    pub(crate) reason: String,
+}
+
 /// The answer to a request that waited.
 pub(super) struct Later(GroupResponse);
 
@@ -47,8 +58,12 @@ pub(crate) struct Groups {
     pub(crate) stored: Vec<Stored>,
     /// The offsets of the one group, as they are.
     pub(crate) committed: BTreeMap<TopicPartition, i64>,
-    /// Which clients left their group, and why.
-    pub(crate) left: Vec<(String, String)>,
+    /// Which members left their group, and why.
+    pub(crate) left: Vec<Left>,
+    /// The topics that consumer groups see are as of here.
+    topics_version: i64,
+    /// Commits that were stored of partitions which another member had.
+    pub(crate) trespasses: Vec<String>,
 }
 
 impl std::fmt::Debug for Later {
@@ -62,6 +77,7 @@ impl Groups {
         let mut shard = GroupShard::new(GroupConfig {
             initial_rebalance_delay_ms: 0,
             session_timeout_min_ms: 0,
+            consumer: consumer_protocol::config(),
             ..GroupConfig::default()
         });
         shard.start(Now::at_ms(0));
@@ -73,6 +89,8 @@ impl Groups {
             stored: Vec::new(),
             committed: BTreeMap::new(),
             left: Vec::new(),
+            topics_version: 0,
+            trespasses: Vec::new(),
         }
     }
 
@@ -202,8 +220,11 @@ impl Groups {
         let request: LeaveGroupRequest<'_> = call.read();
         let members: Vec<_> = request.members.iter().collect();
         for member in &members {
-            let reason = member.reason.unwrap_or_default().to_owned();
-            self.left.push((call.client_id.to_owned(), reason));
+            self.left.push(Left {
+                client_id: call.client_id.to_owned(),
+                member_id: member.member_id.to_owned(),
+                reason: member.reason.unwrap_or_default().to_owned(),
+            });
         }
         let members = members.iter().map(|member| LeavingMember {
             member_id: member.member_id,
@@ -290,6 +311,7 @@ impl Groups {
             .flat_map(|topic| topic.partitions.iter().map(move |one| (topic.name, one)))
             .map(|(name, one)| (TopicPartition::new(name, one.index), one.offset))
             .collect();
+        self.note_trespass(commit.member_id, &offsets);
         self.committed.extend(offsets.clone());
         self.stored.push(Stored {
             client_id: call.client_id.to_owned(),

@@ -3,6 +3,7 @@
 use super::cluster::{Call, Outcome};
 use super::network::HOST;
 use super::transactions::Transactions;
+use metadata::{MetadataImage, MetadataRecord};
 use model::{ErrorCode, Uuid};
 use record::{Decompressor, RecordBatch, RecordBatchMut};
 use std::collections::BTreeMap;
@@ -69,6 +70,7 @@ struct Topic {
 #[derive(Debug, Default)]
 pub(crate) struct Logs {
     topics: BTreeMap<String, Topic>,
+    /// Of the topic that was made last.
     next_id: u128,
     /// Topics that Metadata knows nothing of for the moment.
     pub(crate) unknown: Vec<String>,
@@ -194,6 +196,33 @@ impl Logs {
             partitions: (0..partitions).map(log).collect(),
         };
         self.topics.insert(name.to_owned(), topic);
+    }
+
+    /// The topics as a coordinator sees them.
+    pub(super) fn image(&self) -> MetadataImage {
+        let mut image = MetadataImage::default();
+        for (name, topic) in &self.topics {
+            let record = MetadataRecord::Topic {
+                name: name.clone(),
+                topic_id: topic.id,
+            };
+            image.replay(&record).expect("a new topic");
+            for partition_id in 0..topic.partitions.len() as i32 {
+                let record = MetadataRecord::Partition {
+                    topic_id: topic.id,
+                    partition_id,
+                    partition: metadata::Partition::default(),
+                };
+                image.replay(&record).expect("a new partition");
+            }
+        }
+        image.provenance.last_offset = self.version();
+        image
+    }
+
+    /// Rises with each topic that is made.
+    pub(super) const fn version(&self) -> i64 {
+        self.next_id as i64
     }
 
     pub(super) fn log(&mut self, name: &str, index: i32) -> &mut Log {

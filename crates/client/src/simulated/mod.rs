@@ -17,7 +17,9 @@ mod transactions;
 
 mod group_life;
 mod producer_life;
+mod scripts_of_consumer_protocol;
 mod scripts_of_consumers;
+mod scripts_of_ends;
 mod scripts_of_producers;
 
 use cluster::{Cluster, Fault};

@@ -12,17 +12,22 @@ use tokio::sync::Semaphore;
 use wire::ApiKey;
 
 const TOPIC: &str = "t";
-const SOON: Duration = Duration::from_millis(200);
-const LATER: Duration = Duration::from_secs(20);
+pub(super) const SOON: Duration = Duration::from_millis(200);
+pub(super) const LATER: Duration = Duration::from_secs(20);
+const PROTOCOLS: [&str; 2] = ["classic", "consumer"];
 
 fn consumer(name: &str, pairs: &[(&str, &str)]) -> Consumer {
+    member("classic", name, pairs)
+}
+
+/// A consumer that is to be a member by this protocol.
+pub(super) fn member(protocol: &str, name: &str, pairs: &[(&str, &str)]) -> Consumer {
     let mut config = ConsumerConfig::new(&Cluster::address(), "g").expect("a configuration");
     let all = [
         ("client.id", name),
         ("auto.offset.reset", "earliest"),
         ("enable.auto.commit", "false"),
-        ("heartbeat.interval.ms", "100"),
-        ("session.timeout.ms", "1000"),
+        ("group.protocol", protocol),
         ("fetch.max.wait.ms", "100"),
         ("request.timeout.ms", "2000"),
         ("default.api.timeout.ms", "5000"),
@@ -30,13 +35,21 @@ fn consumer(name: &str, pairs: &[(&str, &str)]) -> Consumer {
         ("retry.backoff.max.ms", "100"),
         ("max.poll.records", "10"),
     ];
+    // In the consumer protocol the coordinator says them.
+    let times = [
+        ("heartbeat.interval.ms", "100"),
+        ("session.timeout.ms", "1000"),
+    ];
     set_all(&all, |key, value| config.set(key, value));
+    if protocol == "classic" {
+        set_all(&times, |key, value| config.set(key, value));
+    }
     set_all(pairs, |key, value| config.set(key, value));
     Consumer::new(config).expect("a consumer")
 }
 
 /// A cluster with a topic of one partition that holds so many records.
-fn filled(cluster: &Cluster, count: usize) {
+pub(super) fn filled(cluster: &Cluster, count: usize) {
     cluster.with(|world| {
         world.logs.create(TOPIC, 1, 1);
         let values = (0..count).map(|number| format!("{number:03}"));
@@ -44,24 +57,24 @@ fn filled(cluster: &Cluster, count: usize) {
     });
 }
 
-fn place() -> TopicPartition {
+pub(super) fn place() -> TopicPartition {
     TopicPartition::new(TOPIC, 0)
 }
 
-fn committed(cluster: &Cluster) -> Option<i64> {
+pub(super) fn committed(cluster: &Cluster) -> Option<i64> {
     cluster.with(|world| world.groups.committed.get(&place()).copied())
 }
 
 /// Polls until the position is at `offset` or after it.
-async fn read_to(consumer: &mut Consumer, offset: i64) {
+pub(super) async fn read_to(consumer: &mut Consumer, offset: i64) {
     while consumer.position(&place()).is_none_or(|at| at < offset) {
         consumer.poll(SOON).await.expect("a poll");
     }
 }
 
 /// Reads all of `count` records, commits and leaves.
-async fn take_over(count: i64) {
-    let mut other = consumer("other", &[]);
+pub(super) async fn take_over(protocol: &str, count: i64) {
+    let mut other = member(protocol, "other", &[]);
     other.subscribe([TOPIC]).expect("a subscription");
     read_to(&mut other, count).await;
     other.commit().await.expect("a commit of the owner");
@@ -70,30 +83,36 @@ async fn take_over(count: i64) {
 
 #[test]
 fn who_is_no_member_commits_nothing() {
-    run(50, 1, async |cluster: Cluster| {
-        filled(&cluster, 30);
-        let mut evicted = consumer("evicted", &[("max.poll.interval.ms", "1500")]);
-        evicted.subscribe([TOPIC]).expect("a subscription");
-        read_to(&mut evicted, 10).await;
-        let before = evicted.group_metadata().expect("a group");
-        tokio::time::sleep(Duration::from_secs(4)).await;
-        take_over(30).await;
-        let refused = evicted.commit().await;
-        let Err(Error::Refused { code, message, .. }) = &refused else {
-            panic!("{refused:?}");
-        };
-        assert_eq!(*code, ErrorCode::UnknownMemberId);
-        let message = message.as_deref().unwrap_or_default();
-        assert!(message.contains("`max.poll.interval.ms`"), "{message}");
-        let background = evicted.commit_in_background().expect("a group");
-        assert!(background.await.expect("a task").is_err());
-        assert_eq!(committed(&cluster), Some(30));
-        // Nor does a producer commit for it: the coordinator knows whom it names.
-        let after = evicted.group_metadata().expect("a group");
-        assert!(before.generation_id >= 0 && after == before, "{after:?}");
-        evicted.close(LATER).await.expect("nothing to commit");
-        assert_eq!(committed(&cluster), Some(30));
-    });
+    for protocol in PROTOCOLS {
+        run(50, 1, async |cluster| {
+            commit_as_no_member(cluster, protocol).await
+        });
+    }
+}
+
+async fn commit_as_no_member(cluster: Cluster, protocol: &str) {
+    filled(&cluster, 30);
+    let mut evicted = member(protocol, "evicted", &[("max.poll.interval.ms", "1500")]);
+    evicted.subscribe([TOPIC]).expect("a subscription");
+    read_to(&mut evicted, 10).await;
+    let before = evicted.group_metadata().expect("a group");
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    take_over(protocol, 30).await;
+    let refused = evicted.commit().await;
+    let Err(Error::Refused { code, message, .. }) = &refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(*code, ErrorCode::UnknownMemberId);
+    let message = message.as_deref().unwrap_or_default();
+    assert!(message.contains("`max.poll.interval.ms`"), "{message}");
+    let background = evicted.commit_in_background().expect("a group");
+    assert!(background.await.is_err());
+    assert_eq!(committed(&cluster), Some(30));
+    // Nor does a producer commit for it: the coordinator knows whom it names.
+    let after = evicted.group_metadata().expect("a group");
+    assert!(before.generation_id >= 0 && after == before, "{after:?}");
+    evicted.close(LATER).await.expect("nothing to commit");
+    assert_eq!(committed(&cluster), Some(30));
 }
 
 #[test]
@@ -115,20 +134,22 @@ fn who_is_assigned_partitions_commits_as_no_member() {
 
 #[test]
 fn commits_are_made_in_the_order_of_the_calls() {
-    run(51, 1, async |cluster: Cluster| {
-        filled(&cluster, 30);
-        let mut consumer = consumer("one", &[("max.poll.records", "1")]);
-        consumer.subscribe([TOPIC]).expect("a subscription");
-        for offset in 1..10 {
-            read_to(&mut consumer, offset).await;
-            let earlier = consumer.commit_in_background().expect("a group");
-            read_to_from_buffer(&mut consumer, offset + 1).await;
-            consumer.commit().await.expect("a commit");
-            assert_eq!(committed(&cluster), Some(offset + 1));
-            earlier.await.expect("a task").expect("a commit");
-            assert_eq!(committed(&cluster), Some(offset + 1));
-        }
-    });
+    for protocol in PROTOCOLS {
+        run(51, 1, async |cluster: Cluster| {
+            filled(&cluster, 30);
+            let mut consumer = member(protocol, "one", &[("max.poll.records", "1")]);
+            consumer.subscribe([TOPIC]).expect("a subscription");
+            for offset in 1..10 {
+                read_to(&mut consumer, offset).await;
+                let earlier = consumer.commit_in_background().expect("a group");
+                read_to_from_buffer(&mut consumer, offset + 1).await;
+                consumer.commit().await.expect("a commit");
+                assert_eq!(committed(&cluster), Some(offset + 1));
+                earlier.await.expect("a commit");
+                assert_eq!(committed(&cluster), Some(offset + 1));
+            }
+        });
+    }
 }
 
 /// Takes the next record, which was fetched already: nothing is waited for.
@@ -141,31 +162,33 @@ async fn read_to_from_buffer(consumer: &mut Consumer, offset: i64) {
 
 #[test]
 fn a_commit_that_waits_stays_one_of_its_generation() {
-    run(52, 1, async |cluster: Cluster| {
-        filled(&cluster, 30);
-        let pairs = [
-            ("max.poll.interval.ms", "1500"),
-            ("default.api.timeout.ms", "60000"),
-        ];
-        let mut late = consumer("late", &pairs);
-        late.subscribe([TOPIC]).expect("a subscription");
-        read_to(&mut late, 10).await;
-        let loading = Fault::Refuse(ErrorCode::CoordinatorLoadInProgress);
-        cluster.fail_of(Some("late"), ApiKey::OffsetCommit, loading, u32::MAX);
-        let first = late.commit_in_background().expect("a group");
-        let second = late.commit_in_background().expect("a group");
-        // It does not poll, leaves the group, and comes back as another member.
-        tokio::time::sleep(Duration::from_secs(4)).await;
-        take_over(30).await;
-        while late.position(&place()) != Some(30) {
-            late.poll(SOON).await.expect("a poll");
-        }
-        cluster.release(ApiKey::OffsetCommit);
-        for commit in [first, second] {
-            assert!(commit.await.expect("a task").is_err());
-        }
-        assert_eq!(committed(&cluster), Some(30));
-    });
+    for protocol in PROTOCOLS {
+        run(52, 1, async |cluster: Cluster| {
+            filled(&cluster, 30);
+            let pairs = [
+                ("max.poll.interval.ms", "1500"),
+                ("default.api.timeout.ms", "60000"),
+            ];
+            let mut late = member(protocol, "late", &pairs);
+            late.subscribe([TOPIC]).expect("a subscription");
+            read_to(&mut late, 10).await;
+            let loading = Fault::Refuse(ErrorCode::CoordinatorLoadInProgress);
+            cluster.fail_of(Some("late"), ApiKey::OffsetCommit, loading, u32::MAX);
+            let first = late.commit_in_background().expect("a group");
+            let second = late.commit_in_background().expect("a group");
+            // It does not poll, leaves the group, and comes back as another member.
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            take_over(protocol, 30).await;
+            while late.position(&place()) != Some(30) {
+                late.poll(SOON).await.expect("a poll");
+            }
+            cluster.release(ApiKey::OffsetCommit);
+            for commit in [first, second] {
+                assert!(commit.await.is_err());
+            }
+            assert_eq!(committed(&cluster), Some(30));
+        });
+    }
 }
 
 #[test]
@@ -173,7 +196,8 @@ fn the_end_waits_for_the_last_commit() {
     for seed in 0..10 {
         run(seed, 1, async |cluster: Cluster| {
             filled(&cluster, 30);
-            let mut consumer = consumer("one", &[]);
+            let protocol = PROTOCOLS[seed as usize / 2 % PROTOCOLS.len()];
+            let mut consumer = member(protocol, "one", &[]);
             consumer.subscribe([TOPIC]).expect("a subscription");
             read_to(&mut consumer, 30).await;
             let last = consumer.commit_in_background().expect("a group");
@@ -182,24 +206,25 @@ fn the_end_waits_for_the_last_commit() {
                 _ => consumer.unsubscribe().await.expect("an end"),
             }
             assert_eq!(committed(&cluster), Some(30));
-            last.await.expect("a task").expect("a commit");
+            last.await.expect("a commit");
         });
     }
 }
 
 #[test]
 fn who_waits_for_records_is_alive() {
-    for protocol_of in ["poll", "next"] {
+    let ways = ["poll", "next"];
+    for (protocol, way) in PROTOCOLS.iter().flat_map(|one| ways.map(|way| (one, way))) {
         run(54, 1, async |cluster: Cluster| {
             filled(&cluster, 0);
             let pairs = [
                 ("max.poll.interval.ms", "1000"),
                 ("request.timeout.ms", "30000"),
             ];
-            let mut consumer = consumer("patient", &pairs);
+            let mut consumer = member(protocol, "patient", &pairs);
             consumer.subscribe([TOPIC]).expect("a subscription");
             let waited = Duration::from_secs(30);
-            if protocol_of == "poll" {
+            if way == "poll" {
                 let records = consumer.poll(waited).await.expect("a poll");
                 assert!(records.is_empty());
             } else {
@@ -232,6 +257,56 @@ fn a_commit_of_an_interval_that_fails_is_repeated_at_the_next() {
         // What is committed is not committed again.
         assert_eq!(cluster.with(|world| world.groups.stored.len()), 1);
     });
+}
+
+#[test]
+fn who_left_with_nothing_comes_back_with_its_next_poll() {
+    for protocol in PROTOCOLS {
+        run(67, 1, async |cluster: Cluster| {
+            filled(&cluster, 30);
+            let mut first = member(protocol, "first", &[]);
+            first.subscribe([TOPIC]).expect("a subscription");
+            read_to(&mut first, 10).await;
+            let mut idle = member(protocol, "idle", &[("max.poll.interval.ms", "1500")]);
+            idle.subscribe([TOPIC]).expect("a subscription");
+            while idle.group_metadata().expect("a group").generation_id < 0 {
+                first.poll(SOON).await.expect("a poll");
+                idle.poll(SOON).await.expect("a poll");
+            }
+            cluster.until(|world| !world.groups.left.is_empty()).await;
+            assert!(idle.assignment().is_empty());
+            idle.poll(SOON).await.expect("a poll");
+            first.close(LATER).await.expect("an end");
+            let record = tokio::time::timeout(LATER, idle.next()).await;
+            record.expect("it is a member again").expect("a record");
+        });
+    }
+}
+
+#[test]
+fn an_interval_commits_again_what_another_commit_has_moved() {
+    for protocol in PROTOCOLS {
+        run(55, 1, async |cluster: Cluster| {
+            filled(&cluster, 30);
+            let pairs = [
+                ("enable.auto.commit", "true"),
+                ("auto.commit.interval.ms", "300"),
+            ];
+            let mut consumer = member(protocol, "one", &pairs);
+            consumer.subscribe([TOPIC]).expect("a subscription");
+            read_to(&mut consumer, 30).await;
+            while committed(&cluster) != Some(30) {
+                consumer.poll(SOON).await.expect("a poll");
+            }
+            let back = Offsets::from([(place(), CommittedOffset::new(5))]);
+            consumer.commit_offsets(back).await.expect("a commit");
+            assert_eq!(committed(&cluster), Some(5));
+            for _ in 0..10 {
+                consumer.poll(SOON).await.expect("a poll");
+            }
+            assert_eq!(committed(&cluster), Some(30), "as it stands at 30");
+        });
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use wire::ApiKey;
 const TOPIC: &str = "t";
 const LATER: Duration = Duration::from_secs(60);
 
-fn producer(pairs: &[(&str, &str)]) -> Producer {
+pub(super) fn producer(pairs: &[(&str, &str)]) -> Producer {
     let address = Cluster::address();
     let mut config = ProducerConfig::with_bootstrap_servers(&address).expect("a configuration");
     let all = [
@@ -29,7 +29,7 @@ fn producer(pairs: &[(&str, &str)]) -> Producer {
     Producer::new(config).expect("a producer")
 }
 
-fn record<'a>(topic: &'a str, value: &'a str) -> ProducerRecord<'a> {
+pub(super) fn record<'a>(topic: &'a str, value: &'a str) -> ProducerRecord<'a> {
     ProducerRecord::new(topic)
         .partition(0)
         .value(value.as_bytes())
@@ -64,7 +64,7 @@ async fn send_with_fallback(producer: &Producer, heard: &Arc<Mutex<Vec<String>>>
 }
 
 /// What a future returns at once.
-fn futures_now<T>(future: impl Future<Output = T>) -> Option<T> {
+pub(super) fn futures_now<T>(future: impl Future<Output = T>) -> Option<T> {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(future).poll(&mut context) {
         std::task::Poll::Ready(result) => Some(result),

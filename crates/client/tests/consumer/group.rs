@@ -240,12 +240,7 @@ fn commits_are_the_members_and_refused_from_others() {
         let mut consumer = Consumer::new(config(&server, &pairs)).unwrap();
         consumer.subscribe(["t"]).unwrap();
         read(&mut consumer, 1).await;
-        consumer
-            .commit_in_background()
-            .unwrap()
-            .await
-            .unwrap()
-            .unwrap();
+        consumer.commit_in_background().unwrap().await.unwrap();
         assert_eq!(server.connect().committed_offset("group", "t", 0), 1);
         let mut outsider = Consumer::new(config(&server, &pairs)).unwrap();
         outsider.assign([partition("t", 0)]).unwrap();

@@ -16,9 +16,11 @@ use interpreter::Random;
 use model::TopicPartition;
 use riverrun_client::Error;
 use riverrun_client::admin::{AlterOperation, ConfigResource, ResourceKind};
-use riverrun_client::consumer::{CommittedOffset, Consumer, Offsets, RebalanceListener};
+use riverrun_client::consumer::{
+    CommittedOffset, Consumer, Offsets, PendingCommit, RebalanceListener,
+};
 use riverrun_client::producer::{Producer, ProducerRecord};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 
 use super::ledger::{Ledger, MemberId, by_partition};
 use super::relay::Relay;
@@ -329,9 +331,6 @@ impl RebalanceListener for Listener {
     }
 }
 
-/// What becomes of a commit in the background, and what it is of.
-type Background = JoinHandle<Result<(), Error>>;
-
 struct Member {
     group: Arc<Group>,
     lab: Lab,
@@ -340,7 +339,7 @@ struct Member {
     id: MemberId,
     consumer: Consumer,
     paused: BTreeSet<TopicPartition>,
-    background: Vec<Background>,
+    background: Vec<PendingCommit>,
 }
 
 impl Member {
@@ -544,7 +543,7 @@ impl Member {
         }
         for commit in self.background {
             // A rebalance may have refused it; but it ends.
-            let _ = tokio::time::timeout(SLACK, commit).await??;
+            let _ = tokio::time::timeout(SLACK, commit).await?;
         }
         self.group.ledger.handle_ending(self.id);
         // A rebalance may refuse the last commit.

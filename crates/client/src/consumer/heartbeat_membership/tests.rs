@@ -40,7 +40,9 @@ fn check(settings: HeartbeatSettings, script: &str, expected: Expect) {
             ["lose"] => member.handle_failure(now_ms),
             ["names"] => member.handle_names(|id| (id == TOPIC).then(|| "t".to_owned())),
             ["done"] => member.handle_event_done(),
-            ["poll"] => member.handle_application_poll(now_ms),
+            ["poll"] => {
+                member.handle_application_poll(now_ms);
+            }
             ["leave"] => member.leave(),
             ["wait", ms] => now_ms += ms.parse::<i64>().expect("a number"),
             _ => panic!("`{line}`"),

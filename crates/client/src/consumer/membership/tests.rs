@@ -88,7 +88,9 @@ impl Script {
                     .subscribe(rest.split(' ').map(str::to_owned).collect());
             }
             "tick" => self.now_ms += rest.parse::<i64>().unwrap(),
-            "app" => self.member.handle_application_poll(now_ms),
+            "app" => {
+                self.member.handle_application_poll(now_ms);
+            }
             "done" => self.member.handle_event_done(),
             "leave" => self.member.leave(),
             "fails" => self.member.handle_failure(now_ms),

@@ -1,9 +1,7 @@
 //! A producer of transactions that says what the test tells it to, in any version.
 
-use super::records::Produced;
-use crate::batches::transactional_batch;
-use crate::{Client, wait_until};
 use model::ErrorCode;
+use testkit::{Client, Produced, transactional_batch, wait_until};
 use wire::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
 use wire::messages::{
     AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, EndTxnRequest, EndTxnResponse,
@@ -17,19 +15,15 @@ const TRANSACTION: i8 = 1;
 
 /// A producer in its protocol: with version 2 partitions join by being written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TransactionalProducer {
-    /// Its transactional id.
-    pub transactional_id: String,
-    /// Its producer id.
-    pub id: i64,
-    /// Its epoch.
-    pub epoch: i16,
+pub(crate) struct Producer {
+    pub(crate) transactional_id: String,
+    pub(crate) id: i64,
+    pub(crate) epoch: i16,
 }
 
-impl TransactionalProducer {
-    /// Asks until the coordinator has given it an epoch.
+impl Producer {
     #[track_caller]
-    pub fn init(client: &mut Client, transactional_id: &str) -> Self {
+    pub(crate) fn init(client: &mut Client, transactional_id: &str) -> Self {
         let find = FindCoordinatorRequest {
             key_type: TRANSACTION,
             key: transactional_id,
@@ -59,9 +53,7 @@ impl TransactionalProducer {
         producer.unwrap()
     }
 
-    /// Adds partition 0 of a topic to the transaction.
-    #[track_caller]
-    pub fn add(&self, client: &mut Client, topic: &str) -> ErrorCode {
+    pub(crate) fn add(&self, client: &mut Client, topic: &str) -> ErrorCode {
         let topic = AddPartitionsToTxnTopic {
             name: topic,
             partitions: vec![0].into(),
@@ -87,7 +79,7 @@ impl TransactionalProducer {
 
     /// Ends the transaction; with version 5 the producer goes on with the next epoch.
     #[track_caller]
-    pub fn end(&mut self, client: &mut Client, version: i16, committed: bool) {
+    pub(crate) fn end(&mut self, client: &mut Client, version: i16, committed: bool) {
         wait_until("the transaction ends", || {
             match self.try_end(client, version, committed) {
                 ErrorCode::None => true,
@@ -99,9 +91,7 @@ impl TransactionalProducer {
         });
     }
 
-    /// Asks once for the end.
-    #[track_caller]
-    pub fn try_end(&mut self, client: &mut Client, version: i16, committed: bool) -> ErrorCode {
+    fn try_end(&mut self, client: &mut Client, version: i16, committed: bool) -> ErrorCode {
         let request = EndTxnRequest {
             transactional_id: &self.transactional_id,
             producer_id: self.id,
@@ -116,9 +106,7 @@ impl TransactionalProducer {
         ErrorCode::from_code(response.error_code)
     }
 
-    /// Produces a record in the transaction.
-    #[track_caller]
-    pub fn produce(
+    pub(crate) fn produce(
         &self,
         client: &mut Client,
         version: i16,
@@ -132,7 +120,7 @@ impl TransactionalProducer {
 
     /// Produces as soon as the end of the last transaction is complete; returns the offset.
     #[track_caller]
-    pub fn produce_soon(
+    pub(crate) fn produce_soon(
         &self,
         client: &mut Client,
         to: (&str, i32),
