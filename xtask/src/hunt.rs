@@ -5,6 +5,7 @@
 //!        │ one run with RIVERRUN_TRIALS: which tests draw random numbers
 //!        v
 //!   RIVERRUN_SEED = n, n + 1, …  each test again, until the time is up ──> the seeds that failed
+//!   --interop      the scenarios of `cargo xtask interop` that draw from `--seed` with each seed, too
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
+use crate::interop::{self, SEEDED};
+
 const USAGE: &str = "\
 usage: cargo xtask hunt [OPTION...]
   --minutes NUMBER   how long to try seeds, once the tests are built (10)
@@ -23,6 +26,8 @@ usage: cargo xtask hunt [OPTION...]
   --rounds NUMBER    how many seeds to try at most (as many as the time allows)
   --cases FACTOR     how many times as many cases each seed tries (1)
   --package NAME     only the tests of this package; can be repeated
+  --interop          after the tests, with each seed, what `cargo xtask interop` has of its kind
+  --scenario NAME    only this one of them; can be repeated, and goes without the tests
 Prints each seed that fails with the command that repeats it.";
 
 /// The bytes that every test program holds which draws seeds from `trials`.
@@ -34,6 +39,10 @@ struct Options {
     rounds: u64,
     cases: u64,
     packages: Vec<String>,
+    /// Of [`interop::SEEDED`].
+    scenarios: Vec<String>,
+    /// Whether only the scenarios are run.
+    skips_tests: bool,
 }
 
 impl Options {
@@ -44,6 +53,8 @@ impl Options {
             rounds: u64::MAX,
             cases: 1,
             packages: Vec::new(),
+            scenarios: Vec::new(),
+            skips_tests: false,
         };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
@@ -59,6 +70,18 @@ impl Options {
                 "--rounds" => options.rounds = value()?.parse()?,
                 "--cases" => options.cases = value()?.parse()?,
                 "--package" => options.packages.push(value()?.clone()),
+                "--interop" => {
+                    options.scenarios = SEEDED.iter().map(|one| (*one).to_owned()).collect()
+                }
+                "--scenario" => {
+                    let name = value()?;
+                    ensure!(
+                        SEEDED.contains(&&**name),
+                        "`{name}` draws no random numbers"
+                    );
+                    options.scenarios.push(name.clone());
+                    options.skips_tests = true;
+                }
                 other => bail!("unknown option `{other}`\n{USAGE}"),
             }
         }
@@ -88,21 +111,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         return Ok(());
     }
     let options = Options::parse(arguments)?;
-    let mut programs = build(&options)?;
-    for program in &mut programs {
-        program.tests = random_tests(program)?;
-    }
-    programs.retain(|program| !program.tests.is_empty());
-    let test_count: usize = programs.iter().map(|one| one.tests.len()).sum();
-    ensure!(test_count > 0, "no test draws random numbers");
-    println!("{test_count} random tests in {} programs", programs.len());
+    let programs = match options.skips_tests {
+        true => Vec::new(),
+        false => random_programs(&options)?,
+    };
     let begun = Instant::now();
     let mut failures: BTreeMap<String, u64> = BTreeMap::new();
     let mut round = 0;
     'seeds: while round < options.rounds {
         let seed = options.first_seed.wrapping_add(round);
+        let is_over = || begun.elapsed() >= options.limit && round > 0;
         for program in &programs {
-            if begun.elapsed() >= options.limit && round > 0 {
+            if is_over() {
                 break 'seeds;
             }
             for name in failed_tests(program, seed, options.cases)? {
@@ -118,20 +138,44 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
                 failures.entry(command).or_insert(seed);
             }
         }
+        for scenario in &options.scenarios {
+            if is_over() {
+                break 'seeds;
+            }
+            let asked = [scenario.clone(), "--seed".to_owned(), seed.to_string()];
+            if let Err(error) = interop::run(&asked) {
+                let command = format!("cargo xtask interop {}", asked.join(" "));
+                println!("FAILED  {command}: {error:#}");
+                failures.entry(command).or_insert(seed);
+            }
+        }
         round += 1;
     }
     println!(
-        "{round} seeds from {} in {} s: {} tests failed",
+        "{round} seeds from {} in {} s: {} tests and scenarios failed",
         options.first_seed,
         begun.elapsed().as_secs(),
         failures.len()
     );
     ensure!(
         failures.is_empty(),
-        "{} random tests failed",
+        "{} random tests and scenarios failed",
         failures.len()
     );
     Ok(())
+}
+
+/// The programs that have tests which draw random numbers.
+fn random_programs(options: &Options) -> Result<Vec<Program>> {
+    let mut programs = build(options)?;
+    for program in &mut programs {
+        program.tests = random_tests(program)?;
+    }
+    programs.retain(|program| !program.tests.is_empty());
+    let test_count: usize = programs.iter().map(|one| one.tests.len()).sum();
+    ensure!(test_count > 0, "no test draws random numbers");
+    println!("{test_count} random tests in {} programs", programs.len());
+    Ok(programs)
 }
 
 /// Builds all tests; returns the programs that draw seeds.

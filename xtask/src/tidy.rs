@@ -1,8 +1,8 @@
 //! `cargo xtask tidy`: rules of the source that a machine can check.
 //!
 //! Layers and purity of crates, sizes of files and functions, a picture at the top of each file,
-//! names, unfinished work, and documents that are generated from the code. Each finding names the
-//! file and says what to do. The same check runs as a test.
+//! names, unfinished work, seeds of tests, and documents that are generated from the code. Each
+//! finding names the file and says what to do. The same check runs as a test.
 
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 mod crates;
 mod fields;
 mod public;
+mod random;
 mod source;
 
 /// Runs every check on the workspace around this crate.
@@ -44,9 +45,12 @@ fn findings(root: &Path) -> Result<Vec<String>> {
     let files = rust_files(root)?;
     fields::check(root, &files, &mut findings);
     public::check(root, &crates::names(&crates), &files, &mut findings);
+    let program = fs::read_to_string(root.join("fuzz/src/main.rs"))?;
+    random::check_targets(&files, &program, &mut findings);
     for (path, text) in files {
         let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
         source::check(&name, &text, &mut findings);
+        random::check(&name, &text, &mut findings);
         if let Some(owner) = crates.iter().find(|one| path.starts_with(&one.folder)) {
             source::check_purity(&name, &text, owner.pure, &mut findings);
         }

@@ -15,15 +15,18 @@ use crate::moves::Moves;
 use crate::net::{ByteBudget, ConnectionLimits, Listeners};
 use crate::partitions::{Absence, Partitions};
 use crate::removals::Removals;
+use crate::seldom::Seldom;
 use crate::transactions::{TRANSACTION_TOPIC, Transactions};
 use config::{BrokerLayers, ConfigMap, ServerConfig};
 use controller::Decision;
 use controller::directories::change_directories;
 use metadata::{Config, ConfigResource, MetadataImage};
-use model::Uuid;
+use model::{ErrorCode, Uuid};
 use parking_lot::{Mutex, RwLock};
-use replication::{AppendError, FetchSessionCache, LogHost, Partition};
+use replication::{AppendError, FetchSessionCache, LogHost, Partition, ReadError};
+use rustix::io::Errno;
 use std::fmt::Display;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -64,6 +67,12 @@ pub(crate) struct Broker {
     pub(crate) logs: Arc<LogHost>,
     /// That there was no file descriptor left.
     pub(crate) file_shortage: FileShortage,
+    /// Lines about logs that clients cannot read.
+    pub(crate) unread_logs: Seldom,
+    /// Lines about connections that could not be accepted.
+    pub(crate) unaccepted: Seldom,
+    /// Lines about batches that logs do not take which are out of service.
+    pub(crate) refused_batches: Seldom,
     /// For each checkpoint file, what had changed when it was last written.
     pub(crate) checkpointed: Checkpointed,
     /// The partitions that are led here.
@@ -294,12 +303,37 @@ impl Broker {
         }
     }
 
+    /// Acts on what was not read of a log for a client, who is told the code.
+    pub(crate) fn report_read_error(&self, partition: &Partition, error: &ReadError) -> ErrorCode {
+        let code = error.code();
+        if error.is_out_of_files() {
+            self.note_shortage("a log is not read", partition, error);
+        } else if code == ErrorCode::KafkaStorageError
+            && let Some(not_logged) = self.unread_logs.due()
+        {
+            tracing::error!(%partition, %error, not_logged, "a log cannot be read");
+        }
+        code
+    }
+
+    /// Acts on a connection that was not accepted.
+    pub(crate) fn report_accept_error(&self, listener: &str, error: &io::Error) {
+        let number = error.raw_os_error().map(Errno::from_raw_os_error);
+        if matches!(number, Some(Errno::MFILE | Errno::NFILE)) {
+            self.note_shortage("a connection waits", listener, error);
+        } else if let Some(not_logged) = self.unaccepted.due() {
+            tracing::warn!(listener, %error, not_logged, "cannot accept a connection");
+        }
+    }
+
     /// Acts on a batch that was not appended.
     pub(crate) fn report_append_error(&self, partition: &Partition, error: &AppendError) {
         if error.is_disk_failure() {
             self.report_storage_error(partition, error);
         } else if error.is_log_changed() {
-            tracing::error!(%partition, %error, "the log is out of service: a batch is refused");
+            if let Some(not_logged) = self.refused_batches.due() {
+                tracing::error!(%partition, %error, not_logged, "the log is out of service");
+            }
         } else if error.is_out_of_files() {
             self.note_shortage("a batch is refused", partition, error);
         } else {

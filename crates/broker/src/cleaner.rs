@@ -28,7 +28,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use storage::checkpoint::OffsetCheckpoint;
-use storage::{CleanError, CleanStatistics, Cleanable, OffsetMap, StorageError};
+use storage::{CleanError, CleanStatistics, Cleanable, OffsetMap, ReadError, StorageError};
 
 /// How long a log waits at most after there was no room to compact it.
 const DEFERRAL_MAX: Duration = Duration::from_mins(10);
@@ -360,15 +360,26 @@ impl Cleaner {
         }
         due.sort_by(|a, b| b.0.total_cmp(&a.0));
         due.into_iter().find_map(|(_, partition)| {
-            let in_progress = self.take_up(key(&partition))?;
-            // It may have been moved between the two looks.
-            let cleanable = self.due(broker, &partition)?;
+            let look = || self.due(broker, &partition);
+            let (in_progress, cleanable) = self.take_up_if_due(key(&partition), look)?;
             Some(Choice {
                 partition,
                 cleanable,
                 in_progress,
             })
         })
+    }
+
+    /// Takes up a log, and what a look at it finds then: it may have been moved, or compacted, since
+    /// it was found to be due.
+    fn take_up_if_due<C>(
+        &self,
+        key: LogKey,
+        look: impl FnOnce() -> Option<C>,
+    ) -> Option<(InProgress<'_>, C)> {
+        let in_progress = self.take_up(key)?;
+        let cleanable = look()?;
+        Some((in_progress, cleanable))
     }
 
     /// Notes that a log is compacted from here on, unless it must not be.
@@ -401,6 +412,10 @@ impl Cleaner {
                     note_clean(broker, partition, candidate.cleanable.first_dirty_offset);
                 }
                 candidate.is_due.then_some(candidate.cleanable)
+            }
+            Err(ReadError::Storage(error)) if error.is_out_of_files() => {
+                broker.report_log_error(partition, &error);
+                None
             }
             Err(error) => {
                 self.give_up(partition, &error);

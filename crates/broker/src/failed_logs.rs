@@ -10,11 +10,12 @@ use tokio::sync::mpsc;
 #[derive(Debug, Clone)]
 pub(crate) struct FailedLogs(mpsc::UnboundedSender<FailedLog>);
 
-/// A log whose disk has failed.
+/// A log whose disk has failed, or that had no file descriptor.
 #[derive(Debug)]
 pub(crate) struct FailedLog {
     partition: Arc<Partition>,
     reason: String,
+    is_out_of_files: bool,
 }
 
 impl FailedLogs {
@@ -29,13 +30,15 @@ impl FailedLogs {
             tracing::error!(%partition, %error, "the log of a coordinator is out of service");
             return;
         }
-        if !error.is_disk_failure() {
+        let is_out_of_files = error.is_out_of_files();
+        if !error.is_disk_failure() && !is_out_of_files {
             tracing::debug!(%partition, reason = %error, "a coordinator cannot write");
             return;
         }
         let failed = FailedLog {
             partition: partition.clone(),
             reason: error.to_string(),
+            is_out_of_files,
         };
         // Nobody listens any more when the server stops.
         let _ = self.0.send(failed);
@@ -44,9 +47,15 @@ impl FailedLogs {
 
 /// Takes the log directories of failed logs offline, for ever.
 pub(crate) async fn act(broker: Arc<Broker>, mut failed: mpsc::UnboundedReceiver<FailedLog>) {
-    while let Some(FailedLog { partition, reason }) = failed.recv().await {
+    while let Some(failed) = failed.recv().await {
         let broker = broker.clone();
-        let act = move || broker.report_storage_error(&partition, &reason);
+        let act = move || {
+            let (partition, reason) = (&failed.partition, &failed.reason);
+            match failed.is_out_of_files {
+                true => broker.note_shortage("a coordinator cannot write", partition, reason),
+                false => broker.report_storage_error(partition, reason),
+            }
+        };
         // Only a server that stops does not do it.
         let _ = tokio::task::spawn_blocking(act).await;
     }

@@ -25,6 +25,15 @@ impl Default for Flushes {
     }
 }
 
+#[cfg(test)]
+impl Flushes {
+    /// Every right to block a thread, until it is dropped.
+    pub(crate) async fn take_all(&self) -> tokio::sync::SemaphorePermit<'_> {
+        let taken = self.0.acquire_many(FLUSHES_MAX as u32).await;
+        taken.expect("it is never closed")
+    }
+}
+
 impl Broker {
     /// Makes everything of a partition below `end_offset` durable, from now on and whether this is
     /// waited for or not; a failure is reported.

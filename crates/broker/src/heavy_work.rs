@@ -41,6 +41,14 @@ impl Default for HeavyWork {
 }
 
 impl HeavyWork {
+    /// Every turn of the lane of large pieces, until it is dropped.
+    #[cfg(test)]
+    pub(crate) async fn take_large(&self) -> tokio::sync::SemaphorePermit<'_> {
+        let at_a_time = self.large.available_permits() as u32;
+        let taken = self.large.acquire_many(at_a_time).await;
+        taken.expect("it is never closed")
+    }
+
     /// Waits for a turn and does `work` on this thread, whose tasks another one takes over.
     pub(crate) async fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         let _permit = self.large.acquire().await.expect("it is never closed");
@@ -85,8 +93,7 @@ mod tests {
     #[tokio::test]
     async fn a_small_request_does_not_stand_behind_large_ones() {
         let work = HeavyWork::default();
-        let at_a_time = work.large.available_permits() as u32;
-        let taken = work.large.acquire_many(at_a_time).await;
+        let taken = work.take_large().await;
         assert_eq!(work.serve(Lane::Small, pin!(ready(7))).await, 7);
         drop(taken);
     }

@@ -52,6 +52,7 @@ mod owners;
 mod partitions;
 mod removals;
 mod scan;
+mod seldom;
 mod told_changes;
 mod transaction_markers;
 mod transaction_verification;

@@ -67,6 +67,24 @@ pub(crate) fn start(broker: &Arc<Broker>) {
     every(broker, 0, OPEN_FILES_INTERVAL_MS, keep_room);
 }
 
+/// Does everything once that is done now and then.
+#[cfg(test)]
+pub(crate) fn keep_up(broker: &Broker) {
+    let all: [fn(&Broker); 10] = [
+        delete_old_segments,
+        checkpoint_recovery_points,
+        checkpoint_log_start_offsets,
+        checkpoint_high_watermarks,
+        flush_in_time,
+        flush_due,
+        remove_due,
+        create_missing_logs,
+        expire_producers,
+        keep_room,
+    ];
+    all.iter().for_each(|work| work(broker));
+}
+
 /// Does `work` after `first_ms`, then each time that `interval_ms` have gone by.
 fn every(broker: &Arc<Broker>, first_ms: i64, interval_ms: i64, work: fn(&Broker)) {
     let weak = Arc::downgrade(broker);

@@ -87,6 +87,9 @@ pub struct MetadataLog<D: Disk = RealDisk> {
     /// When the last snapshot could not be written.
     failed_snapshot_ms: Option<i64>,
     state: LogState,
+    /// After so many appends one finds no room.
+    #[cfg(test)]
+    appends_before_refusal: Option<u32>,
 }
 
 /// Records that were appended, flushed and replayed.
@@ -196,6 +199,8 @@ impl<D: Disk> MetadataLog<D> {
         now_ms: i64,
     ) -> Result<AppendedMetadata, AppendMetadataError> {
         self.mend(now_ms)?;
+        #[cfg(test)]
+        self.count_down()?;
         let mut image = (*self.image).clone();
         for (index, record) in records.iter().enumerate() {
             image
@@ -215,6 +220,28 @@ impl<D: Disk> MetadataLog<D> {
             delta: MetadataDelta::new(before, self.image.clone()),
             last_offset: self.end_offset() - 1,
         })
+    }
+
+    /// Lets an append find no room after so many others.
+    #[cfg(test)]
+    pub(crate) const fn refuse_append_after(&mut self, count: u32) {
+        self.appends_before_refusal = Some(count);
+    }
+
+    /// Whether such an append is still to come.
+    #[cfg(test)]
+    pub(crate) const fn is_to_refuse(&self) -> bool {
+        self.appends_before_refusal.is_some()
+    }
+
+    #[cfg(test)]
+    fn count_down(&mut self) -> Result<(), AppendMetadataError> {
+        let left = self.appends_before_refusal;
+        self.appends_before_refusal = left.and_then(|left| left.checked_sub(1));
+        match left {
+            Some(0) => Err(AppendMetadataError::Log("there is no room".to_owned())),
+            _ => Ok(()),
+        }
     }
 
     fn batches_of(&self, records: &[MetadataRecord], now_ms: i64) -> Vec<Vec<u8>> {

@@ -24,6 +24,7 @@ use crate::net::{
 };
 use crate::partitions::Partitions;
 use crate::removals::Removals;
+use crate::seldom::Seldom;
 use crate::start_error::StartError;
 use crate::transactions::{self, TRANSACTION_TOPIC, Transactions};
 use crate::{checkpoints, cleaner, hosting, idle_logs, maintenance, moves};
@@ -558,6 +559,9 @@ fn new_broker(
         heavy_work: HeavyWork::default(),
         log_directories,
         file_shortage: FileShortage::default(),
+        unread_logs: Seldom::default(),
+        unaccepted: Seldom::default(),
+        refused_batches: Seldom::default(),
         checkpointed: checkpoints::Checkpointed::default(),
         partitions: Partitions::default(),
         removals: Removals::default(),
@@ -656,3 +660,6 @@ fn register(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -126,16 +126,20 @@ impl Broker {
                 producer_epoch: producer.producer_epoch,
                 base_sequence: one.base_sequence,
             };
-            one.partition
-                .start_verification(first_batch, is_enrolled, now_ms())
+            let partition = &one.partition;
+            let guard = partition.start_verification(first_batch, is_enrolled, now_ms());
+            guard.map_err(|error| {
+                self.report_append_error(partition, &error);
+                error.code()
+            })
         });
-        let guards: Vec<_> = guards.collect();
+        let guards: Vec<Verification> = guards.collect();
         let asked = enrolments.iter().zip(&guards);
-        let asked = asked.filter(|(_, guard)| guard.is_some());
+        let asked = asked.filter(|(_, guard)| matches!(guard, Ok(Some(_))));
         let asked = asked.map(|(one, _)| one.partition.topic_partition().clone());
         let asked: Vec<_> = asked.collect();
         if asked.is_empty() {
-            return vec![Ok(None); enrolments.len()];
+            return guards;
         }
         let TransactionalProducer {
             transactional_id,
@@ -153,7 +157,7 @@ impl Broker {
             }
         };
         let mut errors = errors.into_iter();
-        let verified = guards.into_iter().map(|guard| match guard {
+        let verified = guards.into_iter().map(|guard| match guard? {
             None => Ok(None),
             Some(guard) => match errors.next().unwrap_or(ErrorCode::UnknownServerError) {
                 ErrorCode::None => Ok(Some(guard)),

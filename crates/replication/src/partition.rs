@@ -461,21 +461,23 @@ impl<D: Disk> Partition<D> {
     /// Starts to ask the transaction coordinator about the first batch of a transaction here;
     /// `None` when the transaction is open already and there is nothing to ask.
     /// `supports_epoch_bump` says that each of the producer's transactions has its own epoch.
+    ///
+    /// # Errors
+    /// When the log cannot be opened.
     pub fn start_verification(
         &self,
         first_batch: FirstBatch,
         supports_epoch_bump: bool,
         now_ms: i64,
-    ) -> Option<VerificationGuard> {
-        // A log that cannot be opened says so when the batch is appended.
-        let mut state = self.opened().ok()?;
-        state.log().producer_state_mut().start_verification(
+    ) -> Result<Option<VerificationGuard>, AppendError> {
+        let mut state = self.opened_for_append()?;
+        Ok(state.log().producer_state_mut().start_verification(
             first_batch.producer_id,
             first_batch.producer_epoch,
             first_batch.base_sequence,
             supports_epoch_bump,
             now_ms,
-        )
+        ))
     }
 
     fn opened_for_append(&self) -> Result<MutexGuard<'_, State<D>>, AppendError> {
@@ -664,22 +666,28 @@ impl<D: Disk> Partition<D> {
     }
 
     /// The leader epoch in which `offset` was, or will be, written.
-    pub fn leader_epoch_at(&self, offset: i64) -> Option<i32> {
+    ///
+    /// # Errors
+    /// When the log cannot be opened.
+    pub fn leader_epoch_at(&self, offset: i64) -> Result<Option<i32>, ReadError> {
         let mut state = self.state.lock();
         if matches!(&state.residence, Residence::Idle(idle) if offset >= idle.log_end_offset) {
-            return Some(state.leader_epoch);
+            return Ok(Some(state.leader_epoch));
         }
-        self.open(&mut state).ok()?;
-        state.log().leader_epochs().epoch_for_offset(offset)
+        self.open(&mut state)?;
+        Ok(state.log().leader_epochs().epoch_for_offset(offset))
     }
 
     /// The largest epoch that is not above `leader_epoch`, and where it ended.
-    pub fn end_offset_of_epoch(&self, leader_epoch: i32) -> Option<(i32, i64)> {
+    ///
+    /// # Errors
+    /// When the log cannot be opened.
+    pub fn end_offset_of_epoch(&self, leader_epoch: i32) -> Result<Option<(i32, i64)>, ReadError> {
         let mut state = self.state.lock();
         if leader_epoch != state.leader_epoch {
-            self.open(&mut state).ok()?;
+            self.open(&mut state)?;
         }
-        end_offset_of_epoch(&mut state, leader_epoch)
+        Ok(end_offset_of_epoch(&mut state, leader_epoch))
     }
 
     /// Moves the start of the log forward to `offset`, which is not above the high watermark, and
@@ -697,12 +705,13 @@ impl<D: Disk> Partition<D> {
     }
 
     /// The producers that the log knows.
-    pub fn producers(&self) -> Vec<ProducerFacts> {
-        let Ok(mut state) = self.opened() else {
-            return Vec::new();
-        };
+    ///
+    /// # Errors
+    /// When the log cannot be opened.
+    pub fn producers(&self) -> Result<Vec<ProducerFacts>, ReadError> {
+        let mut state = self.opened()?;
         let producers = state.log().producer_state().producers();
-        producers
+        let facts = producers
             .map(|(producer_id, entry)| ProducerFacts {
                 producer_id,
                 producer_epoch: entry.producer_epoch(),
@@ -711,7 +720,8 @@ impl<D: Disk> Partition<D> {
                 coordinator_epoch: entry.coordinator_epoch(),
                 current_transaction_start_offset: entry.transaction_first_offset().unwrap_or(-1),
             })
-            .collect()
+            .collect();
+        Ok(facts)
     }
 
     /// Waits until everything below `end_offset` is on every in-sync replica; `false` when it will

@@ -222,12 +222,13 @@ impl Tested {
     fn check_epochs(&self) {
         let (partition, model) = (&self.served.partition, &self.model);
         let was_idle = self.served.is_idle();
-        assert_eq!(partition.leader_epoch_at(model.end), Some(model.epoch()));
-        let current = partition.end_offset_of_epoch(model.epoch());
+        let epoch = partition.leader_epoch_at(model.end).unwrap();
+        assert_eq!(epoch, Some(model.epoch()));
+        let current = partition.end_offset_of_epoch(model.epoch()).unwrap();
         assert_eq!(current, Some((model.epoch(), model.end)));
         assert_eq!(self.served.is_idle(), was_idle, "no need to open it");
         for epoch in 0..=model.epoch() + 1 {
-            let found = partition.end_offset_of_epoch(epoch);
+            let found = partition.end_offset_of_epoch(epoch).unwrap();
             assert_eq!(found, model.end_of(epoch), "epoch {epoch} of {model:?}");
             let known = match epoch - model.epoch() {
                 ..0 => Err(ErrorCode::FencedLeaderEpoch),
@@ -243,7 +244,8 @@ impl Tested {
             assert_eq!(refused, known);
         }
         for offset in model.start..=model.end {
-            assert_eq!(partition.leader_epoch_at(offset), model.epoch_at(offset));
+            let epoch = partition.leader_epoch_at(offset).unwrap();
+            assert_eq!(epoch, model.epoch_at(offset));
         }
     }
 

@@ -136,6 +136,38 @@ fn a_failed_write_is_told_from_what_is_none() {
 }
 
 #[test]
+fn what_an_idle_log_would_know_is_an_error_and_not_nothing() {
+    let served = Served::new();
+    let partition = &served.partition;
+    served.append(producer_batch(3, 0, 1, false));
+    partition.set_leader_epoch(1).unwrap();
+    served.append(batch(0, 1));
+    served.rest();
+    let first_batch = FirstBatch {
+        producer_id: 3,
+        producer_epoch: 0,
+        base_sequence: 1,
+    };
+    let is_refused = |error: replication::ReadError| {
+        error.is_out_of_files() && error.code() == ErrorCode::KafkaStorageError
+    };
+    served.disk.set_out_of_files(true);
+    assert!(partition.end_offset_of_epoch(0).is_err_and(is_refused));
+    assert!(partition.leader_epoch_at(0).is_err_and(is_refused));
+    assert!(partition.producers().is_err_and(is_refused));
+    let verification = partition.start_verification(first_batch, true, 0);
+    assert_failure(&verification.unwrap_err(), false, false, true);
+    // What is known without the log is told.
+    assert_eq!(partition.end_offset_of_epoch(1).unwrap(), Some((1, 2)));
+    assert_eq!(partition.leader_epoch_at(2).unwrap(), Some(1));
+
+    served.disk.set_out_of_files(false);
+    assert_eq!(partition.end_offset_of_epoch(0).unwrap(), Some((0, 1)));
+    assert_eq!(partition.leader_epoch_at(0).unwrap(), Some(0));
+    assert_eq!(partition.producers().unwrap().len(), 1);
+}
+
+#[test]
 fn a_log_that_has_changed_while_it_was_idle_is_left_alone() {
     let served = Served::new();
     served.append(batch(0, 1));
@@ -222,7 +254,7 @@ fn a_log_is_idle_when_nobody_has_used_it_since_the_last_time() {
     served.read(1, Isolation::LastStableOffset);
     idle(true);
     served.read(1, Isolation::LastStableOffset);
-    assert_eq!(served.partition.leader_epoch_at(1), Some(0));
+    assert_eq!(served.partition.leader_epoch_at(1).unwrap(), Some(0));
     assert_eq!(served.partition.size_bytes(), batch(0, 1).len() as u64);
     assert!(served.is_idle());
     assert_eq!(served.host.unsettled_logs(), [(TOPIC_ID, 3)]);
@@ -518,22 +550,19 @@ fn the_first_batch_of_a_transaction_shows_that_its_coordinator_knows_it() {
     let sent = || producer_batch(3, 0, 1, true);
     let refused = append(&served, sent()).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::InvalidTxnState);
-    let guard = served.partition.start_verification(first, true, 0);
+    let start = |first| served.partition.start_verification(first, true, 0).unwrap();
+    let guard = start(first);
     assert!(guard.is_some());
     // A verification that is under way keeps the log open.
     assert!(!served.partition.rest_synced(0).unwrap());
-    let other = served.partition.start_verification(
-        FirstBatch {
-            producer_id: 4,
-            ..first
-        },
-        true,
-        0,
-    );
+    let other = start(FirstBatch {
+        producer_id: 4,
+        ..first
+    });
     let with = |guard| served.partition.append_as_leader(&mut sent(), guard, 0);
     assert_eq!(with(other).unwrap_err().code(), ErrorCode::InvalidTxnState);
     with(guard).unwrap();
-    assert_eq!(served.partition.start_verification(first, true, 0), None);
+    assert_eq!(start(first), None);
     let mut offsets = producer_batch(4, 0, 1, true);
     let partition = &served.partition;
     let refused = partition.append_transactional_as_coordinator(&mut offsets, guard, 0);
@@ -548,13 +577,13 @@ fn the_first_batch_of_a_transaction_shows_that_its_coordinator_knows_it() {
         coordinator_epoch: -1,
         current_transaction_start_offset: offset,
     };
-    assert_eq!(partition.producers(), [facts(3, 0), facts(4, 1)]);
+    assert_eq!(partition.producers().unwrap(), [facts(3, 0), facts(4, 1)]);
     partition.append_marker(&mut marker(3, true), 0, 0).unwrap();
     let ended = ProducerFacts {
         coordinator_epoch: 7,
         ..facts(3, -1)
     };
-    assert_eq!(partition.producers(), [ended, facts(4, 1)]);
+    assert_eq!(partition.producers().unwrap(), [ended, facts(4, 1)]);
     // Markers of transaction version 2 have an epoch of their own.
     let refused = partition
         .append_marker(&mut marker(4, true), 2, 0)

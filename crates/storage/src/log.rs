@@ -386,9 +386,10 @@ impl<D: Disk> Log<D> {
         leader_epoch: i32,
         start_offset: i64,
     ) -> Result<(), StorageError> {
-        match self.leader_epochs.assign(leader_epoch, start_offset) {
+        let mut epochs = self.leader_epochs.clone();
+        match epochs.assign(leader_epoch, start_offset) {
             true => {
-                let written = self.write_leader_epochs();
+                let written = self.replace_leader_epochs(epochs);
                 self.poison_on_error(written)
             }
             false => Ok(()),
@@ -467,6 +468,16 @@ impl<D: Disk> Log<D> {
         self.unsynced.add_file(LEADER_EPOCH_CHECKPOINT.to_owned());
         self.unsynced.add_directory();
         Ok(())
+    }
+
+    /// Has these leader epochs from here on, if they can be written.
+    fn replace_leader_epochs(&mut self, epochs: LeaderEpochs) -> Result<(), StorageError> {
+        let before = std::mem::replace(&mut self.leader_epochs, epochs);
+        let written = self.write_leader_epochs();
+        if written.is_err() {
+            self.leader_epochs = before;
+        }
+        written
     }
 
     /// Writes the leader epochs so that they are durable on return.

@@ -397,6 +397,30 @@ fn a_compaction_whose_files_have_vanished_changes_nothing() {
 }
 
 #[test]
+fn records_that_have_taken_the_place_of_others_meanwhile_stay() {
+    let (mut compacted, _compaction, cleaned) = begun();
+    // The same segments as before, of another leader.
+    compacted.log.truncate_to(1, 0).unwrap();
+    compacted.run("roll\nput b=9\nroll\nput d=1");
+    assert_eq!(compacted.log.segment_count(), 3);
+    let table = compacted.table();
+    assert!(!compacted.log.replace_segments(cleaned, 0).unwrap());
+    assert_eq!(compacted.table(), table);
+    assert!(leftovers(&compacted).is_empty());
+    compacted.compact().unwrap();
+    assert_eq!(compacted.table(), table);
+}
+
+#[test]
+fn a_log_that_has_failed_meanwhile_stays_as_it_is() {
+    let (mut compacted, _compaction, cleaned) = begun();
+    compacted.log.fail();
+    assert!(!compacted.log.replace_segments(cleaned, 0).unwrap());
+    assert_eq!(compacted.log.segment_count(), 3);
+    assert!(leftovers(&compacted).is_empty());
+}
+
+#[test]
 fn damage_is_named_and_not_written_anew() {
     let mut compacted = Compacted::new(|_| {});
     compacted.run("put a=1\nput a=2\nroll");

@@ -234,3 +234,37 @@ fn a_link_is_what_it_leads_to() {
     ];
     assert_eq!(entries, expected);
 }
+
+/// A descriptor of a file that stands for its name only: nothing can be synced by it.
+fn without_bytes(path: &Path) -> std::fs::File {
+    use rustix::fs::{Mode, OFlags, open};
+    open(path, OFlags::PATH, Mode::empty()).unwrap().into()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_sync_that_fails_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    let file = RealDisk.open(&path, OpenMode::Create).unwrap();
+    file.sync().unwrap();
+    RealDisk.sync_directory(directory.path()).unwrap();
+    assert!(without_bytes(&path).sync().is_err());
+    let missing = RealDisk.sync_directory(&directory.path().join("none"));
+    assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
+    // A device that has nothing to sync.
+    assert!(RealDisk.sync_directory(Path::new("/dev/null")).is_err());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_sync_of_a_file_system_that_fails_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = std::fs::File::open(directory.path()).unwrap();
+    // Not every file system is trusted to sync all that is in it, and says so.
+    let is_synced = root.sync_file_system().unwrap();
+    let unsynced = without_bytes(directory.path()).sync_file_system();
+    assert_eq!(unsynced.is_err(), is_synced, "{unsynced:?}");
+    let elsewhere = std::fs::File::open("/proc").unwrap();
+    assert!(!elsewhere.sync_file_system().unwrap(), "it is no disk");
+}

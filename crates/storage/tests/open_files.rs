@@ -269,7 +269,7 @@ fn an_idle_log_is_opened_as_it_was() {
 
 #[test]
 fn a_log_that_is_opened_before_it_was_synced_syncs_all_of_it() {
-    for seed in 0..20 {
+    for seed in trials::seeds(0..20) {
         let disk = SimDisk::default();
         let files = Arc::new(OpenFiles::new(usize::MAX));
         let mut log = Log::create(opening(&disk, Path::new("/"), 0, &files)).unwrap();

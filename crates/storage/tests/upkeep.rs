@@ -97,6 +97,25 @@ fn deleted_files_go_though_the_clock_is_set_back() {
 }
 
 #[test]
+fn files_stay_for_as_long_as_a_delay_can_be() {
+    for delay_ms in [i64::MAX, i64::MAX - 1, i64::MAX / 2 + 1] {
+        let (disk, mut log) = log_of_segments(4);
+        configure(&mut log, |config| {
+            config.retention_ms = 1000;
+            config.file_delete_delay_ms = delay_ms;
+        });
+        log.delete_old_segments(8, 1200).unwrap();
+        for now_ms in [1200, 0, 1 << 62, i64::MAX - 1] {
+            log.remove_deleted_files(now_ms).unwrap();
+            let is_over = now_ms - 1200 >= delay_ms;
+            let expected = if is_over { 0 } else { 2 };
+            let left = names(&disk, ".log.deleted").len();
+            assert_eq!(left, expected, "{delay_ms} at {now_ms}");
+        }
+    }
+}
+
+#[test]
 fn segments_go_some_at_a_time() {
     let (disk, mut log) = log_of_segments(200);
     configure(&mut log, |config| {
@@ -445,6 +464,35 @@ fn an_epoch_that_cannot_be_noted_for_lack_of_files_refuses_its_batch_and_nothing
     assert_eq!(log.leader_epochs().epoch_for_offset(0), Some(0));
     assert_eq!(log.leader_epochs().epoch_for_offset(1), Some(5));
     assert_eq!(read_all(&log, 0).len(), 2);
+}
+
+#[test]
+fn a_start_that_cannot_be_noted_for_lack_of_files_stays() {
+    let (disk, mut log) = log_of_segments(3);
+    configure(&mut log, |config| config.retention_bytes = 1);
+    disk.set_out_of_files(true);
+    for _ in 0..2 {
+        let refused = log.advance_log_start_offset(1).unwrap_err();
+        assert!(refused.is_out_of_files());
+        let refused = log.delete_old_segments(6, 1000).unwrap_err();
+        assert!(matches!(refused, storage::AppendError::Storage(error) if error.is_out_of_files()));
+        assert!(log.assign_leader_epoch(7, 6).unwrap_err().is_out_of_files());
+    }
+    assert!(!log.is_failed());
+    assert_eq!((log.log_start_offset(), log.segment_count()), (0, 3));
+    assert_eq!(log.leader_epochs().epoch_for_offset(0), Some(0));
+    assert_eq!(log.leader_epochs().latest(), Some(0));
+
+    disk.set_out_of_files(false);
+    assert_eq!(log.advance_log_start_offset(1).unwrap(), Some(true));
+    log.assign_leader_epoch(7, 6).unwrap();
+    assert_eq!(
+        log.delete_old_segments(6, 1000).unwrap().log_start_offset,
+        4
+    );
+    let path = Path::new("/topic-0/leader-epoch-checkpoint");
+    let noted = disk.read(path, 1000).unwrap();
+    assert_eq!(noted, b"0\n2\n0 4\n7 6\n");
 }
 
 #[test]

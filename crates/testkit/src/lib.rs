@@ -39,6 +39,6 @@ pub use deadline::{LIMIT, wait_until};
 pub use proxy::{Fault, Proxy};
 pub use requests::{
     BrokerAddress, CommittedFetch, FETCH_VERSION, Fetched, ListedOffset, Marker,
-    OffsetInTransaction, PRODUCE_VERSION, Produced, fetch_topic,
+    OffsetInTransaction, PRODUCE_VERSION, Produced, TransactionalProducer, fetch_topic,
 };
 pub use server::TestServer;

@@ -4,7 +4,9 @@ mod groups;
 mod markers;
 mod records;
 mod topics;
+mod transactions;
 
 pub use markers::{CommittedFetch, Marker, OffsetInTransaction};
 pub use records::{FETCH_VERSION, Fetched, ListedOffset, PRODUCE_VERSION, Produced, fetch_topic};
 pub use topics::BrokerAddress;
+pub use transactions::TransactionalProducer;

@@ -2,8 +2,8 @@
 //!
 //! `interop/go/kgo-exceptions.txt` names the tests that riverrun is not yet held to: a regular
 //! expression as `go test -skip` takes it, and the reason. Tests that the exceptions leave out are
-//! counted as skipped, and so are those that skip themselves: some ask the server first whether it
-//! has the APIs they need.
+//! counted as skipped. Some tests ask the server first whether it has the APIs they need, and skip
+//! themselves: `interop/go/kgo-skips.txt` names those that may, and any other that does has failed.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -28,10 +28,17 @@ pub(crate) fn list(run: &mut Run) -> Result<Vec<String>> {
 /// Runs the tests that are asked for and not excepted, in one process.
 pub(crate) fn run(run: &mut Run) -> Result<()> {
     let skip = skipped(run)?;
+    let skipping = lines(run, "go/kgo-skips.txt")?;
     let mut wanted = list(run)?;
+    for (test, _) in &skipping {
+        ensure!(
+            wanted.contains(test),
+            "kgo-skips.txt: there is no test `{test}`"
+        );
+    }
     wanted.retain(|test| run.options.selects(SUITE, test));
     let server = run.start(SUITE, &[])?;
-    let ended = run_tests(run, &server, &wanted, skip.as_deref())?;
+    let ended = run_tests(run, &server, &wanted, skip.as_deref(), &skipping)?;
     if skip.is_some() {
         // A test that neither ended nor skipped itself was left out.
         for test in wanted.iter().filter(|test| !ended.contains(test)) {
@@ -50,6 +57,7 @@ fn run_tests(
     server: &Server,
     wanted: &[String],
     skip: Option<&str>,
+    skipping: &[(String, String)],
 ) -> Result<Vec<String>> {
     let mut command = run.go()?.kgo_tests()?;
     command
@@ -78,7 +86,15 @@ fn run_tests(
             match outcome {
                 "PASS" => run.report.ok(&name, took),
                 "FAIL" => run.report.failed(&name, took, &relevant(&output, test)),
-                _ => run.report.excepted(&name, &relevant(&output, test)),
+                _ => match skipping.iter().find(|(known, _)| known == test) {
+                    Some((_, reason)) => run.report.excepted(&name, reason),
+                    None => {
+                        let said = relevant(&output, test);
+                        let reason =
+                            format!("it skips itself, and kgo-skips.txt has it not\n{said}");
+                        run.report.failed(&name, took, &reason);
+                    }
+                },
             }
             ended.push(test.to_owned());
         }
@@ -127,17 +143,22 @@ fn skipped(run: &Run) -> Result<Option<String>> {
     if run.options.against == Against::Kafka || run.options.no_exceptions {
         return Ok(None);
     }
-    let path = run.source("go/kgo-exceptions.txt");
-    let text = fs::read_to_string(&path).with_context(|| format!("no {}", path.display()))?;
-    let mut patterns = Vec::new();
-    for line in text.lines().map(str::trim) {
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let (pattern, _reason) = line
-            .split_once(char::is_whitespace)
-            .with_context(|| format!("`{line}` gives no reason"))?;
-        patterns.push(pattern);
-    }
+    let lines = lines(run, "go/kgo-exceptions.txt")?;
+    let patterns: Vec<String> = lines.into_iter().map(|(pattern, _)| pattern).collect();
     Ok((!patterns.is_empty()).then(|| patterns.join("|")))
+}
+
+/// The lines of a file of `interop/`: what they are about, and the reason.
+fn lines(run: &Run, name: &str) -> Result<Vec<(String, String)>> {
+    let path = run.source(name);
+    let text = fs::read_to_string(&path).with_context(|| format!("no {}", path.display()))?;
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let parts = lines.map(|line| {
+        let (what, reason) = line
+            .split_once(char::is_whitespace)
+            .with_context(|| format!("{name}: `{line}` gives no reason"))?;
+        Ok((what.to_owned(), reason.trim().to_owned()))
+    });
+    parts.collect()
 }

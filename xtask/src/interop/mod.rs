@@ -44,6 +44,19 @@ use options::{Options, USAGE};
 use run::Run;
 use suite::SUITES;
 
+/// What draws random numbers from `--seed`: suites, and scenarios of suites that draw none elsewhere.
+/// `cargo xtask hunt --interop` runs them with others.
+pub(crate) const SEEDED: &[&str] = &[
+    "codec",
+    "client/life-groups",
+    "client/life-transactions",
+    "client/life-transactions-protocol-1",
+    "client/life-deliveries",
+    "crash/campaign",
+    "crash/disk",
+    "diff",
+];
+
 /// Keeps installed parts between checkouts when it names a folder.
 const CACHE_VARIABLE: &str = "RIVERRUN_INTEROP_CACHE";
 

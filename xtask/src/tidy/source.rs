@@ -67,11 +67,11 @@ pub(super) fn check_purity(name: &str, text: &str, pure: bool, findings: &mut Ve
     }
 }
 
-fn is_test_file(name: &str) -> bool {
+pub(super) fn is_test_file(name: &str) -> bool {
     name.ends_with("/tests.rs") || name.contains("/tests/") || name.ends_with("_tests.rs")
 }
 
-fn without_test_module(text: &str) -> &str {
+pub(super) fn without_test_module(text: &str) -> &str {
     text.find("#[cfg(test)]\nmod ")
         .map_or(text, |at| &text[..at])
 }

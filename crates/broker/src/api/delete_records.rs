@@ -74,7 +74,10 @@ fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result<i64, 
         return Err(ErrorCode::OffsetOutOfRange);
     }
     partition.delete_records_before(offset).map_err(|error| {
-        tracing::error!(%partition, %error, "records cannot be deleted");
+        match error.is_out_of_files() {
+            true => broker.note_shortage("records are not deleted", &partition, &error),
+            false => broker.report_append_error(&partition, &error),
+        }
         error.code()
     })
 }

@@ -34,10 +34,12 @@ pub(crate) fn serve(
                 }
                 Err(_) => Err(ErrorCode::InvalidTopicException),
             };
+            let found = found.and_then(|partition| {
+                let producers = partition.producers();
+                producers.map_err(|error| broker.report_read_error(&partition, &error))
+            });
             let error = found.as_ref().err().copied().unwrap_or(ErrorCode::None);
-            let producers = found
-                .map(|partition| partition.producers())
-                .unwrap_or_default();
+            let producers = found.unwrap_or_default();
             let active_producers = producers.into_iter().map(|producer| ProducerState {
                 producer_id: producer.producer_id,
                 producer_epoch: i32::from(producer.producer_epoch),

@@ -640,7 +640,7 @@ fn answer(request: &Request<'_>, told: &Told<'_>, out: &mut ResponseBuffer) {
     let endpoints =
         endpoints.map(|(host, port)| (told.node_id, &**host, i32::from(*port), told.rack));
     writer.end(endpoints.as_slice(), &mut out.head);
-    wire::finish_frame(&mut out.head, start, file_bytes);
+    request.finish_answer_with_records(start, file_bytes, out);
 }
 
 /// Appends a partition; returns how many bytes of records are not in the buffer itself.

@@ -12,7 +12,7 @@ use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};
-use replication::{Partition, ReadError, TimestampSearch};
+use replication::{ReadError, TimestampSearch};
 use std::collections::BTreeMap;
 use wire::messages::list_offsets_request::ListOffsetsPartition;
 use wire::messages::list_offsets_response::{
@@ -159,27 +159,31 @@ async fn find(
         (CONSUMER, _) => offsets.high_watermark,
         _ => offsets.log_end_offset,
     };
-    let at = |offset| Found {
+    let at = |offset, leader_epoch| Found {
         offset,
         timestamp: -1,
-        leader_epoch: epoch_at(&partition, offset),
+        leader_epoch,
     };
-    match asked.timestamp {
-        LATEST => Ok(Found {
-            leader_epoch: offsets.leader_epoch,
-            ..at(end)
-        }),
-        EARLIEST | EARLIEST_LOCAL => Ok(at(offsets.log_start_offset)),
+    let found = match asked.timestamp {
+        LATEST => Ok(at(end, offsets.leader_epoch)),
+        EARLIEST | EARLIEST_LOCAL => {
+            let start = offsets.log_start_offset;
+            let epoch = partition.leader_epoch_at(start);
+            epoch.map(|epoch| at(start, epoch.unwrap_or(-1)))
+        }
         LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(NOT_FOUND),
         MAX_TIMESTAMP => {
             let search = |max_bytes| partition.offset_of_max_timestamp(max_bytes);
-            found(search_in_turn(broker, search).await, end)
+            let searched = search_in_turn(broker, search).await;
+            searched.map(|record| found_below(end, record))
         }
         timestamp => {
             let search = |max_bytes| partition.offset_for_timestamp(timestamp, max_bytes);
-            found(search_in_turn(broker, search).await, end)
+            let searched = search_in_turn(broker, search).await;
+            searched.map(|record| found_below(end, record))
         }
-    }
+    };
+    found.map_err(|error| broker.report_read_error(&partition, &error))
 }
 
 /// Searches for a record: at once if little has to be expanded for it.
@@ -200,21 +204,13 @@ async fn search_in_turn(
 }
 
 /// What the log found, unless it lies beyond what the client may see.
-fn found(
-    result: Result<Option<replication::TimestampOffset>, ReadError>,
-    end: i64,
-) -> Result<Found, ErrorCode> {
-    match result {
-        Ok(Some(found)) if found.offset < end => Ok(Found {
+fn found_below(end: i64, record: Option<replication::TimestampOffset>) -> Found {
+    match record {
+        Some(found) if found.offset < end => Found {
             offset: found.offset,
             timestamp: found.timestamp_ms,
             leader_epoch: found.leader_epoch.unwrap_or(-1),
-        }),
-        Ok(_) => Ok(NOT_FOUND),
-        Err(error) => Err(error.code()),
+        },
+        _ => NOT_FOUND,
     }
-}
-
-fn epoch_at(partition: &Partition, offset: i64) -> i32 {
-    partition.leader_epoch_at(offset).unwrap_or(-1)
 }

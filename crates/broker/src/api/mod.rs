@@ -193,6 +193,21 @@ impl Request<'_> {
         }
     }
 
+    /// Ends an answer with `file_bytes` of records beside `out.head`. A batch goes out however long
+    /// it is, if the size of a frame can say so.
+    pub(crate) fn finish_answer_with_records(
+        &self,
+        start: usize,
+        file_bytes: usize,
+        out: &mut ResponseBuffer,
+    ) {
+        let bytes = out.head.len() - start + file_bytes;
+        match i32::try_from(bytes) {
+            Ok(_) => wire::finish_frame(&mut out.head, start, file_bytes),
+            Err(_) => out.refuse(start, bytes),
+        }
+    }
+
     fn begin_answer_as(&self, version: i16, out: &mut Vec<u8>) -> usize {
         let start = wire::begin_frame(out);
         let header = ResponseHeader {
@@ -549,3 +564,6 @@ pub(crate) fn is_internal(topic: &str) -> bool {
         "__consumer_offsets" | "__transaction_state" | "__share_group_state"
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,7 +51,9 @@ fn find(
     let partition = broker.partitions.find(topic, asked.partition);
     let partition = partition.map_err(|absence| absence.code_for(epoch))?;
     partition.check_leader_epoch(epoch)?;
-    Ok(partition
-        .end_offset_of_epoch(asked.leader_epoch)
-        .unwrap_or((-1, -1)))
+    match partition.end_offset_of_epoch(asked.leader_epoch) {
+        Ok(end) => Ok(end.unwrap_or((-1, -1))),
+        // Without an error a consumer takes it for a log that was cut, and begins elsewhere.
+        Err(error) => Err(broker.report_read_error(&partition, &error)),
+    }
 }

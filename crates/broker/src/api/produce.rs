@@ -63,6 +63,9 @@ const QUICK_RECORDS: i32 = 50_000;
 const QUICK_RECOMPRESSED_BYTES: usize = 16 * 1024;
 /// Of the elements that a request may have, one in so many may be a partition without a batch.
 const ELEMENTS_PER_EMPTY: usize = 20;
+/// Faulty records that an answer lists at most. A small request can expand to any number of them, in
+/// each of its partitions.
+const RECORD_ERRORS_MAX: usize = 10_000;
 
 /// What a request asks for, part by part, and what became of it. The lists go from request to
 /// request, so that a request allocates nothing.
@@ -261,6 +264,15 @@ impl Outcome {
             ..Self::refused_by(partition, invalid.error)
         }
     }
+
+    /// Lists faulty records only as far as the answer may still list some.
+    fn keep_record_errors(&mut self, left: &mut usize) {
+        if self.record_errors.len() > *left {
+            self.record_errors.truncate(*left);
+            self.record_errors.shrink_to_fit();
+        }
+        *left -= self.record_errors.len();
+    }
 }
 
 pub(crate) async fn serve(
@@ -313,6 +325,7 @@ async fn append_all(
         acks,
     };
     let mut at = 0;
+    let mut record_errors_left = RECORD_ERRORS_MAX;
     let mut turn = Turn::begin();
     for topic in &*topics {
         for part in &mut partitions[at..at + topic.partition_count] {
@@ -329,6 +342,7 @@ async fn append_all(
                     }
                 },
             };
+            part.outcome.keep_record_errors(&mut record_errors_left);
             turn.share().await;
         }
         at += topic.partition_count;
@@ -732,7 +746,9 @@ async fn wait_for_replicas(partitions: &mut [PartitionPart], timeout_ms: i32) {
     let timeout = Duration::from_millis(timeout_ms.max(0) as u64);
     let mut deadline = None;
     for part in partitions {
-        let Some(batch) = &part.appended else {
+        // A batch whose flush has failed has its answer.
+        let appended = part.appended.as_ref();
+        let Some(batch) = appended.filter(|_| part.outcome.error.is_none()) else {
             continue;
         };
         if batch.partition.offsets().high_watermark >= batch.end_offset {
@@ -755,22 +771,21 @@ fn answer(
     partitions: &[PartitionPart],
     out: &mut ResponseBuffer,
 ) {
-    let out = &mut out.head;
-    let start = request.begin_answer(out);
+    let start = request.begin_answer(&mut out.head);
     let writer = ProduceResponseWriter::new(request.version);
-    writer.head(topics.len(), out);
+    writer.head(topics.len(), &mut out.head);
     let mut at = 0;
     for topic in topics {
         let name = std::str::from_utf8(&frame[topic.name.clone()]).unwrap_or_default();
-        writer.topic(name, topic.id, topic.partition_count, out);
+        writer.topic(name, topic.id, topic.partition_count, &mut out.head);
         for part in &partitions[at..at + topic.partition_count] {
-            writer.partition(&part.outcome.answer(part.index), out);
+            writer.partition(&part.outcome.answer(part.index), &mut out.head);
         }
-        writer.end_topic(out);
+        writer.end_topic(&mut out.head);
         at += topic.partition_count;
     }
-    writer.end(0, &[], out);
-    wire::finish_frame(out, start, 0);
+    writer.end(0, &[], &mut out.head);
+    request.finish_answer(start, out);
 }
 
 #[cfg(test)]

@@ -42,6 +42,31 @@ fn a_pause_begins_when_the_compaction_has_ended() {
 }
 
 #[test]
+fn what_is_compacted_of_a_log_is_found_when_nobody_else_has_it() {
+    let cleaner = Arc::new(Cleaner::default());
+    let look = || {
+        let state = cleaner.state.lock();
+        assert!(
+            state.in_progress.contains(&LOG),
+            "somebody else may have it"
+        );
+        Some(7)
+    };
+    let (in_progress, found) = cleaner.take_up_if_due(LOG, look).unwrap();
+    assert_eq!(found, 7);
+    let again = || -> Option<i64> { panic!("it is compacted") };
+    assert!(cleaner.take_up_if_due(LOG, again).is_none());
+    drop(in_progress);
+    // Whoever had it last has left nothing to do.
+    assert!(cleaner.take_up_if_due(LOG, || None::<i64>).is_none());
+    assert!(cleaner.state.lock().in_progress.is_empty());
+    let pause = cleaner.pause_log(LOG);
+    let paused = || -> Option<i64> { panic!("it is paused") };
+    assert!(cleaner.take_up_if_due(LOG, paused).is_none());
+    drop(pause);
+}
+
+#[test]
 fn a_compaction_that_panics_is_over() {
     let cleaner = Arc::new(Cleaner::default());
     let in_progress = cleaner.take_up(LOG).unwrap();

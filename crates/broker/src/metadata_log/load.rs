@@ -130,6 +130,8 @@ impl<D: Disk> MetadataLog<D> {
             snapshot_bytes: None,
             failed_snapshot_ms: None,
             state: LogState::Open,
+            #[cfg(test)]
+            appends_before_refusal: None,
         };
         Ok(LoadedMetadataLog {
             log,

@@ -165,7 +165,7 @@ impl BoundListener {
                 },
                 Err(error) => {
                     // Out of descriptors, most likely: wait for connections to go.
-                    tracing::warn!(listener = self.name, %error, "cannot accept a connection");
+                    broker.report_accept_error(&self.name, &error);
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                 }
             }

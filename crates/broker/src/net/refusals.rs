@@ -1,47 +1,25 @@
 //! Connections that are closed because what they bring cannot be served: a line in the log for
 //! whoever set up the client, and no flood of lines for a flood of connections.
 
-use parking_lot::Mutex;
+use crate::seldom::Seldom;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
-
-/// The least time between two lines.
-const INTERVAL: Duration = Duration::from_secs(5);
 
 /// What was refused at one listener.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    told_at: Option<Instant>,
-    unlogged_count: u64,
+    lines: Seldom,
 }
 
 impl Refusals {
     /// Logs why a connection is closed, unless the last line is too young.
     pub(crate) fn tell(&self, listener: &str, peer: SocketAddr, client_id: &str, reason: &str) {
         let client_id = shown(client_id);
-        match self.state.lock().due(Instant::now()) {
+        match self.lines.due() {
             Some(not_logged) => {
                 tracing::warn!(listener, %peer, %client_id, not_logged, reason, "connection closed");
             }
             None => tracing::debug!(listener, %peer, %client_id, reason, "connection closed"),
         }
-    }
-}
-
-impl State {
-    /// How many were not logged before this one, which is to be; none if it is not, either.
-    fn due(&mut self, now: Instant) -> Option<u64> {
-        if self.told_at.is_some_and(|at| now < at + INTERVAL) {
-            self.unlogged_count += 1;
-            return None;
-        }
-        self.told_at = Some(now);
-        Some(std::mem::take(&mut self.unlogged_count))
     }
 }
 
@@ -70,18 +48,6 @@ pub(super) fn stranger(size: i32) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_flood_is_a_line_now_and_then() {
-        let mut state = State::default();
-        let start = Instant::now();
-        let mut after = |ms| state.due(start + Duration::from_millis(ms));
-        assert_eq!(after(0), Some(0));
-        assert_eq!(after(10), None);
-        assert_eq!(after(4_999), None);
-        assert_eq!(after(5_000), Some(2));
-        assert_eq!(after(20_000), Some(0));
-    }
 
     #[test]
     fn a_client_writes_no_lines_of_its_own() {

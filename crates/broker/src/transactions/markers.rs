@@ -16,6 +16,44 @@ use tokio::task::JoinHandle;
 /// How long a partition that took no marker is left alone.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
+/// The decision that a transaction ends, as its shard's log has it.
+#[derive(Debug)]
+pub(super) struct EndDecision {
+    partition: Arc<Partition>,
+    /// It is below.
+    end_offset: i64,
+    /// Done when it is durable; none where nothing has to be flushed.
+    flushing: Option<Flushing>,
+}
+
+impl EndDecision {
+    pub(super) const fn new(
+        partition: Arc<Partition>,
+        end_offset: i64,
+        flushing: Option<Flushing>,
+    ) -> Self {
+        Self {
+            partition,
+            end_offset,
+            flushing,
+        }
+    }
+
+    /// One that a start has found in the log.
+    fn read_back(shard: &Shard) -> Self {
+        Self::new(shard.partition.clone(), 0, None)
+    }
+
+    /// `None` when it will not become durable: the log has failed, or is closed.
+    fn is_durable(&self) -> Option<bool> {
+        if self.partition.offsets().high_watermark >= self.end_offset {
+            return Some(true);
+        }
+        let has_ended = self.partition.is_failed() || self.partition.is_closed();
+        (!has_ended).then_some(false)
+    }
+}
+
 impl Broker {
     /// Takes over a partition of `__transaction_state`: replays its log on a thread for blocking
     /// work, then serves it and writes the markers that a stop has prevented.
@@ -43,18 +81,20 @@ impl Broker {
             };
             let coordinator_epoch = shard.partition.offsets().leader_epoch;
             for one in prepared {
-                drop(broker.finish(one, coordinator_epoch, None));
+                let decision = EndDecision::read_back(&shard);
+                drop(broker.finish(one, coordinator_epoch, decision));
             }
         });
     }
 
     /// Writes the markers of a transaction once its end is durable, in a task that goes on when
-    /// nobody waits for it. The handle is done when every marker has been tried once.
+    /// nobody waits for it. The handle is done when every marker has been tried once, or the end
+    /// could not be made durable yet.
     pub(super) fn finish(
         self: &Arc<Self>,
         prepared: PreparedTransaction,
         coordinator_epoch: i32,
-        flushing: Option<Flushing>,
+        mut decision: EndDecision,
     ) -> JoinHandle<Result<(), ErrorCode>> {
         let marker = TransactionMarker {
             producer_id: prepared.producer.producer_id,
@@ -65,12 +105,12 @@ impl Broker {
         let broker = self.clone();
         tokio::spawn(async move {
             // A marker must not outlive the end that it speaks of.
-            durable(flushing).await?;
+            let outcome = durable(decision.flushing.take()).await;
             let mut left = prepared.partitions.clone();
-            if !broker.try_finish(&prepared, marker, &mut left).await {
-                tokio::spawn(broker.go_on_finishing(prepared, marker, left));
+            if outcome.is_err() || !broker.try_finish(&prepared, marker, &mut left).await {
+                tokio::spawn(broker.go_on_finishing(prepared, marker, left, decision));
             }
-            Ok(())
+            outcome
         })
     }
 
@@ -79,6 +119,7 @@ impl Broker {
         prepared: PreparedTransaction,
         marker: TransactionMarker,
         mut left: Vec<TopicPartition>,
+        decision: EndDecision,
     ) {
         let mut stop = self.stop.subscribe();
         loop {
@@ -86,6 +127,12 @@ impl Broker {
                 () = tokio::time::sleep(RETRY_PAUSE) => {}
                 // The next start begins again.
                 _ = stop.wait_for(|is_stopping| *is_stopping) => return,
+            }
+            // Without a file descriptor the end was not made durable for a while.
+            match decision.is_durable() {
+                Some(true) => {}
+                Some(false) => continue,
+                None => return,
             }
             if self.try_finish(&prepared, marker, &mut left).await {
                 return;

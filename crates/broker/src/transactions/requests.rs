@@ -1,6 +1,6 @@
 //! What handlers ask the transaction coordinator.
 
-use super::markers::durable;
+use super::markers::{EndDecision, durable};
 use super::{Decided, Transactions};
 use crate::Broker;
 use crate::clock;
@@ -65,11 +65,15 @@ impl Broker {
                     let prepared = decided.prepared.take();
                     let finishing = prepared.map(|(one, epoch)| {
                         let flushing = decided.flushing.take();
-                        self.finish(one, epoch, flushing)
+                        let log = decided.shard.partition.clone();
+                        let end = EndDecision::new(log, decided.end_offset, flushing);
+                        self.finish(one, epoch, end)
                     });
                     let reply = decided.replicated().await?;
                     // A producer that goes on at once finds its transaction completed.
-                    durable(finishing).await?;
+                    if let Some(finishing) = finishing {
+                        let _ = finishing.await;
+                    }
                     return Ok(reply);
                 }
                 Err(NeedsProducerId) => fresh_producer_id = Some(self.next_producer_id().await?),

@@ -119,3 +119,44 @@ fn a_controller_listener_serves_what_controllers_serve() {
     client.send_unanswered(9, &wire::messages::MetadataRequest::default());
     client.assert_closed();
 }
+
+/// What Apache Kafka's controllers offer beside that is asked by other nodes, of which there are
+/// none, or by clients that have to prove who they are.
+#[test]
+fn a_controller_listener_lacks_what_other_nodes_and_unknown_clients_ask() {
+    let server = TestServer::start(&[]);
+    let mut client = Client::connect(server.address_of("CONTROLLER"));
+    let (_, ranges) = read(&client.call(4, &named("a", "1")), 4);
+    let told: Vec<i16> = ranges.iter().map(|(key, ..)| *key).collect();
+    let offered: Vec<ApiKey> = ApiKey::all()
+        .filter(|facts| facts.controller)
+        .map(|facts| facts.key)
+        .collect();
+    assert_eq!(offered.len(), 41, "as Apache Kafka 4.3 has them");
+    let lacking = offered
+        .into_iter()
+        .filter(|key| !told.contains(&(*key as i16)));
+    let expected = [
+        ApiKey::SaslHandshake,
+        ApiKey::SaslAuthenticate,
+        ApiKey::CreateDelegationToken,
+        ApiKey::RenewDelegationToken,
+        ApiKey::ExpireDelegationToken,
+        ApiKey::DescribeDelegationToken,
+        ApiKey::Vote,
+        ApiKey::BeginQuorumEpoch,
+        ApiKey::EndQuorumEpoch,
+        ApiKey::AlterPartition,
+        ApiKey::Envelope,
+        ApiKey::FetchSnapshot,
+        ApiKey::BrokerRegistration,
+        ApiKey::BrokerHeartbeat,
+        ApiKey::AllocateProducerIds,
+        ApiKey::ControllerRegistration,
+        ApiKey::AssignReplicasToDirs,
+        ApiKey::AddRaftVoter,
+        ApiKey::RemoveRaftVoter,
+        ApiKey::UpdateRaftVoter,
+    ];
+    assert_eq!(lacking.collect::<Vec<_>>(), expected);
+}

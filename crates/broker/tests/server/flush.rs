@@ -6,7 +6,7 @@
 use crate::lost_directories::{TRANSACTION, find_coordinator, init_transactional_id};
 use model::ErrorCode;
 use std::path::Path;
-use testkit::{Client, TestServer, batch, wait_until};
+use testkit::{Client, TestServer, TransactionalProducer as Producer, batch, wait_until};
 
 const CHECKPOINT: &str = "recovery-point-offset-checkpoint";
 const KEYS: [(&str, &str); 2] = [
@@ -122,11 +122,8 @@ fn a_transactional_id_moves_the_recovery_point() {
 
 /// Lets the first flush of the open log of a partition fail from here on: a file that is synced with
 /// it becomes a device that has nothing to sync.
-fn spoil_flushes(server: &TestServer, partition: &str) {
-    let path = server
-        .directory()
-        .join(partition)
-        .join("partition.metadata");
+pub(crate) fn spoil_flushes(log_directory: &Path, partition: &str) {
+    let path = log_directory.join(partition).join("partition.metadata");
     std::fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("/dev/null", &path).unwrap();
 }
@@ -141,7 +138,7 @@ fn the_answer_to_a_batch_is_that_of_its_flush() {
         let mut client = server.connect();
         client.create_topic("topic", 1, &[("flush.messages", flush_messages)]);
         produce(&mut client, "topic", 1);
-        spoil_flushes(&server, "topic-0");
+        spoil_flushes(server.directory(), "topic-0");
         let produced = client.produce("topic", 0, &batch(&["value"]));
         assert_eq!(produced.error, expected, "{flush_messages}");
     }
@@ -158,7 +155,7 @@ fn the_answer_to_a_commit_is_that_of_its_flush() {
         client.create_topic("topic", 1, &[]);
         client.wait_for_coordinator("group");
         assert_eq!(client.commit_offset("group", "topic", 0), ErrorCode::None);
-        spoil_flushes(&server, "__consumer_offsets-0");
+        spoil_flushes(server.directory(), "__consumer_offsets-0");
         let error = client.commit_offset("group", "topic", 1);
         assert_eq!(error != ErrorCode::None, is_flushed, "{error}");
     }
@@ -176,9 +173,41 @@ fn the_answer_to_a_transactional_id_is_that_of_its_flush() {
             find_coordinator(&mut client, "id", TRANSACTION) == ErrorCode::None
                 && init_transactional_id(&mut client, "id") == ErrorCode::None
         });
-        spoil_flushes(&server, "__transaction_state-0");
+        spoil_flushes(server.directory(), "__transaction_state-0");
         let error = init_transactional_id(&mut client, "another");
         assert_eq!(error != ErrorCode::None, is_flushed, "{error}");
+    }
+}
+
+/// The end of a transaction is its own decision: it is answered, and spoken of by markers, when it is
+/// durable.
+#[test]
+fn the_answer_to_an_end_of_a_transaction_is_that_of_its_flush() {
+    for committed in [true, false] {
+        for (flush_messages, is_flushed) in [("3", true), ("1000", false)] {
+            let server = TestServer::start(&[
+                ("log.flush.interval.messages", flush_messages),
+                ("transaction.state.log.num.partitions", "1"),
+            ]);
+            let mut client = server.connect();
+            client.create_topic("topic", 1, &[("flush.messages", "1000")]);
+            // The first and the second record of the id; its end is the third.
+            let mut producer = Producer::init(&mut client, "id");
+            assert_eq!(producer.add(&mut client, "topic"), ErrorCode::None);
+            let produced = producer.produce(&mut client, 11, ("topic", 0), 0, "value");
+            assert_eq!(produced.error, ErrorCode::None);
+            let log = server.directory().join("topic-0/00000000000000000000.log");
+            let length = || std::fs::metadata(&log).unwrap().len();
+            let unmarked = length();
+            spoil_flushes(server.directory(), "__transaction_state-0");
+            let error = producer.try_end(&mut client, 4, committed);
+            assert_eq!(error != ErrorCode::None, is_flushed, "{error}");
+            assert_eq!(
+                length() == unmarked,
+                is_flushed,
+                "a marker outlives its end"
+            );
+        }
     }
 }
 

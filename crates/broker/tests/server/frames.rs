@@ -1,5 +1,6 @@
 //! Frames that are none: whatever arrives, the connection ends and the server goes on.
 
+use interpreter::Random;
 use testkit::TestServer;
 use wire::ApiKey;
 use wire::messages::MetadataRequest;
@@ -42,13 +43,9 @@ fn what_is_no_request_closes_the_connection() {
         ),
         ("zeros", announced(8, &[0; 8])),
     ];
-    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = Random::new(trials::seed(1));
     for length in [1, 17, 300, 5_000] {
-        let noise = std::iter::repeat_with(|| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 56) as u8
-        });
-        let noise: Vec<u8> = noise.take(length).collect();
+        let noise = random.bytes(length);
         cases.push(("noise in a frame", announced(length as i32, &noise)));
     }
     for (what, bytes) in cases {

@@ -14,10 +14,10 @@ use wire::messages::offset_commit_request::{
 };
 use wire::messages::sync_group_request::SyncGroupRequestAssignment;
 use wire::messages::{
-    DeleteGroupsRequest, DeleteGroupsResponse, HeartbeatRequest, HeartbeatResponse,
-    JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, LeaveGroupResponse, ListGroupsRequest,
-    ListGroupsResponse, OffsetCommitRequest, OffsetCommitResponse, SyncGroupRequest,
-    SyncGroupResponse,
+    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, DeleteGroupsRequest,
+    DeleteGroupsResponse, HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse,
+    LeaveGroupRequest, LeaveGroupResponse, ListGroupsRequest, ListGroupsResponse,
+    OffsetCommitRequest, OffsetCommitResponse, SyncGroupRequest, SyncGroupResponse,
 };
 
 const GROUP: &str = "group";
@@ -399,4 +399,42 @@ fn the_offsets_topic_is_compressed_as_configured() {
     client.wait_for_coordinator(GROUP);
     let alive = heartbeat(&mut client, member.generation, &member.id);
     assert_eq!(alive, ErrorCode::None);
+}
+
+/// Where it is switched off, a consumer learns that it has to speak the classic protocol.
+#[test]
+fn the_consumer_protocol_can_be_switched_off() {
+    for (protocols, is_spoken) in [("classic,consumer", true), ("classic", false)] {
+        let mut keys = KEYS.to_vec();
+        keys.push(("group.coordinator.rebalance.protocols", protocols));
+        let server = TestServer::start(&keys);
+        let mut client = server.connect();
+        client.create_topic("topic", 1, &[]);
+        client.wait_for_coordinator(GROUP);
+        for version in [0, 1] {
+            let id = format!("member-{version}");
+            let request = ConsumerGroupHeartbeatRequest {
+                group_id: "another",
+                // Members of version 0 have their id from the coordinator.
+                member_id: if version == 0 { "" } else { &id },
+                rebalance_timeout_ms: 10_000,
+                subscribed_topic_names: Some(vec!["topic"].into()),
+                topic_partitions: Some(Vec::new().into()),
+                ..ConsumerGroupHeartbeatRequest::default()
+            };
+            let answer = client.call(version, &request);
+            let response: ConsumerGroupHeartbeatResponse<'_> = answer.read();
+            let error = ErrorCode::from_code(response.error_code);
+            if is_spoken {
+                assert_eq!(error, ErrorCode::None, "{:?}", response.error_message);
+                assert!(response.member_epoch > 0);
+                continue;
+            }
+            assert_eq!(error, ErrorCode::UnsupportedVersion);
+            assert_eq!(response.error_message, None);
+            assert_eq!((response.member_id, response.member_epoch), (None, 0));
+        }
+        // The classic protocol is spoken in any case.
+        assert_eq!(join_anew(&mut client).error, ErrorCode::None);
+    }
 }

@@ -2,8 +2,9 @@
 //! refused or waits.
 
 use model::ErrorCode;
+use record::Compression;
 use std::time::Duration;
-use testkit::{Client, PRODUCE_VERSION, TestServer, batch, idempotent_batch};
+use testkit::{Client, PRODUCE_VERSION, TestServer, batch, compressed_batch, idempotent_batch};
 use wire::messages::describe_configs_request::DescribeConfigsResource;
 use wire::messages::describe_producers_request::TopicRequest;
 use wire::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
@@ -13,7 +14,7 @@ use wire::messages::{
     DescribeConfigsResponse, DescribeGroupsRequest, DescribeGroupsResponse,
     DescribeProducersRequest, DescribeProducersResponse, DescribeTransactionsRequest,
     DescribeTransactionsResponse, FindCoordinatorRequest, FindCoordinatorResponse, MetadataRequest,
-    OffsetFetchRequest, OffsetFetchResponse, ProduceRequest,
+    OffsetFetchRequest, OffsetFetchResponse, ProduceRequest, ProduceResponse,
 };
 
 const TOPIC: i8 = 2;
@@ -224,6 +225,44 @@ fn a_request_of_more_partitions_than_batches_is_refused() {
     // Nothing of it is appended.
     assert_eq!(client.list_offset("topic", 0, -1).offset, 0);
     server.assert_serves();
+}
+
+#[test]
+fn an_answer_lists_a_bounded_number_of_faulty_records() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    let count = 30;
+    client.create_topic("topic", count, &[("cleanup.policy", "compact")]);
+    // None has a key.
+    let records = compressed_batch(Compression::Lz4, &["value"; 1000]);
+    let partition = |index| PartitionProduceData {
+        index,
+        records: Some(&records[..]),
+    };
+    let request = ProduceRequest {
+        acks: 1,
+        timeout_ms: 1000,
+        topic_data: vec![TopicProduceData {
+            name: "topic",
+            partition_data: (0..count).map(partition).collect(),
+            ..Default::default()
+        }]
+        .into(),
+        ..Default::default()
+    };
+    let answer = client.call(PRODUCE_VERSION, &request);
+    let response: ProduceResponse<'_> = answer.read();
+    let mut listed = Vec::new();
+    for topic in response.responses.iter() {
+        for part in topic.partition_responses.iter() {
+            assert_eq!(part.error_code, ErrorCode::InvalidRecord.code());
+            assert!(part.error_message.is_some());
+            listed.push(part.record_errors.len());
+        }
+    }
+    let (explained, only_refused) = listed.split_at(10);
+    assert!(explained.iter().all(|count| *count == 1000), "{listed:?}");
+    assert_eq!(only_refused, vec![0; 20]);
 }
 
 #[test]

@@ -48,5 +48,4 @@ mod transaction_enrolment;
 mod transaction_lives;
 mod transaction_markers;
 mod transaction_offsets;
-mod transactional_producer;
 mod unregister;

@@ -2,6 +2,7 @@
 //! every checkpoint is written all the time.
 
 use crate::log_directories::{Directories, listed, move_to};
+use interpreter::Random;
 use model::ErrorCode;
 use record::{BatchBuilder, BatchHeader};
 use std::collections::BTreeMap;
@@ -30,19 +31,6 @@ const COMPACTED: [(&str, &str); 5] = [
     ("file.delete.delay.ms", "1"),
     ("max.compaction.lag.ms", "1"),
 ];
-
-/// Numbers that look random and are the same each time.
-struct Choices(u64);
-
-impl Choices {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
-    }
-}
 
 fn put(client: &mut Client, index: i32, key: &str, value: &str) {
     let mut builder = BatchBuilder::new(BatchHeader::default());
@@ -85,7 +73,7 @@ fn moves_there_and_back_lose_nothing_and_no_directory() {
     client.create_topic("topic", PARTITIONS, &COMPACTED);
     let names = [&directories.one, &directories.two].map(|path| path.display().to_string());
     let mut expected: Vec<BTreeMap<String, String>> = vec![BTreeMap::new(); PARTITIONS as usize];
-    let mut choices = Choices(1);
+    let mut choices = Random::new(trials::seed(1));
     for round in 0..ROUNDS {
         for index in 0..PARTITIONS {
             let key = format!("key-{}", choices.below(KEYS));

@@ -1,5 +1,7 @@
 //! A server that stops, in order or not, and starts again: everything is as it was left.
 
+use crate::flush::spoil_flushes;
+use crate::log_directories::Directories;
 use model::ErrorCode;
 use std::path::Path;
 use testkit::{TestServer, batch};
@@ -128,4 +130,38 @@ fn several_log_directories_share_the_partitions() {
     for index in 0..4 {
         assert_eq!(client.fetch("topic", index, 0).values(), ["value"]);
     }
+}
+
+/// What of a log could not be made durable when it was closed has to be checked at the next start.
+#[test]
+fn a_stop_that_cannot_close_a_log_leaves_no_mark_in_its_directory() {
+    let directories = Directories::new();
+    let (one, two) = (&directories.one, &directories.two);
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 2, &[]);
+    for index in 0..2 {
+        client
+            .produce("topic", index, &batch(&["value"]))
+            .assert_accepted();
+    }
+    let index = (0..2).find(|index| two.join(format!("topic-{index}")).exists());
+    let partition = format!("topic-{}", index.expect("both have partitions"));
+    let metadata = two.join(&partition).join("partition.metadata");
+    let bytes = std::fs::read(&metadata).unwrap();
+    spoil_flushes(two, &partition);
+    drop(client);
+    server.stop();
+    assert!(is_marked_clean(one), "it was closed in order");
+    assert!(!is_marked_clean(two));
+    std::fs::remove_file(&metadata).unwrap();
+    std::fs::write(&metadata, bytes).unwrap();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    for index in 0..2 {
+        assert_eq!(client.fetch("topic", index, 0).values(), ["value"]);
+    }
+    drop(client);
+    server.stop();
+    assert!(is_marked_clean(two));
 }

@@ -4,6 +4,7 @@ use crate::directory::{assert_unchanged, change, contents};
 use std::net::TcpListener;
 use std::path::Path;
 use testkit::TestServer;
+use tokio::net::TcpSocket;
 
 /// A directory that a server has used and left in order.
 fn used(directory: &Path) {
@@ -272,15 +273,18 @@ fn nobody_can_connect_before_the_server_is_ready() {
     std::fs::remove_file(&pipe).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
+    // Nobody else is given this port, and the server may have it.
+    let reserved = TcpSocket::new_v4().unwrap();
+    reserved.set_reuseaddr(true).unwrap();
+    reserved.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = reserved.local_addr().unwrap();
     let listeners = format!("PLAINTEXT://{address}");
     std::thread::scope(|scope| {
         let start = || TestServer::start_in(directory.path(), &[("listeners", &listeners)]);
         let starting = scope.spawn(start);
         // Opening this end waits for the other one.
         let writer = std::fs::File::options().write(true).open(&pipe).unwrap();
+        drop(reserved);
         let refused = std::net::TcpStream::connect(address).unwrap_err();
         assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
         // Its port is taken all the same.

@@ -216,3 +216,22 @@ fn the_broker_can_set_the_time_of_append() {
         (0, produced.log_append_time_ms)
     );
 }
+
+#[test]
+fn the_files_of_a_deleted_topic_stay_for_as_long_as_a_delay_can_be() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    let forever = i64::MAX.to_string();
+    client.create_topic("kept", 1, &[("file.delete.delay.ms", &forever)]);
+    client.create_topic("removed", 1, &[("file.delete.delay.ms", "0")]);
+    for topic in ["kept", "removed"] {
+        client
+            .produce(topic, 0, &batch(&["value"]))
+            .assert_accepted();
+        assert_eq!(client.delete_topic(topic), ErrorCode::None);
+    }
+    let left = |topic: &str| !names(server.directory(), topic).is_empty();
+    wait_until("what is due is removed", || !left("removed"));
+    assert!(left("kept"));
+    server.assert_serves();
+}

@@ -1,9 +1,10 @@
 //! The first batch of a transaction in a partition: which the coordinator vouches for, what older
 //! and newer producers are told of the others, and that nothing late opens a transaction.
 
-use crate::transactional_producer::Producer;
 use model::ErrorCode;
-use testkit::{Client, OffsetInTransaction, TestServer, wait_until};
+use testkit::{
+    Client, OffsetInTransaction, TestServer, TransactionalProducer as Producer, wait_until,
+};
 
 const ID: &str = "transaction";
 const KEYS: [(&str, &str); 2] = [

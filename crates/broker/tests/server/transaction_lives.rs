@@ -1,10 +1,12 @@
 //! Random lives of transactional producers against a server that stops and crashes in between:
 //! each transaction is seen whole or not at all, once, and so are the offsets that it carries.
 
-use crate::transactional_producer::Producer;
+use interpreter::Random;
 use model::ErrorCode;
 use std::collections::BTreeMap;
-use testkit::{Client, OffsetInTransaction, TestServer, wait_until};
+use testkit::{
+    Client, OffsetInTransaction, TestServer, TransactionalProducer as Producer, wait_until,
+};
 
 const KEYS: [(&str, &str); 2] = [
     ("transaction.state.log.num.partitions", "3"),
@@ -13,17 +15,6 @@ const KEYS: [(&str, &str); 2] = [
 const IDS: [&str; 3] = ["first", "second", "third"];
 const PARTITION_COUNT: i32 = 2;
 const STEP_COUNT: usize = 80;
-
-/// A linear congruential sequence: the same life for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
-        self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-}
 
 /// A producer and what its open transaction holds.
 struct Actor {
@@ -66,7 +57,7 @@ struct Committed {
 
 fn life(seed: u64) {
     let directory = tempfile::tempdir().unwrap();
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut server = TestServer::start_in(directory.path(), &KEYS).unwrap();
     let mut client = server.connect();
     client.create_topic("topic", PARTITION_COUNT, &[]);
@@ -74,7 +65,7 @@ fn life(seed: u64) {
     let mut actors: Vec<Actor> = IDS.iter().map(|id| Actor::new(&mut client, id)).collect();
     let mut committed = Committed::default();
     for step in 0..STEP_COUNT {
-        let at = random.below(3) as usize;
+        let at = random.below(3);
         let (actor, id) = (&mut actors[at], IDS[at]);
         match random.below(16) {
             0..=7 => produce(&mut client, actor, &mut random, &format!("{id} {step}")),
@@ -101,7 +92,7 @@ fn life(seed: u64) {
 }
 
 fn produce(client: &mut Client, actor: &mut Actor, random: &mut Random, value: &str) {
-    let index = random.below(PARTITION_COUNT as u64) as i32;
+    let index = random.below(PARTITION_COUNT as usize) as i32;
     let sequence = &mut actor.sequences[index as usize];
     let to = ("topic", index);
     let offset = actor.producer.produce_soon(client, to, *sequence, value);

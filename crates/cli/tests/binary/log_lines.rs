@@ -178,3 +178,22 @@ fn the_cluster_id_of_the_environment_is_that_of_a_new_cluster() {
         "{error}"
     );
 }
+
+/// What a client calls itself may hold anything, and stays within its line.
+#[test]
+fn a_client_id_writes_no_lines_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start(directory.path(), &[]);
+    let mut client = process.connect().named("me\nERROR forged\u{1b}[31m");
+    let frame = client.frame_of(0, 99, true, &[]);
+    client.send_bytes(&frame);
+    client.assert_closed();
+    let line = line_with(&process, &["connection closed", "Produce version 99"]);
+    assert!(line.contains("me\\nERROR forged\\u{1b}[31m"), "{line}");
+    let log = process.log();
+    assert!(
+        !log.lines().any(|line| line.starts_with("ERROR forged")),
+        "{log}"
+    );
+    process.stop();
+}

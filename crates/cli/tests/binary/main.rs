@@ -8,6 +8,7 @@
 
 mod commands;
 mod configuration;
+mod descriptors;
 mod disk;
 mod dump_log;
 mod encodings;
@@ -19,5 +20,6 @@ mod operators;
 mod process;
 mod profiles;
 mod readme;
+mod shortage;
 mod signals;
 mod startup;

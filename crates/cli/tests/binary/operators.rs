@@ -2,6 +2,8 @@
 
 use crate::commands::Lab;
 use expect_test::expect;
+use model::ErrorCode;
+use testkit::{batch, wait_until};
 
 fn lab_with_topic() -> Lab {
     let lab = Lab::new();
@@ -242,4 +244,49 @@ fn a_topic_is_created_with_its_first_record() {
             x
         "]],
     );
+}
+
+#[test]
+fn health_names_what_needs_attention() {
+    let root = tempfile::tempdir().unwrap();
+    let directories = ["one", "two"].map(|name| root.path().join(name));
+    let dirs = directories
+        .each_ref()
+        .map(|path| path.display().to_string())
+        .join(",");
+    let lab = Lab::with(&[("log.dirs", &dirs)]);
+    let mut client = lab.process.connect();
+    client.create_topic("topic", 2, &[("segment.bytes", "1048576")]);
+    let health = |lab: &Lab| {
+        let output = lab.run(&["cluster", "health"], "");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let lines = text.lines().skip(1).map(str::to_owned);
+        let said = String::from_utf8(output.stderr).unwrap();
+        (output.status.success(), lines.collect::<Vec<_>>(), said)
+    };
+    let (is_healthy, lines, _) = health(&lab);
+    assert!(is_healthy && lines.is_empty(), "{lines:?}");
+
+    let failed = &directories[1];
+    let index = (0..2).find(|index| failed.join(format!("topic-{index}")).exists());
+    let index = index.expect("both have partitions");
+    std::fs::rename(failed, root.path().join("gone")).unwrap();
+    let large = batch(&[&"x".repeat(600_000)]);
+    wait_until("the log directory fails", || {
+        client.produce("topic", index, &large).error == ErrorCode::KafkaStorageError
+    });
+    let mut found = Vec::new();
+    wait_until("the partition has no leader", || {
+        let (is_healthy, lines, said) = health(&lab);
+        assert!(!is_healthy, "{lines:?}");
+        found = lines;
+        found.len() == 2 && said.contains("2 things need attention")
+    });
+    let of_directory = format!("1:{}", failed.display());
+    for words in ["log directory", &of_directory, "KAFKA_STORAGE_ERROR"] {
+        assert!(found[0].contains(words), "no `{words}` in: {found:?}");
+    }
+    for words in ["partition", &format!("topic-{index}"), "no leader"] {
+        assert!(found[1].contains(words), "no `{words}` in: {found:?}");
+    }
 }

@@ -1,11 +1,10 @@
-//! Starts that are cut short, by a kill at any moment or by want of files.
+//! Starts that are cut short by a kill at any moment.
 
 use crate::process::{BINARY, Process};
-use model::ErrorCode;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
-use testkit::{Client, batch, wait_until};
+use testkit::{batch, wait_until};
 
 /// Moments of a start at which it is killed.
 const MOMENTS: u32 = 24;
@@ -79,111 +78,4 @@ fn a_first_start_that_is_killed_can_be_repeated() {
         process.connect().create_topic("topic", 1, &[]);
         process.kill();
     }
-}
-
-#[test]
-fn connections_leave_the_logs_their_files() {
-    let directory = tempfile::tempdir().unwrap();
-    let process = Process::start_with_descriptors(directory.path(), 100);
-    let mut client = process.connect();
-    client.create_topic("topic", 1, &[]);
-    let crowd: Vec<_> = (0..100).map(|_| process.connect()).collect();
-    wait_until("it is said that connections wait", || {
-        process.log().contains("raise `max.connections`")
-    });
-    // Those who are in are served, with files that are opened only now.
-    client.create_topic("other", 5, &[]);
-    for index in 0..5 {
-        client
-            .produce("other", index, &batch(&["value"]))
-            .assert_accepted();
-    }
-    assert_eq!(client.topic_error("other"), ErrorCode::None);
-    drop(crowd);
-    let mut late = process.connect();
-    assert_eq!(late.fetch("other", 4, 0).values(), ["value"]);
-    assert!(!process.log().contains("ERROR"), "{}", process.log());
-    process.stop();
-}
-
-#[test]
-fn more_partitions_than_files_are_all_served() {
-    const COUNT: i32 = 300;
-    let directory = tempfile::tempdir().unwrap();
-    let process = Process::start_with_descriptors(directory.path(), 100);
-    let mut client = process.connect();
-    client.create_topic("topic", COUNT, &[]);
-    for index in 0..COUNT {
-        client
-            .produce("topic", index, &batch(&[&index.to_string()]))
-            .assert_accepted();
-    }
-    let check = |client: &mut Client| {
-        for index in 0..COUNT {
-            assert_eq!(
-                client.fetch("topic", index, 0).values(),
-                [index.to_string()]
-            );
-        }
-    };
-    check(&mut client);
-    assert!(!process.log().contains("ERROR"), "{}", process.log());
-    drop(client);
-    process.kill();
-    let process = Process::start_with_descriptors(directory.path(), 100);
-    check(&mut process.connect());
-    assert!(!process.log().contains("ERROR"), "{}", process.log());
-    process.stop();
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn where_the_limit_is_lowered_logs_close_their_files_and_go_on() {
-    const COUNT: i32 = 60;
-    let directory = tempfile::tempdir().unwrap();
-    let process = Process::start_with_descriptors(directory.path(), 400);
-    let mut client = process.connect();
-    client.create_topic("topic", COUNT, &[]);
-    let crowd: Vec<_> = (0..30).map(|_| process.connect()).collect();
-    process.limit_descriptors(70);
-    for round in 0..2 {
-        for index in 0..COUNT {
-            client
-                .produce("topic", index, &batch(&["value"]))
-                .assert_accepted();
-        }
-        for index in 0..COUNT {
-            let values = client.fetch("topic", index, 0).values();
-            assert_eq!(values.len(), round + 1);
-        }
-    }
-    drop(crowd);
-    process.stop();
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn partitions_that_had_no_file_descriptor_are_made_when_there_are_some() {
-    let directory = tempfile::tempdir().unwrap();
-    let process = Process::start(directory.path(), &[]);
-    let mut client = process.connect();
-    client.create_topic("before", 1, &[]);
-    // Fewer than it has open already.
-    process.limit_descriptors(5);
-    client.create_topic("topic", 3, &[]);
-    wait_until("the limit is named", || process.log().contains("ulimit -n"));
-    let refused = client.produce("topic", 0, &batch(&["value"]));
-    assert_eq!(refused.error, ErrorCode::KafkaStorageError);
-    process.limit_descriptors(500);
-    wait_until("every partition takes records", || {
-        (0..3).all(|index| {
-            let produced = client.produce("topic", index, &batch(&["value"]));
-            assert_ne!(produced.error, ErrorCode::UnknownTopicOrPartition);
-            produced.error == ErrorCode::None
-        })
-    });
-    client
-        .produce("before", 0, &batch(&["value"]))
-        .assert_accepted();
-    process.stop();
 }

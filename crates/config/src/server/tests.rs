@@ -355,3 +355,42 @@ fn all_errors_are_reported_at_once() {
         &["log.roll.ms", "FOO"],
     );
 }
+
+#[test]
+fn more_replicas_than_one_broker_can_hold_are_a_warning() {
+    let keys = [
+        ("default.replication.factor", "refused"),
+        ("offsets.topic.replication.factor", "groups will not work"),
+        (
+            "transaction.state.log.replication.factor",
+            "transactions will not work",
+        ),
+    ];
+    let all = keys.map(|(key, _)| key);
+    for (given, consequence) in keys {
+        for count in [1, 2, 3] {
+            let settings = all.map(|key| match key == given {
+                true => format!("{key}={count}"),
+                false => format!("{key}=1"),
+            });
+            let warnings = accept(&settings.join(";;")).warnings;
+            let warned: Vec<_> = warnings
+                .iter()
+                .filter(|one| one.contains("replication.factor"))
+                .collect();
+            match (count, &warned[..]) {
+                (1, []) => {}
+                (2.., [one]) => {
+                    for words in [
+                        &*format!("`{given}` is {count}"),
+                        consequence,
+                        "set it to 1",
+                    ] {
+                        assert!(one.contains(words), "no `{words}` in: {one}");
+                    }
+                }
+                _ => panic!("{given}={count}: {warned:?}"),
+            }
+        }
+    }
+}

@@ -432,20 +432,15 @@ impl<D: Disk> Log<D> {
         if batches.iter().all(is_known) {
             return Ok(());
         }
-        let before = self.leader_epochs.clone();
+        let mut epochs = self.leader_epochs.clone();
         let mut is_news = false;
         for batch in batches {
-            let leader_epoch = batch.partition_leader_epoch;
-            is_news |= self.leader_epochs.assign(leader_epoch, batch.base_offset);
+            is_news |= epochs.assign(batch.partition_leader_epoch, batch.base_offset);
         }
-        if !is_news {
-            return Ok(());
+        match is_news {
+            true => self.replace_leader_epochs(epochs),
+            false => Ok(()),
         }
-        let written = self.write_leader_epochs();
-        if written.is_err() {
-            self.leader_epochs = before;
-        }
-        written
     }
 
     /// How much earlier than `segment.ms` the active segment rolls: another part of

@@ -30,7 +30,7 @@ pub(super) type DeletedFiles = BTreeMap<FileName, i64>;
 
 impl<D: Disk> Log<D> {
     /// Moves the start of the log up, as `DeleteRecords` does and retention; the records below
-    /// are gone for readers at once. Returns whether it moved. An offset above the end of the log
+    /// are gone for readers at once. Returns whether it moved; it has not after an error. An offset above the end of the log
     /// is refused with `None`; that it is not above the high watermark is the caller's to check.
     ///
     /// # Errors
@@ -45,12 +45,13 @@ impl<D: Disk> Log<D> {
         if offset <= self.log_start_offset {
             return Ok(Some(false));
         }
-        self.log_start_offset = offset;
-        self.producer_state.advance_log_start_offset(offset);
-        if self.leader_epochs.truncate_from_start(offset) {
-            let written = self.write_leader_epochs();
+        let mut epochs = self.leader_epochs.clone();
+        if epochs.truncate_from_start(offset) {
+            let written = self.replace_leader_epochs(epochs);
             self.poison_on_error(written)?;
         }
+        self.log_start_offset = offset;
+        self.producer_state.advance_log_start_offset(offset);
         Ok(Some(true))
     }
 
@@ -84,10 +85,11 @@ impl<D: Disk> Log<D> {
             if deleted.len() == self.segments.len() {
                 self.roll_segment(now_ms)?;
             }
+            // First what may fail for lack of file descriptors: no record is gone then.
+            let first_offset = self.segments[deleted.len()].base_offset();
+            self.advance_log_start_offset(first_offset)?;
             let removed = self.remove_segments(0..deleted.len(), now_ms);
             self.poison_on_error(removed)?;
-            let first_offset = self.segments[0].base_offset();
-            self.advance_log_start_offset(first_offset)?;
         }
         Ok(DeletedSegments {
             segments: deleted,

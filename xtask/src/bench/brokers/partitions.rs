@@ -2,8 +2,9 @@
 //! start and a stop, with few files allowed. Apache Kafka gets a number that it can carry.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,8 @@ use super::programs::Programs;
 use crate::bench::machine::Machine;
 use crate::interop::process::run_quietly;
 
-const PARTITIONS_PER_TOPIC: usize = 1_000;
+/// So many topics, or partitions of all topics, go into one request.
+const TOPICS_PER_REQUEST: usize = 1_000;
 /// Longer than logs stay open that nobody uses.
 const SETTLE: Duration = Duration::from_secs(70);
 const CLOCK_TICKS_PER_SECOND: f64 = 100.0;
@@ -24,6 +26,9 @@ const USAGE: &str = "\
 usage: cargo xtask bench partitions [OPTION...]
   --riverrun N     partitions of riverrun, 100000 by default; 0 for none
   --kafka N        partitions of Apache Kafka, 5000 by default; 0 for none
+  --per-topic N    partitions of a topic, 1000 by default
+  --unflushed N,.. in how many logs there are records that are not flushed when the server is killed,
+                   0,100,1000,10000 by default; Apache Kafka gets those that its number allows
   --files N        files that each server may open, 20000 by default
   --idle SECONDS   how long idle servers are watched, 30 by default
   --binary PATH    a riverrun that is there already";
@@ -31,6 +36,8 @@ usage: cargo xtask bench partitions [OPTION...]
 #[derive(Debug)]
 struct Options {
     counts: [(Kind, usize); 2],
+    per_topic: usize,
+    unflushed: Vec<usize>,
     file_count: u64,
     idle: Duration,
     binary: Option<std::path::PathBuf>,
@@ -40,6 +47,8 @@ impl Options {
     fn parse(arguments: &[String]) -> Result<Self> {
         let mut options = Self {
             counts: [(Kind::Kafka, 5_000), (Kind::Riverrun, 100_000)],
+            per_topic: 1_000,
+            unflushed: vec![0, 100, 1_000, 10_000],
             file_count: 20_000,
             idle: Duration::from_secs(30),
             binary: None,
@@ -50,13 +59,26 @@ impl Options {
             match name.as_str() {
                 "--kafka" => options.counts[0].1 = value.parse()?,
                 "--riverrun" => options.counts[1].1 = value.parse()?,
+                "--per-topic" => options.per_topic = value.parse()?,
+                "--unflushed" => {
+                    options.unflushed =
+                        value.split(',').map(str::parse).collect::<Result<_, _>>()?;
+                }
                 "--files" => options.file_count = value.parse()?,
                 "--idle" => options.idle = Duration::from_secs(value.parse()?),
                 "--binary" => options.binary = Some(value.into()),
                 _ => bail!("{USAGE}"),
             }
         }
+        ensure!(options.per_topic > 0, "{USAGE}");
         Ok(options)
+    }
+
+    /// The topics of `count` partitions, with how many each has.
+    fn topics(&self, count: usize) -> impl Iterator<Item = (String, usize)> {
+        let firsts = (0..count).step_by(self.per_topic).enumerate();
+        let per_topic = self.per_topic;
+        firsts.map(move |(at, first)| (format!("topic-{at}"), per_topic.min(count - first)))
     }
 }
 
@@ -74,8 +96,9 @@ pub(super) fn run(root: &Path, arguments: &[String]) -> Result<()> {
     let command = format!("cargo xtask bench partitions {}", arguments.join(" "));
     text += &Machine::here(root, command.trim_end())?.markdown();
     text += &format!(
-        "\nEach server may open {} files. Topics have {PARTITIONS_PER_TOPIC} partitions.\n\n",
-        options.file_count
+        "\nEach server may open {} files. A topic has {} partitions. A start lasts until the server has \
+         answered a client.\n\n",
+        options.file_count, options.per_topic
     );
     for (kind, count) in options.counts.iter().filter(|(_, count)| *count > 0) {
         let rows = measure(*kind, *count, &options, &programs, &folder.0)?;
@@ -92,7 +115,7 @@ pub(super) fn run(root: &Path, arguments: &[String]) -> Result<()> {
     Ok(fs::write(root.join("benches/results/partitions.md"), text)?)
 }
 
-type Rows = Vec<(&'static str, String)>;
+type Rows = Vec<(String, String)>;
 
 fn measure(
     kind: Kind,
@@ -103,6 +126,10 @@ fn measure(
 ) -> Result<Rows> {
     let plan = Plan::new(kind, &folder.join(kind.name()), None, None, programs)?;
     let mut rows = Rows::new();
+    let mut note = |what: &str, value: String| {
+        eprintln!("{}: {what}: {value}", kind.title());
+        rows.push((what.to_owned(), value));
+    };
     let (mut server, _) = start(&plan, programs)?;
     let empty = server.resident_mb()?;
     let per_partition = |server: &Running<'_>| -> Result<String> {
@@ -110,50 +137,83 @@ fn measure(
         Ok(format!("{bytes:.0} bytes"))
     };
     let (began, cpu) = (Instant::now(), cpu_seconds(&server)?);
-    for at in 0..count.div_ceil(PARTITIONS_PER_TOPIC) {
-        let mut create = Command::new(&programs.riverrun);
-        create.args([
-            "-b",
-            &plan.address(),
-            "--timeout",
-            "5min",
-            "topic",
-            "create",
-        ]);
-        let partitions = PARTITIONS_PER_TOPIC.min(count - at * PARTITIONS_PER_TOPIC);
-        create.args([
-            &format!("topic-{at}"),
-            "--partitions",
-            &partitions.to_string(),
-        ]);
-        run_quietly(&mut create)?;
-    }
+    create(&plan, programs, options, count)?;
     let (wall, cpu) = (began.elapsed(), cpu_seconds(&server)? - cpu);
-    rows.push((
+    note(
         "create all, time and CPU",
         format!("{:.1} s, {cpu:.1} s", wall.as_secs_f64()),
-    ));
-    rows.push(("memory of a partition, just made", per_partition(&server)?));
+    );
+    note("memory of a partition, just made", per_partition(&server)?);
     sleep(SETTLE);
-    rows.push(("memory of a partition, idle", per_partition(&server)?));
-    rows.push(("open files, idle", open_files(&server)?.to_string()));
-    rows.push(("CPU of the idle broker", idle_share(&server, options.idle)?));
-    rows.push(("orderly stop", stop(&mut server)?));
-    let (mut server, took) = start(&plan, programs)?;
-    rows.push(("start after it", took));
-    rows.push((
+    note("memory of a partition, idle", per_partition(&server)?);
+    note("open files, idle", open_files(&server)?.to_string());
+    note("CPU of the idle broker", idle_share(&server, options.idle)?);
+    note("orderly stop", stop(&mut server)?);
+    let (started, took) = start(&plan, programs)?;
+    server = started;
+    note("start after it", took);
+    note(
         "memory of a partition after the start",
         per_partition(&server)?,
-    ));
-    rows.push((
+    );
+    note(
         "CPU of the idle broker after the start",
         idle_share(&server, options.idle)?,
-    ));
-    server.kill()?;
-    let (mut server, took) = start(&plan, programs)?;
-    rows.push(("start after kill -9", took));
-    rows.push(("orderly stop", stop(&mut server)?));
+    );
+    for &unflushed in options.unflushed.iter().filter(|logs| **logs <= count) {
+        fill(&plan, programs, options, unflushed)?;
+        server.kill()?;
+        let (started, took) = start(&plan, programs)?;
+        server = started;
+        note(
+            &format!("start after kill -9, {unflushed} logs with unflushed records"),
+            took,
+        );
+        // What an orderly stop has flushed is not unflushed at the next kill.
+        stop(&mut server)?;
+        server = start(&plan, programs)?.0;
+    }
     Ok(rows)
+}
+
+/// Makes topics with `count` partitions in all.
+fn create(plan: &Plan, programs: &Programs, options: &Options, count: usize) -> Result<()> {
+    let topics: Vec<_> = options.topics(count).collect();
+    let per_request = (TOPICS_PER_REQUEST / options.per_topic).max(1);
+    for topics in topics
+        .chunk_by(|(_, before), (_, after)| before == after)
+        .flat_map(|alike| alike.chunks(per_request))
+    {
+        let mut create = command(plan, programs);
+        create.args(["topic", "create", "--partitions", &topics[0].1.to_string()]);
+        run_quietly(create.args(topics.iter().map(|(name, _)| name)))?;
+    }
+    Ok(())
+}
+
+/// Writes a record to each of the first `count` partitions.
+fn fill(plan: &Plan, programs: &Programs, options: &Options, count: usize) -> Result<()> {
+    for (topic, partitions) in options.topics(count) {
+        let mut produce = command(plan, programs);
+        produce.args(["produce", &topic, "--format", "%p %v"]);
+        let mut produce = produce
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let lines: String = (0..partitions).map(|at| format!("{at} record\n")).collect();
+        let mut input = produce.stdin.take().context("its input is a pipe")?;
+        input.write_all(lines.as_bytes())?;
+        drop(input);
+        ensure!(produce.wait()?.success(), "could not produce to {topic}");
+    }
+    Ok(())
+}
+
+fn command(plan: &Plan, programs: &Programs) -> Command {
+    let mut command = Command::new(&programs.riverrun);
+    command.args(["-b", &plan.address(), "--timeout", "5min"]);
+    command
 }
 
 /// Starts the server; the time until it has answered a client.

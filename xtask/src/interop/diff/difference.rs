@@ -4,7 +4,8 @@
 //! versions and conditions on the request's fields where it needs some (`Fetch`, `Fetch:4-6`,
 //! `FindCoordinator{KeyType=1}`, `InitProducerId{TransactionalId!=null}`); the path has no indices
 //! (`Responses[].Partitions[].ErrorCode`), or names the element that one answer lacks
-//! (`Topics[some-topic](missing)`), and a `*` in either stands for anything.
+//! (`Topics[some-topic](missing)`), and a `*` in either stands for anything. `Groups(repeated)` says
+//! that one answer has elements of `Groups` more often than the other, which are the same otherwise.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -111,6 +112,7 @@ const IDENTITIES: &[&str] = &[
     "ApiKey",
     "GroupId",
     "TransactionalId",
+    "Key",
 ];
 
 /// The elements by what identifies them; `None` when not each has a name of its own.
@@ -127,6 +129,81 @@ fn by_identity(elements: &[Value]) -> Option<BTreeMap<String, &Value>> {
         }
     }
     Some(named)
+}
+
+/// The elements of an array, those that say the same of the same thing once. Elements of one identity
+/// become one that has the elements of all their arrays, unless they differ in something else.
+fn collapsed(elements: &[Value]) -> Vec<Value> {
+    let mut found: Vec<Value> = Vec::new();
+    for element in elements {
+        let element = match element {
+            Value::Struct(one) => Value::Struct(collapsed_fields(one)),
+            other => other.clone(),
+        };
+        let merged = found
+            .iter_mut()
+            .find_map(|earlier| merged(earlier, &element).map(|both| *earlier = both));
+        if merged.is_none() {
+            found.push(element);
+        }
+    }
+    found.sort_by_cached_key(ToString::to_string);
+    found
+}
+
+fn collapsed_fields(one: &Struct) -> Struct {
+    let fields = one.fields.iter().map(|(name, value)| {
+        let value = match value {
+            Value::Array(elements) => Value::Array(collapsed(elements)),
+            other => other.clone(),
+        };
+        (name.clone(), value)
+    });
+    Struct {
+        fields: fields.collect(),
+        unknown: one.unknown.clone(),
+    }
+}
+
+/// Two elements as one, if they say nothing different of the same thing.
+fn merged(one: &Value, other: &Value) -> Option<Value> {
+    if one == other {
+        return Some(one.clone());
+    }
+    let (one, other) = (one.as_struct()?, other.as_struct()?);
+    let is_same = |name: &str| one.field(name) == other.field(name);
+    let identity = IDENTITIES.iter().find(|name| one.field(name).is_some())?;
+    if !is_same(identity) || one.unknown != other.unknown {
+        return None;
+    }
+    let fields = one.fields.iter().map(|(name, value)| {
+        let value = match (value, other.field(name)?) {
+            (Value::Array(one), Value::Array(other)) => {
+                Value::Array(collapsed(&[&one[..], &other[..]].concat()))
+            }
+            (value, other) => (value == other).then(|| value.clone())?,
+        };
+        Some((name.clone(), value))
+    });
+    Some(Value::Struct(Struct {
+        fields: fields.collect::<Option<_>>()?,
+        unknown: one.unknown.clone(),
+    }))
+}
+
+/// What differs between arrays in which one side may repeat itself.
+fn compare_repeated(path: &str, kafka: &[Value], other: &[Value], out: &mut Vec<Difference>) {
+    let once = (collapsed(kafka), collapsed(other));
+    if once.0.len() == kafka.len() && once.1.len() == other.len() {
+        let (kafka, other) = (Value::Array(kafka.to_vec()), Value::Array(other.to_vec()));
+        return out.push(Difference::whole(path, &kafka, &other));
+    }
+    out.push(Difference {
+        path: format!("{path}(repeated)"),
+        kafka: format!("{} elements", kafka.len()),
+        other: format!("{} elements", other.len()),
+    });
+    compare_values(path, &Value::Array(once.0), &Value::Array(once.1), out);
 }
 
 /// The value as conditions and identities write it: text without quotes.
@@ -172,7 +249,7 @@ fn compare_values(path: &str, kafka: &Value, other: &Value, out: &mut Vec<Differ
         (Value::Array(kafka_elements), Value::Array(other_elements)) => {
             match (by_identity(kafka_elements), by_identity(other_elements)) {
                 (Some(kafka), Some(other)) => compare_named(path, &kafka, &other, out),
-                _ => out.push(Difference::whole(path, kafka, other)),
+                _ => compare_repeated(path, kafka_elements, other_elements, out),
             }
         }
         _ => out.push(Difference::whole(path, kafka, other)),
@@ -379,6 +456,48 @@ mod tests {
         assert_eq!(paths(&kafka, &other), expected);
         let expected = ["Topics[b].Count", "Topics[a](added)"];
         assert_eq!(paths(&other, &kafka), expected);
+    }
+
+    #[test]
+    fn elements_that_one_answer_repeats_are_compared_once() {
+        let structure = |fields: Vec<(&str, Value)>| {
+            let fields = fields
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value));
+            Value::Struct(Struct {
+                fields: fields.collect(),
+                unknown: Vec::new(),
+            })
+        };
+        let topic = |name: &str, indexes: &[i64]| {
+            let indexes = indexes.iter().map(|index| (*index).into()).collect();
+            structure(vec![
+                ("Key", name.into()),
+                ("Partitions", Value::Array(indexes)),
+            ])
+        };
+        let check = |kafka: Vec<Value>, other: Vec<Value>, expected: &[&str]| {
+            let answer = |elements| Struct {
+                fields: vec![("Topics".into(), Value::Array(elements))],
+                unknown: Vec::new(),
+            };
+            let differences = compare(&answer(kafka), &answer(other)).into_iter();
+            let paths: Vec<_> = differences.map(|one| one.path).collect();
+            assert_eq!(paths, expected);
+        };
+        let repeated = || vec![topic("a", &[0]), topic("b", &[1]), topic("a", &[0])];
+        let once = vec![topic("a", &[0]), topic("b", &[1])];
+        check(repeated(), once.clone(), &["Topics(repeated)"]);
+        let parts = vec![topic("a", &[0, 0]), topic("a", &[1]), topic("b", &[1])];
+        let whole = vec![topic("a", &[0, 1]), topic("b", &[1])];
+        check(parts, whole, &["Topics(repeated)"]);
+        // What is repeated excuses nothing else.
+        let others = vec![topic("a", &[7]), topic("b", &[1])];
+        let expected = ["Topics(repeated)", "Topics[0].Partitions[0]"];
+        check(repeated(), others, &expected);
+        let expected = ["Topics(repeated)", "Topics[b](missing)"];
+        check(repeated(), vec![topic("a", &[0])], &expected);
+        check(once, vec![topic("a", &[0])], &["Topics[b](missing)"]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! A producer of transactions that says what the test tells it to, in any version.
 
+use super::records::Produced;
+use crate::batches::transactional_batch;
+use crate::{Client, wait_until};
 use model::ErrorCode;
-use testkit::{Client, Produced, transactional_batch, wait_until};
 use wire::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
 use wire::messages::{
     AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, EndTxnRequest, EndTxnResponse,
@@ -15,15 +17,19 @@ const TRANSACTION: i8 = 1;
 
 /// A producer in its protocol: with version 2 partitions join by being written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Producer {
-    pub(crate) transactional_id: String,
-    pub(crate) id: i64,
-    pub(crate) epoch: i16,
+pub struct TransactionalProducer {
+    /// Its transactional id.
+    pub transactional_id: String,
+    /// Its producer id.
+    pub id: i64,
+    /// Its epoch.
+    pub epoch: i16,
 }
 
-impl Producer {
+impl TransactionalProducer {
+    /// Asks until the coordinator has given it an epoch.
     #[track_caller]
-    pub(crate) fn init(client: &mut Client, transactional_id: &str) -> Self {
+    pub fn init(client: &mut Client, transactional_id: &str) -> Self {
         let find = FindCoordinatorRequest {
             key_type: TRANSACTION,
             key: transactional_id,
@@ -53,7 +59,9 @@ impl Producer {
         producer.unwrap()
     }
 
-    pub(crate) fn add(&self, client: &mut Client, topic: &str) -> ErrorCode {
+    /// Adds partition 0 of a topic to the transaction.
+    #[track_caller]
+    pub fn add(&self, client: &mut Client, topic: &str) -> ErrorCode {
         let topic = AddPartitionsToTxnTopic {
             name: topic,
             partitions: vec![0].into(),
@@ -79,7 +87,7 @@ impl Producer {
 
     /// Ends the transaction; with version 5 the producer goes on with the next epoch.
     #[track_caller]
-    pub(crate) fn end(&mut self, client: &mut Client, version: i16, committed: bool) {
+    pub fn end(&mut self, client: &mut Client, version: i16, committed: bool) {
         wait_until("the transaction ends", || {
             match self.try_end(client, version, committed) {
                 ErrorCode::None => true,
@@ -91,7 +99,9 @@ impl Producer {
         });
     }
 
-    fn try_end(&mut self, client: &mut Client, version: i16, committed: bool) -> ErrorCode {
+    /// Asks once for the end.
+    #[track_caller]
+    pub fn try_end(&mut self, client: &mut Client, version: i16, committed: bool) -> ErrorCode {
         let request = EndTxnRequest {
             transactional_id: &self.transactional_id,
             producer_id: self.id,
@@ -106,7 +116,9 @@ impl Producer {
         ErrorCode::from_code(response.error_code)
     }
 
-    pub(crate) fn produce(
+    /// Produces a record in the transaction.
+    #[track_caller]
+    pub fn produce(
         &self,
         client: &mut Client,
         version: i16,
@@ -120,7 +132,7 @@ impl Producer {
 
     /// Produces as soon as the end of the last transaction is complete; returns the offset.
     #[track_caller]
-    pub(crate) fn produce_soon(
+    pub fn produce_soon(
         &self,
         client: &mut Client,
         to: (&str, i32),

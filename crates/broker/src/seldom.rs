@@ -1,0 +1,52 @@
+//! What may happen at any rate and is logged now and then.
+
+use parking_lot::Mutex;
+use std::time::{Duration, Instant};
+
+/// The least time between two lines.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// When a line of one kind was written last, and how often none was since.
+#[derive(Debug, Default)]
+pub(crate) struct Seldom(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    told_at: Option<Instant>,
+    unlogged_count: u64,
+}
+
+impl Seldom {
+    /// How many were not logged before this one, which is to be; none if it is not, either.
+    pub(crate) fn due(&self) -> Option<u64> {
+        self.0.lock().due(Instant::now())
+    }
+}
+
+impl State {
+    fn due(&mut self, now: Instant) -> Option<u64> {
+        if self.told_at.is_some_and(|at| now < at + INTERVAL) {
+            self.unlogged_count += 1;
+            return None;
+        }
+        self.told_at = Some(now);
+        Some(std::mem::take(&mut self.unlogged_count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_a_line_now_and_then() {
+        let mut state = State::default();
+        let start = Instant::now();
+        let mut after = |ms| state.due(start + Duration::from_millis(ms));
+        assert_eq!(after(0), Some(0));
+        assert_eq!(after(10), None);
+        assert_eq!(after(4_999), None);
+        assert_eq!(after(5_000), Some(2));
+        assert_eq!(after(20_000), Some(0));
+    }
+}

@@ -1,0 +1,275 @@
+//! A server whose inner state a test can hold: turns that are taken, a metadata log without room,
+//! logs that are out of reach.
+
+use super::*;
+use crate::{idle_logs, maintenance};
+use config::sources::{Sources, load};
+use model::ErrorCode;
+use storage::log_directory::PartitionDirectory;
+use testkit::{Client, batch, compressed_batch, wait_until};
+use tokio::runtime::Runtime;
+
+/// How long it is looked whether somebody waits.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
+
+struct Running {
+    /// Before the runtime that it lives in.
+    server: Option<Server>,
+    runtime: Runtime,
+}
+
+impl Running {
+    fn start(directories: &[&Path]) -> Self {
+        let names = directories.iter().map(|path| path.display().to_string());
+        let keys = [
+            ("listeners", "PLAINTEXT://127.0.0.1:0".to_owned()),
+            ("log.dirs", names.collect::<Vec<_>>().join(",")),
+            ("offsets.topic.num.partitions", "1".to_owned()),
+            ("num.recovery.threads.per.data.dir", "1".to_owned()),
+        ];
+        let overrides = keys.map(|(key, value)| (key.to_owned(), value));
+        let sources = Sources {
+            overrides: &overrides,
+            ..Sources::default()
+        };
+        let values = load(&sources).unwrap().values;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let config = ServerConfig::read(&values).unwrap();
+        let server = runtime.block_on(Server::start(config)).unwrap();
+        Self {
+            server: Some(server),
+            runtime,
+        }
+    }
+
+    fn broker(&self) -> &Arc<Broker> {
+        &self.server.as_ref().expect("it runs").broker
+    }
+
+    fn connect(&self) -> Client {
+        Client::connect(self.broker().listeners[0].address)
+    }
+
+    fn stop(mut self) {
+        let server = self.server.take().expect("it runs");
+        self.runtime.block_on(server.stop());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.server.take());
+    }
+}
+
+/// Produces in one request to so many partitions.
+fn send_to_many(client: &mut Client, topic: &str, count: i32) {
+    use wire::messages::ProduceRequest;
+    use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+    let records = batch(&["value"]);
+    let partition = |index| PartitionProduceData {
+        index,
+        records: Some(&records),
+    };
+    let topic = TopicProduceData {
+        name: topic,
+        partition_data: (0..count).map(partition).collect(),
+        ..TopicProduceData::default()
+    };
+    let request = ProduceRequest {
+        acks: -1,
+        timeout_ms: 30_000,
+        topic_data: vec![topic].into(),
+        ..ProduceRequest::default()
+    };
+    client.send(testkit::PRODUCE_VERSION, &request);
+}
+
+#[test]
+fn what_takes_long_to_append_waits_for_its_turn_and_the_rest_does_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[("max.message.bytes", "4000000")]);
+    client.create_topic("wide", 257, &[]);
+    let records = vec![""; 50_001];
+    let compressed = |values: &[&str]| compressed_batch(record::Compression::Zstd, values);
+    let large = "x".repeat(1024 * 1024);
+    let slow = [
+        ("longer than a megabyte", batch(&[&large])),
+        ("expands to more", compressed(&[&large, &large])),
+        ("more than 50,000 records", compressed(&records)),
+    ];
+    let quick = [
+        ("shorter than a megabyte", batch(&[&large[..1_000_000]])),
+        ("as many records", compressed(&records[1..])),
+    ];
+    let taken = running.broker().heavy_work.take_large();
+    let taken = running.runtime.block_on(taken);
+    for (what, records) in &quick {
+        println!("{what}");
+        client.produce("topic", 0, records).assert_accepted();
+    }
+    send_to_many(&mut client, "wide", 256);
+    client.receive_produced().assert_accepted();
+    let mut waiting: Vec<Client> = slow.iter().map(|_| running.connect()).collect();
+    for (client, (_, records)) in waiting.iter_mut().zip(&slow) {
+        client.send_produce("topic", 0, records, -1);
+    }
+    waiting.push(running.connect());
+    send_to_many(waiting.last_mut().unwrap(), "wide", 257);
+    for client in &mut waiting {
+        assert!(client.is_silent_for(LOOK));
+    }
+    drop(taken);
+    for client in &mut waiting {
+        client.receive_produced().assert_accepted();
+    }
+}
+
+/// More than the runtime has threads for what blocks.
+#[test]
+fn however_many_wait_for_a_flush_others_find_a_thread_and_all_are_answered() {
+    const PRODUCERS: i32 = 600;
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.create_topic("topic", PRODUCERS, &[("flush.messages", "1")]);
+    client.create_topic("other", 1, &[]);
+    client.wait_for_coordinator("group");
+    let taken = running.broker().flushes.take_all();
+    let taken = running.runtime.block_on(taken);
+    let mut producers: Vec<Client> = (0..PRODUCERS).map(|_| running.connect()).collect();
+    for (producer, index) in producers.iter_mut().zip(0..) {
+        producer.send_produce("topic", index, &batch(&["value"]), -1);
+    }
+    // What blocks a thread elsewhere.
+    for _ in 0..3 {
+        client
+            .produce("other", 0, &batch(&["value"]))
+            .assert_accepted();
+        assert_eq!(client.commit_offset("group", "other", 1), ErrorCode::None);
+    }
+    wait_until("every batch is in its log", || {
+        let partitions = running.broker().partitions.topic("topic").unwrap();
+        let mut partitions = partitions.partitions().into_iter();
+        partitions.all(|one| one.offsets().log_end_offset == 1)
+    });
+    for producer in &mut producers {
+        assert!(
+            producer
+                .receive_frame_if_any(std::time::Duration::from_millis(1))
+                .is_none()
+        );
+    }
+    drop(taken);
+    for producer in &mut producers {
+        producer.receive_produced().assert_accepted();
+    }
+}
+
+/// Nothing can be read of a log whose directory is elsewhere, and whoever tries takes the log
+/// directory offline, or says so.
+#[test]
+fn the_upkeep_of_logs_that_nobody_uses_leaves_their_files_alone() {
+    const COUNT: i32 = 40;
+    let root = tempfile::tempdir().unwrap();
+    let (directory, elsewhere) = (root.path().join("data"), root.path().join("elsewhere"));
+    let running = Running::start(&[&directory]);
+    let mut client = running.connect();
+    client.create_topic("topic", COUNT, &[("flush.ms", "1")]);
+    for index in 0..COUNT {
+        client
+            .produce("topic", index, &batch(&["value"]))
+            .assert_accepted();
+    }
+    let broker = running.broker().clone();
+    wait_until("every log is idle and noted", || {
+        idle_logs::rest(&broker);
+        broker.logs.open_logs().is_empty() && broker.logs.unsettled_logs().is_empty()
+    });
+    std::fs::create_dir(&elsewhere).unwrap();
+    let move_all = |from: &Path, to: &Path| {
+        for index in 0..COUNT {
+            let name = format!("topic-{index}");
+            std::fs::rename(from.join(&name), to.join(&name)).unwrap();
+        }
+    };
+    move_all(&directory, &elsewhere);
+    for _ in 0..3 {
+        maintenance::keep_up(&broker);
+        idle_logs::rest(&broker);
+    }
+    assert!(broker.logs.open_logs().is_empty());
+    assert!(broker.logs.take_changed().is_empty());
+    assert!(broker.log_directories.iter().all(|one| one.is_usable()));
+    move_all(&elsewhere, &directory);
+    for index in 0..COUNT {
+        assert_eq!(client.fetch("topic", index, 0).values(), ["value"]);
+    }
+}
+
+/// The log directory that the metadata name for a partition.
+fn noted(broker: &Broker, topic: &str) -> Option<model::Uuid> {
+    let image = broker.image();
+    let partition = image.topics.by_name(topic)?.partition(0)?;
+    let id = partition.directory_of(broker.node_id)?;
+    let mut directories = broker.log_directories.iter();
+    directories.find(|one| one.id() == id).map(|one| one.id())
+}
+
+/// The log directory that a partition is in.
+fn held(broker: &Broker, topic: &str) -> model::Uuid {
+    let name = model::TopicPartition::new(topic, 0).to_string();
+    let parsed = PartitionDirectory::parse(&name);
+    assert!(
+        parsed.is_some(),
+        "{name} is the name of a partition's directory"
+    );
+    let mut directories = broker.log_directories.iter();
+    let found = directories.find(|one| one.path().join(&name).exists());
+    found.expect("it is in one of them").id()
+}
+
+#[test]
+fn the_place_of_a_partition_that_could_not_be_noted_is_noted_later() {
+    for stops in [false, true] {
+        let root = tempfile::tempdir().unwrap();
+        let directories = ["one", "two"].map(|name| root.path().join(name));
+        let directories = directories.each_ref().map(|path| &**path);
+        let running = Running::start(&directories);
+        let broker = running.broker().clone();
+        // The topic is taken; where its partition is finds no room.
+        let refused = broker.controller.run(|controller| {
+            controller.log.refuse_append_after(1);
+        });
+        running.runtime.block_on(refused).unwrap();
+        let mut client = running.connect();
+        client.create_topic("topic", 1, &[]);
+        let is_to_refuse = broker
+            .controller
+            .run(|controller| controller.log.is_to_refuse());
+        assert_eq!(running.runtime.block_on(is_to_refuse), Ok(false));
+        let held = held(&broker, "topic");
+        client
+            .produce("topic", 0, &batch(&["value"]))
+            .assert_accepted();
+        if stops {
+            drop((client, broker));
+            running.stop();
+            let running = Running::start(&directories);
+            assert_eq!(noted(running.broker(), "topic"), Some(held));
+            let mut client = running.connect();
+            assert_eq!(client.fetch("topic", 0, 0).values(), ["value"]);
+            continue;
+        }
+        wait_until("the place is noted", || {
+            noted(&broker, "topic") == Some(held)
+        });
+        wait_until("nothing is left to be done", || broker.creations.is_empty());
+    }
+}
