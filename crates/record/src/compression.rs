@@ -131,6 +131,9 @@ const PIECE_SIZE_BYTES: usize = 64 * 1024;
 /// What one codec's reader says is wrong; the codec is added by [`Decompression`].
 type Corruption = &'static str;
 
+/// What a codec's reader says where it would take more memory than the limit allows.
+const BEYOND_LIMIT: Corruption = "more comes out than may";
+
 /// The compressing side's contexts, created at first use.
 #[derive(Default)]
 pub struct Compressor {
@@ -190,7 +193,7 @@ impl Decompressor {
             Compression::Gzip => Stream::Gzip(self.gzip.start(input)),
             Compression::Snappy => Stream::Snappy(snappy::Stream::new(input)),
             Compression::Lz4 => Stream::Lz4(lz4::Stream::new(input)),
-            Compression::Zstd => Stream::Zstd(self.zstd.start(input)),
+            Compression::Zstd => Stream::Zstd(self.zstd.start(input, limit_bytes)),
         };
         Decompression {
             codec,
@@ -198,6 +201,11 @@ impl Decompressor {
             limit_bytes,
             left_bytes: limit_bytes,
         }
+    }
+
+    /// Gives back what only a large stream has needed.
+    pub(crate) fn give_back(&mut self) {
+        self.zstd.give_back();
     }
 
     /// Appends everything that `input` holds, at most `limit_bytes`.
@@ -258,13 +266,18 @@ impl Decompression<'_> {
                 Ok(!std::mem::take(input).is_empty())
             }
             Stream::Gzip(stream) => output.append(|bytes| stream.read(bytes)),
-            Stream::Snappy(stream) => stream.read(output),
+            Stream::Snappy(stream) => stream.read(output, self.left_bytes),
             Stream::Lz4(stream) => stream.read(output),
             Stream::Zstd(stream) => output.append(|bytes| stream.read(bytes)),
         };
-        let has_read = has_read.map_err(|reason| DecompressError::Corrupt {
-            codec: self.codec,
-            reason,
+        let has_read = has_read.map_err(|reason| match reason {
+            BEYOND_LIMIT => DecompressError::TooLarge {
+                limit_bytes: self.limit_bytes,
+            },
+            reason => DecompressError::Corrupt {
+                codec: self.codec,
+                reason,
+            },
         })?;
         let Some(left_bytes) = self.left_bytes.checked_sub(output.len() - old_length) else {
             return Err(DecompressError::TooLarge {

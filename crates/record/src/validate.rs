@@ -183,6 +183,7 @@ impl ProduceValidator {
         // Also of a batch that is refused, nothing large is kept.
         self.scratch.clear();
         self.scratch.shrink_to(SCRATCH_KEPT_MAX_BYTES);
+        self.decompressor.give_back();
         validated
     }
 

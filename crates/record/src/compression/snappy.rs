@@ -9,7 +9,7 @@
 //! a length of 10626, after which 0x4e would be a copy with nothing to copy from. A header between
 //! chunks (concatenated streams) is skipped.
 
-use super::{Corruption, Expanded};
+use super::{BEYOND_LIMIT, Corruption, Expanded};
 
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 const VERSIONS: [u8; 8] = [0, 0, 0, 1, 0, 0, 0, 1];
@@ -72,7 +72,12 @@ impl<'a> Stream<'a> {
         }
     }
 
-    pub(super) fn read(&mut self, output: &mut Expanded) -> Result<bool, Corruption> {
+    /// Appends the next block, which may have so many bytes.
+    pub(super) fn read(
+        &mut self,
+        output: &mut Expanded,
+        left_bytes: usize,
+    ) -> Result<bool, Corruption> {
         if self.framing == Framing::Unknown {
             self.framing = if self.rest.starts_with(&MAGIC) {
                 Framing::Xerial
@@ -85,7 +90,7 @@ impl<'a> Stream<'a> {
             let Some(block) = self.next_block()? else {
                 return Ok(false);
             };
-            decode_block(block, output)?;
+            decode_block(block, output, left_bytes)?;
         }
         Ok(true)
     }
@@ -115,10 +120,13 @@ impl<'a> Stream<'a> {
 }
 
 /// Appends a block, after a look at whether its declared size can be true.
-fn decode_block(block: &[u8], output: &mut Expanded) -> Result<(), Corruption> {
+fn decode_block(block: &[u8], output: &mut Expanded, left_bytes: usize) -> Result<(), Corruption> {
     let size_bytes = snap::raw::decompress_len(block).map_err(|_| "bad snappy length")?;
     if size_bytes > block.len().saturating_mul(EXPANSION_MAX) {
         return Err("snappy block declares an impossible size");
+    }
+    if size_bytes > left_bytes {
+        return Err(BEYOND_LIMIT);
     }
     let decoded_bytes = snap::raw::Decoder::new()
         .decompress(block, output.room(size_bytes))
@@ -131,6 +139,6 @@ fn decode_block(block: &[u8], output: &mut Expanded) -> Result<(), Corruption> {
 pub fn fuzz_snappy(bytes: &[u8]) {
     let mut output = Expanded::default();
     let mut stream = Stream::new(bytes);
-    while let Ok(true) = stream.read(&mut output) {}
+    while let Ok(true) = stream.read(&mut output, usize::MAX) {}
     assert!(output.len() <= bytes.len().saturating_mul(EXPANSION_MAX));
 }

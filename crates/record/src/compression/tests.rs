@@ -429,3 +429,62 @@ proptest! {
         fuzz_snappy(&input);
     }
 }
+
+/// A frame of zeros that asks for a window of so many bits.
+fn with_window(window_log: u32, size_bytes: usize) -> Vec<u8> {
+    use ::zstd::zstd_safe::{
+        CCtx, CParameter, InBuffer, OutBuffer, zstd_sys::ZSTD_EndDirective as End,
+    };
+    let mut context = CCtx::create();
+    let set = context.set_parameter(CParameter::WindowLog(window_log));
+    set.unwrap();
+    let input = vec![0; size_bytes];
+    let mut source = InBuffer::around(&input);
+    let mut packed = Vec::with_capacity(1024 * 1024);
+    let mut target = OutBuffer::around_pos(&mut packed, 0);
+    // The frame begins before its size is known.
+    for directive in [End::ZSTD_e_continue, End::ZSTD_e_end] {
+        let left = context.compress_stream2(&mut target, &mut source, directive);
+        left.unwrap();
+    }
+    packed
+}
+
+#[test]
+fn a_large_window_is_for_those_who_want_much() {
+    let packed = with_window(27, 100_000);
+    let mut decompressor = Decompressor::new();
+    let mut output = Vec::new();
+    let mut read = |limit_bytes| {
+        output.clear();
+        let read = decompressor.decompress(Compression::Zstd, &packed, limit_bytes, &mut output);
+        let size_bytes = decompressor.zstd.size_bytes();
+        decompressor.give_back();
+        (
+            read.map(|()| output.len()),
+            size_bytes,
+            decompressor.zstd.size_bytes(),
+        )
+    };
+    let limit_bytes = 1_000_000;
+    let (refused, size_bytes, _) = read(limit_bytes);
+    assert_eq!(refused, Err(DecompressError::TooLarge { limit_bytes }));
+    assert!(size_bytes < 1_000_000);
+    let (read, size_bytes, kept_bytes) = read(1 << 30);
+    assert_eq!(read, Ok(100_000));
+    assert!(size_bytes > 1 << 27);
+    assert_eq!(kept_bytes, 0);
+}
+
+#[test]
+fn a_snappy_block_beyond_the_limit_takes_no_memory() {
+    let packed = snap::raw::Encoder::new()
+        .compress_vec(&vec![0; 10_000_000])
+        .unwrap();
+    let mut decompressor = Decompressor::new();
+    let mut output = Vec::new();
+    let limit_bytes = 1_000_000;
+    let read = decompressor.decompress(Compression::Snappy, &packed, limit_bytes, &mut output);
+    assert_eq!(read, Err(DecompressError::TooLarge { limit_bytes }));
+    assert_eq!(output.capacity(), 0);
+}

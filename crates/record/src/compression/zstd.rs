@@ -2,14 +2,15 @@
 //! once.
 //!
 //! A frame may ask its reader for a window of up to 128 MiB, which the highest levels do. A
-//! context that has grown beyond a limit is therefore not kept for the next batch.
+//! context that has grown beyond a limit is therefore not kept for the next batch, and nobody who
+//! wants few bytes has such a window.
 
 use zstd::zstd_safe::{
-    CCtx, CParameter, DCtx, InBuffer, OutBuffer, ResetDirective, compress_bound,
-    zstd_sys::ZSTD_EndDirective,
+    CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, ResetDirective, compress_bound,
+    zstd_sys::{ZSTD_EndDirective, ZSTD_ErrorCode},
 };
 
-use super::{Corruption, PIECE_SIZE_BYTES};
+use super::{BEYOND_LIMIT, Corruption, PIECE_SIZE_BYTES};
 
 /// The greatest context that is kept: that of level 19 with its window of 8 MiB.
 const CONTEXT_KEPT_MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -17,6 +18,13 @@ const CONTEXT_KEPT_MAX_BYTES: usize = 16 * 1024 * 1024;
 /// The logarithm of the window of a frame whose size is not known when it begins: 2 MiB, as at level
 /// 3. The highest levels would have one of 128 MiB, with tables of several times as much.
 const STREAM_WINDOW_LOG: u32 = 21;
+
+/// The logarithm of the greatest window of a reader: 128 MiB.
+const WINDOW_LOG_MAX: u32 = 27;
+
+/// The same for a reader of at most [`FEW_BYTES`]: 8 MiB, as at level 19.
+const WINDOW_LOG_OF_FEW: u32 = 23;
+const FEW_BYTES: usize = 8 * 1024 * 1024;
 
 #[derive(Default)]
 pub(super) struct Encoder {
@@ -86,18 +94,39 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn start<'a>(&'a mut self, input: &'a [u8]) -> Stream<'a> {
-        self.decoder
-            .take_if(|decoder| decoder.sizeof() > CONTEXT_KEPT_MAX_BYTES);
+    /// Begins to read frames of which at most `limit_bytes` are wanted.
+    pub(super) fn start<'a>(&'a mut self, input: &'a [u8], limit_bytes: usize) -> Stream<'a> {
+        self.give_back();
         let decoder = self.decoder.get_or_insert_with(DCtx::create);
         decoder
             .reset(ResetDirective::SessionOnly)
             .expect("a session can always be reset");
+        let wants_few = limit_bytes <= FEW_BYTES;
+        let window_log = match wants_few {
+            true => WINDOW_LOG_OF_FEW,
+            false => WINDOW_LOG_MAX,
+        };
+        decoder
+            .set_parameter(DParameter::WindowLogMax(window_log))
+            .expect("such a window can be had");
         Stream {
             decoder,
             rest: input,
             is_in_frame: false,
+            wants_few,
         }
+    }
+
+    /// Gives the context back if it has grown.
+    pub(super) fn give_back(&mut self) {
+        self.decoder
+            .take_if(|decoder| decoder.sizeof() > CONTEXT_KEPT_MAX_BYTES);
+    }
+
+    /// What the context takes.
+    #[cfg(test)]
+    pub(super) fn size_bytes(&self) -> usize {
+        self.decoder.as_ref().map_or(0, DCtx::sizeof)
     }
 }
 
@@ -105,7 +134,13 @@ pub(super) struct Stream<'a> {
     decoder: &'a mut DCtx<'static>,
     rest: &'a [u8],
     is_in_frame: bool,
+    /// Whether a frame with a large window is beyond the limit, rather than corrupt.
+    wants_few: bool,
 }
+
+/// A window that is larger than the reader's limit.
+const WINDOW_TOO_LARGE: usize =
+    (ZSTD_ErrorCode::ZSTD_error_frameParameter_windowTooLarge as usize).wrapping_neg();
 
 impl Stream<'_> {
     pub(super) fn read(&mut self, output: &mut Vec<u8>) -> Result<bool, Corruption> {
@@ -120,7 +155,10 @@ impl Stream<'_> {
             let hint = self
                 .decoder
                 .decompress_stream(&mut target, &mut source)
-                .map_err(|_| "bad zstd frame")?;
+                .map_err(|code| match code {
+                    WINDOW_TOO_LARGE if self.wants_few => BEYOND_LIMIT,
+                    _ => "bad zstd frame",
+                })?;
             let consumed = source.pos();
             self.rest = &self.rest[consumed..];
             self.is_in_frame = hint != 0;
