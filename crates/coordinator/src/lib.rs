@@ -20,6 +20,7 @@ mod decision;
 pub mod group;
 pub mod messages;
 mod partition;
+mod small_map;
 pub mod transaction;
 
 pub use partition::partition_for;

@@ -66,7 +66,7 @@ impl GroupShard {
                     if let Ok(value) = records::parse_group(value) {
                         // Generations that members saw were perhaps not in the log yet.
                         let generation_id = group.membership.generation_id;
-                        group.membership = Membership::restored(&value);
+                        *group.membership = Membership::restored(&value);
                         group.membership.generation_id =
                             group.membership.generation_id.max(generation_id);
                         group.membership.resume(effects);

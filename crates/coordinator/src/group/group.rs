@@ -4,6 +4,7 @@ use super::consumer::{ConsumerGroup, SoftGroup};
 use super::membership::{GroupState, Membership};
 use super::modern_group::{GroupType, ModernGroup};
 use super::offset_store::GroupOffsets;
+use super::seldom::Seldom;
 use std::sync::Arc;
 
 /// A group of any type. It exists as long as it has records or somebody in it.
@@ -15,13 +16,13 @@ pub(super) struct Group {
     /// Replicated: the group's records, if it is a consumer group.
     pub(super) consumer: Option<Box<ConsumerGroup>>,
     /// Replicated: the group's records, if it is of another type.
-    pub(super) modern: Option<ModernGroup>,
+    pub(super) modern: Option<Box<ModernGroup>>,
     /// Replicated.
     pub(super) offsets: GroupOffsets,
     /// Soft, and empty while the log is loaded.
-    pub(super) membership: Membership,
+    pub(super) membership: Seldom<Membership>,
     /// Soft, and empty while the log is loaded: who a consumer group waits for.
-    pub(super) soft: SoftGroup,
+    pub(super) soft: Seldom<SoftGroup>,
 }
 
 impl Group {
@@ -32,8 +33,8 @@ impl Group {
             consumer: None,
             modern: None,
             offsets: GroupOffsets::default(),
-            membership: Membership::empty(None),
-            soft: SoftGroup::default(),
+            membership: Seldom::default(),
+            soft: Seldom::default(),
         }
     }
 
@@ -64,7 +65,7 @@ impl Group {
 
     /// The group's records if it is a share or a streams group.
     pub(super) fn modern_type(&self) -> Option<&ModernGroup> {
-        let modern = self.modern.as_ref();
+        let modern = self.modern.as_deref();
         modern.filter(|_| self.consumer.is_none() && !self.has_classic_members())
     }
 

@@ -79,7 +79,7 @@ impl GroupShard {
         outcome
             .records
             .push(records::group_metadata(request.group_id, &membership));
-        self.group_mut(request.group_id).membership = membership;
+        *self.group_mut(request.group_id).membership = membership;
         Ok(())
     }
 }

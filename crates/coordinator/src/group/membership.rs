@@ -6,6 +6,7 @@
 use super::effects::Effects;
 use super::member::{Member, Protocol};
 use super::request::{JoinGroup, JoinGroupResponse, JoinProtocol, JoinedMember, SyncGroupResponse};
+use super::seldom::Absent;
 use super::subscription::subscribed_topics;
 use super::timers::Timer;
 use crate::Token;
@@ -102,9 +103,20 @@ pub(super) struct Membership {
     pub(super) is_dissolved: bool,
 }
 
+impl Absent for Membership {
+    fn absent() -> &'static Self {
+        static EMPTY: Membership = Membership::empty(None);
+        &EMPTY
+    }
+
+    fn new() -> Self {
+        Self::empty(None)
+    }
+}
+
 impl Membership {
     /// A group that nobody has joined yet.
-    pub(super) fn empty(state_timestamp_ms: Option<i64>) -> Self {
+    pub(super) const fn empty(state_timestamp_ms: Option<i64>) -> Self {
         Self {
             state: GroupState::Empty,
             state_timestamp_ms,
@@ -115,7 +127,7 @@ impl Membership {
             members: BTreeMap::new(),
             static_members: BTreeMap::new(),
             awaiting_join_count: 0,
-            protocol_counts: ProtocolCounts::default(),
+            protocol_counts: ProtocolCounts(BTreeMap::new()),
             pending_joins: BTreeMap::new(),
             pending_syncs: BTreeSet::new(),
             subscribed_topics: None,

@@ -23,6 +23,7 @@ mod rebalance;
 mod records;
 mod request;
 mod retention;
+mod seldom;
 mod session;
 mod shard;
 mod subscription;

@@ -52,12 +52,12 @@ pub(super) struct ModernGroup {
 impl ModernGroup {
     /// A record is in the log, whose key has the type `key_type`. What a group of another type
     /// has left there does not count any more.
-    pub(super) fn insert_into(group: &mut Option<Self>, key_type: i16, key: &[u8]) {
+    pub(super) fn insert_into(group: &mut Option<Box<Self>>, key_type: i16, key: &[u8]) {
         let group_type = GroupType::of_key(key_type);
         group.take_if(|group| group.group_type != group_type);
-        let group = group.get_or_insert_with(|| Self {
-            group_type,
-            keys: BTreeSet::new(),
+        let group = group.get_or_insert_with(|| {
+            let keys = BTreeSet::new();
+            Box::new(Self { group_type, keys })
         });
         if !group.keys.contains(key) {
             group.keys.insert(key.into());

@@ -2,6 +2,7 @@
 //!
 //! This is replicated state: it changes when records are replayed and at no other time.
 
+use crate::small_map::SmallMap;
 use model::Uuid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,11 +25,11 @@ pub(super) struct CommittedOffset {
 
 /// A value for each of some partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PartitionMap<T>(BTreeMap<Arc<str>, BTreeMap<i32, T>>);
+pub(super) struct PartitionMap<T>(SmallMap<Arc<str>, SmallMap<i32, T>>);
 
 impl<T> Default for PartitionMap<T> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self(SmallMap::default())
     }
 }
 
@@ -39,7 +40,7 @@ impl<T> PartitionMap<T> {
 
     /// How many partitions have a value.
     pub(super) fn len(&self) -> usize {
-        self.0.values().map(BTreeMap::len).sum()
+        self.0.values().map(SmallMap::len).sum()
     }
 
     pub(super) fn get(&self, topic: &str, partition: i32) -> Option<&T> {
@@ -56,8 +57,9 @@ impl<T> PartitionMap<T> {
                 partitions.insert(partition, value);
             }
             None => {
-                self.0
-                    .insert(Arc::from(topic), BTreeMap::from([(partition, value)]));
+                let mut partitions = SmallMap::default();
+                partitions.insert(partition, value);
+                self.0.insert(Arc::from(topic), partitions);
             }
         }
     }
@@ -73,12 +75,12 @@ impl<T> PartitionMap<T> {
 
     /// The partitions of one topic.
     pub(super) fn of_topic(&self, topic: &str) -> impl Iterator<Item = (i32, &T)> {
-        let partitions = self.0.get(topic).into_iter().flatten();
+        let partitions = self.0.get(topic).into_iter().flat_map(SmallMap::iter);
         partitions.map(|(partition, value)| (*partition, value))
     }
 
     /// Topics in the order of their names, each with its partitions in order.
-    pub(super) fn topics(&self) -> impl Iterator<Item = (&Arc<str>, &BTreeMap<i32, T>)> {
+    pub(super) fn topics(&self) -> impl Iterator<Item = (&Arc<str>, &SmallMap<i32, T>)> {
         self.0.iter()
     }
 }

@@ -14,6 +14,7 @@ use crate::messages::{
     OffsetCommitValue, group_metadata_value::MemberMetadata,
 };
 use model::{DecodeError, Message, Reader};
+use std::sync::Arc;
 
 /// The version of offsets without a time of expiry.
 const OFFSET_VERSION: i16 = 4;
@@ -105,7 +106,11 @@ fn parse_offset(record_offset: i64, value: &[u8]) -> Result<CommittedOffset, Dec
     Ok(CommittedOffset {
         offset: value.offset,
         leader_epoch: value.leader_epoch,
-        metadata: value.metadata.into(),
+        metadata: match value.metadata {
+            // Most have none, which takes no memory.
+            "" => Arc::default(),
+            metadata => metadata.into(),
+        },
         commit_timestamp_ms: value.commit_timestamp,
         expire_timestamp_ms: (value.expire_timestamp != -1).then_some(value.expire_timestamp),
         topic_id: value.topic_id,

@@ -187,7 +187,7 @@ impl GroupShard {
         for (group_id, offsets) in self.pending_transactions.take(producer_id) {
             self.change_existing(&group_id, |group| {
                 for (topic, partitions) in offsets.topics() {
-                    for (partition, offset) in partitions {
+                    for (partition, offset) in partitions.iter() {
                         group.offsets.close(topic, *partition, producer_id);
                         if is_commit {
                             group.offsets.settle(topic, *partition, offset.clone());
@@ -211,7 +211,7 @@ impl GroupShard {
             self.act(&group_id, now, &mut outcome, |group, effects| {
                 let value = group.metadata.as_deref().unwrap_or_default();
                 if let Ok(value) = records::parse_group(value) {
-                    group.membership = Membership::restored(&value);
+                    *group.membership = Membership::restored(&value);
                     group.membership.resume(effects);
                 }
             });
@@ -235,8 +235,11 @@ impl GroupShard {
     pub fn unload(self) -> Vec<(Token, GroupResponse)> {
         let error = ErrorCode::NotCoordinator;
         let mut released = Vec::new();
-        for group in self.groups.into_values() {
-            for member in group.membership.members.into_values() {
+        for mut group in self.groups.into_values() {
+            if group.membership.members.is_empty() {
+                continue;
+            }
+            for member in std::mem::take(&mut group.membership.members).into_values() {
                 let join = JoinGroupResponse::error(&member.id, error);
                 let sync = SyncGroupResponse::error(error);
                 let join = member

@@ -6,7 +6,7 @@ use super::draft::{Draft, Refusal};
 use super::heartbeat::{ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse};
 use super::member::ConsumerMember;
 use super::migration::{Downgraded, Made, upgraded};
-use super::soft::SoftChange;
+use super::soft::{SoftChange, SoftGroup};
 use crate::Decision;
 use crate::group::effects::Effects;
 use crate::group::group::Group;
@@ -14,6 +14,7 @@ use crate::group::records as classic_records;
 use crate::group::request::{
     Heartbeat, JoinGroup, JoinGroupResponse, LeaveGroup, SyncGroup, SyncGroupResponse,
 };
+use crate::group::seldom::Seldom;
 use crate::group::shard::{GroupShard, Outcome};
 use metadata::MetadataImage;
 use model::{ErrorCode, MonotonicTime, Now};
@@ -126,7 +127,7 @@ impl GroupShard {
             return Err(self.not_a_consumer_group(group_id));
         }
         let made = self.new_consumer_group(group_id)?;
-        let none = super::soft::SoftGroup::default();
+        let none = Seldom::<SoftGroup>::default();
         if made.is_indivisible {
             outcome.indivisible.push(0..made.records.len());
         }
@@ -250,7 +251,7 @@ impl GroupShard {
         self.act(group_id, now, outcome, |group, effects| {
             let id = Arc::clone(&effects.group_id);
             group.soft.clear(&id, effects.timers);
-            group.membership = downgraded.membership;
+            *group.membership = downgraded.membership;
             group.membership.resume(effects);
             if rebalances {
                 group.membership.prepare_rebalance(effects);

@@ -5,6 +5,7 @@
 
 use super::group::ConsumerGroup;
 use super::member::{ConsumerMember, MemberState};
+use crate::group::seldom::Absent;
 use crate::group::timers::{Timer, Timers};
 use model::{MonotonicTime, Now};
 use std::collections::BTreeMap;
@@ -53,12 +54,33 @@ pub(super) enum SoftChange {
 }
 
 /// The soft state of a consumer group.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::group) struct SoftGroup {
     members: BTreeMap<Arc<str>, Waits>,
     /// Until when the topics need not be looked at, and the epoch that the group has by then.
     refresh: Option<(MonotonicTime, i32)>,
     resolve_at: Option<MonotonicTime>,
+}
+
+impl SoftGroup {
+    const fn empty() -> Self {
+        Self {
+            members: BTreeMap::new(),
+            refresh: None,
+            resolve_at: None,
+        }
+    }
+}
+
+impl Absent for SoftGroup {
+    fn absent() -> &'static Self {
+        static EMPTY: SoftGroup = SoftGroup::empty();
+        &EMPTY
+    }
+
+    fn new() -> Self {
+        Self::empty()
+    }
 }
 
 impl SoftGroup {

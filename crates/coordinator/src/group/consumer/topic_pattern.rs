@@ -9,6 +9,10 @@ use regex_lite::{Regex, RegexBuilder};
 use std::iter::Peekable;
 use std::str::Chars;
 
+/// What an expression may take in memory: to match a name takes time in proportion to it, in which
+/// other groups wait.
+const EXPRESSION_BYTES_MAX: usize = 1024 * 1024;
+
 /// The largest count of a repetition.
 const REPETITIONS_MAX: u32 = 1_000;
 
@@ -30,7 +34,8 @@ impl TopicPattern {
         translation.run()?;
         // A name matches as a whole.
         let whole = format!("^(?:{})$", translation.out);
-        let built = RegexBuilder::new(&whole).build();
+        let mut builder = RegexBuilder::new(&whole);
+        let built = builder.size_limit(EXPRESSION_BYTES_MAX).build();
         built.map(Self).map_err(|error| error.to_string())
     }
 
