@@ -626,7 +626,7 @@ impl<D: Disk> Partition<D> {
     pub fn offset_for_timestamp(
         &self,
         timestamp_ms: i64,
-        expanded_max_bytes: usize,
+        bytes_max: usize,
     ) -> Result<TimestampSearch, ReadError> {
         let mut from_offset = 0;
         loop {
@@ -638,7 +638,7 @@ impl<D: Disk> Partition<D> {
             let Some(batch) = batch else {
                 return Ok(TimestampSearch::Ended(None));
             };
-            match batch.search(expanded_max_bytes)? {
+            match batch.search(bytes_max)? {
                 RecordSearch::Found(found) => return Ok(TimestampSearch::Ended(Some(found))),
                 RecordSearch::Absent { next_offset } => from_offset = next_offset,
                 RecordSearch::TooLarge => return Ok(TimestampSearch::TooLarge),
@@ -650,15 +650,12 @@ impl<D: Disk> Partition<D> {
     ///
     /// # Errors
     /// When the log cannot be read.
-    pub fn offset_of_max_timestamp(
-        &self,
-        expanded_max_bytes: usize,
-    ) -> Result<TimestampSearch, ReadError> {
+    pub fn offset_of_max_timestamp(&self, bytes_max: usize) -> Result<TimestampSearch, ReadError> {
         let batch = self.opened()?.log().batch_of_max_timestamp()?;
         let Some(batch) = batch else {
             return Ok(TimestampSearch::Ended(None));
         };
-        Ok(match batch.search(expanded_max_bytes)? {
+        Ok(match batch.search(bytes_max)? {
             RecordSearch::Found(found) => TimestampSearch::Ended(Some(found)),
             RecordSearch::Absent { .. } => TimestampSearch::Ended(None),
             RecordSearch::TooLarge => TimestampSearch::TooLarge,

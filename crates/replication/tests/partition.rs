@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use model::{ErrorCode, Uuid};
-use replication::{AppendError, FirstBatch, Isolation, Partition, ProducerFacts, ReadRequest};
+use replication::{
+    AppendError, FirstBatch, Isolation, Partition, ProducerFacts, ReadRequest, TimestampSearch,
+};
 use storage::sim::{Crash, SimDisk};
 use storage::{Disk, DiskFile, Log, LogConfig, LogOpening, RecoveryEvent, StorageError};
 use support::{
@@ -610,4 +612,23 @@ fn a_reader_gets_no_more_than_it_asked_for() {
     assert_eq!(length(size + 1, false), Some(size + 1));
     assert_eq!(length(1, true), Some(size));
     assert_eq!(length(1, false), None);
+}
+
+#[test]
+fn a_search_by_time_reads_no_larger_batch_than_it_may() {
+    let served = Served::new();
+    append(&served, batch(0, 20)).unwrap();
+    let search = |bytes_max| {
+        let by_time = served.partition.offset_for_timestamp(0, bytes_max).unwrap();
+        assert_eq!(
+            served.partition.offset_of_max_timestamp(bytes_max).unwrap(),
+            by_time
+        );
+        by_time
+    };
+    assert_eq!(search(200), TimestampSearch::TooLarge);
+    let TimestampSearch::Ended(Some(found)) = search(600) else {
+        panic!("it is there");
+    };
+    assert_eq!(found.offset, 0);
 }

@@ -52,14 +52,17 @@ pub enum RecordSearch {
         /// Where to go on.
         next_offset: i64,
     },
-    /// The records expand beyond the limit.
+    /// The batch, or what its records expand to, is beyond the limit.
     TooLarge,
 }
 
 impl<D: Disk> CandidateBatch<D> {
     /// Looks for the record. Reads the batch as it is stored into memory, and looks at records that
-    /// are compressed as they come out of their codec, up to `expanded_max_bytes`.
-    pub fn search(&self, expanded_max_bytes: usize) -> Result<RecordSearch, ReadError> {
+    /// are compressed as they come out of their codec: up to `bytes_max` of either.
+    pub fn search(&self, bytes_max: usize) -> Result<RecordSearch, ReadError> {
+        if self.stored.size_bytes as usize > bytes_max {
+            return Ok(RecordSearch::TooLarge);
+        }
         let failed = |error| ReadError::of(SegmentReadError::Scan(error), || self.path.clone());
         let corrupt = |reason: String| ReadError::Corrupt {
             file: self.path.clone(),
@@ -72,7 +75,7 @@ impl<D: Disk> CandidateBatch<D> {
         let (batch, _) = RecordBatch::parse(&bytes).map_err(|error| corrupt(error.to_string()))?;
         let found = batch.find_record(
             &mut Decompressor::new(),
-            expanded_max_bytes.min(RECORDS_BYTES_MAX),
+            bytes_max.min(RECORDS_BYTES_MAX),
             |timestamp, offset| timestamp >= self.timestamp_ms && offset >= self.offset,
         );
         let leader_epoch = self.stored.partition_leader_epoch;
@@ -86,7 +89,7 @@ impl<D: Disk> CandidateBatch<D> {
                 next_offset: self.stored.last_offset + 1,
             }),
             Err(ReadRecordsError::Decompress(DecompressError::TooLarge { .. }))
-                if expanded_max_bytes < RECORDS_BYTES_MAX =>
+                if bytes_max < RECORDS_BYTES_MAX =>
             {
                 Ok(RecordSearch::TooLarge)
             }
