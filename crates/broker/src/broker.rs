@@ -4,6 +4,7 @@ use crate::checkpoints::Checkpointed;
 use crate::cleaner::Cleaner;
 use crate::controller_thread::ControllerThread;
 use crate::creations::Creations;
+use crate::fetch_sessions::FetchSessions;
 use crate::file_shortage::FileShortage;
 use crate::flushes::Flushes;
 use crate::groups::{Groups, OFFSETS_TOPIC};
@@ -12,7 +13,7 @@ use crate::log_directories::LogDirectory;
 use crate::loggers::Loggers;
 use crate::maintenance;
 use crate::moves::Moves;
-use crate::net::{ByteBudget, ConnectionLimits, Listeners};
+use crate::net::{AnswerMemory, ByteBudget, ConnectionLimits, Listeners, RequestMemory};
 use crate::partitions::{Absence, Partitions};
 use crate::removals::Removals;
 use crate::seldom::Seldom;
@@ -22,8 +23,8 @@ use controller::Decision;
 use controller::directories::change_directories;
 use metadata::{Config, ConfigResource, MetadataImage};
 use model::{ErrorCode, Uuid};
-use parking_lot::{Mutex, RwLock};
-use replication::{AppendError, FetchSessionCache, LogHost, Partition, ReadError};
+use parking_lot::RwLock;
+use replication::{AppendError, LogHost, Partition, ReadError};
 use rustix::io::Errno;
 use std::fmt::Display;
 use std::io;
@@ -54,9 +55,11 @@ pub(crate) struct Broker {
     /// How many connections there may be to the controller, which clients cannot use up.
     pub(crate) controller_limits: ConnectionLimits,
     /// Memory of requests that are read and not yet answered: `queued.max.request.bytes`.
-    pub(crate) request_memory: Arc<ByteBudget>,
+    pub(crate) request_memory: RequestMemory,
     /// Memory of answers that clients have not read yet.
-    pub(crate) answer_memory: Arc<ByteBudget>,
+    pub(crate) answer_memory: AnswerMemory,
+    /// Memory of requests that are before the controller.
+    pub(crate) controller_memory: Arc<ByteBudget>,
     /// Syncs that requests wait for.
     pub(crate) flushes: Flushes,
     /// What would hold up other requests.
@@ -96,7 +99,7 @@ pub(crate) struct Broker {
     /// The transaction coordinator.
     pub(crate) transactions: Transactions,
     /// Incremental fetch sessions.
-    pub(crate) fetch_sessions: Mutex<FetchSessionCache>,
+    pub(crate) fetch_sessions: FetchSessions,
     /// Producer ids that the controller has given to this broker.
     pub(crate) producer_ids: tokio::sync::Mutex<std::ops::Range<i64>>,
     /// True once the broker stops; every task looks at it.

@@ -4,14 +4,16 @@
 //! runs on a thread of its own, which the operating system lets take turns with the workers. There
 //! are two lanes, each of half as many pieces at a time as there are processors; whoever comes then
 //! waits, with its connection. Small requests have a lane of their own, since one that names a
-//! single group must not stand behind those that name thousands. A request that waits for something
-//! goes on without a turn: what is left then is to answer.
+//! single group must not stand behind those that name thousands. A request that waits for something,
+//! or lets others have their turn, leaves its place, and waits for another one to go on.
+//!
+//! What expands is done in a third lane, which a request may need while it is in one of the others.
 
 use std::future::poll_fn;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::pin::{Pin, pin};
+use std::task::{Context, ready};
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Which pieces of such work wait for one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,7 @@ pub(crate) enum Lane {
 pub(crate) struct HeavyWork {
     small: Semaphore,
     large: Semaphore,
+    expanding: Semaphore,
 }
 
 impl Default for HeavyWork {
@@ -36,41 +39,77 @@ impl Default for HeavyWork {
         Self {
             small: Semaphore::new(at_a_time),
             large: Semaphore::new(at_a_time),
+            expanding: Semaphore::new(at_a_time),
         }
     }
 }
 
 impl HeavyWork {
-    /// Every turn of the lane of large pieces, until it is dropped.
+    /// Every turn of large pieces, and of those that expand, until they are dropped.
     #[cfg(test)]
-    pub(crate) async fn take_large(&self) -> tokio::sync::SemaphorePermit<'_> {
-        let at_a_time = self.large.available_permits() as u32;
-        let taken = self.large.acquire_many(at_a_time).await;
-        taken.expect("it is never closed")
+    pub(crate) async fn take_large(&self) -> [SemaphorePermit<'_>; 2] {
+        let mut taken = Vec::new();
+        for turns in [&self.large, &self.expanding] {
+            let at_a_time = turns.available_permits() as u32;
+            let permits = turns.acquire_many(at_a_time).await;
+            taken.push(permits.expect("it is never closed"));
+        }
+        taken.try_into().expect("they are two")
     }
 
-    /// Waits for a turn and does `work` on this thread, whose tasks another one takes over.
+    /// Waits for a turn and does `work`, which expands what is compressed, on this thread, whose
+    /// tasks another one takes over.
     pub(crate) async fn run<T>(&self, work: impl FnOnce() -> T) -> T {
-        let _permit = self.large.acquire().await.expect("it is never closed");
+        let _permit = acquire(&self.expanding).await;
         off_workers(work)
     }
 
-    /// Waits for a turn and serves a request off the workers. The turn ends where the request waits
-    /// for something for the first time: for other members, for replicas, for the controller. What
-    /// it does then is off the workers, too.
-    pub(crate) async fn serve<F: Future>(&self, lane: Lane, mut request: Pin<&mut F>) -> F::Output {
-        let permits = match lane {
+    /// Waits for a turn and serves a request: see [`HeavyTurn::serve`].
+    pub(crate) async fn serve<F: Future>(&self, lane: Lane, request: Pin<&mut F>) -> F::Output {
+        self.turn(lane).await.serve(request).await
+    }
+
+    /// Waits for a turn.
+    pub(crate) async fn turn(&self, lane: Lane) -> HeavyTurn<'_> {
+        let turns = match lane {
             Lane::Small => &self.small,
             Lane::Large => &self.large,
         };
-        let permit = permits.acquire().await.expect("it is never closed");
-        let mut poll = |context: &mut Context<'_>| off_workers(|| request.as_mut().poll(context));
-        let begun = poll_fn(|context| Poll::Ready(poll(context))).await;
-        drop(permit);
-        match begun {
-            Poll::Ready(output) => output,
-            Poll::Pending => poll_fn(poll).await,
+        HeavyTurn {
+            turns,
+            permit: acquire(turns).await,
         }
+    }
+}
+
+async fn acquire(turns: &Semaphore) -> SemaphorePermit<'_> {
+    turns.acquire().await.expect("it is never closed")
+}
+
+/// The right to compute for long.
+#[derive(Debug)]
+pub(crate) struct HeavyTurn<'w> {
+    turns: &'w Semaphore,
+    permit: SemaphorePermit<'w>,
+}
+
+impl HeavyTurn<'_> {
+    /// Serves a request off the workers. The turn ends where the request waits: for other members,
+    /// for replicas, for the controller. It goes on when it has another turn.
+    pub(crate) async fn serve<F: Future>(self, mut request: Pin<&mut F>) -> F::Output {
+        let Self { turns, permit } = self;
+        let mut permit = Some(permit);
+        let mut next = pin!(acquire(turns));
+        poll_fn(|context: &mut Context<'_>| {
+            if permit.is_none() {
+                permit = Some(ready!(next.as_mut().poll(context)));
+                next.set(acquire(turns));
+            }
+            let polled = off_workers(|| request.as_mut().poll(context));
+            permit = None;
+            polled
+        })
+        .await
     }
 }
 
@@ -88,7 +127,8 @@ pub(crate) fn off_workers<T>(work: impl FnOnce() -> T) -> T {
 mod tests {
     use super::*;
     use std::future::{pending, ready};
-    use std::pin::pin;
+    use std::task::Poll;
+    use tokio::sync::Notify;
 
     #[tokio::test]
     async fn a_small_request_does_not_stand_behind_large_ones() {
@@ -108,5 +148,41 @@ mod tests {
         assert!(begun.is_pending());
         assert_eq!(work.large.available_permits(), before);
         work.run(|| ()).await;
+    }
+
+    #[tokio::test]
+    async fn who_has_waited_goes_on_when_it_is_its_turn() {
+        let work = HeavyWork::default();
+        let at_a_time = work.large.available_permits() as u32;
+        let answer = Notify::new();
+        let mut request = pin!(async {
+            answer.notified().await;
+            7
+        });
+        let mut waiting = pin!(work.serve(Lane::Large, request.as_mut()));
+        let mut poll =
+            async || poll_fn(|context| Poll::Ready(waiting.as_mut().poll(context))).await;
+        assert!(poll().await.is_pending());
+        let taken = work.large.acquire_many(at_a_time).await;
+        answer.notify_one();
+        assert!(poll().await.is_pending());
+        drop(taken);
+        assert_eq!(poll().await, Poll::Ready(7));
+    }
+
+    #[tokio::test]
+    async fn what_expands_is_done_while_its_request_has_a_turn() {
+        let work = HeavyWork::default();
+        let large = work.large.available_permits() as u32;
+        let expanding = work.expanding.available_permits() as u32;
+        let taken = work.expanding.acquire_many(expanding).await;
+        let mut request = pin!(work.run(|| 7));
+        let mut serving = pin!(work.serve(Lane::Large, request.as_mut()));
+        let mut poll =
+            async || poll_fn(|context| Poll::Ready(serving.as_mut().poll(context))).await;
+        assert!(poll().await.is_pending());
+        drop(taken);
+        drop(work.large.acquire_many(large).await);
+        assert_eq!(poll().await, Poll::Ready(7));
     }
 }

@@ -34,6 +34,7 @@ mod coordinator_log;
 mod cordoning;
 mod creations;
 mod failed_logs;
+mod fetch_sessions;
 mod file_shares;
 mod file_shortage;
 mod flushes;

@@ -5,6 +5,7 @@ use crate::clock::{now_ms, random_uuid};
 use crate::controller_thread::{self, ControllerThread};
 use crate::creations::Creations;
 use crate::failed_logs::{self, FailedLog, FailedLogs};
+use crate::fetch_sessions::FetchSessions;
 use crate::file_shares::FileShares;
 use crate::file_shortage::FileShortage;
 use crate::flushes::Flushes;
@@ -20,7 +21,8 @@ use crate::metadata_log::{
 };
 use crate::moves::Moves;
 use crate::net::{
-    BoundListener, BoundSocket, ByteBudget, ConnectionLimits, Listeners, SocketSettings,
+    AnswerMemory, BoundListener, BoundSocket, ByteBudget, ConnectionLimits, Listeners,
+    RequestMemory, SocketSettings,
 };
 use crate::partitions::Partitions;
 use crate::removals::Removals;
@@ -32,8 +34,8 @@ use config::ServerConfig;
 use controller::ControllerContext;
 use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
 use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
-use parking_lot::{Mutex, RwLock};
-use replication::{FetchSessionCache, LogHost};
+use parking_lot::RwLock;
+use replication::LogHost;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,9 +45,6 @@ use storage::{OpenFiles, RealDisk};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
-
-/// What answers may take that clients have not read yet, unless `queued.max.request.bytes` is more.
-const ANSWER_MEMORY_BYTES: u64 = 256 * 1024 * 1024;
 
 /// A server that runs until it is stopped.
 #[derive(Debug)]
@@ -542,7 +541,6 @@ fn new_broker(
     let request_memory_bytes = network
         .queued_max_request_bytes
         .and_then(|bytes| u64::try_from(bytes).ok());
-    let answer_memory_bytes = ANSWER_MEMORY_BYTES.max(request_memory_bytes.unwrap_or(0));
     let runtime = Handle::current();
     let sessions = network.max_incremental_fetch_session_cache_slots.max(0) as usize;
     Ok(Broker {
@@ -553,8 +551,18 @@ fn new_broker(
         client_limits: ConnectionLimits::new(limits.clone()),
         controller_limits: ConnectionLimits::new(limits),
         logs: Arc::new(log_host(&log_directories)),
-        request_memory: ByteBudget::new("requests", request_memory_bytes),
-        answer_memory: ByteBudget::new("answers that are not read", Some(answer_memory_bytes)),
+        request_memory: RequestMemory::new(request_memory_bytes),
+        answer_memory: AnswerMemory::new(request_memory_bytes),
+        controller_memory: ByteBudget::new(
+            "requests that are before the controller use all of their memory, and others wait",
+            Some(
+                network
+                    .socket_request_max_bytes
+                    .max(1)
+                    .unsigned_abs()
+                    .into(),
+            ),
+        ),
         flushes: Flushes::default(),
         heavy_work: HeavyWork::default(),
         log_directories,
@@ -578,7 +586,7 @@ fn new_broker(
         )),
         transactions: Transactions::new(&config, runtime.clone(), failed_logs),
         runtime,
-        fetch_sessions: Mutex::new(FetchSessionCache::new(sessions)),
+        fetch_sessions: FetchSessions::new(sessions),
         producer_ids: tokio::sync::Mutex::new(0..0),
         stop: watch::Sender::new(false),
         halted: watch::Sender::default(),

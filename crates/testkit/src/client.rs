@@ -217,6 +217,17 @@ impl Client {
         silent
     }
 
+    /// Whether the server has closed the connection, and sent nothing before.
+    pub fn is_closed(&mut self) -> bool {
+        self.stream.set_nonblocking(true).unwrap();
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).unwrap();
+        match peeked {
+            Ok(count) => count == 0,
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+        }
+    }
+
     /// Expects the server to close the connection without another byte.
     #[track_caller]
     pub fn assert_closed(&mut self) {

@@ -5,7 +5,7 @@
 //! - A partition named twice has one answer and its last offset; a topic without partitions none.
 //! - Internal topics are INVALID_TOPIC_EXCEPTION.
 
-use super::{Request, Served};
+use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use crate::partitions::Absence;
@@ -18,7 +18,7 @@ use wire::messages::{DeleteRecordsRequest, DeleteRecordsResponse};
 
 const HIGH_WATERMARK: i64 = -1;
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -31,22 +31,26 @@ pub(crate) fn serve(
             partitions.insert(asked.partition_index, asked.offset);
         }
     }
-    let topics = offsets.iter().map(|(name, partitions)| {
-        let partitions = partitions.iter().map(|(index, offset)| {
+    let mut topics = Vec::with_capacity(offsets.len());
+    let mut turn = Turn::begin();
+    for (name, asked) in &offsets {
+        let mut partitions = Vec::with_capacity(asked.len());
+        for (index, offset) in asked {
             let result = delete(broker, name, *index, *offset);
-            DeleteRecordsPartitionResult {
+            partitions.push(DeleteRecordsPartitionResult {
                 partition_index: *index,
                 low_watermark: result.unwrap_or(-1),
                 error_code: result.err().unwrap_or(ErrorCode::None).code(),
-            }
-        });
-        DeleteRecordsTopicResult {
-            name,
-            partitions: partitions.collect(),
+            });
+            turn.share().await;
         }
-    });
+        topics.push(DeleteRecordsTopicResult {
+            name,
+            partitions: partitions.into(),
+        });
+    }
     let response = DeleteRecordsResponse {
-        topics: topics.collect(),
+        topics: topics.into(),
         ..Default::default()
     };
     request.answer(&response, out);

@@ -11,7 +11,8 @@
 //! - Ignored on purpose: `RackId` (there is one replica), `ClusterId`, and the high watermark of
 //!   version 18, which concerns followers.
 
-use super::{LIGHT_FETCH_BYTES, Request, Served, Turn};
+use super::weight::LIGHT_FETCH_BYTES;
+use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::clock::{monotonic, random_bytes};
 use crate::net::{ConnectionContext, FileRange, ResponseBuffer};
@@ -20,10 +21,9 @@ use controller::topic_name;
 use metadata::NO_LEADER;
 use model::{DecodeError, ErrorCode, Uuid};
 use replication::{
-    Changes, FINAL_EPOCH, FetchContext, FetchPartition, FetchSession, FetchSessionCache,
-    INVALID_SESSION_ID, IncrementalFetch, Isolation, NewSession, Partition, PartitionSlot,
-    ReadOutcome, ReadRequest, ReadResult, SessionPartition, SessionRequest, SessionTopic, TopicRef,
-    Watches,
+    Changes, FINAL_EPOCH, FetchContext, FetchPartition, FetchSession, INVALID_SESSION_ID,
+    IncrementalFetch, Isolation, NewSession, Partition, PartitionSlot, ReadOutcome, ReadRequest,
+    ReadResult, SessionRequest, SessionTopic, TopicRef, Watches,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -81,7 +81,7 @@ pub(crate) async fn serve(
         },
         uses_topic_ids: request.version >= 13,
     };
-    let started = with_sessions(broker, |sessions| {
+    let started = broker.fetch_sessions.with(session.session_id, |sessions| {
         sessions.start(
             session,
             asked(&message, request.version),
@@ -96,9 +96,11 @@ pub(crate) async fn serve(
             return Ok(Served::Answered);
         }
     };
+    // A large one is served off the workers, where it keeps its place until it has read.
+    let mut turn = (request.body.len() <= LIGHT_FETCH_BYTES).then(Turn::begin);
     let mut parts = match &context {
         FetchContext::Incremental(fetch) => match take_changed(broker, fetch) {
-            Ok(parts) => parts,
+            Ok(taken) => parts_of(broker, taken, &mut turn).await,
             Err(error) => {
                 answer(request, &Told::refusal(error), out);
                 return Ok(Served::Answered);
@@ -112,8 +114,6 @@ pub(crate) async fn serve(
             })
             .collect(),
     };
-    // A large one is served off the workers, where it keeps its place until it has read.
-    let turn = (request.body.len() <= LIGHT_FETCH_BYTES).then(Turn::begin);
     read_or_wait(broker, &context, &mut parts, limits, turn).await;
     let (error, session_id, mut told) =
         conclude(broker, &message, request, &context, parts, limits);
@@ -150,10 +150,6 @@ impl Part {
             seen: 0,
             result,
         }
-    }
-
-    fn of_session(broker: &Broker, slot: PartitionSlot, one: &SessionPartition) -> Self {
-        Self::new(broker, one.topic.clone(), one.partition, one.request, slot)
     }
 
     fn read(&mut self, left_bytes: usize, at_least_one_batch: bool, limits: Limits) -> usize {
@@ -294,16 +290,6 @@ fn has_session(message: &FetchRequest<'_>) -> bool {
     topics.all(|topic| topic.topic.len() <= topic_name::LENGTH_MAX)
 }
 
-/// Looks at the sessions; those that have ended are freed when nobody waits for them any longer.
-fn with_sessions<T>(broker: &Broker, work: impl FnOnce(&mut FetchSessionCache) -> T) -> T {
-    let mut sessions = broker.fetch_sessions.lock();
-    let result = work(&mut sessions);
-    let removed = sessions.take_removed();
-    drop(sessions);
-    drop(removed);
-    result
-}
-
 /// The partitions that the request names.
 fn asked<'f, 'm>(
     message: &'m FetchRequest<'f>,
@@ -372,14 +358,44 @@ fn owned(topic: TopicRef<'_>) -> SessionTopic {
     }
 }
 
+/// A partition of a session that is to be read.
+struct Taken {
+    topic: SessionTopic,
+    index: i32,
+    request: FetchPartition,
+    slot: PartitionSlot,
+}
+
+impl Taken {
+    fn part(self, broker: &Broker) -> Part {
+        Part::new(broker, self.topic, self.index, self.request, self.slot)
+    }
+}
+
 /// The partitions of a session that may have something new.
-fn take_changed(broker: &Broker, fetch: &IncrementalFetch) -> Result<Vec<Part>, ErrorCode> {
-    let mut sessions = broker.fetch_sessions.lock();
-    let session = sessions.session(fetch)?;
-    let taken = session.take_changed();
-    Ok(taken
-        .map(|(slot, one)| Part::of_session(broker, slot, one))
-        .collect())
+fn take_changed(broker: &Broker, fetch: &IncrementalFetch) -> Result<Vec<Taken>, ErrorCode> {
+    broker.fetch_sessions.with(fetch.session_id, |sessions| {
+        let taken = sessions.session(fetch)?.take_changed();
+        let taken = taken.map(|(slot, one)| Taken {
+            topic: one.topic.clone(),
+            index: one.partition,
+            request: one.request,
+            slot,
+        });
+        Ok(taken.collect())
+    })
+}
+
+/// Looks the partitions up.
+async fn parts_of(broker: &Broker, taken: Vec<Taken>, turn: &mut Option<Turn>) -> Vec<Part> {
+    let mut parts = Vec::with_capacity(taken.len());
+    for one in taken {
+        parts.push(one.part(broker));
+        if let Some(turn) = turn {
+            turn.share().await;
+        }
+    }
+    parts
 }
 
 /// Reads the partitions; waits and reads again what has changed while there is too little to
@@ -470,14 +486,13 @@ impl Waiting<'_> {
         let read = read.iter().map(|at| &parts[*at]);
         let found = read.filter_map(|part| Some((part, part.partition.as_ref().ok()?)));
         match self {
-            Self::Session(fetch, _) => {
-                let mut sessions = broker.fetch_sessions.lock();
+            Self::Session(fetch, _) => broker.fetch_sessions.with(fetch.session_id, |sessions| {
                 let session = sessions.session(fetch).ok()?;
                 for (part, partition) in found {
                     session.watch(part.slot, partition.progress(), part.seen);
                 }
                 Some(session.changes().clone())
-            }
+            }),
             Self::Request(watches) => {
                 for (part, partition) in found {
                     watches.watch(part.slot.0, partition.progress(), part.seen);
@@ -493,7 +508,8 @@ impl Waiting<'_> {
         let mut changed = Vec::new();
         match self {
             Self::Session(fetch, places) => {
-                for part in take_changed(broker, fetch).unwrap_or_default() {
+                for taken in take_changed(broker, fetch).unwrap_or_default() {
+                    let part = taken.part(broker);
                     let at = *places.entry(part.slot).or_insert(parts.len());
                     changed.push(at);
                     match parts.get_mut(at) {
@@ -534,30 +550,32 @@ fn conclude(
             };
             (ErrorCode::None, session_id, parts)
         }
-        FetchContext::Incremental(fetch) => with_sessions(broker, |sessions| {
-            let session = match sessions.session(fetch) {
-                Ok(session) => session,
-                Err(error) => return (error, INVALID_SESSION_ID, Vec::new()),
-            };
-            parts.retain(|part| {
-                let is_told = session.answer(part.slot, &part.outcome());
-                match &part.partition {
-                    _ if part.is_left_out(limits.isolation) => session.mark_changed(part.slot),
-                    Ok(partition) if part.bytes() == 0 => {
-                        session.watch(part.slot, partition.progress(), part.seen);
+        FetchContext::Incremental(fetch) => {
+            broker.fetch_sessions.with(fetch.session_id, |sessions| {
+                let session = match sessions.session(fetch) {
+                    Ok(session) => session,
+                    Err(error) => return (error, INVALID_SESSION_ID, Vec::new()),
+                };
+                parts.retain(|part| {
+                    let is_told = session.answer(part.slot, &part.outcome());
+                    match &part.partition {
+                        _ if part.is_left_out(limits.isolation) => session.mark_changed(part.slot),
+                        Ok(partition) if part.bytes() == 0 => {
+                            session.watch(part.slot, partition.progress(), part.seen);
+                        }
+                        // Read again by the next fetch whatever happens.
+                        _ => {}
                     }
-                    // Read again by the next fetch whatever happens.
-                    _ => {}
+                    is_told
+                });
+                // Unknown partitions are told each time, so they are all among the parts.
+                if are_too_many_unknown {
+                    sessions.remove(fetch.session_id);
+                    return (ErrorCode::None, INVALID_SESSION_ID, parts);
                 }
-                is_told
-            });
-            // Unknown partitions are told each time, so they are all among the parts.
-            if are_too_many_unknown {
-                sessions.remove(fetch.session_id);
-                return (ErrorCode::None, INVALID_SESSION_ID, parts);
-            }
-            (ErrorCode::None, fetch.session_id, parts)
-        }),
+                (ErrorCode::None, fetch.session_id, parts)
+            })
+        }
     }
 }
 
@@ -576,9 +594,9 @@ fn create_session(broker: &Broker, request: &Request<'_>, parts: &[Part], limits
         is_privileged: limits.is_follower,
         random: u32::from_be_bytes(random_bytes()),
     };
-    with_sessions(broker, |sessions| {
-        sessions.create(new, session, monotonic().as_ms())
-    })
+    broker
+        .fetch_sessions
+        .create(new, session, monotonic().as_ms())
 }
 
 /// What the client is told.

@@ -5,7 +5,7 @@
 //! - Nothing is tiered here: earliest local is the log's start, and tiered offsets are unknown (-1).
 //! - A partition named twice is INVALID_REQUEST; a topic without partitions has no answer.
 //! - An isolation level that there is not is UNKNOWN_SERVER_ERROR for everything.
-//! - A lookup by time that has to expand much is done off the workers, a few at a time.
+//! - A lookup by time that has to read or expand much is done off the workers, a few at a time.
 //! - `TimeoutMs` (version 10) is for tiered storage and ignored.
 
 use super::{Request, Served, Turn};
@@ -31,8 +31,8 @@ const READ_COMMITTED: i8 = 1;
 /// The replica id of a consumer.
 const CONSUMER: i32 = -1;
 
-/// To expand so much in search of a record takes little time.
-const QUICK_EXPANDED_BYTES: usize = 128 * 1024;
+/// To read so much in search of a record, or to expand it, takes little time.
+const QUICK_BYTES: usize = 128 * 1024;
 
 /// An offset with the timestamp and the leader epoch that it goes with; -1 each when unknown.
 struct Found {
@@ -186,12 +186,12 @@ async fn find(
     found.map_err(|error| broker.report_read_error(&partition, &error))
 }
 
-/// Searches for a record: at once if little has to be expanded for it.
+/// Searches for a record: at once if little has to be read and expanded for it.
 async fn search_in_turn(
     broker: &Broker,
     search: impl Fn(usize) -> Result<TimestampSearch, ReadError>,
 ) -> Result<Option<replication::TimestampOffset>, ReadError> {
-    match search(QUICK_EXPANDED_BYTES)? {
+    match search(QUICK_BYTES)? {
         TimestampSearch::Ended(found) => Ok(found),
         TimestampSearch::TooLarge => {
             let searched = broker.heavy_work.run(|| search(usize::MAX)).await?;

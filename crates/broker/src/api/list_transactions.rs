@@ -3,18 +3,21 @@
 //! - Version 1 lists those that run longer than so many milliseconds (KIP-994), version 2 those
 //!   whose id is wholly of a pattern (KIP-1152).
 //! - A state that is none is told apart; a pattern that is none is INVALID_REGULAR_EXPRESSION.
-//! - Patterns know no Unicode classes (`\p{…}`); Kafka's do.
+//! - Patterns know no Unicode classes (`\p{…}`); Kafka's do. One that takes much memory is refused.
 
-use super::{Request, Served};
+use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::transaction::{ListTransactions, ListedTransaction};
 use model::{DecodeError, ErrorCode};
-use regex_lite::Regex;
+use regex_lite::{Regex, RegexBuilder};
 use wire::messages::list_transactions_response::TransactionState;
 use wire::messages::{ListTransactionsRequest, ListTransactionsResponse};
 
-pub(crate) fn serve(
+/// What a pattern may take: the time that it takes for an id is in proportion to it.
+const PATTERN_BYTES_MAX: usize = 1024 * 1024;
+
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -26,7 +29,7 @@ pub(crate) fn serve(
         duration_ms: message.duration_filter,
     };
     let unknown_states: Vec<&str> = filter.unknown_states().collect();
-    let (listed, error) = match list(broker, &filter, message.transactional_id_pattern) {
+    let (listed, error) = match list(broker, &filter, message.transactional_id_pattern).await {
         Ok(listed) => (listed, ErrorCode::None),
         Err(error) => (Vec::new(), error),
     };
@@ -46,16 +49,34 @@ pub(crate) fn serve(
     Ok(Served::Answered)
 }
 
-fn list(
+async fn list(
     broker: &Broker,
     filter: &ListTransactions<'_>,
     pattern: Option<&str>,
 ) -> Result<Vec<ListedTransaction>, ErrorCode> {
-    let mut listed = broker.transactions.list(filter)?;
-    if let Some(pattern) = pattern.filter(|pattern| !pattern.is_empty()) {
-        let whole = Regex::new(pattern).and_then(|_| Regex::new(&format!("^(?:{pattern})$")));
-        let whole = whole.map_err(|_| ErrorCode::InvalidRegularExpression)?;
-        listed.retain(|one| whole.is_match(&one.transactional_id));
+    let listed = broker.transactions.list(filter)?;
+    let Some(pattern) = pattern.filter(|pattern| !pattern.is_empty()) else {
+        return Ok(listed);
+    };
+    let whole = whole(pattern).map_err(|_| ErrorCode::InvalidRegularExpression)?;
+    let mut matching = Vec::new();
+    let mut turn = Turn::begin();
+    for one in listed {
+        if whole.is_match(&one.transactional_id) {
+            matching.push(one);
+        }
+        turn.share().await;
     }
-    Ok(listed)
+    Ok(matching)
+}
+
+/// The pattern, for whole ids.
+fn whole(pattern: &str) -> Result<Regex, regex_lite::Error> {
+    let build = |pattern: &str| {
+        let mut builder = RegexBuilder::new(pattern);
+        builder.size_limit(PATTERN_BYTES_MAX).build()
+    };
+    // What is no pattern by itself is none in brackets either.
+    build(pattern)?;
+    build(&format!("^(?:{pattern})$"))
 }

@@ -1,11 +1,9 @@
-//! From a frame to an answer: how much a request may take, whose turn it is, one match over the APIs, and
-//! what every answer shares.
+//! From a frame to an answer: whose turn it is, one match over the APIs, and what every answer shares.
 //!
 //! Each API has its file, whose header names the versions served and what is ignored on purpose.
 //! Types of the wire end in those files.
 
 use crate::Broker;
-use crate::heavy_work::Lane;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use model::{DecodeError, ErrorCode, InvalidStrings, Message, Reader};
 use std::collections::BTreeSet;
@@ -13,10 +11,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::{ApiKey, RequestHeader, ResponseHeader};
 
+pub(crate) use weight::{AnswerSize, Weight};
+
 pub mod served;
 
 mod access_control;
 mod authorized_operations;
+mod weight;
 
 mod add_offsets_to_txn;
 mod add_partitions_to_txn;
@@ -218,82 +219,6 @@ impl Request<'_> {
     }
 }
 
-/// What serving a request may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Weight {
-    /// Little time, and an answer that is in proportion to the request.
-    Light,
-    /// Little time, and an answer that may be large.
-    LargeAnswer,
-    /// Time that would hold up others.
-    Heavy(Lane),
-}
-
-/// A request up to this size takes little time, unless it asks for all that there is.
-const LIGHT_REQUEST_BYTES: usize = 8 * 1024;
-/// A fetch of so many bytes names some two thousand partitions.
-const LIGHT_FETCH_BYTES: usize = 64 * 1024;
-/// A small request for what others have made stands behind others of its kind only.
-const SMALL_REQUEST_BYTES: usize = 1024;
-/// To describe so many partitions takes little time.
-const LIGHT_PARTITIONS: usize = 2_000;
-
-/// What a request may take: known before it is read, so that it can wait.
-pub(crate) fn weight(broker: &Broker, frame: &[u8]) -> Weight {
-    let api = frame.first_chunk().map(|bytes| i16::from_be_bytes(*bytes));
-    let Some(api) = api.and_then(ApiKey::from_number) else {
-        return Weight::Light;
-    };
-    let lane = match frame.len() {
-        ..=SMALL_REQUEST_BYTES => Lane::Small,
-        _ => Lane::Large,
-    };
-    match api {
-        // It sees to its turns itself: large ones are what there is to do.
-        ApiKey::Produce => Weight::Light,
-        ApiKey::Fetch if frame.len() <= LIGHT_FETCH_BYTES => Weight::Light,
-        // What there is of these is as much as others have made.
-        ApiKey::DescribeGroups
-        | ApiKey::ConsumerGroupDescribe
-        | ApiKey::ListGroups
-        | ApiKey::ListTransactions
-        | ApiKey::DescribeTransactions
-        | ApiKey::DescribeProducers
-        | ApiKey::DescribeLogDirs
-        | ApiKey::DescribeConfigs
-        | ApiKey::ListConfigResources
-        | ApiKey::DescribeClientQuotas
-        | ApiKey::DescribeUserScramCredentials
-        | ApiKey::ListPartitionReassignments
-        | ApiKey::ElectLeaders => Weight::Heavy(lane),
-        _ if frame.len() > LIGHT_REQUEST_BYTES => Weight::Heavy(lane),
-        ApiKey::Metadata | ApiKey::DescribeTopicPartitions if has_many_partitions(broker) => {
-            Weight::Heavy(lane)
-        }
-        ApiKey::Metadata
-        | ApiKey::DescribeTopicPartitions
-        | ApiKey::OffsetFetch
-        | ApiKey::FindCoordinator => Weight::LargeAnswer,
-        _ => Weight::Light,
-    }
-}
-
-fn has_many_partitions(broker: &Broker) -> bool {
-    let image = broker.image();
-    let counts = image.topics.iter().map(|topic| topic.partition_count());
-    let mut sums = counts.scan(0, |sum, count| {
-        *sum += count;
-        Some(*sum)
-    });
-    sums.any(|sum| sum > LIGHT_PARTITIONS)
-}
-
-/// Whether a request is answered at once as a rule, and in little time.
-pub(crate) fn is_quick(frame: &[u8]) -> bool {
-    let api_key = frame.first_chunk().map(|bytes| i16::from_be_bytes(*bytes));
-    api_key == Some(ApiKey::Produce as i16)
-}
-
 /// Serves one request. Strings that are not UTF-8 are read as Kafka reads them, with U+FFFD in
 /// place of what is no text.
 pub(crate) async fn serve(
@@ -453,8 +378,8 @@ async fn dispatch(
             list_partition_reassignments::serve(broker, request, out)
         }
         ApiKey::UpdateFeatures => update_features::serve(broker, request, out).await,
-        ApiKey::DeleteRecords => delete_records::serve(broker, request, out),
-        ApiKey::OffsetForLeaderEpoch => offset_for_leader_epoch::serve(broker, request, out),
+        ApiKey::DeleteRecords => delete_records::serve(broker, request, out).await,
+        ApiKey::OffsetForLeaderEpoch => offset_for_leader_epoch::serve(broker, request, out).await,
         ApiKey::DescribeConfigs => describe_configs::serve(broker, request, out),
         ApiKey::AlterReplicaLogDirs => alter_replica_log_dirs::serve(broker, request, out),
         ApiKey::DescribeLogDirs => describe_log_dirs::serve(broker, request, out),
@@ -508,7 +433,7 @@ async fn dispatch_to_coordinators(
         ApiKey::AddOffsetsToTxn => add_offsets_to_txn::serve(broker, request, out).await,
         ApiKey::EndTxn => end_txn::serve(broker, request, out).await,
         ApiKey::DescribeTransactions => describe_transactions::serve(broker, request, out),
-        ApiKey::ListTransactions => list_transactions::serve(broker, request, out),
+        ApiKey::ListTransactions => list_transactions::serve(broker, request, out).await,
         api => Ok(Served::Close(format!("{api} is not served"))),
     }
 }

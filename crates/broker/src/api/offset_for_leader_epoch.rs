@@ -3,7 +3,7 @@
 //! - The answer is the largest epoch that is not above the requested one, with the offset at which
 //!   the next one starts, or the log's end for the last.
 
-use super::{Request, Served};
+use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};
@@ -13,29 +13,33 @@ use wire::messages::offset_for_leader_epoch_response::{
 };
 use wire::messages::{OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse};
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: OffsetForLeaderEpochRequest<'_> = request.decode()?;
-    let topics = message.topics.iter().map(|topic| {
-        let partitions = topic.partitions.iter().map(|asked| {
+    let mut topics = Vec::new();
+    let mut turn = Turn::begin();
+    for topic in message.topics.iter() {
+        let mut partitions = Vec::with_capacity(topic.partitions.len());
+        for asked in topic.partitions.iter() {
             let found = find(broker, topic.topic, &asked);
-            EpochEndOffset {
+            partitions.push(EpochEndOffset {
                 error_code: found.err().unwrap_or(ErrorCode::None).code(),
                 partition: asked.partition,
                 leader_epoch: found.map_or(-1, |(epoch, _)| epoch),
                 end_offset: found.map_or(-1, |(_, offset)| offset),
-            }
-        });
-        OffsetForLeaderTopicResult {
-            topic: topic.topic,
-            partitions: partitions.collect(),
+            });
+            turn.share().await;
         }
-    });
+        topics.push(OffsetForLeaderTopicResult {
+            topic: topic.topic,
+            partitions: partitions.into(),
+        });
+    }
     let response = OffsetForLeaderEpochResponse {
-        topics: topics.collect(),
+        topics: topics.into(),
         ..Default::default()
     };
     request.answer(&response, out);

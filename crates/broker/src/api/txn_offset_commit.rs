@@ -8,7 +8,7 @@
 //! - Clients below version 2 cannot bear COORDINATOR_LOAD_IN_PROGRESS, and are told that there is
 //!   no coordinator.
 
-use super::{Request, Served};
+use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::groups::{OFFSETS_TOPIC, TransactionalWriter};
 use crate::net::ResponseBuffer;
@@ -36,7 +36,7 @@ pub(crate) async fn serve(
         generation_id: message.generation_id,
         member_id: message.member_id,
         group_instance_id: message.group_instance_id,
-        topics: existing_topics(broker, &message, &mut answer),
+        topics: existing_topics(broker, &message, &mut answer).await,
     };
     if !commit.topics.is_empty() {
         let producer = TransactionalProducer {
@@ -67,14 +67,16 @@ pub(crate) async fn serve(
 }
 
 /// The partitions that exist; the others are answered.
-fn existing_topics<'f>(
+async fn existing_topics<'f>(
     broker: &Broker,
     message: &TxnOffsetCommitRequest<'f>,
     answer: &mut Answered<'f>,
 ) -> Vec<OffsetCommitTopic<'f>> {
     let image = broker.image();
     let mut existing = Vec::new();
+    let mut turn = Turn::begin();
     for asked in message.topics.iter() {
+        turn.share().await;
         let topic = image.topics.by_name(asked.name);
         let (found, missing): (Vec<_>, Vec<_>) = asked.partitions.iter().partition(|one| {
             topic.is_some_and(|topic| topic.partition(one.partition_index).is_some())

@@ -3,11 +3,12 @@
 //!
 //! ```text
 //!   requests: announced size ──> take_when_free ──> read, served ──> take(0)
-//!   answers:  room ──> encoded ──> the socket takes no more ──> take ──> sent ──> take(0)
+//!   answers:  room ──> encoded ──> take ──> sent ──> take(0)
 //! ```
 //!
 //! A budget is not strict, as Kafka's is not: whoever finds something left takes all that it needs.
-//! So a frame that has begun can always end, and no two connections wait for each other.
+//! So a frame that has begun can always end, and no two connections wait for each other. A budget
+//! that stays spent is freed by those that weigh on it most: they lose what they hold.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -17,12 +18,17 @@ use tokio::sync::Notify;
 
 /// How long nothing more is said of connections that wait.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
+/// How long a budget may stay spent before whoever weighs on it most gives way.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long holders have to say that they weigh more than another one. Each says what it weighs at
+/// least twice in this time.
+const COMPARISON: Duration = Duration::from_secs(1);
 
 /// Bytes that may be in memory for one purpose.
 #[derive(Debug)]
 pub(crate) struct ByteBudget {
-    /// What the bytes are, for the log.
-    purpose: &'static str,
+    /// What is logged when nothing is left and somebody waits.
+    warning: &'static str,
     /// None for no bound.
     limit: Option<u64>,
     spent: AtomicU64,
@@ -30,12 +36,62 @@ pub(crate) struct ByteBudget {
     waiting: AtomicUsize,
     freed: Notify,
     warned_at: Mutex<Option<Instant>>,
+    exhaustion: Mutex<Exhaustion>,
+    /// Numbers the shares.
+    next_share: AtomicU64,
+}
+
+/// What is known of a budget that is spent.
+#[derive(Debug, Default)]
+struct Exhaustion {
+    /// Since when nothing has been left.
+    since: Option<Instant>,
+    /// The holder that weighs on it most, of those that have said so lately.
+    heaviest: Option<Heaviest>,
+}
+
+#[derive(Debug)]
+struct Heaviest {
+    share: u64,
+    weight: u64,
+    /// Since when it is known as such.
+    since: Instant,
+    /// When it was last heard of.
+    told_at: Instant,
+}
+
+impl Exhaustion {
+    /// Whether a share gives way that weighs so much: it is the heaviest, and all others have had
+    /// the time to say that they weigh more.
+    fn gives_way(&mut self, share: u64, weight: u64, now: Instant) -> bool {
+        let since = *self.since.get_or_insert(now);
+        match &mut self.heaviest {
+            Some(one) if one.share == share => (one.weight, one.told_at) = (weight, now),
+            Some(one) if one.weight >= weight && now - one.told_at < COMPARISON => return false,
+            _ => {
+                self.heaviest = Some(Heaviest {
+                    share,
+                    weight,
+                    since: now,
+                    told_at: now,
+                });
+            }
+        }
+        let is_compared = |one: &Heaviest| one.share == share && now - one.since >= COMPARISON;
+        let gives_way = now - since >= PATIENCE && self.heaviest.as_ref().is_some_and(is_compared);
+        if gives_way {
+            self.heaviest = None;
+        }
+        gives_way
+    }
 }
 
 /// What one connection has taken of a budget; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Arc<ByteBudget>,
+    /// Tells it from the other shares.
+    number: u64,
     bytes: u64,
 }
 
@@ -44,26 +100,41 @@ struct Waiting<'b>(&'b ByteBudget);
 
 impl ByteBudget {
     /// Nothing spent yet.
-    pub(crate) fn new(purpose: &'static str, limit: Option<u64>) -> Arc<Self> {
+    pub(crate) fn new(warning: &'static str, limit: Option<u64>) -> Arc<Self> {
         Arc::new(Self {
-            purpose,
+            warning,
             limit,
             spent: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
             freed: Notify::new(),
             warned_at: Mutex::new(None),
+            exhaustion: Mutex::default(),
+            next_share: AtomicU64::new(0),
         })
     }
 
     /// A share of nothing.
     pub(crate) fn share(self: &Arc<Self>) -> Share {
-        let budget = self.clone();
-        Share { budget, bytes: 0 }
+        Share {
+            budget: self.clone(),
+            number: self.next_share.fetch_add(1, Ordering::Relaxed),
+            bytes: 0,
+        }
     }
 
-    fn is_spent(&self) -> bool {
+    /// Whether nothing is left.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.is_spent_to(1)
+    }
+
+    /// Whether less than half is left.
+    pub(crate) fn is_half_spent(&self) -> bool {
+        self.is_spent_to(2)
+    }
+
+    fn is_spent_to(&self, part: u64) -> bool {
         self.limit
-            .is_some_and(|limit| self.spent.load(Ordering::Relaxed) >= limit)
+            .is_some_and(|limit| self.spent.load(Ordering::Relaxed) >= limit / part)
     }
 
     /// Whether somebody waits for what others have taken, or would have to.
@@ -96,12 +167,7 @@ impl ByteBudget {
         }
         *warned_at = Some(Instant::now());
         drop(warned_at);
-        tracing::warn!(
-            limit_bytes = self.limit,
-            "{} use all of their memory, and connections wait; raise \
-             `queued.max.request.bytes` if the clients are legitimate",
-            self.purpose
-        );
+        tracing::warn!(limit_bytes = self.limit, "{}", self.warning);
     }
 
     /// What is taken now.
@@ -131,6 +197,7 @@ impl Share {
             let less = self.bytes - bytes;
             let before = spent.fetch_sub(less, Ordering::Relaxed);
             if before >= limit && before - less < limit {
+                self.budget.exhaustion.lock().since = None;
                 self.budget.freed.notify_waiters();
             }
         }
@@ -140,6 +207,19 @@ impl Share {
     /// Whether somebody waits for what this and others have taken.
     pub(crate) fn is_wanted(&self) -> bool {
         self.budget.is_wanted()
+    }
+
+    /// Gives everything back if the budget has long been spent and no other share weighs more on
+    /// it: then its holder has to end. Those who hold something ask each half of a second.
+    pub(crate) fn gives_way(&mut self, weight: u64) -> bool {
+        let gives_way = {
+            let mut exhaustion = self.budget.exhaustion.lock();
+            self.budget.is_spent() && exhaustion.gives_way(self.number, weight, Instant::now())
+        };
+        if gives_way {
+            self.take(0);
+        }
+        gives_way
     }
 
     /// Takes `bytes` if that is more than it has, left or not.
@@ -200,6 +280,57 @@ mod tests {
         assert_eq!((budget.spent(), budget.is_wanted()), (6, false));
         drop((second, third));
         assert_eq!(budget.spent(), 0);
+    }
+
+    /// Who gives way first of holders of such weights, that ask one after the other each half of a
+    /// second from `begin` on; and after how long.
+    fn first(exhaustion: &mut Exhaustion, weights: &[u64], begin: Instant) -> (u64, Duration) {
+        for round in 0..100 {
+            let waited = COMPARISON / 2 * round;
+            for (share, weight) in (0..).zip(weights) {
+                if exhaustion.gives_way(share, *weight, begin + waited) {
+                    return (share, waited);
+                }
+            }
+        }
+        panic!("nobody gives way");
+    }
+
+    #[test]
+    fn whoever_weighs_most_gives_way_when_nothing_is_left_for_long() {
+        let mut exhaustion = Exhaustion::default();
+        let begin = Instant::now();
+        assert_eq!(first(&mut exhaustion, &[7, 8, 9], begin), (2, PATIENCE));
+        // It is spent still, so another one follows when the others were compared.
+        let next = begin + PATIENCE;
+        assert_eq!(first(&mut exhaustion, &[7, 8], next), (1, COMPARISON));
+        exhaustion.since = None;
+        // Time begins anew when it is spent again.
+        let again = next + PATIENCE;
+        assert_eq!(first(&mut exhaustion, &[7, 5], again), (0, PATIENCE));
+    }
+
+    #[test]
+    fn a_holder_that_is_no_more_keeps_nobody_from_giving_way() {
+        let mut exhaustion = Exhaustion::default();
+        let now = Instant::now();
+        assert!(!exhaustion.gives_way(7, 100, now));
+        assert!(!exhaustion.gives_way(8, 1, now + PATIENCE));
+        assert!(exhaustion.gives_way(8, 1, now + PATIENCE + COMPARISON));
+    }
+
+    #[test]
+    fn nobody_gives_way_while_something_is_left() {
+        let budget = ByteBudget::new("tests", Some(10));
+        let (mut first, mut second) = (budget.share(), budget.share());
+        first.take(9);
+        assert!(!first.gives_way(1));
+        assert!(budget.exhaustion.lock().since.is_none());
+        second.take(1);
+        assert!(!first.gives_way(1));
+        assert!(budget.exhaustion.lock().since.is_some());
+        first.take(0);
+        assert!(budget.exhaustion.lock().since.is_none());
     }
 
     #[tokio::test]

@@ -6,14 +6,15 @@
 //! not read its answers is closed like one that asks for nothing, and sooner where others wait for
 //! the memory. The listener ends the task when the broker stops.
 
-use super::budget::Share;
+use super::arriving::{Arriving, SENT_CHECK_INTERVAL};
 use super::frames::FrameBuffer;
 use super::idle::Idle;
 use super::limits::ConnectionSlot;
 use super::listener::BoundListener;
-use super::response::{Progress, ResponseBuffer};
+use super::response::ResponseBuffer;
+use super::unread::{Unread, UnreadEnd};
 use crate::Broker;
-use crate::api::{self, Served, Turn, Weight};
+use crate::api::{self, AnswerSize, Served, Turn, Weight};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -22,20 +23,16 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 /// Answers that wait are sent when they grow beyond this, even while more requests are at hand.
 const FLUSH_BYTES: usize = 256 * 1024;
 
+/// What a request to the controller takes at least, however short it is.
+const DECISION_BYTES: usize = 4 * 1024;
+
 /// How often it is checked whether the client of a request that waits is still there.
 const LEFT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-
-/// While others wait for the memory of answers, an answer has to be read within this time and
-/// what its bytes take at the rate below.
-const ANSWER_GRACE: Duration = Duration::from_secs(5);
-const ANSWER_BYTES_PER_SECOND: u64 = 64 * 1024;
-
-/// How often it is checked whether an answer is read.
-const READ_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What a request may ask of the connection that it came by.
 #[derive(Debug)]
@@ -74,13 +71,29 @@ enum End {
     Closed,
     /// Nothing was asked for, or no byte of an answer read, for `connections.max.idle.ms`.
     Idle,
-    /// An answer was read too slowly while others waited for its memory.
-    Slow,
+    /// An answer was read too slowly while others waited for the memory that it held.
+    Slow {
+        held_bytes: usize,
+    },
+    /// A request was sent too slowly while others waited for the memory that it held.
+    SlowRequest {
+        arrived_bytes: usize,
+    },
     /// The peer cannot be served: what it sent is no request that is served here.
     Refused(String),
     /// A request without an answer has failed, and only so its sender hears of it.
     Cut(String),
     Failed(io::Error),
+}
+
+impl From<UnreadEnd> for End {
+    fn from(end: UnreadEnd) -> Self {
+        match end {
+            UnreadEnd::Idle => Self::Idle,
+            UnreadEnd::Slow { held_bytes } => Self::Slow { held_bytes },
+            UnreadEnd::Failed(error) => Self::Failed(error),
+        }
+    }
 }
 
 /// Serves one connection until it ends.
@@ -110,9 +123,19 @@ pub(crate) async fn serve(
         }
         Err(End::Cut(reason)) => tracing::debug!(%peer, reason, "connection closed"),
         Err(End::Failed(error)) => tracing::debug!(%peer, %error, "connection lost"),
-        Err(End::Slow) => tracing::info!(
+        Err(End::SlowRequest { arrived_bytes }) => tracing::info!(
             %peer,
-            "connection closed: it reads its answers too slowly while others wait for their memory"
+            client_id = context.client_id(),
+            arrived_bytes,
+            "connection closed: it sends its request too slowly while others wait for the memory; \
+             raise `queued.max.request.bytes` if the client is legitimate"
+        ),
+        Err(End::Slow { held_bytes }) => tracing::info!(
+            %peer,
+            client_id = context.client_id(),
+            held_bytes,
+            "connection closed: it reads its answers too slowly while others wait for their \
+             memory; raise `queued.max.request.bytes` if the client is legitimate"
         ),
         Err(end @ (End::Closed | End::Idle)) => {
             tracing::trace!(%peer, ?end, "connection closed");
@@ -133,11 +156,8 @@ async fn requests(
     let max_idle_ms = broker.config.network.connections_max_idle_ms;
     let mut idle = Idle::new(max_idle_ms);
     let mut turn = Turn::begin();
-    let mut held = broker.request_memory.share();
-    let mut unread = Unread {
-        share: broker.answer_memory.share(),
-        max_idle: max_idle_ms.map(|ms| Duration::from_millis(ms.max(0).unsigned_abs())),
-    };
+    let mut arriving = Arriving::new(&broker.request_memory);
+    let mut unread = Unread::new(&broker.answer_memory, max_idle_ms);
     loop {
         let frame = match buffer.take_frame(max_bytes) {
             Ok(frame) => frame,
@@ -149,16 +169,19 @@ async fn requests(
         };
         let Some(frame) = frame else {
             unread.flush(&mut out, stream).await?;
-            held.take_when_free(buffer.expected_bytes()).await;
-            read_more(&mut buffer, stream, &mut idle, &mut turn).await?;
-            held.take_at_least(buffer.arrived_bytes());
+            let (arrived, announced) = (buffer.arrived_bytes(), buffer.announced_bytes());
+            arriving.room(arrived, announced).await;
+            read_more(&mut buffer, stream, &mut idle, &mut turn, &mut arriving).await?;
+            arriving.arrived(buffer.arrived_bytes());
             slot.touch();
             // A frame of megabytes may take many reads, none of which waits.
             turn.share().await;
             continue;
         };
+        arriving.frame_ended();
         let mut detached = None;
-        if api::is_quick(buffer.frame(frame.clone())) {
+        let weight = Weight::of(broker, buffer.frame(frame.clone()));
+        if weight.is_quick {
             if out.len() > FLUSH_BYTES {
                 unread.flush(&mut out, stream).await?;
             }
@@ -175,7 +198,7 @@ async fn requests(
         };
         let served = tokio::select! {
             biased;
-            served = serve_in_turn(broker, context, frame, &mut out) => served,
+            served = serve_in_turn(broker, context, frame, weight, &mut out, &mut unread) => served,
             () = left(stream) => return Err(End::Closed),
         };
         turn.share().await;
@@ -194,71 +217,59 @@ async fn serve_in_turn(
     broker: &Arc<Broker>,
     context: &mut ConnectionContext,
     frame: &mut [u8],
+    weight: Weight,
     out: &mut ResponseBuffer,
+    unread: &mut Unread,
 ) -> Served {
-    match api::weight(broker, frame) {
-        Weight::Light => api::serve(broker, context, frame, out).await,
-        Weight::LargeAnswer => {
-            broker.answer_memory.room().await;
-            api::serve(broker, context, frame, out).await
-        }
-        Weight::Heavy(lane) => {
-            broker.answer_memory.room().await;
-            let request = pin!(api::serve(broker, context, frame, out));
-            broker.heavy_work.serve(lane, request).await
-        }
+    let mut for_controller = None;
+    if weight.is_for_controller {
+        let share = for_controller.insert(broker.controller_memory.share());
+        share.take_when_free(frame.len() + DECISION_BYTES).await;
     }
-}
-
-/// Answers that the client has not read yet.
-struct Unread {
-    share: Share,
-    /// How long the client may read nothing.
-    max_idle: Option<Duration>,
-}
-
-impl Unread {
-    /// Sends the answers that wait.
-    async fn flush(&mut self, out: &mut ResponseBuffer, stream: &mut TcpStream) -> Result<(), End> {
-        if out.len() == 0 {
-            return Ok(());
-        }
-        let bytes = out.head.capacity();
-        let progress = Progress::default();
-        let mut flush = pin!(out.flush(stream, &progress));
-        let at_once = poll_fn(|context| Poll::Ready(flush.as_mut().poll(context)));
-        if let Poll::Ready(flushed) = at_once.await {
-            return flushed.map_err(End::Failed);
-        }
-        self.share.take(bytes);
-        let start = tokio::time::Instant::now();
-        let (mut last_progress, mut sent) = (start, 0);
-        let interval = self.max_idle.map(|max_idle| max_idle / 4);
-        let interval = interval.map_or(READ_CHECK_INTERVAL, |one| one.min(READ_CHECK_INTERVAL));
-        let end = loop {
-            match tokio::time::timeout(interval, &mut flush).await {
-                Ok(flushed) => break flushed.map_err(End::Failed),
-                Err(_) if progress.bytes() > sent => {
-                    sent = progress.bytes();
-                    last_progress = tokio::time::Instant::now();
-                }
-                Err(_)
-                    if self
-                        .max_idle
-                        .is_some_and(|max| last_progress.elapsed() >= max) =>
-                {
-                    break Err(End::Idle);
-                }
-                Err(_) => {}
-            }
-            let due = Duration::from_secs(sent / ANSWER_BYTES_PER_SECOND);
-            if self.share.is_wanted() && start.elapsed() > ANSWER_GRACE + due {
-                break Err(End::Slow);
-            }
+    let memory = &broker.answer_memory;
+    out.set_copied_max(memory.copied_max_bytes());
+    let is_large = weight.answer != AnswerSize::Proportional;
+    if weight.answer == AnswerSize::Unknown && memory.is_spent() {
+        let attempt = memory.attempt().await;
+        let serving = serve_counted(broker, context, frame, out, unread);
+        let served = match weight.lane {
+            Some(lane) => broker.heavy_work.serve(lane, pin!(serving)).await,
+            None => serving.await,
         };
-        self.share.take(0);
-        end
+        if !unread.count_large(out) {
+            return served;
+        }
+        unread.give_up(out);
+        drop(attempt);
     }
+    loop {
+        if is_large {
+            memory.room().await;
+        }
+        let Some(lane) = weight.lane else {
+            return serve_counted(broker, context, frame, out, unread).await;
+        };
+        let turn = broker.heavy_work.turn(lane).await;
+        // Others have had theirs meanwhile.
+        if is_large && memory.is_spent() {
+            continue;
+        }
+        let serving = serve_counted(broker, context, frame, out, unread);
+        return turn.serve(pin!(serving)).await;
+    }
+}
+
+/// Serves a request, and counts its answer if that is large before anybody else looks for room.
+async fn serve_counted(
+    broker: &Arc<Broker>,
+    context: &mut ConnectionContext,
+    frame: &mut [u8],
+    out: &mut ResponseBuffer,
+    unread: &mut Unread,
+) -> Served {
+    let served = api::serve(broker, context, frame, out).await;
+    unread.count_large(out);
+    served
 }
 
 /// Ends when the client has left, so that nobody waits on behalf of a connection that is gone.
@@ -281,20 +292,35 @@ async fn read_more(
     stream: &mut TcpStream,
     idle: &mut Idle,
     turn: &mut Turn,
+    arriving: &mut Arriving,
 ) -> Result<(), End> {
     let within_frame = buffer.is_within_frame();
-    let mut waits = false;
-    let read = poll_fn(|context| match buffer.poll_read(stream, context) {
-        Poll::Ready(read) => Poll::Ready(Some(read)),
-        Poll::Pending => {
-            if !std::mem::replace(&mut waits, true) {
-                idle.restart();
+    let mut waits_since = None;
+    let read = loop {
+        let read = poll_fn(|context| match buffer.poll_read(stream, context) {
+            Poll::Ready(read) => Poll::Ready(Some(read)),
+            Poll::Pending => {
+                if waits_since.is_none() {
+                    waits_since = Some(Instant::now());
+                    idle.restart();
+                }
+                idle.poll_over(context).map(|()| None)
             }
-            idle.poll_over(context).map(|()| None)
+        });
+        if !within_frame {
+            break read.await;
         }
-    });
-    let read = read.await;
-    if waits {
+        if let Ok(read) = tokio::time::timeout(SENT_CHECK_INTERVAL, read).await {
+            break read;
+        }
+        let (arrived_bytes, announced) = (buffer.arrived_bytes(), buffer.announced_bytes());
+        let since = waits_since.unwrap_or_else(Instant::now);
+        if arriving.is_too_slow(since, arrived_bytes, announced) {
+            return Err(End::SlowRequest { arrived_bytes });
+        }
+    };
+    if let Some(since) = waits_since {
+        arriving.has_waited(since);
         *turn = Turn::begin();
     }
     match read {

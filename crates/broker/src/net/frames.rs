@@ -133,8 +133,7 @@ impl FrameBuffer {
     /// again as have arrived of it.
     fn room(&mut self) -> &mut [u8] {
         let arrived = self.arrived.len();
-        let announced = self.announced().map_or(0, |size| 4 + size.max(0) as usize);
-        let missing = announced.saturating_sub(arrived).max(1);
+        let missing = self.announced_bytes().saturating_sub(arrived).max(1);
         let room = self.bytes.len() - self.arrived.end;
         if arrived == 0 || room < missing.min(BUFFER_BYTES / 2) {
             self.move_to_front(arrived + missing.min(arrived));
@@ -175,11 +174,9 @@ impl FrameBuffer {
         self.arrived.len()
     }
 
-    /// How many bytes the frame at the front takes with its size, as far as that is known, and
-    /// those that have arrived at least.
-    pub(crate) fn expected_bytes(&self) -> usize {
-        let announced = self.announced().map_or(0, |size| 4 + size.max(0) as usize);
-        announced.max(self.arrived_bytes())
+    /// How many bytes the frame at the front takes with its size, as far as that is known.
+    pub(crate) fn announced_bytes(&self) -> usize {
+        self.announced().map_or(0, |size| 4 + size.max(0) as usize)
     }
 
     /// Whether a frame has begun and not ended.

@@ -1,5 +1,6 @@
 //! Sockets: listeners, connections, frames in, responses out.
 
+mod arriving;
 mod budget;
 mod connection;
 mod file_range;
@@ -10,10 +11,13 @@ mod listener;
 mod loopback;
 mod refusals;
 mod response;
+mod unread;
 
+pub(crate) use arriving::RequestMemory;
 pub(crate) use budget::ByteBudget;
 pub(crate) use connection::ConnectionContext;
 pub(crate) use file_range::FileRange;
 pub(crate) use limits::{ConnectionLimits, Limits, ListenerLimit};
 pub(crate) use listener::{BoundListener, BoundSocket, Listeners, SocketSettings};
 pub(crate) use response::ResponseBuffer;
+pub(crate) use unread::AnswerMemory;

@@ -20,11 +20,13 @@ const KEPT_BYTES: usize = 4 * 1024;
 /// Ranges up to this are copied. Sending a range apart costs two more system calls.
 const COPIED_BYTES: usize = 16 * 1024;
 /// So much is encoded and copied at most before the rest of the ranges is sent apart.
-const HEAD_MAX_BYTES: usize = 1024 * 1024;
+pub(super) const HEAD_MAX_BYTES: usize = 1024 * 1024;
 
 /// Responses of one connection that wait to be sent, in order.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseBuffer {
+    /// How many bytes `head` may have for ranges to be copied into it.
+    copied_max_bytes: usize,
     /// Every byte but those of files.
     pub(crate) head: Vec<u8>,
     /// The ranges, each with the length of `head` before it; ascending.
@@ -39,7 +41,7 @@ impl ResponseBuffer {
     /// Appends a range of a file after what `head` holds; returns how many bytes of it `head` does
     /// not hold itself.
     pub(crate) fn push_range(&mut self, range: FileRange) -> usize {
-        let fits = range.length <= COPIED_BYTES && self.head.len() < HEAD_MAX_BYTES;
+        let fits = range.length <= COPIED_BYTES && self.head.len() < self.copied_max_bytes;
         if fits && file_range::copy_cached(&range, &mut self.head) {
             return 0;
         }
@@ -47,6 +49,25 @@ impl ResponseBuffer {
         self.ranges_bytes += length;
         self.ranges.push((self.head.len(), range));
         length
+    }
+
+    /// From now on ranges are copied while `head` has fewer bytes than this.
+    pub(super) const fn set_copied_max(&mut self, bytes: usize) {
+        self.copied_max_bytes = bytes;
+    }
+
+    /// How much memory is taken by what waits.
+    pub(super) const fn held_bytes(&self) -> usize {
+        self.head.capacity() + self.ranges.capacity() * size_of::<(usize, FileRange)>()
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.ranges.clear();
+        self.ranges_bytes = 0;
+        self.head.clear();
+        self.head.shrink_to(KEPT_BYTES);
+        self.ranges.shrink_to(1);
     }
 
     /// Bytes that wait, files included.
@@ -90,11 +111,7 @@ impl ResponseBuffer {
             file_range::send(stream, range, progress).await?;
         }
         send(stream, &self.head[sent..], false, progress).await?;
-        self.ranges.clear();
-        self.ranges_bytes = 0;
-        self.head.clear();
-        self.head.shrink_to(KEPT_BYTES);
-        self.ranges.shrink_to(1);
+        self.clear();
         Ok(())
     }
 }

@@ -18,7 +18,7 @@ use testkit::{Client, PRODUCE_VERSION, TestServer, compressed_batch};
 use wire::messages::describe_configs_request::DescribeConfigsResource;
 use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use wire::messages::{DescribeConfigsRequest, ListOffsetsRequest, ProduceRequest};
+use wire::messages::{DescribeConfigsRequest, FetchRequest, ListOffsetsRequest, ProduceRequest};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -130,6 +130,7 @@ fn a_request_takes_memory_in_proportion_to_itself() {
     server.stop();
     check_rebuilt_batches();
     check_large_arrays();
+    check_unread_fetches();
 }
 
 /// What expands is not held either where a topic has it compressed by another codec.
@@ -237,4 +238,44 @@ fn check_large_arrays() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     assert!(answered_count > 100, "{answered_count} are answered");
     server.assert_serves();
+}
+
+/// Answers that are not read take little more than they may together, also those of fetches.
+fn check_unread_fetches() {
+    const PARTITION_COUNT: i32 = 64;
+    const DEAF: usize = 40;
+    let limits = [
+        ("socket.request.max.bytes", "1048576"),
+        ("queued.max.request.bytes", "4194304"),
+        ("socket.send.buffer.bytes", "16384"),
+    ];
+    let server = TestServer::start(&limits);
+    let mut client = server.connect();
+    client.create_topic("topic", PARTITION_COUNT, &[]);
+    let value = "v".repeat(15_000);
+    for index in 0..PARTITION_COUNT {
+        let produced = client.produce("topic", index, &testkit::batch(&[&value]));
+        produced.assert_accepted();
+    }
+    let partitions: Vec<(i32, i64)> = (0..PARTITION_COUNT).map(|index| (index, 0)).collect();
+    let request = FetchRequest {
+        max_bytes: i32::MAX,
+        session_epoch: -1,
+        topics: vec![testkit::fetch_topic("topic", &partitions)].into(),
+        ..FetchRequest::default()
+    };
+    let before = live_bytes();
+    let mut deaf: Vec<Client> = (0..DEAF).map(|_| server.connect()).collect();
+    for client in &mut deaf {
+        client.send(testkit::FETCH_VERSION, &request);
+    }
+    for client in &mut deaf {
+        assert!(!client.is_silent_for(testkit::LIMIT));
+    }
+    let held = live_bytes().saturating_sub(before);
+    assert!(held < 10 * MIB, "{held} bytes are held for {DEAF} clients");
+    for client in &mut deaf {
+        assert!(client.receive().body.len() > 15_000 * PARTITION_COUNT as usize);
+    }
+    server.stop();
 }

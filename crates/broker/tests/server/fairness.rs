@@ -1,11 +1,23 @@
 //! Nobody is held up by others: not by clients that do not read their answers, nor by those that
-//! send requests as large as may be, nor by records that have to come from the disk.
+//! send requests as large as may be, nor by those that ask for all that there is, nor by records that
+//! have to come from the disk.
 
 use model::Message;
 use std::fs::File;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 use testkit::{Client, PRODUCE_VERSION, TestServer, batch};
+use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
+use wire::messages::metadata_request::MetadataRequestTopic;
+use wire::messages::offset_for_leader_epoch_request::{
+    OffsetForLeaderPartition, OffsetForLeaderTopic,
+};
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use wire::messages::{ProduceRequest, ProduceResponse};
+use wire::messages::{
+    DeleteRecordsRequest, DescribeLogDirsRequest, ListTransactionsRequest, MetadataRequest,
+    OffsetForLeaderEpochRequest, ProduceRequest, ProduceResponse,
+};
 
 /// More clients of a kind than the test's server has threads.
 const CLIENTS: usize = 3;
@@ -145,4 +157,122 @@ fn records_that_are_not_in_memory_come_from_the_disk() {
         ["small"]
     );
     server.stop();
+}
+
+/// How many requests are answered at least while others name many partitions.
+const ANSWERED_MIN: usize = 12;
+/// Metadata of a few topics that are asked for while others ask for all that there is.
+const QUICK_COUNT: usize = 100;
+
+/// How many large requests are served at a time, and how many of a kind that is small.
+fn lanes() -> usize {
+    thread::available_parallelism().map_or(1, |count| (count.get() / 2).max(1))
+}
+
+/// A frame that names so many partitions, most of which do not exist.
+fn many_partitions(client: &mut Client, kind: &str) -> Vec<u8> {
+    const COUNT: i32 = 200_000;
+    match kind {
+        "epochs" => {
+            let partition = |partition| OffsetForLeaderPartition {
+                partition,
+                current_leader_epoch: -1,
+                leader_epoch: 0,
+            };
+            let request = OffsetForLeaderEpochRequest {
+                replica_id: -1,
+                topics: vec![OffsetForLeaderTopic {
+                    topic: "topic",
+                    partitions: (0..COUNT).map(partition).collect(),
+                }]
+                .into(),
+            };
+            client.frame(4, &request)
+        }
+        _ => {
+            let partition = |partition_index| DeleteRecordsPartition {
+                partition_index,
+                offset: 0,
+            };
+            let request = DeleteRecordsRequest {
+                topics: vec![DeleteRecordsTopic {
+                    name: "topic",
+                    partitions: (0..COUNT).map(partition).collect(),
+                }]
+                .into(),
+                timeout_ms: 1000,
+            };
+            client.frame(2, &request)
+        }
+    }
+}
+
+#[test]
+fn who_names_many_partitions_lets_others_have_their_turn() {
+    let server = TestServer::start(&[]);
+    let mut other = server.connect();
+    other.create_topic("topic", 2, &[]);
+    for kind in ["epochs", "records"] {
+        let mut large: Vec<Client> = (0..lanes()).map(|_| server.connect()).collect();
+        for client in &mut large {
+            let frame = many_partitions(client, kind);
+            client.send_bytes(&frame);
+        }
+        let mut answered = 0;
+        while large
+            .iter_mut()
+            .any(|client| client.is_silent_for(Duration::from_micros(100)))
+        {
+            // It is for what others have made, and stands behind large requests.
+            other.call(0, &ListTransactionsRequest::default());
+            answered += 1;
+        }
+        assert!(
+            answered >= ANSWERED_MIN,
+            "{kind}: {answered} answers meanwhile"
+        );
+    }
+    server.stop();
+}
+
+#[test]
+fn metadata_of_a_few_topics_do_not_stand_behind_those_who_ask_for_all() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("small", 1, &[]);
+    for name in ["large", "larger"] {
+        client.create_topic(name, 1_010, &[]);
+    }
+    let named = |name| MetadataRequest {
+        topics: Some(
+            vec![MetadataRequestTopic {
+                name: Some(name),
+                ..Default::default()
+            }]
+            .into(),
+        ),
+        ..Default::default()
+    };
+    // As many as are served at a time, and always some that wait.
+    let (described, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for _ in 0..lanes() + 7 {
+            let mut client = server.connect();
+            let (described, is_over) = (&described, &is_over);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    client.call(1, &DescribeLogDirsRequest { topics: None });
+                    described.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        testkit::wait_until("it is busy", || described.load(Ordering::Relaxed) > 2);
+        let before = described.load(Ordering::Relaxed);
+        for _ in 0..QUICK_COUNT {
+            client.call(9, &named("small"));
+        }
+        let meanwhile = described.load(Ordering::Relaxed) - before;
+        is_over.store(true, Ordering::Relaxed);
+        assert!(meanwhile < QUICK_COUNT, "{meanwhile} were described before");
+    });
 }

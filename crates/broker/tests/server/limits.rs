@@ -265,53 +265,87 @@ fn an_answer_lists_a_bounded_number_of_faulty_records() {
     assert_eq!(only_refused, vec![0; 20]);
 }
 
-#[test]
-fn requests_wait_for_the_memory_of_those_before_them() {
-    let limits = [
-        ("socket.request.max.bytes", "2000"),
-        ("queued.max.request.bytes", "2000"),
-    ];
-    let server = TestServer::start(&limits);
-    let names: Vec<String> = (0..120).map(|at| format!("a-topic-{at}")).collect();
+/// Requests may take 1 MiB in all.
+const REQUEST_LIMITS: [(&str, &str); 2] = [
+    ("socket.request.max.bytes", "1048576"),
+    ("queued.max.request.bytes", "1048576"),
+];
+const REQUEST_BYTES: usize = 900_000;
+
+/// A request of [`REQUEST_BYTES`], its size included.
+fn large_request(client: &mut Client) -> Vec<u8> {
     let request = MetadataRequest {
-        topics: Some(
-            names
-                .iter()
-                .map(
-                    |name| wire::messages::metadata_request::MetadataRequestTopic {
-                        name: Some(name),
-                        ..Default::default()
-                    },
-                )
-                .collect(),
-        ),
+        topics: Some(vec![].into()),
         allow_auto_topic_creation: false,
         ..Default::default()
     };
-    let mut first = server.connect();
+    let mut frame = client.frame(9, &request);
+    // What is behind its end is passed over.
+    frame.resize(REQUEST_BYTES, 0);
+    frame[..4].copy_from_slice(&(REQUEST_BYTES as u32 - 4).to_be_bytes());
+    frame
+}
+
+/// A connection that has sent so many bytes of a large request, and the rest of them.
+fn begin_request(server: &TestServer, bytes: usize) -> (Client, Vec<u8>) {
+    let mut client = server.connect();
+    let mut frame = large_request(&mut client);
+    let rest = frame.split_off(bytes);
+    client.send_bytes(&frame);
+    (client, rest)
+}
+
+/// Whether a large request is answered though its end comes after a while.
+fn is_served_in_pieces(server: &TestServer) -> bool {
+    let (mut client, rest) = begin_request(server, REQUEST_BYTES / 2);
+    let _ = client.is_silent_for(Duration::from_millis(20));
+    client.send_bytes_if_open(&rest);
+    client
+        .receive_frame_if_any(Duration::from_millis(300))
+        .is_some()
+}
+
+#[test]
+fn requests_wait_for_the_memory_of_those_before_them() {
+    let server = TestServer::start(&REQUEST_LIMITS);
     let mut other = server.connect();
     other.brokers();
-    // A request of just as many bytes as all may have together, and not all of them yet.
-    let mut padded = first.frame(9, &request);
-    padded[..4].copy_from_slice(&(2000_u32 - 4).to_be_bytes());
-    padded.resize(2000, 0);
-    first.send_bytes(&padded[..500]);
-    // Once that is read, one that does not come in one piece waits.
-    let mut waiting = None;
+    // Two that have nearly arrived take all that there is. The one that comes then is read on
+    // while nothing is left, and those after it wait for it.
+    let first = begin_request(&server, REQUEST_BYTES - 1);
+    let second = begin_request(&server, REQUEST_BYTES - 1);
+    let mut last = Vec::new();
     testkit::wait_until("a request waits", || {
-        let mut second = server.connect();
-        let frame = second.frame(9, &request);
-        second.send_bytes(&frame[..700]);
-        let _ = second.is_silent_for(Duration::from_millis(20));
-        second.send_bytes(&frame[700..]);
-        let is_waiting = second.is_silent_for(Duration::from_millis(100));
-        waiting = is_waiting.then_some(second);
-        is_waiting
+        last.push(begin_request(&server, REQUEST_BYTES / 2));
+        !is_served_in_pieces(&server)
     });
     // Small requests need not wait for more of them.
     other.brokers();
-    first.send_bytes(&padded[500..]);
-    assert!(!first.receive_frame().is_empty());
-    let mut second = waiting.expect("it waits");
-    assert!(!second.receive_frame().is_empty());
+    last.extend([first, second]);
+    for (client, rest) in &mut last {
+        client.send_bytes(rest);
+    }
+    for (client, _) in &mut last {
+        assert!(!client.receive_frame().is_empty());
+    }
+    assert!(is_served_in_pieces(&server));
+}
+
+#[test]
+fn what_is_announced_and_not_sent_takes_no_memory() {
+    let server = TestServer::start(&REQUEST_LIMITS);
+    let _announced: Vec<_> = (0..10).map(|_| begin_request(&server, 100)).collect();
+    for _ in 0..3 {
+        assert!(is_served_in_pieces(&server));
+    }
+}
+
+#[test]
+fn who_does_not_go_on_sending_gives_way_to_those_that_wait() {
+    let server = TestServer::start(&REQUEST_LIMITS);
+    let mut silent: Vec<_> = (0..3)
+        .map(|_| begin_request(&server, REQUEST_BYTES / 2))
+        .collect();
+    testkit::wait_until("requests come again", || is_served_in_pieces(&server));
+    assert!(silent.iter_mut().any(|(client, _)| client.is_closed()));
 }

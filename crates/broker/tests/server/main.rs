@@ -48,4 +48,5 @@ mod transaction_enrolment;
 mod transaction_lives;
 mod transaction_markers;
 mod transaction_offsets;
+mod unread;
 mod unregister;

@@ -412,6 +412,9 @@ fn transactions_are_listed_by_pattern() {
     );
     let invalid = Err(ErrorCode::InvalidRegularExpression);
     assert_eq!(list_like(&mut client, &[], Some("(")), invalid);
+    // It would take minutes for each long id.
+    let costly = list_like(&mut client, &[], Some("(?:a{0,300}b?){0,100}"));
+    assert_eq!(costly, invalid);
     assert_eq!(
         list_like(&mut client, &[], Some("")).map(|all| all.len()),
         Ok(3)

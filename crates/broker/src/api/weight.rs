@@ -1,0 +1,194 @@
+//! What a request may take: known from its first bytes, so that it can wait before it is read.
+
+use super::served;
+use crate::Broker;
+use crate::heavy_work::Lane;
+use model::{InvalidStrings, Message, Reader};
+use wire::messages::{DescribeTopicPartitionsRequest, MetadataRequest};
+use wire::{ApiKey, RequestHeader};
+
+/// What serving a request may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Weight {
+    /// Whether it is answered at once as a rule.
+    pub(crate) is_quick: bool,
+    /// Where it waits for its turn, if it takes time that would hold up others.
+    pub(crate) lane: Option<Lane>,
+    /// How large its answer may be.
+    pub(crate) answer: AnswerSize,
+    /// Whether it waits for the controller, with all that it brings.
+    pub(crate) is_for_controller: bool,
+}
+
+/// How large an answer may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerSize {
+    /// In proportion to the request.
+    Proportional,
+    /// As much as others have made. The request changes nothing, so it can be served again.
+    Unknown,
+    /// Much.
+    Large,
+}
+
+/// A request up to this size takes little time, unless it asks for all that there is.
+const LIGHT_REQUEST_BYTES: usize = 8 * 1024;
+/// A fetch of so many bytes names some two thousand partitions.
+pub(super) const LIGHT_FETCH_BYTES: usize = 64 * 1024;
+/// A small request for what others have made stands behind others of its kind only.
+const SMALL_REQUEST_BYTES: usize = 1024;
+/// To describe so many partitions takes little time.
+const LIGHT_PARTITIONS: usize = 2_000;
+/// The description of so many partitions is small.
+const SMALL_ANSWER_PARTITIONS: usize = 500;
+
+impl Weight {
+    const LIGHT: Self = Self {
+        is_quick: false,
+        lane: None,
+        answer: AnswerSize::Proportional,
+        is_for_controller: false,
+    };
+
+    const fn light(answer: AnswerSize) -> Self {
+        Self {
+            answer,
+            ..Self::LIGHT
+        }
+    }
+
+    const fn heavy(lane: Lane, answer: AnswerSize) -> Self {
+        Self {
+            lane: Some(lane),
+            answer,
+            ..Self::LIGHT
+        }
+    }
+
+    /// What a request may take.
+    pub(crate) fn of(broker: &Broker, frame: &[u8]) -> Self {
+        let api = frame.first_chunk().map(|bytes| i16::from_be_bytes(*bytes));
+        let Some(api) = api.and_then(ApiKey::from_number) else {
+            return Self::LIGHT;
+        };
+        Self {
+            is_for_controller: is_for_controller(api),
+            ..Self::of_api(broker, api, frame)
+        }
+    }
+
+    fn of_api(broker: &Broker, api: ApiKey, frame: &[u8]) -> Self {
+        let lane = match frame.len() {
+            ..=SMALL_REQUEST_BYTES => Lane::Small,
+            _ => Lane::Large,
+        };
+        let is_light = frame.len() <= LIGHT_REQUEST_BYTES;
+        match api {
+            // It sees to its turns itself: large ones are what there is to do.
+            ApiKey::Produce => Self {
+                is_quick: true,
+                ..Self::LIGHT
+            },
+            ApiKey::Fetch if frame.len() <= LIGHT_FETCH_BYTES => Self::LIGHT,
+            // What there is of these is as much as others have made.
+            ApiKey::DescribeGroups
+            | ApiKey::ConsumerGroupDescribe
+            | ApiKey::ListGroups
+            | ApiKey::DescribeTransactions
+            | ApiKey::DescribeProducers
+            | ApiKey::DescribeLogDirs
+            | ApiKey::DescribeConfigs
+            | ApiKey::ListConfigResources
+            | ApiKey::DescribeClientQuotas
+            | ApiKey::DescribeUserScramCredentials
+            | ApiKey::ListPartitionReassignments => Self::heavy(lane, AnswerSize::Unknown),
+            // A pattern may take long for each id.
+            ApiKey::ListTransactions => Self::heavy(Lane::Large, AnswerSize::Unknown),
+            ApiKey::ElectLeaders => Self::heavy(lane, AnswerSize::Large),
+            ApiKey::Metadata | ApiKey::DescribeTopicPartitions if is_light => {
+                match described_partitions(broker, api, frame) {
+                    count if count <= SMALL_ANSWER_PARTITIONS => Self::LIGHT,
+                    count if count <= LIGHT_PARTITIONS => Self::light(AnswerSize::Unknown),
+                    _ => Self::heavy(lane, AnswerSize::Large),
+                }
+            }
+            ApiKey::OffsetFetch if is_light => Self::light(AnswerSize::Unknown),
+            _ if is_light => Self::LIGHT,
+            ApiKey::Metadata
+            | ApiKey::DescribeTopicPartitions
+            | ApiKey::OffsetFetch
+            | ApiKey::FindCoordinator => Self::heavy(lane, AnswerSize::Unknown),
+            // The answer has every setting of every topic.
+            ApiKey::CreateTopics => Self::heavy(lane, AnswerSize::Large),
+            _ => Self::heavy(lane, AnswerSize::Proportional),
+        }
+    }
+}
+
+/// Whether the controller decides about requests of an API.
+const fn is_for_controller(api: ApiKey) -> bool {
+    matches!(
+        api,
+        ApiKey::CreateTopics
+            | ApiKey::DeleteTopics
+            | ApiKey::CreatePartitions
+            | ApiKey::AlterConfigs
+            | ApiKey::IncrementalAlterConfigs
+            | ApiKey::ElectLeaders
+            | ApiKey::AlterPartitionReassignments
+            | ApiKey::UpdateFeatures
+            | ApiKey::AlterClientQuotas
+            | ApiKey::AlterUserScramCredentials
+            | ApiKey::UnregisterBroker
+    )
+}
+
+/// How many partitions a request of these APIs describes: exactly, or more than takes little time.
+fn described_partitions(broker: &Broker, api: ApiKey, frame: &[u8]) -> usize {
+    let image = broker.image();
+    // Strings that are not UTF-8 are read all the same when it is served.
+    let invalid = InvalidStrings::default();
+    let mut reader = Reader::noting(frame, &invalid);
+    let version = match RequestHeader::decode(&mut reader) {
+        Ok(header) if served::is_served(api, header.api_version, false) => header.api_version,
+        // It is refused, which takes no time.
+        _ => return 0,
+    };
+    let all = || sum(image.topics.iter().map(|topic| topic.partition_count()));
+    if api == ApiKey::DescribeTopicPartitions {
+        return match DescribeTopicPartitionsRequest::read(&mut reader, version) {
+            Ok(message) if message.topics.is_empty() => all(),
+            Ok(message) => sum(message.topics.iter().map(|one| {
+                let topic = image.topics.by_name(one.name);
+                topic.map_or(1, |topic| topic.partition_count())
+            })),
+            Err(_) => 0,
+        };
+    }
+    let Ok(message) = MetadataRequest::read(&mut reader, version) else {
+        return 0;
+    };
+    match &message.topics {
+        None => all(),
+        Some(topics) if version == 0 && topics.is_empty() => all(),
+        Some(topics) => sum(topics.iter().map(|one| {
+            let topic = match one.name {
+                Some(name) => image.topics.by_name(name),
+                None => image.topics.by_id(one.topic_id),
+            };
+            topic.map_or(1, |topic| topic.partition_count())
+        })),
+    }
+}
+
+/// The sum, as far as it matters how large it is.
+fn sum(counts: impl Iterator<Item = usize>) -> usize {
+    let mut sum = 0;
+    for count in counts {
+        sum += count;
+        if sum > LIGHT_PARTITIONS {
+            break;
+        }
+    }
+    sum
+}

@@ -1,0 +1,121 @@
+//! Requests on their way in: what they take until they are answered, and when a connection that
+//! does not go on sending is closed.
+//!
+//! What counts is what has arrived, not what was announced. While the budget is spent, a frame that
+//! has begun and is not small waits, but for one at a time: so it always ends, and no two
+//! connections wait for each other. Whoever keeps others waiting by sending slowly is closed.
+
+use super::budget::{ByteBudget, Share};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+const WARNING: &str = "requests use all of their memory, and connections wait; raise \
+                       `queued.max.request.bytes` if the clients are legitimate";
+
+/// Frames that announce no more are read whatever others have taken.
+const SMALL_FRAME_BYTES: usize = 64 * 1024;
+
+/// While others wait for the memory of requests, a frame has to arrive within this time and what
+/// its bytes take at the rate below.
+const FRAME_GRACE: Duration = Duration::from_secs(5);
+const FRAME_BYTES_PER_SECOND: u64 = 64 * 1024;
+
+/// How often it is checked whether a frame goes on.
+pub(super) const SENT_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Memory of requests that arrive or are being served: `queued.max.request.bytes`.
+#[derive(Debug)]
+pub(crate) struct RequestMemory {
+    budget: Arc<ByteBudget>,
+    /// For the one frame that is read on while nothing is left.
+    last: Arc<Semaphore>,
+}
+
+impl RequestMemory {
+    /// None for no bound.
+    pub(crate) fn new(queued_max_request_bytes: Option<u64>) -> Self {
+        Self {
+            budget: ByteBudget::new(WARNING, queued_max_request_bytes),
+            last: Arc::new(Semaphore::new(1)),
+        }
+    }
+}
+
+/// What one connection sends.
+#[derive(Debug)]
+pub(super) struct Arriving {
+    budget: Arc<ByteBudget>,
+    last: Arc<Semaphore>,
+    share: Share,
+    /// Held while this is the one frame that is read on.
+    right_to_end: Option<OwnedSemaphorePermit>,
+    /// How long its client was waited for since the frame began.
+    waited: Duration,
+}
+
+impl Arriving {
+    pub(super) fn new(memory: &RequestMemory) -> Self {
+        Self {
+            budget: memory.budget.clone(),
+            last: memory.last.clone(),
+            share: memory.budget.share(),
+            right_to_end: None,
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// Waits until the rest of a frame may be read, of which so many bytes have arrived.
+    pub(super) async fn room(&mut self, arrived_bytes: usize, announced_bytes: usize) {
+        self.share.take(arrived_bytes);
+        let is_small = announced_bytes <= SMALL_FRAME_BYTES;
+        if is_small || self.right_to_end.is_some() || !self.budget.is_spent() {
+            return;
+        }
+        tokio::select! {
+            biased;
+            permit = self.last.clone().acquire_owned() => self.right_to_end = permit.ok(),
+            () = self.budget.room() => {}
+        }
+    }
+
+    /// So many bytes have arrived and are not served.
+    pub(super) fn arrived(&mut self, bytes: usize) {
+        self.share.take_at_least(bytes);
+    }
+
+    /// A frame is whole; it counts until it is answered.
+    pub(super) fn frame_ended(&mut self) {
+        self.right_to_end = None;
+        self.waited = Duration::ZERO;
+    }
+
+    /// Notes how long the client was waited for since `since`; says whether its connection has to
+    /// end, as it keeps others waiting.
+    pub(super) fn is_too_slow(
+        &mut self,
+        since: Instant,
+        arrived_bytes: usize,
+        announced_bytes: usize,
+    ) -> bool {
+        let waited = self.waited + since.elapsed();
+        if arrived_bytes <= SMALL_FRAME_BYTES && self.right_to_end.is_none() {
+            return false;
+        }
+        let due = Duration::from_secs(arrived_bytes as u64 / FRAME_BYTES_PER_SECOND);
+        let is_slow = self.share.is_wanted() && waited > FRAME_GRACE + due;
+        let left_bytes = announced_bytes.saturating_sub(arrived_bytes) as u64;
+        let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        let left_ms = left_bytes.saturating_mul(waited_ms) / (arrived_bytes as u64).max(1);
+        is_slow
+            || self
+                .share
+                .gives_way(left_ms.saturating_mul(arrived_bytes as u64))
+    }
+
+    /// The client was waited for since `since`, and has sent something.
+    pub(super) fn has_waited(&mut self, since: Instant) {
+        self.waited += since.elapsed();
+    }
+}
