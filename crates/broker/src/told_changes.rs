@@ -7,7 +7,7 @@ use config::{effect, sources};
 use metadata::{
     Config, ConfigResource, ConfigResourceType, MetadataDelta, MetadataImage, QuotaEntity, Quotas,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -123,8 +123,14 @@ fn tell_config(
     if is_own_topic(resource) {
         return;
     }
-    for warning in effect::warnings(set.iter().map(|(key, _)| key.as_str())) {
-        tracing::warn!(?kind, name, "{warning}");
+    let given = set
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()));
+    for effect::Note { text, is_warning } in effect::notes(given) {
+        match is_warning {
+            true => tracing::warn!(?kind, name, "{text}"),
+            false => tracing::info!(?kind, name, "{text}"),
+        }
     }
 }
 
@@ -146,12 +152,18 @@ fn is_shown(key: &str) -> bool {
 /// Logs which keys, set while the server ran before, have no effect.
 pub(crate) fn tell_what_has_no_effect(image: &MetadataImage) {
     let resources = image.configs.by_resource();
-    let keys: BTreeSet<&str> = resources
+    let given: BTreeMap<&str, &str> = resources
         .iter()
         .filter(|(resource, _)| !is_own_topic(resource))
-        .flat_map(|(_, set)| set.keys().map(String::as_str))
+        .flat_map(|(_, set)| {
+            set.iter()
+                .map(|(key, value)| (key.as_str(), value.as_str()))
+        })
         .collect();
-    for warning in effect::warnings(keys) {
-        tracing::warn!("set while the server ran: {warning}");
+    for effect::Note { text, is_warning } in effect::notes(given) {
+        match is_warning {
+            true => tracing::warn!("set while the server ran: {text}"),
+            false => tracing::info!("set while the server ran: {text}"),
+        }
     }
 }

@@ -169,8 +169,11 @@ fn configure(arguments: &ServerArguments) -> Result<ServerConfig, Vec<String>> {
     for warning in &given.warnings {
         tracing::warn!("{warning}");
     }
-    for warning in given.without_effect() {
-        tracing::warn!("{warning}");
+    for note in given.without_effect() {
+        match note.is_warning {
+            true => tracing::warn!("{}", note.text),
+            false => tracing::info!("{}", note.text),
+        }
     }
     let values = given.values;
     check_roles(&values)?;

@@ -12,12 +12,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::effect;
+use crate::effect::{self, Note};
 use crate::layers::ConfigMap;
 use crate::properties::{self, PropertiesError};
 use crate::server::pair_node_id;
 use crate::synonyms::broker_definition;
-use crate::value::{ValueError, parse};
+use crate::value::{ValueError, parse, split_list};
 
 mod development;
 mod nearest;
@@ -91,11 +91,15 @@ pub struct StaticConfig {
 }
 
 impl StaticConfig {
-    /// What to tell whoever has given keys that nothing reads: a line for each reason.
-    pub fn without_effect(&self) -> Vec<String> {
+    /// What to tell whoever has given keys that nothing reads: a note for each reason.
+    pub fn without_effect(&self) -> Vec<Note> {
         let given = self.origins.iter();
         let given = given.filter(|(_, origin)| **origin != Origin::Development);
-        effect::warnings(given.map(|(key, _)| key.as_str()))
+        let with_value = |(key, _)| {
+            let (key, value) = self.values.get_key_value(key)?;
+            Some((key.as_str(), value.as_str()))
+        };
+        effect::notes(given.filter_map(with_value))
     }
 }
 
@@ -109,6 +113,19 @@ pub enum SourceError {
         name: String,
         /// What is wrong with it.
         error: PropertiesError,
+    },
+    /// A value is to be had from a configuration provider (KIP-297).
+    #[error(
+        "{origin}: `{key}` is `{value}`, which a configuration provider would replace; there are none \
+         here: write the value itself"
+    )]
+    Provided {
+        /// Where it stands.
+        origin: Origin,
+        /// The key.
+        key: String,
+        /// The value as it stands there.
+        value: String,
     },
     /// A value is wrong by itself.
     #[error("{origin}: {error}")]
@@ -196,6 +213,9 @@ pub fn load(sources: &Sources<'_>) -> Result<StaticConfig, Vec<SourceError>> {
         }
     }
     for (variable, value) in sources.environment {
+        if is_of_service(variable, value) {
+            continue;
+        }
         if let Some(key) = environment_key(variable) {
             let origin = Origin::Environment {
                 variable: variable.clone(),
@@ -226,8 +246,17 @@ fn judge(given: BTreeMap<String, (String, Origin)>) -> Result<StaticConfig, Vec<
         warnings: Vec::new(),
     };
     let mut errors = Vec::new();
+    let providers = providers(&given);
     for (key, (value, origin)) in given {
         match broker_definition(&key) {
+            // Nothing else is to be said of a value that nobody knows yet.
+            _ if providers.iter().any(|start| value.contains(start)) => {
+                errors.push(SourceError::Provided {
+                    origin: origin.clone(),
+                    key: key.clone(),
+                    value: value.clone(),
+                });
+            }
             Some(definition) => {
                 if let Err(error) = parse(definition, &value) {
                     errors.push(SourceError::Value {
@@ -258,11 +287,23 @@ fn judge(given: BTreeMap<String, (String, Origin)>) -> Result<StaticConfig, Vec<
     }
 }
 
+/// What begins a part of a value that one of `config.providers` would replace.
+fn providers(given: &BTreeMap<String, (String, Origin)>) -> Vec<String> {
+    let names = given.get("config.providers").map_or("", |(names, _)| names);
+    let names = split_list(names).into_iter();
+    names.map(|name| format!("${{{name}:")).collect()
+}
+
 /// Keys without a definition that are Kafka's all the same: its authorizer reads them.
 pub(crate) const HONOURED: &[&str] = &["allow.everyone.if.no.acl.found", "super.users"];
 
-/// Prefixes under which others than the server read.
-const PASSED_ON: &[&str] = &["config.providers.", "rlmm.config.", "rsm.config."];
+/// Prefixes under which others than Apache Kafka's server read.
+const PASSED_ON: &[&str] = &[
+    "config.providers.",
+    "confluent.",
+    "rlmm.config.",
+    "rsm.config.",
+];
 
 fn ignored(key: &str) -> Option<IgnoredKey> {
     if let Some(explanation) = removal(key) {
@@ -293,6 +334,25 @@ const SCRIPT_VARIABLES: &[&str] = &[
     "KAFKA_TOOLS_LOG4J_LOGLEVEL",
     "KAFKA_VERSION",
 ];
+
+/// Whether a variable tells a container where a service of Kubernetes is: a service named `kafka`
+/// has `KAFKA_SERVICE_HOST`, `KAFKA_PORT=tcp://10.0.0.1:9092` and others, which name no keys.
+fn is_of_service(variable: &str, value: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_digit());
+    let names_port = |rest: &str| {
+        let mut parts = rest.split('_');
+        parts.next().is_some_and(is_number) && matches!(parts.next(), Some("TCP" | "UDP" | "SCTP"))
+    };
+    let is_address = ["tcp://", "udp://", "sctp://"]
+        .iter()
+        .any(|scheme| value.starts_with(scheme));
+    variable.ends_with("_SERVICE_HOST")
+        || variable.contains("_SERVICE_PORT") && is_number(value)
+        || variable.ends_with("_PORT") && is_address
+        || variable
+            .split_once("_PORT_")
+            .is_some_and(|(_, rest)| names_port(rest))
+}
 
 /// The key that an environment variable names; none if it names no key.
 pub fn environment_key(variable: &str) -> Option<String> {

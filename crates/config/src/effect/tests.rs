@@ -129,20 +129,57 @@ fn every_entry_stands_for_a_key() {
     assert!(idle.is_empty(), "{idle:?}");
 }
 
+/// What is said of keys with their values, and whether each is a warning.
+fn told(given: &[(&'static str, &'static str)]) -> Vec<(bool, String)> {
+    let notes = notes(given.iter().copied()).into_iter();
+    notes.map(|note| (note.is_warning, note.text)).collect()
+}
+
 #[test]
-fn keys_of_one_reason_share_a_line() {
-    let keys = [
-        "log.dirs",
-        "num.io.threads",
-        "listener.name.x.num.network.threads",
-        "telemetry.max.bytes",
+fn keys_of_one_reason_share_a_note() {
+    let given = [
+        ("log.dirs", "/data"),
+        ("num.io.threads", "16"),
+        ("listener.name.x.num.network.threads", "4"),
+        ("telemetry.max.bytes", "1"),
     ];
+    let threads = "`num.io.threads`, `listener.name.x.num.network.threads` have no effect: requests \
+                   run on one thread a core; set TOKIO_WORKER_THREADS in the environment for \
+                   another number";
+    let metrics = "`telemetry.max.bytes` has no effect: metrics are not exported yet";
     assert_eq!(
-        warnings(keys),
-        [
-            "`telemetry.max.bytes` has no effect: metrics are not exported yet",
-            "`num.io.threads`, `listener.name.x.num.network.threads` have no effect: requests run \
-             on one thread a core; set TOKIO_WORKER_THREADS in the environment for another number",
-        ]
+        told(&given),
+        [(true, metrics.to_owned()), (false, threads.to_owned())]
     );
+}
+
+#[test]
+fn what_asks_for_nothing_is_not_told() {
+    let harmless = [
+        ("num.io.threads", "8"),
+        ("listener.name.x.num.network.threads", "3"),
+        ("preallocate", "false"),
+        ("share.isolation.level", "read_uncommitted"),
+        ("ssl.client.auth", "none"),
+        ("ssl.endpoint.identification.algorithm", ""),
+        ("sasl.enabled.mechanisms", ""),
+        ("super.users", ""),
+        ("metric.reporters", ""),
+        // A broker of Apache Kafka's that is alone does nothing with these.
+        ("unclean.leader.election.enable", "true"),
+        ("replica.lag.time.max.ms", "45000"),
+        ("controller.quorum.election.timeout.ms", "5000"),
+    ];
+    assert_eq!(told(&harmless), []);
+    for key in [
+        ("ssl.keystore.location", "/keys"),
+        ("super.users", "User:a"),
+        ("share.isolation.level", "read_committed"),
+    ] {
+        let told = told(&[key]);
+        assert!(
+            matches!(&told[..], [(true, text)] if text.contains(key.0)),
+            "{told:?}"
+        );
+    }
 }

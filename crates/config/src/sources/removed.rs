@@ -1,4 +1,4 @@
-//! Keys that Kafka had once, and what became of them.
+//! Keys that Kafka had once, and what became of them; and how other images than its own write them.
 
 /// A key, or the beginning of several if it ends in a dot, and what became of it.
 const REMOVED: &[(&str, &str)] = &[
@@ -9,6 +9,10 @@ const REMOVED: &[(&str, &str)] = &[
     ("advertised.host.name", "use advertised.listeners"),
     ("advertised.port", "use advertised.listeners"),
     ("auto.include.jmx.reporter", "use metric.reporters"),
+    (
+        "cfg.",
+        "variables of Kafka's own container image have no CFG_: write KAFKA_NODE_ID for node.id",
+    ),
     ("broker.id.generation.enable", "give each node its node.id"),
     (
         "control.plane.listener.name",

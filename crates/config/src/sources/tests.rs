@@ -105,6 +105,30 @@ fn wrong_values_say_where_they_stand() {
 }
 
 #[test]
+fn what_a_provider_would_replace_is_refused() {
+    let read = |text: &str| {
+        let loaded = load(&Sources {
+            properties: file(text),
+            ..Sources::default()
+        });
+        let errors = loaded.err().unwrap_or_default();
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let values = "log.dirs=/data/${env:POD}\nnode.id=${env:ID}\nbroker.rack=${other:x}";
+    assert_eq!(
+        read(&format!("config.providers=file, env\n{values}")),
+        [
+            "server.properties line 2: `log.dirs` is `/data/${env:POD}`, which a configuration \
+             provider would replace; there are none here: write the value itself",
+            "server.properties line 3: `node.id` is `${env:ID}`, which a configuration provider would \
+             replace; there are none here: write the value itself",
+        ]
+    );
+    // Without providers a value is what it says.
+    assert_eq!(read("log.dirs=/data/${env:POD}"), [] as [String; 0]);
+}
+
+#[test]
 fn keys_that_do_nothing_are_warned_about() {
     let config = load(&Sources {
         properties: file(
@@ -128,6 +152,45 @@ fn keys_that_do_nothing_are_warned_about() {
         ]
     );
     assert!(config.values.contains_key("my.own.key"));
+}
+
+#[test]
+fn what_names_no_key_of_apache_kafka_is_not_told() {
+    let environment = pairs(&[
+        ("KAFKA_SERVICE_HOST", "10.0.0.7"),
+        ("KAFKA_SERVICE_PORT", "9092"),
+        ("KAFKA_SERVICE_PORT_CLIENTS", "9092"),
+        ("KAFKA_PORT", "tcp://10.0.0.7:9092"),
+        ("KAFKA_PORT_9092_TCP", "tcp://10.0.0.7:9092"),
+        ("KAFKA_PORT_9092_TCP_ADDR", "10.0.0.7"),
+        ("KAFKA_BROKER_SERVICE_HOST", "10.0.0.7"),
+        ("KAFKA_CONFLUENT_SUPPORT_METRICS_ENABLE", "false"),
+        ("KAFKA_JMX_PORT", "9101"),
+    ]);
+    let load = |environment: &[(String, String)]| {
+        let loaded = load(&Sources {
+            environment,
+            ..Sources::default()
+        });
+        loaded.expect("the values are valid")
+    };
+    let config = load(&environment);
+    assert_eq!(config.warnings, []);
+    assert!(!config.values.contains_key("port"));
+    let warned = load(&pairs(&[
+        ("KAFKA_PORT", "9092"),
+        ("KAFKA_CFG_NODE_ID", "1"),
+    ]))
+    .warnings;
+    let warned: Vec<_> = warned.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warned,
+        [
+            "environment variable KAFKA_CFG_NODE_ID: `cfg.node.id` has no effect: variables of \
+             Kafka's own container image have no CFG_: write KAFKA_NODE_ID for node.id",
+            "environment variable KAFKA_PORT: `port` has no effect: use listeners",
+        ]
+    );
 }
 
 /// Starts without a file but with `overrides`.
