@@ -143,20 +143,50 @@ impl LogDirectory {
 /// used, which the others do without (KIP-858).
 ///
 /// # Errors
-/// A [`StartError`] when the directory of the metadata log cannot be had, or another process has
-/// one of them.
+/// A [`StartError`] when the directory of the metadata log cannot be had, two of the paths lead to
+/// one directory, or another process has one of them.
 pub(crate) fn lock_all(
     paths: &[PathBuf],
     metadata_directory: &Path,
 ) -> Result<Vec<Option<DirectoryLock>>, StartError> {
-    let lock = |path: &PathBuf| match lock(path) {
-        Err(error) if path != metadata_directory && error.is_disk_failure() => {
-            log_unusable(path, &error);
-            Ok(None)
+    let leave_out = |path: &Path, error: StartError| {
+        if path == metadata_directory || !error.is_disk_failure() {
+            return Err(error);
         }
-        result => result.map(Some),
+        log_unusable(path, &error);
+        Ok(())
     };
-    paths.iter().map(lock).collect()
+    let make = |path: &PathBuf| match make(path) {
+        Ok(canonical) => Ok(Some(canonical)),
+        Err(error) => leave_out(path, error).map(|()| None),
+    };
+    let canonical: Vec<Option<PathBuf>> = paths.iter().map(make).collect::<Result<_, _>>()?;
+    // The second lock on a directory would be refused as that of another process is.
+    check_different(paths, &canonical)?;
+    let lock = |(path, canonical): (&PathBuf, Option<PathBuf>)| match canonical
+        .map(|_| lock(path))
+        .transpose()
+    {
+        Ok(lock) => Ok(lock),
+        Err(error) => leave_out(path, error).map(|()| None),
+    };
+    paths.iter().zip(canonical).map(lock).collect()
+}
+
+/// Refuses paths that lead to one directory.
+fn check_different(paths: &[PathBuf], canonical: &[Option<PathBuf>]) -> Result<(), StartError> {
+    let mut first = BTreeMap::new();
+    for (path, canonical) in paths.iter().zip(canonical) {
+        let Some(directory) = canonical else { continue };
+        if let Some(first) = first.insert(directory, path) {
+            return Err(StartError::SameDirectory {
+                first: first.clone(),
+                second: path.clone(),
+                directory: directory.clone(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Says that a directory is left out of this start.
@@ -169,11 +199,16 @@ pub(crate) fn log_unusable(path: &Path, error: &dyn Display) {
     );
 }
 
-fn lock(path: &Path) -> Result<DirectoryLock, StartError> {
-    std::fs::create_dir_all(path).map_err(|source| StartError::Directory {
+/// Makes a directory if it is missing. Returns its path without links.
+fn make(path: &Path) -> Result<PathBuf, StartError> {
+    let made = std::fs::create_dir_all(path).and_then(|()| path.canonicalize());
+    made.map_err(|source| StartError::Directory {
         path: path.to_owned(),
         source,
-    })?;
+    })
+}
+
+fn lock(path: &Path) -> Result<DirectoryLock, StartError> {
     let lock = DirectoryLock::acquire(path)?;
     // What can be locked may still not be readable.
     let mut entries = std::fs::read_dir(path);

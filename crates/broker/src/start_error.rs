@@ -40,6 +40,20 @@ pub enum StartError {
         /// What the operating system says.
         source: io::Error,
     },
+    /// Two paths of `log.dirs` and `metadata.log.dir` lead to one directory.
+    #[error(
+        "`{}` and `{}` of `log.dirs` and `metadata.log.dir` are one directory, `{}`; name it once \
+         in `log.dirs`, and in the same way in `metadata.log.dir`",
+        first.display(), second.display(), directory.display()
+    )]
+    SameDirectory {
+        /// The path that comes first.
+        first: PathBuf,
+        /// The other path.
+        second: PathBuf,
+        /// The path of both without links.
+        directory: PathBuf,
+    },
     /// None of several log directories can be used.
     #[error("none of `log.dirs` can be used, `{}` first; the errors before say why", path.display())]
     NoDirectory {

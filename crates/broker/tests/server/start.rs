@@ -91,6 +91,36 @@ fn a_metadata_directory_has_one_server_too() {
 }
 
 #[test]
+fn two_names_of_one_directory_are_no_other_process() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("data");
+    used(&directory);
+    let name = directory.display().to_string();
+    let link = root.path().join("link");
+    std::os::unix::fs::symlink(&directory, &link).unwrap();
+    let link = link.display().to_string();
+    let (slash, detour) = (format!("{name}/./"), format!("{name}/../data"));
+    for other in [&slash, &detour, &link] {
+        let dirs = format!("{name},{other}");
+        let words = [&*name, other, "one directory", "`log.dirs`"];
+        assert_refused(root.path(), &directory, &[("log.dirs", &dirs)], &words);
+    }
+    for other in [&detour, &link] {
+        let metadata = [("log.dirs", &*name), ("metadata.log.dir", other)];
+        let words = [&*name, other, "one directory", "`metadata.log.dir`"];
+        assert_refused(root.path(), &directory, &metadata, &words);
+    }
+    // One name is enough, whichever it is; the same name twice is one, as in Kafka.
+    let twice = format!("{name},{name}");
+    for (dirs, metadata) in [(&link, &link), (&name, &slash), (&twice, &name)] {
+        let keys = [("log.dirs", &**dirs), ("metadata.log.dir", &**metadata)];
+        let server = TestServer::start_in(&directory, &keys).unwrap();
+        server.assert_serves();
+        server.stop();
+    }
+}
+
+#[test]
 fn a_directory_that_is_missing_is_made() {
     let root = tempfile::tempdir().unwrap();
     let directory = root.path().join("a/b/c");
