@@ -3,6 +3,7 @@
 use crate::checkpoints::Checkpointed;
 use crate::cleaner::Cleaner;
 use crate::controller_thread::ControllerThread;
+use crate::coordinator_topics::UnmadeTopics;
 use crate::creations::Creations;
 use crate::fetch_sessions::FetchSessions;
 use crate::file_shortage::FileShortage;
@@ -72,6 +73,8 @@ pub(crate) struct Broker {
     pub(crate) file_shortage: FileShortage,
     /// Lines about logs that clients cannot read.
     pub(crate) unread_logs: Seldom,
+    /// Lines about topics of coordinators that cannot be made.
+    pub(crate) unmade_topics: UnmadeTopics,
     /// Lines about connections that could not be accepted.
     pub(crate) unaccepted: Seldom,
     /// Lines about batches that logs do not take which are out of service.

@@ -10,7 +10,6 @@
 //! waits for other members holds a receiver, which the decision that releases it fills. Metadata and
 //! settings that change wait for no shard: each takes them over before it decides the next time.
 
-use crate::Broker;
 use crate::alarm::Alarm;
 use crate::clock::{self, now_ms};
 use crate::coordinator_log::{
@@ -657,21 +656,4 @@ fn replay(partition: &Partition, shard: &mut GroupShard) -> Result<(), ReplayLog
             Ok(())
         }
     })
-}
-
-impl Broker {
-    /// Makes a topic that a coordinator keeps its state in when it is missing.
-    ///
-    /// # Errors
-    /// Why it cannot be made, or that it was made just now and clients should ask again.
-    pub(crate) async fn ensure_coordinator_topic(&self, name: &str) -> Result<(), ErrorCode> {
-        if self.image().topics.by_name(name).is_some() {
-            return Ok(());
-        }
-        match self.create_missing_topic(name).await {
-            ErrorCode::None | ErrorCode::UnknownTopicOrPartition => {}
-            error => tracing::warn!(topic = name, %error, "cannot be made"),
-        }
-        Err(ErrorCode::CoordinatorNotAvailable)
-    }
 }

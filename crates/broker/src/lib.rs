@@ -31,6 +31,7 @@ mod checkpoints;
 mod cleaner;
 mod controller_thread;
 mod coordinator_log;
+mod coordinator_topics;
 mod cordoning;
 mod creations;
 mod failed_logs;

@@ -27,6 +27,7 @@ pub const LOGGERS: &[&str] = &[
     "broker.cleaner",
     "broker.controller_thread",
     "broker.coordinator_log",
+    "broker.coordinator_topics",
     "broker.cordoning",
     "broker.creations",
     "broker.failed_logs",

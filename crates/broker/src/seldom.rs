@@ -3,20 +3,39 @@
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
-/// The least time between two lines.
+/// The least time between two lines, unless it is set.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// When a line of one kind was written last, and how often none was since.
 #[derive(Debug, Default)]
 pub(crate) struct Seldom(Mutex<State>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    interval: Duration,
     told_at: Option<Instant>,
     unlogged_count: u64,
 }
 
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            interval: INTERVAL,
+            told_at: None,
+            unlogged_count: 0,
+        }
+    }
+}
+
 impl Seldom {
+    /// For what clients ask for again and again, until somebody mends it.
+    pub(crate) fn once_a_minute() -> Self {
+        Self(Mutex::new(State {
+            interval: Duration::from_secs(60),
+            ..State::default()
+        }))
+    }
+
     /// How many were not logged before this one, which is to be; none if it is not, either.
     pub(crate) fn due(&self) -> Option<u64> {
         self.0.lock().due(Instant::now())
@@ -25,7 +44,7 @@ impl Seldom {
 
 impl State {
     fn due(&mut self, now: Instant) -> Option<u64> {
-        if self.told_at.is_some_and(|at| now < at + INTERVAL) {
+        if self.told_at.is_some_and(|at| now < at + self.interval) {
             self.unlogged_count += 1;
             return None;
         }

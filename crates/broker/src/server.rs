@@ -3,6 +3,7 @@
 use crate::Broker;
 use crate::clock::{now_ms, random_uuid};
 use crate::controller_thread::{self, ControllerThread};
+use crate::coordinator_topics::UnmadeTopics;
 use crate::creations::Creations;
 use crate::failed_logs::{self, FailedLog, FailedLogs};
 use crate::fetch_sessions::FetchSessions;
@@ -568,6 +569,7 @@ fn new_broker(
         log_directories,
         file_shortage: FileShortage::default(),
         unread_logs: Seldom::default(),
+        unmade_topics: UnmadeTopics::default(),
         unaccepted: Seldom::default(),
         refused_batches: Seldom::default(),
         checkpointed: checkpoints::Checkpointed::default(),

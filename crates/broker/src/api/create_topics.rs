@@ -100,25 +100,45 @@ fn described<'t>(name: &'t str, created: &'t CreatedTopic) -> CreatableTopicResu
     }
 }
 
+/// As many topics are made in one decision because somebody uses them; each decision is a sync.
+const USED_TOPICS_MAX: usize = 500;
+
+/// As many partitions they have at most, but for one topic by itself: far fewer than a request may.
+const USED_PARTITIONS_MAX: usize = 5_000;
+
 impl Broker {
-    /// Makes a topic because somebody uses it, with the broker's defaults or, for an internal
-    /// topic, its own. The code is what the client is told meanwhile.
-    pub(crate) async fn create_missing_topic(&self, name: &str) -> ErrorCode {
-        let topic = topic_for_first_use(name, &self.config);
-        let decided = self.controller.decide(move |image, context, random| {
-            create_topics(image, context, &[topic], false, random)
-        });
-        let error = match decided.await {
-            Ok(results) => results.into_iter().find_map(|topic| topic.result.err()),
-            Err(error) => Some(ApiError::bare(error)),
-        };
-        match error.map(|error| (error.code, error)) {
-            None | Some((ErrorCode::TopicAlreadyExists, _)) => ErrorCode::UnknownTopicOrPartition,
-            Some((code, error)) => {
-                // As often as a client likes to ask, who is told.
-                tracing::debug!(topic = name, %error, "the topic cannot be created");
-                code
+    /// Makes topics because somebody uses them, with the broker's defaults or, for internal topics,
+    /// their own. A topic that is there already is no error.
+    pub(crate) async fn create_missing_topics(&self, names: &[&str]) -> Vec<Result<(), ApiError>> {
+        let partition_count = self.config.topics.num_partitions.max(1).unsigned_abs() as usize;
+        let count = (USED_PARTITIONS_MAX / partition_count).clamp(1, USED_TOPICS_MAX);
+        let mut outcomes = Vec::with_capacity(names.len());
+        for names in names.chunks(count) {
+            let topics: Vec<NewTopic> = names
+                .iter()
+                .map(|name| topic_for_first_use(name, &self.config))
+                .collect();
+            let decided = self.controller.decide(move |image, context, random| {
+                create_topics(image, context, &topics, false, random)
+            });
+            match decided.await {
+                Ok(results) => outcomes.extend(names.iter().map(|name| created(name, &results))),
+                Err(code) => outcomes.extend(names.iter().map(|_| Err(ApiError::bare(code)))),
             }
         }
+        outcomes
+    }
+}
+
+/// What became of one of the topics that were to be made.
+fn created(name: &str, results: &[TopicResult<CreatedTopic>]) -> Result<(), ApiError> {
+    let found = results.iter().find(|topic| topic.name == name);
+    match found.map(|topic| &topic.result) {
+        Some(Err(error)) if error.code != ErrorCode::TopicAlreadyExists => {
+            // As often as a client likes to ask, who is told.
+            tracing::debug!(topic = name, %error, "the topic cannot be created");
+            Err(error.clone())
+        }
+        _ => Ok(()),
     }
 }

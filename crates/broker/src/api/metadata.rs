@@ -184,6 +184,7 @@ async fn create_missing(
     missing: &mut [Missing<'_>],
 ) {
     let allowed = version < 4 || message.allow_auto_topic_creation;
+    let mut wanted: Vec<(&str, &mut ErrorCode)> = Vec::new();
     for one in missing {
         let Some(name) = one.name else { continue };
         if one.error != ErrorCode::UnknownTopicOrPartition {
@@ -192,8 +193,14 @@ async fn create_missing(
         if controller::topic_name::check(name).is_err() {
             one.error = ErrorCode::InvalidTopicException;
         } else if allowed && broker.config.topics.auto_create_enable {
-            one.error = broker.create_missing_topic(name).await;
+            wanted.push((name, &mut one.error));
         }
+    }
+    let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
+    let outcomes = broker.create_missing_topics(&names).await;
+    for ((_, code), outcome) in wanted.into_iter().zip(outcomes) {
+        // One that was made just now is unknown until the client asks again.
+        *code = outcome.map_or_else(|error| error.code, |()| ErrorCode::UnknownTopicOrPartition);
     }
 }
 

@@ -2,9 +2,13 @@
 
 use crate::directory::names_beginning as names;
 use model::ErrorCode;
+use std::collections::BTreeMap;
 use testkit::{TestServer, batch, wait_until};
 use wire::messages::create_topics_request::CreatableTopic;
-use wire::messages::{CreateTopicsRequest, CreateTopicsResponse};
+use wire::messages::metadata_request::MetadataRequestTopic;
+use wire::messages::{
+    CreateTopicsRequest, CreateTopicsResponse, MetadataRequest, MetadataResponse,
+};
 
 #[test]
 fn illegal_names_are_refused() {
@@ -136,6 +140,48 @@ fn a_topic_is_made_when_somebody_asks_for_it() {
         client.produce("wanted", 3, &batch(&["value"])).error,
         ErrorCode::UnknownTopicOrPartition
     );
+}
+
+#[test]
+fn many_topics_are_made_when_somebody_asks_for_them() {
+    let server = TestServer::start(&[("num.partitions", "2")]);
+    let mut client = server.connect();
+    let mut names: Vec<String> = (0..1_200).map(|number| format!("topic-{number}")).collect();
+    names.push("no/name".to_owned());
+    let request = MetadataRequest {
+        topics: Some(
+            names
+                .iter()
+                .map(|name| MetadataRequestTopic {
+                    name: Some(name),
+                    ..MetadataRequestTopic::default()
+                })
+                .collect(),
+        ),
+        allow_auto_topic_creation: true,
+        ..MetadataRequest::default()
+    };
+    let mut codes = || -> BTreeMap<String, ErrorCode> {
+        let answer = client.call(9, &request);
+        let answer: MetadataResponse<'_> = answer.read();
+        let topics = answer.topics.iter();
+        topics
+            .map(|one| {
+                let name = one.name.expect("asked for by name").to_owned();
+                (name, ErrorCode::from_code(one.error_code))
+            })
+            .collect()
+    };
+    for expected in [ErrorCode::UnknownTopicOrPartition, ErrorCode::None] {
+        let mut codes = codes();
+        let refused = codes.remove("no/name");
+        assert_eq!(refused, Some(ErrorCode::InvalidTopicException));
+        assert_eq!(codes.len() + 1, names.len());
+        assert!(codes.values().all(|code| *code == expected), "{codes:?}");
+    }
+    client
+        .produce("topic-1199", 1, &batch(&["value"]))
+        .assert_accepted();
 }
 
 #[test]
