@@ -67,7 +67,7 @@ pub(crate) struct ServerArguments {
     /// ./riverrun-data
     pub(crate) properties: Option<PathBuf>,
     /// Set a configuration key, over the file and the KAFKA_* environment
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", visible_alias = "override", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
 }
 

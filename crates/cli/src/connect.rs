@@ -37,12 +37,13 @@ pub(crate) struct ConnectionArguments {
     /// How long to try, such as 10s or 500ms
     #[arg(long, global = true, default_value = "10s", value_name = "DURATION", value_parser = crate::time::duration_ms)]
     timeout: i64,
-    /// How to print
+    /// How to print: text for people, or json for programs, one object a line
     #[arg(
         long,
         global = true,
         value_enum,
         default_value = "text",
+        hide_possible_values = true,
         value_name = "FORMAT"
     )]
     pub(crate) output: OutputFormat,
@@ -88,7 +89,9 @@ impl ConnectionArguments {
             config.assign(&key, &value).transpose()?;
         }
         if let Some(brokers) = &target.brokers {
-            config.set("bootstrap.servers", brokers)?;
+            config
+                .set("bootstrap.servers", brokers)
+                .map_err(as_brokers)?;
         }
         for pair in &self.settings {
             let (key, value) = pair
@@ -227,7 +230,40 @@ fn in_words(error: &Error) -> String {
     if is_typed_elsewhere {
         return text;
     }
-    text.replace("`bootstrap.servers`", "`--brokers`")
+    let text = text.replace("`bootstrap.servers`", "`--brokers`");
+    let text = ADMIN_TIMEOUTS.iter().fold(text, |text, setting| {
+        let bound = format!("(`{setting}`)");
+        text.replace(&bound, &format!("(`--timeout` or `{setting}`)"))
+    });
+    text + hint(error)
+}
+
+/// The error of a setting, by the option that it was given with.
+fn as_brokers(error: Error) -> Error {
+    match error {
+        Error::Configuration { value, reason, .. } => Error::Configuration {
+            key: "--brokers".to_owned(),
+            value,
+            reason,
+        },
+        other => other,
+    }
+}
+
+/// What somebody may have overlooked, where an error of the protocol alone would not say it.
+fn hint(error: &Error) -> &'static str {
+    const CONTROLLER: &str =
+        "; is this the listener of a controller? Name that of a broker in `--brokers`";
+    match error {
+        Error::Unsupported {
+            api: "Metadata", ..
+        } => CONTROLLER,
+        Error::Refused {
+            code: ErrorCode::MismatchedEndpointType,
+            ..
+        } => CONTROLLER,
+        _ => "",
+    }
 }
 
 /// What there is not, where that is all that is wrong.
@@ -285,6 +321,35 @@ pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_name_options_and_what_may_be_overlooked() {
+        let address = || "a:1".to_owned();
+        let timed_out = Error::TimedOut {
+            operation: "ApiVersions".to_owned(),
+            address: address(),
+            waited_ms: 5,
+            setting: "request.timeout.ms",
+        };
+        let of_controller = Error::Unsupported {
+            address: address(),
+            api: "Metadata",
+            detail: ": it does not serve this API".to_owned(),
+        };
+        for (error, expected) in [
+            (
+                timed_out,
+                "ApiVersions: no answer from a:1 within 5 ms (`--timeout` or `request.timeout.ms`)",
+            ),
+            (
+                of_controller,
+                "a:1 does not support Metadata: it does not serve this API; is this the listener of \
+                 a controller? Name that of a broker in `--brokers`",
+            ),
+        ] {
+            assert_eq!(in_words(&error), expected);
+        }
+    }
 
     #[test]
     fn an_option_goes_before_the_environment() {

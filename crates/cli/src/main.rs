@@ -16,13 +16,21 @@ mod server;
 mod time;
 
 use arguments::{Arguments, Command};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
+use std::error::Error as _;
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
+use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match Arguments::parse_from(command_first(std::env::args_os())).command {
+    let arguments = command_first(std::env::args_os());
+    let matches = with_negative_numbers(Arguments::command()).try_get_matches_from(arguments);
+    let arguments = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
+    match arguments
+        .unwrap_or_else(|error| refuse_arguments(&error))
+        .command
+    {
         Command::Server(arguments) => server::run(&arguments),
         Command::Topic(arguments) => commands::topic::main(&arguments),
         Command::Produce(arguments) => produce::main(&arguments),
@@ -57,6 +65,7 @@ fn command_first(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
         "--brokers",
         "-X",
         "--set",
+        "--override",
         "--timeout",
         "--output",
         "--profile",
@@ -85,6 +94,47 @@ fn command_first(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     ordered.extend(moved);
     ordered.extend(arguments);
     ordered
+}
+
+/// The command where a negative number is the value of an option, which then says what it takes, and no
+/// option that nobody knows.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|argument| match argument.get_action().takes_values() {
+            true => argument.allow_negative_numbers(true),
+            false => argument,
+        })
+        .mut_subcommands(with_negative_numbers)
+}
+
+/// Ends the program for arguments that are not understood, or that ask for help.
+fn refuse_arguments(error: &clap::Error) -> ! {
+    // The texts of the libraries say nothing to whoever does not program.
+    let source = error.source().map(ToString::to_string).unwrap_or_default();
+    let Some(reason) = number_fault(error) else {
+        error.exit();
+    };
+    let text = error.render().to_string().replace(&source, &reason);
+    // Nobody is left to be told that nobody can be told.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+    std::process::exit(error.exit_code());
+}
+
+/// What is wrong with the number in an argument; none for other errors.
+fn number_fault(error: &clap::Error) -> Option<String> {
+    let source = error.source()?;
+    if let Some(number) = source.downcast_ref::<ParseIntError>() {
+        let fault = match number.kind() {
+            IntErrorKind::PosOverflow => "the number is too large",
+            IntErrorKind::NegOverflow => "the number is too small",
+            _ => "it is not a whole number",
+        };
+        return Some(fault.to_owned());
+    }
+    let text = source.to_string();
+    let (_, range) = text.split_once(" is not in ")?;
+    let (least, greatest) = range.split_once("..=")?;
+    Some(format!("it is not from {least} to {greatest}"))
 }
 
 /// Ends a command that could not do what it was asked for.

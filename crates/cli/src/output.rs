@@ -7,16 +7,16 @@ use std::io::{self, BufWriter, Write};
 /// How a command prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// For people
+    // The option says what they are: with a sentence for each, its help would take several lines.
     Text,
-    /// For programs: one JSON object a line
     Json,
 }
 
 /// A value to print.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell {
-    /// Nothing is known, or nothing is there: `-`, and null in JSON.
+    /// Nothing is known, or nothing is there: null in JSON. People see `-`, as for an empty text or
+    /// list: each cell of a table has a word.
     Missing,
     Text(String),
     Number(i64),
@@ -91,6 +91,8 @@ impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing => f.pad("-"),
+            Self::Text(text) if text.is_empty() => f.pad("-"),
+            Self::List(values) if values.is_empty() => f.pad("-"),
             Self::Text(text) => f.pad(text),
             Self::Number(number) => f.pad(&number.to_string()),
             Self::Decimal(number) => f.pad(&number.to_string()),
@@ -297,6 +299,10 @@ mod tests {
             Row::new()
                 .with("topic", "longer \"x\"")
                 .with("logEndOffset", None::<i64>)
+                .with("replicas", Vec::<i32>::new()),
+            Row::new()
+                .with("topic", "")
+                .with("logEndOffset", 0i64)
                 .with("replicas", vec![1]),
         ];
         let mut printed = Vec::new();
@@ -316,7 +322,8 @@ mod tests {
             Topics
             TOPIC       LOG-END-OFFSET  REPLICAS
             a           7               1,2
-            longer "x"  -               1
+            longer "x"  -               -
+            -           0               1
             topic: a logEndOffset: 7 replicas: 1,2
         "#]],
         );
@@ -328,7 +335,8 @@ mod tests {
             OutputFormat::Json,
             expect![[r#"
             {"topic":"a","logEndOffset":7,"replicas":[1,2]}
-            {"topic":"longer \"x\"","logEndOffset":null,"replicas":[1]}
+            {"topic":"longer \"x\"","logEndOffset":null,"replicas":[]}
+            {"topic":"","logEndOffset":0,"replicas":[1]}
             {"topic":"a","logEndOffset":7,"replicas":[1,2]}
         "#]],
         );

@@ -369,7 +369,7 @@ fn a_cluster_that_is_not_there_is_named() {
             &["cluster", "info", "-b", "127.0.0.1:1", "--timeout", "100ms"][..],
             "127.0.0.1:1",
         ),
-        (&["topic", "list", "-b", "nowhere"][..], "bootstrap.servers"),
+        (&["topic", "list", "-b", "nowhere"][..], "--brokers"),
         (
             &["-b", "127.0.0.1:1", "--timeout", "100ms", "topic", "list"][..],
             "check `--brokers`",

@@ -82,6 +82,43 @@ fn a_set_that_is_no_pair_is_told() {
     }
 }
 
+/// As Kafka's start script has it.
+#[test]
+fn an_override_goes_before_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), "num.partitions=many\n");
+    let of_file = format!("{path} line 1");
+    assert_fails(&["server", &path], &[], &[&of_file]);
+    let output = run(
+        &[
+            "server",
+            &path,
+            "--override",
+            "num.partitions=0",
+            "--override",
+            "log.retention.ms=soon",
+        ],
+        &[],
+    );
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!text.contains(&of_file), "{text}");
+    for word in ["num.partitions", "at least 1", "log.retention.ms", "soon"] {
+        assert!(text.contains(word), "no `{word}` in:\n{text}");
+    }
+}
+
+#[test]
+fn help_has_a_line_for_the_output() {
+    let output = run(&["topic", "list", "--help"], &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find(|line| line.contains("--output <FORMAT>"));
+    let line = line.unwrap_or_default();
+    for word in ["text for people", "json for programs", "[default: text]"] {
+        assert!(line.contains(word), "no `{word}` in:\n{text}");
+    }
+    assert!(!text.contains("ossible values"), "{text}");
+}
+
 #[test]
 fn a_file_that_cannot_be_read_is_told() {
     let directory = tempfile::tempdir().unwrap();
@@ -121,28 +158,75 @@ fn a_key_that_nobody_knows_is_a_warning_with_the_nearest_one() {
     process.stop();
 }
 
+/// What a server that is given these keys says of those without effect.
+fn told_of(directory: &Path, keys: &[(&str, &str)]) -> Vec<String> {
+    let process = Process::start(&directory.join("data"), keys);
+    let log = process.log();
+    process.stop();
+    let lines = log.lines().filter(|line| line.contains("no effect"));
+    lines.map(str::to_owned).collect()
+}
+
 #[test]
-fn keys_without_effect_are_a_warning_for_each_reason() {
+fn keys_without_effect_are_told_for_each_reason() {
     let directory = tempfile::tempdir().unwrap();
-    let told = |keys: &[(&str, &str)]| {
-        let process = Process::start(&directory.path().join("data"), keys);
-        let log = process.log();
-        process.stop();
-        let lines = log.lines().filter(|line| line.contains("no effect"));
-        lines.map(str::to_owned).collect::<Vec<_>>()
-    };
-    assert_eq!(told(&[("num.partitions", "3")]), [] as [String; 0]);
-    let lines = told(&[
-        ("num.io.threads", "4"),
-        ("num.network.threads", "3"),
-        ("metrics.num.samples", "3"),
-    ]);
+    let lines = told_of(
+        directory.path(),
+        &[
+            ("num.io.threads", "4"),
+            ("num.network.threads", "2"),
+            ("metrics.num.samples", "3"),
+        ],
+    );
     let [metrics, threads] = &lines[..] else {
         panic!("{lines:?}");
     };
     assert!(metrics.contains("WARN") && metrics.contains("`metrics.num.samples` has no effect"));
+    assert!(threads.contains("INFO"), "{threads}");
     assert!(threads.contains("`num.io.threads`, `num.network.threads` have no effect"));
     assert!(threads.contains("TOKIO_WORKER_THREADS"), "{threads}");
+}
+
+/// What Kafka's own `server.properties` and the files of its container image set.
+#[test]
+fn the_keys_that_everybody_has_are_not_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let lines = told_of(
+        directory.path(),
+        &[
+            ("process.roles", "broker,controller"),
+            ("node.id", "1"),
+            (
+                "listeners",
+                "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+            ),
+            ("controller.listener.names", "CONTROLLER"),
+            ("controller.quorum.voters", "1@localhost:9093"),
+            ("inter.broker.listener.name", "PLAINTEXT"),
+            (
+                "listener.security.protocol.map",
+                "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,\
+                 SASL_SSL:SASL_SSL",
+            ),
+            ("num.network.threads", "3"),
+            ("num.io.threads", "8"),
+            ("socket.send.buffer.bytes", "102400"),
+            ("socket.receive.buffer.bytes", "102400"),
+            ("socket.request.max.bytes", "104857600"),
+            ("num.partitions", "1"),
+            ("num.recovery.threads.per.data.dir", "2"),
+            ("offsets.topic.replication.factor", "1"),
+            ("transaction.state.log.replication.factor", "1"),
+            ("transaction.state.log.min.isr", "1"),
+            ("share.coordinator.state.topic.replication.factor", "1"),
+            ("share.coordinator.state.topic.min.isr", "1"),
+            ("group.initial.rebalance.delay.ms", "0"),
+            ("log.retention.hours", "168"),
+            ("log.segment.bytes", "1073741824"),
+            ("log.retention.check.interval.ms", "300000"),
+        ],
+    );
+    assert_eq!(lines, [] as [String; 0]);
 }
 
 #[test]

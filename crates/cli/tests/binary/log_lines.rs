@@ -1,8 +1,10 @@
 //! What an operator finds in the log: the start, what changes, and who was turned away.
 
 use crate::process::{BINARY, Process};
+use model::ErrorCode;
 use std::process::Command;
 use testkit::wait_until;
+use wire::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
 
 #[track_caller]
 fn line_with(process: &Process, words: &[&str]) -> String {
@@ -39,6 +41,45 @@ fn the_start_says_what_runs_where() {
 }
 
 #[test]
+fn a_coordinators_topic_that_cannot_be_made_is_told_once_with_the_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let (offsets, transactions) = (
+        "offsets.topic.replication.factor",
+        "transaction.state.log.replication.factor",
+    );
+    let process = Process::start(directory.path(), &[(offsets, "3"), (transactions, "2")]);
+    let mut client = process.connect();
+    for _ in 0..5 {
+        for key_type in [0, 1] {
+            let request = FindCoordinatorRequest {
+                key: "k",
+                key_type,
+                ..FindCoordinatorRequest::default()
+            };
+            let answer = client.call(3, &request);
+            let answer: FindCoordinatorResponse<'_> = answer.read();
+            let error = ErrorCode::from_code(answer.error_code);
+            assert_eq!(error, ErrorCode::CoordinatorNotAvailable);
+        }
+    }
+    let refused = "cannot be created, so";
+    let of_offsets = line_with(&process, &["WARN", refused, &format!("set `{offsets}`")]);
+    assert!(of_offsets.contains("consumer groups do not work"));
+    assert!(of_offsets.contains("__consumer_offsets"));
+    let of_transactions = line_with(
+        &process,
+        &["WARN", refused, &format!("set `{transactions}`")],
+    );
+    assert!(of_transactions.contains("transactions do not work"));
+    run(&process, &["topic", "create", "last"]);
+    line_with(&process, &["topic created", "last"]);
+    let log = process.log();
+    assert_eq!(log.matches("__consumer_offsets").count(), 1, "{log}");
+    assert_eq!(log.matches("__transaction_state").count(), 1, "{log}");
+    process.stop();
+}
+
+#[test]
 fn changes_are_logged_and_secrets_are_not() {
     let directory = tempfile::tempdir().unwrap();
     let process = Process::start(directory.path(), &[]);
@@ -63,7 +104,8 @@ fn changes_are_logged_and_secrets_are_not() {
         &["config", "set", "broker", "1", secret, "num.io.threads=7"],
     );
     line_with(&process, &["configuration changed", "password=(hidden)"]);
-    line_with(&process, &["WARN", "`num.io.threads` has no effect"]);
+    line_with(&process, &["INFO", "`num.io.threads` has no effect"]);
+    line_with(&process, &["WARN", "ssl.key.password` has no effect"]);
     run(
         &process,
         &["config", "set", "broker", "1", "num.io.thread=7"],
@@ -110,7 +152,7 @@ fn changes_are_logged_and_secrets_are_not() {
     let process = Process::start(directory.path(), &[]);
     line_with(
         &process,
-        &["WARN", "set while the server ran", "num.io.threads"],
+        &["INFO", "set while the server ran", "num.io.threads"],
     );
     process.stop();
 }

@@ -48,6 +48,19 @@ fn what_is_mistyped_is_told() {
         (&["server", "--set"], &["--set <KEY=VALUE>"]),
         (&["server", "a", "b"], &["'b'", "Usage"]),
         (
+            &["topic", "create", "a", "-p", "x"],
+            &["'x'", "'--partitions <COUNT>'", "it is not a whole number"],
+        ),
+        (
+            &["topic", "create", "a", "-p", "-99999999999"],
+            &["it is not from -2147483648 to 2147483647"],
+        ),
+        (&["consume", "a", "-n", "-1"], &["'-1'", "'--num <COUNT>'"]),
+        (
+            &["topic", "list", "-b", "somewhere"],
+            &["`--brokers` = `somewhere`", "`localhost:9092`"],
+        ),
+        (
             &["server", "num.partitions=5"],
             &["cannot read `num.partitions=5`", "`--set num.partitions=5`"],
         ),
