@@ -159,8 +159,9 @@ impl Broker {
 
     /// Lets everybody see the newest image.
     pub(crate) fn publish(&self, image: Arc<MetadataImage>) {
-        *self.image.write() = image.clone();
+        // First the groups: what a request has found in the metadata is not unknown to them.
         self.groups.set_metadata(&image);
+        *self.image.write() = image;
     }
 
     /// The newest image of the cluster.

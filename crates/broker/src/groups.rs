@@ -23,7 +23,7 @@ use coordinator::group::{
 };
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token, partition_for};
 use metadata::MetadataImage;
-use model::{ErrorCode, MonotonicTime, Now};
+use model::{ErrorCode, MonotonicTime, Now, Uuid};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use record::{BatchHeader, Compression};
 use replication::{AppendError, Appended, Partition, VerificationGuard};
@@ -85,8 +85,8 @@ impl Shard {
 
 #[derive(Debug)]
 enum State {
-    /// The log is being replayed.
-    Loading,
+    /// The log is being replayed; names and ids of the topics that were deleted meanwhile.
+    Loading(Vec<(String, Uuid)>),
     Ready(Box<Ready>),
     /// The log cannot be read; a human must look.
     Failed,
@@ -174,7 +174,7 @@ impl Groups {
     pub(crate) fn load(self: &Arc<Self>, index: i32, partition: Arc<Partition>) {
         let shard = Arc::new(Shard {
             partition,
-            state: Mutex::new(State::Loading),
+            state: Mutex::new(State::Loading(Vec::new())),
             group_commit: GroupCommit::default(),
         });
         self.shards.write().insert(index, shard.clone());
@@ -228,10 +228,11 @@ impl Groups {
         let mut loading = GroupShard::new(GroupConfig::clone(&surroundings.config));
         let result = replay(&shard.partition, &mut loading);
         let mut state = shard.lock();
-        if !matches!(*state, State::Loading) {
+        let deleted = match &mut *state {
+            State::Loading(deleted) => std::mem::take(deleted),
             // The partition was unloaded meanwhile.
-            return;
-        }
+            State::Ready(_) | State::Failed => return,
+        };
         *state = match result {
             Err(ReplayLogError::OutOfFiles) => {
                 tracing::warn!(partition = %shard.partition, "out of file descriptors while loading groups; retrying");
@@ -241,6 +242,7 @@ impl Groups {
                     let replay = move || groups.replay_log(&shard);
                     drop(tokio::task::spawn_blocking(replay));
                 });
+                *state = State::Loading(deleted);
                 return;
             }
             Ok(()) => {
@@ -262,8 +264,49 @@ impl Groups {
         };
         let deadline = state.ready().ok();
         let deadline = deadline.and_then(|ready| ready.shard.next_deadline());
+        let is_ready = matches!(*state, State::Ready(_));
         drop(state);
         self.alarm.wake_by(deadline);
+        if is_ready {
+            self.delete_old_offsets(shard, &deleted);
+        }
+    }
+
+    /// Deletes offsets of topics that are gone: of those that were deleted while the shard was
+    /// loaded, and of those whose deletion did not come to an end before.
+    fn delete_old_offsets(&self, shard: &Arc<Shard>, deleted: &[(String, Uuid)]) {
+        let deleted: Vec<_> = deleted
+            .iter()
+            .map(|(name, topic_id)| DeletedTopic {
+                name,
+                topic_id: *topic_id,
+            })
+            .collect();
+        let decided = self.decide_in(shard, None, |shard, _| shard.delete_topic_offsets(&deleted));
+        self.complete_deletion(shard, decided);
+        // Metadata without the topic that the groups are in are older than the groups.
+        let image = self.surroundings.read().image.clone();
+        if image.topics.by_name(OFFSETS_TOPIC).is_some() {
+            let decided = self.decide_in(shard, None, |shard, _| {
+                shard.delete_offsets_of_absent_topics()
+            });
+            self.complete_deletion(shard, decided);
+        }
+    }
+
+    /// Waits until a deletion of offsets is as durable as the topic asks; not on a worker.
+    fn complete_deletion(&self, shard: &Shard, decided: Result<Decided<()>, ErrorCode>) {
+        let durable = decided.and_then(|decided| match decided.flushing {
+            Some(flushing) => {
+                let flushed = self.runtime.block_on(flushing);
+                flushed.unwrap_or(Err(ErrorCode::NotCoordinator))
+            }
+            None => Ok(()),
+        });
+        if let Err(error) = durable {
+            let partition = &shard.partition;
+            tracing::warn!(%partition, %error, "offsets of deleted topics stay until the next start");
+        }
     }
 
     /// The shard that holds `group_id`.
@@ -468,11 +511,23 @@ impl Groups {
         (answers, error)
     }
 
-    /// Forgets the offsets of topics that were deleted.
+    /// Forgets the offsets of topics that were deleted; a shard that loads does so when it has
+    /// loaded. Waits for what is to be flushed, so that no other topic of the name meets them after
+    /// a crash. Not to be called on a worker.
     pub(crate) fn delete_topic_offsets(&self, topics: &[DeletedTopic<'_>]) {
+        let mut deletions = Vec::new();
         for shard in self.all_shards() {
-            // A shard that loads meets the topic's absence when it expires offsets.
-            let _ = self.decide_in(&shard, None, |shard, _| shard.delete_topic_offsets(topics));
+            if let State::Loading(deleted) = &mut *shard.lock() {
+                let topics = topics.iter();
+                deleted.extend(topics.map(|topic| (topic.name.to_owned(), topic.topic_id)));
+                continue;
+            }
+            let decided =
+                self.decide_in(&shard, None, |shard, _| shard.delete_topic_offsets(topics));
+            deletions.push((shard, decided));
+        }
+        for (shard, decided) in deletions {
+            self.complete_deletion(&shard, decided);
         }
     }
 
@@ -511,7 +566,7 @@ impl Groups {
 impl State {
     fn ready(&mut self) -> Result<&mut Ready, ErrorCode> {
         match self {
-            Self::Loading => Err(ErrorCode::CoordinatorLoadInProgress),
+            Self::Loading(_) => Err(ErrorCode::CoordinatorLoadInProgress),
             Self::Ready(ready) => Ok(ready),
             Self::Failed => Err(ErrorCode::NotCoordinator),
         }

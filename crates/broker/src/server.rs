@@ -353,6 +353,7 @@ fn open(
     broker.reconfigure_at_start(log.image());
     register(&broker, &mut log, previous_broker_epoch)?;
     let image = log.image().clone();
+    broker.groups.set_metadata(&image);
     hosting::open_all(&broker, &image, places)?;
     broker.groups.follow(log.image());
     broker.transactions.follow(log.image());

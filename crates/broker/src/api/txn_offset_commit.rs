@@ -95,8 +95,7 @@ async fn existing_topics<'f>(
             });
             existing.push(OffsetCommitTopic {
                 name: asked.name,
-                // Kafka's records of transactions do not say it either.
-                topic_id: Uuid::ZERO,
+                topic_id: topic.map_or(Uuid::ZERO, |topic| topic.id),
                 partitions: partitions.collect(),
             });
         }

@@ -175,3 +175,70 @@ fn what_may_not_be_committed_is_refused() {
     assert_eq!(stable_offset(&mut client), Ok(-1));
     server.assert_serves();
 }
+
+/// Every offset of the group, by topic.
+fn all_offsets(client: &mut Client) -> Vec<(String, i64)> {
+    let group = OffsetFetchRequestGroup {
+        group_id: "group",
+        topics: None,
+        ..OffsetFetchRequestGroup::default()
+    };
+    let request = OffsetFetchRequest {
+        groups: vec![group].into(),
+        ..OffsetFetchRequest::default()
+    };
+    let answer = client.call(9, &request);
+    let response: OffsetFetchResponse<'_> = answer.read();
+    let group = response.groups.iter().next().expect("one group");
+    assert_eq!(group.error_code, 0);
+    let topics = group.topics.iter().map(|topic| {
+        let partition = topic.partitions.iter().next().expect("one partition");
+        (topic.name.to_owned(), partition.committed_offset)
+    });
+    topics.collect()
+}
+
+#[test]
+fn a_topic_made_anew_inherits_no_offset_whose_deletion_a_crash_has_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::start_in(directory.path(), &KEYS).unwrap();
+    let mut client = server.connect();
+    for topic in ["topic", "gone", "stays"] {
+        client.create_topic(topic, 1, &[]);
+    }
+    client.wait_for_coordinator("group");
+    for topic in ["gone", "stays"] {
+        assert_eq!(client.commit_offset("group", topic, 7), ErrorCode::None);
+    }
+    for (producer_id, topic) in [(7, "topic"), (8, "stays")] {
+        let commit = OffsetInTransaction {
+            topic,
+            ..commit(producer_id, 5)
+        };
+        assert_eq!(client.commit_offset_in(VERSION, &commit), ErrorCode::None);
+        end(&mut client, producer_id, true);
+    }
+    let log = directory.path().join("__consumer_offsets-0");
+    let log = log.join("00000000000000000000.log");
+    let length = std::fs::metadata(&log).unwrap().len();
+    for topic in ["topic", "gone"] {
+        assert_eq!(client.delete_topic(topic), ErrorCode::None);
+    }
+    assert_eq!(all_offsets(&mut client), [("stays".to_owned(), 5)]);
+    client.create_topic("topic", 1, &[]);
+    drop(client);
+    server.crash();
+    // Nobody has asked for these records to be flushed.
+    let file = std::fs::OpenOptions::new().write(true).open(&log).unwrap();
+    assert!(file.metadata().unwrap().len() > length);
+    file.set_len(length).unwrap();
+
+    let server = TestServer::start_in(directory.path(), &KEYS).unwrap();
+    let mut client = server.connect();
+    client.wait_for_coordinator("group");
+    assert_eq!(client.committed_offset("group", "topic", 0), -1);
+    assert_eq!(stable_offset(&mut client), Ok(-1));
+    testkit::wait_until("what is left of old topics is deleted", || {
+        all_offsets(&mut client) == [("stays".to_owned(), 5)]
+    });
+}

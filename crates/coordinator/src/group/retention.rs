@@ -70,7 +70,10 @@ impl GroupShard {
             for topic in topics {
                 let tombstone =
                     |partition| records::offset_tombstone(&group.id, topic.name, partition);
-                let partitions = self.partitions_of_deleted(group, topic);
+                let is_of_topic = |offset: &CommittedOffset| {
+                    offset.topic_id.is_zero() || offset.topic_id == topic.topic_id
+                };
+                let partitions = self.partitions_with(group, topic.name, is_of_topic);
                 outcome
                     .records
                     .extend(partitions.into_iter().map(tombstone));
@@ -79,20 +82,43 @@ impl GroupShard {
         outcome.into_split_decision(())
     }
 
-    /// The partitions of a deleted topic that a group, or a transaction for it, has offsets of.
-    fn partitions_of_deleted(&self, group: &Group, topic: &DeletedTopic<'_>) -> BTreeSet<i32> {
-        let is_of_topic = |offset: &CommittedOffset| {
-            offset.topic_id.is_zero() || offset.topic_id == topic.topic_id
-        };
+    /// Deletes the offsets of topics that the cluster does not have: their deletion was not noted
+    /// before a crash, or while the log took no records. The metadata must be known.
+    pub fn delete_offsets_of_absent_topics(&mut self) -> Decision<()> {
+        let mut outcome = Outcome::default();
+        for group in self.groups.values() {
+            let names: BTreeSet<_> = group.offsets.partitions().map(|(name, _)| name).collect();
+            for name in names {
+                let topic_id = self.topics.by_name(name).map(|topic| topic.id);
+                // What Kafka has written may not say which topic of this name it is about.
+                let is_absent = |offset: &CommittedOffset| match topic_id {
+                    None => true,
+                    Some(topic_id) => !offset.topic_id.is_zero() && offset.topic_id != topic_id,
+                };
+                let partitions = self.partitions_with(group, name, is_absent).into_iter();
+                let tombstone = |index| records::offset_tombstone(&group.id, name, index);
+                outcome.records.extend(partitions.map(tombstone));
+            }
+        }
+        outcome.into_split_decision(())
+    }
+
+    /// The partitions of a topic of which a group, or a transaction for it, has such an offset.
+    fn partitions_with(
+        &self,
+        group: &Group,
+        topic: &str,
+        is_meant: impl Fn(&CommittedOffset) -> bool,
+    ) -> BTreeSet<i32> {
         let is_pending = |producer_id: i64, partition: i32| {
             self.pending_transactions
-                .get(producer_id, &group.id, topic.name, partition)
-                .is_some_and(is_of_topic)
+                .get(producer_id, &group.id, topic, partition)
+                .is_some_and(&is_meant)
         };
-        let committed = group.offsets.committed.of_topic(topic.name);
-        let open = group.offsets.open_transactions.of_topic(topic.name);
+        let committed = group.offsets.committed.of_topic(topic);
+        let open = group.offsets.open_transactions.of_topic(topic);
         committed
-            .filter(|(_, offset)| is_of_topic(offset))
+            .filter(|(_, offset)| is_meant(offset))
             .map(|(partition, _)| partition)
             .chain(
                 open.filter(|(partition, producers)| {

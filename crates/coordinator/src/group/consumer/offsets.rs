@@ -43,7 +43,9 @@ impl ConsumerGroup {
         if epoch == member.member_epoch {
             return Ok(());
         }
-        let is_covered = epoch < member.member_epoch
+        // Producers are refused by any epoch that is not the member's.
+        let is_covered = !commit.is_transactional
+            && epoch < member.member_epoch
             && commit.topics.iter().all(|topic| {
                 let mut indexes = topic.partitions.iter().map(|partition| partition.index);
                 indexes.all(|index| {
