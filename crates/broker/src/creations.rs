@@ -3,7 +3,7 @@
 //! ```text
 //!   delta ──> create: the directory that the metadata name, else the one with the fewest
 //!                │      partitions; one that fails goes offline, and the next one is tried
-//!                └─ no file descriptor, or no directory: clients get KAFKA_STORAGE_ERROR,
+//!                └─ no file descriptor, no room, or no directory: clients get KAFKA_STORAGE_ERROR,
 //!                   and create_missing tries again
 //! ```
 
@@ -21,6 +21,7 @@ use metadata::{MetadataImage, MetadataRecord, Partition};
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 use storage::log_directory::PartitionDirectory;
@@ -111,28 +112,51 @@ pub(crate) fn create(
                 return (id != directory_id)
                     .then(|| hosting::placement(topic.id, index, broker.node_id, partition, id));
             }
-            // No directory is to blame, and a descriptor may be free in a moment.
+            // A descriptor may be free in a moment.
             Err(error) if error.is_out_of_files() => {
                 broker.report_directory_error(directory.name(), &error);
                 topic.lose(index, Absence::Offline);
                 broker.creations.unmade.lock().insert((topic.id, index));
                 return None;
             }
+            // Other logs go on, and there may be room later.
+            Err(error) if error.is_passing() => {
+                put_off(broker, topic, index, &error);
+                return None;
+            }
+            // It never can be, in any directory.
+            Err(error) if error.is_name_too_long() => {
+                topic.lose(index, Absence::Offline);
+                broker.creations.unmade.lock().remove(&(topic.id, index));
+                let partition = TopicPartition::new(&*topic.name, index);
+                tracing::error!(%partition, %error, "the log of a new partition cannot be made");
+                return None;
+            }
             Err(error) => broker.fail_directory(directory.name(), &error),
         }
     }
+    put_off(broker, topic, index, &"there is no log directory");
+    None
+}
+
+/// Clients are refused until the log of a new partition can be made.
+fn put_off(broker: &Broker, topic: &HostedTopic, index: i32, reason: &dyn Display) {
     topic.lose(index, Absence::Offline);
     if broker.creations.unmade.lock().insert((topic.id, index)) {
         let partition = TopicPartition::new(&*topic.name, index);
-        tracing::error!(%partition, "the log of a new partition cannot be made for now");
+        tracing::error!(
+            %partition,
+            %reason,
+            "the log of a new partition cannot be made for now"
+        );
     }
-    None
 }
 
 /// Tries to make the logs that could not be made before. Returns what [`create`] does.
 pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec<MetadataRecord> {
     let missing = broker.creations.unmade.lock().clone();
     let (mut placed, mut created) = (Vec::new(), Vec::new());
+    let mut tried_in_vain = BTreeSet::new();
     for (topic_id, index) in missing {
         let topic = broker.partitions.topic_by_id(topic_id);
         let partition = image
@@ -141,10 +165,16 @@ pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec
             .and_then(|topic| topic.partition(index));
         match (topic, partition) {
             (Some(topic), Some(partition)) => {
+                let directory = partition.directory_of(broker.node_id);
+                let directory = directory.and_then(|id| hosting::choose_online(broker, id));
+                let place = directory.map(|one| one.shared_name().clone());
+                // The others there would fare no better.
+                if tried_in_vain.contains(&place) {
+                    continue;
+                }
                 placed.extend(create(broker, &topic, index, partition));
                 if broker.creations.has(topic_id, index) {
-                    // The others would fare no better.
-                    break;
+                    tried_in_vain.insert(place);
                 }
                 created.extend(topic.partition(index));
             }

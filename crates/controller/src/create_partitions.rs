@@ -12,6 +12,9 @@ use metadata::{MetadataImage, MetadataRecord, Topic};
 use model::{BrokerId, ErrorCode};
 use std::collections::BTreeMap;
 
+/// The longest name that file systems have for a directory.
+const DIRECTORY_NAME_LENGTH_MAX: usize = 255;
+
 /// A topic that is to have more partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrowingTopic {
@@ -76,6 +79,7 @@ impl Growth<'_, '_> {
             .by_name(&topic.name)
             .ok_or_else(|| ApiError::bare(ErrorCode::UnknownTopicOrPartition))?;
         let added = added_count(existing, topic.count)?;
+        check_directory_names(topic)?;
         if let Some(assignments) = &topic.assignments
             && assignments.len() != added
         {
@@ -134,6 +138,25 @@ impl Growth<'_, '_> {
         }
         Ok(assignments.clone())
     }
+}
+
+/// Whether the directories of the partitions have names that a file system takes.
+fn check_directory_names(topic: &GrowingTopic) -> Result<(), ApiError> {
+    let last = topic.count - 1;
+    let longest = format!("{}-{last}", topic.name);
+    if longest.len() > DIRECTORY_NAME_LENGTH_MAX {
+        return Err(ApiError::new(
+            ErrorCode::InvalidPartitions,
+            format!(
+                "A topic with a name of {} characters cannot have {} partitions: the name of the \
+                 directory of partition {last} would be longer than {DIRECTORY_NAME_LENGTH_MAX} \
+                 characters.",
+                topic.name.len(),
+                topic.count
+            ),
+        ));
+    }
+    Ok(())
 }
 
 /// How many partitions are missing.

@@ -55,6 +55,12 @@ impl StorageError {
         self.is_out_of_files() || (is_out_of_space && self.operation != "sync")
     }
 
+    /// Whether the file system has no name as long as that of the file: no disk is to blame.
+    pub fn is_name_too_long(&self) -> bool {
+        let number = self.source.raw_os_error().map(Errno::from_raw_os_error);
+        number == Some(Errno::NAMETOOLONG)
+    }
+
     /// Whether a log was not opened because its files have changed while it was idle: the disk
     /// answers, and nothing has been done to them.
     pub fn is_log_changed(&self) -> bool {

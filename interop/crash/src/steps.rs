@@ -4,6 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use model::ErrorCode;
 use rustix::io::Errno;
 
 use crate::control::{CREATE, FAILURES, Fault, MKDIR, OPEN, RENAME, SYNC_ALL, WRITE};
@@ -31,6 +32,7 @@ pub(crate) const ALL: &[(&str, usize, Step)] = &[
     ("out-of-files", 1, out_of_files),
     ("leftover", 1, leftover),
     ("no-room-to-compact", 1, no_room_to_compact),
+    ("no-room-for-new", 1, no_room_for_new),
     ("metadata-disk-full", 1, metadata_disk_full),
     ("disk-full", 1, disk_full),
     ("fault", 4, fault),
@@ -377,6 +379,41 @@ fn no_room_to_compact(workload: &mut Workload) -> Result<()> {
     }
     await_compacted(workload, "free 0", before)?;
     workload.control.disarm()?;
+    workload.write_everywhere()
+}
+
+/// New partitions have no room for their logs, which are made when there is some. Others go on.
+fn no_room_for_new(workload: &mut Workload) -> Result<()> {
+    workload.ensure_topic("plain", 2, "")?;
+    if workload.is_present("later") {
+        ensure!(workload.delete("later")?, "it is not deleted");
+    }
+    workload.control.arm(&Fault {
+        kinds: WRITE | CREATE | MKDIR,
+        error: Errno::NOSPC,
+        paths: ["later-", ""],
+        count: u32::MAX,
+        is_half: false,
+    })?;
+    ensure!(workload.create("later", 2, "")?, "it cannot be made");
+    ensure!(
+        workload.try_write("later", 0, 1)? != ErrorCode::None,
+        "there is room after all"
+    );
+    for index in 0..2 {
+        workload.write("plain", index, 2)?;
+    }
+    workload.control.disarm()?;
+    let deadline = Instant::now() + PATIENCE;
+    for index in 0..2 {
+        while workload.try_write("later", index, 1)? != ErrorCode::None {
+            ensure!(
+                Instant::now() < deadline,
+                "later-{index} is not made within {PATIENCE:?}"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
     workload.write_everywhere()
 }
 

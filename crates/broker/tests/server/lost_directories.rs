@@ -645,3 +645,39 @@ fn coordinators_come_back_with_their_directory() {
     client.wait_for_coordinator("group");
     assert_eq!(client.committed_offset("group", "topic", 0), 5);
 }
+
+#[test]
+fn a_path_that_is_too_long_fails_no_directory() {
+    const LENGTH: usize = 3_900;
+    let root = tempfile::tempdir().unwrap();
+    let mut path = root.path().to_owned();
+    while LENGTH - path.as_os_str().len() > 201 {
+        path.push("d".repeat(100));
+    }
+    path.push("d".repeat(LENGTH - 1 - path.as_os_str().len()));
+    std::fs::create_dir_all(&path).unwrap();
+    let long = "n".repeat(249);
+    let server = TestServer::start_in(&path, &[]).unwrap();
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    assert_eq!(client.try_create_topic(&long, 1, &[]).0, ErrorCode::None);
+    let refused = client.produce(&long, 0, &batch(&["value"]));
+    assert_eq!(refused.error, ErrorCode::KafkaStorageError);
+    for _ in 0..2 {
+        client
+            .produce("topic", 0, &batch(&["value"]))
+            .assert_accepted();
+        client.create_topic("another", 1, &[]);
+        assert_eq!(client.delete_topic("another"), ErrorCode::None);
+    }
+    assert!(!server.is_halted());
+    drop(client);
+    server.stop();
+
+    let server = TestServer::start_in(&path, &[]).unwrap();
+    let mut client = server.connect();
+    assert_eq!(client.fetch("topic", 0, 0).values(), ["value"; 2]);
+    assert_ne!(client.fetch(&long, 0, 0).error, ErrorCode::None);
+    assert_eq!(client.delete_topic(&long), ErrorCode::None);
+    server.stop();
+}

@@ -202,3 +202,24 @@ fn validation_alone_changes_nothing() {
     assert_eq!(decision.records, []);
     assert_eq!(decision.response[0].result, Ok(()));
 }
+
+#[test]
+fn a_partition_whose_directory_could_have_no_name_is_refused() {
+    let mut cluster = cluster();
+    let name = "n".repeat(249);
+    let topic = NewTopic {
+        num_partitions: 1,
+        replication_factor: 1,
+        ..NewTopic::of_defaults(&name)
+    };
+    cluster.apply(|image, context, random| create_topics(image, context, &[topic], false, random));
+    let mut grow = |count: i32| results_of(&mut cluster, &format!("{name} {count}"));
+    // In steps: a request adds a limited number.
+    for count in (10_000..=100_000).step_by(10_000) {
+        assert_eq!(grow(count), format!("{name}: ok\n"));
+    }
+    let refused = grow(100_001);
+    let words = "37 A topic with a name of 249 characters cannot have 100001 partitions: the name of \
+                 the directory of partition 100000 would be longer than 255 characters.";
+    assert_eq!(refused, format!("{name}: {words}\n"));
+}
