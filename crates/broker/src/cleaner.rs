@@ -8,9 +8,9 @@
 //!
 //! Each thread has its share of `log.cleaner.dedupe.buffer.size` and `log.cleaner.io.buffer.size`;
 //! all of them together keep to `log.cleaner.io.max.bytes.per.second`. A log with damage is left
-//! alone from then on, and said so once. One that there is no room to compact lets the others go
-//! first, for longer each time: they may be what frees the room. Settings are read anew for every
-//! round.
+//! alone from then on, and said so once. One that cannot be compacted for now, since there is no room,
+//! or a file cannot be read or is missing, lets the others go first, for longer each time: they may be
+//! what frees the room. Settings are read anew for every round.
 //!
 //! Whoever copies a log or takes its directory away pauses its compaction; pauses of one log are
 //! counted, and each ends when it is dropped.
@@ -30,8 +30,11 @@ use std::time::{Duration, Instant};
 use storage::checkpoint::OffsetCheckpoint;
 use storage::{CleanError, CleanStatistics, Cleanable, OffsetMap, ReadError, StorageError};
 
-/// How long a log waits at most after there was no room to compact it.
+/// How long a log waits at most after it could not be compacted for now.
 const DEFERRAL_MAX: Duration = Duration::from_mins(10);
+
+/// A log that has changed each time for so many times the usual pause is told.
+const REPEATED_BACKOFFS: u32 = 4;
 
 /// A log, whatever directory it is in: topic id and partition index.
 type LogKey = (Uuid, i32);
@@ -58,13 +61,13 @@ struct State {
     paused: BTreeMap<LogKey, usize>,
     /// Logs that are left alone until the server is started again.
     uncleanable: BTreeSet<LogKey>,
-    /// Logs that there was no room to compact.
+    /// Logs that could not be compacted for now.
     deferred: BTreeMap<LogKey, Deferral>,
     /// When the bytes that were read and written are paid for.
     paid_until: Option<Instant>,
 }
 
-/// How often in a row there was no room to compact a log, and when that is tried again.
+/// How often in a row a log could not be compacted, and when that is tried again.
 #[derive(Debug, Clone, Copy)]
 struct Deferral {
     failure_count: u32,
@@ -304,9 +307,18 @@ impl Cleaner {
                 partition.notify();
                 true
             }
-            Outcome::Failed(error @ (CleanError::Stopped | CleanError::Changed)) => {
+            Outcome::Failed(error @ CleanError::Stopped) => {
                 tracing::debug!(%partition, %error, "not compacted this time");
                 false
+            }
+            // Retention comes in between now and then. Where it is not that, others go first.
+            Outcome::Failed(error @ (CleanError::Changed | CleanError::Missing(_))) => {
+                let pause = self.state.lock().defer(key, config.backoff_ms, started);
+                match pause > REPEATED_BACKOFFS * backoff(config.backoff_ms) {
+                    true => tell_deferred(partition, &error, pause),
+                    false => tracing::debug!(%partition, %error, "not compacted this time"),
+                }
+                true
             }
             Outcome::Failed(error @ (CleanError::Corrupt { .. } | CleanError::TooLarge { .. })) => {
                 self.give_up(partition, &error);
@@ -318,11 +330,7 @@ impl Cleaner {
             }
             Outcome::Failed(CleanError::Storage(error)) if is_no_room(partition, &error) => {
                 let pause = self.state.lock().defer(key, config.backoff_ms, started);
-                tracing::error!(
-                    %partition,
-                    %error,
-                    "the log cannot be compacted for now; it is tried again in {pause:?}"
-                );
+                tell_deferred(partition, &error, pause);
                 true
             }
             Outcome::Failed(CleanError::Storage(error)) => {
@@ -417,6 +425,15 @@ impl Cleaner {
                 broker.report_log_error(partition, &error);
                 None
             }
+            // The disk may answer later.
+            Err(ReadError::Storage(error)) => {
+                let backoff_ms = broker.live_config().log.cleaner.backoff_ms;
+                let mut state = self.state.lock();
+                let pause = state.defer(key(partition), backoff_ms, Instant::now());
+                drop(state);
+                tell_deferred(partition, &error, pause);
+                None
+            }
             Err(error) => {
                 self.give_up(partition, &error);
                 None
@@ -500,8 +517,7 @@ impl State {
     /// Lets other logs go first, for twice as long as the last time; returns for how long.
     fn defer(&mut self, key: LogKey, backoff_ms: i64, now: Instant) -> Duration {
         let failure_count = self.deferred.get(&key).map_or(0, |last| last.failure_count) + 1;
-        let backoff = Duration::from_millis(backoff_ms.max(1).unsigned_abs());
-        let pause = backoff.saturating_mul(1 << failure_count.min(31));
+        let pause = backoff(backoff_ms).saturating_mul(1 << failure_count.min(31));
         let pause = pause.min(DEFERRAL_MAX);
         let until = now + pause;
         self.deferred.insert(
@@ -513,6 +529,18 @@ impl State {
         );
         pause
     }
+}
+
+fn backoff(backoff_ms: i64) -> Duration {
+    Duration::from_millis(backoff_ms.max(1).unsigned_abs())
+}
+
+fn tell_deferred(partition: &Partition, error: &dyn std::fmt::Display, pause: Duration) {
+    tracing::error!(
+        %partition,
+        %error,
+        "the log cannot be compacted for now; it is tried again in {pause:?}"
+    );
 }
 
 /// Runs a compaction, whose panic is an outcome as well: the thread has other logs to compact.

@@ -77,6 +77,10 @@ pub enum CleanError {
     /// The caller wants no more of it.
     #[error("compaction is stopped")]
     Stopped,
+    /// A file of a segment is not there: the segment has left the log meanwhile, unless somebody has
+    /// removed the file.
+    #[error("a file is missing: {0}")]
+    Missing(#[source] StorageError),
     /// Segments have left the log meanwhile.
     #[error("the log has changed")]
     Changed,
@@ -428,10 +432,9 @@ impl<D: Disk> Compaction<D> {
     }
 }
 
-/// A file that is not there any more has been removed by retention.
 fn gone(error: StorageError) -> CleanError {
     match error.source.kind() {
-        io::ErrorKind::NotFound => CleanError::Changed,
+        io::ErrorKind::NotFound => CleanError::Missing(error),
         _ => CleanError::Storage(error),
     }
 }

@@ -128,6 +128,11 @@ impl<D: Disk> Segment<D> {
         Ok(kinds)
     }
 
+    /// Whether [`Self::first_batch_timestamp`] reads nothing.
+    pub(crate) const fn knows_first_timestamp(&self) -> bool {
+        self.first_timestamp_ms.is_some() || self.size_bytes == 0
+    }
+
     /// Timestamp of the first batch, which is read if need be.
     pub(crate) fn first_batch_timestamp(
         &mut self,

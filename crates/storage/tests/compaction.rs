@@ -597,3 +597,27 @@ fn a_segment_compacted_twice_leaves_two_files_that_are_removed_each_in_its_time(
     compacted.run("at 1700\nput a=5\nroll\ncompact\nreopen");
     assert_eq!(deleted(&compacted), Vec::<String>::new());
 }
+
+#[test]
+fn few_segments_are_read_at_once_in_search_of_an_old_record() {
+    let mut compacted = Compacted::new(|config| {
+        config.min_cleanable_dirty_ratio = 1.0;
+        config.max_compaction_lag_ms = 100;
+    });
+    compacted.run("at 1000");
+    for _ in 0..100 {
+        compacted.run("put a=1\nroll");
+    }
+    compacted.run("at 5\nput a=1\nroll");
+    compacted.log.flush(5).unwrap();
+    compacted.run("reopen");
+    let mut is_due = || {
+        let candidate = compacted.log.compaction_candidate(None, 101, 1050);
+        candidate.unwrap().is_due
+    };
+    assert!(!is_due(), "not all of them have been read");
+    assert!(
+        (0..4).any(|_| is_due()),
+        "the rest is read by the next calls"
+    );
+}

@@ -146,3 +146,45 @@ fn a_topic_that_compacts_and_deletes_does_both() {
     });
     assert_eq!(client.fetch("topic", 0, 7).high_watermark, 8);
 }
+
+#[test]
+fn a_log_that_misses_a_file_lets_others_be_compacted() {
+    let server = TestServer::start(&QUICK);
+    let mut client = server.connect();
+    client.create_topic("free", 1, &COMPACTED);
+    fill(&mut client, "free", &["a", "b", "a", "c"]);
+    let expected = |found: &[(i64, &str)]| -> Vec<_> {
+        let found = found.iter();
+        found.map(|(at, key)| (*at, (*key).to_owned())).collect()
+    };
+    let compacted = expected(&[(1, "b"), (2, "a"), (3, "c")]);
+    wait_until("a log is compacted", || {
+        keys(&mut client, "free") == compacted
+    });
+
+    // All of it is dirty, so it comes first.
+    let settings = [("cleanup.policy", "delete"), COMPACTED[1], COMPACTED[2]];
+    client.create_topic("stuck", 1, &settings);
+    fill(&mut client, "stuck", &["a", "b", "a", "c"]);
+    let segment = server.directory().join("stuck-0/00000000000000000000.log");
+    std::fs::remove_file(segment).unwrap();
+    client.alter_topic("stuck", &[("cleanup.policy", "compact")]);
+    for round in 0..3 {
+        fill(&mut client, "free", &["a", "d"]);
+        let end = 4 + 2 * round + 1;
+        let compacted = match round {
+            0 => expected(&[(1, "b"), (3, "c"), (4, "a"), (5, "d")]),
+            _ => expected(&[
+                (1, "b"),
+                (3, "c"),
+                (end - 2, "d"),
+                (end - 1, "a"),
+                (end, "d"),
+            ]),
+        };
+        wait_until("the other log is compacted", || {
+            keys(&mut client, "free") == compacted
+        });
+    }
+    server.assert_serves();
+}

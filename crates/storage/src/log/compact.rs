@@ -21,6 +21,9 @@ use crate::disk::Disk;
 use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName, FileState};
 
+/// Of so many segments the first batch is read while the log is locked.
+const SEGMENTS_READ_AT_ONCE: usize = 32;
+
 /// A log as the choice of the next one to compact sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CompactionCandidate {
@@ -59,15 +62,16 @@ impl<D: Disk> Log<D> {
             now_ms,
         };
         let cleanable = cleanable_range(&log, checkpoint, &self.config);
-        let is_overdue =
-            cleanable.dirty_bytes > 0 && self.is_overdue(cleanable.first_dirty_offset, now_ms)?;
-        Ok(CompactionCandidate {
-            cleanable,
-            is_due: self.state == LogState::Open && cleanable.is_due(is_overdue, &self.config),
-        })
+        let mut is_due = self.state == LogState::Open && cleanable.is_due(false, &self.config);
+        if self.state == LogState::Open && !is_due && cleanable.dirty_bytes > 0 {
+            let is_overdue = self.is_overdue(cleanable.first_dirty_offset, now_ms)?;
+            is_due = cleanable.is_due(is_overdue, &self.config);
+        }
+        Ok(CompactionCandidate { cleanable, is_due })
     }
 
-    /// Whether a dirty record is older than `max.compaction.lag.ms`.
+    /// Whether a dirty record is known to be older than `max.compaction.lag.ms`. Few segments are read
+    /// at once, the oldest first: what they say is remembered, and the next call reads others.
     fn is_overdue(&mut self, first_dirty_offset: i64, now_ms: i64) -> Result<bool, ReadError> {
         let lag_ms = self.config.max_compaction_lag_ms;
         if lag_ms == i64::MAX {
@@ -76,8 +80,13 @@ impl<D: Disk> Log<D> {
         let oldest_ms = now_ms.saturating_sub(lag_ms.max(0));
         let first = self.segment_at(first_dirty_offset);
         let closed = self.segments.len() - 1;
+        let mut read_count = 0;
         for at in first..closed {
             let segment = &mut self.segments[at];
+            read_count += usize::from(!segment.knows_first_timestamp());
+            if read_count > SEGMENTS_READ_AT_ONCE {
+                return Ok(false);
+            }
             let base_offset = segment.base_offset();
             let found = segment.first_batch_timestamp(&self.files);
             let timestamp_ms = found.map_err(|error| {
