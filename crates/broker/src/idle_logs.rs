@@ -26,7 +26,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use storage::log_directory::PartitionDirectory;
-use storage::settled_logs::{SETTLED_LOGS, SettledLogs, append_settled};
+use storage::settled_logs::{SETTLED_LOGS, SettledLogs};
 use storage::{RealDisk, StorageError};
 
 /// So many logs are synced by themselves.
@@ -105,7 +105,7 @@ fn note_changed(broker: &Broker) {
         let lines = here
             .iter()
             .filter_map(|one| Some(Ok((one.topic_partition(), one.changed()?))));
-        if let Err(error) = append_settled(&RealDisk, directory.path(), lines) {
+        if let Err(error) = directory.note_settled(lines) {
             tracing::warn!(%error, "logs that have changed are not noted for now");
             here.iter()
                 .for_each(|one| broker.logs.note_changed(one.key()));
@@ -171,7 +171,7 @@ fn settle(
         let named = |settled| (partition.topic_partition(), settled);
         settled.map(|settled| settled.map(named)).transpose()
     });
-    append_settled(&RealDisk, directory.path(), settled)
+    directory.note_settled(settled)
 }
 
 /// What is known of the idle logs of a directory. Without it they are opened.

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use storage::directory_lock::DirectoryLock;
 use storage::disk::{Disk, RealDisk};
 use storage::meta_properties::read_meta_properties;
-use storage::{Context, DiskFile, FileError, OpenFiles};
+use storage::settled_logs::{SettledLog, append_settled};
+use storage::{Context, DiskFile, FileError, OpenFiles, StorageError};
 
 /// A log directory that this process owns.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(crate) struct LogDirectory {
     /// The directory itself, open since before anything was written: syncing its file system tells
     /// of every error in between, once. Locked until whoever is told has noted it.
     root: Mutex<Option<Box<dyn DiskFile>>>,
+    /// Locked while `settled-logs` is written.
+    settling: Mutex<()>,
     _lock: Option<DirectoryLock>,
 }
 
@@ -43,6 +46,7 @@ impl LogDirectory {
             checkpoints: Checkpoints::new(&path),
             partition_count: AtomicUsize::new(0),
             root: Mutex::new(File::open(&path).ok().map(|root| Box::new(root) as _)),
+            settling: Mutex::default(),
             path,
             name,
             id: lock.is_some().then_some(id),
@@ -95,6 +99,19 @@ impl LogDirectory {
             );
             false
         })
+    }
+
+    /// Adds logs to `settled-logs`; see [`append_settled`]. The last entry of a log counts, so none is
+    /// made before the one that is written now is there.
+    ///
+    /// # Errors
+    /// Those of [`append_settled`].
+    pub(crate) fn note_settled<'n>(
+        &self,
+        settled: impl Iterator<Item = Result<(&'n TopicPartition, SettledLog), StorageError>>,
+    ) -> Result<(), StorageError> {
+        let _settling = self.settling.lock();
+        append_settled(&RealDisk, &self.path, settled)
     }
 
     /// The directory's id, as in its `meta.properties`; what stands for a lost one, if that could
@@ -248,7 +265,9 @@ pub(crate) fn warn_of_missing(missing: &BTreeMap<Uuid, Vec<TopicPartition>>) {
 mod tests {
     use super::*;
     use storage::disk::OpenMode;
+    use storage::settled_logs::SettledLogs;
     use storage::sim::SimDisk;
+    use storage::{Log, LogOpening};
 
     #[test]
     fn what_a_file_system_tells_once_is_noted() {
@@ -264,5 +283,39 @@ mod tests {
         assert!(!directory.sync_all(&open_files));
         assert!(directory.sync_all(&open_files));
         assert_eq!(open_files.failed_sync_count(), 1);
+    }
+
+    #[test]
+    fn what_several_note_at_a_time_is_all_noted() {
+        const THREADS: i32 = 4;
+        const EACH: i32 = 40;
+        let root = tempfile::tempdir().unwrap();
+        let directory = LogDirectory::new(root.path().to_owned(), Uuid::METADATA_TOPIC, None);
+        let name = |partition| TopicPartition::new("orders", partition);
+        let path = root.path().join("orders-0");
+        let opening = LogOpening {
+            topic_id: Some(Uuid::METADATA_TOPIC),
+            ..LogOpening::new(RealDisk, path, name(0))
+        };
+        let mut log = Log::create(opening).unwrap();
+        let idle = log.idle(0, false).unwrap().expect("nobody uses it");
+        let settled = SettledLog::of_changed(idle, Uuid::METADATA_TOPIC);
+        let note = |thread| {
+            for at in 0..EACH {
+                let name = name(thread * EACH + at);
+                let noted = std::iter::once(Ok((&name, settled)));
+                directory.note_settled(noted).unwrap();
+            }
+        };
+        std::thread::scope(|scope| {
+            (0..THREADS).for_each(|thread| drop(scope.spawn(move || note(thread))));
+        });
+        let noted = SettledLogs::read(&RealDisk, root.path()).unwrap();
+        assert_eq!(noted.damaged_count(), 0);
+        let is_noted = |partition: &i32| noted.find(&name(*partition)).is_some();
+        assert_eq!(
+            (0..THREADS * EACH).find(|partition| !is_noted(partition)),
+            None
+        );
     }
 }
