@@ -503,6 +503,9 @@ fn open_in_parallel(
                         Err(OpenFailure::Disk(reason)) => {
                             failed.lock().entry(opening.found).or_insert(reason);
                         }
+                        Err(OpenFailure::Log(reason)) => {
+                            tracing::error!(reason, "a log cannot be opened");
+                        }
                         Err(OpenFailure::Refused(error)) => {
                             *refused.lock() = Some(error);
                             return;
@@ -525,6 +528,8 @@ fn open_in_parallel(
 enum OpenFailure {
     /// Its log directory is to be done without.
     Disk(String),
+    /// It alone is to be done without.
+    Log(String),
     /// The server cannot start.
     Refused(StartError),
 }
@@ -546,6 +551,9 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, O
         OpenError::Storage(error) if error.is_out_of_files() => refused(format!(
             "{error}; raise the limit of open files (`ulimit -n`) and start again"
         )),
+        OpenError::Storage(error) if error.is_name_too_long() => {
+            OpenFailure::Log(format!("{name}: {error}"))
+        }
         OpenError::Storage(error) => OpenFailure::Disk(format!("{name}: {error}")),
         error => refused(error.to_string()),
     };

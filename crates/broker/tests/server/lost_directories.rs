@@ -655,7 +655,7 @@ fn a_path_that_is_too_long_fails_no_directory() {
         path.push("d".repeat(100));
     }
     path.push("d".repeat(LENGTH - 1 - path.as_os_str().len()));
-    std::fs::create_dir_all(&path).unwrap();
+    fs::create_dir_all(&path).unwrap();
     let long = "n".repeat(249);
     let server = TestServer::start_in(&path, &[]).unwrap();
     let mut client = server.connect();
