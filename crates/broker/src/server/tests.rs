@@ -5,6 +5,7 @@ use super::*;
 use crate::{idle_logs, maintenance};
 use config::sources::{Sources, load};
 use model::ErrorCode;
+use std::ops::Range;
 use storage::log_directory::PartitionDirectory;
 use testkit::{Client, batch, compressed_batch, wait_until};
 use tokio::runtime::Runtime;
@@ -66,8 +67,8 @@ impl Drop for Running {
     }
 }
 
-/// Produces in one request to so many partitions.
-fn send_to_many(client: &mut Client, topic: &str, count: i32) {
+/// Produces in one request to each of these partitions.
+fn send_to_many(client: &mut Client, topic: &str, indexes: Range<i32>) {
     use wire::messages::ProduceRequest;
     use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
     let records = batch(&["value"]);
@@ -77,7 +78,7 @@ fn send_to_many(client: &mut Client, topic: &str, count: i32) {
     };
     let topic = TopicProduceData {
         name: topic,
-        partition_data: (0..count).map(partition).collect(),
+        partition_data: indexes.map(partition).collect(),
         ..TopicProduceData::default()
     };
     let request = ProduceRequest {
@@ -87,6 +88,18 @@ fn send_to_many(client: &mut Client, topic: &str, count: i32) {
         ..ProduceRequest::default()
     };
     client.send(testkit::PRODUCE_VERSION, &request);
+}
+
+/// How many partitions have taken their batch.
+fn receive_accepted(client: &mut Client) -> usize {
+    let answer = client.receive();
+    let response: wire::messages::ProduceResponse<'_> = answer.read();
+    let topics = response.responses.iter();
+    let accepted = topics.map(|topic| {
+        let partitions = topic.partition_responses.iter();
+        partitions.filter(|one| one.error_code == 0).count()
+    });
+    accepted.sum()
 }
 
 #[test]
@@ -114,39 +127,47 @@ fn what_takes_long_to_append_waits_for_its_turn_and_the_rest_does_not() {
         println!("{what}");
         client.produce("topic", 0, records).assert_accepted();
     }
-    send_to_many(&mut client, "wide", 256);
-    client.receive_produced().assert_accepted();
+    send_to_many(&mut client, "wide", 0..256);
+    assert_eq!(receive_accepted(&mut client), 256);
     let mut waiting: Vec<Client> = slow.iter().map(|_| running.connect()).collect();
     for (client, (_, records)) in waiting.iter_mut().zip(&slow) {
         client.send_produce("topic", 0, records, -1);
     }
-    waiting.push(running.connect());
-    send_to_many(waiting.last_mut().unwrap(), "wide", 257);
-    for client in &mut waiting {
+    let mut wide = running.connect();
+    send_to_many(&mut wide, "wide", 0..257);
+    for client in waiting.iter_mut().chain([&mut wide]) {
         assert!(client.is_silent_for(LOOK));
     }
     drop(taken);
     for client in &mut waiting {
         client.receive_produced().assert_accepted();
     }
+    assert_eq!(receive_accepted(&mut wide), 257);
 }
 
-/// More than the runtime has threads for what blocks.
+/// More batches wait than the runtime has threads for what blocks.
 #[test]
 fn however_many_wait_for_a_flush_others_find_a_thread_and_all_are_answered() {
-    const PRODUCERS: i32 = 600;
+    const PRODUCERS: i32 = 3;
+    const EACH: i32 = 180;
     let directory = tempfile::tempdir().unwrap();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
-    client.create_topic("topic", PRODUCERS, &[("flush.messages", "1")]);
+    let flushed = [("flush.messages", "1")];
+    client.create_topic("topic", PRODUCERS * EACH, &flushed);
     client.create_topic("other", 1, &[]);
     client.wait_for_coordinator("group");
     let taken = running.broker().flushes.take_all();
     let taken = running.runtime.block_on(taken);
     let mut producers: Vec<Client> = (0..PRODUCERS).map(|_| running.connect()).collect();
-    for (producer, index) in producers.iter_mut().zip(0..) {
-        producer.send_produce("topic", index, &batch(&["value"]), -1);
+    for (producer, at) in producers.iter_mut().zip(0..) {
+        send_to_many(producer, "topic", at * EACH..(at + 1) * EACH);
     }
+    wait_until("every batch is in its log", || {
+        let partitions = running.broker().partitions.topic("topic").unwrap();
+        let mut partitions = partitions.partitions().into_iter();
+        partitions.all(|one| one.offsets().log_end_offset == 1)
+    });
     // What blocks a thread elsewhere.
     for _ in 0..3 {
         client
@@ -154,21 +175,12 @@ fn however_many_wait_for_a_flush_others_find_a_thread_and_all_are_answered() {
             .assert_accepted();
         assert_eq!(client.commit_offset("group", "other", 1), ErrorCode::None);
     }
-    wait_until("every batch is in its log", || {
-        let partitions = running.broker().partitions.topic("topic").unwrap();
-        let mut partitions = partitions.partitions().into_iter();
-        partitions.all(|one| one.offsets().log_end_offset == 1)
-    });
     for producer in &mut producers {
-        assert!(
-            producer
-                .receive_frame_if_any(std::time::Duration::from_millis(1))
-                .is_none()
-        );
+        assert!(producer.is_silent_for(LOOK));
     }
     drop(taken);
     for producer in &mut producers {
-        producer.receive_produced().assert_accepted();
+        assert_eq!(receive_accepted(producer), EACH as usize);
     }
 }
 
