@@ -18,7 +18,9 @@ use wire::messages::metadata_response::{
 use wire::messages::offset_for_leader_epoch_response::{
     EpochEndOffset, OffsetForLeaderTopicResult,
 };
-use wire::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+use wire::messages::produce_response::{
+    LeaderIdAndEpoch, PartitionProduceResponse, TopicProduceResponse,
+};
 use wire::messages::{
     FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse, MetadataRequest,
     MetadataResponse, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, ProduceRequest,
@@ -322,7 +324,19 @@ impl Logs {
                     (Some(code), _) | (None, Err(code)) => Err(code),
                     (None, Ok(log)) => log.append(bytes, enrolled),
                 };
+                // Who is wrong about the leader is told who it is (KIP-951).
+                let is_elsewhere = appended.err() == Some(ErrorCode::NotLeaderOrFollower);
+                let current_leader = name
+                    .as_ref()
+                    .ok()
+                    .filter(|_| is_elsewhere)
+                    .map(|name| self.log(name, data.index))
+                    .map_or_else(LeaderIdAndEpoch::default, |log| LeaderIdAndEpoch {
+                        leader_id: log.leader,
+                        leader_epoch: log.epoch,
+                    });
                 partitions.push(PartitionProduceResponse {
+                    current_leader,
                     index: data.index,
                     error_code: appended.err().map_or(0, ErrorCode::code),
                     base_offset: appended.unwrap_or(-1),

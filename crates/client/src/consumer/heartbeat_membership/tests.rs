@@ -365,3 +365,63 @@ fn a_change_of_mind_meanwhile_is_dealt_with_afterwards() {
         "#]],
     );
 }
+
+/// A member that has partition 0 of the topic, and has said so.
+fn settled() -> HeartbeatMembership {
+    let mut member = HeartbeatMembership::new(dynamic(), 0);
+    member.subscribe(Interest::Topics(["t".to_owned()].into()));
+    let first = member.poll_request(0);
+    assert_eq!(first, Some(MemberRequest::FindCoordinator));
+    member.handle_answer(HeartbeatAnswer::Coordinator(Ok(1)), 0);
+    let assigned = [("1", Some(assignment(&[0]))), ("1", None)];
+    for (epoch, assignment) in assigned {
+        assert!(member.poll_request(0).is_some());
+        member.handle_answer(accepted(epoch, assignment), 0);
+        member.handle_names(|id| (id == TOPIC).then(|| "t".to_owned()));
+        if member.poll_event().is_some() {
+            member.handle_event_done();
+        }
+    }
+    member
+}
+
+fn assignment(partitions: &[i32]) -> Assignment {
+    Assignment::from([(TOPIC, partitions.iter().copied().collect())])
+}
+
+#[test]
+fn what_goes_is_told_before_what_comes_and_both_before_the_coordinator_hears() {
+    let mut member = settled();
+    assert!(member.poll_request(5_000).is_some());
+    member.handle_answer(accepted("2", Some(assignment(&[1]))), 5_000);
+    let partition = |index: i32| vec![TopicPartition::new("t", index)];
+    assert_eq!(member.poll_event(), Some(Event::Revoked(partition(0))));
+    member.handle_event_done();
+    assert_eq!(member.poll_request(5_000), None);
+    assert_eq!(member.poll_event(), Some(Event::Assigned(partition(1))));
+    assert_eq!(member.poll_request(5_000), None);
+    member.handle_event_done();
+    let Some(MemberRequest::Heartbeat(beat)) = member.poll_request(5_000) else {
+        panic!("the coordinator hears of it");
+    };
+    assert_eq!(beat.owned, Some(assignment(&[1])));
+}
+
+#[test]
+fn who_waits_for_a_poll_and_to_try_again_has_nothing_to_do_before_both() {
+    let mut member = settled();
+    let fenced_at = dynamic().max_poll_interval_ms - 10;
+    assert!(member.poll_request(fenced_at).is_some());
+    let fenced = HeartbeatAnswer::Refused(ErrorCode::FencedMemberEpoch);
+    member.handle_answer(fenced, fenced_at);
+    for now_ms in fenced_at..fenced_at + 200 {
+        if member.poll_request(now_ms).is_some() {
+            break;
+        }
+        let next = member.next_deadline();
+        assert!(
+            next.is_none_or(|at_ms| at_ms > now_ms),
+            "{now_ms}: {next:?}"
+        );
+    }
+}
