@@ -1,9 +1,12 @@
 //! Time and randomness: the one place where the server takes them from the machine.
 
+mod running_time;
+
 use model::{MonotonicTime, Now, RetentionClock, Uuid};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
+use running_time::RunningTime;
 use std::sync::LazyLock;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since the epoch, by a clock that is set: the time of records.
 pub(crate) fn now_ms() -> i64 {
@@ -13,11 +16,35 @@ pub(crate) fn now_ms() -> i64 {
     since.as_millis() as i64
 }
 
-/// The time that nobody sets: of whatever is waited for. It stands while the machine is suspended,
-/// as its clients do.
-pub(crate) fn monotonic() -> MonotonicTime {
+/// The servers of this process tell that it runs.
+static RUNNING: RwLock<RunningTime> = RwLock::new(RunningTime::new());
+
+fn elapsed_ms() -> i64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    MonotonicTime::from_ms(START.elapsed().as_millis() as i64)
+    START.elapsed().as_millis() as i64
+}
+
+/// The time that nobody sets: of whatever is waited for. It stands while the machine is suspended,
+/// as its clients do, and while this process is stopped, which hears from nobody then.
+pub(crate) fn monotonic() -> MonotonicTime {
+    RUNNING.read().at(elapsed_ms())
+}
+
+/// Tells of the time that the process runs, for as long as it is polled.
+pub(crate) async fn keep_pulse() {
+    const INTERVAL: Duration = Duration::from_millis(RunningTime::PULSE_INTERVAL_MS.unsigned_abs());
+    struct Teller;
+    impl Drop for Teller {
+        fn drop(&mut self) {
+            RUNNING.write().end_pulses(elapsed_ms());
+        }
+    }
+    RUNNING.write().begin_pulses(elapsed_ms());
+    let _teller = Teller;
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        RUNNING.write().pulse(elapsed_ms());
+    }
 }
 
 /// Now, by both clocks.

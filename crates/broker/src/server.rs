@@ -1,7 +1,7 @@
 //! Starting and stopping: read from top to bottom, this is how a server is put together.
 
 use crate::Broker;
-use crate::clock::{now_ms, random_uuid};
+use crate::clock::{self, now_ms, random_uuid};
 use crate::controller_thread::{self, ControllerThread};
 use crate::coordinator_topics::UnmadeTopics;
 use crate::creations::Creations;
@@ -100,6 +100,7 @@ impl Server {
         cleaner::start(&broker);
         moves::start(&broker);
         let mut tasks = vec![
+            tokio::spawn(clock::keep_pulse()),
             tokio::spawn(failed_logs::act(broker.clone(), opened.failures)),
             tokio::spawn(broker.groups.clone().keep_time()),
             tokio::spawn(transactions::keep_time(broker.clone())),
