@@ -1,10 +1,10 @@
 //! What the tasks of a server share.
 
-use crate::checkpoints::Checkpointed;
 use crate::cleaner::Cleaner;
 use crate::controller_thread::ControllerThread;
 use crate::coordinator_topics::UnmadeTopics;
 use crate::creations::Creations;
+use crate::disk_watch::DiskWatch;
 use crate::fetch_sessions::FetchSessions;
 use crate::file_shortage::FileShortage;
 use crate::flushes::Flushes;
@@ -63,6 +63,8 @@ pub(crate) struct Broker {
     pub(crate) controller_memory: Arc<ByteBudget>,
     /// Syncs that requests wait for.
     pub(crate) flushes: Flushes,
+    /// Which log directories are slow.
+    pub(crate) disks: Arc<DiskWatch>,
     /// What would hold up other requests.
     pub(crate) heavy_work: HeavyWork,
     /// Every `log.dirs` entry, in their order.
@@ -79,8 +81,6 @@ pub(crate) struct Broker {
     pub(crate) unaccepted: Seldom,
     /// Lines about batches that logs do not take which are out of service.
     pub(crate) refused_batches: Seldom,
-    /// For each checkpoint file, what had changed when it was last written.
-    pub(crate) checkpointed: Checkpointed,
     /// The partitions that are led here.
     pub(crate) partitions: Partitions,
     /// Directories of deleted partitions.

@@ -2,7 +2,7 @@
 //! from gathering the offsets to the rename, so that no older gathering comes after a newer one.
 //!
 //! ```text
-//!   periodic task, a move's end,   ──> write_all / CheckpointFile::write ──> gather, replace
+//!   periodic task, a move's end,   ──> CheckpointFile::write ──> gather, replace
 //!   a deletion, start and stop
 //! ```
 //!
@@ -40,6 +40,8 @@ pub(crate) struct Checkpoints {
     pub(crate) cleaner_offsets: CleanerCheckpoint,
     /// Whether the files may name logs that are not there any more.
     has_leftovers: AtomicBool,
+    /// For each file, what had changed when it was last written.
+    checkpointed: Checkpointed,
 }
 
 impl Checkpoints {
@@ -54,6 +56,7 @@ impl Checkpoints {
                 entries: Mutex::default(),
             },
             has_leftovers: AtomicBool::new(false),
+            checkpointed: Checkpointed::default(),
         }
     }
 }
@@ -248,26 +251,25 @@ impl Kind {
     }
 }
 
-/// Writes one kind of checkpoint into each log directory that is online, unless nothing has changed
-/// since that was last done. Gives the failures with the places of their directories in `log.dirs`.
-pub(crate) fn write_all(broker: &Broker, kind: Kind) -> Vec<(usize, StorageError)> {
-    broker
-        .checkpointed
-        .unless_written(kind, broker.logs.change_count(), || {
-            let mut failures = Vec::new();
-            for (at, directory) in broker.log_directories.iter().enumerate() {
-                if let Err(error) = write(broker, directory, kind) {
-                    broker.report_directory_error(directory.name(), &error);
-                    failures.push((at, error));
-                }
-            }
-            failures
-        })
+/// Writes one kind of checkpoint into a log directory that is online, unless nothing has changed since
+/// that was last done. A failure is reported, and returned.
+pub(crate) fn write_unless_written(
+    broker: &Broker,
+    directory: &LogDirectory,
+    kind: Kind,
+) -> Option<StorageError> {
+    let checkpointed = &directory.checkpoints().checkpointed;
+    let change_count = broker.logs.change_count();
+    let written =
+        checkpointed.unless_written(kind, change_count, || write(broker, directory, kind));
+    written
+        .inspect_err(|error| broker.report_directory_error(directory.name(), error))
+        .err()
 }
 
-/// Which changes of logs the checkpoints of all log directories have.
+/// Which changes of logs the checkpoints of a log directory have.
 #[derive(Debug, Default)]
-pub(crate) struct Checkpointed(Mutex<BTreeMap<Kind, u64>>);
+struct Checkpointed(Mutex<BTreeMap<Kind, u64>>);
 
 impl Checkpointed {
     /// Calls `write` unless that has been done, without a failure, since the change of this number.
@@ -276,18 +278,16 @@ impl Checkpointed {
         &self,
         kind: Kind,
         change_count: u64,
-        write: impl FnOnce() -> Vec<E>,
-    ) -> Vec<E> {
+        write: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
         if self.0.lock().get(&kind) == Some(&change_count) {
-            return Vec::new();
+            return Ok(());
         }
-        let failures = write();
-        if failures.is_empty() {
-            let mut written = self.0.lock();
-            let last = written.entry(kind).or_default();
-            *last = change_count.max(*last);
-        }
-        failures
+        write()?;
+        let mut written = self.0.lock();
+        let last = written.entry(kind).or_default();
+        *last = change_count.max(*last);
+        Ok(())
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) async fn act(broker: Arc<Broker>, mut failed: mpsc::UnboundedReceiver
                 false => broker.report_storage_error(partition, reason),
             }
         };
-        // Only a server that stops does not do it.
-        let _ = tokio::task::spawn_blocking(act).await;
+        // Not waited for: the lock of a log may be held for as long as another disk is stuck.
+        drop(tokio::task::spawn_blocking(act));
     }
 }

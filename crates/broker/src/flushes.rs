@@ -1,8 +1,8 @@
 //! Making batches durable before they are acknowledged (`flush.messages`).
 //!
-//! A sync blocks its thread for as long as the disk takes. Only so many threads do that at a time,
-//! however many producers wait: the others wait without a thread, and reads from the disk,
-//! checkpoints and moves find theirs. Those that wait for the same partition share one sync.
+//! A sync blocks its thread for as long as the disk takes. Only so many threads do that at a time for
+//! each log directory, however many producers wait: the others wait without a thread, and reads from
+//! the disk, checkpoints and moves find theirs. Those that wait for the same partition share one sync.
 
 use crate::Broker;
 use crate::clock::now_ms;
@@ -11,26 +11,43 @@ use replication::{AppendError, Partition};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Threads that sync at a time: enough to keep a fast disk busy, and an eighth of those that the
-/// runtime has for work that blocks.
+/// Threads that sync at a time, shared among the log directories: enough to keep a fast disk busy, and
+/// an eighth of those that the runtime has for work that blocks.
 const FLUSHES_MAX: usize = 64;
+/// What each log directory has of them at least.
+const FLUSHES_MIN: usize = 4;
 
-/// The right to block a thread with a sync.
+/// The right to block a thread with a sync: of each log directory its own, as one that is stuck keeps
+/// what it has.
 #[derive(Debug)]
-pub(crate) struct Flushes(Arc<Semaphore>);
+pub(crate) struct Flushes(Vec<Arc<Semaphore>>);
 
-impl Default for Flushes {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(FLUSHES_MAX)))
+impl Flushes {
+    /// For so many log directories.
+    pub(crate) fn new(directory_count: usize) -> Self {
+        let share = (FLUSHES_MAX / directory_count.max(1)).max(FLUSHES_MIN);
+        let semaphores = (0..directory_count).map(|_| Arc::new(Semaphore::new(share)));
+        Self(semaphores.collect())
+    }
+
+    fn of(&self, partition: &Partition) -> Arc<Semaphore> {
+        let place = partition.place().min(self.0.len().saturating_sub(1));
+        let found = self.0.get(place).cloned();
+        found.unwrap_or_else(|| Arc::new(Semaphore::new(FLUSHES_MIN)))
     }
 }
 
 #[cfg(test)]
 impl Flushes {
     /// Every right to block a thread, until it is dropped.
-    pub(crate) async fn take_all(&self) -> tokio::sync::SemaphorePermit<'_> {
-        let taken = self.0.acquire_many(FLUSHES_MAX as u32).await;
-        taken.expect("it is never closed")
+    pub(crate) async fn take_all(&self) -> Vec<tokio::sync::OwnedSemaphorePermit> {
+        let mut taken = Vec::new();
+        for permits in &self.0 {
+            let all = (FLUSHES_MAX / self.0.len()).max(FLUSHES_MIN);
+            let share = permits.clone().acquire_many_owned(all as u32).await;
+            taken.push(share.expect("it is never closed"));
+        }
+        taken
     }
 }
 
@@ -42,7 +59,7 @@ impl Broker {
         partition: Arc<Partition>,
         end_offset: i64,
     ) -> impl Future<Output = Result<(), ErrorCode>> {
-        let (permits, flushed) = (self.flushes.0.clone(), partition.clone());
+        let (permits, flushed) = (self.flushes.of(&partition), partition.clone());
         let flushing = self.runtime.spawn(async move {
             let permit = permits.acquire_owned().await;
             if flushed.flushed_end_offset() >= end_offset {

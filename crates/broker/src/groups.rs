@@ -11,12 +11,14 @@
 //! settings that change wait for no shard: each takes them over before it decides the next time.
 
 use crate::alarm::Alarm;
+use crate::apart::in_steps;
 use crate::clock::{self, now_ms};
 use crate::coordinator_log::{
     GroupCommit, LogEntry, REPLAY_PAUSE, ReplayLogError, batch_of, codec_of, replay_log,
 };
+use crate::disk_watch::{DiskTurn, DiskUse, DiskWatch};
 use crate::failed_logs::FailedLogs;
-use crate::heavy_work::off_workers;
+use crate::heavy_work::{LOCK_MOMENT, off_workers};
 use crate::transaction_markers::TransactionMarker;
 use coordinator::group::{
     DeletedTopic, GroupConfig, GroupShard, RecordOrigin, ReplayError, append_error,
@@ -27,10 +29,9 @@ use model::{ErrorCode, MonotonicTime, Now, Uuid};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use record::{BatchHeader, Compression};
 use replication::{AppendError, Appended, Partition, VerificationGuard};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -38,8 +39,8 @@ use tokio::task::JoinHandle;
 /// The topic that holds groups and offsets.
 pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
 
-/// How long a worker waits for a shard before others take over its tasks.
-const LOCK_MOMENT: Duration = Duration::from_micros(100);
+/// How long a shard whose lock somebody has is left alone by who looks for what is due.
+const BUSY_PAUSE_MS: i64 = 100;
 
 /// The group coordinator of this broker.
 #[derive(Debug)]
@@ -50,6 +51,7 @@ pub(crate) struct Groups {
     /// Where logs are replayed: partitions also come from threads outside the runtime.
     runtime: Handle,
     failed_logs: FailedLogs,
+    disks: Arc<DiskWatch>,
     shards: RwLock<BTreeMap<i32, Arc<Shard>>>,
     /// Partitions of the topic, whether they are here or not.
     partition_count: AtomicI32,
@@ -71,6 +73,8 @@ struct Shard {
     partition: Arc<Partition>,
     state: Mutex<State>,
     group_commit: GroupCommit,
+    /// Whether a task does what is due.
+    is_expiring: AtomicBool,
 }
 
 impl Shard {
@@ -146,8 +150,10 @@ impl Groups {
         compression: Compression,
         runtime: Handle,
         failed_logs: FailedLogs,
+        disks: Arc<DiskWatch>,
     ) -> Self {
         Self {
+            disks,
             compression,
             surroundings: RwLock::new(Surroundings {
                 config: Arc::new(config),
@@ -176,6 +182,7 @@ impl Groups {
             partition,
             state: Mutex::new(State::Loading(Vec::new())),
             group_commit: GroupCommit::default(),
+            is_expiring: AtomicBool::new(false),
         });
         self.shards.write().insert(index, shard.clone());
         let groups = self.clone();
@@ -262,8 +269,7 @@ impl Groups {
                 State::Failed
             }
         };
-        let deadline = state.ready().ok();
-        let deadline = deadline.and_then(|ready| ready.shard.next_deadline());
+        let deadline = state.next_deadline();
         let is_ready = matches!(*state, State::Ready(_));
         drop(state);
         self.alarm.wake_by(deadline);
@@ -331,7 +337,12 @@ impl Groups {
         group_id: &str,
         decide: impl FnOnce(&mut GroupShard, Now) -> Decision<R>,
     ) -> Result<Answer<R>, ErrorCode> {
-        let decided = self.decide_in(&self.shard_of(group_id)?, None, decide)?;
+        let shard = self.shard_of(group_id)?;
+        let disk = self
+            .disks
+            .turn(shard.partition.place(), DiskUse::Write)
+            .await;
+        let decided = disk.run(|| self.decide_in(&shard, None, decide))?;
         decided.durable().await
     }
 
@@ -346,7 +357,12 @@ impl Groups {
         writer: TransactionalWriter,
         decide: impl FnOnce(&mut GroupShard, Now) -> Decision<R>,
     ) -> Result<R, ErrorCode> {
-        let decided = self.decide_in(&self.shard_of(group_id)?, Some(&writer), decide)?;
+        let shard = self.shard_of(group_id)?;
+        let disk = self
+            .disks
+            .turn(shard.partition.place(), DiskUse::Write)
+            .await;
+        let decided = disk.run(|| self.decide_in(&shard, Some(&writer), decide))?;
         match decided.durable().await? {
             Answer::Now(answer) => Ok(answer),
             Answer::Later(_) => Err(ErrorCode::UnknownServerError),
@@ -359,6 +375,31 @@ impl Groups {
     /// `NotCoordinator` when it is not here.
     pub(crate) fn partition_of(&self, group_id: &str) -> Result<Arc<Partition>, ErrorCode> {
         Ok(self.shard_of(group_id)?.partition.clone())
+    }
+
+    /// Waits for the turn to ask the shards of these groups, one of which may be in a call on a slow
+    /// disk.
+    pub(crate) async fn turn_of<'g>(
+        &self,
+        group_ids: impl IntoIterator<Item = &'g str>,
+    ) -> DiskTurn<'_> {
+        let shards = group_ids.into_iter().map(|id| self.shard_of(id));
+        let places = shards.filter_map(|shard| Some(shard.ok()?.partition.place()));
+        self.turn_at(places.collect()).await
+    }
+
+    /// The same for all groups.
+    pub(crate) async fn turn_of_all(&self) -> DiskTurn<'_> {
+        let shards = self.all_shards();
+        self.turn_at(shards.iter().map(|one| one.partition.place()).collect())
+            .await
+    }
+
+    async fn turn_at(&self, places: BTreeSet<usize>) -> DiskTurn<'_> {
+        let is_slow = |place: &&usize| self.disks.is_slow(**place, DiskUse::Write);
+        let place = places.iter().find(is_slow).or(places.first());
+        let place = place.copied().unwrap_or(usize::MAX);
+        self.disks.turn(place, DiskUse::Write).await
     }
 
     /// Ends a transaction in one partition of `__consumer_offsets`: the marker goes to its log, and
@@ -531,26 +572,43 @@ impl Groups {
         }
     }
 
-    fn expire_due(&self) -> Option<MonotonicTime> {
-        let shards: Vec<_> = self.shards.read().values().cloned().collect();
+    /// Begins what is due; gives when something is due next.
+    fn expire_due(self: &Arc<Self>) -> Option<MonotonicTime> {
+        let now = clock::monotonic();
         let mut next: Option<MonotonicTime> = None;
-        for shard in shards {
-            let due = |deadline: Option<MonotonicTime>| {
-                deadline.is_some_and(|at| at <= clock::monotonic())
-            };
-            let deadline = |shard: &Shard| {
-                let mut state = shard.lock();
-                state
-                    .ready()
-                    .ok()
-                    .and_then(|ready| ready.shard.next_deadline())
-            };
-            if due(deadline(&shard)) {
-                let _ = self.decide_in(&shard, None, GroupShard::expire);
+        for shard in self.all_shards() {
+            // Who expires it says when something is due again.
+            if shard.is_expiring.load(Ordering::Acquire) {
+                continue;
             }
-            next = next.into_iter().chain(deadline(&shard)).min();
+            // Who has the lock may be in a call on a disk that is stuck: the other shards do not wait.
+            let deadline = match shard.state.try_lock_for(LOCK_MOMENT) {
+                Some(mut state) => state.next_deadline(),
+                None => Some(now.plus_ms(BUSY_PAUSE_MS)),
+            };
+            match deadline {
+                Some(at) if at <= now => {
+                    shard.is_expiring.store(true, Ordering::Release);
+                    drop(self.runtime.spawn(in_steps(self.clone().expire(shard))));
+                }
+                deadline => next = next.into_iter().chain(deadline).min(),
+            }
         }
         next
+    }
+
+    /// Does what is due in a shard.
+    async fn expire(self: Arc<Self>, shard: Arc<Shard>) {
+        let disk = self
+            .disks
+            .turn(shard.partition.place(), DiskUse::Write)
+            .await;
+        let deadline = disk.run(|| {
+            let _ = self.decide_in(&shard, None, GroupShard::expire);
+            shard.is_expiring.store(false, Ordering::Release);
+            shard.lock().next_deadline()
+        });
+        self.alarm.wake_by(deadline);
     }
 
     /// Acts on what is due, for ever.
@@ -570,6 +628,10 @@ impl State {
             Self::Ready(ready) => Ok(ready),
             Self::Failed => Err(ErrorCode::NotCoordinator),
         }
+    }
+
+    fn next_deadline(&mut self) -> Option<MonotonicTime> {
+        self.ready().ok()?.shard.next_deadline()
     }
 }
 

@@ -9,9 +9,12 @@
 //!
 //! What expands is done in a third lane, which a request may need while it is in one of the others.
 
+use crate::apart::is_apart;
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, ready};
+use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -23,6 +26,9 @@ pub(crate) enum Lane {
     /// What is in proportion to a large request, or to what it expands to.
     Large,
 }
+
+/// How long a worker waits for a coordinator's lock before others take over its tasks.
+pub(crate) const LOCK_MOMENT: Duration = Duration::from_micros(100);
 
 /// The pieces of such work that may be done at a time.
 #[derive(Debug)]
@@ -101,7 +107,8 @@ impl HeavyTurn<'_> {
         let mut permit = Some(permit);
         let mut next = pin!(acquire(turns));
         poll_fn(|context: &mut Context<'_>| {
-            if permit.is_none() {
+            // Who waits for a disk needs no processor, and must not keep a turn for as long.
+            if permit.is_none() && !is_apart() {
                 permit = Some(ready!(next.as_mut().poll(context)));
                 next.set(acquire(turns));
             }
@@ -113,11 +120,32 @@ impl HeavyTurn<'_> {
     }
 }
 
+thread_local! {
+    static IS_OFF_WORKERS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What [`is_off_workers`] said before.
+struct OffWorkers(bool);
+
+impl Drop for OffWorkers {
+    fn drop(&mut self) {
+        IS_OFF_WORKERS.set(self.0);
+    }
+}
+
+/// Whether this thread does what [`off_workers`] was asked for, or polls a task apart.
+pub(crate) fn is_off_workers() -> bool {
+    IS_OFF_WORKERS.get() || is_apart()
+}
+
 /// Does `work` on this thread, whose tasks another one takes over if it is a worker.
 pub(crate) fn off_workers<T>(work: impl FnOnce() -> T) -> T {
     let runtime = Handle::try_current().map(|runtime| runtime.runtime_flavor());
     match runtime {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(|| {
+            let _off_workers = OffWorkers(IS_OFF_WORKERS.replace(true));
+            work()
+        }),
         // There is no other thread to take them over.
         _ => work(),
     }

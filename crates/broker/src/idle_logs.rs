@@ -21,7 +21,6 @@ use crate::log_directories::LogDirectory;
 use metadata::MetadataImage;
 use parking_lot::Mutex;
 use replication::{Partition, Unsettled};
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,81 +34,73 @@ pub(crate) const FEW: usize = 64;
 const CLOSING_THREADS: usize = 4;
 
 /// Closes what has not been used since the last time, and settles what is idle.
-pub(crate) fn rest(broker: &Broker) {
+pub(crate) fn rest(broker: &Broker, directory: &LogDirectory) {
     report_events(broker);
-    let open = open_partitions(broker);
+    let open = open_partitions_in(broker, directory);
     let is_few = open.len() <= FEW;
-    let directories = broker.log_directories.iter();
-    let synced_at_once: BTreeSet<&str> = directories
-        .filter(|one| !is_few && !one.is_offline() && one.sync_all(broker.logs.open_files()))
-        .map(|one| one.name())
-        .collect();
+    let is_synced = is_few || !directory.sync_all(broker.logs.open_files());
     for partition in &open {
-        let is_synced = !synced_at_once.contains(&*partition.log_directory());
         if let Err(error) = partition.become_idle(now_ms(), is_synced) {
             broker.report_log_error(partition, &error);
         }
         // What is still open needs fewer files.
         partition.with_open_log(storage::Log::close_idle_files);
     }
-    note_changed(broker);
-    let unsettled = unsettled_partitions(broker);
-    for directory in &broker.log_directories {
-        if directory.is_offline() {
-            continue;
-        }
-        let here = in_directory(unsettled.iter().cloned(), directory);
-        if let Err(error) = settle_unused(broker, directory, &here) {
-            broker.report_directory_error(directory.name(), &error);
-        }
+    note_changed(broker, directory);
+    let unsettled = unsettled_partitions_in(broker, directory);
+    if let Err(error) = settle_unused(broker, directory, &unsettled) {
+        broker.report_directory_error(directory.name(), &error);
     }
 }
 
-/// The partitions with an open log.
-pub(crate) fn open_partitions(broker: &Broker) -> Vec<Arc<Partition>> {
+/// The partitions of a directory with an open log.
+pub(crate) fn open_partitions_in(broker: &Broker, directory: &LogDirectory) -> Vec<Arc<Partition>> {
     let keys = broker.logs.open_logs().into_iter();
-    keys.filter_map(|key| {
+    let open = keys.filter_map(|key| {
         let partition = broker.partitions.by_key(key);
         if partition.is_none() {
             broker.logs.forget(key);
         }
         partition
-    })
-    .collect()
+    });
+    in_directory(open, directory)
 }
 
-fn unsettled_partitions(broker: &Broker) -> Vec<Arc<Partition>> {
+fn unsettled_partitions_in(broker: &Broker, directory: &LogDirectory) -> Vec<Arc<Partition>> {
     let keys = broker.logs.unsettled_logs().into_iter();
-    keys.filter_map(|key| broker.partitions.by_key(key))
-        .collect()
+    let unsettled = keys.filter_map(|key| broker.partitions.by_key(key));
+    in_directory(unsettled, directory)
+}
+
+/// Whether the log of a partition is in a directory. Waits for no disk.
+pub(crate) fn is_in(partition: &Partition, directory: &LogDirectory) -> bool {
+    *partition.log_directory() == *directory.name()
 }
 
 pub(crate) fn in_directory(
     partitions: impl Iterator<Item = Arc<Partition>>,
     directory: &LogDirectory,
 ) -> Vec<Arc<Partition>> {
-    partitions
-        .filter(|one| *one.log_directory() == *directory.name())
-        .collect()
+    partitions.filter(|one| is_in(one, directory)).collect()
 }
 
 /// Notes the logs that are out of service since their files have changed, so that the next start
 /// checks them whatever the times of their files are.
-fn note_changed(broker: &Broker) {
-    let keys = broker.logs.take_changed().into_iter();
-    let changed: Vec<_> = keys
-        .filter_map(|key| broker.partitions.by_key(key))
-        .collect();
-    for directory in broker.log_directories.iter().filter(|one| one.is_usable()) {
-        let here = in_directory(changed.iter().cloned(), directory);
-        let lines = here
-            .iter()
-            .filter_map(|one| Some(Ok((one.topic_partition(), one.changed()?))));
-        if let Err(error) = directory.note_settled(lines) {
-            tracing::warn!(%error, "logs that have changed are not noted for now");
-            here.iter()
-                .for_each(|one| broker.logs.note_changed(one.key()));
-        }
+fn note_changed(broker: &Broker, directory: &LogDirectory) {
+    if !directory.is_usable() {
+        return;
+    }
+    let keys = broker.logs.changed_logs().into_iter();
+    let changed = keys.filter_map(|key| broker.partitions.by_key(key));
+    let mut here = in_directory(changed, directory);
+    here.retain(|one| broker.logs.take_changed(one.key()));
+    let lines = here
+        .iter()
+        .filter_map(|one| Some(Ok((one.topic_partition(), one.changed()?))));
+    if let Err(error) = directory.note_settled(lines) {
+        tracing::warn!(%error, "logs that have changed are not noted for now");
+        here.iter()
+            .for_each(|one| broker.logs.note_changed(one.key()));
     }
 }
 
@@ -212,25 +203,18 @@ pub(crate) fn is_settled(
     is_replica && settled.topic_id == topic.id && settled.is_unchanged(&RealDisk, path)
 }
 
-/// Closes every log, so that the next start need not recover any; returns the first failure of each
-/// log directory, by its place in `log.dirs`.
-pub(crate) fn close_all(broker: &Broker) -> Vec<(usize, StorageError)> {
-    note_changed(broker);
-    let mut failures = Vec::new();
-    for (at, directory) in broker.log_directories.iter().enumerate() {
-        if directory.is_offline() {
-            continue;
-        }
-        if let Err(error) = close_directory(broker, directory) {
-            failures.push((at, error));
-        }
+/// Closes every log of a directory, so that the next start need not recover any.
+///
+/// # Errors
+/// The first failure.
+pub(crate) fn close_all(broker: &Broker, directory: &LogDirectory) -> Result<(), StorageError> {
+    note_changed(broker, directory);
+    if directory.is_offline() {
+        return Ok(());
     }
-    failures
-}
-
-fn close_directory(broker: &Broker, directory: &LogDirectory) -> Result<(), StorageError> {
     let partitions = in_directory(broker.partitions.all(), directory);
-    let is_few = open_partitions(broker).len() + unsettled_partitions(broker).len() <= FEW;
+    let open_count = open_partitions_in(broker, directory).len();
+    let is_few = open_count + unsettled_partitions_in(broker, directory).len() <= FEW;
     // Most of what is dirty is written before the logs close; clients wait for less then.
     let syncs_all = !is_few && directory.sync_all(broker.logs.open_files());
     let failure = Mutex::new(None);
@@ -255,8 +239,7 @@ fn close_directory(broker: &Broker, directory: &LogDirectory) -> Result<(), Stor
     if let Some(error) = failure.into_inner() {
         return Err(error);
     }
-    let unsettled = unsettled_partitions(broker).into_iter();
-    let unsettled = take_unsettled(&in_directory(unsettled, directory));
+    let unsettled = take_unsettled(&unsettled_partitions_in(broker, directory));
     let is_all_synced = unsettled.iter().all(|one| one.1.is_synced);
     let is_synced = is_all_synced
         || directory.sync_all(broker.logs.open_files())

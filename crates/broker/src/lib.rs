@@ -20,6 +20,7 @@ mod server;
 mod start_error;
 
 mod alarm;
+mod apart;
 mod broker;
 mod clock;
 
@@ -34,6 +35,7 @@ mod coordinator_log;
 mod coordinator_topics;
 mod cordoning;
 mod creations;
+mod disk_watch;
 mod failed_logs;
 mod fetch_sessions;
 mod file_shares;
@@ -53,6 +55,7 @@ mod moves;
 mod owners;
 mod partitions;
 mod removals;
+mod reserve;
 mod scan;
 mod seldom;
 mod told_changes;
@@ -61,7 +64,7 @@ mod transaction_verification;
 mod transactions;
 
 pub use api::served;
-pub use server::Server;
+pub use server::{Server, ServerOptions, reserve_workers};
 pub use start_error::StartError;
 
 use broker::Broker;

@@ -5,8 +5,10 @@
 use crate::Broker;
 use crate::checkpoints::{self, Kind};
 use crate::clock::{self, now_ms};
-use crate::idle_logs::{self, open_partitions};
+use crate::idle_logs::{self, is_in, open_partitions_in};
+use crate::log_directories::LogDirectory;
 use replication::Partition;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use storage::{AppendError, Log, RealDisk};
@@ -33,60 +35,85 @@ const CLOSED_SEGMENTS_INTERVAL_MS: i64 = 1_000;
 pub(crate) fn start(broker: &Arc<Broker>) {
     // A wrong date that comes later than this is noticed.
     clock::retention_ms();
+    for place in 0..broker.log_directories.len() {
+        start_in(broker, place);
+    }
+    every(broker, 0, CREATION_INTERVAL_MS, create_missing_logs);
+    every(broker, 0, OPEN_FILES_INTERVAL_MS, keep_room);
+}
+
+/// Starts the tasks of a log directory. Each directory has its own: one whose disk is stuck keeps its
+/// pass, and none of the others'.
+fn start_in(broker: &Arc<Broker>, place: usize) {
+    let each = |first_ms: i64, interval_ms: i64, work: fn(&Broker, &LogDirectory)| {
+        every(broker, first_ms, interval_ms, move |broker| {
+            let directory = &broker.log_directories[place];
+            if !directory.is_offline() {
+                work(broker, directory);
+            }
+        });
+    };
     let log = &broker.config.log;
     let first_ms = log.initial_task_delay_ms;
-    every(
-        broker,
+    each(
         first_ms,
         log.retention_check_interval_ms,
         delete_old_segments,
     );
     let interval_ms = i64::from(log.flush_offset_checkpoint_interval_ms);
-    every(broker, first_ms, interval_ms, checkpoint_recovery_points);
+    each(first_ms, interval_ms, |broker, directory| {
+        checkpoints::write_unless_written(broker, directory, Kind::RecoveryPoints);
+    });
     let interval_ms = i64::from(log.flush_start_offset_checkpoint_interval_ms);
-    every(broker, first_ms, interval_ms, checkpoint_log_start_offsets);
-    let interval_ms = broker
-        .config
-        .replication
-        .high_watermark_checkpoint_interval_ms;
-    every(broker, 0, interval_ms, checkpoint_high_watermarks);
+    each(first_ms, interval_ms, |broker, directory| {
+        checkpoints::write_unless_written(broker, directory, Kind::LogStartOffsets);
+    });
+    let replication = &broker.config.replication;
+    let interval_ms = replication.high_watermark_checkpoint_interval_ms;
+    each(0, interval_ms, |broker, directory| {
+        checkpoints::write_unless_written(broker, directory, Kind::HighWatermarks);
+    });
     let interval_ms = log.flush_scheduler_interval_ms.min(FLUSH_CHECK_INTERVAL_MS);
-    every(broker, 0, interval_ms, flush_in_time);
-    every(broker, 0, CLOSED_SEGMENTS_INTERVAL_MS, flush_due);
-    every(broker, 0, REMOVAL_INTERVAL_MS, remove_due);
-    every(broker, 0, CREATION_INTERVAL_MS, create_missing_logs);
+    each(0, interval_ms, flush_in_time);
+    each(0, CLOSED_SEGMENTS_INTERVAL_MS, flush_due);
+    each(0, REMOVAL_INTERVAL_MS, remove_due);
     let expiration = &broker.config.transactions;
     let interval_ms = i64::from(expiration.producer_id_expiration_check_interval_ms);
-    every(broker, interval_ms, interval_ms, expire_producers);
-    every(
-        broker,
+    each(interval_ms, interval_ms, expire_producers);
+    each(
         IDLE_FILES_INTERVAL_MS,
         IDLE_FILES_INTERVAL_MS,
         idle_logs::rest,
     );
-    every(broker, 0, OPEN_FILES_INTERVAL_MS, keep_room);
 }
 
 /// Does everything once that is done now and then.
 #[cfg(test)]
 pub(crate) fn keep_up(broker: &Broker) {
-    let all: [fn(&Broker); 10] = [
+    let in_each: [fn(&Broker, &LogDirectory); 5] = [
         delete_old_segments,
-        checkpoint_recovery_points,
-        checkpoint_log_start_offsets,
-        checkpoint_high_watermarks,
         flush_in_time,
         flush_due,
         remove_due,
-        create_missing_logs,
         expire_producers,
-        keep_room,
     ];
-    all.iter().for_each(|work| work(broker));
+    for directory in &broker.log_directories {
+        in_each.iter().for_each(|work| work(broker, directory));
+        for kind in Kind::ALL {
+            checkpoints::write_unless_written(broker, directory, kind);
+        }
+    }
+    create_missing_logs(broker);
+    keep_room(broker);
 }
 
 /// Does `work` after `first_ms`, then each time that `interval_ms` have gone by.
-fn every(broker: &Arc<Broker>, first_ms: i64, interval_ms: i64, work: fn(&Broker)) {
+fn every(
+    broker: &Arc<Broker>,
+    first_ms: i64,
+    interval_ms: i64,
+    work: impl Fn(&Broker) + Copy + Send + 'static,
+) {
     let weak = Arc::downgrade(broker);
     let mut stop = broker.stop.subscribe();
     let duration = |ms: i64| Duration::from_millis(ms.clamp(0, i64::from(u32::MAX)) as u64);
@@ -108,18 +135,17 @@ fn every(broker: &Arc<Broker>, first_ms: i64, interval_ms: i64, work: fn(&Broker
     });
 }
 
-fn delete_old_segments(broker: &Broker) {
+fn delete_old_segments(broker: &Broker, directory: &LogDirectory) {
     let now_ms = clock::retention_ms();
     for partition in broker.partitions.all() {
-        if !partition.is_retention_due(now_ms) {
-            continue;
+        if is_in(&partition, directory) && partition.is_retention_due(now_ms) {
+            delete_old_segments_of(broker, &partition, now_ms);
         }
-        delete_old_segments_of(broker, &partition, now_ms);
     }
 }
 
 fn delete_old_segments_of(broker: &Broker, partition: &Partition, now_ms: i64) {
-    let high_watermark = partition.offsets().high_watermark;
+    let high_watermark = partition.high_watermark();
     let mut deleted_count = 0;
     loop {
         let deleted = partition.with_log(|log| log.delete_old_segments(high_watermark, now_ms));
@@ -144,22 +170,22 @@ fn delete_old_segments_of(broker: &Broker, partition: &Partition, now_ms: i64) {
 }
 
 /// Flushes the logs that `flush.ms` asks for.
-fn flush_in_time(broker: &Broker) {
-    flush(broker, |log| {
+fn flush_in_time(broker: &Broker, directory: &LogDirectory) {
+    flush(broker, directory, |log| {
         log.config().flush_ms < i64::MAX && log.is_flush_due(now_ms())
     });
 }
 
-fn flush_due(broker: &Broker) {
-    flush(broker, |log| {
+fn flush_due(broker: &Broker, directory: &LogDirectory) {
+    flush(broker, directory, |log| {
         // A closed segment that is durable need not be recovered after a crash.
         let has_rolled = log.recovery_point() < log.active_segment_base_offset();
         has_rolled || log.is_flush_due(now_ms())
     });
 }
 
-fn flush(broker: &Broker, is_due: impl Fn(&Log<RealDisk>) -> bool) {
-    for partition in open_partitions(broker) {
+fn flush(broker: &Broker, directory: &LogDirectory, is_due: impl Fn(&Log<RealDisk>) -> bool) {
+    for partition in open_partitions_in(broker, directory) {
         let found = partition.with_open_log(|log| {
             let end = is_due(log).then(|| log.log_end_offset());
             (log.is_failed(), end)
@@ -179,9 +205,10 @@ fn flush(broker: &Broker, is_due: impl Fn(&Log<RealDisk>) -> bool) {
     }
 }
 
-fn remove_due(broker: &Broker) {
-    broker.removals.remove_due(clock::monotonic());
-    for partition in open_partitions(broker) {
+fn remove_due(broker: &Broker, directory: &LogDirectory) {
+    let removals = &broker.removals;
+    removals.remove_due_in(Path::new(directory.name()), clock::monotonic());
+    for partition in open_partitions_in(broker, directory) {
         let remove = || partition.with_open_log(|log| log.remove_some_deleted_files(now_ms()));
         loop {
             match remove() {
@@ -208,10 +235,10 @@ fn create_missing_logs(broker: &Broker) {
     broker.runtime.spawn(told);
 }
 
-fn expire_producers(broker: &Broker) {
+fn expire_producers(broker: &Broker, directory: &LogDirectory) {
     let expiration_ms = i64::from(broker.live_config().transactions.producer_id_expiration_ms);
     let now_ms = clock::retention_ms();
-    for partition in open_partitions(broker) {
+    for partition in open_partitions_in(broker, directory) {
         partition.with_open_log(|log| {
             log.producer_state_mut().expire(now_ms, expiration_ms);
         });
@@ -226,19 +253,4 @@ pub(crate) fn release_files(broker: &Broker) {
 /// Closes files before somebody has to who waits for another one.
 fn keep_room(broker: &Broker) {
     broker.logs.open_files().keep_room();
-}
-
-/// Notes up to where logs are durable.
-pub(crate) fn checkpoint_recovery_points(broker: &Broker) {
-    checkpoints::write_all(broker, Kind::RecoveryPoints);
-}
-
-/// Notes where logs start, if not at zero.
-pub(crate) fn checkpoint_log_start_offsets(broker: &Broker) {
-    checkpoints::write_all(broker, Kind::LogStartOffsets);
-}
-
-/// Notes the high watermarks.
-pub(crate) fn checkpoint_high_watermarks(broker: &Broker) {
-    checkpoints::write_all(broker, Kind::HighWatermarks);
 }

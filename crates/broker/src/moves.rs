@@ -692,6 +692,7 @@ impl Move {
         let delay_ms = old.config().file_delete_delay_ms;
         let path = old.directory().to_owned();
         drop(old);
+        let left = path.parent().map(ToOwned::to_owned);
         // If it could not be renamed, its directory has failed and is left as it is.
         if !path.ends_with(partition.topic_partition().to_string()) {
             let at = monotonic().plus_ms(delay_ms);
@@ -701,8 +702,15 @@ impl Move {
         broker
             .cleaner
             .move_checkpoint(broker, partition, destination);
-        checkpoints::write_all(broker, Kind::RecoveryPoints);
-        checkpoints::write_all(broker, Kind::LogStartOffsets);
+        let directories = broker.log_directories.iter();
+        let concerned = directories.filter(|one| {
+            one.name() == destination || left.as_deref() == Some(Path::new(one.name()))
+        });
+        for directory in concerned {
+            for kind in [Kind::RecoveryPoints, Kind::LogStartOffsets] {
+                checkpoints::write_unless_written(broker, directory, kind);
+            }
+        }
         broker.moves.forget(self);
         tracing::info!(%partition, destination, "the partition is moved");
     }

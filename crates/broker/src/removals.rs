@@ -34,12 +34,15 @@ impl Removals {
         self.0.lock().push((at, path));
     }
 
-    /// Removes what is due; what cannot be removed is due again later.
-    pub(crate) fn remove_due(&self, now: MonotonicTime) {
+    /// Removes what is due in a log directory, given by its absolute path; what cannot be removed is due again later.
+    pub(crate) fn remove_due_in(&self, directory: &Path, now: MonotonicTime) {
         let mut waiting = self.0.lock();
-        let (due, later) = std::mem::take(&mut *waiting)
-            .into_iter()
-            .partition(|one| one.0 <= now);
+        let is_due = |(at, path): &(MonotonicTime, PathBuf)| {
+            // A log directory may be given by a path that is not absolute.
+            let is_here = std::path::absolute(path).is_ok_and(|path| path.starts_with(directory));
+            *at <= now && is_here
+        };
+        let (due, later) = std::mem::take(&mut *waiting).into_iter().partition(is_due);
         *waiting = later;
         drop(waiting);
         let due: Vec<(MonotonicTime, PathBuf)> = due;
@@ -147,12 +150,12 @@ mod tests {
         let path = parent.join("topic-0.0123-delete");
         let removals = Removals::default();
         removals.schedule(path.clone(), MonotonicTime::from_ms(5));
-        removals.remove_due(MonotonicTime::from_ms(5));
+        removals.remove_due_in(directory.path(), MonotonicTime::from_ms(5));
         std::fs::remove_file(&parent).unwrap();
         std::fs::create_dir_all(&path).unwrap();
-        removals.remove_due(MonotonicTime::from_ms(4 + RETRY_MS));
+        removals.remove_due_in(directory.path(), MonotonicTime::from_ms(4 + RETRY_MS));
         assert!(path.exists(), "after a pause");
-        removals.remove_due(MonotonicTime::from_ms(5 + RETRY_MS));
+        removals.remove_due_in(directory.path(), MonotonicTime::from_ms(5 + RETRY_MS));
         assert!(!path.exists());
         assert!(removals.0.lock().is_empty());
     }

@@ -5,6 +5,7 @@ use crate::clock::{self, now_ms, random_uuid};
 use crate::controller_thread::{self, ControllerThread};
 use crate::coordinator_topics::UnmadeTopics;
 use crate::creations::Creations;
+use crate::disk_watch::DiskWatch;
 use crate::failed_logs::{self, FailedLog, FailedLogs};
 use crate::fetch_sessions::FetchSessions;
 use crate::file_shares::FileShares;
@@ -27,6 +28,7 @@ use crate::net::{
 };
 use crate::partitions::Partitions;
 use crate::removals::Removals;
+use crate::reserve::{Reserve, ReserveEnd};
 use crate::seldom::Seldom;
 use crate::start_error::StartError;
 use crate::transactions::{self, TRANSACTION_TOPIC, Transactions};
@@ -53,6 +55,27 @@ pub struct Server {
     broker: Arc<Broker>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
     _metadata_lock: Option<DirectoryLock>,
+    _reserve: ReserveEnd,
+}
+
+/// What a server needs to know of its process.
+#[derive(Debug, Default)]
+pub struct ServerOptions {
+    /// What the process logs.
+    pub loggers: Loggers,
+    /// So many workers of the runtime are kept in reserve, for those that are lost to a disk that is
+    /// stuck: the runtime has been made with so many more; see [`reserve_workers`]. Without them a
+    /// disk that is stuck when every worker uses it holds up everybody.
+    pub reserve_workers: usize,
+}
+
+/// More than half as many disks are not stuck at a time.
+const RESERVE_WORKERS_MAX: usize = 16;
+
+/// How many workers the runtime of a server should have in reserve: of each log directory one for those
+/// who read, and one for those who write.
+pub fn reserve_workers(config: &ServerConfig) -> usize {
+    (2 * config.log.log_dirs.len()).clamp(2, RESERVE_WORKERS_MAX)
 }
 
 impl Server {
@@ -65,19 +88,25 @@ impl Server {
     /// # Errors
     /// A [`StartError`], which says what to do about it.
     pub async fn start(config: ServerConfig) -> Result<Self, StartError> {
-        Self::start_with_loggers(config, Loggers::default()).await
+        Self::start_with(config, ServerOptions::default()).await
     }
 
-    /// The same for a process with these loggers.
+    /// The same for a process of which more is known.
     ///
     /// # Errors
     /// A [`StartError`], which says what to do about it.
-    pub async fn start_with_loggers(
+    pub async fn start_with(
         config: ServerConfig,
-        loggers: Loggers,
+        options: ServerOptions,
     ) -> Result<Self, StartError> {
+        let ServerOptions {
+            loggers,
+            reserve_workers,
+        } = options;
         check_supported(&config)?;
         let (listeners, sockets) = bind(&config).await?;
+        let reserve = Reserve::fill(reserve_workers, &Handle::current()).await;
+        let reserve = ReserveEnd(reserve);
         let start = move || open(config, listeners, loggers);
         let opened = tokio::task::spawn_blocking(start)
             .await
@@ -96,6 +125,12 @@ impl Server {
                 broker.load_transactions(partition.index(), partition);
             }
         }
+        let watching = broker
+            .disks
+            .start(broker.runtime.clone(), reserve.0.clone());
+        watching.map_err(|error| {
+            StartError::Unsupported(format!("no thread can be started: {error}"))
+        })?;
         maintenance::start(&broker);
         cleaner::start(&broker);
         moves::start(&broker);
@@ -122,6 +157,7 @@ impl Server {
             broker,
             tasks,
             _metadata_lock: opened.metadata_lock,
+            _reserve: reserve,
         })
     }
 
@@ -180,24 +216,28 @@ impl Server {
 fn leave(broker: &Broker, is_metadata_closed: bool) {
     broker.cleaner.stop();
     broker.moves.stop();
-    let mut failures = idle_logs::close_all(broker);
+    // Side by side: what is on another disk is in order before one that is stuck has ended.
+    std::thread::scope(|scope| {
+        for directory in &broker.log_directories {
+            scope.spawn(|| leave_directory(broker, directory, is_metadata_closed));
+        }
+    });
+}
+
+fn leave_directory(broker: &Broker, directory: &LogDirectory, is_metadata_closed: bool) {
+    let mut failure = idle_logs::close_all(broker, directory).err();
     for kind in checkpoints::Kind::ALL {
-        failures.extend(checkpoints::write_all(broker, kind));
+        let failed = checkpoints::write_unless_written(broker, directory, kind);
+        failure = failure.or(failed);
     }
     let image = broker.image();
-    let epoch = image
-        .cluster
-        .broker(broker.node_id)
-        .map_or(-1, |one| one.epoch);
-    for (at, directory) in broker.log_directories.iter().enumerate() {
-        if let Some((_, error)) = failures.iter().find(|(of, _)| *of == at) {
-            tracing::error!(directory = directory.name(), %error, "unclean shutdown of a log directory: the next start will recover it");
-        } else if is_metadata_closed
-            && !directory.is_offline()
-            && let Err(error) = write_clean_shutdown(&RealDisk, directory.path(), epoch)
-        {
-            tracing::error!(directory = directory.name(), %error, "unclean shutdown of a log directory: the next start will recover it");
-        }
+    let registered = image.cluster.broker(broker.node_id);
+    let epoch = registered.map_or(-1, |one| one.epoch);
+    if failure.is_none() && is_metadata_closed && !directory.is_offline() {
+        failure = write_clean_shutdown(&RealDisk, directory.path(), epoch).err();
+    }
+    if let Some(error) = failure {
+        tracing::error!(directory = directory.name(), %error, "unclean shutdown of a log directory: the next start will recover it");
     }
 }
 
@@ -545,6 +585,8 @@ fn new_broker(
         .queued_max_request_bytes
         .and_then(|bytes| u64::try_from(bytes).ok());
     let runtime = Handle::current();
+    let names = log_directories.iter().map(|one| one.shared_name().clone());
+    let disks = Arc::new(DiskWatch::new(names));
     let sessions = network.max_incremental_fetch_session_cache_slots.max(0) as usize;
     Ok(Broker {
         cluster_id,
@@ -566,7 +608,8 @@ fn new_broker(
                     .into(),
             ),
         ),
-        flushes: Flushes::default(),
+        disks: disks.clone(),
+        flushes: Flushes::new(log_directories.len()),
         heavy_work: HeavyWork::default(),
         log_directories,
         file_shortage: FileShortage::default(),
@@ -574,7 +617,6 @@ fn new_broker(
         unmade_topics: UnmadeTopics::default(),
         unaccepted: Seldom::default(),
         refused_batches: Seldom::default(),
-        checkpointed: checkpoints::Checkpointed::default(),
         partitions: Partitions::default(),
         removals: Removals::default(),
         creations: Creations::default(),
@@ -587,8 +629,9 @@ fn new_broker(
             offsets_compression(&config),
             runtime.clone(),
             failed_logs.clone(),
+            disks.clone(),
         )),
-        transactions: Transactions::new(&config, runtime.clone(), failed_logs),
+        transactions: Transactions::new(&config, runtime.clone(), failed_logs, disks),
         runtime,
         fetch_sessions: FetchSessions::new(sessions),
         producer_ids: tokio::sync::Mutex::new(0..0),
@@ -612,7 +655,12 @@ fn log_host(directories: &[Arc<LogDirectory>]) -> LogHost {
             .flatten()
             .for_each(|root| open_files.add_root(root));
     }
-    LogHost::new(RealDisk, Arc::new(open_files))
+    let host = LogHost::new(RealDisk, Arc::new(open_files));
+    for directory in directories {
+        // Partitions count them in this order from here on.
+        host.place_of(directory.shared_name());
+    }
+    host
 }
 
 /// Registers this run of the broker, and unfences it: whoever has the metadata log has caught up.

@@ -12,6 +12,7 @@
 
 use crate::Broker;
 use crate::clock::now_ms;
+use crate::disk_watch::DiskUse;
 use crate::groups::OFFSETS_TOPIC;
 use model::{ErrorCode, TopicPartition};
 use record::{BatchBuilder, BatchHeader, EndTransactionMarker, TransactionResult};
@@ -71,10 +72,11 @@ impl Broker {
         partitions: &[TopicPartition],
         transaction_version: i16,
     ) -> Vec<Result<(), ErrorCode>> {
-        let written = partitions
-            .iter()
-            .map(|one| self.write_marker(&marker, one, transaction_version));
-        let written: Vec<_> = written.collect();
+        let mut written = Vec::with_capacity(partitions.len());
+        for one in partitions {
+            let marker = self.write_marker(&marker, one, transaction_version);
+            written.push(marker.await);
+        }
         let mut outcomes = Vec::with_capacity(written.len());
         for one in written {
             outcomes.push(match one {
@@ -88,28 +90,29 @@ impl Broker {
         outcomes
     }
 
-    fn write_marker(
+    async fn write_marker(
         &self,
         marker: &TransactionMarker,
         target: &TopicPartition,
         transaction_version: i16,
     ) -> Result<(Arc<Partition>, Appended), ErrorCode> {
         let partition = self.partitions.find(&target.topic, target.partition)?;
-        let appended = match target.topic == OFFSETS_TOPIC {
-            true => self
-                .groups
-                .end_transaction(target.partition, marker, transaction_version)
-                // Older transaction coordinators look for the leader again on no other code.
-                .map_err(|_| ErrorCode::NotLeaderOrFollower)?,
-            false => marker.append_to(&partition, transaction_version, now_ms()),
-        };
-        match appended {
-            Ok(appended) => Ok((partition, appended)),
-            Err(error) => {
+        let disk = self.disks.turn(partition.place(), DiskUse::Write).await;
+        disk.run(|| {
+            let appended = match target.topic == OFFSETS_TOPIC {
+                true => self
+                    .groups
+                    .end_transaction(target.partition, marker, transaction_version)
+                    // Older transaction coordinators look for the leader again on no other code.
+                    .map_err(|_| ErrorCode::NotLeaderOrFollower)?,
+                false => marker.append_to(&partition, transaction_version, now_ms()),
+            };
+            appended.map_err(|error| {
                 self.report_append_error(&partition, &error);
-                Err(error.code())
-            }
-        }
+                error.code()
+            })
+        })
+        .map(|appended| (partition.clone(), appended))
     }
 
     async fn flush_marker(

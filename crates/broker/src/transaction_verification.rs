@@ -11,6 +11,7 @@
 
 use crate::Broker;
 use crate::clock::now_ms;
+use crate::disk_watch::DiskUse;
 use model::ErrorCode;
 use replication::{FirstBatch, Partition, VerificationGuard};
 use std::sync::Arc;
@@ -120,20 +121,22 @@ impl Broker {
         if !is_enabled && !is_enrolled {
             return vec![Ok(None); enrolments.len()];
         }
-        let guards = enrolments.iter().map(|one| {
+        let mut guards = Vec::with_capacity(enrolments.len());
+        for one in enrolments {
             let first_batch = FirstBatch {
                 producer_id: producer.producer_id,
                 producer_epoch: producer.producer_epoch,
                 base_sequence: one.base_sequence,
             };
             let partition = &one.partition;
-            let guard = partition.start_verification(first_batch, is_enrolled, now_ms());
-            guard.map_err(|error| {
+            let disk = self.disks.turn(partition.place(), DiskUse::Write).await;
+            let guard =
+                disk.run(|| partition.start_verification(first_batch, is_enrolled, now_ms()));
+            guards.push(guard.map_err(|error| {
                 self.report_append_error(partition, &error);
                 error.code()
-            })
-        });
-        let guards: Vec<Verification> = guards.collect();
+            }));
+        }
         let asked = enrolments.iter().zip(&guards);
         let asked = asked.filter(|(_, guard)| matches!(guard, Ok(Some(_))));
         let asked = asked.map(|(one, _)| one.partition.topic_partition().clone());

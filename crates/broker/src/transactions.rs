@@ -20,7 +20,9 @@ use crate::clock;
 use crate::coordinator_log::{
     GroupCommit, LogEntry, ReplayLogError, batch_of, codec_of, replay_log,
 };
+use crate::disk_watch::{DiskUse, DiskWatch};
 use crate::failed_logs::FailedLogs;
+use crate::heavy_work::{LOCK_MOMENT, off_workers};
 use config::ServerConfig;
 use coordinator::group::append_error;
 use coordinator::transaction::{
@@ -30,7 +32,7 @@ use coordinator::transaction::{
 use coordinator::{CoordinatorRecord, count_for_batch, partition_for};
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
 use model::{ErrorCode, Now, TopicPartition};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use record::{BatchHeader, Compression};
 use replication::{AppendError, Partition};
 use std::collections::BTreeMap;
@@ -49,6 +51,7 @@ pub(crate) struct Transactions {
     /// Where logs are replayed: partitions also come from threads outside the runtime.
     runtime: Handle,
     failed_logs: FailedLogs,
+    disks: Arc<DiskWatch>,
     shards: RwLock<BTreeMap<i32, Arc<Shard>>>,
     /// How many partitions the topic has; zero while there is no topic.
     partition_count: AtomicI32,
@@ -90,7 +93,12 @@ struct Decided<R> {
 type Flushing = JoinHandle<Result<(), ErrorCode>>;
 
 impl Transactions {
-    pub(crate) fn new(config: &ServerConfig, runtime: Handle, failed_logs: FailedLogs) -> Self {
+    pub(crate) fn new(
+        config: &ServerConfig,
+        runtime: Handle,
+        failed_logs: FailedLogs,
+        disks: Arc<DiskWatch>,
+    ) -> Self {
         let transactions = &config.transactions;
         Self {
             config: TransactionConfig {
@@ -100,6 +108,7 @@ impl Transactions {
             },
             runtime,
             failed_logs,
+            disks,
             shards: RwLock::default(),
             partition_count: AtomicI32::new(0),
             transaction_version: AtomicI16::new(0),
@@ -150,28 +159,35 @@ impl Transactions {
     ///
     /// # Errors
     /// Why the coordinator cannot tell: it loads, or has no such partition.
-    fn read<R>(
+    async fn read<R>(
         &self,
         transactional_id: &str,
         read: impl FnOnce(&TransactionShard) -> R,
     ) -> Result<R, ErrorCode> {
         let shard = self.shard_of(transactional_id)?;
-        let mut state = shard.state.lock();
-        Ok(read(state.ready()?))
+        let disk = self
+            .disks
+            .turn(shard.partition.place(), DiskUse::Write)
+            .await;
+        disk.run(|| Ok(read(shard.lock().ready()?)))
     }
 
     /// Asks every shard.
     ///
     /// # Errors
     /// `CoordinatorLoadInProgress` while any of them loads.
-    fn read_all<R>(
+    async fn read_all<R>(
         &self,
         mut read: impl FnMut(&TransactionShard) -> R,
     ) -> Result<Vec<R>, ErrorCode> {
         let mut answers = Vec::new();
         for shard in self.all_shards() {
-            match shard.state.lock().ready() {
-                Ok(ready) => answers.push(read(ready)),
+            let disk = self
+                .disks
+                .turn(shard.partition.place(), DiskUse::Write)
+                .await;
+            match disk.run(|| shard.lock().ready().map(|ready| read(ready))) {
+                Ok(answer) => answers.push(answer),
                 Err(ErrorCode::CoordinatorLoadInProgress) => {
                     return Err(ErrorCode::CoordinatorLoadInProgress);
                 }
@@ -187,7 +203,7 @@ impl Transactions {
     /// # Errors
     /// The inner one when the decision needs a producer id. The outer one when the coordinator
     /// cannot decide: it loads, has no such partition, or cannot write.
-    fn decide<R>(
+    async fn decide<R>(
         &self,
         transactional_id: &str,
         fresh_producer_id: Option<i64>,
@@ -197,7 +213,24 @@ impl Transactions {
         ) -> Result<TransactionDecision<R>, NeedsProducerId>,
     ) -> Result<Result<Decided<R>, NeedsProducerId>, ErrorCode> {
         let shard = self.shard_of(transactional_id)?;
-        let mut state = shard.state.lock();
+        let disk = self
+            .disks
+            .turn(shard.partition.place(), DiskUse::Write)
+            .await;
+        disk.run(|| self.decide_in(&shard, transactional_id, fresh_producer_id, decide))
+    }
+
+    fn decide_in<R>(
+        &self,
+        shard: &Arc<Shard>,
+        transactional_id: &str,
+        fresh_producer_id: Option<i64>,
+        decide: impl FnOnce(
+            &mut TransactionShard,
+            &Moment,
+        ) -> Result<TransactionDecision<R>, NeedsProducerId>,
+    ) -> Result<Result<Decided<R>, NeedsProducerId>, ErrorCode> {
+        let mut state = shard.lock();
         let ready = state.ready()?;
         let moment = self.moment(fresh_producer_id);
         let decision = match decide(ready, &moment) {
@@ -218,7 +251,7 @@ impl Transactions {
         Ok(Ok(Decided {
             reply: decision.reply,
             flushing: is_flush_due.then(|| self.flush(shard.clone(), end_offset)),
-            shard,
+            shard: shard.clone(),
             end_offset,
             prepared,
         }))
@@ -241,35 +274,41 @@ impl Transactions {
     fn note_unmarked(&self, prepared: &PreparedTransaction, unmarked: &[TopicPartition]) {
         let id = &*prepared.transactional_id;
         let Ok(shard) = self.shard_of(id) else { return };
-        if let Ok(ready) = shard.state.lock().ready() {
+        if let Ok(ready) = shard.lock().ready() {
             ready.note_unmarked(id, prepared.producer, unmarked);
         }
     }
 
     /// Forgets the transactional ids that have rested for too long.
-    fn expire_ids(&self) {
-        for shard in self.all_shards() {
-            let mut state = shard.state.lock();
-            let Ok(ready) = state.ready() else { continue };
-            let now = clock::now();
-            let records = ready.expire_ids(now).records;
-            let batch_bytes_max = shard.partition.config().max_message_bytes as usize;
-            let mut rest = &records[..];
-            while !rest.is_empty() {
-                let (batch, after) = rest.split_at(count_for_batch(rest, batch_bytes_max));
-                match commit(ready, &shard.partition, batch, now) {
-                    Ok(false) => {}
-                    Ok(true) => {
-                        let end_offset = shard.partition.offsets().log_end_offset;
-                        drop(self.flush(shard.clone(), end_offset));
-                    }
-                    Err(error) => {
-                        self.failed_logs.report(&shard.partition, &error);
-                        break;
-                    }
+    async fn expire_ids(&self, shard: &Arc<Shard>) {
+        let disk = self
+            .disks
+            .turn(shard.partition.place(), DiskUse::Write)
+            .await;
+        disk.run(|| self.expire_ids_now(shard));
+    }
+
+    fn expire_ids_now(&self, shard: &Arc<Shard>) {
+        let mut state = shard.lock();
+        let Ok(ready) = state.ready() else { return };
+        let now = clock::now();
+        let records = ready.expire_ids(now).records;
+        let batch_bytes_max = shard.partition.config().max_message_bytes as usize;
+        let mut rest = &records[..];
+        while !rest.is_empty() {
+            let (batch, after) = rest.split_at(count_for_batch(rest, batch_bytes_max));
+            match commit(ready, &shard.partition, batch, now) {
+                Ok(false) => {}
+                Ok(true) => {
+                    let end_offset = shard.partition.offsets().log_end_offset;
+                    drop(self.flush(shard.clone(), end_offset));
                 }
-                rest = after;
+                Err(error) => {
+                    self.failed_logs.report(&shard.partition, &error);
+                    break;
+                }
             }
+            rest = after;
         }
     }
 }
@@ -306,6 +345,14 @@ impl State {
 }
 
 impl Shard {
+    /// Waits for its decisions in progress: one may be in a call on a disk that is stuck, which must
+    /// not hold up what else this worker has to do.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state
+            .try_lock_for(LOCK_MOMENT)
+            .unwrap_or_else(|| off_workers(|| self.state.lock()))
+    }
+
     /// Replays the log; returns the ends that wait for markers, or nothing when the log is to be
     /// replayed again.
     fn load(&self, config: TransactionConfig) -> Option<Vec<PreparedTransaction>> {

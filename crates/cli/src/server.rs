@@ -2,8 +2,8 @@
 
 use crate::arguments::ServerArguments;
 use crate::{complain, fail};
-use broker::Server;
 use broker::loggers::{LOGGERS, Levels, Loggers, ROOT};
+use broker::{Server, ServerOptions};
 use config::sources::{self, PropertiesText, Sources};
 use config::{ConfigMap, ServerConfig, ServerConfigError, ValueError};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -26,12 +26,18 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
     crate::free_memory::start();
     match configure(arguments) {
         Ok(config) => {
+            let reserve_workers = broker::reserve_workers(&config);
+            let options = ServerOptions {
+                loggers,
+                reserve_workers,
+            };
             let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(workers() + reserve_workers)
                 .enable_all()
                 .build();
             match runtime {
                 Ok(runtime) => {
-                    let code = runtime.block_on(serve(config, loggers));
+                    let code = runtime.block_on(serve(config, options));
                     // A start that was given up goes on until the process ends, which is now.
                     runtime.shutdown_background();
                     code
@@ -46,6 +52,14 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// How many workers there are for requests, but for those in reserve.
+fn workers() -> usize {
+    let asked = std::env::var("TOKIO_WORKER_THREADS").ok();
+    let asked = asked.and_then(|asked| asked.parse().ok());
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    asked.filter(|asked| *asked > 0).unwrap_or_else(processors)
 }
 
 /// Logs to the standard error, at the levels that `RIVERRUN_LOG` sets: a level for all, or
@@ -300,7 +314,7 @@ fn ignores_hangup() -> bool {
         .is_some_and(|mask| mask & 1 == 1)
 }
 
-async fn serve(config: ServerConfig, loggers: Loggers) -> ExitCode {
+async fn serve(config: ServerConfig, options: ServerOptions) -> ExitCode {
     let Ok(mut stop) = StopSignals::listen() else {
         return fail("signals cannot be received");
     };
@@ -315,7 +329,7 @@ async fn serve(config: ServerConfig, loggers: Loggers) -> ExitCode {
     let max_startup_ms = config.max_startup_time_ms;
     // Recovery may take long, and is begun anew by the next start wherever this one ends.
     let server = tokio::select! {
-        server = Server::start_with_loggers(config, loggers) => server,
+        server = Server::start_with(config, options) => server,
         () = stop.received() => {
             tracing::info!("stopped before it was ready");
             return ExitCode::SUCCESS;

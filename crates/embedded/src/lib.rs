@@ -38,7 +38,7 @@
 
 #![forbid(unsafe_code)]
 
-use broker::Server;
+use broker::{Server, ServerOptions};
 use config::ServerConfig;
 use config::sources::{IgnoredKey, SourceWarning, Sources, load};
 use std::fmt::Display;
@@ -129,14 +129,19 @@ impl EmbeddedBrokerBuilder {
             }
         };
         let config = configuration(&directory, self.keys)?;
+        let reserve_workers = broker::reserve_workers(&config);
         let runtime = Builder::new_multi_thread()
-            .worker_threads(2)
+            .worker_threads(2 + reserve_workers)
             .thread_name("riverrun-embedded")
             .enable_all()
             .build()
             .map_err(|error| start(&error))?;
         let (runtime, started) = apart(|| {
-            let started = runtime.block_on(Server::start(config));
+            let options = ServerOptions {
+                reserve_workers,
+                ..ServerOptions::default()
+            };
+            let started = runtime.block_on(Server::start_with(config, options));
             let started = started.map_err(|error| error.to_string());
             match started {
                 Ok(server) => (Some(runtime), Ok(server)),

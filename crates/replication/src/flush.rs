@@ -6,8 +6,9 @@
 //!   flush_up_to ──> files synced ──────> the high watermark follows, whoever waits goes on
 //! ```
 
-use crate::partition::{Partition, State};
+use crate::partition::Partition;
 use crate::residence::Residence;
+use crate::state::State;
 use storage::{Disk, StorageError};
 
 impl<D: Disk> State<D> {
@@ -33,7 +34,7 @@ impl<D: Disk> Partition<D> {
     /// When the disk fails; the log takes no more appends then.
     pub fn flush_up_to(&self, end_offset: i64, now_ms: i64) -> Result<(), StorageError> {
         let _flushing = self.flushing.lock();
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         if state.flushed_end_offset() >= end_offset {
             // By another call, or beside this one.
             if state.advance_high_watermark() {
@@ -47,7 +48,7 @@ impl<D: Disk> Partition<D> {
         drop(state);
         let outcome = flush.sync();
         // It does not become idle while it is flushed.
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         let completed = state.log().complete_flush(flush, outcome);
         let is_seen = state.advance_high_watermark();
         drop(state);
@@ -106,11 +107,11 @@ mod tests {
         assert!(append(&partition));
         assert!(append(&partition));
         assert_eq!(partition.offsets().high_watermark, 1);
-        let flushing = partition.state.lock().log().begin_flush(0).unwrap();
+        let flushing = partition.lock().log().begin_flush(0).unwrap();
         assert!(append(&partition));
         let outcome = flushing.sync();
         {
-            let mut state = partition.state.lock();
+            let mut state = partition.lock();
             state.log().complete_flush(flushing, outcome).unwrap();
             state.advance_high_watermark();
         }

@@ -12,6 +12,8 @@
 //! Invariants:
 //! - No clock, no randomness, no task: time and random numbers are arguments, and what waits is a
 //!   plain future. Only `partition`, `residence` and `flush` lock a log.
+//! - What is asked of a partition by who must not wait for its disk is published beside its lock: where
+//!   it is, its high watermark, what is durable, whether it has failed.
 //! - `log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset`.
 //! - An incremental fetch costs in proportion to the partitions that it names or that have changed.
 
@@ -25,6 +27,7 @@ mod log_host;
 mod partition;
 mod progress;
 mod residence;
+mod state;
 mod timestamp_search;
 
 pub use error::{AppendError, ReadError};

@@ -5,7 +5,7 @@
 //! at the open logs only, and costs nothing for the others.
 
 use model::Uuid;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +19,8 @@ pub type PartitionKey = (Uuid, i32);
 pub struct LogHost<D: Disk = RealDisk> {
     pub(crate) disk: D,
     pub(crate) open_files: Arc<OpenFiles<D::File>>,
+    /// The log directories that partitions are in.
+    directories: RwLock<Vec<Arc<str>>>,
     listed: Mutex<Listed>,
     change_count: AtomicU64,
 }
@@ -40,6 +42,7 @@ impl<D: Disk> LogHost<D> {
         Self {
             disk,
             open_files,
+            directories: RwLock::default(),
             listed: Mutex::default(),
             change_count: AtomicU64::new(0),
         }
@@ -48,6 +51,26 @@ impl<D: Disk> LogHost<D> {
     /// The files that are open.
     pub const fn open_files(&self) -> &Arc<OpenFiles<D::File>> {
         &self.open_files
+    }
+
+    /// The number of a log directory, by its name: they are counted from zero, in the order in which
+    /// they are named first.
+    pub fn place_of(&self, log_directory: &Arc<str>) -> usize {
+        let find = |all: &[Arc<str>]| all.iter().position(|one| one == log_directory);
+        if let Some(place) = find(&self.directories.read()) {
+            return place;
+        }
+        let mut directories = self.directories.write();
+        find(&directories).unwrap_or_else(|| {
+            directories.push(log_directory.clone());
+            directories.len() - 1
+        })
+    }
+
+    pub(crate) fn directory_at(&self, place: usize) -> Arc<str> {
+        let directories = self.directories.read();
+        let directory = directories.get(place);
+        directory.expect("it was counted before").clone()
     }
 
     /// The partitions whose log is open.
@@ -61,13 +84,17 @@ impl<D: Disk> LogHost<D> {
     }
 
     /// The partitions that could not be opened since their files have changed while the log was idle,
-    /// since this was last asked.
-    pub fn take_changed(&self) -> Vec<PartitionKey> {
-        let changed = std::mem::take(&mut self.listed.lock().changed);
-        changed.into_iter().collect()
+    /// but for those that were taken.
+    pub fn changed_logs(&self) -> Vec<PartitionKey> {
+        self.listed.lock().changed.iter().copied().collect()
     }
 
-    /// A partition of [`Self::take_changed`], which was not noted.
+    /// Takes a partition of [`Self::changed_logs`], unless somebody else has.
+    pub fn take_changed(&self, key: PartitionKey) -> bool {
+        self.listed.lock().changed.remove(&key)
+    }
+
+    /// A partition that was taken by [`Self::take_changed`], and was not noted.
     pub fn note_changed(&self, key: PartitionKey) {
         self.listed.lock().changed.insert(key);
     }
@@ -82,6 +109,7 @@ impl<D: Disk> LogHost<D> {
         let mut listed = self.listed.lock();
         listed.open.remove(&key);
         listed.unsettled.remove(&key);
+        listed.changed.remove(&key);
         drop(listed);
         self.note_change();
     }

@@ -7,10 +7,12 @@ use crate::error::{AppendError, ReadError};
 use crate::log_host::LogHost;
 use crate::progress::{Progress, Watches};
 use crate::residence::Residence;
+use crate::state::{LockedState, Published, State};
 use crate::timestamp_search::TimestampSearch;
 use model::{ErrorCode, TopicPartition, Uuid};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use storage::{
     AppendOptions, Appended, Disk, FileSlice, IdleLog, Log, LogConfig, LogSlice, RealDisk,
@@ -113,55 +115,12 @@ pub struct Partition<D: Disk = RealDisk> {
     pub(crate) host: Arc<LogHost<D>>,
     /// Made when somebody wants to wait.
     progress: OnceLock<Arc<Progress>>,
-    pub(crate) state: Mutex<State<D>>,
+    state: Mutex<State<D>>,
+    published: Published,
+    /// Where the log is, as its host counts log directories; changes under the lock of the state.
+    place: AtomicUsize,
     /// Held while files are synced: whoever waits for it may find the work done.
     pub(crate) flushing: Mutex<()>,
-}
-
-pub(crate) struct State<D: Disk> {
-    pub(crate) residence: Residence<D>,
-    /// Where the log is; changes when it moves.
-    pub(crate) log_directory: Arc<str>,
-    pub(crate) config: Arc<LogConfig>,
-    pub(crate) leader_epoch: i32,
-    pub(crate) high_watermark: i64,
-    /// The end of the last append that a flush was due with.
-    pub(crate) flush_due_end: i64,
-    /// How often the log has become idle.
-    pub(crate) idle_count: u32,
-    /// Whether the log was asked for since the last attempt to close it.
-    pub(crate) is_used: bool,
-    /// Whether nothing more is written, also when the log is opened again.
-    pub(crate) is_failed: bool,
-    /// Whether the log is not opened any more: the server stops, or the partition is deleted and its
-    /// name may be another one's by now.
-    pub(crate) is_closed: bool,
-}
-
-impl<D: Disk> State<D> {
-    /// With one replica everything appended is replicated; while a flush is due, what is flushed.
-    /// Whether the high watermark has moved.
-    pub(crate) fn advance_high_watermark(&mut self) -> bool {
-        let end = self.log_end_offset();
-        assert!(
-            self.high_watermark <= end,
-            "the high watermark is within the log"
-        );
-        let end = match self.awaits_flush() {
-            true => self.flushed_end_offset().max(self.high_watermark),
-            false => end,
-        };
-        let before = std::mem::replace(&mut self.high_watermark, end);
-        if let Residence::Open(log) = &mut self.residence {
-            log.producer_state_mut().advance_high_watermark(end);
-        }
-        end > before
-    }
-
-    pub(crate) fn rest(&mut self, idle: IdleLog) {
-        self.residence = Residence::Idle(idle);
-        self.idle_count = self.idle_count.wrapping_add(1);
-    }
 }
 
 impl<D: Disk> Partition<D> {
@@ -191,7 +150,7 @@ impl<D: Disk> Partition<D> {
             place,
             leader_epoch,
         );
-        partition.state.lock().is_failed = is_failed;
+        partition.lock().is_failed = is_failed;
         host.note_open(partition.key(), Vec::new());
         Ok(partition)
     }
@@ -229,7 +188,6 @@ impl<D: Disk> Partition<D> {
     ) -> Self {
         let mut state = State {
             residence,
-            log_directory,
             config,
             leader_epoch,
             high_watermark: 0,
@@ -241,14 +199,22 @@ impl<D: Disk> Partition<D> {
         };
         state.advance_high_watermark();
         host.note_change();
+        let published = Published::default();
+        published.publish(&state);
         Self {
             topic_partition,
             topic_id,
+            place: AtomicUsize::new(host.place_of(&log_directory)),
             host: host.clone(),
             progress: OnceLock::new(),
             state: Mutex::new(state),
+            published,
             flushing: Mutex::new(()),
         }
+    }
+
+    pub(crate) fn lock(&self) -> LockedState<'_, D> {
+        LockedState::new(self.state.lock(), &self.published)
     }
 
     /// The topic's name and the partition's index.
@@ -271,9 +237,30 @@ impl<D: Disk> Partition<D> {
         self.topic_partition.partition
     }
 
-    /// The log directory that holds it.
+    /// The log directory that holds it. Waits for nobody: the disk may be stuck.
     pub fn log_directory(&self) -> Arc<str> {
-        self.state.lock().log_directory.clone()
+        self.host.directory_at(self.place())
+    }
+
+    /// The same as a number; see [`LogHost::place_of`].
+    pub fn place(&self) -> usize {
+        self.place.load(Ordering::Relaxed)
+    }
+
+    /// The first offset that is not on every in-sync replica. Waits for nobody, as do
+    /// [`Self::flushed_end_offset`] and [`Self::is_failed`]: a call on the log may be stuck.
+    pub fn high_watermark(&self) -> i64 {
+        self.published.high_watermark()
+    }
+
+    /// Records below are durable.
+    pub fn flushed_end_offset(&self) -> i64 {
+        self.published.flushed_end_offset()
+    }
+
+    /// Whether a write has failed.
+    pub fn is_failed(&self) -> bool {
+        self.published.is_failed()
     }
 
     /// What waits for this partition. Whoever wants to wait asks for it before looking at the
@@ -318,7 +305,8 @@ impl<D: Disk> Partition<D> {
             "a copy takes the place of a log when it has all of it"
         );
         let old = std::mem::replace(state.log(), copy);
-        state.log_directory = log_directory;
+        let place = self.host.place_of(&log_directory);
+        self.place.store(place, Ordering::Relaxed);
         state.advance_high_watermark();
         drop(state);
         self.advance_progress();
@@ -332,12 +320,12 @@ impl<D: Disk> Partition<D> {
 
     /// The offsets now.
     pub fn offsets(&self) -> PartitionOffsets {
-        self.state.lock().offsets()
+        self.lock().offsets()
     }
 
     /// Bytes of all segments.
     pub fn size_bytes(&self) -> u64 {
-        match &self.state.lock().residence {
+        match &self.lock().residence {
             Residence::Open(log) => log.size_bytes(),
             Residence::Idle(idle) => idle.size_bytes,
         }
@@ -345,12 +333,12 @@ impl<D: Disk> Partition<D> {
 
     /// The settings of the log.
     pub fn config(&self) -> Arc<LogConfig> {
-        self.state.lock().config.clone()
+        self.lock().config.clone()
     }
 
     /// Obeys other settings from the next call on.
     pub fn set_config(&self, config: Arc<LogConfig>) {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         state.config = config.clone();
         match &mut state.residence {
             Residence::Open(log) => log.set_config(config),
@@ -365,7 +353,7 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// When the log cannot note it.
     pub fn set_leader_epoch(&self, leader_epoch: i32) -> Result<(), StorageError> {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         if leader_epoch > state.leader_epoch {
             // An idle log notes the epoch when it is opened, with the same offset.
             if let Residence::Open(log) = &mut state.residence {
@@ -385,7 +373,7 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// `FencedLeaderEpoch` for an older epoch, `UnknownLeaderEpoch` for a newer one.
     pub fn check_leader_epoch(&self, current_leader_epoch: i32) -> Result<(), ErrorCode> {
-        check_leader_epoch(self.state.lock().leader_epoch, current_leader_epoch)
+        check_leader_epoch(self.lock().leader_epoch, current_leader_epoch)
     }
 
     /// Appends one batch of a producer, whose records are validated. Offsets and the leader epoch
@@ -480,8 +468,8 @@ impl<D: Disk> Partition<D> {
         ))
     }
 
-    fn opened_for_append(&self) -> Result<MutexGuard<'_, State<D>>, AppendError> {
-        let mut state = self.state.lock();
+    fn opened_for_append(&self) -> Result<LockedState<'_, D>, AppendError> {
+        let mut state = self.lock();
         if state.is_closed {
             return Err(storage::AppendError::Offline.into());
         }
@@ -492,7 +480,7 @@ impl<D: Disk> Partition<D> {
 
     fn append(
         &self,
-        mut state: MutexGuard<'_, State<D>>,
+        mut state: LockedState<'_, D>,
         batch: &mut [u8],
         options: AppendOptions,
     ) -> Result<Appended, AppendError> {
@@ -513,7 +501,7 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// Why there is nothing to read: a leader epoch, or an offset out of range.
     pub fn read(&self, request: &ReadRequest) -> Result<ReadResult<D>, ReadError> {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         check_leader_epoch(state.leader_epoch, request.current_leader_epoch)
             .map_err(ReadError::LeaderEpoch)?;
         let is_at_end = request.fetch_offset == state.log_end_offset();
@@ -567,7 +555,7 @@ impl<D: Disk> Partition<D> {
     /// read without the lock, so a cold page holds up nobody who appends.
     fn find_slice<'s>(
         &'s self,
-        mut state: MutexGuard<'s, State<D>>,
+        mut state: LockedState<'s, D>,
         request: &ReadRequest,
         upper_bound: i64,
     ) -> Result<LogSlice<D>, ReadError> {
@@ -667,7 +655,7 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// When the log cannot be opened.
     pub fn leader_epoch_at(&self, offset: i64) -> Result<Option<i32>, ReadError> {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         if matches!(&state.residence, Residence::Idle(idle) if offset >= idle.log_end_offset) {
             return Ok(Some(state.leader_epoch));
         }
@@ -680,7 +668,7 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// When the log cannot be opened.
     pub fn end_offset_of_epoch(&self, leader_epoch: i32) -> Result<Option<(i32, i64)>, ReadError> {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         if leader_epoch != state.leader_epoch {
             self.open(&mut state)?;
         }
@@ -729,7 +717,7 @@ impl<D: Disk> Partition<D> {
         let progress = self.progress();
         loop {
             let seen = progress.version();
-            if self.offsets().high_watermark >= end_offset {
+            if self.high_watermark() >= end_offset {
                 return true;
             }
             if self.is_failed() {

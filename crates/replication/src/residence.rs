@@ -1,8 +1,8 @@
 //! Whether the log of a partition is open or idle, and how it gets from one to the other.
 
 use crate::log_host::PartitionKey;
-use crate::partition::{Partition, PartitionOffsets, State};
-use parking_lot::MutexGuard;
+use crate::partition::{Partition, PartitionOffsets};
+use crate::state::{LockedState, State};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +13,13 @@ use storage::{Context, Disk, IdleLog, Log, LogOpening, OpenFiles, StorageError};
 pub(crate) enum Residence<D: Disk> {
     Open(Box<Log<D>>),
     Idle(IdleLog),
+}
+
+impl<D: Disk> Residence<D> {
+    /// Whether a write to the log has failed since it was opened.
+    pub(crate) fn is_failed(&self) -> bool {
+        matches!(self, Self::Open(log) if log.is_failed())
+    }
 }
 
 impl<D: Disk> State<D> {
@@ -72,8 +79,8 @@ impl<D: Disk> Partition<D> {
     }
 
     /// The state with the log open.
-    pub(crate) fn opened(&self) -> Result<MutexGuard<'_, State<D>>, StorageError> {
-        let mut state = self.state.lock();
+    pub(crate) fn opened(&self) -> Result<LockedState<'_, D>, StorageError> {
+        let mut state = self.lock();
         self.open(&mut state)?;
         state.is_used = true;
         Ok(state)
@@ -84,7 +91,7 @@ impl<D: Disk> Partition<D> {
         let Residence::Idle(idle) = &state.residence else {
             return Ok(());
         };
-        let directory = self.directory_in(state);
+        let directory = self.directory();
         if state.is_closed {
             return Err(StorageError {
                 operation: "open",
@@ -124,11 +131,7 @@ impl<D: Disk> Partition<D> {
 
     /// Where the log is.
     pub fn directory(&self) -> PathBuf {
-        self.directory_in(&self.state.lock())
-    }
-
-    fn directory_in(&self, state: &State<D>) -> PathBuf {
-        Path::new(&*state.log_directory).join(self.topic_partition.to_string())
+        Path::new(&*self.log_directory()).join(self.topic_partition.to_string())
     }
 
     /// Closes the log if nobody has used it since this was last asked and it has nothing to do; see
@@ -140,11 +143,11 @@ impl<D: Disk> Partition<D> {
         let Some(_flushing) = self.flushing.try_lock() else {
             return Ok(false);
         };
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         if std::mem::take(&mut state.is_used) || state.awaits_flush() {
             return Ok(false);
         }
-        let directory = self.directory_in(&state);
+        let directory = self.directory();
         let Residence::Open(log) = &mut state.residence else {
             return Ok(true);
         };
@@ -161,7 +164,7 @@ impl<D: Disk> Partition<D> {
 
     /// Whether the log is not opened any more.
     pub fn is_closed(&self) -> bool {
-        self.state.lock().is_closed
+        self.lock().is_closed
     }
 
     /// Closes the log now, synced, if it has nothing to do. For logs that were opened for that.
@@ -169,7 +172,7 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// When the log cannot be written.
     pub fn rest_synced(&self, now_ms: i64) -> Result<bool, StorageError> {
-        self.state.lock().is_used = false;
+        self.lock().is_used = false;
         self.become_idle(now_ms, true)
     }
 
@@ -180,7 +183,7 @@ impl<D: Disk> Partition<D> {
     /// When it cannot be written, or could not be before.
     pub fn close(&self, now_ms: i64, is_synced: bool) -> Result<(), StorageError> {
         let _flushing = self.flushing.lock();
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         if let Residence::Idle(idle) = &state.residence
             && is_synced
             && !idle.is_synced
@@ -200,7 +203,7 @@ impl<D: Disk> Partition<D> {
         match state.is_failed {
             true => Err(StorageError {
                 operation: "close",
-                file: self.directory_in(&state),
+                file: self.directory(),
                 source: io::Error::other("an earlier write has failed"),
             }),
             false => Ok(()),
@@ -209,7 +212,7 @@ impl<D: Disk> Partition<D> {
 
     /// Of an idle log that has yet to be settled, which one it is; see [`Self::settle`].
     pub fn unsettled(&self) -> Option<Unsettled> {
-        let state = self.state.lock();
+        let state = self.lock();
         match &state.residence {
             Residence::Idle(idle) => Some(Unsettled {
                 idle_count: state.idle_count,
@@ -221,7 +224,7 @@ impl<D: Disk> Partition<D> {
 
     /// What is noted of an idle log that has changed.
     pub fn changed(&self) -> Option<SettledLog> {
-        match &self.state.lock().residence {
+        match &self.lock().residence {
             Residence::Idle(idle) => Some(SettledLog::of_changed(*idle, self.topic_id)),
             Residence::Open(_) => None,
         }
@@ -231,7 +234,7 @@ impl<D: Disk> Partition<D> {
     /// has failed meanwhile.
     pub fn is_synced_with_others(&self) -> bool {
         let failed_syncs = self.host.open_files.failed_sync_count();
-        match &self.state.lock().residence {
+        match &self.lock().residence {
             Residence::Idle(idle) => idle.is_synced_with_others(failed_syncs),
             Residence::Open(_) => false,
         }
@@ -249,8 +252,8 @@ impl<D: Disk> Partition<D> {
         now_ms: i64,
         has_ended: bool,
     ) -> Result<Option<SettledLog>, StorageError> {
-        let mut state = self.state.lock();
-        let directory = self.directory_in(&state);
+        let mut state = self.lock();
+        let directory = self.directory();
         let idle_count = state.idle_count;
         let Residence::Idle(idle) = &mut state.residence else {
             return Ok(None);
@@ -270,38 +273,36 @@ impl<D: Disk> Partition<D> {
 
     /// Calls `call` with the log if it is open, and does not count as a use of it.
     pub fn with_open_log<R>(&self, call: impl FnOnce(&mut Log<D>) -> R) -> Option<R> {
-        match &mut self.state.lock().residence {
+        match &mut self.lock().residence {
             Residence::Open(log) => Some(call(log)),
             Residence::Idle(_) => None,
         }
     }
 
-    /// Whether a write has failed.
-    pub fn is_failed(&self) -> bool {
-        let state = self.state.lock();
-        state.is_failed || matches!(&state.residence, Residence::Open(log) if log.is_failed())
-    }
-
     /// Takes the log out of service if it is in this log directory; whether it is.
     pub fn fail_in(&self, log_directory: &str) -> bool {
-        let mut state = self.state.lock();
-        if *state.log_directory != *log_directory {
-            return false;
+        let mut state = self.lock();
+        let is_there = *self.log_directory() == *log_directory;
+        if is_there {
+            state.fail();
         }
-        state.fail();
-        true
+        is_there
     }
 
     /// The recovery point and the offsets, if the log is in this log directory.
     pub fn checkpoint_in(&self, log_directory: &str) -> Option<(i64, PartitionOffsets)> {
-        let state = self.state.lock();
-        let is_there = *state.log_directory == *log_directory;
+        // The lock of a log that is elsewhere may be held for as long as another disk is stuck.
+        if *self.log_directory() != *log_directory {
+            return None;
+        }
+        let state = self.lock();
+        let is_there = *self.log_directory() == *log_directory;
         is_there.then(|| (state.recovery_point(), state.offsets()))
     }
 
     /// What the log directory's checkpoint is to say.
     pub fn recovery_point(&self) -> i64 {
-        self.state.lock().recovery_point()
+        self.lock().recovery_point()
     }
 
     /// Where its files are counted.
@@ -309,14 +310,9 @@ impl<D: Disk> Partition<D> {
         &self.host.open_files
     }
 
-    /// Records below are durable.
-    pub fn flushed_end_offset(&self) -> i64 {
-        self.state.lock().flushed_end_offset()
-    }
-
     /// Whether retention may have something to remove.
     pub fn is_retention_due(&self, now_ms: i64) -> bool {
-        let state = self.state.lock();
+        let state = self.lock();
         match &state.residence {
             Residence::Open(_) => true,
             Residence::Idle(idle) => idle.may_be_retained_less(&state.config, now_ms),
@@ -328,8 +324,8 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// When its directory cannot be renamed.
     pub fn retire(&self, name: &str) -> Result<PathBuf, StorageError> {
-        let mut state = self.state.lock();
-        let directory = self.directory_in(&state);
+        let mut state = self.lock();
+        let directory = self.directory();
         state.is_closed = true;
         state.idle_count = state.idle_count.wrapping_add(1);
         self.host.forget(self.key());

@@ -51,7 +51,7 @@ fn one_log() -> (WatchedDisk, Arc<LogHost<WatchedDisk>>, Log<WatchedDisk>) {
 fn keep_up(host: &LogHost<WatchedDisk>, partitions: &[Partition<WatchedDisk>]) {
     assert_eq!(host.open_logs(), []);
     assert_eq!(host.unsettled_logs(), []);
-    assert_eq!(host.take_changed(), []);
+    assert_eq!(host.changed_logs(), []);
     for partition in partitions {
         assert!(!partition.is_retention_due(2 * DAY_MS));
         assert!(partition.with_open_log(|_| ()).is_none());

@@ -1,7 +1,7 @@
 //! A server that runs in the test's process, on ports and in a directory of its own.
 
 use crate::{Client, batch, panics, wait_until};
-use broker::{Server, StartError};
+use broker::{Server, ServerOptions, StartError};
 use config::ServerConfig;
 use config::sources::{Sources, load};
 use std::fs::File;
@@ -54,13 +54,18 @@ impl TestServer {
             panics::SERVER_THREADS,
             COUNT.fetch_add(1, Ordering::Relaxed)
         );
+        let reserve_workers = broker::reserve_workers(&config);
+        let options = ServerOptions {
+            reserve_workers,
+            ..ServerOptions::default()
+        };
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
+            .worker_threads(2 + reserve_workers)
             .thread_name(&thread_name)
             .enable_all()
             .build()
             .unwrap();
-        let started = apart(|| runtime.block_on(Server::start(config)));
+        let started = apart(|| runtime.block_on(Server::start_with(config, options)));
         let server = match started {
             Ok(server) => server,
             Err(error) => {

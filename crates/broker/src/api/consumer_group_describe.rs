@@ -19,16 +19,18 @@ const CONSUMER_MEMBER: i8 = 1;
 
 type Described = Result<DescribedConsumerGroup, (ErrorCode, String)>;
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: ConsumerGroupDescribeRequest<'_> = request.decode()?;
     let group_ids = super::each_once(message.group_ids.iter());
-    let described: Vec<(&str, Described)> = group_ids
-        .map(|group| (group, describe(broker, group)))
-        .collect();
+    let mut described: Vec<(&str, Described)> = Vec::new();
+    for group in group_ids {
+        let disk = broker.groups.turn_of([group]).await;
+        described.push((group, disk.run(|| describe(broker, group))));
+    }
     let groups = described
         .iter()
         .map(|(group_id, described)| match described {

@@ -7,6 +7,7 @@
 
 use super::{Request, Served, Turn};
 use crate::Broker;
+use crate::disk_watch::DiskUse;
 use crate::net::ResponseBuffer;
 use crate::partitions::Absence;
 use model::{DecodeError, ErrorCode};
@@ -36,7 +37,7 @@ pub(crate) async fn serve(
     for (name, asked) in &offsets {
         let mut partitions = Vec::with_capacity(asked.len());
         for (index, offset) in asked {
-            let result = delete(broker, name, *index, *offset);
+            let result = delete(broker, name, *index, *offset).await;
             partitions.push(DeleteRecordsPartitionResult {
                 partition_index: *index,
                 low_watermark: result.unwrap_or(-1),
@@ -57,7 +58,7 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result<i64, ErrorCode> {
+async fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result<i64, ErrorCode> {
     let hosted = broker.partitions.topic(topic).ok_or(Absence::Unknown)?;
     let found = hosted.find(index);
     if super::is_internal(topic) && !found.as_ref().is_err_and(|absence| absence.is_unknown()) {
@@ -68,7 +69,7 @@ fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result<i64, 
     if policy.compact && !policy.delete {
         return Err(ErrorCode::PolicyViolation);
     }
-    let high_watermark = partition.offsets().high_watermark;
+    let high_watermark = partition.high_watermark();
     let offset = if offset == HIGH_WATERMARK {
         high_watermark
     } else {
@@ -77,7 +78,9 @@ fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result<i64, 
     if !(0..=high_watermark).contains(&offset) {
         return Err(ErrorCode::OffsetOutOfRange);
     }
-    partition.delete_records_before(offset).map_err(|error| {
+    let disk = broker.disks.turn(partition.place(), DiskUse::Write).await;
+    let deleted = disk.run(|| partition.delete_records_before(offset));
+    deleted.map_err(|error| {
         match error.is_out_of_files() {
             true => broker.note_shortage("records are not deleted", &partition, &error),
             false => broker.report_append_error(&partition, &error),

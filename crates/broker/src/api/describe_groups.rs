@@ -11,16 +11,18 @@ use model::{DecodeError, ErrorCode};
 use wire::messages::describe_groups_response::{DescribedGroup, DescribedGroupMember};
 use wire::messages::{DescribeGroupsRequest, DescribeGroupsResponse};
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: DescribeGroupsRequest<'_> = request.decode()?;
     let group_ids = super::each_once(message.groups.iter());
-    let described: Vec<_> = group_ids
-        .map(|group| (group, describe(broker, group, request.version)))
-        .collect();
+    let mut described = Vec::new();
+    for group in group_ids {
+        let disk = broker.groups.turn_of([group]).await;
+        described.push((group, disk.run(|| describe(broker, group, request.version))));
+    }
     let groups = described.iter().map(|(group_id, one)| {
         let members = one.group.members.iter().map(|member| DescribedGroupMember {
             member_id: &member.member_id,

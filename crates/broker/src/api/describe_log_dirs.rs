@@ -9,6 +9,8 @@
 
 use super::{Request, Served};
 use crate::Broker;
+use crate::disk_watch::DiskUse;
+use crate::log_directories::LogDirectory;
 use crate::net::ResponseBuffer;
 use crate::partitions::HostedTopic;
 use model::{DecodeError, ErrorCode};
@@ -20,7 +22,7 @@ use wire::messages::describe_log_dirs_response::{
 };
 use wire::messages::{DescribeLogDirsRequest, DescribeLogDirsResponse};
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -39,49 +41,61 @@ pub(crate) fn serve(
     // Batches are refused in all of them.
     let is_out_of_files = broker.file_shortage.is_lasting(Instant::now());
     let hosted = broker.partitions.all_topics();
-    let results = broker.log_directories.iter().map(|directory| {
+    let wanted = |topic: &str, index| match &asked {
+        None => true,
+        Some(asked) => asked
+            .get(topic)
+            .is_some_and(|indexes| indexes.contains(&index)),
+    };
+    let mut results = Vec::with_capacity(broker.log_directories.len());
+    for (place, directory) in broker.log_directories.iter().enumerate() {
         if directory.is_offline() || is_out_of_files {
-            return DescribeLogDirsResult {
+            results.push(DescribeLogDirsResult {
                 error_code: ErrorCode::KafkaStorageError.code(),
                 log_dir: directory.name(),
                 ..Default::default()
-            };
+            });
+            continue;
         }
-        let Some((total_bytes, usable_bytes)) = directory.space() else {
-            return DescribeLogDirsResult {
-                error_code: ErrorCode::UnknownServerError.code(),
-                log_dir: directory.name(),
-                ..Default::default()
-            };
-        };
-        let wanted = |topic: &str, index| match &asked {
-            None => true,
-            Some(asked) => asked
-                .get(topic)
-                .is_some_and(|indexes| indexes.contains(&index)),
-        };
-        let topics = hosted.iter().filter_map(|topic| {
-            let partitions = partitions_in(broker, topic, directory.name(), wanted);
-            (!partitions.is_empty()).then(|| DescribeLogDirsTopic {
-                name: &topic.name,
-                partitions: partitions.into(),
-            })
-        });
-        DescribeLogDirsResult {
-            error_code: ErrorCode::None.code(),
-            log_dir: directory.name(),
-            topics: topics.collect(),
-            total_bytes,
-            usable_bytes,
-            is_cordoned: broker.is_cordoned(directory),
-        }
-    });
+        let disk = broker.disks.turn(place, DiskUse::Read).await;
+        results.push(disk.run(|| describe(broker, directory, &hosted, wanted)));
+    }
     let response = DescribeLogDirsResponse {
-        results: results.collect(),
+        results: results.into(),
         ..Default::default()
     };
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+fn describe<'a>(
+    broker: &Broker,
+    directory: &'a LogDirectory,
+    hosted: &'a [Arc<HostedTopic>],
+    wanted: impl Fn(&str, i32) -> bool + Copy,
+) -> DescribeLogDirsResult<'a> {
+    let Some((total_bytes, usable_bytes)) = directory.space() else {
+        return DescribeLogDirsResult {
+            error_code: ErrorCode::UnknownServerError.code(),
+            log_dir: directory.name(),
+            ..Default::default()
+        };
+    };
+    let topics = hosted.iter().filter_map(|topic| {
+        let partitions = partitions_in(broker, topic, directory.name(), wanted);
+        (!partitions.is_empty()).then(|| DescribeLogDirsTopic {
+            name: &topic.name,
+            partitions: partitions.into(),
+        })
+    });
+    DescribeLogDirsResult {
+        error_code: ErrorCode::None.code(),
+        log_dir: directory.name(),
+        topics: topics.collect(),
+        total_bytes,
+        usable_bytes,
+        is_cordoned: broker.is_cordoned(directory),
+    }
 }
 
 fn partitions_in(

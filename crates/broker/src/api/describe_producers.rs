@@ -2,6 +2,7 @@
 
 use super::{Request, Served};
 use crate::Broker;
+use crate::disk_watch::DiskUse;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,7 @@ use wire::messages::describe_producers_response::{
 };
 use wire::messages::{DescribeProducersRequest, DescribeProducersResponse};
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -22,11 +23,11 @@ pub(crate) fn serve(
         let indexes = asked.entry(topic.name).or_default();
         indexes.extend(topic.partition_indexes.iter());
     }
-    let topics = asked.iter().map(|(name, indexes)| {
-        let name: &str = name;
+    let mut topics = Vec::with_capacity(asked.len());
+    for (name, indexes) in &asked {
         let hosted = broker.partitions.topic(name).is_some();
-        let partitions = indexes.iter().map(|partition_index| {
-            let partition_index = *partition_index;
+        let mut partitions = Vec::with_capacity(indexes.len());
+        for partition_index in indexes.iter().copied() {
             let found = match controller::topic_name::check(name) {
                 Ok(()) => {
                     let found = broker.partitions.find(name, partition_index);
@@ -34,10 +35,14 @@ pub(crate) fn serve(
                 }
                 Err(_) => Err(ErrorCode::InvalidTopicException),
             };
-            let found = found.and_then(|partition| {
-                let producers = partition.producers();
-                producers.map_err(|error| broker.report_read_error(&partition, &error))
-            });
+            let found = match found {
+                Ok(partition) => {
+                    let disk = broker.disks.turn(partition.place(), DiskUse::Read).await;
+                    let producers = disk.run(|| partition.producers());
+                    producers.map_err(|error| broker.report_read_error(&partition, &error))
+                }
+                Err(error) => Err(error),
+            };
             let error = found.as_ref().err().copied().unwrap_or(ErrorCode::None);
             let producers = found.unwrap_or_default();
             let active_producers = producers.into_iter().map(|producer| ProducerState {
@@ -48,21 +53,21 @@ pub(crate) fn serve(
                 coordinator_epoch: producer.coordinator_epoch,
                 current_txn_start_offset: producer.current_transaction_start_offset,
             });
-            PartitionResponse {
+            partitions.push(PartitionResponse {
                 partition_index,
                 error_code: error.code(),
                 // Only a topic that does not exist is explained.
                 error_message: (!error.is_none() && !hosted).then_some(error.message()),
                 active_producers: active_producers.collect(),
-            }
-        });
-        TopicResponse {
-            name,
-            partitions: partitions.collect(),
+            });
         }
-    });
+        topics.push(TopicResponse {
+            name,
+            partitions: partitions.into(),
+        });
+    }
     let response = DescribeProducersResponse {
-        topics: topics.collect(),
+        topics: topics.into(),
         ..Default::default()
     };
     request.answer(&response, out);

@@ -10,15 +10,16 @@ use model::DecodeError;
 use wire::messages::describe_transactions_response::{TopicData, TransactionState};
 use wire::messages::{DescribeTransactionsRequest, DescribeTransactionsResponse};
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: DescribeTransactionsRequest<'_> = request.decode()?;
-    let described = super::each_once(message.transactional_ids.iter());
-    let described = described.map(|id| (id, broker.transactions.describe(id)));
-    let described: Vec<_> = described.collect();
+    let mut described = Vec::new();
+    for id in super::each_once(message.transactional_ids.iter()) {
+        described.push((id, broker.transactions.describe(id).await));
+    }
     let states = described.iter().map(|(id, described)| match described {
         Ok(one) => TransactionState {
             transactional_id: id,

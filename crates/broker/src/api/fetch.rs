@@ -15,6 +15,7 @@ use super::weight::LIGHT_FETCH_BYTES;
 use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::clock::{monotonic, random_bytes};
+use crate::disk_watch::{DiskUse, DiskWatch};
 use crate::net::{ConnectionContext, FileRange, ResponseBuffer};
 use crate::partitions::Absence;
 use controller::topic_name;
@@ -22,8 +23,8 @@ use metadata::NO_LEADER;
 use model::{DecodeError, ErrorCode, Uuid};
 use replication::{
     Changes, FINAL_EPOCH, FetchContext, FetchPartition, FetchSession, INVALID_SESSION_ID,
-    IncrementalFetch, Isolation, NewSession, Partition, PartitionSlot, ReadOutcome, ReadRequest,
-    ReadResult, SessionRequest, SessionTopic, TopicRef, Watches,
+    IncrementalFetch, Isolation, NewSession, Partition, PartitionSlot, ReadError, ReadOutcome,
+    ReadRequest, ReadResult, SessionRequest, SessionTopic, TopicRef, Watches,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -52,6 +53,10 @@ struct Part {
     /// The version of the partition's progress before it was read.
     seen: u64,
     result: Result<ReadResult, ErrorCode>,
+    /// The epoch of the leader when the client was found to be wrong about it.
+    leader_epoch: i32,
+    /// Why there are no records, if that is a lack of file descriptors.
+    shortage: Option<ReadError>,
 }
 
 /// What of the request holds for all partitions.
@@ -92,7 +97,7 @@ pub(crate) async fn serve(
     let context = match started {
         Ok(context) => context,
         Err(error) => {
-            answer(request, &Told::refusal(error), out);
+            answer(request, &Told::refusal(error, &broker.disks), out);
             return Ok(Served::Answered);
         }
     };
@@ -102,7 +107,7 @@ pub(crate) async fn serve(
         FetchContext::Incremental(fetch) => match take_changed(broker, fetch) {
             Ok(taken) => parts_of(broker, taken, &mut turn).await,
             Err(error) => {
-                answer(request, &Told::refusal(error), out);
+                answer(request, &Told::refusal(error, &broker.disks), out);
                 return Ok(Served::Answered);
             }
         },
@@ -115,6 +120,7 @@ pub(crate) async fn serve(
             .collect(),
     };
     read_or_wait(broker, &context, &mut parts, limits, turn).await;
+    note_shortage(broker, &parts);
     let (error, session_id, mut told) =
         conclude(broker, &message, request, &context, parts, limits);
     // As in Kafka's answers, what does not exist follows what could be read.
@@ -126,6 +132,7 @@ pub(crate) async fn serve(
         node_id: broker.node_id,
         client: (!limits.is_follower).then_some(connection),
         rack: broker.config.rack.as_deref(),
+        disks: &broker.disks,
     };
     answer(request, &told, out);
     Ok(Served::Answered)
@@ -149,6 +156,8 @@ impl Part {
             partition,
             seen: 0,
             result,
+            leader_epoch: -1,
+            shortage: None,
         }
     }
 
@@ -161,20 +170,45 @@ impl Part {
             at_least_one_batch,
             isolation: limits.isolation,
         };
+        self.shortage = None;
         self.result = match &self.partition {
             Ok(partition) if limits.is_follower => Err(self.no_replica_error(partition)),
             Ok(partition) => {
                 self.seen = partition.progress().version();
                 partition.read(&request).map_err(|error| {
-                    if error.code() == ErrorCode::KafkaStorageError {
+                    let code = error.code();
+                    if error.is_out_of_files() {
+                        self.shortage = Some(error);
+                    } else if code == ErrorCode::KafkaStorageError {
                         tracing::error!(%partition, %error, "records cannot be read");
                     }
-                    error.code()
+                    code
                 })
             }
             Err(absence) => Err(absence.code_for(self.request.current_leader_epoch)),
         };
+        if let (Err(ErrorCode::NotLeaderOrFollower | ErrorCode::FencedLeaderEpoch), Ok(partition)) =
+            (&self.result, &self.partition)
+        {
+            self.leader_epoch = partition.offsets().leader_epoch;
+        }
         self.bytes()
+    }
+
+    /// Answers without records, which the next fetch may have: the answer holds as many files as there
+    /// may be open, until it has left.
+    fn put_off(&mut self, limits: Limits) {
+        let Ok(partition) = &self.partition else {
+            return;
+        };
+        let is_committed = limits.isolation == Isolation::LastStableOffset;
+        let checked = partition.check_leader_epoch(self.request.current_leader_epoch);
+        self.result = checked.map(|()| ReadResult {
+            offsets: partition.offsets(),
+            records: None,
+            aborted_transactions: is_committed.then(Vec::new),
+            diverging_epoch: None,
+        });
     }
 
     /// What a broker hears that is no replica of the partition.
@@ -200,7 +234,7 @@ impl Part {
             _ => return None,
         }
         match &self.partition {
-            Ok(partition) => Some((node_id, partition.offsets().leader_epoch)),
+            Ok(_) => Some((node_id, self.leader_epoch)),
             Err(absence) => absence.current_leader(),
         }
     }
@@ -219,6 +253,7 @@ impl Part {
         self.result
             .as_ref()
             .map_or(true, |result| result.diverging_epoch.is_some())
+            || self.shortage.is_some()
     }
 
     /// Whether there are records that the limits have kept from the answer.
@@ -407,7 +442,7 @@ async fn read_or_wait(
     limits: Limits,
     mut turn: Option<Turn>,
 ) {
-    let mut found = read(parts, 0.., 0, limits, &mut turn).await;
+    let mut found = read(&broker.disks, parts, 0.., 0, limits, &mut turn).await;
     let is_enough = |found: usize, parts: &[Part]| {
         found >= limits.min_bytes || parts.iter().any(Part::is_urgent)
     };
@@ -435,7 +470,15 @@ async fn read_or_wait(
         last_read = waiting.take_changed(broker, parts);
         let before: usize = last_read.iter().map(|at| parts[*at].bytes()).sum();
         let places = last_read.iter().copied();
-        found = read(parts, places, found - before, limits, &mut turn).await;
+        found = read(
+            &broker.disks,
+            parts,
+            places,
+            found - before,
+            limits,
+            &mut turn,
+        )
+        .await;
         let is_urgent = last_read.iter().any(|at| parts[*at].is_urgent());
         if is_urgent || found >= limits.min_bytes {
             return;
@@ -449,21 +492,51 @@ async fn read_or_wait(
 /// A partition that nobody has used for a while opens its files first, so others have their turn in
 /// between.
 async fn read(
+    disks: &DiskWatch,
     parts: &mut [Part],
     places: impl IntoIterator<Item = usize>,
     mut found: usize,
     limits: Limits,
     turn: &mut Option<Turn>,
 ) -> usize {
+    let mut is_short = false;
     for at in places {
         let Some(part) = parts.get_mut(at) else { break };
         let left = limits.max_bytes.saturating_sub(found);
-        found += part.read(left, found == 0, limits);
+        // What is not there is on no disk.
+        let place = part
+            .partition
+            .as_ref()
+            .map_or(usize::MAX, |one| one.place());
+        let disk = disks.turn(place, DiskUse::Read).await;
+        found += disk.run(|| {
+            let bytes = match is_short {
+                true => 0,
+                false => part.read(left, found == 0, limits),
+            };
+            is_short |= part.shortage.is_some() && found > 0;
+            if is_short {
+                part.put_off(limits);
+            }
+            bytes
+        });
         if let Some(turn) = turn {
             turn.share().await;
         }
     }
     found
+}
+
+/// Tells of what is left out of the answer since there is no file descriptor for it.
+fn note_shortage(broker: &Broker, parts: &[Part]) {
+    let first = parts
+        .iter()
+        .find_map(|part| Some((part, part.shortage.as_ref()?)));
+    if let Some((part, error)) = first {
+        let name = part.partition.as_ref().map(ToString::to_string);
+        let name = name.unwrap_or_default();
+        broker.note_shortage("records are left out of an answer", name, error);
+    }
 }
 
 /// Where each slot is among the parts.
@@ -608,10 +681,11 @@ struct Told<'a> {
     /// Who is told where to find this broker; brokers know.
     client: Option<&'a ConnectionContext>,
     rack: Option<&'a str>,
+    disks: &'a Arc<DiskWatch>,
 }
 
-impl Told<'_> {
-    const fn refusal(error: ErrorCode) -> Self {
+impl<'a> Told<'a> {
+    const fn refusal(error: ErrorCode, disks: &'a Arc<DiskWatch>) -> Self {
         Self {
             error,
             session_id: INVALID_SESSION_ID,
@@ -619,6 +693,7 @@ impl Told<'_> {
             node_id: NO_LEADER,
             client: None,
             rack: None,
+            disks,
         }
     }
 }
@@ -648,7 +723,7 @@ fn answer(request: &Request<'_>, told: &Told<'_>, out: &mut ResponseBuffer) {
                 .then(|| part.current_leader(told.node_id))
                 .flatten();
             is_leader_told |= leader.is_some_and(|(id, _)| id == told.node_id);
-            file_bytes += answer_part(&writer, part, leader, out);
+            file_bytes += answer_part(&writer, part, leader, told.disks, out);
         }
         writer.end_topic(&mut out.head);
     }
@@ -666,6 +741,7 @@ fn answer_part(
     writer: &FetchResponseWriter,
     part: &Part,
     current_leader: Option<(i32, i32)>,
+    disks: &Arc<DiskWatch>,
     out: &mut ResponseBuffer,
 ) -> usize {
     let bytes = part.bytes();
@@ -705,70 +781,15 @@ fn answer_part(
         file: records.file.clone(),
         position: records.position,
         length: records.length,
+        place: part
+            .partition
+            .as_ref()
+            .map_or(usize::MAX, |one| one.place()),
+        disks: disks.clone(),
     });
     writer.end_partition(&partition, &mut out.head);
     sent_apart
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::pin::pin;
-    use std::task::Poll;
-
-    fn unknown(index: i32) -> Part {
-        Part {
-            topic: SessionTopic::Name("topic".into()),
-            index,
-            request: FetchPartition {
-                current_leader_epoch: -1,
-                fetch_offset: 0,
-                last_fetched_epoch: -1,
-                log_start_offset: -1,
-                max_bytes: 1,
-            },
-            slot: PartitionSlot(index as u32),
-            partition: Err(Absence::Unknown),
-            seen: 0,
-            result: Err(ErrorCode::UnknownServerError),
-        }
-    }
-
-    /// How often others have their turn while three partitions are read.
-    async fn turns_of_others(mut turn: Option<Turn>) -> usize {
-        let limits = Limits {
-            max_bytes: 1,
-            min_bytes: 0,
-            max_wait: Duration::ZERO,
-            isolation: Isolation::LogEnd,
-            is_follower: false,
-        };
-        let mut parts = [unknown(0), unknown(1), unknown(2)];
-        let mut turns = 0;
-        {
-            let mut reading = pin!(read(&mut parts, 0.., 0, limits, &mut turn));
-            std::future::poll_fn(|context| match reading.as_mut().poll(context) {
-                Poll::Ready(_) => Poll::Ready(()),
-                Poll::Pending => {
-                    turns += 1;
-                    Poll::Pending
-                }
-            })
-            .await;
-        }
-        let read = parts.iter().filter(|part| {
-            part.result
-                .as_ref()
-                .is_err_and(|error| *error == ErrorCode::UnknownTopicOrPartition)
-        });
-        assert_eq!(read.count(), 3);
-        turns
-    }
-
-    #[tokio::test]
-    async fn others_have_their_turn_between_the_partitions() {
-        let began = std::time::Instant::now() - Duration::from_secs(1);
-        assert!(turns_of_others(Some(Turn(began))).await >= 1);
-        assert_eq!(turns_of_others(None).await, 0);
-    }
-}
+mod tests;

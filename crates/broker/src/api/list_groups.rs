@@ -10,14 +10,15 @@ use model::DecodeError;
 use wire::messages::list_groups_response::ListedGroup;
 use wire::messages::{ListGroupsRequest, ListGroupsResponse};
 
-pub(crate) fn serve(
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: ListGroupsRequest<'_> = request.decode()?;
     let filter = ListGroups::new(message.states_filter.iter(), message.types_filter.iter());
-    let (groups, error) = broker.groups.read_all(|shard| shard.list_groups(&filter));
+    let disk = broker.groups.turn_of_all().await;
+    let (groups, error) = disk.run(|| broker.groups.read_all(|shard| shard.list_groups(&filter)));
     let mut groups: Vec<_> = groups.iter().flatten().collect();
     // By their names, wherever they are kept: who compares two lists sees what has changed.
     groups.sort_unstable_by(|one, other| one.group_id.cmp(&other.group_id));

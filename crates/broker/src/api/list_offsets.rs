@@ -10,6 +10,7 @@
 
 use super::{Request, Served, Turn};
 use crate::Broker;
+use crate::disk_watch::DiskUse;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};
 use replication::{ReadError, TimestampSearch};
@@ -152,8 +153,12 @@ async fn find(
     let epoch = asked.current_leader_epoch;
     let partition = broker.partitions.find(topic, asked.partition_index);
     let partition = partition.map_err(|absence| absence.code_for(epoch))?;
-    partition.check_leader_epoch(epoch)?;
-    let offsets = partition.offsets();
+    let place = partition.place();
+    let disk = broker.disks.turn(place, DiskUse::Read).await;
+    let offsets = disk.run(|| {
+        let checked = partition.check_leader_epoch(epoch);
+        checked.map(|()| partition.offsets())
+    })?;
     let end = match (message.replica_id, message.isolation_level) {
         (CONSUMER, READ_COMMITTED) => offsets.last_stable_offset,
         (CONSUMER, _) => offsets.high_watermark,
@@ -168,18 +173,19 @@ async fn find(
         LATEST => Ok(at(end, offsets.leader_epoch)),
         EARLIEST | EARLIEST_LOCAL => {
             let start = offsets.log_start_offset;
-            let epoch = partition.leader_epoch_at(start);
+            let disk = broker.disks.turn(place, DiskUse::Read).await;
+            let epoch = disk.run(|| partition.leader_epoch_at(start));
             epoch.map(|epoch| at(start, epoch.unwrap_or(-1)))
         }
         LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(NOT_FOUND),
         MAX_TIMESTAMP => {
             let search = |max_bytes| partition.offset_of_max_timestamp(max_bytes);
-            let searched = search_in_turn(broker, search).await;
+            let searched = search_in_turn(broker, place, search).await;
             searched.map(|record| found_below(end, record))
         }
         timestamp => {
             let search = |max_bytes| partition.offset_for_timestamp(timestamp, max_bytes);
-            let searched = search_in_turn(broker, search).await;
+            let searched = search_in_turn(broker, place, search).await;
             searched.map(|record| found_below(end, record))
         }
     };
@@ -189,12 +195,19 @@ async fn find(
 /// Searches for a record: at once if little has to be read and expanded for it.
 async fn search_in_turn(
     broker: &Broker,
+    place: usize,
     search: impl Fn(usize) -> Result<TimestampSearch, ReadError>,
 ) -> Result<Option<replication::TimestampOffset>, ReadError> {
-    match search(QUICK_BYTES)? {
+    let disk = broker.disks.turn(place, DiskUse::Read).await;
+    match disk.run(|| search(QUICK_BYTES))? {
         TimestampSearch::Ended(found) => Ok(found),
         TimestampSearch::TooLarge => {
-            let searched = broker.heavy_work.run(|| search(usize::MAX)).await?;
+            let search = || {
+                broker
+                    .disks
+                    .call(place, DiskUse::Read, || search(usize::MAX))
+            };
+            let searched = broker.heavy_work.run(search).await?;
             let TimestampSearch::Ended(found) = searched else {
                 unreachable!("there was no limit");
             };

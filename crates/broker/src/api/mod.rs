@@ -382,9 +382,9 @@ async fn dispatch(
         ApiKey::OffsetForLeaderEpoch => offset_for_leader_epoch::serve(broker, request, out).await,
         ApiKey::DescribeConfigs => describe_configs::serve(broker, request, out),
         ApiKey::AlterReplicaLogDirs => alter_replica_log_dirs::serve(broker, request, out),
-        ApiKey::DescribeLogDirs => describe_log_dirs::serve(broker, request, out),
+        ApiKey::DescribeLogDirs => describe_log_dirs::serve(broker, request, out).await,
         ApiKey::DescribeCluster => describe_cluster::serve(broker, context, request, out),
-        ApiKey::DescribeProducers => describe_producers::serve(broker, request, out),
+        ApiKey::DescribeProducers => describe_producers::serve(broker, request, out).await,
         ApiKey::ListConfigResources => list_config_resources::serve(broker, request, out),
         ApiKey::DescribeTopicPartitions => describe_topic_partitions::serve(broker, request, out),
         ApiKey::DescribeAcls => describe_acls::serve(request, out),
@@ -421,9 +421,9 @@ async fn dispatch_to_coordinators(
         ApiKey::ConsumerGroupHeartbeat => {
             consumer_group_heartbeat::serve(broker, context, request, out).await
         }
-        ApiKey::ConsumerGroupDescribe => consumer_group_describe::serve(broker, request, out),
-        ApiKey::DescribeGroups => describe_groups::serve(broker, request, out),
-        ApiKey::ListGroups => list_groups::serve(broker, request, out),
+        ApiKey::ConsumerGroupDescribe => consumer_group_describe::serve(broker, request, out).await,
+        ApiKey::DescribeGroups => describe_groups::serve(broker, request, out).await,
+        ApiKey::ListGroups => list_groups::serve(broker, request, out).await,
         ApiKey::InitProducerId => init_producer_id::serve(broker, request, out).await,
         ApiKey::WriteTxnMarkers => write_txn_markers::serve(broker, request, out).await,
         ApiKey::TxnOffsetCommit => txn_offset_commit::serve(broker, request, out).await,
@@ -432,7 +432,7 @@ async fn dispatch_to_coordinators(
         ApiKey::AddPartitionsToTxn => add_partitions_to_txn::serve(broker, request, out).await,
         ApiKey::AddOffsetsToTxn => add_offsets_to_txn::serve(broker, request, out).await,
         ApiKey::EndTxn => end_txn::serve(broker, request, out).await,
-        ApiKey::DescribeTransactions => describe_transactions::serve(broker, request, out),
+        ApiKey::DescribeTransactions => describe_transactions::serve(broker, request, out).await,
         ApiKey::ListTransactions => list_transactions::serve(broker, request, out).await,
         api => Ok(Served::Close(format!("{api} is not served"))),
     }

@@ -62,9 +62,12 @@ pub(crate) async fn serve(
 ) -> Result<Served, DecodeError> {
     let message: OffsetFetchRequest<'_> = request.decode()?;
     if request.version >= 8 {
-        serve_groups(broker, request, &message, out);
+        let group_ids = message.groups.iter().map(|group| group.group_id);
+        let disk = broker.groups.turn_of(group_ids).await;
+        disk.run(|| serve_groups(broker, request, &message, out));
     } else {
-        serve_one(broker, request, &message, out);
+        let disk = broker.groups.turn_of([message.group_id]).await;
+        disk.run(|| serve_one(broker, request, &message, out));
     }
     // What is not durable yet could be taken back by a crash.
     match request.version >= 8 {

@@ -5,6 +5,7 @@
 
 use super::{Request, Served, Turn};
 use crate::Broker;
+use crate::disk_watch::DiskUse;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};
 use wire::messages::offset_for_leader_epoch_request::OffsetForLeaderPartition;
@@ -24,7 +25,7 @@ pub(crate) async fn serve(
     for topic in message.topics.iter() {
         let mut partitions = Vec::with_capacity(topic.partitions.len());
         for asked in topic.partitions.iter() {
-            let found = find(broker, topic.topic, &asked);
+            let found = find(broker, topic.topic, &asked).await;
             partitions.push(EpochEndOffset {
                 error_code: found.err().unwrap_or(ErrorCode::None).code(),
                 partition: asked.partition,
@@ -46,7 +47,7 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-fn find(
+async fn find(
     broker: &Broker,
     topic: &str,
     asked: &OffsetForLeaderPartition,
@@ -54,8 +55,12 @@ fn find(
     let epoch = asked.current_leader_epoch;
     let partition = broker.partitions.find(topic, asked.partition);
     let partition = partition.map_err(|absence| absence.code_for(epoch))?;
-    partition.check_leader_epoch(epoch)?;
-    match partition.end_offset_of_epoch(asked.leader_epoch) {
+    let disk = broker.disks.turn(partition.place(), DiskUse::Read).await;
+    let end = disk.run(|| {
+        let checked = partition.check_leader_epoch(epoch);
+        checked.map(|()| partition.end_offset_of_epoch(asked.leader_epoch))
+    });
+    match end? {
         Ok(end) => Ok(end.unwrap_or((-1, -1))),
         // Without an error a consumer takes it for a log that was cut, and begins elsewhere.
         Err(error) => Err(broker.report_read_error(&partition, &error)),

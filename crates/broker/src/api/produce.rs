@@ -14,9 +14,11 @@
 //! - A first batch that is no batch refuses the whole request.
 //! - Ignored on purpose: `TimeoutMs` beyond the wait for the high watermark.
 
+use self::pace::{Pace, QUICK_BYTES};
 use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::clock::now_ms;
+use crate::disk_watch::DiskUse;
 use crate::heavy_work::Lane;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::partitions::{Absence, HostedTopic};
@@ -26,8 +28,8 @@ use crate::transaction_verification::{
 use model::{DecodeError, ErrorCode, Uuid};
 use record::batch::HEADER_SIZE_BYTES;
 use record::{
-    BatchError, InvalidRecords, ProduceValidator, RecordBatch, RecordBatchMut, TargetCompression,
-    ValidatedBytes, ValidationRules, parse_produce,
+    BatchError, InvalidRecords, ProduceValidator, RecordBatch, RecordBatchMut, ValidatedBytes,
+    parse_produce,
 };
 use replication::{Partition, VerificationGuard};
 use std::cell::{Cell, RefCell};
@@ -54,13 +56,6 @@ thread_local! {
 const KEPT_PARTS: usize = 256;
 /// A request with more partitions is served off the workers, a few at a time.
 const QUICK_PARTITIONS: usize = 256;
-/// A batch is appended off the workers, a few at a time, where it expands to more than this, is
-/// longer than this uncompressed, ...
-const QUICK_BYTES: usize = 1024 * 1024;
-/// ... says that it has more records, ...
-const QUICK_RECORDS: i32 = 50_000;
-/// ... or is longer and has to be compressed by another codec.
-const QUICK_RECOMPRESSED_BYTES: usize = 16 * 1024;
 /// Of the elements that a request may have, one in so many may be a partition without a batch.
 const ELEMENTS_PER_EMPTY: usize = 20;
 /// Faulty records that an answer lists at most. A small request can expand to any number of them, in
@@ -330,17 +325,11 @@ async fn append_all(
     for topic in &*topics {
         for part in &mut partitions[at..at + topic.partition_count] {
             part.outcome = match &asked.refusal {
-                Some((error, message)) => Outcome {
-                    error_message: message.clone(),
+                Some((error, error_message)) => Outcome {
+                    error_message: error_message.clone(),
                     ..Outcome::of(*error)
                 },
-                None => match append.to(topic, part, frame, Pace::Quick) {
-                    Appending::Ended(outcome) => outcome,
-                    Appending::TooLarge => {
-                        let again = || append.to(topic, part, frame, Pace::OffWorkers);
-                        broker.heavy_work.run(again).await.outcome()
-                    }
-                },
+                None => append.in_turn(topic, part, frame).await,
             };
             part.outcome.keep_record_errors(&mut record_errors_left);
             turn.share().await;
@@ -553,34 +542,13 @@ fn join_repetitions(parts: &mut Vec<PartitionPart>, frame: &[u8], version: i16) 
     });
 }
 
-/// Where a batch is appended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pace {
-    /// On a worker, which others wait for.
-    Quick,
-    OffWorkers,
-}
-
-impl Pace {
-    /// Whether a batch takes longer than there is time for, as far as its header tells.
-    fn is_too_long_for(self, batch: &RecordBatch<'_>, rules: &ValidationRules) -> bool {
-        let recompresses = match rules.compression {
-            TargetCompression::Producer => false,
-            TargetCompression::Codec(codec) => batch.compression() != Some(codec.compression),
-        };
-        let bytes = batch.size_in_bytes();
-        self == Self::Quick
-            && (bytes > QUICK_BYTES
-                || batch.record_count() > QUICK_RECORDS
-                || recompresses && bytes > QUICK_RECOMPRESSED_BYTES)
-    }
-}
-
 /// What became of a partition's records.
 enum Appending {
     Ended(Outcome),
     /// There is more to do than a worker has time for.
     TooLarge,
+    /// The log directory of this place is slow.
+    SlowDisk(usize),
 }
 
 impl Appending {
@@ -588,7 +556,7 @@ impl Appending {
     fn outcome(self) -> Outcome {
         match self {
             Self::Ended(outcome) => outcome,
-            Self::TooLarge => Outcome::of(ErrorCode::MessageTooLarge),
+            Self::TooLarge | Self::SlowDisk(_) => Outcome::of(ErrorCode::MessageTooLarge),
         }
     }
 }
@@ -603,6 +571,22 @@ struct Append<'a> {
 }
 
 impl Append<'_> {
+    /// Appends the records of a partition, on this worker if that takes little time.
+    async fn in_turn(
+        self,
+        topic: &TopicPart,
+        part: &mut PartitionPart,
+        frame: &mut [u8],
+    ) -> Outcome {
+        let (appending, disks) = (self.to(topic, part, frame, Pace::Quick), &self.broker.disks);
+        let again = || self.to(topic, part, frame, Pace::OffWorkers);
+        match appending {
+            Appending::Ended(outcome) => outcome,
+            Appending::TooLarge => self.broker.heavy_work.run(again).await.outcome(),
+            Appending::SlowDisk(place) => disks.run(place, DiskUse::Write, again).await.outcome(),
+        }
+    }
+
     /// Appends the records of a partition unless that takes too long.
     fn to(
         self,
@@ -658,6 +642,10 @@ impl Append<'_> {
             Ok(partition) => partition,
             Err(absence) => return refused(Outcome::absent(absence)),
         };
+        let (place, disks) = (partition.place(), &self.broker.disks);
+        if pace == Pace::Quick && disks.is_slow(place, DiskUse::Write) {
+            return Appending::SlowDisk(place);
+        }
         let now_ms = now_ms();
         let mut rules = hosted.rules();
         if pace.is_too_long_for(&batch, &rules) {
@@ -675,7 +663,10 @@ impl Append<'_> {
             Err(invalid) if invalid.expands_beyond_limit && is_less => {
                 return Appending::TooLarge;
             }
-            Err(invalid) => return refused(Outcome::invalid(&partition, invalid)),
+            Err(invalid) => {
+                let explain = || Outcome::invalid(&partition, invalid);
+                return refused(disks.call(place, DiskUse::Write, explain));
+            }
         };
         let mut rebuilt = match &mut validated.bytes {
             ValidatedBytes::Rebuilt(bytes) => Some(take(bytes)),
@@ -689,7 +680,9 @@ impl Append<'_> {
         // The header may claim other times than the records have, or those of a broker.
         let (mut batch, _) = RecordBatchMut::parse(bytes).expect("a validated batch can be parsed");
         batch.set_max_timestamp(validated.timestamp_type, validated.max_timestamp);
-        let outcome = append_validated(self.broker, part, partition, bytes, verification, now_ms);
+        let outcome = disks.call(place, DiskUse::Write, || {
+            append_validated(self.broker, part, partition, bytes, verification, now_ms)
+        });
         Appending::Ended(outcome)
     }
 }
@@ -751,7 +744,7 @@ async fn wait_for_replicas(partitions: &mut [PartitionPart], timeout_ms: i32) {
         let Some(batch) = appended.filter(|_| part.outcome.error.is_none()) else {
             continue;
         };
-        if batch.partition.offsets().high_watermark >= batch.end_offset {
+        if batch.partition.high_watermark() >= batch.end_offset {
             continue;
         }
         let deadline = *deadline.get_or_insert_with(|| tokio::time::Instant::now() + timeout);
@@ -787,6 +780,8 @@ fn answer(
     writer.end(0, &[], &mut out.head);
     request.finish_answer(start, out);
 }
+
+mod pace;
 
 #[cfg(test)]
 mod tests;

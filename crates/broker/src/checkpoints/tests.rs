@@ -102,31 +102,37 @@ fn a_start_drops_the_entries_of_what_is_not_there() {
 fn what_somebody_else_is_writing_has_not_been_written() {
     let checkpointed = Checkpointed::default();
     let mut calls = Vec::new();
-    checkpointed.unless_written(Kind::HighWatermarks, 7, || {
+    let written = checkpointed.unless_written(Kind::HighWatermarks, 7, || {
         // As at a stop, while the periodic task has the file open.
         checkpointed.unless_written(Kind::HighWatermarks, 7, || {
             calls.push("the stop's");
-            Vec::<()>::new()
-        });
-        Vec::<()>::new()
+            Ok::<(), ()>(())
+        })?;
+        Ok::<(), ()>(())
     });
+    assert_eq!(written, Ok(()));
     assert_eq!(calls, ["the stop's"]);
-    let count_of = |kind, change_count, failures: &[()]| {
+    let count_of = |kind, change_count, outcome: Result<(), ()>| {
         let mut count = 0;
-        checkpointed.unless_written(kind, change_count, || {
+        let written = checkpointed.unless_written(kind, change_count, || {
             count += 1;
-            failures.to_vec()
+            outcome
         });
+        assert!(count == 0 || written == outcome);
         count
     };
-    assert_eq!(count_of(Kind::HighWatermarks, 7, &[]), 0, "by both");
-    assert_eq!(count_of(Kind::RecoveryPoints, 7, &[]), 1, "of each kind");
+    assert_eq!(count_of(Kind::HighWatermarks, 7, Ok(())), 0, "by both");
+    assert_eq!(count_of(Kind::RecoveryPoints, 7, Ok(())), 1, "of each kind");
     assert_eq!(
-        count_of(Kind::HighWatermarks, 8, &[()]),
+        count_of(Kind::HighWatermarks, 8, Err(())),
         1,
         "a change, and a failure"
     );
-    assert_eq!(count_of(Kind::HighWatermarks, 8, &[]), 1, "after a failure");
+    assert_eq!(
+        count_of(Kind::HighWatermarks, 8, Ok(())),
+        1,
+        "after a failure"
+    );
 }
 
 #[test]

@@ -9,14 +9,11 @@
 //! Between pieces other connections have their turn, however fast a socket takes them.
 
 use super::response::Progress;
+use crate::disk_watch::{DiskUse, DiskWatch};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
-
-/// Threads that read from the disk at a time: others are left for what has to be written.
-static COLD_READS: Semaphore = Semaphore::const_new(128);
 
 /// What is sent without a pause.
 const PIECE_BYTES: u64 = 1024 * 1024;
@@ -30,6 +27,9 @@ pub(crate) struct FileRange {
     pub(crate) position: u64,
     /// How long it is.
     pub(crate) length: usize,
+    /// The log directory that the file is in, and who watches it.
+    pub(crate) place: usize,
+    pub(crate) disks: Arc<DiskWatch>,
 }
 
 /// Appends the range to `out` if all of it is in memory; leaves `out` as it is otherwise.
@@ -67,9 +67,9 @@ fn is_cold(file: &File, position: u64) -> bool {
 
 /// Reads a piece, so that it is in memory.
 #[cfg(target_os = "linux")]
-async fn warm(file: &Arc<File>, position: u64, end: u64) -> io::Result<()> {
+async fn warm(range: &FileRange, position: u64, end: u64) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
-    let file = file.clone();
+    let file = range.file.clone();
     let read = move || {
         let mut chunk = vec![0; 128 * 1024];
         let mut position = position;
@@ -84,7 +84,7 @@ async fn warm(file: &Arc<File>, position: u64, end: u64) -> io::Result<()> {
         }
         Ok(())
     };
-    let _permit = COLD_READS.acquire().await.map_err(io::Error::other)?;
+    let _permit = range.disks.cold_read(range.place).await;
     tokio::task::spawn_blocking(read)
         .await
         .map_err(io::Error::other)?
@@ -105,10 +105,14 @@ pub(crate) async fn send(
     while position < end {
         let piece_end = end.min(position + PIECE_BYTES);
         let is_first = position == range.position;
-        if (is_first && is_cold(&range.file, position)) || is_cold(&range.file, piece_end - 1) {
-            warm(&range.file, position, piece_end).await?;
+        // What lies between may be cold as well, which matters where the disk has been slow.
+        let is_cold = range.disks.reads_slowly(range.place)
+            || (is_first && is_cold(&range.file, position))
+            || is_cold(&range.file, piece_end - 1);
+        if is_cold {
+            warm(range, position, piece_end).await?;
         }
-        send_piece(stream, &range.file, &mut position, piece_end, progress).await?;
+        send_piece(stream, range, &mut position, piece_end, progress).await?;
         if position < end {
             tokio::task::yield_now().await;
         }
@@ -119,16 +123,19 @@ pub(crate) async fn send(
 #[cfg(target_os = "linux")]
 async fn send_piece(
     stream: &TcpStream,
-    file: &File,
+    range: &FileRange,
     position: &mut u64,
     end: u64,
     progress: &Progress,
 ) -> io::Result<()> {
+    let file = &*range.file;
     while *position < end {
         let sent = stream
             .async_io(tokio::io::Interest::WRITABLE, || {
                 let left = (end - *position) as usize;
-                rustix::fs::sendfile(stream, file, Some(position), left).map_err(io::Error::from)
+                let send = || rustix::fs::sendfile(stream, file, Some(position), left);
+                let sent = range.disks.call(range.place, DiskUse::Read, send);
+                sent.map_err(io::Error::from)
             })
             .await?;
         if sent == 0 {
@@ -160,7 +167,7 @@ pub(crate) async fn send(
             let mut chunk = vec![0; length];
             file.read_exact_at(&mut chunk, position).map(|()| chunk)
         });
-        let _permit = COLD_READS.acquire().await.map_err(io::Error::other)?;
+        let _permit = range.disks.cold_read(range.place).await;
         let chunk = read.await.map_err(io::Error::other)??;
         for piece in chunk.chunks(PIECE_BYTES as usize / 32) {
             stream.write_all(piece).await?;

@@ -5,6 +5,7 @@ use super::limits::{ConnectionLimits, ConnectionRoom};
 use super::loopback;
 use super::refusals::Refusals;
 use crate::Broker;
+use crate::apart::in_steps;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
@@ -149,12 +150,12 @@ impl BoundListener {
                 Ok((stream, peer, room)) => match limits.admit(peer.ip(), room) {
                     Some(slot) => {
                         let (broker, listener) = (broker.clone(), self.clone());
-                        connections.spawn(async move {
+                        connections.spawn(in_steps(async move {
                             tokio::select! {
                                 () = connection::serve(broker, listener, stream, peer, &slot) => {}
                                 () = slot.is_excess() => {}
                             }
-                        });
+                        }));
                     }
                     None => self.refusals.tell(
                         &self.name,

@@ -3,6 +3,7 @@
 
 use super::{Flushing, Shard, State};
 use crate::Broker;
+use crate::apart::in_steps;
 use crate::coordinator_log::{GroupCommit, REPLAY_PAUSE};
 use crate::transaction_markers::TransactionMarker;
 use coordinator::transaction::PreparedTransaction;
@@ -103,15 +104,17 @@ impl Broker {
             is_commit: prepared.committed,
         };
         let broker = self.clone();
-        tokio::spawn(async move {
+        tokio::spawn(in_steps(async move {
             // A marker must not outlive the end that it speaks of.
             let outcome = durable(decision.flushing.take()).await;
             let mut left = prepared.partitions.clone();
             if outcome.is_err() || !broker.try_finish(&prepared, marker, &mut left).await {
-                tokio::spawn(broker.go_on_finishing(prepared, marker, left, decision));
+                tokio::spawn(in_steps(
+                    broker.go_on_finishing(prepared, marker, left, decision),
+                ));
             }
             outcome
-        })
+        }))
     }
 
     async fn go_on_finishing(
@@ -166,7 +169,7 @@ impl Broker {
         let completed = self.transactions.decide(id, None, |shard, moment| {
             Ok(shard.complete(id, prepared.producer, moment))
         });
-        match completed {
+        match completed.await {
             // Another coordinator writes the markers, or a human must look.
             Ok(_) | Err(ErrorCode::NotCoordinator) => true,
             Err(_) => false,

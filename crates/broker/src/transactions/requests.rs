@@ -4,6 +4,7 @@ use super::markers::{EndDecision, durable};
 use super::{Decided, Transactions};
 use crate::Broker;
 use crate::clock;
+use crate::disk_watch::DiskUse;
 use coordinator::group::append_error;
 use coordinator::transaction::{
     AddPartitions, DescribedTransaction, EndTransaction, InitProducerId, ListTransactions,
@@ -59,7 +60,8 @@ impl Broker {
         let mut fresh_producer_id = None;
         loop {
             let transactions = &self.transactions;
-            match transactions.decide(transactional_id, fresh_producer_id, &mut decide)? {
+            let decided = transactions.decide(transactional_id, fresh_producer_id, &mut decide);
+            match decided.await? {
                 Ok(mut decided) => {
                     // Before anything is awaited: who asked may leave, the transaction ends.
                     let prepared = decided.prepared.take();
@@ -136,7 +138,7 @@ impl Transactions {
         let decided = self.decide(id, None, |shard, moment| {
             Ok(shard.add_partitions(request, moment))
         });
-        match decided {
+        match decided.await {
             Ok(Ok(decided)) => decided.replicated().await.unwrap_or_else(|error| error),
             Ok(Err(NeedsProducerId)) => ErrorCode::UnknownServerError,
             Err(error) => error,
@@ -155,9 +157,15 @@ impl Transactions {
         if id.is_empty() {
             return Err(ErrorCode::InvalidRequest);
         }
-        let outcomes = self.read(id, |shard| shard.verify_partitions(request))??;
+        let outcomes = self
+            .read(id, |shard| shard.verify_partitions(request))
+            .await??;
         let shard = self.shard_of(id)?;
-        let end_offset = shard.partition.offsets().log_end_offset;
+        let disk = self
+            .disks
+            .turn(shard.partition.place(), DiskUse::Write)
+            .await;
+        let end_offset = disk.run(|| shard.partition.offsets().log_end_offset);
         match shard.partition.wait_for_high_watermark(end_offset).await {
             true => Ok(outcomes),
             false => Err(append_error(ErrorCode::KafkaStorageError)),
@@ -168,26 +176,27 @@ impl Transactions {
     ///
     /// # Errors
     /// What the administrator is told.
-    pub(crate) fn describe(
+    pub(crate) async fn describe(
         &self,
         transactional_id: &str,
     ) -> Result<DescribedTransaction, ErrorCode> {
         if transactional_id.is_empty() {
             return Err(ErrorCode::InvalidRequest);
         }
-        self.read(transactional_id, |shard| shard.describe(transactional_id))?
+        self.read(transactional_id, |shard| shard.describe(transactional_id))
+            .await?
     }
 
     /// The transactional ids that pass the filter.
     ///
     /// # Errors
     /// `CoordinatorLoadInProgress` while they are not all known.
-    pub(crate) fn list(
+    pub(crate) async fn list(
         &self,
         filter: &ListTransactions<'_>,
     ) -> Result<Vec<ListedTransaction>, ErrorCode> {
         let now_ms = clock::now_ms();
-        let listed = self.read_all(|shard| shard.list(filter, now_ms))?;
+        let listed = self.read_all(|shard| shard.list(filter, now_ms)).await?;
         Ok(listed.into_iter().flatten().collect())
     }
 }

@@ -41,6 +41,7 @@ mod restart;
 mod retention;
 mod security;
 mod served;
+mod slow_disks;
 mod start;
 mod topics;
 mod transaction_coordinator;

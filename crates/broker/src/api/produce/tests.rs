@@ -1,5 +1,9 @@
+use super::pace::QUICK_RECOMPRESSED_BYTES;
 use super::*;
-use record::{BatchBuilder, BatchHeader, Codec, Compression, Compressor, TimestampType};
+use record::{
+    BatchBuilder, BatchHeader, Codec, Compression, Compressor, TargetCompression, TimestampType,
+    ValidationRules,
+};
 
 /// A batch of so many records of so many bytes each.
 fn batch(count: usize, value_bytes: usize, compression: Compression) -> Vec<u8> {

@@ -1,0 +1,250 @@
+//! A disk that is stuck holds up nobody but who uses it.
+//!
+//! The disk is stuck where a log that nobody has used is opened: a file of it is a FIFO, which can be
+//! opened when somebody opens its other end.
+
+use crate::log_directories::{Directories, listed};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use testkit::{Client, TestServer, batch, wait_until};
+
+/// More clients than the test's server has workers, those in reserve included.
+const CLIENTS: usize = 6;
+/// Long enough for answers that nothing holds up, of all clients.
+const MOMENT: Duration = Duration::from_millis(200);
+
+/// A server with a partition in each of two log directories, the first of which is stuck.
+struct Stuck {
+    server: Option<TestServer>,
+    /// Index of the partition whose directory is stuck, and of the other one.
+    stuck: i32,
+    free: i32,
+    fifo: PathBuf,
+    directories: Directories,
+}
+
+impl Stuck {
+    fn start(keys: &[(&str, &str)], configs: &[(&str, &str)]) -> Self {
+        let directories = Directories::new();
+        let server = directories.start(&[]);
+        let mut client = server.connect();
+        client.create_topic("topic", 2, configs);
+        for index in 0..2 {
+            let produced = client.produce("topic", index, &batch(&["first"]));
+            produced.assert_accepted();
+        }
+        let (_, in_one) = listed(&mut client, &directories.one, "topic");
+        assert_eq!(in_one.len(), 1, "one in each directory");
+        let stuck = in_one[0].index;
+        server.stop();
+        let fifo = block(&directories.one.join(format!("topic-{stuck}")));
+        Self {
+            server: Some(directories.start(keys)),
+            stuck,
+            free: 1 - stuck,
+            fifo,
+            directories,
+        }
+    }
+
+    fn connect_one(&self) -> Client {
+        self.server
+            .as_ref()
+            .expect("it runs until it is stopped")
+            .connect()
+    }
+
+    fn connect(&self) -> Vec<Client> {
+        (0..CLIENTS).map(|_| self.connect_one()).collect()
+    }
+
+    fn stop(mut self) {
+        self.server
+            .take()
+            .expect("it runs until it is stopped")
+            .stop();
+    }
+
+    /// Somebody who uses the other directory, and who uses none.
+    fn assert_others_are_served(&self) {
+        let mut client = self.connect_one();
+        assert!(client.topics().contains(&"topic".to_owned()));
+        for value in ["other", "and another"] {
+            let produced = client.produce("topic", self.free, &batch(&[value]));
+            produced.assert_accepted();
+            let fetched = client.fetch("topic", self.free, produced.base_offset);
+            assert_eq!(fetched.values(), [value]);
+            let end = client.list_offset("topic", self.free, -1).offset;
+            assert_eq!(end, produced.base_offset + 1);
+        }
+        let deleted = client.delete_records("topic", self.free, 1);
+        assert_eq!(deleted.1, 1);
+    }
+
+    /// Lets the disk go on.
+    fn release(&self) {
+        drop(File::options().write(true).open(&self.fifo).unwrap());
+    }
+}
+
+impl Drop for Stuck {
+    fn drop(&mut self) {
+        // A test that has failed waits for its server to end. Nobody has to be at the other end.
+        let ends = File::options().read(true).write(true).open(&self.fifo);
+        std::mem::forget(ends);
+        drop(self.server.take());
+    }
+}
+
+/// Makes opening a log wait; gives the file that it waits for.
+fn block(log: &Path) -> PathBuf {
+    let (fifo, reference) = (log.join("partition.metadata"), log.with_extension("moved"));
+    let modified = fs::metadata(log).unwrap().modified().unwrap();
+    fs::rename(&fifo, &reference).unwrap();
+    assert!(
+        Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .unwrap()
+            .success()
+    );
+    // By the times of its files the log is as it was, so the start has no reason to open it.
+    let touch = [Path::new("-r"), &reference, &fifo];
+    assert!(
+        Command::new("touch")
+            .args(touch)
+            .status()
+            .unwrap()
+            .success()
+    );
+    fs::remove_file(&reference).unwrap();
+    File::open(log).unwrap().set_modified(modified).unwrap();
+    fifo
+}
+
+/// That nobody has an answer; waits long enough for the directory to be known as slow.
+fn assert_waiting(clients: &mut [Client]) {
+    for client in clients {
+        assert!(client.is_silent_for(MOMENT / CLIENTS as u32));
+    }
+}
+
+#[test]
+fn appends_to_a_stuck_disk_hold_up_nobody_else() {
+    let stuck = Stuck::start(&[], &[]);
+    let mut clients = stuck.connect();
+    for client in &mut clients {
+        client.send_produce("topic", stuck.stuck, &batch(&["late"]), -1);
+    }
+    assert_waiting(&mut clients);
+    stuck.assert_others_are_served();
+    // Those who come later find it slow.
+    let mut late = stuck.connect();
+    for client in &mut late {
+        client.send_produce("topic", stuck.stuck, &batch(&["later"]), 1);
+    }
+    stuck.assert_others_are_served();
+    clients.append(&mut late);
+    assert_waiting(&mut clients);
+    stuck.release();
+    for client in &mut clients {
+        client.receive_produced().assert_accepted();
+    }
+    let mut client = stuck.connect_one();
+    let values = client.fetch("topic", stuck.stuck, 0).values();
+    assert_eq!(values.len(), 1 + 2 * CLIENTS);
+    stuck.stop();
+}
+
+#[test]
+fn reads_from_a_stuck_disk_hold_up_nobody_else() {
+    let stuck = Stuck::start(&[], &[]);
+    let mut clients = stuck.connect();
+    for client in &mut clients {
+        client.send_fetch("topic", stuck.stuck, 0, 500);
+    }
+    assert_waiting(&mut clients);
+    stuck.assert_others_are_served();
+    let mut late = stuck.connect();
+    for client in &mut late {
+        client.send_fetch("topic", stuck.stuck, 0, 500);
+    }
+    let mut producers = stuck.connect();
+    for client in &mut producers {
+        client.send_produce("topic", stuck.stuck, &batch(&["late"]), -1);
+    }
+    assert_waiting(&mut producers);
+    stuck.assert_others_are_served();
+    clients.append(&mut late);
+    assert_waiting(&mut clients);
+    assert_waiting(&mut producers);
+    stuck.release();
+    for client in &mut clients {
+        assert_eq!(client.receive_fetched().values()[0], "first");
+    }
+    for client in &mut producers {
+        client.receive_produced().assert_accepted();
+    }
+    stuck.stop();
+}
+
+#[test]
+fn a_single_call_that_is_stuck_leaves_the_sockets_to_the_others() {
+    let stuck = Stuck::start(&[], &[]);
+    let mut others: Vec<Client> = stuck.connect();
+    let mut client = stuck.connect_one();
+    // One after the other, so that whoever polls the sockets is the one that is lost.
+    client.send_produce("topic", stuck.stuck, &batch(&["late"]), -1);
+    for other in &mut others {
+        assert!(client.is_silent_for(MOMENT / CLIENTS as u32));
+        assert!(other.topics().contains(&"topic".to_owned()));
+    }
+    stuck.release();
+    client.receive_produced().assert_accepted();
+    stuck.stop();
+}
+
+/// The offset that a checkpoint has for a partition.
+fn checkpointed(directory: &Path, index: i32) -> Option<i64> {
+    let text = fs::read_to_string(directory.join("replication-offset-checkpoint")).ok()?;
+    let entry = format!("topic {index} ");
+    let line = text.lines().find_map(|line| line.strip_prefix(&entry));
+    line?.parse().ok()
+}
+
+#[test]
+fn upkeep_of_a_stuck_disk_holds_up_that_of_no_other() {
+    let keys = [
+        ("replica.high.watermark.checkpoint.interval.ms", "20"),
+        ("log.flush.offset.checkpoint.interval.ms", "20"),
+        ("log.retention.check.interval.ms", "20"),
+        ("log.initial.task.delay.ms", "0"),
+    ];
+    let configs = [
+        ("segment.bytes", "1048576"),
+        ("retention.ms", "1000"),
+        ("flush.ms", "100"),
+    ];
+    let stuck = Stuck::start(&keys, &configs);
+    let mut client = stuck.connect_one();
+    client.send_produce("topic", stuck.stuck, &batch(&["late"]), -1);
+    let mut other = stuck.connect_one();
+    let two = &stuck.directories.two;
+    for count in 2..5 {
+        let produced = other.produce("topic", stuck.free, &batch(&["value"]));
+        produced.assert_accepted();
+        wait_until("the high watermark is noted", || {
+            checkpointed(two, stuck.free).is_some_and(|offset| offset >= count)
+        });
+    }
+    // Everything is old in a second.
+    wait_until("old segments are deleted", || {
+        other.list_offset("topic", stuck.free, -2).offset >= 4
+    });
+    assert!(client.is_silent_for(Duration::from_millis(1)));
+    stuck.release();
+    client.receive_produced().assert_accepted();
+    stuck.stop();
+}
