@@ -6,7 +6,7 @@ use super::partitions::{by_topic, partition_subject, version_from};
 use super::{Admin, PerKey, checked};
 use crate::Error;
 use crate::cluster::{Connection, Deadline};
-use model::TopicPartition;
+use model::{ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
 use wire::ApiKey;
 use wire::messages::offset_commit_request::{
@@ -230,6 +230,16 @@ fn take(
     results.insert(key, committed);
 }
 
+/// Whether a broker is no coordinator of the group, or not yet.
+const fn is_of_coordinator(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::NotCoordinator
+            | ErrorCode::CoordinatorNotAvailable
+            | ErrorCode::CoordinatorLoadInProgress
+    )
+}
+
 async fn commit(
     connection: &Connection,
     group: &str,
@@ -266,6 +276,11 @@ async fn commit(
     let mut results = PerKey::new();
     for topic in response.topics.iter() {
         for partition in topic.partitions.iter() {
+            if is_of_coordinator(ErrorCode::from_code(partition.error_code)) {
+                // It is said of each partition, and holds for the whole group: another one is asked,
+                // or the same one again.
+                checked(partition.error_code, group_subject(group), None)?;
+            }
             let key = TopicPartition::new(topic.name, partition.partition_index);
             let checked = checked(partition.error_code, partition_subject(&key), None);
             results.insert(key, checked);
