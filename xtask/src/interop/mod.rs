@@ -25,6 +25,7 @@ mod handover;
 pub(crate) mod java;
 mod kafka_crash;
 mod kgo;
+mod mirror;
 mod options;
 pub(crate) mod process;
 mod program;

@@ -125,6 +125,12 @@ impl Run {
         Java::install_kafka(&self.source("kafka"), &cache, release)
     }
 
+    /// What runs on Kafka Connect by the `pom.xml` of a folder, resolved at the first call.
+    pub(crate) fn kafka_connect(&self, folder: &str, release: &str) -> Result<Java> {
+        let cache = self.cache.join(folder);
+        Java::install_kafka(&self.source(folder), &cache, release)
+    }
+
     /// The Python programs, installed at the first call.
     pub(crate) fn python(&mut self) -> Result<Python> {
         if self.python.is_none() {

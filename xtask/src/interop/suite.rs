@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use super::program::{self, Outcome, Scenario};
 use super::run::Run;
 use super::server::Server;
-use super::{client_on_kafka, codec, commands, crash, cross, diff, handover, kgo, swap};
+use super::{client_on_kafka, codec, commands, crash, cross, diff, handover, kgo, mirror, swap};
 
 /// A failure that takes this long has waited for the server in vain.
 const SLOW_FAILURE: Duration = Duration::from_secs(15);
@@ -161,6 +161,14 @@ pub(crate) const SUITES: &[Suite] = &[
         kind: Kind::Module {
             list: |_| Ok(swap::list()),
             run: swap::run,
+        },
+    },
+    Suite {
+        name: "mirror",
+        about: "MirrorMaker 2 from Apache Kafka to the server, group offsets included",
+        kind: Kind::Module {
+            list: |_| Ok(mirror::list()),
+            run: mirror::run,
         },
     },
     Suite {
