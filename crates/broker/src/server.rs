@@ -598,16 +598,7 @@ fn new_broker(
         logs: Arc::new(log_host(&log_directories)),
         request_memory: RequestMemory::new(request_memory_bytes),
         answer_memory: AnswerMemory::new(request_memory_bytes),
-        controller_memory: ByteBudget::new(
-            "requests that are before the controller use all of their memory, and others wait",
-            Some(
-                network
-                    .socket_request_max_bytes
-                    .max(1)
-                    .unsigned_abs()
-                    .into(),
-            ),
-        ),
+        controller_memory: controller_memory(network.socket_request_max_bytes),
         disks: disks.clone(),
         flushes: Flushes::new(log_directories.len()),
         heavy_work: HeavyWork::default(),
@@ -641,6 +632,14 @@ fn new_broker(
         live_config: RwLock::new(Arc::new(config.clone())),
         config,
     })
+}
+
+/// The memory of requests that are before the controller: as much as one may be long.
+fn controller_memory(socket_request_max_bytes: i32) -> Arc<ByteBudget> {
+    ByteBudget::new(
+        "requests that are before the controller use all of their memory, and others wait",
+        Some(socket_request_max_bytes.max(1).unsigned_abs().into()),
+    )
 }
 
 /// What the logs share.

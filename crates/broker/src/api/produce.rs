@@ -660,9 +660,7 @@ impl Append<'_> {
             VALIDATOR.with_borrow_mut(|validator| validator.validate(&batch, &rules, now_ms));
         let mut validated = match validated {
             Ok(validated) => validated,
-            Err(invalid) if invalid.expands_beyond_limit && is_less => {
-                return Appending::TooLarge;
-            }
+            Err(invalid) if invalid.expands_beyond_limit && is_less => return Appending::TooLarge,
             Err(invalid) => {
                 let explain = || Outcome::invalid(&partition, invalid);
                 return refused(disks.call(place, DiskUse::Write, explain));
