@@ -28,9 +28,6 @@ use tokio::time::Instant;
 /// Answers that wait are sent when they grow beyond this, even while more requests are at hand.
 const FLUSH_BYTES: usize = 256 * 1024;
 
-/// What a request to the controller takes at least, however short it is.
-const DECISION_BYTES: usize = 4 * 1024;
-
 /// How often it is checked whether the client of a request that waits is still there.
 const LEFT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -222,9 +219,10 @@ async fn serve_in_turn(
     unread: &mut Unread,
 ) -> Served {
     let mut for_controller = None;
-    if weight.is_for_controller {
+    // Small ones wait in the controller's queue alone, never behind the memory of large ones.
+    if weight.is_for_controller && weight.lane.is_some() {
         let share = for_controller.insert(broker.controller_memory.share());
-        share.take_when_free(frame.len() + DECISION_BYTES).await;
+        share.take_when_free(frame.len()).await;
     }
     let memory = &broker.answer_memory;
     out.set_copied_max(memory.copied_max_bytes());
