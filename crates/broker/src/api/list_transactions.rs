@@ -14,7 +14,8 @@ use regex_lite::{Regex, RegexBuilder};
 use wire::messages::list_transactions_response::TransactionState;
 use wire::messages::{ListTransactionsRequest, ListTransactionsResponse};
 
-/// What a pattern may take: the time that it takes for an id is in proportion to it.
+/// What a pattern may take: the time that it takes for an id is in proportion to it. To match takes
+/// as much again for each group, so one with many groups may take less itself.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 
 pub(crate) async fn serve(
@@ -72,11 +73,25 @@ async fn list(
 
 /// The pattern, for whole ids.
 fn whole(pattern: &str) -> Result<Regex, regex_lite::Error> {
-    let build = |pattern: &str| {
+    let build = |pattern: &str, bytes_max| {
         let mut builder = RegexBuilder::new(pattern);
-        builder.size_limit(PATTERN_BYTES_MAX).build()
+        builder.size_limit(bytes_max).build()
     };
     // What is no pattern by itself is none in brackets either.
-    build(pattern)?;
-    build(&format!("^(?:{pattern})$"))
+    let group_count = build(pattern, PATTERN_BYTES_MAX)?.captures_len();
+    build(&format!("^(?:{pattern})$"), PATTERN_BYTES_MAX / group_count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole;
+
+    #[test]
+    fn many_groups_and_a_large_pattern_do_not_go_together() {
+        let many = "(a)".repeat(50);
+        assert!(whole(&many).is_ok());
+        assert!(whole(&"a".repeat(10_000)).is_ok());
+        assert!(whole(&"()".repeat(4_000)).is_err());
+        assert!(whole(&format!("{many}{}", "a".repeat(10_000))).is_err());
+    }
 }

@@ -16,6 +16,10 @@ const EXPRESSION_BYTES_MAX: usize = 1024 * 1024;
 /// The largest count of a repetition.
 const REPETITIONS_MAX: u32 = 1_000;
 
+/// How every group begins: nobody asks what one matched, and to remember it takes memory in
+/// proportion to the size of the expression, for each group.
+const UNCAPTURED_GROUP: &str = "(?:";
+
 /// A regular expression that matches whole names of topics.
 #[derive(Debug)]
 pub(in crate::group) struct TopicPattern(Regex);
@@ -144,7 +148,7 @@ impl Translation<'_> {
     fn open_group(&mut self) -> Result<(), String> {
         self.depth += 1;
         if self.rest.next_if_eq(&'?').is_none() {
-            self.out.push('(');
+            self.out.push_str(UNCAPTURED_GROUP);
             return Ok(());
         }
         let invalid = || "invalid or unsupported Perl syntax".to_owned();
@@ -155,8 +159,7 @@ impl Translation<'_> {
             if self.rest.next().is_none() || name.is_empty() || !name.chars().all(is_word) {
                 return Err(format!("invalid named capture: `{name}`"));
             }
-            // Nobody asks what a group matched, so groups need no names.
-            self.out.push('(');
+            self.out.push_str(UNCAPTURED_GROUP);
             return Ok(());
         }
         let mut flags = String::new();
@@ -448,6 +451,15 @@ mod tests {
         check("", &[]);
         check(".*", &TOPICS);
         check("orders.{2,3}", &["orders-1", "orders.eu"]);
+    }
+
+    #[test]
+    fn no_group_is_remembered() {
+        let groups = ["()", "(a)", "(?P<name>a)", "(?<name>a)", "(?i:a)"];
+        for group in groups {
+            let pattern = TopicPattern::parse(&group.repeat(1_000)).expect("a valid expression");
+            assert_eq!(pattern.0.captures_len(), 1, "{group}");
+        }
     }
 
     #[test]
