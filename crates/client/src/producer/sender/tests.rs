@@ -3,7 +3,7 @@
 //! A step is one of:
 //! - `p0` appends a record to partition 0; `p0:500` one of 500 bytes; `+5` lets 5 ms pass;
 //! - `id` tells the producer id 9, `leader:0:2` that node 2 leads partition 0, in a later epoch,
-//!   `leaderless` that nobody leads any;
+//!   `leaderless` that nobody leads any, `anew` that the topic was made again;
 //! - `ok:0`, `lost:0` and `NAME:0` say what came of request 0, for all of its batches; `hint:0:2`
 //!   refuses it and names node 2 as the leader.
 //!
@@ -44,11 +44,17 @@ const IDEMPOTENT: SenderSettings = SenderSettings {
     ..SETTINGS
 };
 
+/// The topic, and another one of its name.
+const FIRST_ID: Uuid = Uuid::from_u128(1);
+const OTHER_ID: Uuid = Uuid::from_u128(2);
+
 struct Script {
     accumulator: Accumulator,
     sender: Sender,
     now: Instant,
     leaders: Vec<Leader>,
+    /// The topic's id, which answers are about as it was at first; zero while ids do not matter.
+    topic_id: Uuid,
     record_count: usize,
     output: Arc<Mutex<String>>,
     /// What went wrong, in words.
@@ -70,6 +76,7 @@ impl Script {
             sender: Sender::new(settings, 1),
             now: Instant::now(),
             leaders: vec![Leader { id: 1, epoch: 0 }; 2],
+            topic_id: Uuid::ZERO,
             record_count: 0,
             output: Arc::default(),
             errors: Arc::default(),
@@ -101,6 +108,10 @@ impl Script {
                 self.tell_leaders();
             }
             "ok" => self.answer(number().expect("a request"), ErrorCode::None, None),
+            "ids" | "anew" => {
+                self.topic_id = if verb == "ids" { FIRST_ID } else { OTHER_ID };
+                self.tell_leaders();
+            }
             "leaderless" => {
                 self.leaders.clear();
                 self.tell_leaders();
@@ -169,7 +180,10 @@ impl Script {
             log_append_time_ms: -1,
             record_errors: Vec::new(),
             message: None,
-            topic_id: Uuid::ZERO,
+            topic_id: match self.topic_id.is_zero() {
+                true => Uuid::ZERO,
+                false => FIRST_ID,
+            },
             leader,
         };
         let count = self.sender.request(key).batches.len();
@@ -179,7 +193,8 @@ impl Script {
 
     fn tell_leaders(&mut self) {
         let leaders = self.leaders.clone();
-        let leader_of = |_: &str, index: i32| (Uuid::ZERO, leaders.get(index as usize).copied());
+        let topic_id = self.topic_id;
+        let leader_of = |_: &str, index: i32| (topic_id, leaders.get(index as usize).copied());
         self.sender
             .handle_leaders(&self.accumulator, leader_of, self.now);
         self.sender.handle_metadata(self.now);
@@ -367,4 +382,16 @@ fn an_expiry_says_what_waited_how_long_and_what_to_do() {
     );
     let leaderless = "1 record: no leader of the partition is known; check that a broker leads it";
     check("leaderless p0 +1004", &[leaderless]);
+}
+
+#[test]
+fn a_leader_of_a_topic_that_was_made_again_is_not_followed() {
+    let goes_to_node_2 = |script: &str| {
+        let run = Script::run(SETTINGS, script);
+        let output = run.output.lock().clone();
+        assert!(output.contains("1>n"), "it is sent again: {output}");
+        output.contains("1>n2")
+    };
+    assert!(goes_to_node_2("ids p0 hint:0:2 +130"));
+    assert!(!goes_to_node_2("ids p0 anew hint:0:2 +130"));
 }
