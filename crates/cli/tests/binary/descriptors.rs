@@ -5,7 +5,11 @@ use crate::process::Process;
 use model::ErrorCode;
 use record::{BatchBuilder, BatchHeader};
 use std::path::Path;
-use testkit::{Client, TransactionalProducer, batch, now_ms, wait_until};
+use testkit::{
+    Client, FETCH_VERSION, TransactionalProducer, batch, fetch_topic, now_ms, records_of,
+    wait_until,
+};
+use wire::messages::{FetchRequest, FetchResponse};
 
 /// Fewer than the process has open: no file can be opened.
 #[cfg(target_os = "linux")]
@@ -71,6 +75,66 @@ fn more_partitions_than_files_are_all_served() {
     assert!(!process.log().contains("ERROR"), "{}", process.log());
     process.stop();
     assert!(is_marked_clean(directory.path()));
+}
+
+/// The records of all partitions of a topic, by fetches that name all of them.
+#[cfg(target_os = "linux")]
+fn fetch_all(client: &mut Client, topic: &str, count: i32) -> Vec<Vec<String>> {
+    let mut found = vec![Vec::new(); count as usize];
+    let mut fetches = 0;
+    while found.iter().any(Vec::is_empty) {
+        let offsets = found
+            .iter()
+            .zip(0..)
+            .map(|(records, index)| (index, records.len() as i64));
+        let offsets: Vec<(i32, i64)> = offsets.collect();
+        let request = FetchRequest {
+            max_wait_ms: 10_000,
+            min_bytes: 1,
+            max_bytes: i32::MAX,
+            session_epoch: -1,
+            topics: vec![fetch_topic(topic, &offsets)].into(),
+            ..FetchRequest::default()
+        };
+        let answer = client.call(FETCH_VERSION, &request);
+        let response: FetchResponse<'_> = answer.read();
+        for topic in response.responses.iter() {
+            for one in topic.partitions.iter() {
+                assert_eq!(one.error_code, 0, "partition {}", one.partition_index);
+                let records = records_of(one.records.unwrap_or_default());
+                let values = records.into_iter().filter_map(|record| record.value);
+                let values = values.map(|value| String::from_utf8(value).unwrap());
+                found[one.partition_index as usize].extend(values);
+            }
+        }
+        fetches += 1;
+        assert!(fetches < count, "each fetch brings some");
+    }
+    found
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_fetch_of_more_partitions_than_files_brings_what_it_can() {
+    const COUNT: i32 = 300;
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start_with_descriptors(directory.path(), 200);
+    let mut client = process.connect();
+    client.create_topic("topic", COUNT, &[]);
+    for index in 0..COUNT {
+        let produced = client.produce("topic", index, &batch(&[&index.to_string()]));
+        produced.assert_accepted();
+    }
+    let found = fetch_all(&mut client, "topic", COUNT);
+    for (values, index) in found.iter().zip(0..COUNT) {
+        assert_eq!(values, &[index.to_string()]);
+    }
+    assert!(
+        process.log().contains("records are left out of an answer"),
+        "{}",
+        process.log()
+    );
+    process.stop();
 }
 
 #[test]
