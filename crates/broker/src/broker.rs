@@ -200,6 +200,14 @@ impl Broker {
         };
         let has_other = self.log_directories.iter().any(|one| !one.is_offline());
         let is_given_up = has_other && !self.holds_metadata(failed);
+        // Before anybody waits for a log, which may be in a call that is stuck.
+        if has_other && !is_given_up {
+            self.halt(format!(
+                "log directory `{name}`, which holds the metadata log, has failed"
+            ));
+        } else if !has_other {
+            self.halt("every log directory has failed".to_owned());
+        }
         for topic in self.partitions.all_topics() {
             let partitions = topic.partitions().into_iter();
             for partition in partitions.filter(|one| *one.log_directory() == *name) {
@@ -215,12 +223,6 @@ impl Broker {
         self.moves.cancel_in(name);
         if is_given_up {
             self.give_up_leaderships(failed.id());
-        } else if has_other {
-            self.halt(format!(
-                "log directory `{name}`, which holds the metadata log, has failed"
-            ));
-        } else {
-            self.halt("every log directory has failed".to_owned());
         }
     }
 

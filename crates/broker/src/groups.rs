@@ -87,6 +87,15 @@ impl Shard {
     }
 }
 
+/// A task does what is due, until this is dropped.
+struct Expiring<'a>(&'a AtomicBool);
+
+impl Drop for Expiring<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
 #[derive(Debug)]
 enum State {
     /// The log is being replayed; names and ids of the topics that were deleted meanwhile.
@@ -604,8 +613,10 @@ impl Groups {
             .turn(shard.partition.place(), DiskUse::Write)
             .await;
         let deadline = disk.run(|| {
+            // Ends after a panic, too, or the shard's sessions would never end again.
+            let expiring = Expiring(&shard.is_expiring);
             let _ = self.decide_in(&shard, None, GroupShard::expire);
-            shard.is_expiring.store(false, Ordering::Release);
+            drop(expiring);
             shard.lock().next_deadline()
         });
         self.alarm.wake_by(deadline);

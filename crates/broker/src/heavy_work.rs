@@ -70,6 +70,12 @@ impl HeavyWork {
         off_workers(work)
     }
 
+    /// Waits for a turn to expand what is compressed, off the workers. Who has it gives it back before
+    /// it waits for a disk.
+    pub(crate) async fn expanding_turn(&self) -> SemaphorePermit<'_> {
+        acquire(&self.expanding).await
+    }
+
     /// Waits for a turn and serves a request: see [`HeavyTurn::serve`].
     pub(crate) async fn serve<F: Future>(&self, lane: Lane, request: Pin<&mut F>) -> F::Output {
         self.turn(lane).await.serve(request).await

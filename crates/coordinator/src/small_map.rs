@@ -141,6 +141,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(trials::property(256))]
+
         #[test]
         fn it_is_a_map(changes in prop::collection::vec((0..20u8, prop::option::of(any::<u8>())), 0..200)) {
             let (mut small, mut model) = (SmallMap::default(), BTreeMap::new());

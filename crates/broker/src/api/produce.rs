@@ -19,7 +19,7 @@ use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::clock::now_ms;
 use crate::disk_watch::DiskUse;
-use crate::heavy_work::Lane;
+use crate::heavy_work::{Lane, off_workers};
 use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::partitions::{Absence, HostedTopic};
 use crate::transaction_verification::{
@@ -38,6 +38,7 @@ use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::SemaphorePermit;
 use wire::messages::ProduceRequest;
 use wire::produce_request::read_produce_request;
 use wire::produce_response::{ProduceResponsePartition, ProduceResponseWriter};
@@ -578,12 +579,19 @@ impl Append<'_> {
         part: &mut PartitionPart,
         frame: &mut [u8],
     ) -> Outcome {
-        let (appending, disks) = (self.to(topic, part, frame, Pace::Quick), &self.broker.disks);
-        let again = || self.to(topic, part, frame, Pace::OffWorkers);
+        let (heavy_work, disks) = (&self.broker.heavy_work, &self.broker.disks);
+        let mut appending = self.to(topic, part, frame, Pace::Quick, None);
+        if matches!(appending, Appending::TooLarge) {
+            let turn = Some(heavy_work.expanding_turn().await);
+            let again = || self.to(topic, part, frame, Pace::OffWorkers, turn);
+            appending = off_workers(again);
+        }
         match appending {
-            Appending::Ended(outcome) => outcome,
-            Appending::TooLarge => self.broker.heavy_work.run(again).await.outcome(),
-            Appending::SlowDisk(place) => disks.run(place, DiskUse::Write, again).await.outcome(),
+            Appending::SlowDisk(place) => {
+                let again = || self.to(topic, part, frame, Pace::OffWorkers, None);
+                disks.run(place, DiskUse::Write, again).await.outcome()
+            }
+            appending => appending.outcome(),
         }
     }
 
@@ -594,6 +602,7 @@ impl Append<'_> {
         part: &mut PartitionPart,
         frame: &mut [u8],
         pace: Pace,
+        turn: Option<SemaphorePermit<'_>>,
     ) -> Appending {
         let Some(hosted) = &topic.hosted else {
             return Appending::Ended(Outcome::of(match self.version {
@@ -606,7 +615,7 @@ impl Append<'_> {
             Err(absence) if absence.is_unknown() => {
                 return Appending::Ended(Outcome::absent(absence));
             }
-            found => self.records_to(hosted, found, part, frame, pace),
+            found => self.records_to(hosted, found, part, frame, pace, turn),
         };
         match (appending, part.repetition_error) {
             (Appending::Ended(_), Some(error)) => Appending::Ended(Outcome::of(error)),
@@ -621,6 +630,7 @@ impl Append<'_> {
         part: &mut PartitionPart,
         frame: &mut [u8],
         pace: Pace,
+        turn: Option<SemaphorePermit<'_>>,
     ) -> Appending {
         let records = &mut frame[part.records.clone()];
         let refused = |outcome| Appending::Ended(outcome);
@@ -643,7 +653,7 @@ impl Append<'_> {
             Err(absence) => return refused(Outcome::absent(absence)),
         };
         let (place, disks) = (partition.place(), &self.broker.disks);
-        if pace == Pace::Quick && disks.is_slow(place, DiskUse::Write) {
+        if (pace == Pace::Quick || turn.is_some()) && disks.is_slow(place, DiskUse::Write) {
             return Appending::SlowDisk(place);
         }
         let now_ms = now_ms();
@@ -678,6 +688,8 @@ impl Append<'_> {
         // The header may claim other times than the records have, or those of a broker.
         let (mut batch, _) = RecordBatchMut::parse(bytes).expect("a validated batch can be parsed");
         batch.set_max_timestamp(validated.timestamp_type, validated.max_timestamp);
+        // The disk may be stuck, and others have something to expand as well.
+        drop(turn);
         let outcome = disks.call(place, DiskUse::Write, || {
             append_validated(self.broker, part, partition, bytes, verification, now_ms)
         });

@@ -85,14 +85,19 @@ impl Arriving {
         self.share.take_at_least(bytes);
     }
 
+    /// All whole frames are served; so many bytes of another have arrived.
+    pub(super) fn served(&mut self, bytes: usize) {
+        self.share.take(bytes);
+    }
+
     /// A frame is whole; it counts until it is answered.
     pub(super) fn frame_ended(&mut self) {
         self.right_to_end = None;
         self.waited = Duration::ZERO;
     }
 
-    /// Notes how long the client was waited for since `since`; says whether its connection has to
-    /// end, as it keeps others waiting.
+    /// Says whether the connection of a client that was waited for since `since`, and has sent
+    /// nothing, has to end, as it keeps others waiting.
     pub(super) fn is_too_slow(
         &mut self,
         since: Instant,
@@ -100,22 +105,37 @@ impl Arriving {
         announced_bytes: usize,
     ) -> bool {
         let waited = self.waited + since.elapsed();
-        if arrived_bytes <= SMALL_FRAME_BYTES && self.right_to_end.is_none() {
+        if self.is_slow(waited, arrived_bytes) {
+            return true;
+        }
+        if !self.is_held_to_its_pace(arrived_bytes) {
             return false;
         }
-        let due = Duration::from_secs(arrived_bytes as u64 / FRAME_BYTES_PER_SECOND);
-        let is_slow = self.share.is_wanted() && waited > FRAME_GRACE + due;
         let left_bytes = announced_bytes.saturating_sub(arrived_bytes) as u64;
         let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
         let left_ms = left_bytes.saturating_mul(waited_ms) / (arrived_bytes as u64).max(1);
-        is_slow
-            || self
-                .share
-                .gives_way(left_ms.saturating_mul(arrived_bytes as u64))
+        self.share
+            .gives_way(left_ms.saturating_mul(arrived_bytes as u64))
     }
 
-    /// The client was waited for since `since`, and has sent something.
-    pub(super) fn has_waited(&mut self, since: Instant) {
+    /// Whether so much of a frame has arrived that it matters how fast the rest comes.
+    fn is_held_to_its_pace(&self, arrived_bytes: usize) -> bool {
+        arrived_bytes > SMALL_FRAME_BYTES || self.right_to_end.is_some()
+    }
+
+    /// Whether a frame of which so much has arrived keeps others waiting.
+    fn is_slow(&self, waited: Duration, arrived_bytes: usize) -> bool {
+        let due = Duration::from_secs(arrived_bytes as u64 / FRAME_BYTES_PER_SECOND);
+        self.is_held_to_its_pace(arrived_bytes)
+            && self.share.is_wanted()
+            && waited > FRAME_GRACE + due
+    }
+
+    /// Notes that the client was waited for since `since`, in the middle of a frame, and has sent
+    /// something: now so many bytes have arrived. Says whether its connection has to end: a byte now
+    /// and then is too slow as well.
+    pub(super) fn has_waited(&mut self, since: Instant, arrived_bytes: usize) -> bool {
         self.waited += since.elapsed();
+        self.is_slow(self.waited, arrived_bytes)
     }
 }

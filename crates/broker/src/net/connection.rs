@@ -11,6 +11,7 @@ use super::frames::FrameBuffer;
 use super::idle::Idle;
 use super::limits::ConnectionSlot;
 use super::listener::BoundListener;
+use super::refusals::shown;
 use super::response::ResponseBuffer;
 use super::unread::{Unread, UnreadEnd};
 use crate::Broker;
@@ -122,14 +123,14 @@ pub(crate) async fn serve(
         Err(End::Failed(error)) => tracing::debug!(%peer, %error, "connection lost"),
         Err(End::SlowRequest { arrived_bytes }) => tracing::info!(
             %peer,
-            client_id = context.client_id(),
+            client_id = shown(context.client_id()),
             arrived_bytes,
             "connection closed: it sends its request too slowly while others wait for the memory; \
              raise `queued.max.request.bytes` if the client is legitimate"
         ),
         Err(End::Slow { held_bytes }) => tracing::info!(
             %peer,
-            client_id = context.client_id(),
+            client_id = shown(context.client_id()),
             held_bytes,
             "connection closed: it reads its answers too slowly while others wait for their \
              memory; raise `queued.max.request.bytes` if the client is legitimate"
@@ -165,6 +166,10 @@ async fn requests(
             }
         };
         let Some(frame) = frame else {
+            // A client that does not read its answers holds nothing of its requests.
+            if buffer.give_back_served() {
+                arriving.served(buffer.arrived_bytes());
+            }
             unread.flush(&mut out, stream).await?;
             let (arrived, announced) = (buffer.arrived_bytes(), buffer.announced_bytes());
             arriving.room(arrived, announced).await;
@@ -318,8 +323,14 @@ async fn read_more(
         }
     };
     if let Some(since) = waits_since {
-        arriving.has_waited(since);
         *turn = Turn::begin();
+        // What passes before a frame begins is its client's own affair.
+        let arrived_bytes = buffer.arrived_bytes();
+        let is_slow = within_frame && arriving.has_waited(since, arrived_bytes);
+        let has_sent = matches!(read, Some(Ok(1..)));
+        if is_slow && has_sent && arrived_bytes < buffer.announced_bytes() {
+            return Err(End::SlowRequest { arrived_bytes });
+        }
     }
     match read {
         None => Err(End::Idle),

@@ -169,6 +169,16 @@ impl FrameBuffer {
         }
     }
 
+    /// Holds no more than what has arrived of the next frame is worth, if the buffer is larger than
+    /// a new one; says whether it is. The frames taken before are gone then.
+    pub(crate) fn give_back_served(&mut self) -> bool {
+        let is_large = self.bytes.len() > BUFFER_BYTES;
+        if is_large {
+            self.give_back_slack();
+        }
+        is_large
+    }
+
     /// How many bytes have arrived and are not taken as frames.
     pub(crate) fn arrived_bytes(&self) -> usize {
         self.arrived.len()
@@ -251,6 +261,27 @@ mod tests {
             let expect = vec![vec![7, 8], vec![], vec![9]];
             assert_eq!(frames(&input, chunk, 100), Ok(expect), "chunks of {chunk}");
         }
+    }
+
+    #[test]
+    fn what_is_served_is_not_held() {
+        let mut input = (3 * BUFFER_BYTES as i32).to_be_bytes().to_vec();
+        input.resize(4 + 3 * BUFFER_BYTES, 7);
+        input.extend([0, 0, 0, 2, 8]);
+        let mut buffer = FrameBuffer::default();
+        let mut rest = &input[..];
+        while !rest.is_empty() {
+            rest = buffer.receive(rest);
+        }
+        assert!(matches!(buffer.take_frame(i32::MAX), Ok(Some(_))));
+        assert!(matches!(buffer.take_frame(i32::MAX), Ok(None)));
+        assert!(buffer.give_back_served());
+        assert_eq!(buffer.bytes.len(), 5);
+        // The next frame goes on where it was, and a small buffer stays.
+        assert!(!buffer.give_back_served());
+        assert!(buffer.receive(&[9]).is_empty());
+        let frame = buffer.take_frame(i32::MAX).unwrap().unwrap();
+        assert_eq!(buffer.frame(frame), [8, 9]);
     }
 
     #[test]

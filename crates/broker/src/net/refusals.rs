@@ -25,7 +25,7 @@ impl Refusals {
 
 /// How a log shows what a client calls itself: by up to 32,000 characters of any kind, such as those
 /// that end a line.
-fn shown(client_id: &str) -> String {
+pub(super) fn shown(client_id: &str) -> String {
     let some = client_id.chars().take(200);
     some.flat_map(char::escape_debug).collect()
 }

@@ -3,6 +3,8 @@
 
 use model::ErrorCode;
 use record::Compression;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 use testkit::{Client, PRODUCE_VERSION, TestServer, batch, compressed_batch, idempotent_batch};
 use wire::messages::describe_configs_request::DescribeConfigsResource;
@@ -293,6 +295,50 @@ fn begin_request(server: &TestServer, bytes: usize) -> (Client, Vec<u8>) {
     let rest = frame.split_off(bytes);
     client.send_bytes(&frame);
     (client, rest)
+}
+
+#[test]
+fn who_sends_a_byte_now_and_then_holds_up_others_for_a_while_only() {
+    // Together as much as requests may take, and each hardly more than a small one.
+    const EACH_BYTES: usize = 66_000;
+    const COUNT: usize = 16;
+    let server = TestServer::start(&REQUEST_LIMITS);
+    let mut quiet = server.connect();
+    quiet.brokers();
+    let mut other = server.connect();
+    let is_answered = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..COUNT {
+            let (mut client, rest) = begin_request(&server, EACH_BYTES);
+            let is_answered = &is_answered;
+            scope.spawn(move || {
+                let mut rest = rest.chunks(1);
+                while !is_answered.load(Ordering::Relaxed) {
+                    rest.next()
+                        .into_iter()
+                        .for_each(|byte| client.send_bytes_if_open(byte));
+                    thread::sleep(Duration::from_millis(200));
+                }
+            });
+        }
+        let frame = large_request(&mut other);
+        other.send_bytes(&frame);
+        assert!(!other.receive_frame().is_empty());
+        is_answered.store(true, Ordering::Relaxed);
+    });
+    // Who asked for nothing all that time is not taken to be slow when it does.
+    let frame = large_request(&mut quiet);
+    let (begin, rest) = frame.split_at(EACH_BYTES);
+    quiet.send_bytes(begin);
+    let (mut first, rest_of_first) = begin_request(&server, REQUEST_BYTES - 1);
+    let (mut second, rest_of_second) = begin_request(&server, REQUEST_BYTES / 2);
+    thread::sleep(Duration::from_millis(1_200));
+    quiet.send_bytes(rest);
+    first.send_bytes(&rest_of_first);
+    second.send_bytes(&rest_of_second);
+    for client in [&mut quiet, &mut first, &mut second] {
+        assert!(!client.receive_frame().is_empty());
+    }
 }
 
 /// Whether a large request is answered though its end comes after a while.

@@ -248,3 +248,48 @@ fn upkeep_of_a_stuck_disk_holds_up_that_of_no_other() {
     client.receive_produced().assert_accepted();
     stuck.stop();
 }
+
+/// What is expanded, or longer than a worker has time for.
+#[test]
+fn large_batches_to_a_stuck_disk_hold_up_nobody_else() {
+    let stuck = Stuck::start(&[("message.max.bytes", "4000000")], &[]);
+    let large = "x".repeat(1_500_000);
+    let mut clients = stuck.connect();
+    for client in &mut clients {
+        client.send_produce("topic", stuck.stuck, &batch(&[&large]), -1);
+    }
+    assert_waiting(&mut clients);
+    stuck.assert_others_are_served();
+    let mut client = stuck.connect_one();
+    client.send_produce("topic", stuck.free, &batch(&[&large]), -1);
+    assert!(!client.is_silent_for(Duration::from_secs(10)));
+    client.receive_produced().assert_accepted();
+    stuck.release();
+    for client in &mut clients {
+        client.receive_produced().assert_accepted();
+    }
+    stuck.stop();
+}
+
+/// Whoever sees to the server starts it again at once, and not when the disk answers.
+#[test]
+fn a_directory_that_fails_while_a_call_is_stuck_halts_the_server() {
+    let stuck = Stuck::start(&[], &[]);
+    let mut client = stuck.connect_one();
+    client.create_topic("other", 6, &[("segment.bytes", "1048576")]);
+    let spoilt = listed(&mut client, &stuck.directories.one, "other").1[0].index;
+    let produced = client.produce("other", spoilt, &batch(&["first"]));
+    produced.assert_accepted();
+    let mut waiting = stuck.connect_one();
+    waiting.send_produce("topic", stuck.stuck, &batch(&["late"]), -1);
+    assert!(waiting.is_silent_for(MOMENT));
+    let spoilt_log = stuck.directories.one.join(format!("other-{spoilt}"));
+    fs::rename(&spoilt_log, spoilt_log.with_extension("gone")).unwrap();
+    let value = "x".repeat(600_000);
+    for _ in 0..3 {
+        client.send_produce("other", spoilt, &batch(&[&value]), 1);
+    }
+    let server = stuck.server.as_ref().unwrap();
+    wait_until("it halts", || server.is_halted());
+    stuck.release();
+}
