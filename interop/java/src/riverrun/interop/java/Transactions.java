@@ -122,7 +122,8 @@ final class Transactions {
             producer.commitTransaction();
             Check.equal(6L, committed(consumer, partition).offset(), "offset after the commit");
             producer.beginTransaction();
-            consumer.unsubscribe();
+            // Waits until the group has heard that it leaves, which `unsubscribe` does not.
+            consumer.close();
             Check.fails(
                     CommitFailedException.class,
                     () -> {
