@@ -14,7 +14,7 @@
 //! - A first batch that is no batch refuses the whole request.
 //! - Ignored on purpose: `TimeoutMs` beyond the wait for the high watermark.
 
-use self::pace::{Pace, QUICK_BYTES};
+use self::pace::Pace;
 use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::clock::now_ms;
@@ -661,11 +661,7 @@ impl Append<'_> {
         if pace.is_too_long_for(&batch, &rules) {
             return Appending::TooLarge;
         }
-        let allowed_bytes = rules.decompressed_max_bytes;
-        if pace == Pace::Quick {
-            rules.decompressed_max_bytes = allowed_bytes.min(QUICK_BYTES);
-        }
-        let is_less = rules.decompressed_max_bytes < allowed_bytes;
+        let is_less = pace.limit(&mut rules);
         let validated =
             VALIDATOR.with_borrow_mut(|validator| validator.validate(&batch, &rules, now_ms));
         let mut validated = match validated {

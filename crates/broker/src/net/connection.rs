@@ -181,19 +181,13 @@ async fn requests(
             continue;
         };
         arriving.frame_ended();
-        let mut detached = None;
         let weight = Weight::of(broker, buffer.frame(frame.clone()));
-        if weight.is_quick {
-            if out.len() > FLUSH_BYTES {
-                unread.flush(&mut out, stream).await?;
-            }
-        } else {
-            // A request that may wait must not hold back the answers before it, nor a large buffer.
-            if out.len() > 0 {
-                unread.flush(&mut out, stream).await?;
-            }
-            detached = buffer.detach(frame.clone());
+        // A request that may wait must not hold back the answers before it, nor a large buffer.
+        if out.len() > if weight.is_quick { FLUSH_BYTES } else { 0 } {
+            unread.flush(&mut out, stream).await?;
         }
+        let detach = || buffer.detach(frame.clone());
+        let mut detached = (!weight.is_quick).then(detach).flatten();
         let frame = match &mut detached {
             Some(frame) => frame,
             None => buffer.frame(frame),

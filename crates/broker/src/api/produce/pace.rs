@@ -19,6 +19,15 @@ pub(super) enum Pace {
 }
 
 impl Pace {
+    /// Bounds what a batch may expand to; says whether it may expand further elsewhere.
+    pub(super) fn limit(self, rules: &mut ValidationRules) -> bool {
+        let allowed_bytes = rules.decompressed_max_bytes;
+        if self == Self::Quick {
+            rules.decompressed_max_bytes = allowed_bytes.min(QUICK_BYTES);
+        }
+        rules.decompressed_max_bytes < allowed_bytes
+    }
+
     /// Whether a batch takes longer than there is time for, as far as its header tells.
     pub(super) fn is_too_long_for(self, batch: &RecordBatch<'_>, rules: &ValidationRules) -> bool {
         let recompresses = match rules.compression {

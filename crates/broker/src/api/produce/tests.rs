@@ -1,3 +1,4 @@
+use super::pace::QUICK_BYTES;
 use super::pace::QUICK_RECOMPRESSED_BYTES;
 use super::*;
 use record::{
