@@ -3,7 +3,7 @@
 use super::served;
 use crate::Broker;
 use crate::heavy_work::Lane;
-use model::{InvalidStrings, Message, Reader};
+use model::{DecodeError, Message, Reader};
 use wire::messages::{DescribeTopicPartitionsRequest, MetadataRequest};
 use wire::{ApiKey, RequestHeader};
 
@@ -39,6 +39,9 @@ pub(super) const LIGHT_FETCH_BYTES: usize = 64 * 1024;
 const SMALL_REQUEST_BYTES: usize = 1024;
 /// To describe so many partitions takes little time.
 const LIGHT_PARTITIONS: usize = 2_000;
+/// Strings that are not UTF-8 are read all the same when the request is served: then it may name
+/// any number of partitions.
+const UNKNOWN: usize = usize::MAX;
 /// The description of so many partitions is small.
 const SMALL_ANSWER_PARTITIONS: usize = 500;
 
@@ -146,11 +149,10 @@ const fn is_for_controller(api: ApiKey) -> bool {
 /// How many partitions a request of these APIs describes: exactly, or more than takes little time.
 fn described_partitions(broker: &Broker, api: ApiKey, frame: &[u8]) -> usize {
     let image = broker.image();
-    // Strings that are not UTF-8 are read all the same when it is served.
-    let invalid = InvalidStrings::default();
-    let mut reader = Reader::noting(frame, &invalid);
+    let mut reader = Reader::new(frame);
     let version = match RequestHeader::decode(&mut reader) {
         Ok(header) if served::is_served(api, header.api_version, false) => header.api_version,
+        Err(DecodeError::InvalidUtf8) => return UNKNOWN,
         // It is refused, which takes no time.
         _ => return 0,
     };
@@ -162,11 +164,14 @@ fn described_partitions(broker: &Broker, api: ApiKey, frame: &[u8]) -> usize {
                 let topic = image.topics.by_name(one.name);
                 topic.map_or(1, |topic| topic.partition_count())
             })),
+            Err(DecodeError::InvalidUtf8) => UNKNOWN,
             Err(_) => 0,
         };
     }
-    let Ok(message) = MetadataRequest::read(&mut reader, version) else {
-        return 0;
+    let message = match MetadataRequest::read(&mut reader, version) {
+        Ok(message) => message,
+        Err(DecodeError::InvalidUtf8) => return UNKNOWN,
+        Err(_) => return 0,
     };
     match &message.topics {
         None => all(),

@@ -3,7 +3,9 @@
 use interpreter::Random;
 use testkit::TestServer;
 use wire::ApiKey;
-use wire::messages::MetadataRequest;
+use wire::messages::describe_topic_partitions_request::TopicRequest;
+use wire::messages::metadata_request::MetadataRequestTopic;
+use wire::messages::{DescribeTopicPartitionsRequest, MetadataRequest};
 
 /// A frame of this size, as its size says, with these bytes after it.
 fn announced(size: i32, bytes: &[u8]) -> Vec<u8> {
@@ -99,6 +101,36 @@ fn a_request_arrives_in_single_bytes() {
         client.send_bytes(&[byte]);
     }
     assert!(!client.receive_frame().is_empty());
+}
+
+#[test]
+fn names_that_are_no_text_are_answered() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    let topics = ["good", "topix"].map(|name| MetadataRequestTopic {
+        name: Some(name),
+        ..Default::default()
+    });
+    let metadata = MetadataRequest {
+        topics: Some(topics.to_vec().into()),
+        ..Default::default()
+    };
+    let describe = DescribeTopicPartitionsRequest {
+        topics: vec![TopicRequest { name: "topix" }].into(),
+        response_partition_limit: 10,
+        ..Default::default()
+    };
+    let frames = [client.frame(2, &metadata), client.frame(12, &metadata)];
+    for mut frame in frames.into_iter().chain([client.frame(0, &describe)]) {
+        let at = frame
+            .windows(5)
+            .position(|bytes| bytes == b"topix")
+            .unwrap();
+        frame[at + 4] = 0xc0;
+        client.send_bytes(&frame);
+        assert!(!client.receive_frame().is_empty());
+    }
 }
 
 #[test]
