@@ -115,6 +115,8 @@ fn what_cannot_be_looked_up_is_an_error_that_passes() {
 
     let process = Process::start(directory.path(), &[]);
     let mut client = process.connect();
+    // Who has been answered has been accepted.
+    client.brokers();
     // Fewer than it has open already.
     process.limit_descriptors(5);
     let refused = ErrorCode::KafkaStorageError;
