@@ -16,6 +16,8 @@ use tokio::runtime::Handle;
 
 /// A start waits no longer than this for the workers to be kept.
 const FILLING_MAX: Duration = Duration::from_secs(1);
+/// How often another worker is woken meanwhile.
+const NUDGE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The workers in reserve of a runtime.
 #[derive(Debug)]
@@ -42,17 +44,26 @@ impl Reserve {
             }),
             changed: Condvar::new(),
         });
+        let (filling, workers) = (reserve.clone(), runtime.clone());
+        let filled = runtime.spawn_blocking(move || filling.fill_from(&workers, count));
+        filled.await.expect("filling does not panic");
+        reserve
+    }
+
+    /// Waits off the runtime until so many are kept: a timer of the runtime is late while the worker is
+    /// kept that polls it.
+    fn fill_from(self: &Arc<Self>, runtime: &Handle, count: usize) {
         for _ in 0..count {
-            let keeping = reserve.clone();
+            let keeping = self.clone();
             drop(runtime.spawn(async move { keeping.keep() }));
         }
         let start = Instant::now();
-        while reserve.state.lock().kept < count && start.elapsed() < FILLING_MAX {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+        let mut state = self.state.lock();
+        while state.kept < count && start.elapsed() < FILLING_MAX {
+            self.changed.wait_for(&mut state, NUDGE_INTERVAL);
             // One that is kept may have been the one that polls the sockets, or have others to keep.
             drop(runtime.spawn(async {}));
         }
-        reserve
     }
 
     /// Lets so many go to work that one is left when so many are lost. Whether it has.
@@ -79,6 +90,7 @@ impl Reserve {
     fn keep(&self) {
         let mut state = self.state.lock();
         state.kept += 1;
+        self.changed.notify_all();
         while state.kept <= state.wanted {
             self.changed.wait(&mut state);
         }

@@ -103,6 +103,9 @@ pub(super) fn run(target: &Target, abuse: Abuse, connections: usize) -> Result<V
         latencies
     })?;
     let seconds = begin.elapsed().as_secs_f64();
+    if matches!(abuse, Abuse::Lookups | Abuse::Expansion) {
+        client.delete_topic(&bombs_of(target))?;
+    }
     let cpu_seconds = target.process.cpu_time()?.zip(cpu_before);
     Ok(json!({
         "seconds": seconds,
@@ -135,6 +138,11 @@ fn steady(
     Ok(latencies)
 }
 
+/// The topic of batches that expand.
+fn bombs_of(target: &Target) -> String {
+    format!("{}-bombs", target.topic)
+}
+
 /// Makes what the heavy requests need.
 fn prepare(target: &Target, abuse: Abuse, client: &mut Client) -> Result<()> {
     match abuse {
@@ -155,7 +163,7 @@ fn prepare(target: &Target, abuse: Abuse, client: &mut Client) -> Result<()> {
             }
         }
         Abuse::Lookups | Abuse::Expansion => {
-            let topic = format!("{}-bombs", target.topic);
+            let topic = bombs_of(target);
             client.create_topic(&topic, 1, None)?;
             client.wait_for_leaders(&topic, 1)?;
             let bomb = batch(BOMB_RECORDS, BOMB_RECORD_BYTES, Compression::Gzip, 1);
@@ -202,7 +210,7 @@ fn produce(topic: &str, batch: &[u8]) -> Vec<u8> {
 
 /// The request that is sent again and again; patterns are made anew each time.
 fn heavy_frame(target: &Target, abuse: Abuse, now_ms: i64) -> Vec<u8> {
-    let bombs = format!("{}-bombs", target.topic);
+    let bombs = bombs_of(target);
     match abuse {
         Abuse::None | Abuse::Patterns => Vec::new(),
         Abuse::Repetition | Abuse::Unread => {

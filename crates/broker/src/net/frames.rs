@@ -1,14 +1,15 @@
 //! Frames out of a stream of bytes: a size of four bytes, then that many bytes.
 //!
 //! A connection holds a buffer only from the moment that bytes have arrived until all of them are
-//! taken as frames. In between the buffer is with its thread, for whichever connection is next: so
-//! a thousand idle connections hold nothing, and a busy one finds a buffer that is warm.
+//! taken as frames. In between the buffer is kept for whichever connection is next: so a thousand idle
+//! connections hold nothing, and a busy one finds a buffer that is warm. Threads share what is kept: a
+//! connection goes from one to another with each call that blocks, and each would keep some.
 //!
 //! A buffer grows as bytes arrive, never to what a peer merely claims: a frame of 100 MiB that was
 //! announced and not sent costs nothing.
 
 use super::refusals::stranger;
-use std::cell::RefCell;
+use parking_lot::Mutex;
 use std::io;
 use std::ops::Range;
 use std::pin::Pin;
@@ -20,16 +21,14 @@ use tokio::net::TcpStream;
 const BUFFER_BYTES: usize = 128 * 1024;
 /// Larger buffers, which huge frames need, are not kept.
 const KEPT_BYTES: usize = 1024 * 1024 + BUFFER_BYTES;
-/// Buffers that a thread keeps.
-const KEPT_COUNT: usize = 2;
+/// Buffers that are kept: enough for the workers of a large machine.
+const KEPT_COUNT: usize = 16;
 /// Where a frame has begun and no more bytes have come, a buffer this many times larger than what
 /// there is of the frame is exchanged for one that fits.
 const SLACK: usize = 8;
 
-thread_local! {
-    /// Buffers without an owner, each as long as it was ever made.
-    static KEPT: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-}
+/// Buffers without an owner, each as long as it was ever made; the last one was used last.
+static KEPT: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 /// A frame's size that cannot be served; the connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,9 +144,8 @@ impl FrameBuffer {
     fn move_to_front(&mut self, wanted: usize) {
         let arrived = 0..self.arrived.len();
         if self.bytes.len() < wanted.max(BUFFER_BYTES) {
-            let mut larger = KEPT
-                .with_borrow_mut(Vec::pop)
-                .unwrap_or_else(|| vec![0; BUFFER_BYTES]);
+            let kept = KEPT.lock().pop();
+            let mut larger = kept.unwrap_or_else(|| vec![0; BUFFER_BYTES]);
             if larger.len() < wanted {
                 larger.resize(wanted, 0);
             }
@@ -211,16 +209,13 @@ impl Drop for FrameBuffer {
     }
 }
 
-/// Keeps a buffer for the next connection of this thread, if it is worth it.
+/// Keeps a buffer for the next connection, if it is worth it.
 fn keep(buffer: Vec<u8>) {
     if (BUFFER_BYTES..=KEPT_BYTES).contains(&buffer.len()) {
-        // A thread that ends takes its connections' buffers along.
-        let _ = KEPT.try_with(|kept| {
-            let mut kept = kept.borrow_mut();
-            if kept.len() < KEPT_COUNT {
-                kept.push(buffer);
-            }
-        });
+        let mut kept = KEPT.lock();
+        if kept.len() < KEPT_COUNT {
+            kept.push(buffer);
+        }
     }
 }
 
@@ -325,7 +320,10 @@ mod tests {
         buffer.receive(&100_000_000i32.to_be_bytes());
         assert_eq!(buffer.take_frame(i32::MAX), Ok(None));
         buffer.room();
-        assert!(buffer.bytes.len() <= BUFFER_BYTES);
+        assert!(
+            buffer.bytes.len() <= KEPT_BYTES,
+            "one that is kept, at most"
+        );
         let bytes = vec![0; 10 * BUFFER_BYTES];
         let mut bytes = &bytes[..];
         while !bytes.is_empty() {
