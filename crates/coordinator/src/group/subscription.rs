@@ -43,3 +43,26 @@ fn version_of(metadata: &[u8]) -> Result<(Reader<'_>, i16), DecodeError> {
     }
     Ok((reader, version))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A subscription to `t` without user data, of this version; what later versions add is left out.
+    fn subscription(version: i16) -> Vec<u8> {
+        let fields = [0, 0, 0, 1, 0, 1, b't', 0xff, 0xff, 0xff, 0xff];
+        [&version.to_be_bytes()[..], &fields].concat()
+    }
+
+    #[test]
+    fn every_version_from_0_on_is_read() {
+        let mut topics = BTreeSet::new();
+        for version in [0, i16::MAX] {
+            subscribed_topics(&subscription(version), &mut topics).expect("its topics");
+        }
+        assert!(topics.iter().eq(["t"]));
+        assert!(read_subscription(&subscription(0)).is_ok());
+        assert!(read_subscription(&subscription(-1)).is_err());
+        assert!(subscribed_topics(&subscription(-1), &mut topics).is_err());
+    }
+}

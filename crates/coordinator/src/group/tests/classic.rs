@@ -697,3 +697,35 @@ fn retried_requests_take_the_place_of_those_that_wait() {
           g Stable 1
     "#]]);
 }
+
+#[test]
+fn a_rebalance_waits_for_others_when_a_session_ends() {
+    check(&expect![[r#"
+        config delay=0
+        join g a version=3 rebalance=60000
+          parked
+          record: g generation=0 /- leader=- at=0
+          g PreparingRebalance 0
+        join g b version=3 session=6000 rebalance=60000
+          parked
+        join g c version=3 session=30000 rebalance=60000
+          parked
+        tick 0
+          a: joined a-1 generation=1 consumer/range leader=a-1 members: a-1[t] b-2[t] c-3[t]
+          b: joined b-2 generation=1 consumer/range leader=a-1
+          c: joined c-3 generation=1 consumer/range leader=a-1
+          g CompletingRebalance 1
+        sync g a a=x b=y c=z
+          synced consumer/range x
+          record: g generation=1 consumer/range leader=a-1 at=0 a-1=x b-2=y c-3=z
+          g Stable 1
+        join g a version=3 rebalance=60000
+          parked
+          g PreparingRebalance 1
+        tick 6000
+        join g c version=3 session=30000 rebalance=60000
+          joined c-3 generation=2 consumer/range leader=a-1
+          a: joined a-1 generation=2 consumer/range leader=a-1 members: a-1[t] c-3[t]
+          g CompletingRebalance 2
+    "#]]);
+}
