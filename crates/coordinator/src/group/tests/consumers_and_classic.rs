@@ -247,3 +247,56 @@ fn a_group_whose_assignor_leaves_data_for_members_stays_as_it_is() {
           GROUP_ID_NOT_FOUND: Cannot upgrade classic group g to consumer group because an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor before re-attempting the upgrade.
     "#]]);
 }
+
+#[test]
+fn classic_members_of_a_consumer_group_are_refused_as_in_a_classic_one() {
+    check(&expect![[r#"
+        config delay=0 interval=0
+        topics t=4
+        join g x version=5 instance=i
+          parked
+          record: g generation=0 /- leader=- at=0
+          g PreparingRebalance 0
+        tick 0
+          x: joined i-1 generation=1 consumer/range leader=i-1 members: i-1(i)[t]
+          g CompletingRebalance 1
+        sync g x
+          synced consumer/range
+          record: g generation=1 consumer/range leader=i-1 at=0 i-1=
+          g Stable 1
+        beat g a epoch=0
+          a epoch=2 t:0,1
+          record: g gone
+          record: g member i-1 [t] instance=i classic
+          record: g epoch=1
+          record: g target i-1 -
+          record: g assignment epoch=1
+          record: g current i-1 epoch=1 stable -
+          record: g member a [t]
+          record: g epoch=2
+          record: g target a t:0,1
+          record: g target i-1 t:2,3
+          record: g assignment epoch=2
+          record: g current a epoch=2 stable t:0,1
+          g gone
+        join g x instance=i topics=t
+          joined i-1 generation=2 consumer/range leader=
+          record: g current i-1 epoch=2 stable t:2,3
+        sync g x generation=1
+          ILLEGAL_GENERATION
+        sync g x type=connect
+          INCONSISTENT_GROUP_PROTOCOL
+        sync g x type=consumer protocol=roundrobin
+          INCONSISTENT_GROUP_PROTOCOL
+        sync g x type=consumer protocol=range
+          synced consumer/range t:2,3
+        sync g y generation=2 member=unknown
+          UNKNOWN_MEMBER_ID
+        heartbeat g x generation=1
+          ILLEGAL_GENERATION
+        heartbeat g x member=other
+          FENCED_INSTANCE_ID
+        sync g x member=other
+          FENCED_INSTANCE_ID
+    "#]]);
+}
