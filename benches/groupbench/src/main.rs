@@ -187,6 +187,7 @@ fn measure_offsets() -> Result<()> {
         next_offset: 0,
         log: Vec::new(),
     };
+    driven.shard.set_metadata(image()?);
     for group in 0..OFFSETS.0 {
         let partitions = (0..OFFSETS.1).map(|index| OffsetCommitPartition {
             index,

@@ -19,10 +19,9 @@ use crate::coordinator_log::{
 use crate::disk_watch::{DiskTurn, DiskUse, DiskWatch};
 use crate::failed_logs::FailedLogs;
 use crate::heavy_work::{LOCK_MOMENT, off_workers};
+use crate::seldom::Seldom;
 use crate::transaction_markers::TransactionMarker;
-use coordinator::group::{
-    DeletedTopic, GroupConfig, GroupShard, RecordOrigin, ReplayError, append_error,
-};
+use coordinator::group::{GroupConfig, GroupShard, RecordOrigin, ReplayError, append_error};
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token, partition_for};
 use metadata::MetadataImage;
 use model::{ErrorCode, MonotonicTime, Now, Uuid};
@@ -35,6 +34,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+mod topic_deletions;
 
 /// The topic that holds groups and offsets.
 pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
@@ -57,6 +58,8 @@ pub(crate) struct Groups {
     partition_count: AtomicI32,
     /// Wakes the task that keeps time.
     alarm: Alarm,
+    /// Lines about offsets of deleted topics that cannot be deleted.
+    refused_deletions: Seldom,
 }
 
 /// What shards obey and see, as of now.
@@ -111,6 +114,8 @@ struct Ready {
     /// What the shard was told last.
     surroundings: Surroundings,
     waiting: BTreeMap<Token, oneshot::Sender<GroupResponse>>,
+    /// When offsets of deleted topics are deleted again, which the log has refused.
+    deletion_due: Option<MonotonicTime>,
 }
 
 /// A producer whose transaction a decision's records belong to.
@@ -173,6 +178,7 @@ impl Groups {
             shards: RwLock::default(),
             partition_count: AtomicI32::new(0),
             alarm: Alarm::new(),
+            refused_deletions: Seldom::once_a_minute(),
         }
     }
 
@@ -270,6 +276,7 @@ impl Groups {
                     shard: loading,
                     surroundings,
                     waiting: BTreeMap::new(),
+                    deletion_due: None,
                 }))
             }
             Err(ReplayLogError::Failed(reason)) => {
@@ -284,43 +291,6 @@ impl Groups {
         self.alarm.wake_by(deadline);
         if is_ready {
             self.delete_old_offsets(shard, &deleted);
-        }
-    }
-
-    /// Deletes offsets of topics that are gone: of those that were deleted while the shard was
-    /// loaded, and of those whose deletion did not come to an end before.
-    fn delete_old_offsets(&self, shard: &Arc<Shard>, deleted: &[(String, Uuid)]) {
-        let deleted: Vec<_> = deleted
-            .iter()
-            .map(|(name, topic_id)| DeletedTopic {
-                name,
-                topic_id: *topic_id,
-            })
-            .collect();
-        let decided = self.decide_in(shard, None, |shard, _| shard.delete_topic_offsets(&deleted));
-        self.complete_deletion(shard, decided);
-        // Metadata without the topic that the groups are in are older than the groups.
-        let image = self.surroundings.read().image.clone();
-        if image.topics.by_name(OFFSETS_TOPIC).is_some() {
-            let decided = self.decide_in(shard, None, |shard, _| {
-                shard.delete_offsets_of_absent_topics()
-            });
-            self.complete_deletion(shard, decided);
-        }
-    }
-
-    /// Waits until a deletion of offsets is as durable as the topic asks; not on a worker.
-    fn complete_deletion(&self, shard: &Shard, decided: Result<Decided<()>, ErrorCode>) {
-        let durable = decided.and_then(|decided| match decided.flushing {
-            Some(flushing) => {
-                let flushed = self.runtime.block_on(flushing);
-                flushed.unwrap_or(Err(ErrorCode::NotCoordinator))
-            }
-            None => Ok(()),
-        });
-        if let Err(error) = durable {
-            let partition = &shard.partition;
-            tracing::warn!(%partition, %error, "offsets of deleted topics stay until the next start");
         }
     }
 
@@ -489,7 +459,7 @@ impl Groups {
                 parked.map(waiting).ok_or(error)
             }
         };
-        let deadline = ready.shard.next_deadline();
+        let deadline = ready.next_deadline();
         drop(state);
         self.alarm.wake_by(deadline);
         result
@@ -561,26 +531,6 @@ impl Groups {
         (answers, error)
     }
 
-    /// Forgets the offsets of topics that were deleted; a shard that loads does so when it has
-    /// loaded. Waits for what is to be flushed, so that no other topic of the name meets them after
-    /// a crash. Not to be called on a worker.
-    pub(crate) fn delete_topic_offsets(&self, topics: &[DeletedTopic<'_>]) {
-        let mut deletions = Vec::new();
-        for shard in self.all_shards() {
-            if let State::Loading(deleted) = &mut *shard.lock() {
-                let topics = topics.iter();
-                deleted.extend(topics.map(|topic| (topic.name.to_owned(), topic.topic_id)));
-                continue;
-            }
-            let decided =
-                self.decide_in(&shard, None, |shard, _| shard.delete_topic_offsets(topics));
-            deletions.push((shard, decided));
-        }
-        for (shard, decided) in deletions {
-            self.complete_deletion(&shard, decided);
-        }
-    }
-
     /// Begins what is due; gives when something is due next.
     fn expire_due(self: &Arc<Self>) -> Option<MonotonicTime> {
         let now = clock::monotonic();
@@ -616,6 +566,7 @@ impl Groups {
             // Ends after a panic, too, or the shard's sessions would never end again.
             let expiring = Expiring(&shard.is_expiring);
             let _ = self.decide_in(&shard, None, GroupShard::expire);
+            self.retry_deletion(&shard);
             drop(expiring);
             shard.lock().next_deadline()
         });
@@ -642,7 +593,7 @@ impl State {
     }
 
     fn next_deadline(&mut self) -> Option<MonotonicTime> {
-        self.ready().ok()?.shard.next_deadline()
+        self.ready().ok()?.next_deadline()
     }
 }
 
@@ -717,6 +668,11 @@ impl Ready {
             replayed.expect("a shard can read what it has written");
         }
         Ok(appended)
+    }
+
+    fn next_deadline(&self) -> Option<MonotonicTime> {
+        let deadlines = self.shard.next_deadline().into_iter();
+        deadlines.chain(self.deletion_due).min()
     }
 
     fn wait(&mut self, token: Token) -> oneshot::Receiver<GroupResponse> {

@@ -683,7 +683,7 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
         tracing::info!(topic = &*topic.name, id = %topic.id, "topic deleted");
     }
     if !deleted.is_empty() {
-        removals::delete_topics(broker, &deleted);
+        removals::delete_topics(broker, &delta.after, &deleted);
     }
     for topic in delta.created_topics() {
         let partitions = topic.partition_count();

@@ -10,7 +10,7 @@ use crate::Broker;
 use crate::checkpoints::{self, Kind};
 use crate::clock::{monotonic, random_uuid};
 use coordinator::group::DeletedTopic;
-use metadata::Topic;
+use metadata::{MetadataImage, Topic};
 use model::MonotonicTime;
 use parking_lot::Mutex;
 use replication::Partition;
@@ -64,9 +64,9 @@ impl Removals {
     }
 }
 
-/// Deletes the logs of topics. When this returns, nothing that is on the disk under their names
-/// says anything about topics that get these names later.
-pub(crate) fn delete_topics(broker: &Broker, topics: &[&Topic]) {
+/// Deletes the logs of topics, which `image` does not have. When this returns, nothing that is on
+/// the disk under their names says anything about topics that get these names later.
+pub(crate) fn delete_topics(broker: &Broker, image: &Arc<MetadataImage>, topics: &[&Topic]) {
     let mut gone = Vec::new();
     for topic in topics {
         let Some(hosted) = broker.partitions.remove(topic.id) else {
@@ -89,7 +89,7 @@ pub(crate) fn delete_topics(broker: &Broker, topics: &[&Topic]) {
             topic_id: topic.id,
         })
         .collect();
-    broker.groups.delete_topic_offsets(&deleted);
+    broker.groups.delete_topic_offsets(image, &deleted);
 }
 
 /// Takes a log out of service; its directory is removed at `at`.

@@ -35,7 +35,7 @@ fn a_group_of_an_offset_keeps_few_bytes() {
             reports_group_id_not_found: true,
             topics: vec![OffsetCommitTopic {
                 name: "topic",
-                topic_id: Uuid::from_u128(1),
+                topic_id: Uuid::ZERO,
                 partitions: vec![OffsetCommitPartition {
                     index: 0,
                     offset: 1_000_000,

@@ -9,7 +9,7 @@ use super::{Request, Served};
 use crate::Broker;
 use crate::groups::Answer;
 use crate::net::ResponseBuffer;
-use coordinator::group::{OffsetCommit, OffsetCommitPartition, OffsetCommitTopic, PartitionErrors};
+use coordinator::group::{OffsetCommit, OffsetCommitPartition, OffsetCommitTopic};
 use metadata::Topic;
 use model::{DecodeError, ErrorCode, Uuid};
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ pub(crate) async fn serve(
         reports_group_id_not_found: request.version >= 9,
         topics: existing,
     };
-    let errors = store(broker, &commit).await;
+    let errors = store(broker, &commit, request.version).await;
     answer.add_stored(&stored_for, &commit.topics, errors);
     let responses = answer.topics.into_iter();
     let responses = responses.map(|(name, topic_id, partitions)| OffsetCommitResponseTopic {
@@ -108,9 +108,9 @@ impl<'f> Answered<'f> {
         &mut self,
         asked: &[&OffsetCommitRequestTopic<'f>],
         stored: &[OffsetCommitTopic<'_>],
-        errors: Result<PartitionErrors, ErrorCode>,
+        errors: Result<Vec<ErrorCode>, ErrorCode>,
     ) {
-        let mut errors = errors.map(|errors| errors.into_iter().flatten());
+        let mut errors = errors.map(Vec::into_iter);
         let has_refused = !self.topics.is_empty();
         for (asked, topic) in asked.iter().zip(stored) {
             let partitions = topic.partitions.iter().map(|one| {
@@ -129,15 +129,20 @@ impl<'f> Answered<'f> {
     }
 }
 
+/// The error of a topic that does not exist.
+const fn unknown_topic(version: i16) -> ErrorCode {
+    match version {
+        10.. => ErrorCode::UnknownTopicId,
+        _ => ErrorCode::UnknownTopicOrPartition,
+    }
+}
+
 /// All partitions of a topic that does not exist.
 fn unknown_partitions(
     asked: &OffsetCommitRequestTopic<'_>,
     version: i16,
 ) -> Vec<OffsetCommitResponsePartition> {
-    let error = match version {
-        10.. => ErrorCode::UnknownTopicId,
-        _ => ErrorCode::UnknownTopicOrPartition,
-    };
+    let error = unknown_topic(version);
     let partitions = asked.partitions.iter();
     let partitions = partitions.map(|one| partition_response(one.partition_index, error));
     partitions.collect()
@@ -173,7 +178,12 @@ fn existing_part<'f>(
     })
 }
 
-async fn store(broker: &Broker, commit: &OffsetCommit<'_>) -> Result<PartitionErrors, ErrorCode> {
+/// Stores offsets; the error of each partition.
+async fn store(
+    broker: &Broker,
+    commit: &OffsetCommit<'_>,
+    version: i16,
+) -> Result<Vec<ErrorCode>, ErrorCode> {
     if commit.topics.is_empty() {
         return Ok(Vec::new());
     }
@@ -181,8 +191,13 @@ async fn store(broker: &Broker, commit: &OffsetCommit<'_>) -> Result<PartitionEr
     let decided = broker
         .groups
         .decide(group_id, |shard, now| shard.commit_offsets(commit, now));
-    match decided.await? {
-        Answer::Now(result) => result,
-        Answer::Later(_) => Err(ErrorCode::UnknownServerError),
-    }
+    let Answer::Now(errors) = decided.await? else {
+        return Err(ErrorCode::UnknownServerError);
+    };
+    let errors = errors?.into_iter().flatten().map(|error| match error {
+        // It has been deleted since it was looked up.
+        ErrorCode::UnknownTopicOrPartition => unknown_topic(version),
+        error => error,
+    });
+    Ok(errors.collect())
 }

@@ -4,7 +4,7 @@
 use super::*;
 use crate::{idle_logs, maintenance};
 use config::sources::{Sources, load};
-use model::ErrorCode;
+use model::{ErrorCode, TopicPartition};
 use std::ops::Range;
 use storage::log_directory::PartitionDirectory;
 use testkit::{Client, batch, compressed_batch, wait_until};
@@ -227,6 +227,58 @@ fn the_upkeep_of_logs_that_nobody_uses_leaves_their_files_alone() {
     }
 }
 
+/// The error of a commit of a consumer that knows the topic by its id.
+fn commit_by_id(client: &mut Client, topic_id: model::Uuid) -> ErrorCode {
+    use wire::messages::offset_commit_request::{
+        OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+    };
+    use wire::messages::{OffsetCommitRequest, OffsetCommitResponse};
+    let topic = OffsetCommitRequestTopic {
+        topic_id,
+        partitions: vec![OffsetCommitRequestPartition::default()].into(),
+        ..OffsetCommitRequestTopic::default()
+    };
+    let request = OffsetCommitRequest {
+        group_id: "group",
+        generation_id_or_member_epoch: -1,
+        topics: vec![topic].into(),
+        ..OffsetCommitRequest::default()
+    };
+    let answer = client.call(10, &request);
+    let response: OffsetCommitResponse<'_> = answer.read();
+    let topic = response.topics.iter().next().expect("one topic");
+    let partition = topic.partitions.iter().next().expect("one partition");
+    ErrorCode::from_code(partition.error_code)
+}
+
+#[test]
+fn no_offset_is_committed_for_a_topic_whose_offsets_have_been_deleted() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let broker = running.broker().clone();
+    let mut client = running.connect();
+    let topic_id = client.create_topic("topic", 1, &[]);
+    client.wait_for_coordinator("group");
+    assert_eq!(client.commit_offset("group", "topic", 1), ErrorCode::None);
+    assert_eq!(commit_by_id(&mut client, topic_id), ErrorCode::None);
+    let deleting = broker.clone();
+    let deleted = broker.controller.run(move |controller| {
+        let removal = MetadataRecord::RemoveTopic { topic_id };
+        let appended = controller.log.append(&[removal], now_ms()).unwrap();
+        hosting::apply(&deleting, &appended.delta);
+        appended.image
+    });
+    let image = running.runtime.block_on(deleted).unwrap();
+    // A request that comes now finds the topic in the metadata.
+    assert!(broker.image().topics.by_id(topic_id).is_some());
+    let refused = client.commit_offset("group", "topic", 2);
+    assert_eq!(refused, ErrorCode::UnknownTopicOrPartition);
+    let refused = commit_by_id(&mut client, topic_id);
+    assert_eq!(refused, ErrorCode::UnknownTopicId);
+    broker.publish(image);
+    assert_eq!(client.committed_offset("group", "topic", 0), -1);
+}
+
 /// The log directory that the metadata name for a partition.
 fn noted(broker: &Broker, topic: &str) -> Option<model::Uuid> {
     let image = broker.image();
@@ -238,7 +290,7 @@ fn noted(broker: &Broker, topic: &str) -> Option<model::Uuid> {
 
 /// The log directory that a partition is in.
 fn held(broker: &Broker, topic: &str) -> model::Uuid {
-    let name = model::TopicPartition::new(topic, 0).to_string();
+    let name = TopicPartition::new(topic, 0).to_string();
     let parsed = PartitionDirectory::parse(&name);
     assert!(
         parsed.is_some(),

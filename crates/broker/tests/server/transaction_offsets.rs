@@ -242,3 +242,40 @@ fn a_topic_made_anew_inherits_no_offset_whose_deletion_a_crash_has_lost() {
         all_offsets(&mut client) == [("stays".to_owned(), 5)]
     });
 }
+
+#[test]
+fn a_deletion_of_offsets_that_the_log_refuses_is_tried_again() {
+    let (server, mut client) = server_with_group();
+    client.create_topic("stays", 1, &[]);
+    for topic in ["topic", "stays"] {
+        assert_eq!(client.commit_offset("group", topic, 7), ErrorCode::None);
+    }
+    assert_eq!(
+        client.commit_offset_in(VERSION, &commit(7, 8)),
+        ErrorCode::None
+    );
+    // As short as no batch is.
+    client.alter_topic(OFFSETS_TOPIC, &[("max.message.bytes", "1")]);
+    assert_ne!(client.commit_offset("group", "stays", 8), ErrorCode::None);
+    assert_eq!(client.delete_topic("topic"), ErrorCode::None);
+    let offset = |topic: &str, offset| (topic.to_owned(), offset);
+    assert_eq!(
+        all_offsets(&mut client),
+        [offset("stays", 7), offset("topic", 7)],
+        "it is refused"
+    );
+    client.create_topic("topic", 1, &[]);
+    assert_eq!(
+        all_offsets(&mut client),
+        [offset("stays", 7)],
+        "of the topic that has the name there is none"
+    );
+    assert_eq!(client.delete_topic("topic"), ErrorCode::None);
+    client.alter_topic(OFFSETS_TOPIC, &[("max.message.bytes", "1000000")]);
+    testkit::wait_until("it is done", || {
+        all_offsets(&mut client) == [offset("stays", 7)]
+    });
+    end(&mut client, 7, true);
+    assert_eq!(all_offsets(&mut client), [offset("stays", 7)]);
+    server.assert_serves();
+}

@@ -111,6 +111,8 @@ impl GroupShard {
         });
     }
 
+    /// A topic that the newest metadata do not have is gone. Its offsets are deleted with it, and
+    /// none may follow.
     fn offsets_decision(
         &self,
         group_id: &str,
@@ -120,7 +122,13 @@ impl GroupShard {
     ) -> Decision<Result<PartitionErrors, ErrorCode>> {
         let mut outcome = Outcome::default();
         let length_max = self.config.offset_metadata_length_max;
+        let is_gone = |topic: &OffsetCommitTopic<'_>| {
+            !topic.topic_id.is_zero() && self.topics.by_id(topic.topic_id).is_none()
+        };
         let mut commit = |topic: &OffsetCommitTopic<'_>, partition: &OffsetCommitPartition<'_>| {
+            if is_gone(topic) {
+                return ErrorCode::UnknownTopicOrPartition;
+            }
             let metadata = partition.metadata.unwrap_or_default();
             if is_longer_than(metadata, length_max) {
                 return ErrorCode::OffsetMetadataTooLarge;
@@ -156,7 +164,7 @@ impl GroupShard {
         let offsets = group.map(|group| &group.offsets);
         let Some(topics) = &request.topics else {
             return Ok(offsets.map_or_else(Vec::new, |offsets| {
-                all_offsets(offsets, request.require_stable)
+                self.all_offsets(offsets, request.require_stable)
             }));
         };
         let fetched = |name: &str, topic_id: Uuid, index: i32| {
@@ -181,6 +189,33 @@ impl GroupShard {
                     .collect(),
             })
             .collect())
+    }
+
+    /// All offsets but those of an earlier topic that had the name of one that there is.
+    fn all_offsets(&self, offsets: &GroupOffsets, require_stable: bool) -> Vec<FetchedTopic> {
+        let fetched = |topic: &str, index: i32, offset: &CommittedOffset| {
+            if require_stable && offsets.is_unstable(topic, index) {
+                unstable_offset(index)
+            } else {
+                fetched_offset(index, Some(offset))
+            }
+        };
+        let topics = offsets.committed.topics().map(|(name, partitions)| {
+            let topic = self.topics.by_name(name);
+            let topic_id = topic.map_or(Uuid::ZERO, |topic| topic.id);
+            let partitions = partitions.iter();
+            let partitions = partitions.filter(|(_, offset)| is_of(offset, topic_id));
+            FetchedTopic {
+                name: Arc::clone(name),
+                topic_id: Uuid::ZERO,
+                partitions: partitions
+                    .map(|(index, offset)| fetched(name, *index, offset))
+                    .collect(),
+            }
+        });
+        topics
+            .filter(|topic| !topic.partitions.is_empty())
+            .collect()
     }
 
     /// Deletes offsets that no member is subscribed to. An outer error is that of the response.
@@ -296,28 +331,6 @@ fn is_longer_than(text: &str, length_max: usize) -> bool {
 /// created again under the same name.
 fn is_of(offset: &CommittedOffset, topic_id: Uuid) -> bool {
     offset.topic_id.is_zero() || topic_id.is_zero() || offset.topic_id == topic_id
-}
-
-fn all_offsets(offsets: &GroupOffsets, require_stable: bool) -> Vec<FetchedTopic> {
-    let fetched = |topic: &str, index: i32, offset: &CommittedOffset| {
-        if require_stable && offsets.is_unstable(topic, index) {
-            unstable_offset(index)
-        } else {
-            fetched_offset(index, Some(offset))
-        }
-    };
-    offsets
-        .committed
-        .topics()
-        .map(|(name, partitions)| FetchedTopic {
-            name: Arc::clone(name),
-            topic_id: Uuid::ZERO,
-            partitions: partitions
-                .iter()
-                .map(|(index, offset)| fetched(name, *index, offset))
-                .collect(),
-        })
-        .collect()
 }
 
 fn fetched_offset(index: i32, offset: Option<&CommittedOffset>) -> FetchedOffset {

@@ -174,7 +174,8 @@ pub struct OffsetCommit<'a> {
 pub struct OffsetCommitTopic<'a> {
     /// The topic's name.
     pub name: &'a str,
-    /// The topic's id, also for versions that name topics; zero when it is not known.
+    /// The topic's id, also for versions that name topics; zero when it is not known. One that the
+    /// newest metadata do not have is UNKNOWN_TOPIC_OR_PARTITION.
     pub topic_id: Uuid,
     /// One for each partition.
     pub partitions: Vec<OffsetCommitPartition<'a>>,

@@ -63,7 +63,8 @@ impl GroupShard {
         });
     }
 
-    /// Deletes the offsets of topics that the cluster deleted.
+    /// Deletes the offsets of topics that the cluster deleted. The metadata are to be those without
+    /// the topics, so that no offset of them comes later.
     pub fn delete_topic_offsets(&mut self, topics: &[DeletedTopic<'_>]) -> Decision<()> {
         let mut outcome = Outcome::default();
         for group in self.groups.values() {
@@ -87,7 +88,9 @@ impl GroupShard {
     pub fn delete_offsets_of_absent_topics(&mut self) -> Decision<()> {
         let mut outcome = Outcome::default();
         for group in self.groups.values() {
-            let names: BTreeSet<_> = group.offsets.partitions().map(|(name, _)| name).collect();
+            let committed = group.offsets.committed.topics().map(|(name, _)| name);
+            let open = group.offsets.open_transactions.topics();
+            let names: BTreeSet<_> = committed.chain(open.map(|(name, _)| name)).collect();
             for name in names {
                 let topic_id = self.topics.by_name(name).map(|topic| topic.id);
                 // What Kafka has written may not say which topic of this name it is about.

@@ -79,13 +79,17 @@ impl Script {
         }
     }
 
-    /// The cluster has these topics and no others.
+    /// The cluster has these topics and no others; an id may follow the name, which stands for it
+    /// otherwise.
     pub(super) fn set_topics(&mut self, words: &Words<'_>) {
         let mut image = MetadataImage::default();
         for (name, count) in &words.pairs {
-            let id = topic_id(name);
+            let (name, id) = match name.split_once(':') {
+                Some((name, id)) => (name, Uuid::from_u128(id.parse().expect("an id"))),
+                None => (*name, topic_id(name)),
+            };
             let topic = MetadataRecord::Topic {
-                name: (*name).to_owned(),
+                name: name.to_owned(),
                 topic_id: id,
             };
             image.replay(&topic).expect("a new topic");

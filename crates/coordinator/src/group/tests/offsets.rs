@@ -64,21 +64,51 @@ fn offset_with_a_note_that_is_too_long_is_refused() {
 #[test]
 fn offsets_of_a_topic_that_was_created_again_are_not_fetched() {
     check(&expect![[r#"
-        commit g - t-0=5 topic-id=1
+        topics t=1
+        commit g - t-0=5 topic-id=name
           NONE
           record: g t-0=5 at=0
           g Empty 0
         fetch g t-0
           t-0=5
-        fetch g t-0 topic-id=1
+        fetch g t-0 topic-id=116
           t-0=5
         fetch g t-0 topic-id=2
           t-0=-1
         fetch g all
           t-0=5
+        topics t:2=1
+        fetch g all
+        topics
+        fetch g all
+          t-0=5
         delete-topic t topic-id=2
-        delete-topic t topic-id=1
+        delete-topic t topic-id=116
           record: g t-0 gone
+    "#]]);
+}
+
+#[test]
+fn offsets_of_a_topic_that_is_gone_are_refused() {
+    check(&expect![[r#"
+        topics t=1 u=1
+        txn-commit g - producer=7 t-0=5 topic-id=name
+          NONE
+          record: g t-0=5 at=0
+          g Empty 0
+        topics t:2=1 u=1
+        delete-topic t topic-id=116
+          record: g t-0 gone
+        commit g - t-0=6 topic-id=name
+          UNKNOWN_TOPIC_OR_PARTITION
+        txn-commit g - producer=7 t-0=6 topic-id=name
+          UNKNOWN_TOPIC_OR_PARTITION
+        commit g - u-0=6 topic-id=name
+          NONE
+          record: g u-0=6 at=0
+        end-txn producer=7 commit
+        fetch g all
+          u-0=6
     "#]]);
 }
 
@@ -538,17 +568,19 @@ fn open_transactions_keep_offsets_and_groups_from_expiring() {
 #[test]
 fn deleting_offsets_reaches_into_open_transactions() {
     check(&expect![[r#"
-        txn-commit g - producer=7 t-0=5 topic-id=1
+        topics t=1 u=1
+        txn-commit g - producer=7 t-0=5 topic-id=116
           NONE
           record: g t-0=5 at=0
           g Empty 0
-        txn-commit g - producer=8 t-0=6 topic-id=1
+        txn-commit g - producer=8 t-0=6 topic-id=116
           NONE
           record: g t-0=6 at=0
-        txn-commit g - producer=8 t-1=7 topic-id=2
+        txn-commit g - producer=8 t-1=7 topic-id=117
           NONE
           record: g t-1=7 at=0
-        delete-topic t topic-id=1
+        topics u=1
+        delete-topic t topic-id=116
           record: g t-0 gone
         end-txn producer=7 commit
         end-txn producer=8 commit
