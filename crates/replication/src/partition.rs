@@ -12,7 +12,7 @@ use crate::timestamp_search::TimestampSearch;
 use model::{ErrorCode, TopicPartition, Uuid};
 use parking_lot::Mutex;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use storage::{
     AppendOptions, Appended, Disk, FileSlice, IdleLog, Log, LogConfig, LogSlice, RealDisk,
@@ -264,14 +264,21 @@ impl<D: Disk> Partition<D> {
     }
 
     /// What waits for this partition. Whoever wants to wait asks for it before looking at the
-    /// partition.
+    /// partition, under its lock or without.
     pub fn progress(&self) -> &Arc<Progress> {
-        self.progress.get_or_init(Arc::default)
+        let progress = self.progress.get_or_init(Arc::default);
+        // See `advance_progress`.
+        fence(Ordering::SeqCst);
+        progress
     }
 
     pub(crate) fn advance_progress(&self) {
         self.host.note_change();
-        // Whoever makes it later looks at the partition later, and finds what has changed.
+        // What has changed is published, and then it is looked whether there is a progress. Whoever
+        // waits makes that, and then looks at what is published. A processor may let a load go
+        // before an earlier store to another place, whatever acquires and releases, and then neither
+        // would see the other. Of two with a fence in between one does.
+        fence(Ordering::SeqCst);
         if let Some(progress) = self.progress.get() {
             progress.advance();
         }
