@@ -2,13 +2,18 @@
 //! a lock which that needs.
 
 use crate::Broker;
+use crate::seldom::Seldom;
 use replication::{AppendError, Partition};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// Takes what could not be written.
 #[derive(Debug, Clone)]
-pub(crate) struct FailedLogs(mpsc::UnboundedSender<FailedLog>);
+pub(crate) struct FailedLogs {
+    sender: mpsc::UnboundedSender<FailedLog>,
+    /// Lines about logs that are out of service.
+    refused_records: Arc<Seldom>,
+}
 
 /// A log whose disk has failed, or that had no file descriptor.
 #[derive(Debug)]
@@ -21,13 +26,19 @@ pub(crate) struct FailedLog {
 impl FailedLogs {
     pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<FailedLog>) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        (Self(sender), receiver)
+        let failed_logs = Self {
+            sender,
+            refused_records: Arc::default(),
+        };
+        (failed_logs, receiver)
     }
 
     /// Notes why records of a coordinator were not appended.
     pub(crate) fn report(&self, partition: &Arc<Partition>, error: &AppendError) {
         if error.is_log_changed() {
-            tracing::error!(%partition, %error, "the log of a coordinator is out of service");
+            if let Some(not_logged) = self.refused_records.due() {
+                tracing::error!(%partition, %error, not_logged, "the log of a coordinator is out of service");
+            }
             return;
         }
         let is_out_of_files = error.is_out_of_files();
@@ -41,7 +52,7 @@ impl FailedLogs {
             is_out_of_files,
         };
         // Nobody listens any more when the server stops.
-        let _ = self.0.send(failed);
+        let _ = self.sender.send(failed);
     }
 }
 

@@ -55,8 +55,8 @@ struct Part {
     result: Result<ReadResult, ErrorCode>,
     /// The epoch of the leader when the client was found to be wrong about it.
     leader_epoch: i32,
-    /// Why there are no records, if that is a lack of file descriptors.
-    shortage: Option<ReadError>,
+    /// Why there are no records.
+    failure: Option<ReadError>,
 }
 
 /// What of the request holds for all partitions.
@@ -120,7 +120,7 @@ pub(crate) async fn serve(
             .collect(),
     };
     read_or_wait(broker, &context, &mut parts, limits, turn).await;
-    note_shortage(broker, &parts);
+    report_failures(broker, &parts);
     let (error, session_id, mut told) =
         conclude(broker, &message, request, &context, parts, limits);
     // As in Kafka's answers, what does not exist follows what could be read.
@@ -157,7 +157,7 @@ impl Part {
             seen: 0,
             result,
             leader_epoch: -1,
-            shortage: None,
+            failure: None,
         }
     }
 
@@ -170,20 +170,13 @@ impl Part {
             at_least_one_batch,
             isolation: limits.isolation,
         };
-        self.shortage = None;
+        self.failure = None;
         self.result = match &self.partition {
             Ok(partition) if limits.is_follower => Err(self.no_replica_error(partition)),
             Ok(partition) => {
                 self.seen = partition.progress().version();
-                partition.read(&request).map_err(|error| {
-                    let code = error.code();
-                    if error.is_out_of_files() {
-                        self.shortage = Some(error);
-                    } else if code == ErrorCode::KafkaStorageError {
-                        tracing::error!(%partition, %error, "records cannot be read");
-                    }
-                    code
-                })
+                let read = partition.read(&request);
+                read.map_err(|error| self.failure.insert(error).code())
             }
             Err(absence) => Err(absence.code_for(self.request.current_leader_epoch)),
         };
@@ -248,12 +241,19 @@ impl Part {
         records.map_or(0, |records| records.length)
     }
 
+    /// Why there are no records, if that is a lack of file descriptors.
+    fn shortage(&self) -> Option<&ReadError> {
+        self.failure
+            .as_ref()
+            .filter(|error| error.is_out_of_files())
+    }
+
     /// Whether the client must hear of this partition without waiting.
     fn is_urgent(&self) -> bool {
         self.result
             .as_ref()
             .map_or(true, |result| result.diverging_epoch.is_some())
-            || self.shortage.is_some()
+            || self.shortage().is_some()
     }
 
     /// Whether there are records that the limits have kept from the answer.
@@ -514,7 +514,7 @@ async fn read(
                 true => 0,
                 false => part.read(left, found == 0, limits),
             };
-            is_short |= part.shortage.is_some() && found > 0;
+            is_short |= part.shortage().is_some() && found > 0;
             if is_short {
                 part.put_off(limits);
             }
@@ -527,15 +527,19 @@ async fn read(
     found
 }
 
-/// Tells of what is left out of the answer since there is no file descriptor for it.
-fn note_shortage(broker: &Broker, parts: &[Part]) {
-    let first = parts
-        .iter()
-        .find_map(|part| Some((part, part.shortage.as_ref()?)));
-    if let Some((part, error)) = first {
-        let name = part.partition.as_ref().map(ToString::to_string);
-        let name = name.unwrap_or_default();
-        broker.note_shortage("records are left out of an answer", name, error);
+/// Tells of logs that cannot be read, and of what is left out of the answer since there is no file
+/// descriptor for it.
+fn report_failures(broker: &Broker, parts: &[Part]) {
+    let mut is_short = false;
+    for part in parts {
+        let (Ok(partition), Some(error)) = (&part.partition, &part.failure) else {
+            continue;
+        };
+        if !error.is_out_of_files() {
+            broker.report_read_error(partition, error);
+        } else if !std::mem::replace(&mut is_short, true) {
+            broker.note_shortage("records are left out of an answer", partition, error);
+        }
     }
 }
 

@@ -81,7 +81,7 @@ pub(crate) enum Served {
     Answered,
     /// There is no answer; the connection ends, for this reason.
     Close(String),
-    /// The same, since the client speaks what is not spoken here: its operator should know.
+    /// The same, since the client asks for what is not done here: its operator should know.
     Refuse(String),
 }
 
@@ -329,7 +329,7 @@ async fn serve_valid(
         dispatch(broker, context, &request, out).await
     };
     if let Some(bytes) = out.take_refused() {
-        return Ok(refused(&format!("{api} version {version}"), bytes, context));
+        return Ok(refused(&format!("{api} version {version}"), bytes));
     }
     result.map_err(|cause| {
         out.truncate(start);
@@ -341,13 +341,11 @@ async fn serve_valid(
 }
 
 /// What becomes of a request whose answer would be too long.
-fn refused(request: &str, bytes: usize, context: &ConnectionContext) -> Served {
-    let reason = format!(
+fn refused(request: &str, bytes: usize) -> Served {
+    Served::Refuse(format!(
         "the answer to {request} would take {bytes} bytes, more than {ANSWER_MAX_BYTES}; ask for \
          less at a time"
-    );
-    tracing::warn!(peer = %context.peer, reason, "connection closed");
-    Served::Close(reason)
+    ))
 }
 
 /// The match over the APIs, those of coordinators below. Produce is apart: it writes into the frame.

@@ -3,7 +3,7 @@
 use crate::process::{BINARY, Process};
 use model::ErrorCode;
 use std::process::Command;
-use testkit::wait_until;
+use testkit::{batch, wait_until};
 use wire::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
 
 #[track_caller]
@@ -76,6 +76,33 @@ fn a_coordinators_topic_that_cannot_be_made_is_told_once_with_the_key() {
     let log = process.log();
     assert_eq!(log.matches("__consumer_offsets").count(), 1, "{log}");
     assert_eq!(log.matches("__transaction_state").count(), 1, "{log}");
+    process.stop();
+}
+
+#[test]
+fn a_log_that_cannot_be_read_is_told_now_and_then() {
+    const FETCHES: usize = 30;
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start(directory.path(), &[]);
+    let mut client = process.connect();
+    client.create_topic("topic", 1, &[]);
+    client
+        .produce("topic", 0, &batch(&["value"]))
+        .assert_accepted();
+    process.stop();
+    let process = Process::start(directory.path(), &[]);
+    // The log is idle, and is not what it was.
+    let segment = directory.path().join("topic-0/00000000000000000000.log");
+    std::fs::write(segment, "nothing that anybody has written").unwrap();
+    let mut client = process.connect();
+    for _ in 0..FETCHES {
+        let fetched = client.fetch("topic", 0, 0);
+        assert_eq!(fetched.error, ErrorCode::KafkaStorageError);
+    }
+    line_with(&process, &["ERROR", "a log cannot be read", "topic-0"]);
+    let log = process.log();
+    let lines = log.lines().filter(|line| line.contains("ERROR"));
+    assert!(lines.count() < FETCHES / 2, "{log}");
     process.stop();
 }
 

@@ -20,7 +20,7 @@ fn unknown(index: i32) -> Part {
         seen: 0,
         result: Err(ErrorCode::UnknownServerError),
         leader_epoch: -1,
-        shortage: None,
+        failure: None,
     }
 }
 
