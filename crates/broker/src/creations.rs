@@ -12,6 +12,7 @@ use crate::checkpoints;
 use crate::clock::now_ms;
 use crate::groups::OFFSETS_TOPIC;
 use crate::log_directories::LogDirectory;
+use crate::owners::holds_batches;
 use crate::partitions::{Absence, HostedTopic};
 use crate::removals::sync_directory;
 use crate::scan;
@@ -22,11 +23,12 @@ use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use storage::log_directory::PartitionDirectory;
-use storage::partition_metadata::sync_partition_metadata;
-use storage::{Context, Disk, Log, LogOpening, RealDisk, StorageError};
+use storage::partition_metadata::{read_partition_metadata, sync_partition_metadata};
+use storage::{Context, Disk, FileError, Log, LogOpening, RealDisk, StorageError};
 
 /// New partitions, by topic id and index, that something is left to be done for.
 #[derive(Debug, Default)]
@@ -215,16 +217,11 @@ fn create_in(
     checkpoints::settle(broker, directory)?;
     let name = TopicPartition::new(&*topic.name, index);
     let path = directory.path().join(name.to_string());
-    match broker.creations.has(topic.id, index) {
-        // What an earlier attempt has left, and could not remove without a descriptor.
-        true if RealDisk.status(&path).is_ok() => remove(&path)?,
-        true => {}
-        false => set_aside(&path)?,
-    }
+    free_name(&path, topic.id, broker.creations.has(topic.id, index))?;
     let made = make(broker, topic, leader_epoch, directory, (name, &path));
     if let Err(error) = made {
         // What there is of it would be in the way of the next attempt.
-        let _ = remove(&path);
+        let _ = free_name(&path, topic.id, true);
         return Err(error);
     }
     let partition = || topic.partition(index).expect("added just above");
@@ -253,21 +250,95 @@ fn make(
     hosting::lead(broker, topic, log, directory, leader_epoch)
 }
 
-fn remove(path: &Path) -> Result<(), StorageError> {
-    let removed = RealDisk.remove_directory(path);
-    removed.context("remove", path)
+/// Makes the name of a new partition free. A directory that has it belongs to a topic that is gone,
+/// and could not be renamed when that was deleted; or an earlier attempt has left it, if there was
+/// one, and could not remove it without a descriptor.
+fn free_name(path: &Path, topic_id: Uuid, is_tried_again: bool) -> Result<(), StorageError> {
+    match RealDisk.status(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error).context("read", path),
+        Ok(_) if is_tried_again && is_leftover(path, topic_id)? => {
+            RealDisk.remove_directory(path).context("remove", path)
+        }
+        Ok(_) => set_aside(path),
+    }
 }
 
-/// A directory that has the name of a new partition belongs to a topic that is gone, and could not
-/// be renamed when that was deleted.
+/// Whether a directory is one that an attempt to make the log of a partition may leave: without a
+/// record, and of no other topic.
+fn is_leftover(path: &Path, topic_id: Uuid) -> Result<bool, StorageError> {
+    let is_of_other = match read_partition_metadata(&RealDisk, path) {
+        Ok(id) => id.is_some_and(|id| id != topic_id),
+        Err(FileError::Storage(error)) => return Err(error),
+        // The attempt may have ended before all of it was written.
+        Err(FileError::Damaged { .. }) => false,
+    };
+    Ok(!is_of_other && !holds_batches(path)?)
+}
+
 fn set_aside(path: &Path) -> Result<(), StorageError> {
     let name = path.file_name().and_then(|name| name.to_str());
-    let found = name.and_then(PartitionDirectory::parse);
-    match found {
-        Some(found) if RealDisk.status(path).is_ok() => {
-            scan::set_aside(&found, path)?;
-            path.parent().map_or(Ok(()), sync_directory)
+    let Some(found) = name.and_then(PartitionDirectory::parse) else {
+        return Ok(());
+    };
+    scan::set_aside(&found, path)?;
+    path.parent().map_or(Ok(()), sync_directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const TOPIC_ID: Uuid = Uuid::from_u128(7);
+
+    /// What becomes of a directory that has the name of a new partition, with a segment of these
+    /// bytes and the id of a topic.
+    fn freed(segment: &str, topic_id: Option<Uuid>, is_tried_again: bool) -> &'static str {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("topic-0");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("00000000000000000000.log"), segment).unwrap();
+        if let Some(id) = topic_id {
+            let text = format!("version: 0\ntopic_id: {id}");
+            fs::write(path.join("partition.metadata"), text).unwrap();
         }
-        _ => Ok(()),
+        free_name(&path, TOPIC_ID, is_tried_again).unwrap();
+        assert!(!path.exists(), "the name is free");
+        let mut left = fs::read_dir(root.path()).unwrap();
+        let Some(left) = left.next() else {
+            return "removed";
+        };
+        let left = left.unwrap().path();
+        assert!(left.display().to_string().ends_with("-stray"));
+        let kept = fs::read_to_string(left.join("00000000000000000000.log"));
+        assert_eq!(kept.unwrap(), segment);
+        "set aside"
+    }
+
+    #[test]
+    fn only_what_an_earlier_attempt_has_left_is_removed_for_a_new_partition() {
+        let (own, other) = (Some(TOPIC_ID), Some(Uuid::from_u128(8)));
+        for id in [None, own] {
+            assert_eq!(freed("", id, true), "removed");
+            assert_eq!(freed("records", id, true), "set aside");
+        }
+        for segment in ["", "records"] {
+            assert_eq!(freed(segment, other, true), "set aside");
+            for id in [None, own, other] {
+                assert_eq!(freed(segment, id, false), "set aside");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_that_nobody_has_is_free() {
+        let root = tempfile::tempdir().unwrap();
+        for is_tried_again in [false, true] {
+            free_name(&root.path().join("topic-0"), TOPIC_ID, is_tried_again).unwrap();
+        }
+        let too_long = root.path().join("t".repeat(300));
+        let error = free_name(&too_long, TOPIC_ID, false).unwrap_err();
+        assert!(error.is_name_too_long());
     }
 }

@@ -66,7 +66,10 @@ pub(crate) fn is_known(
 }
 
 /// Whether a segment in the directory has bytes.
-fn holds_batches(path: &Path) -> Result<bool, StorageError> {
+///
+/// # Errors
+/// When the disk fails, or there is no file descriptor left.
+pub(crate) fn holds_batches(path: &Path) -> Result<bool, StorageError> {
     let entries = RealDisk.list(path);
     for entry in entries.context("list", path)? {
         let file = path.join(&entry.name);
