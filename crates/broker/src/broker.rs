@@ -10,7 +10,7 @@ use crate::file_shortage::FileShortage;
 use crate::flushes::Flushes;
 use crate::groups::{Groups, OFFSETS_TOPIC};
 use crate::heavy_work::HeavyWork;
-use crate::log_directories::LogDirectory;
+use crate::log_directories::{LogDirectory, absolute};
 use crate::loggers::Loggers;
 use crate::maintenance;
 use crate::moves::Moves;
@@ -251,7 +251,7 @@ impl Broker {
 
     /// Whether the metadata log is in a directory.
     pub(crate) fn holds_metadata(&self, directory: &LogDirectory) -> bool {
-        directory.path() == Path::new(&self.config.log.metadata_log_dir)
+        directory.path() == absolute(Path::new(&self.config.log.metadata_log_dir))
     }
 
     /// Acts on a file of a log directory that could not be written. The directory fails, unless

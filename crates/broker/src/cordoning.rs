@@ -5,7 +5,7 @@
 //! the registration.
 
 use crate::Broker;
-use crate::log_directories::LogDirectory;
+use crate::log_directories::{LogDirectory, absolute};
 use controller::ControllerContext;
 use controller::directories::change_directories;
 use metadata::{MetadataImage, MetadataRecord};
@@ -29,7 +29,7 @@ impl Broker {
         let configured = &config.log.cordoned_log_dirs;
         let directories = self.log_directories.iter();
         let cordoned = directories.filter(|one| {
-            let is_named = |name: &String| name == "*" || Path::new(name) == one.path();
+            let is_named = |name: &String| name == "*" || absolute(Path::new(name)) == one.path();
             one.is_usable() && configured.iter().any(is_named)
         });
         let (ids, names): (Vec<_>, Vec<_>) = cordoned.map(|one| (one.id(), one.name())).unzip();

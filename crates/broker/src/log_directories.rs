@@ -37,18 +37,16 @@ pub(crate) struct LogDirectory {
 }
 
 impl LogDirectory {
-    /// A directory; one that cannot be used at the start has no lock, and is offline for good.
+    /// A directory by its path as [`absolute`] gives it; one that cannot be used at the start has no
+    /// lock, and is offline for good.
     pub(crate) fn new(path: PathBuf, id: Uuid, lock: Option<DirectoryLock>) -> Self {
-        // Kafka tells absolute paths.
-        let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
-        let name = absolute.to_string_lossy().into();
         Self {
             checkpoints: Checkpoints::new(&path),
+            name: path.to_string_lossy().into(),
             partition_count: AtomicUsize::new(0),
             root: Mutex::new(File::open(&path).ok().map(|root| Box::new(root) as _)),
             settling: Mutex::default(),
             path,
-            name,
             id: lock.is_some().then_some(id),
             offline: AtomicBool::new(lock.is_none()),
             _lock: lock,
@@ -59,7 +57,7 @@ impl LogDirectory {
         &self.path
     }
 
-    /// The absolute path, as clients are told it.
+    /// The path as clients are told it.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -154,6 +152,14 @@ impl LogDirectory {
         let space = RealDisk.space(&self.path).ok()?;
         Some((space.total_bytes as i64, space.usable_bytes as i64))
     }
+}
+
+/// The path of a log directory as all but the configuration has it: whoever compares paths would take
+/// two spellings of one for two directories. Kafka tells clients absolute paths.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // Without a slash at its end.
+    absolute.components().collect()
 }
 
 /// Makes the directories that are missing, and locks them all; `None` for those that cannot be

@@ -8,7 +8,6 @@ use crate::clock::{self, now_ms};
 use crate::idle_logs::{self, is_in, open_partitions_in};
 use crate::log_directories::LogDirectory;
 use replication::Partition;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use storage::{AppendError, Log, RealDisk};
@@ -207,7 +206,7 @@ fn flush(broker: &Broker, directory: &LogDirectory, is_due: impl Fn(&Log<RealDis
 
 fn remove_due(broker: &Broker, directory: &LogDirectory) {
     let removals = &broker.removals;
-    removals.remove_due_in(Path::new(directory.name()), clock::monotonic());
+    removals.remove_due_in(directory.path(), clock::monotonic());
     for partition in open_partitions_in(broker, directory) {
         let remove = || partition.with_open_log(|log| log.remove_some_deleted_files(now_ms()));
         loop {

@@ -703,9 +703,8 @@ impl Move {
             .cleaner
             .move_checkpoint(broker, partition, destination);
         let directories = broker.log_directories.iter();
-        let concerned = directories.filter(|one| {
-            one.name() == destination || left.as_deref() == Some(Path::new(one.name()))
-        });
+        let concerned = directories
+            .filter(|one| one.name() == destination || left.as_deref() == Some(one.path()));
         for directory in concerned {
             for kind in [Kind::RecoveryPoints, Kind::LogStartOffsets] {
                 checkpoints::write_unless_written(broker, directory, kind);

@@ -34,14 +34,11 @@ impl Removals {
         self.0.lock().push((at, path));
     }
 
-    /// Removes what is due in a log directory, given by its absolute path; what cannot be removed is due again later.
+    /// Removes what is due in a log directory; what cannot be removed is due again later.
     pub(crate) fn remove_due_in(&self, directory: &Path, now: MonotonicTime) {
         let mut waiting = self.0.lock();
-        let is_due = |(at, path): &(MonotonicTime, PathBuf)| {
-            // A log directory may be given by a path that is not absolute.
-            let is_here = std::path::absolute(path).is_ok_and(|path| path.starts_with(directory));
-            *at <= now && is_here
-        };
+        let is_due =
+            |(at, path): &(MonotonicTime, PathBuf)| *at <= now && path.starts_with(directory);
         let (due, later) = std::mem::take(&mut *waiting).into_iter().partition(is_due);
         *waiting = later;
         drop(waiting);

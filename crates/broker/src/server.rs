@@ -15,7 +15,7 @@ use crate::group_settings::{group_config, offsets_compression};
 use crate::groups::{Groups, OFFSETS_TOPIC};
 use crate::heavy_work::HeavyWork;
 use crate::live_config::connection_limits;
-use crate::log_directories::{self, LogDirectory};
+use crate::log_directories::{self, LogDirectory, absolute};
 use crate::loggers::Loggers;
 use crate::metadata_log::{
     DirectoryOptions, LoadedMetadataLog, LocalVoter, LogDirectories, MetadataLog,
@@ -350,11 +350,11 @@ fn open(
         all.push(metadata_directory.clone());
     }
     let mut locks = log_directories::lock_all(&all, &metadata_directory)?;
-    let usable: Vec<PathBuf> = all
-        .iter()
-        .zip(&locks)
-        .filter_map(|(path, lock)| lock.as_ref().map(|_| path.clone()))
-        .collect();
+    // What was refused so far was told as it is configured.
+    let paths: Vec<PathBuf> = paths.iter().map(|path| absolute(path)).collect();
+    let metadata_directory = absolute(&metadata_directory);
+    let usable = all.iter().zip(&locks).filter(|(_, lock)| lock.is_some());
+    let usable: Vec<PathBuf> = usable.map(|(path, _)| absolute(path)).collect();
     let metadata_lock = locks.split_off(paths.len()).pop().flatten();
     if let Some(path) = paths.first().filter(|_| locks.iter().all(Option::is_none)) {
         return Err(StartError::NoDirectory { path: path.clone() });

@@ -279,6 +279,42 @@ fn no_offset_is_committed_for_a_topic_whose_offsets_have_been_deleted() {
     assert_eq!(client.committed_offset("group", "topic", 0), -1);
 }
 
+/// The path of a directory as seen from the working directory.
+fn relative(path: &Path) -> PathBuf {
+    let here = std::env::current_dir().unwrap();
+    let up = here.components().skip(1).map(|_| "..");
+    let root: PathBuf = up.collect();
+    root.join(path.strip_prefix("/").unwrap())
+}
+
+#[test]
+fn a_log_that_is_moved_between_directories_of_relative_paths_becomes_idle() {
+    let root = tempfile::tempdir().unwrap();
+    let directories = ["one", "two"].map(|name| relative(&root.path().join(name)));
+    let running = Running::start(&directories.each_ref().map(|path| &**path));
+    let broker = running.broker().clone();
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[]);
+    client
+        .produce("topic", 0, &batch(&["value"]))
+        .assert_accepted();
+    let name = TopicPartition::new("topic", 0);
+    let partition = broker.partitions.find("topic", 0).unwrap();
+    for _ in 0..2 {
+        let from = held(&broker, "topic");
+        let mut directories = broker.log_directories.iter();
+        let to = directories.find(|one| one.id() != from).unwrap();
+        moves::begin(&broker, &name, to.name()).unwrap();
+        wait_until("the log is in the other directory, and idle", || {
+            let directories = broker.log_directories.iter();
+            directories.for_each(|one| idle_logs::rest(&broker, one));
+            *partition.log_directory() == *to.name() && broker.logs.open_logs().is_empty()
+        });
+        assert_eq!(client.fetch("topic", 0, 0).values(), ["value"]);
+    }
+    assert!(broker.log_directories.iter().all(|one| one.is_usable()));
+}
+
 /// The log directory that the metadata name for a partition.
 fn noted(broker: &Broker, topic: &str) -> Option<model::Uuid> {
     let image = broker.image();
