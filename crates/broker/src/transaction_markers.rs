@@ -11,6 +11,7 @@
 //! changes. One of an older coordinator or of an older producer epoch is refused.
 
 use crate::Broker;
+use crate::api::Turn;
 use crate::clock::now_ms;
 use crate::disk_watch::DiskUse;
 use crate::groups::OFFSETS_TOPIC;
@@ -73,9 +74,11 @@ impl Broker {
         transaction_version: i16,
     ) -> Vec<Result<(), ErrorCode>> {
         let mut written = Vec::with_capacity(partitions.len());
+        let mut turn = Turn::begin();
         for one in partitions {
             let marker = self.write_marker(&marker, one, transaction_version);
             written.push(marker.await);
+            turn.share().await;
         }
         let mut outcomes = Vec::with_capacity(written.len());
         for one in written {

@@ -7,7 +7,7 @@
 //!   OPERATION_NOT_ATTEMPTED.
 //! - Versions before 2 do not know PRODUCER_FENCED: they get INVALID_PRODUCER_EPOCH (KIP-588).
 
-use super::{Request, Served};
+use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::transaction::{AddPartitions, ProducerIdAndEpoch};
@@ -32,11 +32,13 @@ pub(crate) async fn serve(
     let response = match request.version {
         BROKER_VERSION.. => {
             let mut results = Vec::new();
+            let mut turn = Turn::begin();
             for transaction in message.transactions.iter() {
                 results.push(AddPartitionsToTxnResult {
                     transactional_id: transaction.transactional_id,
                     topic_results: add(broker, &transaction, request.version).await,
                 });
+                turn.share().await;
             }
             AddPartitionsToTxnResponse {
                 results_by_transaction: results.into(),

@@ -1,6 +1,6 @@
 //! DeleteGroups: v0–2. Empty groups go, with their offsets.
 
-use super::{Request, Served};
+use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::groups::Answer;
 use crate::net::ResponseBuffer;
@@ -15,12 +15,14 @@ pub(crate) async fn serve(
 ) -> Result<Served, DecodeError> {
     let message: DeleteGroupsRequest<'_> = request.decode()?;
     let mut results = Vec::new();
+    let mut turn = Turn::begin();
     for group_id in message.groups_names.iter() {
         let error = delete(broker, group_id).await;
         results.push(DeletableGroupResult {
             group_id,
             error_code: error.code(),
         });
+        turn.share().await;
     }
     let response = DeleteGroupsResponse {
         results: results.into(),

@@ -5,17 +5,21 @@
 //! - Null topics (from version 2) ask for all offsets of the group.
 //! - A partition without an offset is answered with -1 and no error, whether it exists or not.
 
-use super::{Request, Served};
+use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::group::{FetchedOffset, FetchedTopic, OffsetFetch, OffsetFetchTopic};
 use model::{DecodeError, ErrorCode, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
+use wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use wire::messages::offset_fetch_response::{
     OffsetFetchResponseGroup, OffsetFetchResponsePartition, OffsetFetchResponsePartitions,
     OffsetFetchResponseTopic, OffsetFetchResponseTopics,
 };
 use wire::messages::{OffsetFetchRequest, OffsetFetchResponse};
+
+/// So many groups are looked at before others may have their turn, if each names its partitions.
+const GROUPS_AT_A_TIME: usize = 64;
 
 /// The topics of one group of a request: name, id, partitions.
 type Asked<'f> = Option<Vec<(&'f str, Uuid, Vec<i32>)>>;
@@ -62,9 +66,7 @@ pub(crate) async fn serve(
 ) -> Result<Served, DecodeError> {
     let message: OffsetFetchRequest<'_> = request.decode()?;
     if request.version >= 8 {
-        let group_ids = message.groups.iter().map(|group| group.group_id);
-        let disk = broker.groups.turn_of(group_ids).await;
-        disk.run(|| serve_groups(broker, request, &message, out));
+        serve_groups(broker, request, &message, out).await;
     } else {
         let disk = broker.groups.turn_of([message.group_id]).await;
         disk.run(|| serve_one(broker, request, &message, out));
@@ -81,41 +83,61 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-fn serve_groups(
+/// Fetches offsets of groups, and lets others have their turn in between if what is kept meanwhile
+/// is in proportion to the request.
+async fn fetch_groups<'f>(
+    broker: &Broker,
+    version: i16,
+    message: &OffsetFetchRequest<'f>,
+) -> Vec<Fetched<'f>> {
+    let groups: Vec<OffsetFetchRequestGroup<'f>> = message.groups.iter().collect();
+    let at_a_time = match groups.iter().all(|group| group.topics.is_some()) {
+        true => GROUPS_AT_A_TIME,
+        false => groups.len(),
+    };
+    let mut seen = Seen::default();
+    let mut fetched = Vec::with_capacity(groups.len());
+    let mut turn = Turn::begin();
+    for groups in groups.chunks(at_a_time.max(1)) {
+        turn.share().await;
+        let group_ids = groups.iter().map(|group| group.group_id);
+        let disk = broker.groups.turn_of(group_ids).await;
+        disk.run(|| {
+            for group in groups {
+                let asked = match &group.topics {
+                    Some(topics) => {
+                        let topics = topics.iter();
+                        let asked = topics.filter_map(|t| {
+                            let topic = (t.name, t.topic_id, t.partition_indexes.iter());
+                            seen.topic_of(group.group_id, topic)
+                        });
+                        Some(asked.collect())
+                    }
+                    None if seen.is_first_of_all(group.group_id) => None,
+                    None => continue,
+                };
+                let member = (group.member_id, group.member_epoch);
+                fetched.push(fetch(
+                    broker,
+                    group.group_id,
+                    member,
+                    asked,
+                    message.require_stable,
+                    version >= 10,
+                ));
+            }
+        });
+    }
+    fetched
+}
+
+async fn serve_groups(
     broker: &Broker,
     request: &Request<'_>,
     message: &OffsetFetchRequest<'_>,
     out: &mut ResponseBuffer,
 ) {
-    let by_id = request.version >= 10;
-    let mut seen = Seen::default();
-    let fetched: Vec<Fetched<'_>> = message
-        .groups
-        .iter()
-        .filter_map(|group| {
-            let asked = match &group.topics {
-                Some(topics) => {
-                    let topics = topics.iter();
-                    let asked = topics.filter_map(|t| {
-                        let topic = (t.name, t.topic_id, t.partition_indexes.iter());
-                        seen.topic_of(group.group_id, topic)
-                    });
-                    Some(asked.collect())
-                }
-                None if seen.is_first_of_all(group.group_id) => None,
-                None => return None,
-            };
-            let member = (group.member_id, group.member_epoch);
-            Some(fetch(
-                broker,
-                group.group_id,
-                member,
-                asked,
-                message.require_stable,
-                by_id,
-            ))
-        })
-        .collect();
+    let fetched = fetch_groups(broker, request.version, message).await;
     let groups = fetched.iter().map(|group| {
         let topics = group.topics.iter().map(|topic| {
             let partitions = topic

@@ -4,7 +4,7 @@ use super::served;
 use crate::Broker;
 use crate::heavy_work::Lane;
 use model::{DecodeError, Message, Reader};
-use wire::messages::{DescribeTopicPartitionsRequest, MetadataRequest};
+use wire::messages::{DescribeTopicPartitionsRequest, MetadataRequest, OffsetFetchRequest};
 use wire::{ApiKey, RequestHeader};
 
 /// What serving a request may take.
@@ -115,12 +115,14 @@ impl Weight {
                     _ => Self::heavy(lane, AnswerSize::Large),
                 }
             }
-            ApiKey::OffsetFetch if is_light => Self::light(AnswerSize::Unknown),
+            ApiKey::OffsetFetch if is_light && !asks_for_all_offsets(frame) => {
+                Self::light(AnswerSize::Unknown)
+            }
+            ApiKey::OffsetFetch => Self::heavy(lane, AnswerSize::Unknown),
             _ if is_light => Self::LIGHT,
-            ApiKey::Metadata
-            | ApiKey::DescribeTopicPartitions
-            | ApiKey::OffsetFetch
-            | ApiKey::FindCoordinator => Self::heavy(lane, AnswerSize::Unknown),
+            ApiKey::Metadata | ApiKey::DescribeTopicPartitions | ApiKey::FindCoordinator => {
+                Self::heavy(lane, AnswerSize::Unknown)
+            }
             // The answer has every setting of every topic.
             ApiKey::CreateTopics => Self::heavy(lane, AnswerSize::Large),
             _ => Self::heavy(lane, AnswerSize::Proportional),
@@ -146,15 +148,39 @@ const fn is_for_controller(api: ApiKey) -> bool {
     )
 }
 
+/// The version of a request that is served.
+///
+/// # Errors
+/// Why it is refused, which takes no time; or that its header has to be replaced.
+fn served_version(api: ApiKey, reader: &mut Reader<'_>) -> Result<i16, DecodeError> {
+    let version = RequestHeader::decode(reader)?.api_version;
+    match served::is_served(api, version, false) {
+        true => Ok(version),
+        false => Err(DecodeError::UnsupportedVersion),
+    }
+}
+
+/// Whether an OffsetFetch asks for all offsets of a group, which are as many as it has.
+fn asks_for_all_offsets(frame: &[u8]) -> bool {
+    let mut reader = Reader::new(frame);
+    let asked = served_version(ApiKey::OffsetFetch, &mut reader).and_then(|version| {
+        let message = OffsetFetchRequest::read(&mut reader, version)?;
+        Ok(match version {
+            8.. => message.groups.iter().any(|group| group.topics.is_none()),
+            _ => message.topics.is_none(),
+        })
+    });
+    asked.unwrap_or_else(|error| error == DecodeError::InvalidUtf8)
+}
+
 /// How many partitions a request of these APIs describes: exactly, or more than takes little time.
 fn described_partitions(broker: &Broker, api: ApiKey, frame: &[u8]) -> usize {
     let image = broker.image();
     let mut reader = Reader::new(frame);
-    let version = match RequestHeader::decode(&mut reader) {
-        Ok(header) if served::is_served(api, header.api_version, false) => header.api_version,
+    let version = match served_version(api, &mut reader) {
+        Ok(version) => version,
         Err(DecodeError::InvalidUtf8) => return UNKNOWN,
-        // It is refused, which takes no time.
-        _ => return 0,
+        Err(_) => return 0,
     };
     let all = || sum(image.topics.iter().map(|topic| topic.partition_count()));
     if api == ApiKey::DescribeTopicPartitions {

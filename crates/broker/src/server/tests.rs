@@ -279,6 +279,54 @@ fn no_offset_is_committed_for_a_topic_whose_offsets_have_been_deleted() {
     assert_eq!(client.committed_offset("group", "topic", 0), -1);
 }
 
+#[test]
+fn who_asks_for_all_offsets_of_many_groups_waits_for_its_turn_and_who_names_partitions_does_not() {
+    use wire::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
+    use wire::messages::{OffsetFetchRequest, OffsetFetchResponse};
+    const COUNT: usize = 200;
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[]);
+    client.wait_for_coordinator("group");
+    assert_eq!(client.commit_offset("group", "topic", 7), ErrorCode::None);
+    let ids: Vec<String> = (0..COUNT).map(|at| format!("group-{at}")).collect();
+    let names: Vec<&str> = ids.iter().map(String::as_str).chain(["group"]).collect();
+    let request = |names_partitions: bool| {
+        let topics = OffsetFetchRequestTopics {
+            name: "topic",
+            partition_indexes: vec![0].into(),
+            ..Default::default()
+        };
+        let group = |group_id| OffsetFetchRequestGroup {
+            group_id,
+            topics: names_partitions.then(|| vec![topics.clone()].into()),
+            ..Default::default()
+        };
+        OffsetFetchRequest {
+            groups: names.iter().map(|name| group(*name)).collect(),
+            ..Default::default()
+        }
+    };
+    let assert_answered = |client: &mut Client| {
+        let answer = client.receive();
+        let response: OffsetFetchResponse<'_> = answer.read();
+        assert_eq!(response.groups.len(), names.len());
+        let group = response.groups.iter().last().expect("the last group");
+        let topic = group.topics.iter().next().expect("one topic");
+        let partition = topic.partitions.iter().next().expect("one partition");
+        assert_eq!(partition.committed_offset, 7);
+    };
+    let taken = running.broker().heavy_work.take_large();
+    let taken = running.runtime.block_on(taken);
+    client.send(8, &request(true));
+    assert_answered(&mut client);
+    client.send(8, &request(false));
+    assert!(client.is_silent_for(LOOK));
+    drop(taken);
+    assert_answered(&mut client);
+}
+
 /// The path of a directory as seen from the working directory.
 fn relative(path: &Path) -> PathBuf {
     let here = std::env::current_dir().unwrap();

@@ -10,13 +10,15 @@ use std::time::Duration;
 use testkit::{Client, PRODUCE_VERSION, TestServer, batch};
 use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use wire::messages::metadata_request::MetadataRequestTopic;
+use wire::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use wire::messages::offset_for_leader_epoch_request::{
     OffsetForLeaderPartition, OffsetForLeaderTopic,
 };
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use wire::messages::{
-    DeleteRecordsRequest, DescribeLogDirsRequest, ListTransactionsRequest, MetadataRequest,
-    OffsetForLeaderEpochRequest, ProduceRequest, ProduceResponse,
+    DeleteGroupsRequest, DeleteRecordsRequest, DescribeLogDirsRequest, ListTransactionsRequest,
+    MetadataRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest,
+    ProduceResponse,
 };
 
 /// More clients of a kind than the test's server has threads.
@@ -159,7 +161,7 @@ fn records_that_are_not_in_memory_come_from_the_disk() {
     server.stop();
 }
 
-/// How many requests are answered at least while others name many partitions.
+/// How many requests are answered at least while others name much.
 const ANSWERED_MIN: usize = 12;
 /// Metadata of a few topics that are asked for while others ask for all that there is.
 const QUICK_COUNT: usize = 100;
@@ -169,8 +171,8 @@ fn lanes() -> usize {
     thread::available_parallelism().map_or(1, |count| (count.get() / 2).max(1))
 }
 
-/// A frame that names so many partitions, most of which do not exist.
-fn many_partitions(client: &mut Client, kind: &str) -> Vec<u8> {
+/// A frame that names many partitions or groups, most of which do not exist.
+fn frame_of_many(client: &mut Client, kind: &str) -> Vec<u8> {
     const COUNT: i32 = 200_000;
     match kind {
         "epochs" => {
@@ -188,6 +190,34 @@ fn many_partitions(client: &mut Client, kind: &str) -> Vec<u8> {
                 .into(),
             };
             client.frame(4, &request)
+        }
+        "groups" => {
+            let names: Vec<String> = (0..COUNT).map(|at| at.to_string()).collect();
+            let names = names.iter().map(String::as_str);
+            let request = DeleteGroupsRequest {
+                groups_names: names.collect(),
+            };
+            client.frame(2, &request)
+        }
+        "offsets" => {
+            let names: Vec<String> = (0..COUNT / 4).map(|at| at.to_string()).collect();
+            let group = |group_id| OffsetFetchRequestGroup {
+                group_id,
+                topics: Some(
+                    vec![OffsetFetchRequestTopics {
+                        name: "topic",
+                        partition_indexes: vec![0].into(),
+                        ..Default::default()
+                    }]
+                    .into(),
+                ),
+                ..Default::default()
+            };
+            let request = OffsetFetchRequest {
+                groups: names.iter().map(|name| group(name)).collect(),
+                ..Default::default()
+            };
+            client.frame(8, &request)
         }
         _ => {
             let partition = |partition_index| DeleteRecordsPartition {
@@ -208,14 +238,15 @@ fn many_partitions(client: &mut Client, kind: &str) -> Vec<u8> {
 }
 
 #[test]
-fn who_names_many_partitions_lets_others_have_their_turn() {
+fn who_names_much_lets_others_have_their_turn() {
     let server = TestServer::start(&[]);
     let mut other = server.connect();
     other.create_topic("topic", 2, &[]);
-    for kind in ["epochs", "records"] {
+    other.wait_for_coordinator("group");
+    for kind in ["epochs", "records", "groups", "offsets"] {
         let mut large: Vec<Client> = (0..lanes()).map(|_| server.connect()).collect();
         for client in &mut large {
-            let frame = many_partitions(client, kind);
+            let frame = frame_of_many(client, kind);
             client.send_bytes(&frame);
         }
         let mut answered = 0;
