@@ -125,6 +125,8 @@ fn a_file_that_cannot_be_read_is_told() {
     let missing = directory.path().join("missing.properties");
     let missing = missing.display().to_string();
     assert_fails(&["server", &missing], &[], &[&missing, "No such file"]);
+    let advice = "to set a key, write `--set num.partitions=3`";
+    assert_fails(&["server", "num.partitions=3"], &[], &[advice]);
     let folder = directory.path().display().to_string();
     assert_fails(&["server", &folder], &[], &[&folder]);
     let path = directory.path().join("noise.properties");

@@ -137,6 +137,8 @@ fn a_log_directory_is_checked_with_every_partition_in_it() {
     let damaged = dump(&["--verify"], directory.path());
     assert_eq!(damaged.status.code(), Some(1));
     assert!(printed(&damaged).contains("does not match the computed"));
+    let told = String::from_utf8(damaged.stderr).unwrap();
+    assert!(told.contains(" files checked, 1 faults"), "{told}");
     // What is beside the logs is not enough to say that they are sound.
     let empty = tempfile::tempdir().unwrap();
     fs::copy(
@@ -146,4 +148,7 @@ fn a_log_directory_is_checked_with_every_partition_in_it() {
     .unwrap();
     let nothing = dump(&["--verify"], empty.path());
     assert_eq!(nothing.status.code(), Some(1));
+    let told = String::from_utf8(nothing.stderr).unwrap();
+    let expected = "no log is in it, nor in a directory in it; name the directory of a partition";
+    assert!(told.contains(expected), "{told}");
 }

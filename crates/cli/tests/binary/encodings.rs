@@ -1,6 +1,6 @@
 //! Keys and values that are no text, on their way in and out.
 
-use crate::commands::Lab;
+use crate::lab::Lab;
 use expect_test::expect;
 
 #[test]

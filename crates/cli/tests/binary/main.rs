@@ -6,12 +6,16 @@
     reason = "what goes wrong in a test fails the test"
 )]
 
-mod commands;
+mod bench;
+mod cluster;
+mod configs;
 mod configuration;
 mod descriptors;
 mod disk;
 mod dump_log;
 mod encodings;
+mod groups;
+mod lab;
 mod log_lines;
 mod loggers;
 mod memory;
@@ -19,7 +23,11 @@ mod newcomer;
 mod operators;
 mod process;
 mod profiles;
+mod quotas;
 mod readme;
+mod records;
 mod shortage;
 mod signals;
 mod startup;
+mod topics;
+mod words;

@@ -1,6 +1,6 @@
 //! What operators ask of partitions, groups, features and brokers.
 
-use crate::commands::Lab;
+use crate::lab::Lab;
 use expect_test::expect;
 use model::ErrorCode;
 use testkit::{batch, wait_until};

@@ -1,6 +1,6 @@
 //! Names for clusters, in a file of the user.
 
-use crate::commands::Lab;
+use crate::lab::Lab;
 use crate::process::BINARY;
 use expect_test::{Expect, expect};
 use std::fs;
