@@ -28,6 +28,8 @@ mod readme;
 mod records;
 mod shortage;
 mod signals;
+#[cfg(target_os = "linux")]
+mod standstill;
 mod startup;
 mod topics;
 mod words;

@@ -162,11 +162,23 @@ impl Process {
     /// A number of bytes that the kernel knows of the process, such as `VmHWM`.
     #[cfg(target_os = "linux")]
     pub(crate) fn memory_bytes(&self, name: &str) -> u64 {
+        let kibibytes: u64 = self.status(name).parse().unwrap();
+        kibibytes * 1024
+    }
+
+    /// What the process does, as a letter: `T` when it is stopped.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn state(&self) -> char {
+        self.status("State").chars().next().unwrap()
+    }
+
+    /// The first word that the kernel has for `name` of the process.
+    #[cfg(target_os = "linux")]
+    fn status(&self, name: &str) -> String {
         let path = format!("/proc/{}/status", self.child.id());
         let text = std::fs::read_to_string(path).unwrap();
         let line = text.lines().find(|line| line.starts_with(name)).unwrap();
-        let kibibytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-        kibibytes * 1024
+        line.split_whitespace().nth(1).unwrap().to_owned()
     }
 }
 
