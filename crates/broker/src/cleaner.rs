@@ -331,6 +331,10 @@ impl Cleaner {
             Outcome::Failed(CleanError::Storage(error)) if is_no_room(partition, &error) => {
                 let pause = self.state.lock().defer(key, config.backoff_ms, started);
                 tell_deferred(partition, &error, pause);
+                if error.is_out_of_files() {
+                    // Files that nobody uses are closed for the next attempt.
+                    broker.report_log_error(partition, &error);
+                }
                 true
             }
             Outcome::Failed(CleanError::Storage(error)) => {

@@ -288,12 +288,10 @@ fn retention_that_had_no_file_descriptor_goes_on_when_there_are_some() {
     process.stop();
 }
 
-/// What is due is read from segments whose files are closed.
-#[test]
+/// A log of segments with one key, which is not compacted yet.
 #[cfg(target_os = "linux")]
-fn compaction_that_had_no_file_descriptor_goes_on_when_there_are_some() {
-    let directory = tempfile::tempdir().unwrap();
-    let process = Process::start(directory.path(), &[("log.cleaner.backoff.ms", "10")]);
+fn with_dirty_log(directory: &Path) -> (Process, Client) {
+    let process = Process::start(directory, &[("log.cleaner.backoff.ms", "10")]);
     let mut client = process.connect();
     client.create_topic("topic", 1, &[("segment.bytes", "1048576")]);
     let large = "x".repeat(600_000);
@@ -303,14 +301,12 @@ fn compaction_that_had_no_file_descriptor_goes_on_when_there_are_some() {
         let records = builder.into_uncompressed();
         client.produce("topic", 0, &records).assert_accepted();
     }
-    process.limit_descriptors(NONE_LEFT);
-    // Files that nobody uses are closed for what cannot be opened.
-    client.create_topic("other", 1, &[]);
-    wait_until("files are closed", || {
-        process
-            .log()
-            .contains("a file of a log directory is written again later")
-    });
+    (process, client)
+}
+
+/// Lets the log be compacted.
+#[cfg(target_os = "linux")]
+fn ask_for_compaction(client: &mut Client) {
     client.alter_topic(
         "topic",
         &[
@@ -319,21 +315,60 @@ fn compaction_that_had_no_file_descriptor_goes_on_when_there_are_some() {
             ("min.cleanable.dirty.ratio", "0"),
         ],
     );
-    wait_until("the log cannot be looked at", || {
-        process.log().contains("a log is looked at again later")
-    });
-    process.limit_descriptors(500);
+}
+
+/// Waits until the log is compacted, and stops the server.
+#[cfg(target_os = "linux")]
+#[track_caller]
+fn assert_compacted(process: Process, mut client: Client) {
     wait_until("the log is compacted", || {
-        client
-            .fetch("topic", 0, 0)
-            .records()
-            .first()
-            .map(|record| record.offset)
-            == Some(2)
+        let records = client.fetch("topic", 0, 0).records();
+        records.first().map(|record| record.offset) == Some(2)
     });
     assert!(!process.log().contains("cannot be compacted and is left"));
     assert_no_directory_failed(&process);
     process.stop();
+}
+
+/// What is due is read from segments whose files are closed.
+#[test]
+#[cfg(target_os = "linux")]
+fn compaction_that_had_no_file_descriptor_goes_on_when_there_are_some() {
+    let directory = tempfile::tempdir().unwrap();
+    let (process, mut client) = with_dirty_log(directory.path());
+    process.limit_descriptors(NONE_LEFT);
+    // Files that nobody uses are closed for what cannot be opened.
+    client.create_topic("other", 1, &[]);
+    wait_until("files are closed", || {
+        process
+            .log()
+            .contains("a file of a log directory is written again later")
+    });
+    ask_for_compaction(&mut client);
+    wait_until("the log cannot be looked at", || {
+        process.log().contains("a log is looked at again later")
+    });
+    process.limit_descriptors(500);
+    assert_compacted(process, client);
+}
+
+/// What is due is found in files that are open, and what is left of it cannot be written.
+#[test]
+#[cfg(target_os = "linux")]
+fn compaction_that_could_make_no_file_lets_others_go_first_and_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let (process, mut client) = with_dirty_log(directory.path());
+    process.limit_descriptors(NONE_LEFT);
+    ask_for_compaction(&mut client);
+    let shortage = "a log is looked at again later";
+    wait_until("the limit is named", || process.log().contains(shortage));
+    // At once, so that files are closed for the next attempt.
+    let log = process.log();
+    let (before, _) = log.split_once(shortage).unwrap();
+    let attempts = before.matches("the log cannot be compacted for now");
+    assert!(attempts.count() <= 1, "{log}");
+    process.limit_descriptors(500);
+    assert_compacted(process, client);
 }
 
 /// The end is in the log of its transactional id, and only its flush has failed.
