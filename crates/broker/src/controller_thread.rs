@@ -68,6 +68,12 @@ impl ControllerThread {
         answered.await.map_err(|_| ErrorCode::NotController)
     }
 
+    /// How many jobs wait for the one that the thread does.
+    #[cfg(test)]
+    pub(crate) fn queued_count(&self) -> usize {
+        self.jobs.max_capacity() - self.jobs.capacity()
+    }
+
     /// A task that runs `call` on the thread, for those who cannot wait for it: the thread itself,
     /// and threads that are no tasks.
     pub(crate) fn tell<R>(

@@ -157,8 +157,8 @@ mod tests {
             scope.spawn(move || {
                 sessions.with(first, |_| {
                     begin.send(()).expect("it listens");
-                    let over: Result<(), _> = over.recv();
-                    over.expect("it ends");
+                    let over: Result<(), _> = over.recv_timeout(testkit::LIMIT);
+                    over.expect("the other session is looked at meanwhile");
                 });
             });
             begun.recv().expect("it begins");

@@ -217,6 +217,14 @@ impl Client {
         silent
     }
 
+    /// Whether there is something to be read, or the end of the stream.
+    pub fn has_something(&mut self) -> bool {
+        self.stream.set_nonblocking(true).unwrap();
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).unwrap();
+        !matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
+    }
+
     /// Whether the server has closed the connection, and sent nothing before.
     pub fn is_closed(&mut self) -> bool {
         self.stream.set_nonblocking(true).unwrap();

@@ -41,6 +41,12 @@ impl RequestMemory {
             last: Arc::new(Semaphore::new(1)),
         }
     }
+
+    /// What all of them take.
+    #[cfg(test)]
+    pub(crate) fn budget(&self) -> &ByteBudget {
+        &self.budget
+    }
 }
 
 /// What one connection sends.

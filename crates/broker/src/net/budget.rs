@@ -13,8 +13,9 @@
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// How long nothing more is said of connections that wait.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
@@ -172,8 +173,14 @@ impl ByteBudget {
 
     /// What is taken now.
     #[cfg(test)]
-    fn spent(&self) -> u64 {
+    pub(crate) fn spent(&self) -> u64 {
         self.spent.load(Ordering::Relaxed)
+    }
+
+    /// How many wait until something is left.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
     }
 }
 

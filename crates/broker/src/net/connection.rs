@@ -171,10 +171,7 @@ async fn requests(
                 arriving.served(buffer.arrived_bytes());
             }
             unread.flush(&mut out, stream).await?;
-            let (arrived, announced) = (buffer.arrived_bytes(), buffer.announced_bytes());
-            arriving.room(arrived, announced).await;
             read_more(&mut buffer, stream, &mut idle, &mut turn, &mut arriving).await?;
-            arriving.arrived(buffer.arrived_bytes());
             slot.touch();
             // A frame of megabytes may take many reads, none of which waits.
             turn.share().await;
@@ -283,7 +280,7 @@ async fn left(stream: &TcpStream) {
     }
 }
 
-/// Reads what there is, or waits for it; a turn begins when it has waited.
+/// Reads what there is, or waits for it, when there is room for it; a turn begins when it has waited.
 async fn read_more(
     buffer: &mut FrameBuffer,
     stream: &mut TcpStream,
@@ -291,6 +288,8 @@ async fn read_more(
     turn: &mut Turn,
     arriving: &mut Arriving,
 ) -> Result<(), End> {
+    let (arrived, announced) = (buffer.arrived_bytes(), buffer.announced_bytes());
+    arriving.room(arrived, announced).await;
     let within_frame = buffer.is_within_frame();
     let mut waits_since = None;
     let read = loop {
@@ -330,7 +329,13 @@ async fn read_more(
         None => Err(End::Idle),
         Some(Ok(0)) if within_frame => Err(End::Failed(io::ErrorKind::UnexpectedEof.into())),
         Some(Ok(0)) => Err(End::Closed),
-        Some(Ok(_)) => Ok(()),
+        Some(Ok(_)) => {
+            arriving.arrived(buffer.arrived_bytes());
+            Ok(())
+        }
         Some(Err(error)) => Err(End::Failed(error)),
     }
 }
+
+#[cfg(test)]
+mod tests;

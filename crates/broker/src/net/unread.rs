@@ -72,6 +72,12 @@ impl AnswerMemory {
         self.attempts.acquire().await.expect("it is never closed")
     }
 
+    /// What large answers take.
+    #[cfg(test)]
+    pub(crate) fn large(&self) -> &ByteBudget {
+        &self.large
+    }
+
     /// How many bytes of an answer may be copies of what could be sent from files.
     pub(super) fn copied_max_bytes(&self) -> usize {
         match self.large.is_half_spent() {
@@ -194,3 +200,6 @@ fn left_ms(left_bytes: u64, sent_bytes: u64, elapsed: Duration) -> u64 {
     let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     left_bytes.saturating_mul(elapsed_ms) / sent_bytes.max(1)
 }
+
+#[cfg(test)]
+mod tests;

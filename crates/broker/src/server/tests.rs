@@ -1,6 +1,8 @@
 //! A server whose inner state a test can hold: turns that are taken, a metadata log without room,
 //! logs that are out of reach.
 
+mod budgets;
+
 use super::*;
 use crate::{idle_logs, maintenance};
 use config::sources::{Sources, load};
@@ -21,14 +23,22 @@ struct Running {
 
 impl Running {
     fn start(directories: &[&Path]) -> Self {
+        Self::start_with(directories, &[])
+    }
+
+    /// A server with these settings.
+    fn start_with(directories: &[&Path], more: &[(&str, &str)]) -> Self {
         let names = directories.iter().map(|path| path.display().to_string());
+        let names = names.collect::<Vec<_>>().join(",");
         let keys = [
-            ("listeners", "PLAINTEXT://127.0.0.1:0".to_owned()),
-            ("log.dirs", names.collect::<Vec<_>>().join(",")),
-            ("offsets.topic.num.partitions", "1".to_owned()),
-            ("num.recovery.threads.per.data.dir", "1".to_owned()),
+            ("listeners", "PLAINTEXT://127.0.0.1:0"),
+            ("log.dirs", &names),
+            ("offsets.topic.num.partitions", "1"),
+            ("num.recovery.threads.per.data.dir", "1"),
         ];
-        let overrides = keys.map(|(key, value)| (key.to_owned(), value));
+        let keys = keys.iter().chain(more);
+        let overrides = keys.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let overrides: Vec<_> = overrides.collect();
         let sources = Sources {
             overrides: &overrides,
             ..Sources::default()

@@ -3,9 +3,6 @@
 
 use model::ErrorCode;
 use record::Compression;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
 use testkit::{Client, PRODUCE_VERSION, TestServer, batch, compressed_batch, idempotent_batch};
 use wire::messages::describe_configs_request::DescribeConfigsResource;
 use wire::messages::describe_producers_request::TopicRequest;
@@ -267,131 +264,30 @@ fn an_answer_lists_a_bounded_number_of_faulty_records() {
     assert_eq!(only_refused, vec![0; 20]);
 }
 
-/// Requests may take 1 MiB in all.
-const REQUEST_LIMITS: [(&str, &str); 2] = [
-    ("socket.request.max.bytes", "1048576"),
-    ("queued.max.request.bytes", "1048576"),
-];
-const REQUEST_BYTES: usize = 900_000;
-
-/// A request of [`REQUEST_BYTES`], its size included.
-fn large_request(client: &mut Client) -> Vec<u8> {
+#[test]
+fn who_does_not_go_on_sending_gives_way_to_those_that_wait() {
+    const REQUEST_BYTES: usize = 900_000;
+    let server = TestServer::start(&[
+        ("socket.request.max.bytes", "1048576"),
+        ("queued.max.request.bytes", "1048576"),
+    ]);
+    let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
     let request = MetadataRequest {
         topics: Some(vec![].into()),
         allow_auto_topic_creation: false,
         ..Default::default()
     };
-    let mut frame = client.frame(9, &request);
+    let mut frame = clients[0].frame(9, &request);
     // What is behind its end is passed over.
     frame.resize(REQUEST_BYTES, 0);
     frame[..4].copy_from_slice(&(REQUEST_BYTES as u32 - 4).to_be_bytes());
-    frame
-}
-
-/// A connection that has sent so many bytes of a large request, and the rest of them.
-fn begin_request(server: &TestServer, bytes: usize) -> (Client, Vec<u8>) {
-    let mut client = server.connect();
-    let mut frame = large_request(&mut client);
-    let rest = frame.split_off(bytes);
-    client.send_bytes(&frame);
-    (client, rest)
-}
-
-#[test]
-fn who_sends_a_byte_now_and_then_holds_up_others_for_a_while_only() {
-    // Together as much as requests may take, and each hardly more than a small one.
-    const EACH_BYTES: usize = 66_000;
-    const COUNT: usize = 16;
-    let server = TestServer::start(&REQUEST_LIMITS);
-    let mut quiet = server.connect();
-    quiet.brokers();
-    let mut other = server.connect();
-    let is_answered = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in 0..COUNT {
-            let (mut client, rest) = begin_request(&server, EACH_BYTES);
-            let is_answered = &is_answered;
-            scope.spawn(move || {
-                let mut rest = rest.chunks(1);
-                while !is_answered.load(Ordering::Relaxed) {
-                    rest.next()
-                        .into_iter()
-                        .for_each(|byte| client.send_bytes_if_open(byte));
-                    thread::sleep(Duration::from_millis(200));
-                }
-            });
-        }
-        let frame = large_request(&mut other);
-        other.send_bytes(&frame);
-        assert!(!other.receive_frame().is_empty());
-        is_answered.store(true, Ordering::Relaxed);
+    let mut other = clients.remove(0);
+    for client in &mut clients {
+        client.send_bytes(&frame[..REQUEST_BYTES / 2]);
+    }
+    other.send_bytes(&frame);
+    assert!(!other.receive_frame().is_empty());
+    testkit::wait_until("one is closed", || {
+        clients.iter_mut().any(Client::is_closed)
     });
-    // Who asked for nothing all that time is not taken to be slow when it does.
-    let frame = large_request(&mut quiet);
-    let (begin, rest) = frame.split_at(EACH_BYTES);
-    quiet.send_bytes(begin);
-    let (mut first, rest_of_first) = begin_request(&server, REQUEST_BYTES - 1);
-    let (mut second, rest_of_second) = begin_request(&server, REQUEST_BYTES / 2);
-    thread::sleep(Duration::from_millis(1_200));
-    quiet.send_bytes(rest);
-    first.send_bytes(&rest_of_first);
-    second.send_bytes(&rest_of_second);
-    for client in [&mut quiet, &mut first, &mut second] {
-        assert!(!client.receive_frame().is_empty());
-    }
-}
-
-/// Whether a large request is answered though its end comes after a while.
-fn is_served_in_pieces(server: &TestServer) -> bool {
-    let (mut client, rest) = begin_request(server, REQUEST_BYTES / 2);
-    let _ = client.is_silent_for(Duration::from_millis(20));
-    client.send_bytes_if_open(&rest);
-    client
-        .receive_frame_if_any(Duration::from_millis(300))
-        .is_some()
-}
-
-#[test]
-fn requests_wait_for_the_memory_of_those_before_them() {
-    let server = TestServer::start(&REQUEST_LIMITS);
-    let mut other = server.connect();
-    other.brokers();
-    // Two that have nearly arrived take all that there is. The one that comes then is read on
-    // while nothing is left, and those after it wait for it.
-    let first = begin_request(&server, REQUEST_BYTES - 1);
-    let second = begin_request(&server, REQUEST_BYTES - 1);
-    let mut last = Vec::new();
-    testkit::wait_until("a request waits", || {
-        last.push(begin_request(&server, REQUEST_BYTES / 2));
-        !is_served_in_pieces(&server)
-    });
-    // Small requests need not wait for more of them.
-    other.brokers();
-    last.extend([first, second]);
-    for (client, rest) in &mut last {
-        client.send_bytes(rest);
-    }
-    for (client, _) in &mut last {
-        assert!(!client.receive_frame().is_empty());
-    }
-    assert!(is_served_in_pieces(&server));
-}
-
-#[test]
-fn what_is_announced_and_not_sent_takes_no_memory() {
-    let server = TestServer::start(&REQUEST_LIMITS);
-    let _announced: Vec<_> = (0..10).map(|_| begin_request(&server, 100)).collect();
-    for _ in 0..3 {
-        assert!(is_served_in_pieces(&server));
-    }
-}
-
-#[test]
-fn who_does_not_go_on_sending_gives_way_to_those_that_wait() {
-    let server = TestServer::start(&REQUEST_LIMITS);
-    let mut silent: Vec<_> = (0..3)
-        .map(|_| begin_request(&server, REQUEST_BYTES / 2))
-        .collect();
-    testkit::wait_until("requests come again", || is_served_in_pieces(&server));
-    assert!(silent.iter_mut().any(|(client, _)| client.is_closed()));
 }

@@ -49,5 +49,4 @@ mod transaction_enrolment;
 mod transaction_lives;
 mod transaction_markers;
 mod transaction_offsets;
-mod unread;
 mod unregister;

@@ -1,0 +1,266 @@
+//! Who waits for memory that connections share, and who does not.
+
+use super::*;
+use std::sync::mpsc;
+use wire::messages::create_topics_request::CreatableTopic;
+use wire::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
+use wire::messages::{
+    CreateTopicsRequest, FindCoordinatorRequest, ListGroupsRequest, MetadataRequest,
+    OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest,
+};
+
+/// A group's offsets take 3.6 MB.
+const METADATA_BYTES: usize = 32_000;
+const PARTITION_COUNT: i32 = 112;
+const OFFSETS_VERSION: i16 = 8;
+
+/// Answers may take little more than one of all offsets of the group takes.
+const ANSWER_LIMITS: [(&str, &str); 4] = [
+    ("socket.request.max.bytes", "1048576"),
+    ("queued.max.request.bytes", "4194304"),
+    ("offset.metadata.max.bytes", "32000"),
+    ("socket.send.buffer.bytes", "16384"),
+];
+/// Requests may take 1 MiB in all.
+const REQUEST_LIMITS: [(&str, &str); 2] = [
+    ("socket.request.max.bytes", "1048576"),
+    ("queued.max.request.bytes", "1048576"),
+];
+const REQUEST_BYTES: usize = 900_000;
+
+/// A request that is made this long, its size included: what is behind its end is passed over.
+fn padded(mut frame: Vec<u8>, bytes: usize) -> Vec<u8> {
+    frame.resize(bytes, 0);
+    frame[..4].copy_from_slice(&(bytes as u32 - 4).to_be_bytes());
+    frame
+}
+
+/// A server with a group `large`, and a group `small` that has one offset.
+fn start_with_groups(directory: &Path) -> Running {
+    let running = Running::start_with(&[directory], &ANSWER_LIMITS);
+    let mut client = running.connect();
+    client.create_topic("topic", PARTITION_COUNT, &[]);
+    client.wait_for_coordinator("large");
+    let metadata = "m".repeat(METADATA_BYTES);
+    for partition_index in 0..PARTITION_COUNT {
+        let partition = OffsetCommitRequestPartition {
+            partition_index,
+            committed_offset: 1,
+            committed_metadata: Some(&metadata),
+            ..Default::default()
+        };
+        let request = OffsetCommitRequest {
+            group_id: "large",
+            generation_id_or_member_epoch: -1,
+            topics: vec![OffsetCommitRequestTopic {
+                name: "topic",
+                partitions: vec![partition].into(),
+                ..Default::default()
+            }]
+            .into(),
+            ..Default::default()
+        };
+        let answer = client.call(OFFSETS_VERSION, &request);
+        let response: OffsetCommitResponse<'_> = answer.read();
+        let topic = response.topics.iter().next().expect("one topic");
+        let partition = topic.partitions.iter().next().expect("one partition");
+        assert_eq!(partition.error_code, 0);
+    }
+    client.commit_offset("small", "topic", 1);
+    running
+}
+
+/// A request for all offsets of a group.
+fn offsets_of(group_id: &str) -> OffsetFetchRequest<'_> {
+    OffsetFetchRequest {
+        groups: vec![OffsetFetchRequestGroup {
+            group_id,
+            topics: None,
+            ..Default::default()
+        }]
+        .into(),
+        ..Default::default()
+    }
+}
+
+/// Clients that read nothing of a large answer each, until there is room for no more; the last one
+/// has no answer.
+fn fill(running: &Running) -> (Vec<Client>, Client) {
+    let answers = running.broker().answer_memory.large();
+    let mut deaf = Vec::new();
+    loop {
+        let mut client = running.connect();
+        client.send(OFFSETS_VERSION, &offsets_of("large"));
+        wait_until("it is answered, or waits", || {
+            answers.waiting() > 0 || client.has_something()
+        });
+        if answers.waiting() > 0 {
+            return (deaf, client);
+        }
+        deaf.push(client);
+    }
+}
+
+#[test]
+fn small_answers_do_not_wait_for_large_ones() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = start_with_groups(directory.path());
+    let (mut deaf, mut waiting) = fill(&running);
+    assert_eq!(deaf.len(), 2, "as many as find something left");
+    let mut client = running.connect();
+    client.call(9, &MetadataRequest::default());
+    client.call(OFFSETS_VERSION, &offsets_of("small"));
+    client.call(3, &FindCoordinatorRequest::default());
+    client.call(4, &ListGroupsRequest::default());
+    // There is still no room for large ones.
+    assert_eq!(running.broker().answer_memory.large().waiting(), 1);
+    for client in &mut deaf {
+        let size = client.receive().body.len();
+        assert!(size > PARTITION_COUNT as usize * METADATA_BYTES);
+    }
+    waiting.receive();
+}
+
+#[test]
+fn a_request_that_is_served_is_not_held_while_its_answer_is_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = start_with_groups(directory.path());
+    let mut deaf = running.connect();
+    let frame = deaf.frame(OFFSETS_VERSION, &offsets_of("large"));
+    deaf.send_bytes(&padded(frame, REQUEST_BYTES));
+    let broker = running.broker();
+    wait_until(
+        "its answer waits, and nothing of the request is left",
+        || broker.answer_memory.large().spent() > 0 && broker.request_memory.budget().spent() == 0,
+    );
+    let size = deaf.receive_frame().len();
+    assert!(size > PARTITION_COUNT as usize * METADATA_BYTES);
+}
+
+/// A request of [`REQUEST_BYTES`].
+fn large_request(client: &mut Client) -> Vec<u8> {
+    let request = MetadataRequest {
+        topics: Some(vec![].into()),
+        allow_auto_topic_creation: false,
+        ..Default::default()
+    };
+    padded(client.frame(9, &request), REQUEST_BYTES)
+}
+
+/// A connection that has sent so many bytes of a large request, and the rest of them.
+fn begin_request(running: &Running, bytes: usize) -> (Client, Vec<u8>) {
+    let mut client = running.connect();
+    let mut frame = large_request(&mut client);
+    let rest = frame.split_off(bytes);
+    client.send_bytes(&frame);
+    (client, rest)
+}
+
+#[test]
+fn requests_wait_for_the_memory_of_those_before_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start_with(&[directory.path()], &REQUEST_LIMITS);
+    let requests = running.broker().request_memory.budget();
+    let mut other = running.connect();
+    // Two that have nearly arrived take more than there is. One that has begun may go on then, and
+    // the others wait.
+    let sizes = [REQUEST_BYTES - 1, REQUEST_BYTES - 1];
+    let mut begun: Vec<_> = sizes.map(|bytes| begin_request(&running, bytes)).into();
+    wait_until("nothing is left", || requests.is_spent());
+    let sizes = [REQUEST_BYTES / 2; 2];
+    begun.extend(sizes.map(|bytes| begin_request(&running, bytes)));
+    wait_until("they wait", || requests.waiting() >= sizes.len());
+    // Small requests need not wait for more of them.
+    other.brokers();
+    assert!(requests.waiting() >= sizes.len());
+    for (client, rest) in &mut begun {
+        client.send_bytes(rest);
+    }
+    for (client, _) in &mut begun {
+        assert!(!client.receive_frame().is_empty());
+    }
+    wait_until("all of it is given back", || requests.spent() == 0);
+}
+
+#[test]
+fn what_is_announced_and_not_sent_takes_no_memory() {
+    const SENT_BYTES: usize = 100;
+    const COUNT: usize = 20;
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start_with(&[directory.path()], &REQUEST_LIMITS);
+    let requests = running.broker().request_memory.budget();
+    let begun: Vec<_> = (0..COUNT)
+        .map(|_| begin_request(&running, SENT_BYTES))
+        .collect();
+    wait_until("all have arrived", || {
+        requests.spent() == (COUNT * SENT_BYTES) as u64
+    });
+    let mut other = running.connect();
+    let frame = large_request(&mut other);
+    other.send_bytes(&frame);
+    assert!(!other.receive_frame().is_empty());
+    drop(begun);
+}
+
+/// A request that makes a topic.
+fn creation(client: &mut Client, name: &str) -> Vec<u8> {
+    let topic = CreatableTopic {
+        name,
+        num_partitions: 1,
+        replication_factor: 1,
+        ..CreatableTopic::default()
+    };
+    let request = CreateTopicsRequest {
+        topics: vec![topic].into(),
+        timeout_ms: 30_000,
+        ..CreateTopicsRequest::default()
+    };
+    client.frame(7, &request)
+}
+
+#[test]
+fn large_requests_to_the_controller_wait_for_memory_and_small_ones_do_not() {
+    let directory = tempfile::tempdir().unwrap();
+    // As much as one request may be long.
+    let keys = [("socket.request.max.bytes", "1048576")];
+    let running = Running::start_with(&[directory.path()], &keys);
+    let (controller, memory) = (
+        &running.broker().controller,
+        &running.broker().controller_memory,
+    );
+    let (go_on, told) = mpsc::channel::<()>();
+    let (is_busy, busy) = mpsc::channel();
+    running.runtime.spawn(controller.tell(move |_| {
+        is_busy.send(()).expect("the test listens");
+        let _ = told.recv();
+    }));
+    busy.recv().expect("the controller takes the job");
+    let names = ["one", "two", "three"];
+    let mut clients = names.map(|name| {
+        let mut client = running.connect();
+        let frame = creation(&mut client, name);
+        client.send_bytes(&padded(frame, REQUEST_BYTES));
+        client
+    });
+    wait_until("one waits for the memory of two", || {
+        memory.waiting() == 1 && controller.queued_count() == 2
+    });
+    let mut small = running.connect();
+    let frame = creation(&mut small, "small");
+    small.send_bytes(&frame);
+    wait_until("a small one is in the queue", || {
+        controller.queued_count() == 3
+    });
+    assert_eq!(memory.waiting(), 1);
+    go_on.send(()).expect("the controller listens");
+    for client in clients.iter_mut().chain([&mut small]) {
+        assert!(!client.receive_frame().is_empty());
+    }
+    wait_until("all of it is given back", || memory.spent() == 0);
+    let mut topics = small.topics();
+    topics.sort();
+    assert_eq!(topics, ["one", "small", "three", "two"]);
+}
