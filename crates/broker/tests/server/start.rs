@@ -303,10 +303,11 @@ fn nobody_can_connect_before_the_server_is_ready() {
     std::fs::remove_file(&pipe).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
-    // Nobody else is given this port, and the server may have it.
+    // Nobody else is given this port, and the server may have it. At this address no other test starts
+    // a server again, which would ask for the port that it had.
     let reserved = TcpSocket::new_v4().unwrap();
     reserved.set_reuseaddr(true).unwrap();
-    reserved.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    reserved.bind(([127, 0, 0, 2], 0).into()).unwrap();
     let address = reserved.local_addr().unwrap();
     let listeners = format!("PLAINTEXT://{address}");
     std::thread::scope(|scope| {
