@@ -40,5 +40,6 @@ pub use proxy::{Fault, Proxy};
 pub use requests::{
     BrokerAddress, CommittedFetch, FETCH_VERSION, Fetched, ListedOffset, Marker,
     OffsetInTransaction, PRODUCE_VERSION, Produced, TransactionalProducer, fetch_topic,
+    list_offset_request,
 };
 pub use server::TestServer;

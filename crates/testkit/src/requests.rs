@@ -7,6 +7,9 @@ mod topics;
 mod transactions;
 
 pub use markers::{CommittedFetch, Marker, OffsetInTransaction};
-pub use records::{FETCH_VERSION, Fetched, ListedOffset, PRODUCE_VERSION, Produced, fetch_topic};
+pub use records::{
+    FETCH_VERSION, Fetched, ListedOffset, PRODUCE_VERSION, Produced, fetch_topic,
+    list_offset_request,
+};
 pub use topics::BrokerAddress;
 pub use transactions::TransactionalProducer;

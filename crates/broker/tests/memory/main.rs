@@ -14,11 +14,10 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
-use testkit::{Client, PRODUCE_VERSION, TestServer, compressed_batch};
+use testkit::{Client, PRODUCE_VERSION, TestServer, compressed_batch, list_offset_request};
 use wire::messages::describe_configs_request::DescribeConfigsResource;
-use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use wire::messages::{DescribeConfigsRequest, FetchRequest, ListOffsetsRequest, ProduceRequest};
+use wire::messages::{DescribeConfigsRequest, FetchRequest, ProduceRequest};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -75,21 +74,7 @@ fn repeated_resources(client: &mut Client) -> Vec<u8> {
 }
 
 fn lookup_by_time(client: &mut Client, timestamp: i64) -> Vec<u8> {
-    let partition = ListOffsetsPartition {
-        partition_index: 0,
-        timestamp,
-        ..ListOffsetsPartition::default()
-    };
-    let request = ListOffsetsRequest {
-        replica_id: -1,
-        topics: vec![ListOffsetsTopic {
-            name: "topic",
-            partitions: vec![partition].into(),
-        }]
-        .into(),
-        ..ListOffsetsRequest::default()
-    };
-    client.frame(7, &request)
+    client.frame(7, &list_offset_request("topic", 0, timestamp))
 }
 
 #[test]

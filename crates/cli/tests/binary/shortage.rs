@@ -3,16 +3,13 @@
 use crate::process::Process;
 use model::ErrorCode;
 use testkit::{Client, batch, wait_until};
-use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use wire::messages::describe_producers_request::TopicRequest;
-use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use wire::messages::offset_for_leader_epoch_request::{
     OffsetForLeaderPartition, OffsetForLeaderTopic,
 };
 use wire::messages::{
-    DeleteRecordsRequest, DeleteRecordsResponse, DescribeProducersRequest,
-    DescribeProducersResponse, ListOffsetsRequest, ListOffsetsResponse,
-    OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse,
+    DescribeProducersRequest, DescribeProducersResponse, OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
 };
 
 const EARLIEST: i64 = -2;
@@ -56,47 +53,8 @@ fn describe_producers(client: &mut Client) -> ErrorCode {
 }
 
 fn list_offset(client: &mut Client, timestamp: i64) -> (ErrorCode, i64, i32) {
-    let partition = ListOffsetsPartition {
-        timestamp,
-        current_leader_epoch: -1,
-        ..ListOffsetsPartition::default()
-    };
-    let request = ListOffsetsRequest {
-        replica_id: -1,
-        topics: vec![ListOffsetsTopic {
-            name: "topic",
-            partitions: vec![partition].into(),
-        }]
-        .into(),
-        ..ListOffsetsRequest::default()
-    };
-    let answer = client.call(8, &request);
-    let response: ListOffsetsResponse<'_> = answer.read();
-    let topic = response.topics.iter().next().unwrap();
-    let found = topic.partitions.iter().next().unwrap();
-    let error = ErrorCode::from_code(found.error_code);
-    (error, found.offset, found.leader_epoch)
-}
-
-fn delete_records(client: &mut Client) -> (ErrorCode, i64) {
-    let partition = DeleteRecordsPartition {
-        partition_index: 0,
-        offset: 1,
-    };
-    let request = DeleteRecordsRequest {
-        topics: vec![DeleteRecordsTopic {
-            name: "topic",
-            partitions: vec![partition].into(),
-        }]
-        .into(),
-        timeout_ms: 30_000,
-    };
-    let answer = client.call(2, &request);
-    let response: DeleteRecordsResponse<'_> = answer.read();
-    let topic = response.topics.iter().next().unwrap();
-    let deleted = topic.partitions.iter().next().unwrap();
-    let error = ErrorCode::from_code(deleted.error_code);
-    (error, deleted.low_watermark)
+    let found = client.list_offset("topic", 0, timestamp);
+    (found.error, found.offset, found.leader_epoch)
 }
 
 #[test]
@@ -127,7 +85,7 @@ fn what_cannot_be_looked_up_is_an_error_that_passes() {
         assert_eq!(list_offset(&mut client, MAX_TIMESTAMP).0, refused);
         assert_eq!(list_offset(&mut client, 0).0, refused);
         assert_eq!(describe_producers(&mut client), refused);
-        assert_eq!(delete_records(&mut client), (refused, -1));
+        assert_eq!(client.delete_records("topic", 0, 1), (refused, -1));
     }
     let told = |what: &str| process.log().matches(what).count();
     wait_until("the limit is named", || told("ulimit -n") >= 2);
@@ -141,6 +99,6 @@ fn what_cannot_be_looked_up_is_an_error_that_passes() {
     assert_eq!(list_offset(&mut client, EARLIEST), first);
     assert_eq!(list_offset(&mut client, 0), first);
     assert_eq!(describe_producers(&mut client), ErrorCode::None);
-    assert_eq!(delete_records(&mut client), (ErrorCode::None, 1));
+    assert_eq!(client.delete_records("topic", 0, 1), (ErrorCode::None, 1));
     process.stop();
 }

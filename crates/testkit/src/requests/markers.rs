@@ -2,21 +2,20 @@
 //! it, and readers of committed records.
 
 use super::records::{FETCH_VERSION, Fetched, ListedOffset, Produced, fetch_topic};
-use super::records::{produce_request, produced};
+use super::records::{list_offset_request, produce_request, produced};
 use crate::Client;
 use crate::batches::committed_records_of;
 use model::ErrorCode;
 use wire::messages::describe_producers_request::TopicRequest;
 use wire::messages::describe_producers_response::ProducerState;
-use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use wire::messages::txn_offset_commit_request::{
     TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
 };
 use wire::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
 use wire::messages::{
     DescribeProducersRequest, DescribeProducersResponse, FetchRequest, FetchResponse,
-    ListOffsetsRequest, ListOffsetsResponse, ProduceRequest, TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse, WriteTxnMarkersRequest, WriteTxnMarkersResponse,
+    ListOffsetsRequest, ProduceRequest, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
+    WriteTxnMarkersRequest, WriteTxnMarkersResponse,
 };
 
 /// Reads committed records.
@@ -179,31 +178,10 @@ impl Client {
         index: i32,
         timestamp: i64,
     ) -> ListedOffset {
-        let partition = ListOffsetsPartition {
-            partition_index: index,
-            timestamp,
-            ..ListOffsetsPartition::default()
-        };
-        let topic = ListOffsetsTopic {
-            name: topic,
-            partitions: vec![partition].into(),
-        };
-        let request = ListOffsetsRequest {
-            replica_id: -1,
+        self.ask_for_offset(&ListOffsetsRequest {
             isolation_level: READ_COMMITTED,
-            topics: vec![topic].into(),
-            ..ListOffsetsRequest::default()
-        };
-        let answer = self.call(11, &request);
-        let response: ListOffsetsResponse<'_> = answer.read();
-        let topic = response.topics.iter().next().expect("one topic");
-        let partition = topic.partitions.iter().next().expect("one partition");
-        ListedOffset {
-            error: ErrorCode::from_code(partition.error_code),
-            offset: partition.offset,
-            timestamp: partition.timestamp,
-            leader_epoch: partition.leader_epoch,
-        }
+            ..list_offset_request(topic, index, timestamp)
+        })
     }
 
     /// The producers of a partition.

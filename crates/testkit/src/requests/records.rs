@@ -174,21 +174,13 @@ impl Client {
     /// Asks for the offset of a timestamp, or of one of the names that negative ones stand for.
     #[track_caller]
     pub fn list_offset(&mut self, topic: &str, index: i32, timestamp: i64) -> ListedOffset {
-        let partition = ListOffsetsPartition {
-            partition_index: index,
-            timestamp,
-            ..ListOffsetsPartition::default()
-        };
-        let topic = ListOffsetsTopic {
-            name: topic,
-            partitions: vec![partition].into(),
-        };
-        let request = ListOffsetsRequest {
-            replica_id: -1,
-            topics: vec![topic].into(),
-            ..ListOffsetsRequest::default()
-        };
-        let answer = self.call(11, &request);
+        self.ask_for_offset(&list_offset_request(topic, index, timestamp))
+    }
+
+    /// Asks for the offset of a partition.
+    #[track_caller]
+    pub(super) fn ask_for_offset(&mut self, request: &ListOffsetsRequest<'_>) -> ListedOffset {
+        let answer = self.call(11, request);
         let response: ListOffsetsResponse<'_> = answer.read();
         let topic = response.topics.iter().next().expect("one topic");
         let partition = topic.partitions.iter().next().expect("one partition");
@@ -275,6 +267,24 @@ pub(super) fn produced(answer: &Answer) -> Produced {
         log_start_offset: partition.log_start_offset,
         message: partition.error_message.map(str::to_owned),
         record_errors: record_errors.map(|error| error.batch_index).collect(),
+    }
+}
+
+/// A request for the offset of a timestamp in one partition.
+pub fn list_offset_request(topic: &str, index: i32, timestamp: i64) -> ListOffsetsRequest<'_> {
+    let partition = ListOffsetsPartition {
+        partition_index: index,
+        timestamp,
+        ..ListOffsetsPartition::default()
+    };
+    let topic = ListOffsetsTopic {
+        name: topic,
+        partitions: vec![partition].into(),
+    };
+    ListOffsetsRequest {
+        replica_id: -1,
+        topics: vec![topic].into(),
+        ..ListOffsetsRequest::default()
     }
 }
 
