@@ -95,18 +95,13 @@ impl Driven {
             group_id: "group",
             member_id,
             member_epoch: epoch,
-            instance_id: None,
-            rack_id: None,
             rebalance_timeout_ms: if joins { 300_000 } else { -1 },
             subscribed_topic_names: joins.then(|| vec!["topic"]),
-            subscribed_topic_regex: None,
-            server_assignor: None,
             // What it is told to give up is gone at once.
             owned_partitions: (joins || gives_up).then(Vec::new),
             client_id: "client",
             client_host: "/127.0.0.1",
-            requires_member_id: true,
-            random_member_id: "",
+            ..ConsumerGroupHeartbeat::default()
         };
         let decision = self
             .shard

@@ -56,17 +56,12 @@ fn beat(shard: &mut GroupShard, epoch: i32, now_ms: i64) -> Result<i32> {
         group_id: "patterns",
         member_id: "member",
         member_epoch: epoch,
-        instance_id: None,
-        rack_id: None,
         rebalance_timeout_ms: if joins { 300_000 } else { -1 },
-        subscribed_topic_names: None,
         subscribed_topic_regex: joins.then_some("topic-007-.*"),
-        server_assignor: None,
         owned_partitions: joins.then(Vec::new),
         client_id: "client",
         client_host: "/127.0.0.1",
-        requires_member_id: true,
-        random_member_id: "",
+        ..ConsumerGroupHeartbeat::default()
     };
     let decision = shard.consumer_group_heartbeat(&request, Now::at_ms(now_ms));
     let Reply::Now(Ok(response)) = decision.reply else {

@@ -132,18 +132,10 @@ mod tests {
         let join = ConsumerGroupHeartbeat {
             group_id: "g",
             member_id: "m",
-            member_epoch: 0,
-            instance_id: None,
-            rack_id: None,
             rebalance_timeout_ms: 300_000,
             subscribed_topic_names: Some(vec!["t"]),
-            subscribed_topic_regex: None,
-            server_assignor: None,
             owned_partitions: Some(Vec::new()),
-            client_id: "",
-            client_host: "",
-            requires_member_id: true,
-            random_member_id: "",
+            ..ConsumerGroupHeartbeat::default()
         };
         let joined = shard.consumer_group_heartbeat(&join, now(&time, 0));
         apply(&mut shard, joined);

@@ -12,12 +12,11 @@
 #![allow(clippy::large_futures, reason = "nobody counts the bytes of a test")]
 
 use super::groups::Left;
-use super::{Cluster, Fault, cancelled_after, for_each_seed, run, set_all};
+use super::scripts_of_consumers::member;
+use super::{Cluster, Fault, cancelled_after, for_each_seed, run};
 use crate::Error;
 use crate::cluster::Random;
-use crate::consumer::{
-    Consumer, ConsumerConfig, GroupProtocol, Offsets, PendingCommit, RebalanceListener,
-};
+use crate::consumer::{Consumer, GroupProtocol, Offsets, PendingCommit, RebalanceListener};
 use model::{ErrorCode, TopicPartition};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,36 +146,21 @@ impl Member {
     }
 
     fn consumer(name: &str, plan: Plan, cluster: &Cluster, owners: &Owners) -> (Consumer, Held) {
-        let mut config = ConsumerConfig::new(&Cluster::address(), "g").expect("a configuration");
         let commits = if plan.is_automatic { "true" } else { "false" };
+        let (protocol, assignors) = match plan.protocol {
+            GroupProtocol::Classic => ("classic", "partition.assignment.strategy"),
+            GroupProtocol::Consumer => ("consumer", "group.remote.assignor"),
+        };
         let pairs = [
-            ("client.id", name),
-            ("auto.offset.reset", "earliest"),
             ("enable.auto.commit", commits),
             ("auto.commit.interval.ms", &COMMIT_INTERVAL_MS.to_string()),
             ("max.poll.interval.ms", &POLL_INTERVAL_MS.to_string()),
-            ("fetch.max.wait.ms", "100"),
             ("request.timeout.ms", "2500"),
             ("default.api.timeout.ms", "4000"),
-            ("retry.backoff.ms", "20"),
-            ("retry.backoff.max.ms", "100"),
             ("max.poll.records", "3"),
+            (assignors, plan.assignor),
         ];
-        // In the consumer protocol the coordinator says the rest.
-        let of_protocol: &[(&str, &str)] = match plan.protocol {
-            GroupProtocol::Classic => &[
-                ("partition.assignment.strategy", plan.assignor),
-                ("heartbeat.interval.ms", "100"),
-                ("session.timeout.ms", "1000"),
-            ],
-            GroupProtocol::Consumer => &[
-                ("group.protocol", "consumer"),
-                ("group.remote.assignor", plan.assignor),
-            ],
-        };
-        set_all(&pairs, |key, value| config.set(key, value));
-        set_all(of_protocol, |key, value| config.set(key, value));
-        let mut consumer = Consumer::new(config).expect("a consumer");
+        let mut consumer = member(protocol, name, &pairs);
         let held = Held {
             cluster: cluster.clone(),
             member_id: consumer.member_id(),

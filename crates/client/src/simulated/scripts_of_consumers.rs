@@ -400,6 +400,14 @@ fn listening(name: &str) -> (Consumer, Arc<Mutex<Vec<String>>>) {
     (consumer, heard)
 }
 
+/// Gives up some polls, each of which waits for something.
+async fn polls_wait(consumer: &mut Consumer) {
+    for _ in 0..5 {
+        let given_up = tokio::time::timeout(SOON, consumer.poll(LATER)).await;
+        assert!(given_up.is_err(), "it waits");
+    }
+}
+
 #[test]
 fn a_revocation_is_told_once_however_often_its_poll_is_given_up() {
     run(61, 1, async |cluster: Cluster| {
@@ -408,10 +416,7 @@ fn a_revocation_is_told_once_however_often_its_poll_is_given_up() {
         read_to(&mut consumer, 10).await;
         cluster.fail(ApiKey::OffsetCommit, Fault::HoldRequest, 1);
         consumer.enforce_rebalance();
-        for _ in 0..5 {
-            let given_up = tokio::time::timeout(SOON, consumer.poll(LATER)).await;
-            assert!(given_up.is_err(), "it waits for the commit");
-        }
+        polls_wait(&mut consumer).await;
         cluster.release(ApiKey::OffsetCommit);
         read_to(&mut consumer, 20).await;
         let told = heard.lock().clone();
@@ -479,20 +484,14 @@ fn a_listener_is_waited_for_and_what_is_cancelled_goes_on_with_it() {
             permits: permits.clone(),
         });
         consumer.subscribe([TOPIC]).expect("a subscription");
-        for _ in 0..3 {
-            let given_up = tokio::time::timeout(SOON, consumer.poll(LATER)).await;
-            assert!(given_up.is_err(), "it waits for the listener");
-        }
+        polls_wait(&mut consumer).await;
         assert_eq!(*heard.lock(), ["assigned"]);
         assert!(consumer.assignment().is_empty());
         permits.add_permits(1);
         let record = consumer.next().await.expect("a record");
         assert_eq!(record.offset, 5);
         consumer.enforce_rebalance();
-        for _ in 0..3 {
-            let given_up = tokio::time::timeout(SOON, consumer.poll(LATER)).await;
-            assert!(given_up.is_err(), "it waits for the listener");
-        }
+        polls_wait(&mut consumer).await;
         assert_eq!(committed(&cluster), None);
         permits.add_permits(1);
         consumer.close(LATER).await.expect("an end");

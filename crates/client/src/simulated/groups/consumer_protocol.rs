@@ -103,8 +103,7 @@ impl Groups {
                 owned_partitions: owned,
                 client_id: call.client_id,
                 client_host: "/simulated",
-                requires_member_id: true,
-                random_member_id: "",
+                ..ConsumerGroupHeartbeat::default()
             },
             call.now_ms,
         )
@@ -132,17 +131,7 @@ impl Groups {
             group_id: GROUP,
             member_id,
             member_epoch: -1,
-            instance_id: None,
-            rack_id: None,
-            rebalance_timeout_ms: -1,
-            subscribed_topic_names: None,
-            subscribed_topic_regex: None,
-            server_assignor: None,
-            owned_partitions: None,
-            client_id: "",
-            client_host: "/simulated",
-            requires_member_id: true,
-            random_member_id: "",
+            ..ConsumerGroupHeartbeat::default()
         };
         // Who is none already stays none.
         let _ = self.decide(&leaving, now_ms);

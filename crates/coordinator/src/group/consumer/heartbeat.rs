@@ -49,6 +49,28 @@ pub struct ConsumerGroupHeartbeat<'a> {
     pub random_member_id: &'a str,
 }
 
+impl Default for ConsumerGroupHeartbeat<'_> {
+    /// Of a member that brings its id: it joins, and tells nothing else yet.
+    fn default() -> Self {
+        Self {
+            group_id: "",
+            member_id: "",
+            member_epoch: JOINING_EPOCH,
+            instance_id: None,
+            rack_id: None,
+            rebalance_timeout_ms: -1,
+            subscribed_topic_names: None,
+            subscribed_topic_regex: None,
+            server_assignor: None,
+            owned_partitions: None,
+            client_id: "",
+            client_host: "",
+            requires_member_id: true,
+            random_member_id: "",
+        }
+    }
+}
+
 /// The answer to [`ConsumerGroupHeartbeat`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerGroupHeartbeatResponse {
