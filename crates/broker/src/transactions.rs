@@ -217,44 +217,33 @@ impl Transactions {
             .disks
             .turn(shard.partition.place(), DiskUse::Write)
             .await;
-        disk.run(|| self.decide_in(&shard, transactional_id, fresh_producer_id, decide))
-    }
-
-    fn decide_in<R>(
-        &self,
-        shard: &Arc<Shard>,
-        transactional_id: &str,
-        fresh_producer_id: Option<i64>,
-        decide: impl FnOnce(
-            &mut TransactionShard,
-            &Moment,
-        ) -> Result<TransactionDecision<R>, NeedsProducerId>,
-    ) -> Result<Result<Decided<R>, NeedsProducerId>, ErrorCode> {
-        let mut state = shard.lock();
-        let ready = state.ready()?;
-        let moment = self.moment(fresh_producer_id);
-        let decision = match decide(ready, &moment) {
-            Ok(decision) => decision,
-            Err(needs) => return Ok(Err(needs)),
-        };
-        let has_records = !decision.records.is_empty();
-        let committed = commit(ready, &shard.partition, &decision.records, moment.now);
-        let is_flush_due = committed.map_err(|error| {
-            self.failed_logs.report(&shard.partition, &error);
-            append_error(error.code())
-        })?;
-        let offsets = shard.partition.offsets();
-        let prepared = has_records.then(|| ready.prepared_of(transactional_id));
-        let prepared = prepared.flatten().map(|one| (one, offsets.leader_epoch));
-        drop(state);
-        let end_offset = offsets.log_end_offset;
-        Ok(Ok(Decided {
-            reply: decision.reply,
-            flushing: is_flush_due.then(|| self.flush(shard.clone(), end_offset)),
-            shard: shard.clone(),
-            end_offset,
-            prepared,
-        }))
+        disk.run(|| {
+            let mut state = shard.lock();
+            let ready = state.ready()?;
+            let moment = self.moment(fresh_producer_id);
+            let decision = match decide(ready, &moment) {
+                Ok(decision) => decision,
+                Err(needs) => return Ok(Err(needs)),
+            };
+            let has_records = !decision.records.is_empty();
+            let committed = commit(ready, &shard.partition, &decision.records, moment.now);
+            let is_flush_due = committed.map_err(|error| {
+                self.failed_logs.report(&shard.partition, &error);
+                append_error(error.code())
+            })?;
+            let offsets = shard.partition.offsets();
+            let prepared = has_records.then(|| ready.prepared_of(transactional_id));
+            let prepared = prepared.flatten().map(|one| (one, offsets.leader_epoch));
+            drop(state);
+            let end_offset = offsets.log_end_offset;
+            Ok(Ok(Decided {
+                reply: decision.reply,
+                flushing: is_flush_due.then(|| self.flush(shard.clone(), end_offset)),
+                shard: shard.clone(),
+                end_offset,
+                prepared,
+            }))
+        })
     }
 
     /// Makes everything below `end_offset` durable, in a task, since who asked may leave.
