@@ -417,25 +417,44 @@ fn no_room_for_new(workload: &mut Workload) -> Result<()> {
     workload.write_everywhere()
 }
 
-/// The disk of the metadata has no room for a batch, half of which is there. A restart mends it.
+/// The disk of the metadata has no room for a batch, half of which is there. What is there cannot be
+/// looked at while no file can be opened. When both have passed topics are made again, without a restart
+/// or after one.
 fn metadata_disk_full(workload: &mut Workload) -> Result<()> {
-    workload.control.arm(&Fault {
+    let no_room = Fault {
         kinds: WRITE,
         error: Errno::NOSPC,
         paths: ["__cluster_metadata-0/", ".log"],
         count: u32::MAX,
         is_half: true,
-    })?;
-    let name = format!("unmade-{}", workload.random.below(1000));
-    workload.create(&name, 1, "")?;
-    workload.control.disarm()?;
-    // A broker whose metadata cannot be written may end by itself.
+    };
+    let no_files = Fault {
+        kinds: OPEN,
+        error: Errno::MFILE,
+        paths: ["__cluster_metadata-0/", ""],
+        count: u32::MAX,
+        is_half: false,
+    };
+    let number = workload.random.below(1000);
+    refuse_topic(workload, &format!("unmade-{number}"), &no_room)?;
+    refuse_topic(workload, &format!("unopened-{number}"), &no_files)?;
+    workload.ensure_topic("between-lacks", 1, "")?;
+    refuse_topic(workload, &format!("unmade-again-{number}"), &no_room)?;
     match workload.random.chance(2, 3) {
         true => workload.restart()?,
         false => workload.kill()?,
     }
     workload.ensure_topic("after-metadata", 1, "")?;
     workload.write_everywhere()
+}
+
+/// A topic cannot be made while something fails.
+fn refuse_topic(workload: &mut Workload, name: &str, fault: &Fault<'_>) -> Result<()> {
+    workload.control.arm(fault)?;
+    let is_made = workload.create(name, 1, "")?;
+    workload.control.disarm()?;
+    ensure!(!is_made, "{name} is made, whatever fails");
+    Ok(())
 }
 
 /// The second disk is full for a while.

@@ -20,6 +20,8 @@ import java.util.stream.Stream;
 
 /** Tools that read the server's files, and formatters of its internal topics. */
 final class DumpTools {
+    private static final int SHELL_ATTEMPTS_MAX = 10;
+
     private DumpTools() {}
 
     static List<Scenario> scenarios() {
@@ -116,16 +118,29 @@ final class DumpTools {
         Files.copy(
                 Path.of(files(cluster, "__cluster_metadata-0", "00000000000000000000.log")), file);
         String log = file.toString();
-        Tool.runApart(MetadataShell.class, "--snapshot", log, "ls", "/image/topics/byName")
-                .good()
-                .withLine("in-shell");
-        Tool.runApart(MetadataShell.class, "--snapshot", log, "cat", "/image/topics/byName/in-shell/0")
-                .good()
+        shell(log, "in-shell", "ls", "/image/topics/byName").withLine("in-shell");
+        shell(log, "isr=[1]", "cat", "/image/topics/byName/in-shell/0")
                 .with("isr=[1]")
                 .with("leader=1");
-        Tool.runApart(MetadataShell.class, "--snapshot", log, "ls", "/image/cluster")
-                .good()
-                .withLine("brokers");
+        shell(log, "brokers", "ls", "/image/cluster").withLine("brokers");
+    }
+
+    /**
+     * What a command of the shell prints. The tool counts what it has read before it can show it, and
+     * waits only until it has counted: a command that it runs in between finds nothing, and is run
+     * again.
+     */
+    private static Tool.Output shell(String log, String expected, String... command)
+            throws Exception {
+        List<String> arguments = new ArrayList<>(List.of("--snapshot", log));
+        arguments.addAll(List.of(command));
+        Tool.Output output;
+        int attempts = 0;
+        do {
+            output = Tool.runApart(MetadataShell.class, arguments.toArray(String[]::new)).good();
+            attempts++;
+        } while (attempts < SHELL_ATTEMPTS_MAX && !output.text().contains(expected));
+        return output;
     }
 
     private static void formatters(Cluster cluster) throws Exception {
