@@ -105,7 +105,17 @@ pub(crate) fn create(
 ) -> Option<MetadataRecord> {
     let directory_id = partition.directory_of(broker.node_id)?;
     let leader_epoch = partition.leader_epoch;
-    while let Some(directory) = hosting::choose_online(broker, directory_id) {
+    let wanted = broker
+        .moves
+        .destinations
+        .take(&TopicPartition::new(&*topic.name, index));
+    let choose = || {
+        let is_named = |one: &Arc<LogDirectory>| one.is_usable() && one.id() == directory_id;
+        let is_placed = broker.log_directories.iter().any(is_named);
+        let wanted = wanted.clone().filter(|one| !is_placed && one.is_usable());
+        wanted.or_else(|| hosting::choose_online(broker, directory_id))
+    };
+    while let Some(directory) = choose() {
         match create_in(broker, topic, index, leader_epoch, &directory) {
             Ok(()) => {
                 broker.creations.unmade.lock().remove(&(topic.id, index));

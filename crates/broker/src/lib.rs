@@ -35,6 +35,7 @@ mod coordinator_log;
 mod coordinator_topics;
 mod cordoning;
 mod creations;
+mod destinations;
 mod disk_watch;
 mod failed_logs;
 mod fetch_sessions;

@@ -22,6 +22,7 @@ use crate::Broker;
 use crate::checkpoints::{self, Kind};
 use crate::cleaner::Pause;
 use crate::clock::{monotonic, now_ms, random_uuid};
+use crate::destinations::Destinations;
 use crate::hosting;
 use crate::log_directories::LogDirectory;
 use crate::partitions::Absence;
@@ -59,6 +60,8 @@ pub(crate) struct Moves {
     beginning: Mutex<()>,
     changed: Notify,
     is_stopped: AtomicBool,
+    /// Where partitions go that are not there yet.
+    pub(crate) destinations: Destinations,
     /// Read while a partition is copied, written by who stops it all.
     copying: RwLock<()>,
     debt: Mutex<Debt>,
@@ -214,7 +217,11 @@ pub(crate) fn begin(
         return Err(ErrorCode::InvalidReplicaAssignment);
     }
     let _beginning = broker.moves.beginning.lock();
-    let partition = find(broker, name)?;
+    let partition = find(broker, name).inspect_err(|error| {
+        if *error == ErrorCode::UnknownTopicOrPartition {
+            broker.moves.destinations.note(name, directory);
+        }
+    })?;
     let known = broker.moves.of(&partition);
     if let Some(known) = known {
         if known.destination.name() == destination {

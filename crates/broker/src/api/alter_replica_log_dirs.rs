@@ -3,7 +3,8 @@
 //! - The answer comes when the move has begun; DescribeLogDirs tells how far it is.
 //! - A partition that is named for two directories goes to the last one.
 //! - Asked to where it is, a partition stays, and is moved no more.
-//! - Unknown partitions are UNKNOWN_TOPIC_OR_PARTITION, directories that the broker does not have
+//! - Unknown partitions are UNKNOWN_TOPIC_OR_PARTITION, and are made in the directory when their time
+//!   comes, while this broker runs; directories that the broker does not have
 //!   LOG_DIR_NOT_FOUND, anything that is offline KAFKA_STORAGE_ERROR, and directories that are
 //!   cordoned (KIP-1066) INVALID_REPLICA_ASSIGNMENT.
 

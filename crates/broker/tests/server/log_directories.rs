@@ -569,6 +569,24 @@ fn count_in(client: &mut Client, directory: &Path, topic: &str) -> usize {
 }
 
 #[test]
+fn a_partition_is_made_where_it_was_sent_before_it_was_there() {
+    let directories = Directories::new();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    let two = directories.two.display().to_string();
+    for index in 0..4 {
+        let sent = move_to(&mut client, &two, "a", index);
+        assert_eq!(sent, ErrorCode::UnknownTopicOrPartition);
+    }
+    assert_eq!(create(&mut client, "a"), ErrorCode::None);
+    assert_eq!(count_in(&mut client, &directories.two, "a"), 4);
+    // It holds for the first topic of the name only.
+    assert_eq!(client.delete_topic("a"), ErrorCode::None);
+    assert_eq!(create(&mut client, "a"), ErrorCode::None);
+    assert_eq!(count_in(&mut client, &directories.one, "a"), 2);
+}
+
+#[test]
 fn a_cordoned_directory_takes_no_new_partitions() {
     let directories = Directories::new();
     let server = directories.start(&[]);
