@@ -29,7 +29,8 @@ final class DumpTools {
                 Scenario.of("dump-log-records", DumpTools::records),
                 Scenario.of("dump-log-offsets", DumpTools::offsets),
                 Scenario.of("dump-log-metadata", DumpTools::metadata),
-                Scenario.of("metadata-shell", DumpTools::shell),
+                // Each command takes a virtual machine of its own.
+                new Scenario("metadata-shell", 300, DumpTools::shell),
                 Scenario.of("offsets-formatters", DumpTools::formatters));
     }
 
