@@ -92,10 +92,9 @@ impl<'a> BatchRewriter<'a> {
     /// Writes what stands before the key of the next record, whose key, value and headers take
     /// `contents_bytes`.
     #[inline]
-    fn begin_record(&mut self, timestamp: i64, contents_bytes: usize) {
+    fn begin_record(&mut self, timestamp: i64, offset_delta: i32, contents_bytes: usize) {
         let base_timestamp = *self.base_timestamp.get_or_insert(timestamp);
         let timestamp_delta = timestamp.wrapping_sub(base_timestamp);
-        let offset_delta = self.record_count;
         self.record_count += 1;
         let body_bytes =
             1 + size_of_varlong(timestamp_delta) + size_of_varint(offset_delta) + contents_bytes;
@@ -140,9 +139,23 @@ impl RecordSink for BatchRewriter<'_> {
         start: RecordStart,
         timestamp: i64,
     ) -> Result<RecordLayout, S::Error> {
+        self.copy_record(source, start, timestamp, self.record_count)
+    }
+}
+
+impl BatchRewriter<'_> {
+    /// Reads and writes the rest of a record whose start has been read.
+    #[inline]
+    pub(crate) fn copy_record<S: Source>(
+        &mut self,
+        source: &mut S,
+        start: RecordStart,
+        timestamp: i64,
+        offset_delta: i32,
+    ) -> Result<RecordLayout, S::Error> {
         // A record that ends before its contents begin is refused when they are read.
         let contents_bytes = start.end.saturating_sub(source.position());
-        self.begin_record(timestamp, contents_bytes);
+        self.begin_record(timestamp, offset_delta, contents_bytes);
         if let Some(contents) = source.window()?.get(..contents_bytes) {
             self.write(contents);
             return read_contents(source, start);

@@ -30,6 +30,7 @@ mod crc;
 mod record;
 mod record_layout;
 mod record_stream;
+mod record_walk;
 mod validate;
 
 pub use attributes::{Attributes, TimestampType};
@@ -46,6 +47,7 @@ pub use control::{
 pub use record::{
     Header, Headers, InvalidRecord, ReadRecordsError, Record, Records, ResumePoint, fuzz_records,
 };
+pub use record_walk::{RecordVisitor, VisitedRecord};
 pub use validate::{
     InvalidRecords, ProduceValidator, RecordError, RecordFault, TargetCompression, ValidatedBatch,
     ValidatedBytes, ValidationRules, fuzz_validate_produce, parse_produce,

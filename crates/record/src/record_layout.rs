@@ -103,8 +103,30 @@ pub(crate) fn read_contents<S: Source>(
     source: &mut S,
     start: RecordStart,
 ) -> Result<RecordLayout, S::Error> {
+    let key = skip_nullable(source, start.end)?;
+    read_after_key(source, start, key)
+}
+
+/// The same, and shows the key piece by piece.
+pub(crate) fn read_contents_and_show_key<S: Source>(
+    source: &mut S,
+    start: RecordStart,
+    show: impl FnMut(&[u8]),
+) -> Result<RecordLayout, S::Error> {
+    let key = read_length(source, start.end)?;
+    if let Some(key) = &key {
+        source.pass(key.len(), show)?;
+    }
+    read_after_key(source, start, key)
+}
+
+#[inline]
+fn read_after_key<S: Source>(
+    source: &mut S,
+    start: RecordStart,
+    key: Option<Range<usize>>,
+) -> Result<RecordLayout, S::Error> {
     let end = start.end;
-    let key = skip_nullable(source, end)?;
     let value = skip_nullable(source, end)?;
     let header_count = read_i32(source)?;
     let Ok(header_count) = usize::try_from(header_count) else {
@@ -145,6 +167,16 @@ fn read_i32<S: Source>(source: &mut S) -> Result<i32, S::Error> {
 
 #[inline]
 fn skip_nullable<S: Source>(source: &mut S, end: usize) -> Result<Option<Range<usize>>, S::Error> {
+    let Some(range) = read_length(source, end)? else {
+        return Ok(None);
+    };
+    source.skip(range.len())?;
+    Ok(Some(range))
+}
+
+/// Where the bytes are that come next, unless they are null.
+#[inline]
+fn read_length<S: Source>(source: &mut S, end: usize) -> Result<Option<Range<usize>>, S::Error> {
     let Ok(length) = usize::try_from(read_i32(source)?) else {
         return Ok(None);
     };
@@ -152,7 +184,6 @@ fn skip_nullable<S: Source>(source: &mut S, end: usize) -> Result<Option<Range<u
     if end.checked_sub(start).is_none_or(|left| left < length) {
         return Err(InvalidRecord::LengthMismatch.into());
     }
-    source.skip(length)?;
     Ok(Some(start..start + length))
 }
 

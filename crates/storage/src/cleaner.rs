@@ -10,9 +10,10 @@
 //!
 //! Offsets, the last offset of each kept batch and the last sequence number of each active producer
 //! stay (KIP-534 has the rules of tombstones and markers). Reading and writing need no lock of the
-//! log, and memory is that of the map and two buffers. A crash at any point leaves the old segments
+//! log, and memory is that of the map and a few buffers, whatever a batch expands to. A crash at any point leaves the old segments
 //! or the new one; see `recovery/listing`.
 
+mod batch_records;
 mod batches;
 mod choice;
 mod group;
@@ -27,7 +28,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use record::{Decompressor, ReadRecordsError};
+use record::ReadRecordsError;
 use thiserror::Error;
 
 use crate::config::LogConfig;
@@ -37,6 +38,7 @@ use crate::file_name::{FileKind, FileName, PartitionFiles};
 use crate::index_file::IndexFile;
 use crate::transaction_index::AbortedTransaction;
 
+use batch_records::{KeyIndexer, RecordBuffers};
 use batches::BatchWindow;
 use group::group_end;
 use rules::{CleaningRules, KeyVerdict};
@@ -46,11 +48,6 @@ use transactions::CleanedTransactions;
 pub use choice::{Cleanable, CleanableLog, CleanableSegment, cleanable_range};
 pub use offset_map::OffsetMap;
 pub(crate) use target::CleanedFiles;
-
-/// Decompressed, a batch may be this many times `max.message.bytes`, and no more than the floor
-/// below needs.
-const EXPANSION_MAX: usize = 1024;
-const EXPANSION_FLOOR_BYTES: usize = 64 << 20;
 
 /// Compaction has not come to its end. The log is as it was, or shorter by whole groups.
 #[derive(Debug, Error)]
@@ -236,21 +233,12 @@ impl<D: Disk> Compaction<D> {
                 }
                 check_crc(&self.files, &source, position, &batch)?;
                 if has_keys {
+                    let mut indexer = KeyIndexer::new(map, self.first_dirty_offset);
                     let records = buffers.records(&batch);
-                    for record in
-                        records.map_err(|e| corrupt(&self.files, &source, position, &e))?
-                    {
-                        let record = record
-                            .map_err(|e| corrupt(&self.files, &source, position, &e.into()))?;
-                        let Some(key) = record.key else { continue };
-                        if record.offset < self.first_dirty_offset {
-                            continue;
-                        }
-                        if !map.put(key, record.offset) {
-                            is_full = true;
-                            break;
-                        }
-                    }
+                    records
+                        .and_then(|mut records| records.visit(&batch, &mut indexer))
+                        .map_err(|e| corrupt(&self.files, &source, position, &e))?;
+                    is_full = indexer.is_full;
                 }
                 if is_full {
                     break;
@@ -343,12 +331,11 @@ impl<D: Disk> Compaction<D> {
                 });
                 let written = target.position();
                 if fate.needs_records() {
-                    let records = buffers.records(&batch);
-                    let records =
-                        records.map_err(|e| corrupt(&self.files, source, position, &e))?;
+                    let corrupt = |e: ReadRecordsError| corrupt(&self.files, source, position, &e);
+                    let mut records = buffers.records(&batch).map_err(corrupt)?;
                     verdict
-                        .judge(&rules, &batch, fate, records.clone())
-                        .map_err(|e| corrupt(&self.files, source, position, &e.into()))?;
+                        .judge(&rules, &batch, fate, &mut records)
+                        .map_err(corrupt)?;
                     target.push_judged(&self.files, &rules, &batch, fate, &verdict, records)?;
                     self.statistics.record_count += verdict.record_count() as u64;
                     self.statistics.kept_count += verdict.kept_count() as u64;
@@ -466,32 +453,5 @@ fn check_crc<D: Disk>(
             position,
             reason: "the crc of the batch does not match".to_owned(),
         }),
-    }
-}
-
-/// Where the records of compressed batches are decompressed.
-struct RecordBuffers {
-    decompressor: Decompressor,
-    scratch: Vec<u8>,
-    limit_bytes: usize,
-}
-
-impl RecordBuffers {
-    fn new(config: &LogConfig) -> Self {
-        let max_bytes = config.max_message_bytes as usize;
-        Self {
-            decompressor: Decompressor::new(),
-            scratch: Vec::new(),
-            limit_bytes: max_bytes
-                .saturating_mul(EXPANSION_MAX)
-                .clamp(EXPANSION_FLOOR_BYTES, i32::MAX as usize),
-        }
-    }
-
-    fn records<'s, 'a: 's>(
-        &'s mut self,
-        batch: &record::RecordBatch<'a>,
-    ) -> Result<record::Records<'s>, ReadRecordsError> {
-        batch.records(&mut self.decompressor, &mut self.scratch, self.limit_bytes)
     }
 }

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
-use storage::Disk;
+use record::{BatchBuilder, BatchHeader, Batches, Compression, Compressor, Decompressor};
+use storage::{AppendOptions, Disk};
 use storage::sim::{Crash, SimDisk};
 use support::compaction::Compacted;
 
@@ -620,4 +621,43 @@ fn few_segments_are_read_at_once_in_search_of_an_old_record() {
         (0..4).any(|_| is_due()),
         "the rest is read by the next calls"
     );
+}
+
+/// Offset, key and length of the value of each record that is left of a log of two segments; the
+/// first batch has values of so many bytes, the lengths are told as multiples of that.
+fn left_of_values_of(value_bytes: usize) -> Vec<(i64, Vec<u8>, Option<usize>)> {
+    let mut compacted = Compacted::new(|config| config.segment_bytes = 1 << 20);
+    let value = vec![0; value_bytes];
+    let mut builder = BatchBuilder::new(BatchHeader::default());
+    for at in 0..20 {
+        let value = (at % 10 != 3).then_some(&value[..]);
+        builder.append(0, Some(format!("key-{}", at % 15).as_bytes()), value, &[]);
+    }
+    let mut bytes = Vec::new();
+    let zstd = Compression::Zstd.into();
+    builder.build(zstd, &mut Compressor::new(), &mut bytes);
+    let options = AppendOptions::client(0, 0);
+    compacted.log.append_as_leader(&mut bytes, options).unwrap();
+    compacted.run("put key-7=x key-8- last=x\nroll\ncompact");
+    let bytes = compacted.bytes();
+    let mut left = Vec::new();
+    for batch in Batches::new(&bytes) {
+        let mut scratch = Vec::new();
+        let batch = batch.unwrap();
+        assert!(batch.is_crc_valid());
+        let records = batch.records(&mut Decompressor::new(), &mut scratch, 64 << 20);
+        left.extend(records.unwrap().map(|record| {
+            let record = record.unwrap();
+            let length = record.value.map(|value| value.len().div_ceil(value_bytes));
+            (record.offset, record.key.unwrap().to_vec(), length)
+        }));
+    }
+    left
+}
+
+#[test]
+fn a_batch_that_expands_to_more_than_is_kept_in_memory_is_compacted_as_any_other() {
+    let left = left_of_values_of(10);
+    assert!(left.len() < 20 && left.iter().any(|(_, _, length)| length.is_none()));
+    assert_eq!(left_of_values_of(1 << 20), left);
 }

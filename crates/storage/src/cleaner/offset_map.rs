@@ -76,7 +76,15 @@ impl OffsetMap {
     /// Notes the offset of a key; `false` when the map is full and the key is a new one.
     #[must_use]
     pub fn put(&mut self, key: &[u8], offset: i64) -> bool {
-        let digest = self.digest(key);
+        let mut hasher = self.hasher();
+        hasher.write(key);
+        self.put_digest(&hasher, offset)
+    }
+
+    /// The same for a key that the hasher was given.
+    #[must_use]
+    pub(super) fn put_digest(&mut self, hasher: &KeyHasher, offset: i64) -> bool {
+        let digest = hasher.digest();
         let at = self.find(digest);
         let slot = &mut self.slots[at];
         if slot[2] == 0 {
@@ -92,8 +100,24 @@ impl OffsetMap {
 
     /// The latest offset of a key, if it has been noted.
     pub fn offset_of(&self, key: &[u8]) -> Option<i64> {
-        let slot = self.slots[self.find(self.digest(key))];
+        let mut hasher = self.hasher();
+        hasher.write(key);
+        self.offset_of_digest(&hasher)
+    }
+
+    /// The same for a key that the hasher was given.
+    pub(super) fn offset_of_digest(&self, hasher: &KeyHasher) -> Option<i64> {
+        let slot = self.slots[self.find(hasher.digest())];
         slot[2].checked_sub(1).map(|offset| offset as i64)
+    }
+
+    /// For a key that comes in parts.
+    pub(super) fn hasher(&self) -> KeyHasher {
+        KeyHasher(self.seed.map(|seed| {
+            let mut hasher = DefaultHasher::new();
+            hasher.write_u64(seed);
+            hasher
+        }))
     }
 
     /// The slot of a digest, or the empty one that it would take.
@@ -111,14 +135,22 @@ impl OffsetMap {
             };
         }
     }
+}
 
-    fn digest(&self, key: &[u8]) -> [u64; 2] {
-        self.seed.map(|seed| {
-            let mut hasher = DefaultHasher::new();
-            hasher.write_u64(seed);
-            hasher.write(key);
-            hasher.finish()
-        })
+/// What is known of a key so far.
+#[derive(Debug, Clone)]
+pub(super) struct KeyHasher([DefaultHasher; 2]);
+
+impl KeyHasher {
+    /// The next part of the key: how it is cut makes no difference.
+    pub(super) fn write(&mut self, part: &[u8]) {
+        for hasher in &mut self.0 {
+            hasher.write(part);
+        }
+    }
+
+    fn digest(&self) -> [u64; 2] {
+        self.0.each_ref().map(Hasher::finish)
     }
 }
 

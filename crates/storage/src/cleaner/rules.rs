@@ -17,10 +17,11 @@
 
 use std::collections::BTreeMap;
 
-use record::{InvalidRecord, RecordBatch, Records};
+use record::{ReadRecordsError, RecordBatch, RecordVisitor, VisitedRecord};
 
 use super::LastRecord;
-use super::offset_map::OffsetMap;
+use super::batch_records::BatchRecords;
+use super::offset_map::{KeyHasher, OffsetMap};
 use super::transactions::{CleanedTransactions, MarkerUse};
 use crate::transaction_index::AbortedTransaction;
 
@@ -116,10 +117,15 @@ impl CleaningRules<'_> {
 /// What stays of the records of one batch. Kept for its capacity.
 #[derive(Debug, Default)]
 pub(super) struct KeyVerdict {
-    keeps: Vec<bool>,
+    /// A bit for each record: a batch may expand to a hundred million.
+    keeps: Vec<u64>,
+    record_count: usize,
     kept_count: usize,
     needs_horizon: bool,
 }
+
+/// Capacity beyond is given back before the next batch.
+const KEPT_WORDS: usize = 16 * 1024;
 
 impl KeyVerdict {
     /// Looks at the records of a batch whose fate needs them.
@@ -128,39 +134,47 @@ impl KeyVerdict {
         rules: &CleaningRules<'_>,
         batch: &RecordBatch<'_>,
         fate: BatchFate,
-        records: Records<'_>,
-    ) -> Result<(), InvalidRecord> {
+        records: &mut BatchRecords<'_>,
+    ) -> Result<(), ReadRecordsError> {
         self.keeps.clear();
+        self.keeps.shrink_to(KEPT_WORDS);
+        self.record_count = 0;
         self.kept_count = 0;
         self.needs_horizon = fate == BatchFate::WholeWithHorizon;
         let horizon_ms = batch.delete_horizon_ms();
-        let is_horizon_open = horizon_ms.is_none_or(|horizon_ms| rules.now_ms < horizon_ms);
-        let may_note_horizon = horizon_ms.is_none_or(|horizon_ms| rules.is_too_far(horizon_ms))
-            && batch.last_offset() <= rules.map.latest_offset();
-        for record in records {
-            let record = record?;
-            let keeps = fate == BatchFate::WholeWithHorizon
-                || record.offset > rules.map.latest_offset()
-                || record.key.is_some_and(|key| {
-                    let latest = rules.map.offset_of(key);
-                    let is_latest = latest.is_none_or(|latest| record.offset >= latest);
-                    is_latest && (record.value.is_some() || is_horizon_open)
-                });
-            self.keeps.push(keeps);
-            self.kept_count += usize::from(keeps);
-            // Only what has been compared with all later records may count its time.
-            self.needs_horizon |= keeps && record.value.is_none() && may_note_horizon;
+        let mut judge = Judge {
+            verdict: self,
+            map: rules.map,
+            keeps_all: fate == BatchFate::WholeWithHorizon,
+            is_horizon_open: horizon_ms.is_none_or(|horizon_ms| rules.now_ms < horizon_ms),
+            may_note_horizon: horizon_ms.is_none_or(|horizon_ms| rules.is_too_far(horizon_ms))
+                && batch.last_offset() <= rules.map.latest_offset(),
+            key: rules.map.hasher(),
+        };
+        records.visit(batch, &mut judge)
+    }
+
+    fn push(&mut self, keeps: bool) {
+        let bit = self.record_count % 64;
+        if bit == 0 {
+            self.keeps.push(0);
         }
-        Ok(())
+        if let Some(word) = self.keeps.last_mut() {
+            *word |= u64::from(keeps) << bit;
+        }
+        self.record_count += 1;
+        self.kept_count += usize::from(keeps);
     }
 
     /// Whether each record stays, in their order.
-    pub(super) fn keeps(&self) -> &[bool] {
-        &self.keeps
+    pub(super) fn keeps(&self) -> impl Iterator<Item = bool> {
+        let words = self.keeps.iter();
+        let bits = words.flat_map(|word| (0..64).map(move |bit| word >> bit & 1 == 1));
+        bits.take(self.record_count)
     }
 
-    pub(super) fn record_count(&self) -> usize {
-        self.keeps.len()
+    pub(super) const fn record_count(&self) -> usize {
+        self.record_count
     }
 
     pub(super) const fn kept_count(&self) -> usize {
@@ -172,7 +186,42 @@ impl KeyVerdict {
     }
 
     /// Whether the batch stays byte for byte.
-    pub(super) fn keeps_all(&self) -> bool {
-        self.kept_count == self.keeps.len() && !self.needs_horizon
+    pub(super) const fn keeps_all(&self) -> bool {
+        self.kept_count == self.record_count && !self.needs_horizon
+    }
+}
+
+/// Looks at the records of one batch.
+struct Judge<'j> {
+    verdict: &'j mut KeyVerdict,
+    map: &'j OffsetMap,
+    /// Whatever the map says.
+    keeps_all: bool,
+    is_horizon_open: bool,
+    may_note_horizon: bool,
+    /// Of the record that is being read.
+    key: KeyHasher,
+}
+
+impl RecordVisitor for Judge<'_> {
+    fn show_key(&mut self, part: &[u8]) {
+        self.key.write(part);
+    }
+
+    fn visit(&mut self, record: VisitedRecord) -> bool {
+        let is_latest = || {
+            let latest = self.map.offset_of_digest(&self.key);
+            latest.is_none_or(|latest| record.offset >= latest)
+        };
+        let keeps = self.keeps_all
+            || record.offset > self.map.latest_offset()
+            || (record.has_key && is_latest() && (record.has_value || self.is_horizon_open));
+        self.verdict.push(keeps);
+        // Only what has been compared with all later records may count its time.
+        self.verdict.needs_horizon |= keeps && !record.has_value && self.may_note_horizon;
+        if record.has_key {
+            self.key = self.map.hasher();
+        }
+        true
     }
 }

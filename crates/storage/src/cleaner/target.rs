@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use record::{BatchBuilder, BatchHeader, Codec, Compression, Compressor, RecordBatch, Records};
+use record::{BatchBuilder, BatchHeader, Codec, Compression, Compressor, RecordBatch};
 
 use super::CleanError;
+use super::batch_records::{BatchRecords, RecordBuffers};
 use super::rules::{BatchFate, CleaningRules, KeyVerdict};
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::{Context, StorageError};
@@ -90,7 +91,7 @@ impl<D: Disk> Target<D> {
         batch: &RecordBatch<'_>,
         fate: BatchFate,
         verdict: &KeyVerdict,
-        records: Records<'_>,
+        records: BatchRecords<'_>,
     ) -> Result<(), CleanError> {
         match verdict.kept_count() {
             0 if fate == (BatchFate::ByKey { keeps_empty: true }) => self.push_empty(files, batch),
@@ -139,15 +140,22 @@ impl<D: Disk> Target<D> {
         batch: &RecordBatch<'_>,
         delete_horizon_ms: Option<i64>,
         verdict: &KeyVerdict,
-        records: Records<'_>,
+        records: BatchRecords<'_>,
     ) -> Result<(), CleanError> {
-        self.builder.reset(BatchHeader {
+        let header = BatchHeader {
             last_offset: Some(batch.last_offset()),
             delete_horizon_ms,
             ..BatchHeader::of(batch)
-        });
+        };
+        let records = match records {
+            BatchRecords::InMemory(records) => records,
+            BatchRecords::Streamed(buffers) => {
+                return self.push_streamed(files, batch, header, verdict, buffers);
+            }
+        };
+        self.builder.reset(header);
         for (record, keeps) in records.zip(verdict.keeps()) {
-            if let (Ok(record), true) = (record, *keeps) {
+            if let (Ok(record), true) = (record, keeps) {
                 self.builder.append_record(record.offset, &record);
             }
         }
@@ -159,6 +167,31 @@ impl<D: Disk> Target<D> {
             &mut self.buffer,
         );
         self.builder.shrink_to(2 * self.buffer_bytes);
+        self.take(files, start)
+    }
+
+    fn push_streamed(
+        &mut self,
+        files: &PartitionFiles<D>,
+        batch: &RecordBatch<'_>,
+        header: BatchHeader,
+        verdict: &KeyVerdict,
+        buffers: &mut RecordBuffers,
+    ) -> Result<(), CleanError> {
+        let rebuilt = batch.with_kept_records(
+            header,
+            verdict.keeps(),
+            (&mut buffers.decompressor, buffers.limit_bytes),
+            (&mut self.compressor, i32::MAX as usize),
+        );
+        let rebuilt = rebuilt.expect("the records were read when they were judged");
+        let Some(rebuilt) = rebuilt else {
+            return Err(CleanError::TooLarge {
+                file: files.path(self.name),
+            });
+        };
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(&rebuilt);
         self.take(files, start)
     }
 

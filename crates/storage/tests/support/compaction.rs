@@ -181,7 +181,8 @@ impl Compacted {
         self.advance_high_watermark();
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    /// All that there is.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut buffer = Vec::new();
         let mut offset = self.log.log_start_offset();
         while offset < self.log.log_end_offset() {
