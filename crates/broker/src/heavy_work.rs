@@ -15,6 +15,7 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, ready};
 use std::time::Duration;
+use storage::Aside;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -29,6 +30,9 @@ pub(crate) enum Lane {
 
 /// How long a worker waits for a coordinator's lock before others take over its tasks.
 pub(crate) const LOCK_MOMENT: Duration = Duration::from_micros(100);
+
+/// How a log does what takes long, wherever it is called.
+pub(crate) const ASIDE: Aside = Aside::new(|work| off_workers(work));
 
 /// The pieces of such work that may be done at a time.
 #[derive(Debug)]
@@ -163,6 +167,12 @@ mod tests {
     use std::future::{pending, ready};
     use std::task::Poll;
     use tokio::sync::Notify;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_a_log_does_aside_is_off_the_workers() {
+        let on_worker = tokio::spawn(async { (is_off_workers(), ASIDE.run(is_off_workers)) });
+        assert_eq!(on_worker.await.unwrap(), (false, true));
+    }
 
     #[tokio::test]
     async fn a_small_request_does_not_stand_behind_large_ones() {

@@ -13,7 +13,7 @@ use crate::file_shortage::FileShortage;
 use crate::flushes::Flushes;
 use crate::group_settings::{group_config, offsets_compression};
 use crate::groups::{Groups, OFFSETS_TOPIC};
-use crate::heavy_work::HeavyWork;
+use crate::heavy_work::{ASIDE, HeavyWork};
 use crate::live_config::connection_limits;
 use crate::log_directories::{self, LogDirectory, absolute};
 use crate::loggers::Loggers;
@@ -644,7 +644,7 @@ fn controller_memory(socket_request_max_bytes: i32) -> Arc<ByteBudget> {
 
 /// What the logs share.
 fn log_host(directories: &[Arc<LogDirectory>]) -> LogHost {
-    let open_files = OpenFiles::new(FileShares::of_process().logs);
+    let open_files = OpenFiles::new(FileShares::of_process().logs).with_aside(ASIDE);
     let roots = directories.iter().filter(|one| one.is_usable());
     let roots: Vec<_> = roots.map(|one| std::fs::File::open(one.path())).collect();
     // One that is missing would keep its files from being synced with the others.

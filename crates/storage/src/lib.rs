@@ -58,10 +58,12 @@ pub mod meta_properties;
 pub mod partition_metadata;
 pub mod settled_logs;
 
+mod aside;
 mod atomic_file;
 mod error;
 mod text_file;
 
+pub use aside::Aside;
 pub use atomic_file::replace_file;
 pub use cleaner::{
     CleanError, CleanStatistics, Cleanable, CleanableLog, CleanableSegment, CleanedSegment,

@@ -24,12 +24,15 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use crate::aside::Aside;
 use crate::disk::DiskFile;
 
 /// Files that may be open, shared by the logs of a process.
 #[derive(Debug)]
 pub struct OpenFiles<F> {
     bound: usize,
+    /// How a thread of the process does what takes long.
+    aside: Aside,
     count: Arc<AtomicUsize>,
     /// In the order in which they are asked to go.
     clock: Mutex<VecDeque<Weak<Slot<F>>>>,
@@ -122,6 +125,7 @@ impl<F: DiskFile> OpenFiles<F> {
     pub fn new(bound: usize) -> Self {
         Self {
             bound,
+            aside: Aside::default(),
             count: Arc::default(),
             clock: Mutex::default(),
             roots: Mutex::default(),
@@ -130,6 +134,17 @@ impl<F: DiskFile> OpenFiles<F> {
             synced_generation: AtomicU64::new(0),
             failed_syncs: AtomicU32::new(0),
         }
+    }
+
+    /// The same for logs that are called on threads which others wait for.
+    #[must_use]
+    pub fn with_aside(self, aside: Aside) -> Self {
+        Self { aside, ..self }
+    }
+
+    /// How a log does what takes long.
+    pub const fn aside(&self) -> Aside {
+        self.aside
     }
 
     /// How many files are open.

@@ -7,10 +7,15 @@ use crate::checked_batches::CheckedBatches;
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName, PartitionFiles};
-use crate::producer_state::ProducerState;
+use crate::producer_state::{ENTRY_BYTES, ProducerState};
 use crate::recovery::RecoveryEvent;
 use crate::segment::Segment;
 use crate::stored_batch::ScanError;
+
+/// To write or read the snapshot of so many producers takes a fraction of a millisecond.
+const QUICK_PRODUCERS: usize = 10_000;
+/// How long such a snapshot is.
+const QUICK_BYTES: usize = QUICK_PRODUCERS * ENTRY_BYTES;
 
 /// Longer than the snapshot of any number of producers: 46 bytes each.
 const SNAPSHOT_LENGTH_MAX: u64 = 1 << 30;
@@ -22,7 +27,11 @@ pub(crate) fn write_snapshot<D: Disk>(
 ) -> Result<FileName, StorageError> {
     let name = FileName::new(state.end_offset(), FileKind::ProducerSnapshot);
     let file = files.open(name, OpenMode::Replace)?;
-    let written = file.write_at(&state.to_snapshot(), 0);
+    let write = || file.write_at(&state.to_snapshot(), 0);
+    let written = match state.producers().len() <= QUICK_PRODUCERS {
+        true => write(),
+        false => files.open_files.aside().run(write),
+    };
     written.context("write", &files.path(name))?;
     Ok(name)
 }
@@ -84,7 +93,13 @@ fn latest_snapshot<D: Disk>(
     while let Some(at) = snapshots.range(..=offset).next_back().copied() {
         let path = files.path(FileName::new(at, FileKind::ProducerSnapshot));
         let read = files.disk.read(&path, SNAPSHOT_LENGTH_MAX);
-        match ProducerState::from_snapshot(&read.context("read", &path)?, at) {
+        let bytes = read.context("read", &path)?;
+        let parse = || ProducerState::from_snapshot(&bytes, at);
+        let parsed = match bytes.len() <= QUICK_BYTES {
+            true => parse(),
+            false => files.open_files.aside().run(parse),
+        };
+        match parsed {
             Ok(state) => return Ok(Some(state)),
             Err(reason) => {
                 files.remove(&path)?;

@@ -27,6 +27,7 @@ use crate::stored_batch::StoredBatch;
 use crate::transaction_index::AbortedTransaction;
 
 pub use entry::{ProducerBatch, ProducerEntry};
+pub(crate) use snapshot::ENTRY_BYTES;
 pub use snapshot::fuzz_producer_snapshot;
 pub use verification::VerificationGuard;
 

@@ -5,12 +5,16 @@
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use record::{RecordBatch, RecordBatchMut, TimestampType};
 use storage::sim::SimDisk;
-use storage::{AppendError, AppendOptions, Appended, Log, LogConfig, ProducerError, TruncateError};
+use storage::{
+    AppendError, AppendOptions, Appended, Aside, Log, LogConfig, LogOpening, OpenFiles, ProducerError,
+    TruncateError,
+};
 use support::{
-    batch, marker, new_log, producer_batch, read_all, small_config, transactional_batch,
+    batch, marker, new_log, opening, producer_batch, read_all, small_config, transactional_batch,
 };
 
 type TestLog = Log<SimDisk>;
@@ -286,4 +290,42 @@ fn a_failed_sync_takes_the_log_out_of_service() {
         append(&mut log, batch(0, &["b"])),
         Err(AppendError::Offline)
     ));
+}
+
+/// What was done aside by logs of the test below.
+static DONE_ASIDE: AtomicUsize = AtomicUsize::new(0);
+
+fn count_aside(work: &mut dyn FnMut()) {
+    DONE_ASIDE.fetch_add(1, Ordering::Relaxed);
+    work();
+}
+
+#[test]
+fn snapshots_of_many_producers_are_written_and_read_aside() {
+    const FEW: i64 = 10_000;
+    let open_files = Arc::new(OpenFiles::new(usize::MAX).with_aside(Aside::new(count_aside)));
+    let config = Arc::new(LogConfig {
+        verify_transactions: false,
+        ..LogConfig::default()
+    });
+    let disk = SimDisk::default();
+    let opening = |is_clean| LogOpening {
+        config: config.clone(),
+        open_files: open_files.clone(),
+        is_clean,
+        ..opening(&disk)
+    };
+    let mut log = Log::create(opening(false)).unwrap();
+    for (producers, expected) in [(0..FEW, 0), (FEW..FEW + 1, 1)] {
+        for producer_id in producers {
+            append(&mut log, producer_batch(producer_id, 0, 0, &["v"])).unwrap();
+        }
+        log.roll_segment(0).unwrap();
+        assert_eq!(DONE_ASIDE.load(Ordering::Relaxed), expected);
+    }
+    log.close(0).unwrap();
+    let opened = Log::open(opening(true)).unwrap();
+    assert_eq!(DONE_ASIDE.load(Ordering::Relaxed), 2);
+    let producers = opened.log.producer_state().producers();
+    assert_eq!(producers.len() as i64, FEW + 1);
 }

@@ -4,6 +4,7 @@
 mod budgets;
 
 use super::*;
+use crate::heavy_work::is_off_workers;
 use crate::{idle_logs, maintenance};
 use config::sources::{Sources, load};
 use model::{ErrorCode, TopicPartition};
@@ -153,6 +154,16 @@ fn what_takes_long_to_append_waits_for_its_turn_and_the_rest_does_not() {
         client.receive_produced().assert_accepted();
     }
     assert_eq!(receive_accepted(&mut wide), 257);
+}
+
+#[test]
+fn what_takes_a_log_long_holds_up_no_worker() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let logs = running.broker().logs.clone();
+    let aside = async move { logs.open_files().aside().run(is_off_workers) };
+    let is_aside = running.runtime.block_on(running.runtime.spawn(aside));
+    assert!(is_aside.unwrap());
 }
 
 /// More batches wait than the runtime has threads for what blocks.

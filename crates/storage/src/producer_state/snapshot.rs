@@ -14,7 +14,8 @@ use model::Reader;
 use super::{ProducerBatch, ProducerEntry, ProducerState};
 
 const VERSION: i16 = 1;
-const ENTRY_BYTES: usize = 46;
+/// What each producer takes.
+pub(crate) const ENTRY_BYTES: usize = 46;
 const HEAD_BYTES: usize = 6;
 
 impl ProducerState {
