@@ -306,6 +306,11 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
         files.open_in(&self.file, name, OpenMode::Write)
     }
 
+    /// The place of the same file.
+    pub(crate) fn slot(&self) -> FileSlot<D::File> {
+        self.file.share()
+    }
+
     fn written(
         &self,
         files: &PartitionFiles<D>,

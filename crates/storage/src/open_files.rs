@@ -303,6 +303,14 @@ impl<F> FileSlot<F> {
 }
 
 impl<F: DiskFile> FileSlot<F> {
+    /// The same place for somebody who opens the file later: it need not be open until then.
+    pub(crate) fn share(&self) -> Self {
+        let slot = self.slot.get_or_init(Arc::default);
+        Self {
+            slot: OnceLock::from(slot.clone()),
+        }
+    }
+
     /// The file, opened if need be.
     ///
     /// # Errors

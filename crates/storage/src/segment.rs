@@ -26,7 +26,9 @@ use crate::time_index::TimeEntry;
 use crate::transaction_index::AbortedTransaction;
 
 /// An open file with its name.
-pub(crate) type NamedFile<D> = (FileName, OpenFile<<D as Disk>::File>);
+type NamedFile<D> = (FileName, OpenFile<<D as Disk>::File>);
+/// The place of a file with its name.
+pub(crate) type NamedSlot<D> = (FileName, FileSlot<<D as Disk>::File>);
 
 /// A segment of a log on `D`.
 #[derive(Debug)]
@@ -415,8 +417,28 @@ impl<D: Disk> Segment<D> {
         Ok(())
     }
 
+    /// Where the log file is opened.
+    pub(crate) fn log_slot(&self) -> NamedSlot<D> {
+        let name = FileName::new(self.base_offset, FileKind::Log);
+        (name, self.log.share())
+    }
+
+    /// Where the index files of a sealed segment are opened.
+    pub(crate) fn index_slots(&self) -> impl Iterator<Item = NamedSlot<D>> {
+        let name = |kind| FileName::new(self.base_offset, kind);
+        let transactions = (self.transaction_index.count() > 0).then(|| {
+            let slot = self.transaction_index.slot();
+            (name(FileKind::TransactionIndex), slot)
+        });
+        let always = [
+            (name(FileKind::OffsetIndex), self.offset_index.slot()),
+            (name(FileKind::TimeIndex), self.time_index.slot()),
+        ];
+        always.into_iter().chain(transactions)
+    }
+
     /// The index files of a sealed segment.
-    pub(crate) fn index_files(
+    fn index_files(
         &self,
         files: &PartitionFiles<D>,
     ) -> Result<Vec<NamedFile<D>>, StorageError> {

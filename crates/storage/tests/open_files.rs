@@ -433,3 +433,59 @@ fn an_idle_log_is_opened_without_its_leftovers() {
     reopened(&disk, &idle);
     assert!(disk.status(path).is_ok(), "somebody may be writing it");
 }
+
+/// A log of so many segments of a record each, which may have so many files open.
+fn log_of_segments(disk: &SimDisk, count: usize, open_max: usize) -> Log<SimDisk> {
+    disk.limit_open_files(open_max);
+    let files = Arc::new(OpenFiles::new(1000));
+    let mut log = Log::create(opening(disk, Path::new("/"), 0, &files)).unwrap();
+    for _ in 0..count {
+        append(&mut log, "value");
+        log.roll_segment(0).unwrap();
+    }
+    log
+}
+
+#[test]
+fn a_flush_of_many_segments_needs_few_files() {
+    const COUNT: usize = 20;
+    let disk = SimDisk::default();
+    let mut log = log_of_segments(&disk, COUNT, 8);
+    log.flush(0).unwrap();
+    assert_eq!(log.recovery_point(), COUNT as i64);
+    disk.crash(Crash::LosesUnsynced);
+    let recovered = Log::open(LogOpening {
+        recovery_point: COUNT as i64,
+        ..opening(&disk, Path::new("/"), 0, &Arc::new(OpenFiles::new(1000)))
+    });
+    let recovered = recovered.unwrap();
+    assert!(recovered.events.is_empty(), "{:?}", recovered.events);
+    assert_eq!(recovered.log.segment_count(), COUNT + 1);
+    assert_eq!(recovered.log.log_end_offset(), COUNT as i64);
+}
+
+#[test]
+fn a_flush_passes_over_files_that_leave_the_log_meanwhile_and_no_others() {
+    for leaves in [true, false] {
+        let disk = SimDisk::default();
+        let mut log = log_of_segments(&disk, 8, 8);
+        let flush = log.begin_flush(0).unwrap();
+        // Of the first segment no file is open any more.
+        match leaves {
+            true => {
+                log.advance_log_start_offset(2).unwrap();
+                log.delete_old_segments(8, 0).unwrap();
+                assert_eq!(log.first_segment_base_offset(), 2);
+            }
+            false => {
+                let path = log.directory().join("00000000000000000000.log");
+                disk.remove_file(&path).unwrap();
+            }
+        }
+        let synced = flush.sync();
+        let completed = log.complete_flush(flush, synced);
+        assert_eq!(completed.is_ok(), leaves, "{completed:?}");
+        assert_eq!(log.is_failed(), !leaves);
+        assert_eq!(log.flushed_end_offset(), if leaves { 8 } else { 0 });
+    }
+}

@@ -8,10 +8,11 @@
 //!
 //! Of the active segment only the batches are synced: a crash rebuilds its indexes anyhow. What
 //! belongs to closed segments is synced whole, and what has changed beside the segments: names,
-//! snapshots, epochs.
+//! snapshots, epochs. There may be more files than can be open: one at a time is.
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use super::{Log, LogState};
 use crate::disk::{Disk, DiskFile, OpenMode};
@@ -19,7 +20,7 @@ use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName, PartitionFiles};
 use crate::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::partition_metadata::PARTITION_METADATA;
-use crate::segment::NamedFile;
+use crate::segment::{NamedSlot, Segment};
 
 /// Something beside the batches that is not durable yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +105,9 @@ pub struct Flush<D: Disk> {
     now_ms: i64,
     /// Base offset of the active segment: the indexes of those before it become durable.
     indexes_end: i64,
-    open_files: Vec<NamedFile<D>>,
+    segment_files: Vec<NamedSlot<D>>,
+    /// Those of the segments' files that were not there.
+    missing: Mutex<Vec<FileName>>,
     small_files: Vec<PathBuf>,
     /// The partition's, then its parent.
     directories: Vec<PathBuf>,
@@ -118,9 +121,21 @@ impl<D: Disk> Flush<D> {
 
     /// Syncs the files; the log need not be locked.
     pub fn sync(&self) -> Result<(), StorageError> {
-        for (name, file) in &self.open_files {
-            file.sync(&self.files.open_files)
-                .context("sync", &self.files.path(*name))?;
+        for (name, slot) in &self.segment_files {
+            match self.files.open_in(slot, *name, OpenMode::Write) {
+                Ok(file) => {
+                    let synced = file.sync(&self.files.open_files);
+                    synced.context("sync", &self.files.path(*name))?;
+                }
+                // Whether it has left the log is seen when that is locked.
+                Err(error) if error.source.kind() == io::ErrorKind::NotFound => {
+                    let missing = self.missing.lock();
+                    missing
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(*name);
+                }
+                Err(error) => return Err(error),
+            }
         }
         for path in &self.small_files {
             match self.files.disk.open(path, OpenMode::Read) {
@@ -157,7 +172,7 @@ impl<D: Disk> Log<D> {
         if self.state == LogState::Failed {
             return Err(self.failed_earlier("flush"));
         }
-        let mut open_files = Vec::new();
+        let mut segment_files = Vec::new();
         let last = self.segments.len() - 1;
         let first_dirty = match self.flushed_end_offset < self.active().end_offset() {
             true => self.segment_at(self.flushed_end_offset),
@@ -167,11 +182,10 @@ impl<D: Disk> Log<D> {
         for (at, segment) in self.segments.iter().enumerate().skip(first) {
             let base_offset = segment.base_offset();
             if at >= first_dirty {
-                let name = FileName::new(base_offset, FileKind::Log);
-                open_files.push((name, segment.log_file(&self.files)?));
+                segment_files.push(segment.log_slot());
             }
             if at < last && base_offset >= self.indexes_flushed_end {
-                open_files.extend(segment.index_files(&self.files)?);
+                segment_files.extend(segment.index_slots());
             }
         }
         let mut flush = Flush {
@@ -182,7 +196,8 @@ impl<D: Disk> Log<D> {
             change_count: self.unsynced.change_count,
             now_ms,
             indexes_end: self.active().base_offset(),
-            open_files,
+            segment_files,
+            missing: Mutex::default(),
             small_files: Vec::new(),
             directories: Vec::new(),
         };
@@ -213,6 +228,7 @@ impl<D: Disk> Log<D> {
         flush: Flush<D>,
         outcome: Result<(), StorageError>,
     ) -> Result<(), StorageError> {
+        let outcome = outcome.and_then(|()| self.sync_missing(&flush));
         self.poison_on_error(outcome)?;
         self.unsynced
             .items
@@ -223,6 +239,37 @@ impl<D: Disk> Log<D> {
             self.indexes_flushed_end = self.indexes_flushed_end.max(flush.indexes_end);
         }
         self.last_flush_ms = flush.now_ms;
+        Ok(())
+    }
+
+    /// Syncs what a flush has not found, unless it has left the log: retention and truncation take
+    /// segments away, and a compaction gives a file's name to another one. A log that is deleted has
+    /// another directory, or none.
+    fn sync_missing(&self, flush: &Flush<D>) -> Result<(), StorageError> {
+        let missing = flush.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let directory = &self.files.directory;
+        let is_deleted = || {
+            let status = self.files.disk.status(directory);
+            let is_gone = status.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+            is_gone || flush.files.directory != *directory
+        };
+        if missing.is_empty() || is_deleted() {
+            return Ok(());
+        }
+        for name in missing.iter() {
+            let bases = self.segments.binary_search_by_key(&name.offset, Segment::base_offset);
+            let Ok(at) = bases else { continue };
+            let segment = &self.segments[at];
+            match name.kind {
+                FileKind::Log => {
+                    let synced = segment.log_file(&self.files)?.sync(&self.files.open_files);
+                    synced.context("sync", &self.files.path(*name))?;
+                }
+                // It may be the active one, after a truncation.
+                _ if at + 1 == self.segments.len() => {}
+                _ => segment.sync_indexes(&self.files)?,
+            }
+        }
         Ok(())
     }
 
