@@ -1,10 +1,12 @@
 //! What a regular expression costs: the first look at all topics, and resolving it again when one
-//! topic more has come. Other groups of the shard wait meanwhile.
+//! topic more has come. No other group of the shard waits meanwhile.
 
 use crate::row;
 use anyhow::{Context as _, Result, bail};
 use coordinator::Reply;
-use coordinator::group::{ConsumerGroupHeartbeat, GroupConfig, GroupShard, RecordOrigin};
+use coordinator::group::{
+    ConsumerGroupHeartbeat, GroupConfig, GroupShard, RecordOrigin, TopicRegex,
+};
 use metadata::{MetadataImage, MetadataRecord};
 use model::{Now, Uuid};
 use std::sync::Arc;
@@ -57,7 +59,7 @@ fn beat(shard: &mut GroupShard, epoch: i32, now_ms: i64) -> Result<i32> {
         member_id: "member",
         member_epoch: epoch,
         rebalance_timeout_ms: if joins { 300_000 } else { -1 },
-        subscribed_topic_regex: joins.then_some("topic-007-.*"),
+        subscribed_topic_regex: joins.then(|| TopicRegex::read("topic-007-.*")),
         owned_partitions: joins.then(Vec::new),
         client_id: "client",
         client_host: "/127.0.0.1",
@@ -75,6 +77,11 @@ fn beat(shard: &mut GroupShard, epoch: i32, now_ms: i64) -> Result<i32> {
 fn resolve(shard: &mut GroupShard, now_ms: i64) -> Result<Duration> {
     let start = Instant::now();
     let decision = shard.expire(Now::at_ms(now_ms));
+    replay(shard, &decision.records)?;
+    let resolution = shard.take_resolutions().pop();
+    let mut resolution = resolution.context("an expression is to be resolved")?;
+    while resolution.step() {}
+    let decision = shard.regexes_resolved(resolution, Now::at_ms(now_ms));
     let elapsed = start.elapsed();
     let first = decision.records.first();
     first.context("the expression is resolved")?;

@@ -32,9 +32,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
+mod regexes;
 mod topic_deletions;
 
 /// The topic that holds groups and offsets.
@@ -60,6 +61,8 @@ pub(crate) struct Groups {
     alarm: Alarm,
     /// Lines about offsets of deleted topics that cannot be deleted.
     refused_deletions: Seldom,
+    /// One group at a time matches topics with its regular expressions.
+    regex_turn: Semaphore,
 }
 
 /// What shards obey and see, as of now.
@@ -179,6 +182,7 @@ impl Groups {
             partition_count: AtomicI32::new(0),
             alarm: Alarm::new(),
             refused_deletions: Seldom::once_a_minute(),
+            regex_turn: Semaphore::new(1),
         }
     }
 
@@ -568,7 +572,9 @@ impl Groups {
             let _ = self.decide_in(&shard, None, GroupShard::expire);
             self.retry_deletion(&shard);
             drop(expiring);
-            shard.lock().next_deadline()
+            let mut state = shard.lock();
+            self.resolve_due(&shard, &mut state);
+            state.next_deadline()
         });
         self.alarm.wake_by(deadline);
     }

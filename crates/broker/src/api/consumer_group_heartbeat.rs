@@ -9,9 +9,13 @@ use super::{Request, Served};
 use crate::Broker;
 use crate::clock::random_uuid;
 use crate::groups::Answer;
+use crate::heavy_work::Lane;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use coordinator::group::{ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse, Refusal};
+use coordinator::group::{
+    ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse, Refusal, TopicRegex,
+};
 use model::{DecodeError, ErrorCode};
+use std::pin::pin;
 use wire::messages::consumer_group_heartbeat_response::{Assignment, TopicPartitions};
 use wire::messages::{
     ConsumerGroupHeartbeatRequest as Message, ConsumerGroupHeartbeatResponse as Response,
@@ -75,6 +79,14 @@ async fn heartbeat(
             .collect()
     });
     let names = message.subscribed_topic_names.as_ref();
+    let regex = match message.subscribed_topic_regex {
+        None | Some("") => message.subscribed_topic_regex.map(TopicRegex::read),
+        // What it stands for may be large, however short it is.
+        Some(text) => {
+            let read = pin!(async { TopicRegex::read(text) });
+            Some(broker.heavy_work.serve(Lane::Small, read).await)
+        }
+    };
     let heartbeat = ConsumerGroupHeartbeat {
         group_id: message.group_id,
         member_id: message.member_id,
@@ -83,7 +95,7 @@ async fn heartbeat(
         rack_id: message.rack_id,
         rebalance_timeout_ms: message.rebalance_timeout_ms,
         subscribed_topic_names: names.map(|names| names.iter().collect()),
-        subscribed_topic_regex: message.subscribed_topic_regex,
+        subscribed_topic_regex: regex,
         server_assignor: message.server_assignor,
         owned_partitions: owned,
         client_id: context.client_id(),

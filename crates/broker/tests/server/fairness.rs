@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 use testkit::{Client, PRODUCE_VERSION, TestServer, batch};
 use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
+use wire::messages::describe_configs_request::DescribeConfigsResource;
 use wire::messages::metadata_request::MetadataRequestTopic;
 use wire::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use wire::messages::offset_for_leader_epoch_request::{
@@ -16,7 +17,8 @@ use wire::messages::offset_for_leader_epoch_request::{
 };
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use wire::messages::{
-    DeleteGroupsRequest, DeleteRecordsRequest, DescribeLogDirsRequest, ListTransactionsRequest,
+    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, DeleteGroupsRequest,
+    DeleteRecordsRequest, DescribeConfigsRequest, DescribeLogDirsRequest, ListTransactionsRequest,
     MetadataRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest,
     ProduceResponse,
 };
@@ -163,6 +165,8 @@ fn records_that_are_not_in_memory_come_from_the_disk() {
 
 /// How many requests are answered at least while others name much.
 const ANSWERED_MIN: usize = 12;
+/// Groups have settings whether they exist or not.
+const GROUP_RESOURCE: i8 = 32;
 /// Metadata of a few topics that are asked for while others ask for all that there is.
 const QUICK_COUNT: usize = 100;
 
@@ -171,10 +175,24 @@ fn lanes() -> usize {
     thread::available_parallelism().map_or(1, |count| (count.get() / 2).max(1))
 }
 
-/// A frame that names many partitions or groups, most of which do not exist.
+/// A frame that names much, most of which does not exist.
 fn frame_of_many(client: &mut Client, kind: &str) -> Vec<u8> {
     const COUNT: i32 = 200_000;
     match kind {
+        "settings" => {
+            let names: Vec<String> = (0..COUNT / 20).map(|at| format!("group-{at}")).collect();
+            let resource = |name| DescribeConfigsResource {
+                resource_type: GROUP_RESOURCE,
+                resource_name: name,
+                configuration_keys: None,
+            };
+            let request = DescribeConfigsRequest {
+                resources: names.iter().map(|name| resource(&**name)).collect(),
+                include_synonyms: true,
+                include_documentation: true,
+            };
+            client.frame(4, &request)
+        }
         "epochs" => {
             let partition = |partition| OffsetForLeaderPartition {
                 partition,
@@ -243,7 +261,7 @@ fn who_names_much_lets_others_have_their_turn() {
     let mut other = server.connect();
     other.create_topic("topic", 2, &[]);
     other.wait_for_coordinator("group");
-    for kind in ["epochs", "records", "groups", "offsets"] {
+    for kind in ["epochs", "records", "groups", "offsets", "settings"] {
         let mut large: Vec<Client> = (0..lanes()).map(|_| server.connect()).collect();
         for client in &mut large {
             let frame = frame_of_many(client, kind);
@@ -306,4 +324,52 @@ fn metadata_of_a_few_topics_do_not_stand_behind_those_who_ask_for_all() {
         is_over.store(true, Ordering::Relaxed);
         assert!(meanwhile < QUICK_COUNT, "{meanwhile} were described before");
     });
+}
+
+/// The epoch of a member of a consumer group after a heartbeat; one that joins brings an expression.
+fn beat(client: &mut Client, group_id: &str, epoch: i32, joins_with: Option<&str>) -> i32 {
+    let request = ConsumerGroupHeartbeatRequest {
+        group_id,
+        member_id: "member",
+        member_epoch: epoch,
+        rebalance_timeout_ms: if epoch == 0 { 30_000 } else { -1 },
+        subscribed_topic_regex: joins_with,
+        topic_partitions: (epoch == 0).then(|| vec![].into()),
+        ..ConsumerGroupHeartbeatRequest::default()
+    };
+    let answer = client.call(1, &request);
+    let response: ConsumerGroupHeartbeatResponse<'_> = answer.read();
+    assert_eq!(response.error_code, 0, "{:?}", response.error_message);
+    response.member_epoch
+}
+
+#[test]
+fn an_expression_that_takes_long_to_match_holds_up_no_other_group() {
+    const TOPICS: usize = 50;
+    // All groups are in one partition, and share its lock.
+    let server = TestServer::start(&[
+        ("offsets.topic.num.partitions", "1"),
+        ("group.consumer.assignment.interval.ms", "0"),
+    ]);
+    let mut client = server.connect();
+    for at in 0..TOPICS {
+        client.create_topic(&format!("{at:03}{}", "a".repeat(240)), 1, &[]);
+    }
+    client.wait_for_coordinator("slow");
+    // Every character of a name goes through most of a megabyte.
+    let expression = "(?:.{0,1000}x?){7}";
+    let joined = beat(&mut client, "slow", 0, Some(expression));
+    // The answers are made while the names are matched, or have been.
+    let mut other = server.connect();
+    let mut epoch = beat(&mut other, "quick", 0, Some("0.*"));
+    while epoch == joined {
+        epoch = beat(&mut other, "quick", epoch, None);
+        other.commit_offset("simple", "topic", 1);
+    }
+    assert_eq!(
+        beat(&mut client, "slow", joined, None),
+        joined,
+        "it is not resolved before those that came later"
+    );
+    server.stop();
 }

@@ -95,10 +95,16 @@ impl Groups {
     }
 
     pub(super) fn expire(&mut self, now_ms: i64) -> bool {
-        let decision = self.shard.expire(Now::at_ms(now_ms));
+        let now = Now::at_ms(now_ms);
+        let decision = self.shard.expire(now);
         let has_news = !decision.released.is_empty();
         self.append(decision.records);
         self.release(decision.released);
+        for mut resolution in self.shard.take_resolutions() {
+            while resolution.step() {}
+            let resolved = self.shard.regexes_resolved(resolution, now);
+            self.append(resolved.records);
+        }
         has_news
     }
 

@@ -36,7 +36,7 @@ pub use config::GroupConfig;
 pub use consumer::{
     Assignor, ConsumerGroupConfig, ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse,
     ConsumerGroupTimes, DescribedConsumerGroup, DescribedConsumerMember, MigrationPolicy,
-    NamedPartitions, Refusal,
+    NamedPartitions, Refusal, RegexResolution, TopicRegex,
 };
 pub use failure::append_error;
 pub use fuzz::{fuzz_replay, fuzz_texts};

@@ -9,7 +9,7 @@
 //! ```
 
 use super::GroupConfig;
-use super::consumer::Topics;
+use super::consumer::{RegexResolution, Topics};
 use super::effects::Effects;
 use super::group::Group;
 use super::membership::Membership;
@@ -77,7 +77,8 @@ impl ReplayError {
 /// - When the broker leads the partition no longer, or the log is damaged, the shell answers all
 ///   who wait for the high watermark with `NotCoordinator`, unloads the shard and answers what
 ///   that releases. A new leader loads its own from the log.
-/// - After every call [`GroupShard::next_deadline`] may have changed.
+/// - After every call [`GroupShard::next_deadline`] may have changed, and after an expiry
+///   [`GroupShard::take_resolutions`] may have work, which needs no lock.
 /// - When the connection of a parked request closes, nothing changes here; its answer is dropped.
 #[derive(Debug)]
 pub struct GroupShard {
@@ -88,6 +89,8 @@ pub struct GroupShard {
     pub(super) timers: Timers,
     /// The topics of the cluster.
     pub(super) topics: Topics,
+    /// Regular expressions that the shell has yet to resolve.
+    pub(super) resolutions: Vec<RegexResolution>,
     /// By which committed offsets grow old; none while the log is loaded.
     pub(super) retention_clock: Option<RetentionClock>,
     next_token: u64,
@@ -102,6 +105,7 @@ impl GroupShard {
             pending_transactions: PendingTransactions::default(),
             timers: Timers::default(),
             topics: Topics::default(),
+            resolutions: Vec::new(),
             retention_clock: None,
             next_token: 0,
         }

@@ -6,7 +6,7 @@ use crate::simulated::logs::Logs;
 use coordinator::Reply;
 use coordinator::group::{
     ConsumerGroupConfig, ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse,
-    ConsumerGroupTimes, DescribedConsumerMember, Refusal,
+    ConsumerGroupTimes, DescribedConsumerMember, Refusal, TopicRegex,
 };
 use model::{Now, TopicPartition};
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ impl Groups {
                 rack_id: request.rack_id,
                 rebalance_timeout_ms: request.rebalance_timeout_ms,
                 subscribed_topic_names: names.map(|names| names.iter().collect()),
-                subscribed_topic_regex: request.subscribed_topic_regex,
+                subscribed_topic_regex: request.subscribed_topic_regex.map(TopicRegex::read),
                 server_assignor: request.server_assignor,
                 owned_partitions: owned,
                 client_id: call.client_id,

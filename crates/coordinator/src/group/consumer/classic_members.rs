@@ -74,9 +74,7 @@ impl<'a> Draft<'a> {
         let is_downgrade = existing.is_some_and(|existing| self.can_downgrade_with(existing));
         let (updated, owned) = self.with_join(&before.member, request)?;
         let refused = |refusal: Refusal| refusal.error;
-        let changes = self
-            .update_member(&before, &updated, false)
-            .map_err(refused)?;
+        let changes = self.update_member(&before, &updated, false);
         let has_changed = changes.has_subscription_changed;
         if is_downgrade && let Some(joined) = self.downgrade_with(&updated, &changes, &owned)? {
             return Ok(joined);

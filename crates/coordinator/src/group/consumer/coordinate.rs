@@ -6,6 +6,7 @@ use super::draft::{Draft, Refusal};
 use super::heartbeat::{ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse};
 use super::member::ConsumerMember;
 use super::migration::{Downgraded, Made, upgraded};
+use super::resolution::RegexResolution;
 use super::soft::{SoftChange, SoftGroup};
 use crate::Decision;
 use crate::group::effects::Effects;
@@ -404,17 +405,40 @@ impl GroupShard {
         now: Now,
         outcome: &mut Outcome,
     ) {
-        let is_due = self.act(group_id, now, outcome, |group, _| {
+        let wanted = self.act(group_id, now, outcome, |group, _| {
             group.soft.resolve_timer_fired(at)
         });
-        if is_due != Some(true) {
+        let Some(wanted) = wanted.flatten() else {
             return;
-        }
+        };
         if let Some(mut draft) = self.draft(group_id, now) {
-            draft.resolve_regexes();
-            let drafted = draft.into_drafted();
-            self.take(group_id, drafted, now, outcome);
+            let resolution = draft.resolution(Arc::clone(group_id), wanted);
+            self.resolutions.push(resolution);
         }
+    }
+
+    /// The regular expressions that are to be resolved since the last call: after every
+    /// [`GroupShard::expire`].
+    pub fn take_resolutions(&mut self) -> Vec<RegexResolution> {
+        std::mem::take(&mut self.resolutions)
+    }
+
+    /// The regular expressions of a group are resolved. That nobody waits for any more changes
+    /// nothing.
+    pub fn regexes_resolved(&mut self, resolution: RegexResolution, now: Now) -> Decision<()> {
+        let group_id = Arc::clone(&resolution.group_id);
+        let mut outcome = Outcome::default();
+        let is_awaited = self.act(&group_id, now, &mut outcome, |group, _| {
+            group.soft.resolved(&resolution.wanted)
+        });
+        if is_awaited == Some(true)
+            && let Some(mut draft) = self.draft(&group_id, now)
+        {
+            draft.take_resolved(resolution.into_found());
+            let drafted = draft.into_drafted();
+            self.take(&group_id, drafted, now, &mut outcome);
+        }
+        outcome.into_split_decision(())
     }
 
     /// Gives the members of a group new sessions if it is a consumer group; otherwise waits for

@@ -127,13 +127,13 @@ impl<'a> Draft<'a> {
         before: &Before,
         updated: &ConsumerMember,
         waits_for_regex: bool,
-    ) -> Result<Updated, Refusal> {
+    ) -> Updated {
         let mut names_changed = false;
         if *updated != before.member {
             self.records.push(records::member(self.group_id, updated));
             names_changed = updated.subscription.topics != before.member.subscription.topics;
         }
-        let regex = self.update_regex(before, updated)?;
+        let regex = self.update_regex(before, updated);
         let has_subscription_changed = names_changed || regex != RegexChange::None;
         let is_resolved = regex == RegexChange::ChangedAndResolved || !waits_for_regex;
         let mut bumps = names_changed || (regex != RegexChange::None && is_resolved);
@@ -154,10 +154,10 @@ impl<'a> Draft<'a> {
                     .push(records::partitions_tombstone(self.group_id));
             }
         }
-        Ok(Updated {
+        Updated {
             has_subscription_changed,
             group_epoch,
-        })
+        }
     }
 
     fn hash_after(&mut self, gone: Option<&ConsumerMember>, added: Option<&Subscription>) -> i64 {

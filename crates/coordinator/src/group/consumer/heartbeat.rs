@@ -5,6 +5,7 @@ use super::draft::{Before, Draft, Refusal};
 use super::member::{ConsumerMember, LEFT_STATIC_MEMBER_EPOCH};
 use super::partitions::Partitions;
 use super::records;
+use super::regexes::TopicRegex;
 use super::soft::SoftChange;
 use super::subscription::Subscription;
 use crate::group::GroupConfig;
@@ -34,7 +35,7 @@ pub struct ConsumerGroupHeartbeat<'a> {
     /// `None` for no change.
     pub subscribed_topic_names: Option<Vec<&'a str>>,
     /// Versions from 1; `None` for no change, empty for none.
-    pub subscribed_topic_regex: Option<&'a str>,
+    pub subscribed_topic_regex: Option<TopicRegex<'a>>,
     /// The assignor that the member would like; `None` for no change.
     pub server_assignor: Option<&'a str>,
     /// What the member has; `None` for no change.
@@ -186,8 +187,9 @@ impl Draft<'_> {
                 before
             }
         };
+        self.check_regex(&before, request)?;
         let updated = self.with_request(&before.member, request);
-        let changes = self.update_member(&before, &updated, true)?;
+        let changes = self.update_member(&before, &updated, true);
         let target = self.update_target(&before, &updated, changes.group_epoch);
         let has_changed = changes.has_subscription_changed;
         let updated = self.reconcile(updated, &target, has_changed, owned.as_ref())?;
@@ -224,7 +226,8 @@ impl Draft<'_> {
         }
         if request.subscribed_topic_names.is_some() || request.subscribed_topic_regex.is_some() {
             let known = &member.subscription;
-            let regex = request.subscribed_topic_regex.unwrap_or(&known.regex);
+            let regex = request.subscribed_topic_regex.as_ref();
+            let regex = regex.map_or(&*known.regex, |regex| regex.text);
             let subscription = match &request.subscribed_topic_names {
                 Some(names) => Subscription::new(names.iter().copied(), regex),
                 None => Subscription::new(known.topics.iter().map(|name| &**name), regex),

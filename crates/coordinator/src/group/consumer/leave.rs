@@ -70,6 +70,7 @@ impl<'a> Draft<'a> {
         }
         let left = group.subscriptions_after(members, None);
         self.forget_regexes(members, &left);
+        self.resolve_nothing_without(&left);
         let hash = self.hash_of(&left);
         self.bump_epoch(hash);
     }

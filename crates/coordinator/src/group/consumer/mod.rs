@@ -11,7 +11,7 @@
 //! does not change meanwhile, and comes to records and changes of soft state, or to an error.
 //!
 //! To read in this order: `partitions`, `subscription`, `member`, `group` (what the log says),
-//! `records`, `draft`, `heartbeat`, `targets`, `assignor`, `reconcile`, `leave`, `regexes` and
+//! `records`, `draft`, `heartbeat`, `targets`, `assignor`, `reconcile`, `leave`, `regexes`, `resolution` and
 //! `topic_pattern`, `classic_members` and `migration`, `offsets`, `soft`, `coordinate` (the shard's side).
 
 mod assignor;
@@ -30,6 +30,7 @@ mod partitions;
 mod reconcile;
 mod records;
 mod regexes;
+mod resolution;
 mod soft;
 mod subscription;
 mod targets;
@@ -46,6 +47,8 @@ pub use heartbeat::{ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse};
 pub(super) use member::MemberState;
 pub use migration::MigrationPolicy;
 pub(super) use offsets::MemberCommit;
+pub use regexes::TopicRegex;
+pub use resolution::RegexResolution;
 pub(super) use records::{ConsumerRecord, group_of_key, group_tombstones, is_consumer_key};
 pub(super) use soft::SoftGroup;
 pub(super) use topic_pattern::TopicPattern;

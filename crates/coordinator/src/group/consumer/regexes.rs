@@ -1,30 +1,79 @@
 //! Regular expressions that members subscribe to: when they are resolved, and to what.
 //!
 //! A heartbeat that brings a new one, or that comes after topics were created, asks for all of
-//! the group's expressions to be resolved. That is done apart from the heartbeat, since one that
-//! nobody has used goes through all topics; the group's epoch moves on when the topics are others
-//! than before.
+//! the group's expressions to be resolved. That is done apart from the shard (`resolution`), since
+//! one that nobody has used goes through all topics; the group's epoch moves on when the topics are
+//! others than before.
 
 use super::draft::{Before, Draft, Refusal, RegexChange};
+use super::heartbeat::ConsumerGroupHeartbeat;
 use super::member::ConsumerMember;
 use super::records;
+use super::resolution::{Matching, RegexResolution};
 use super::soft::SoftChange;
 use super::subscription::{ResolvedRegex, Subscription};
 use super::topic_pattern::TopicPattern;
 use model::ErrorCode;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Expressions are resolved at most this often, whatever happens.
 const RESOLVE_INTERVAL_MIN_MS: i64 = 10_000;
 
+/// A regular expression that a member asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicRegex<'a> {
+    pub(super) text: &'a str,
+    /// Why it is none.
+    fault: Option<String>,
+}
+
+impl<'a> TopicRegex<'a> {
+    /// Looks whether it is one. A short text may stand for an expression of a megabyte: no lock is
+    /// to be held meanwhile.
+    pub fn read(text: &'a str) -> Self {
+        let parsed = match text {
+            "" => None,
+            text => TopicPattern::parse(text).err(),
+        };
+        Self {
+            text,
+            fault: parsed,
+        }
+    }
+}
+
 impl Draft<'_> {
+    /// Refuses what a member asks for that is no regular expression; one that the group has was
+    /// looked at before.
+    pub(super) fn check_regex(
+        &self,
+        before: &Before,
+        request: &ConsumerGroupHeartbeat<'_>,
+    ) -> Result<(), Refusal> {
+        let asked = request.subscribed_topic_regex.as_ref();
+        let Some(TopicRegex { text, fault }) = asked else {
+            return Ok(());
+        };
+        let is_known = *before.member.subscription.regex == **text
+            || self.group.regex_subscriber_count(text) > 0;
+        match fault {
+            Some(fault) if !is_known => {
+                let message = format!(
+                    "SubscribedTopicRegex `{text}` is not a valid regular expression: {fault}."
+                );
+                Err(Refusal::new(ErrorCode::InvalidRegularExpression, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Looks after the regular expressions when a member has, or may have, another one.
     pub(super) fn update_regex(
         &mut self,
         before: &Before,
         updated: &ConsumerMember,
-    ) -> Result<RegexChange, Refusal> {
+    ) -> RegexChange {
         let (old, new) = (
             &before.member.subscription.regex,
             &updated.subscription.regex,
@@ -41,7 +90,6 @@ impl Draft<'_> {
             if new.is_empty() {
                 change = RegexChange::ChangedAndResolved;
             } else if group.regex_subscriber_count(new) == 0 {
-                check_regex(new)?;
                 is_new = true;
             } else if group.resolved().contains_key(new) {
                 change = RegexChange::ChangedAndResolved;
@@ -50,7 +98,19 @@ impl Draft<'_> {
         if self.has_to_resolve(before, updated, is_new) {
             self.changes.push(SoftChange::Resolve);
         }
-        Ok(change)
+        if change != RegexChange::None {
+            let gone: Vec<&ConsumerMember> = self.predecessor(before).into_iter().collect();
+            let left = group.subscriptions_after(&gone, Some(&updated.subscription));
+            self.resolve_nothing_without(&left);
+        }
+        change
+    }
+
+    /// Nobody waits for regular expressions when there are none any more.
+    pub(super) fn resolve_nothing_without(&mut self, left: &BTreeSet<&Subscription>) {
+        if self.soft.is_resolving() && !left.iter().any(|one| one.has_regex()) {
+            self.changes.push(SoftChange::EndResolve);
+        }
     }
 
     fn has_to_resolve(&self, before: &Before, updated: &ConsumerMember, is_new: bool) -> bool {
@@ -76,31 +136,44 @@ impl Draft<'_> {
         has_to && !regexes.is_empty()
     }
 
-    /// Resolves the group's regular expressions.
-    pub(super) fn resolve_regexes(&mut self) {
-        let group = self.group;
-        let subscriptions = group.subscriptions().keys();
+    /// What is to be done for the group's regular expressions to be resolved.
+    pub(super) fn resolution(&mut self, group_id: Arc<str>, wanted: Weak<()>) -> RegexResolution {
+        let subscriptions = self.group.subscriptions().keys();
         let regexes = regexes_of(subscriptions.map(|one| &**one));
         let interval_ms = i64::from(self.config.consumer.regex_refresh_interval_ms);
         let interval_ms = interval_ms.max(RESOLVE_INTERVAL_MIN_MS);
         // Every group asks again within the interval, or soon after.
         self.topics
             .forget_matching(self.now.monotonic.plus_ms(interval_ms.saturating_mul(-2)));
+        let regexes = regexes.into_iter().map(Arc::from);
+        let todo = regexes.map(|regex| self.topics.known_matching(regex, self.now.monotonic));
+        let todo = todo.collect();
+        RegexResolution::new(group_id, wanted, self.topics.all(), todo)
+    }
+
+    /// The group's regular expressions are resolved, but for those that have come meanwhile; those
+    /// that nobody subscribes to any more are left out.
+    pub(super) fn take_resolved(&mut self, found: Vec<(Arc<str>, Arc<Matching>)>) {
+        let group = self.group;
+        let subscriptions = group.subscriptions().keys();
+        let regexes = regexes_of(subscriptions.map(|one| &**one));
         let mut after = group.resolved().clone();
         let mut has_changed = false;
-        for regex in regexes {
+        for (regex, matching) in found {
+            if !regexes.contains(&*regex) {
+                continue;
+            }
             let resolved = ResolvedRegex {
-                topics: self.topics.matching(regex, self.now.monotonic),
-                version: self.topics.version(),
+                topics: Arc::clone(&matching.names),
+                version: matching.version,
                 timestamp_ms: self.now.wall_ms,
             };
+            self.topics.learn(&regex, matching, self.now.monotonic);
             self.records
-                .push(records::regex(self.group_id, regex, &resolved));
-            let known = after.insert(Arc::from(regex), resolved);
-            let known = known.map_or_else(|| Arc::from([]), |known| known.topics);
-            has_changed |= after
-                .get(regex)
-                .is_some_and(|resolved| resolved.topics != known);
+                .push(records::regex(self.group_id, &regex, &resolved));
+            let topics = Arc::clone(&resolved.topics);
+            let known = after.insert(regex, resolved);
+            has_changed |= known.map_or(!topics.is_empty(), |known| known.topics != topics);
         }
         let subscriptions = group.subscriptions().keys();
         let names: BTreeSet<&str> = subscriptions
@@ -117,16 +190,4 @@ impl Draft<'_> {
 fn regexes_of<'s>(subscriptions: impl Iterator<Item = &'s Subscription>) -> BTreeSet<&'s str> {
     let regexes = subscriptions.map(|one| &*one.regex);
     regexes.filter(|regex| !regex.is_empty()).collect()
-}
-
-fn check_regex(regex: &str) -> Result<(), Refusal> {
-    match TopicPattern::parse(regex) {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            let message = format!(
-                "SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}."
-            );
-            Err(Refusal::new(ErrorCode::InvalidRegularExpression, message))
-        }
-    }
 }

@@ -9,7 +9,7 @@ use crate::group::seldom::Absent;
 use crate::group::timers::{Timer, Timers};
 use model::{MonotonicTime, Now};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Until when a member is waited for.
 #[derive(Debug, Default)]
@@ -51,6 +51,17 @@ pub(super) enum SoftChange {
     Refresh(MonotonicTime, i32),
     /// Regular expressions are to be resolved.
     Resolve,
+    /// There are none any more.
+    EndResolve,
+}
+
+/// Regular expressions on their way to be resolved.
+#[derive(Debug)]
+enum Resolving {
+    /// It is to begin at the time.
+    Due(MonotonicTime),
+    /// Whoever does it holds the other end.
+    Begun(Arc<()>),
 }
 
 /// The soft state of a consumer group.
@@ -59,7 +70,7 @@ pub(in crate::group) struct SoftGroup {
     members: BTreeMap<Arc<str>, Waits>,
     /// Until when the topics need not be looked at, and the epoch that the group has by then.
     refresh: Option<(MonotonicTime, i32)>,
-    resolve_at: Option<MonotonicTime>,
+    resolving: Option<Resolving>,
 }
 
 impl SoftGroup {
@@ -67,7 +78,7 @@ impl SoftGroup {
         Self {
             members: BTreeMap::new(),
             refresh: None,
-            resolve_at: None,
+            resolving: None,
         }
     }
 }
@@ -95,8 +106,14 @@ impl SoftGroup {
             .is_none_or(|(at, epoch)| now.monotonic >= at || group.epoch < epoch)
     }
 
-    pub(super) const fn is_resolving(&self) -> bool {
-        self.resolve_at.is_some()
+    /// Whether the regular expressions are about to be resolved. Whoever was to do it may have given
+    /// up.
+    pub(super) fn is_resolving(&self) -> bool {
+        match &self.resolving {
+            None => false,
+            Some(Resolving::Due(_)) => true,
+            Some(Resolving::Begun(wanted)) => Arc::weak_count(wanted) > 0,
+        }
     }
 
     /// The topics of the group have changed.
@@ -104,11 +121,24 @@ impl SoftGroup {
         self.refresh = None;
     }
 
-    /// Regular expressions are being resolved: whether it is this timer that says so.
-    pub(super) fn resolve_timer_fired(&mut self, at: MonotonicTime) -> bool {
-        self.resolve_at
-            .take_if(|resolve_at| *resolve_at == at)
-            .is_some()
+    /// The timer of regular expressions fired: what shows that the group waits for them, if it is
+    /// this timer that says so.
+    pub(super) fn resolve_timer_fired(&mut self, at: MonotonicTime) -> Option<Weak<()>> {
+        let is_due = |resolving: &mut Resolving| matches!(resolving, Resolving::Due(due) if *due == at);
+        self.resolving.take_if(is_due)?;
+        let wanted = Arc::new(());
+        let other = Arc::downgrade(&wanted);
+        self.resolving = Some(Resolving::Begun(wanted));
+        Some(other)
+    }
+
+    /// Regular expressions are resolved: whether the group still waits for it.
+    pub(super) fn resolved(&mut self, other: &Weak<()>) -> bool {
+        let is_it = |resolving: &mut Resolving| match resolving {
+            Resolving::Due(_) => false,
+            Resolving::Begun(wanted) => std::ptr::eq(Arc::as_ptr(wanted), other.as_ptr()),
+        };
+        self.resolving.take_if(is_it).is_some()
     }
 
     pub(super) fn apply(
@@ -146,10 +176,11 @@ impl SoftGroup {
                 return;
             }
             SoftChange::Resolve => {
-                self.resolve_at = Some(now.monotonic);
+                self.resolving = Some(Resolving::Due(now.monotonic));
                 timers.schedule(now.monotonic, Timer::Regexes(Arc::clone(group_id)));
                 return;
             }
+            SoftChange::EndResolve => return self.end_resolve(group_id, timers),
         };
         self.schedule(&member_id, group_id, timers);
     }
@@ -255,10 +286,14 @@ impl SoftGroup {
                 timers.cancel(at, timer(group_id, &member_id));
             }
         }
-        if let Some(at) = self.resolve_at.take() {
+        self.end_resolve(group_id, timers);
+        self.request_refresh();
+    }
+
+    fn end_resolve(&mut self, group_id: &Arc<str>, timers: &mut Timers) {
+        if let Some(Resolving::Due(at)) = self.resolving.take() {
             timers.cancel(at, Timer::Regexes(Arc::clone(group_id)));
         }
-        self.request_refresh();
     }
 }
 

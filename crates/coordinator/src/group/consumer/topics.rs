@@ -1,7 +1,7 @@
 //! The topics of the cluster as groups see them: ids, partitions, hashes that tell changes, and
 //! which of them match a regular expression.
 
-use super::topic_pattern::TopicPattern;
+use super::resolution::{AllTopics, KnownMatching, Matching};
 use metadata::{MetadataImage, Topic};
 use model::MonotonicTime;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,32 +20,14 @@ pub(in crate::group) struct Topics {
     /// Of topics that somebody asked for.
     hashes: BTreeMap<Arc<str>, u64>,
     /// By regular expression, those that somebody asked for.
-    matching: BTreeMap<Arc<str>, Matching>,
+    matching: BTreeMap<Arc<str>, Asked>,
 }
 
-/// The topics that match a regular expression. They are kept up to date, so that topics which
-/// come are looked at once, and those that are there never again.
+/// The topics that match a regular expression, with when that was asked last.
 #[derive(Debug)]
-struct Matching {
-    pattern: TopicPattern,
-    /// Ascending, each once.
-    names: Arc<[Arc<str>]>,
-    asked_at: MonotonicTime,
-}
-
-impl Matching {
-    fn update(&mut self, gone: &BTreeSet<Arc<str>>, new: &BTreeSet<Arc<str>>) {
-        let come: Vec<&Arc<str>> = new
-            .iter()
-            .filter(|name| self.pattern.matches(name))
-            .collect();
-        if come.is_empty() && !self.names.iter().any(|name| gone.contains(name)) {
-            return;
-        }
-        let left = self.names.iter().filter(|name| !gone.contains(*name));
-        let names: BTreeSet<&Arc<str>> = left.chain(come).collect();
-        self.names = names.into_iter().map(Arc::clone).collect();
-    }
+struct Asked {
+    matching: Arc<Matching>,
+    at: MonotonicTime,
 }
 
 impl Topics {
@@ -53,7 +35,6 @@ impl Topics {
     pub(in crate::group) fn update(&mut self, image: Arc<MetadataImage>) -> BTreeSet<Arc<str>> {
         let mut changed = BTreeSet::new();
         let mut has_new = self.newest_topics_version == 0;
-        let (mut gone, mut new) = (BTreeSet::new(), BTreeSet::new());
         let before = std::mem::replace(&mut self.image, image);
         let topics = before
             .topics
@@ -61,20 +42,10 @@ impl Topics {
             .diff(self.image.topics.topics_by_id());
         for difference in topics {
             has_new |= difference.before.is_none();
-            match (difference.before, difference.after) {
-                (Some(topic), None) => drop(gone.insert(Arc::clone(&topic.name))),
-                (None, Some(topic)) => drop(new.insert(Arc::clone(&topic.name))),
-                _ => {}
-            }
             let topic = difference.after.or(difference.before);
             if let Some(topic) = topic {
                 self.hashes.remove(&*topic.name);
                 changed.insert(Arc::clone(&topic.name));
-            }
-        }
-        if !gone.is_empty() || !new.is_empty() {
-            for matching in self.matching.values_mut() {
-                matching.update(&gone, &new);
             }
         }
         if has_new {
@@ -91,33 +62,32 @@ impl Topics {
         self.image.topics.by_id(id).map(|topic| &**topic)
     }
 
-    /// The names of the topics that match a regular expression, ascending; none for one that is
-    /// malformed.
-    pub(super) fn matching(&mut self, regex: &str, now: MonotonicTime) -> Arc<[Arc<str>]> {
-        if let Some(known) = self.matching.get_mut(regex) {
-            known.asked_at = now;
-            return Arc::clone(&known.names);
+    /// All topics, with the offset of the metadata that they are from.
+    pub(super) fn all(&self) -> (i64, AllTopics) {
+        (self.version(), self.image.topics.topics_by_id().clone())
+    }
+
+    /// What is known to match a regular expression.
+    pub(super) fn known_matching(&mut self, regex: Arc<str>, now: MonotonicTime) -> KnownMatching {
+        let known = self.matching.get_mut(&regex).map(|asked| {
+            asked.at = now;
+            Arc::clone(&asked.matching)
+        });
+        (regex, known)
+    }
+
+    /// Knows from now on what matches a regular expression.
+    pub(super) fn learn(&mut self, regex: &Arc<str>, matching: Arc<Matching>, now: MonotonicTime) {
+        let known = self.matching.get(regex);
+        if known.is_none_or(|known| known.matching.version <= matching.version) {
+            let asked = Asked { matching, at: now };
+            self.matching.insert(Arc::clone(regex), asked);
         }
-        let Ok(pattern) = TopicPattern::parse(regex) else {
-            return Arc::default();
-        };
-        let all = self.image.topics.iter();
-        let names = all.filter(|topic| pattern.matches(&topic.name));
-        let names: BTreeSet<&Arc<str>> = names.map(|topic| &topic.name).collect();
-        let names: Arc<[Arc<str>]> = names.into_iter().map(Arc::clone).collect();
-        let matching = Matching {
-            pattern,
-            names: Arc::clone(&names),
-            asked_at: now,
-        };
-        self.matching.insert(Arc::from(regex), matching);
-        names
     }
 
     /// Forgets what matches regular expressions that nobody has asked for since `since`.
     pub(super) fn forget_matching(&mut self, since: MonotonicTime) {
-        self.matching
-            .retain(|_, matching| matching.asked_at >= since);
+        self.matching.retain(|_, asked| asked.at >= since);
     }
 
     /// The offset of the newest metadata.
@@ -194,9 +164,12 @@ fn put_text(hasher: &mut Xxh3, text: &str) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::resolution::RegexResolution;
+    use super::super::topic_pattern::TopicPattern;
     use super::*;
     use metadata::MetadataRecord;
     use proptest::prelude::*;
+    use std::sync::Weak;
 
     const NAMES: [&str; 6] = ["a", "b", "ab", "ba", "c", "cab"];
     const REGEXES: [&str; 6] = ["a.*", ".*b", "c", ".*", "(", "[ab]"];
@@ -233,17 +206,21 @@ mod tests {
                 topics.update(image);
                 let at = MonotonicTime::from_ms(at);
                 topics.forget_matching(at.plus_ms(-forgotten));
-                for (place, regex) in REGEXES.iter().enumerate() {
-                    if asked & (1 << place) == 0 {
-                        continue;
-                    }
-                    let expected = TopicPattern::parse(regex).map_or_else(
+                let regexes = REGEXES.iter().enumerate();
+                let regexes = regexes.filter(|(place, _)| asked & (1 << place) != 0);
+                let todo = regexes.map(|(_, regex)| topics.known_matching(Arc::from(*regex), at));
+                let todo = todo.collect();
+                let mut resolution =
+                    RegexResolution::new(Arc::from("g"), Weak::new(), topics.all(), todo);
+                while resolution.step() {}
+                for (regex, matching) in resolution.into_found() {
+                    let expected = TopicPattern::parse(&regex).map_or_else(
                         |_| Vec::new(),
                         |pattern| names.iter().filter(|name| pattern.matches(name)).collect(),
                     );
-                    let matching = topics.matching(regex, at);
-                    let matching: Vec<&str> = matching.iter().map(|name| &**name).collect();
-                    prop_assert!(matching.iter().eq(expected), "{regex}: {matching:?}");
+                    let found: Vec<&str> = matching.names.iter().map(|name| &**name).collect();
+                    prop_assert!(found.iter().eq(expected), "{regex}: {found:?}");
+                    topics.learn(&regex, matching, at);
                 }
             }
         }

@@ -65,6 +65,8 @@ fn command() -> impl Strategy<Value = String> {
             "config interval=0 batch=500",
         ])
         .prop_map(str::to_owned),
+        2 => select(vec!["regexes later", "regexes now", "resolve", "resolve", "give-up"])
+            .prop_map(str::to_owned),
         1 => (0..40).prop_map(|at| format!("crash at={at}")),
     ]
 }
@@ -132,6 +134,8 @@ proptest! {
         }
         script.execute("config interval=1000");
         script.execute("log sound");
+        script.execute("regexes now");
+        script.execute("resolve");
         script.execute("topics t=6 u=3");
         // By then whoever is not among the members is forgotten.
         script.execute("leave g x y");

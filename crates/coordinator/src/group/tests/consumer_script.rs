@@ -5,7 +5,7 @@
 //! this is what it has.
 
 use super::super::consumer::ConsumerRecord;
-use super::super::{ConsumerGroupConfig, ConsumerGroupHeartbeat, MigrationPolicy};
+use super::super::{ConsumerGroupConfig, ConsumerGroupHeartbeat, MigrationPolicy, TopicRegex};
 use super::script::Script;
 use super::words::Words;
 use metadata::{MetadataImage, MetadataRecord};
@@ -142,7 +142,7 @@ impl Script {
                     .filter(|topic| !topic.is_empty())
                     .collect()
             }),
-            subscribed_topic_regex: words.value("regex"),
+            subscribed_topic_regex: words.value("regex").map(TopicRegex::read),
             server_assignor: words.value("assignor"),
             owned_partitions: owned,
             client_id: name,

@@ -286,3 +286,125 @@ fn members_that_are_silent_or_late_go() {
           g consumer Empty consumer
     "#]]);
 }
+
+#[test]
+fn regular_expressions_may_take_long_to_be_resolved() {
+    check(&expect![[r#"
+        config interval=0
+        topics t=2 u=1 v=1
+        regexes later
+        beat g a epoch=0 topics= regex=[tu]
+          a epoch=1 -
+          record: g member a [] regex=[tu]
+          record: g current a epoch=1 stable -
+        tick 0
+        beat g b epoch=0 topics= regex=v
+          b epoch=1 -
+          record: g member b [] regex=v
+          record: g current b epoch=1 stable -
+        beat g a
+          a epoch=1
+        topics t=2 tt=1 v=1
+        tick 10001
+        beat g a
+          a epoch=1
+        resolve
+          record: g regex [tu] [t,u]
+          record: g epoch=2
+        beat g a
+          a epoch=2 t:0,1
+          record: g target a t:0,1
+          record: g assignment epoch=2
+          record: g current a epoch=2 stable t:0,1
+        beat g b
+          b epoch=2
+          record: g current b epoch=2 stable -
+        tick 0
+        resolve
+        tick 10001
+        beat g b
+          b epoch=2
+        tick 0
+        resolve
+          record: g regex v [v]
+          record: g regex [tu] [t]
+          record: g epoch=3
+    "#]]);
+}
+
+#[test]
+fn who_leaves_waits_for_no_regular_expression() {
+    check(&expect![[r#"
+        config interval=0
+        topics t=1
+        regexes later
+        beat g a epoch=0 topics= regex=t
+          a epoch=1 -
+          record: g member a [] regex=t
+          record: g current a epoch=1 stable -
+        tick 0
+        beat g a epoch=-1
+          a epoch=-1
+          record: g current a gone
+          record: g target a gone
+          record: g member a gone
+          record: g regex t gone
+          record: g epoch=2
+        abandoned 1
+        beat g b epoch=0 topics= regex=t
+          b epoch=2 -
+          record: g member b [] regex=t
+          record: g assignment epoch=2
+          record: g current b epoch=2 stable -
+        tick 0
+        abandoned 1
+        resolve
+          record: g regex t [t]
+          record: g epoch=3
+        tick 10001
+        beat g b regex=tt
+          b epoch=3
+          record: g member b [] regex=tt
+          record: g regex t gone
+          record: g assignment epoch=3
+          record: g current b epoch=3 stable -
+        tick 0
+        beat g b topics=t regex=
+          b epoch=4 t:0
+          record: g member b [t]
+          record: g regex tt gone
+          record: g epoch=4
+          record: g target b t:0
+          record: g assignment epoch=4
+          record: g current b epoch=4 stable t:0
+        abandoned 1
+        beat g b regex=u
+          b epoch=4
+          record: g member b [t] regex=u
+        resolve
+    "#]]);
+}
+
+#[test]
+fn regular_expressions_that_somebody_has_given_up_are_asked_for_again() {
+    check(&expect![[r#"
+        config interval=0
+        topics t=1
+        regexes later
+        beat g a epoch=0 topics= regex=t
+          a epoch=1 -
+          record: g member a [] regex=t
+          record: g current a epoch=1 stable -
+        tick 0
+        beat g a
+          a epoch=1
+        tick 0
+        give-up
+        regexes now
+        beat g a
+          a epoch=1
+        tick 0
+          record: g regex t [t]
+          record: g epoch=2
+    "#]]);
+}

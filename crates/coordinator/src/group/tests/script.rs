@@ -11,7 +11,7 @@ use super::super::{
     DeletedTopic, GroupConfig, GroupShard, Heartbeat, JoinGroup, JoinGroupResponse, JoinProtocol,
     LeaveGroup, LeavingMember, ListGroups, OffsetCommit, OffsetCommitPartition, OffsetCommitTopic,
     OffsetDelete, OffsetDeleteTopic, OffsetFetch, OffsetFetchTopic, PartitionErrors, RecordOrigin,
-    SyncAssignment, SyncGroup, SyncGroupResponse, TxnOffsetCommit, append_error,
+    RegexResolution, SyncAssignment, SyncGroup, SyncGroupResponse, TxnOffsetCommit, append_error,
 };
 use super::consumer_script::{Consumers, topic_id};
 use super::text::{assignment, join_text, metadata_text, record_text, subscription, sync_text};
@@ -98,6 +98,9 @@ pub(super) struct Script {
     pub(super) is_broken: bool,
     /// Classic groups whose last record was not taken.
     pub(super) unsaved: BTreeSet<String>,
+    /// Regular expressions that are being resolved, and whether that takes until a command says so.
+    resolutions: Vec<RegexResolution>,
+    resolves_later: bool,
 }
 
 impl Script {
@@ -124,6 +127,8 @@ impl Script {
             epochs: BTreeMap::new(),
             is_broken: false,
             unsaved: BTreeSet::new(),
+            resolutions: Vec::new(),
+            resolves_later: false,
         }
     }
 
@@ -155,6 +160,14 @@ impl Script {
             "delete-topic" => self.delete_topic(group_id, &words),
             "append" => self.append_raw(group_id, &words),
             "topics" => self.set_topics(&words),
+            "regexes" => self.resolves_later = words.flag("later"),
+            "resolve" => self.resolve(),
+            "give-up" => self.resolutions.clear(),
+            "abandoned" => {
+                let all = self.resolutions.iter();
+                let abandoned = all.filter(|one| !one.is_wanted()).count();
+                assert_eq!(Ok(abandoned), group_id.parse(), "nobody waits for so many");
+            }
             "beat" => self.beat(group_id, client, &words),
             "consumers" => self.describe_consumers(group_id),
             "list" => self.list(&words),
@@ -188,9 +201,22 @@ impl Script {
             self.wait_until(at.max(self.now.monotonic));
             let decision = self.shard.expire(self.now);
             self.apply(decision, |()| None);
+            self.resolutions.extend(self.shard.take_resolutions());
+            if !self.resolves_later {
+                self.resolve();
+            }
             self.show_states();
         }
         self.wait_until(until);
+    }
+
+    /// Resolves regular expressions with the topics that there were when it began.
+    fn resolve(&mut self) {
+        for mut resolution in std::mem::take(&mut self.resolutions) {
+            while resolution.step() {}
+            let decision = self.shard.regexes_resolved(resolution, self.now);
+            self.apply(decision, |()| None);
+        }
     }
 
     fn wait_until(&mut self, at: MonotonicTime) {
