@@ -21,6 +21,12 @@ const SMALL_FRAME_BYTES: usize = 64 * 1024;
 /// its bytes take at the rate below.
 const FRAME_GRACE: Duration = Duration::from_secs(5);
 const FRAME_BYTES_PER_SECOND: u64 = 64 * 1024;
+/// The one frame that is read on while nothing is left has to arrive within this time and what its
+/// bytes take at the rate below, times as many as wait for it.
+const LAST_GRACE: Duration = Duration::from_secs(2);
+const LAST_BYTES_PER_SECOND: u64 = 1024 * 1024;
+/// However many wait, no client needs to be faster than for so many.
+const LAST_WAITING_MAX: u64 = 16;
 
 /// How often it is checked whether a frame goes on.
 pub(super) const SENT_CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -131,10 +137,18 @@ impl Arriving {
 
     /// Whether a frame of which so much has arrived keeps others waiting.
     fn is_slow(&self, waited: Duration, arrived_bytes: usize) -> bool {
-        let due = Duration::from_secs(arrived_bytes as u64 / FRAME_BYTES_PER_SECOND);
+        let waiting = self.share.waiting() as u64;
+        let (grace, bytes_per_second) = match self.right_to_end {
+            Some(_) => {
+                let waiting = waiting.min(LAST_WAITING_MAX);
+                (LAST_GRACE, LAST_BYTES_PER_SECOND * waiting)
+            }
+            None => (FRAME_GRACE, FRAME_BYTES_PER_SECOND),
+        };
+        let due_ms = (arrived_bytes as u64).saturating_mul(1000) / bytes_per_second.max(1);
         self.is_held_to_its_pace(arrived_bytes)
-            && self.share.is_wanted()
-            && waited > FRAME_GRACE + due
+            && waiting > 0
+            && waited > grace + Duration::from_millis(due_ms)
     }
 
     /// Notes that the client was waited for since `since`, in the middle of a frame, and has sent
@@ -143,5 +157,43 @@ impl Arriving {
     pub(super) fn has_waited(&mut self, since: Instant, arrived_bytes: usize) -> bool {
         self.waited += since.elapsed();
         self.is_slow(self.waited, arrived_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    const MIB: usize = 1024 * 1024;
+
+    #[tokio::test]
+    async fn the_one_that_is_read_on_has_to_be_as_fast_as_many_wait() {
+        let memory = RequestMemory::new(Some(MIB as u64));
+        let mut before = Arriving::new(&memory);
+        before.arrived(MIB);
+        let mut last = Arriving::new(&memory);
+        last.room(0, 8 * MIB).await;
+        assert!(last.right_to_end.is_some());
+        let long = Duration::from_hours(1);
+        assert!(!last.is_slow(long, 4 * MIB), "nobody waits");
+        let mut others = [Arriving::new(&memory), Arriving::new(&memory)];
+        let [first, second] = &mut others;
+        let mut first = pin!(first.room(0, 8 * MIB));
+        let mut second = pin!(second.room(0, 8 * MIB));
+        let waits = poll_fn(|context| Poll::Ready(first.as_mut().poll(context)));
+        assert!(waits.await.is_pending());
+        let of_one = LAST_GRACE + Duration::from_secs(4);
+        assert!(!last.is_slow(of_one, 4 * MIB));
+        assert!(last.is_slow(of_one + Duration::from_millis(1), 4 * MIB));
+        // One that was begun before the memory was spent has more time.
+        assert!(!before.is_slow(FRAME_GRACE + Duration::from_secs(16), MIB));
+        let waits = poll_fn(|context| Poll::Ready(second.as_mut().poll(context)));
+        assert!(waits.await.is_pending());
+        let of_two = LAST_GRACE + Duration::from_secs(2);
+        assert!(!last.is_slow(of_two, 4 * MIB));
+        assert!(last.is_slow(of_two + Duration::from_millis(1), 4 * MIB));
     }
 }

@@ -8,7 +8,8 @@
 //!
 //! A budget is not strict, as Kafka's is not: whoever finds something left takes all that it needs.
 //! So a frame that has begun can always end, and no two connections wait for each other. A budget
-//! that stays spent is freed by those that weigh on it most: they lose what they hold.
+//! that stays spent while somebody waits is freed by those that weigh on it most: they lose what they
+//! hold. Nobody loses anything while nobody waits, but for a budget that nobody ever waits for.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(crate) struct ByteBudget {
     spent: AtomicU64,
     /// How many wait until something is left.
     waiting: AtomicUsize,
+    /// Whether nobody ever does, so that only giving way bounds what is taken.
+    is_never_awaited: bool,
     freed: Notify,
     warned_at: Mutex<Option<Instant>>,
     exhaustion: Mutex<Exhaustion>,
@@ -45,7 +48,7 @@ pub(crate) struct ByteBudget {
 /// What is known of a budget that is spent.
 #[derive(Debug, Default)]
 struct Exhaustion {
-    /// Since when nothing has been left.
+    /// Since when nothing has been left for somebody who waits.
     since: Option<Instant>,
     /// The holder that weighs on it most, of those that have said so lately.
     heaviest: Option<Heaviest>,
@@ -102,8 +105,18 @@ struct Waiting<'b>(&'b ByteBudget);
 impl ByteBudget {
     /// Nothing spent yet.
     pub(crate) fn new(warning: &'static str, limit: Option<u64>) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::of(warning, limit, false))
+    }
+
+    /// The same for what is taken without waiting, whatever is left.
+    pub(crate) fn never_awaited(limit: u64) -> Arc<Self> {
+        Arc::new(Self::of("", Some(limit), true))
+    }
+
+    fn of(warning: &'static str, limit: Option<u64>, is_never_awaited: bool) -> Self {
+        Self {
             warning,
+            is_never_awaited,
             limit,
             spent: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
@@ -111,7 +124,7 @@ impl ByteBudget {
             warned_at: Mutex::new(None),
             exhaustion: Mutex::default(),
             next_share: AtomicU64::new(0),
-        })
+        }
     }
 
     /// A share of nothing.
@@ -138,9 +151,12 @@ impl ByteBudget {
             .is_some_and(|limit| self.spent.load(Ordering::Relaxed) >= limit / part)
     }
 
-    /// Whether somebody waits for what others have taken, or would have to.
-    fn is_wanted(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0 || self.is_spent()
+    /// How many wait for what others have taken.
+    pub(crate) fn waiting(&self) -> usize {
+        match self.is_never_awaited {
+            true => usize::from(self.is_spent()),
+            false => self.waiting.load(Ordering::Relaxed),
+        }
     }
 
     /// Waits until something is left.
@@ -176,12 +192,6 @@ impl ByteBudget {
     pub(crate) fn spent(&self) -> u64 {
         self.spent.load(Ordering::Relaxed)
     }
-
-    /// How many wait until something is left.
-    #[cfg(test)]
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
-    }
 }
 
 impl Drop for Waiting<'_> {
@@ -211,17 +221,26 @@ impl Share {
         self.bytes = bytes;
     }
 
-    /// Whether somebody waits for what this and others have taken.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.budget.is_wanted()
+    /// How many wait for what this and others have taken.
+    pub(crate) fn waiting(&self) -> usize {
+        self.budget.waiting()
     }
 
-    /// Gives everything back if the budget has long been spent and no other share weighs more on
-    /// it: then its holder has to end. Those who hold something ask each half of a second.
+    /// Gives everything back if the budget has long been spent, with somebody waiting, and no other
+    /// share weighs more on it: then its holder has to end. Those who hold something ask each half
+    /// of a second.
     pub(crate) fn gives_way(&mut self, weight: u64) -> bool {
+        self.gives_way_at(weight, Instant::now())
+    }
+
+    fn gives_way_at(&mut self, weight: u64, now: Instant) -> bool {
         let gives_way = {
             let mut exhaustion = self.budget.exhaustion.lock();
-            self.budget.is_spent() && exhaustion.gives_way(self.number, weight, Instant::now())
+            let is_wanted = self.budget.is_spent() && self.budget.waiting() > 0;
+            if !is_wanted {
+                exhaustion.since = None;
+            }
+            is_wanted && exhaustion.gives_way(self.number, weight, now)
         };
         if gives_way {
             self.take(0);
@@ -266,8 +285,7 @@ mod tests {
         let (mut first, mut second) = (budget.share(), budget.share());
         first.take_when_free(9).await;
         second.take_when_free(100).await;
-        // Nobody waits, and whoever comes would have to.
-        assert_eq!((budget.spent(), budget.is_wanted()), (109, true));
+        assert_eq!((budget.spent(), budget.waiting()), (109, 0));
         // What it has it may keep, and less it may always have.
         second.take_when_free(100).await;
         let other = budget.clone();
@@ -276,7 +294,7 @@ mod tests {
             third.take_when_free(5).await;
             third
         });
-        while !budget.is_wanted() {
+        while budget.waiting() == 0 {
             tokio::task::yield_now().await;
         }
         first.take(0);
@@ -284,7 +302,7 @@ mod tests {
         assert!(!waiting.is_finished());
         second.take(1);
         let third = waiting.await.unwrap();
-        assert_eq!((budget.spent(), budget.is_wanted()), (6, false));
+        assert_eq!((budget.spent(), budget.waiting()), (6, 0));
         drop((second, third));
         assert_eq!(budget.spent(), 0);
     }
@@ -326,18 +344,43 @@ mod tests {
         assert!(exhaustion.gives_way(8, 1, now + PATIENCE + COMPARISON));
     }
 
-    #[test]
-    fn nobody_gives_way_while_something_is_left() {
+    /// Whether a share gives way that asks each half of a second for twice as long as it takes.
+    fn gives_way_in_time(share: &mut Share, begin: Instant) -> bool {
+        let rounds = (PATIENCE.as_millis() / COMPARISON.as_millis()) as u32 * 4;
+        let mut times = (0..=rounds).map(|round| begin + COMPARISON / 2 * round);
+        times.any(|now| share.gives_way_at(1, now))
+    }
+
+    #[tokio::test]
+    async fn nobody_gives_way_while_something_is_left_or_nobody_waits() {
         let budget = ByteBudget::new("tests", Some(10));
         let (mut first, mut second) = (budget.share(), budget.share());
+        let begin = Instant::now();
         first.take(9);
-        assert!(!first.gives_way(1));
-        assert!(budget.exhaustion.lock().since.is_none());
+        assert!(!gives_way_in_time(&mut first, begin));
         second.take(1);
-        assert!(!first.gives_way(1));
-        assert!(budget.exhaustion.lock().since.is_some());
-        first.take(0);
+        assert!(!gives_way_in_time(&mut first, begin));
+        let mut waiting = pin!(budget.room());
+        let found = poll_fn(|context| Poll::Ready(waiting.as_mut().poll(context)));
+        assert!(found.await.is_pending());
+        // Only now its time begins.
+        let later = begin + PATIENCE * 4;
+        assert!(!first.gives_way_at(1, later));
+        assert!(!first.gives_way_at(1, later + COMPARISON));
+        assert!(first.gives_way_at(1, later + PATIENCE));
+        waiting.await;
         assert!(budget.exhaustion.lock().since.is_none());
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_bounded_all_the_same() {
+        let budget = ByteBudget::never_awaited(10);
+        let mut share = budget.share();
+        share.take(9);
+        assert!(!gives_way_in_time(&mut share, Instant::now()));
+        share.take(10);
+        assert!(gives_way_in_time(&mut share, Instant::now()));
+        assert_eq!(budget.spent(), 0);
     }
 
     #[tokio::test]

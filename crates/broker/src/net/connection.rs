@@ -289,7 +289,11 @@ async fn read_more(
     arriving: &mut Arriving,
 ) -> Result<(), End> {
     let (arrived, announced) = (buffer.arrived_bytes(), buffer.announced_bytes());
-    arriving.room(arrived, announced).await;
+    tokio::select! {
+        biased;
+        () = arriving.room(arrived, announced) => {}
+        () = left(stream) => return Err(End::Closed),
+    }
     let within_frame = buffer.is_within_frame();
     let mut waits_since = None;
     let read = loop {

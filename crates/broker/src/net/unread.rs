@@ -52,7 +52,7 @@ impl AnswerMemory {
         let large_bytes = queued_max_request_bytes.unwrap_or(LARGE_BYTES);
         Self {
             large: ByteBudget::new(WARNING, Some(large_bytes)),
-            small: ByteBudget::new(WARNING, Some(SMALL_BYTES)),
+            small: ByteBudget::never_awaited(SMALL_BYTES),
             attempts: Semaphore::new(ATTEMPTS),
         }
     }
@@ -185,7 +185,7 @@ async fn flush_counted(
             Err(_) => {}
         }
         let due = Duration::from_secs(sent / ANSWER_BYTES_PER_SECOND);
-        let is_slow = share.is_wanted() && start.elapsed() > ANSWER_GRACE + due;
+        let is_slow = share.waiting() > 0 && start.elapsed() > ANSWER_GRACE + due;
         let left_ms = left_ms(all_bytes - sent.min(all_bytes), sent, start.elapsed());
         // What is held for as long as it takes to read the rest is kept from the others.
         let weight = left_ms.saturating_mul(held_bytes as u64);
