@@ -36,11 +36,7 @@ pub trait RecordVisitor {
 
 /// What is done with the records of a batch, from a slice or a stream.
 trait Walk {
-    fn go<S: Source>(
-        &mut self,
-        batch: &RecordBatch<'_>,
-        source: &mut S,
-    ) -> Result<bool, S::Error>;
+    fn go<S: Source>(&mut self, batch: &RecordBatch<'_>, source: &mut S) -> Result<bool, S::Error>;
 }
 
 impl RecordBatch<'_> {
@@ -122,11 +118,7 @@ impl RecordBatch<'_> {
 struct Visit<'v, V>(&'v mut V);
 
 impl<V: RecordVisitor> Walk for Visit<'_, V> {
-    fn go<S: Source>(
-        &mut self,
-        batch: &RecordBatch<'_>,
-        source: &mut S,
-    ) -> Result<bool, S::Error> {
+    fn go<S: Source>(&mut self, batch: &RecordBatch<'_>, source: &mut S) -> Result<bool, S::Error> {
         for _ in 0..batch.record_count() {
             let start = read_start(source)?;
             let show = |part: &[u8]| self.0.show_key(part);
@@ -153,11 +145,7 @@ struct Rewriting<'c, K> {
 }
 
 impl<K: Iterator<Item = bool>> Walk for Rewriting<'_, K> {
-    fn go<S: Source>(
-        &mut self,
-        batch: &RecordBatch<'_>,
-        source: &mut S,
-    ) -> Result<bool, S::Error> {
+    fn go<S: Source>(&mut self, batch: &RecordBatch<'_>, source: &mut S) -> Result<bool, S::Error> {
         for _ in 0..batch.record_count() {
             let start = read_start(source)?;
             if !self.keeps.next().unwrap_or_default() {

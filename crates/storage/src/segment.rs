@@ -438,10 +438,7 @@ impl<D: Disk> Segment<D> {
     }
 
     /// The index files of a sealed segment.
-    fn index_files(
-        &self,
-        files: &PartitionFiles<D>,
-    ) -> Result<Vec<NamedFile<D>>, StorageError> {
+    fn index_files(&self, files: &PartitionFiles<D>) -> Result<Vec<NamedFile<D>>, StorageError> {
         let base_offset = self.base_offset;
         let name = |kind| FileName::new(base_offset, kind);
         let mut open = vec![

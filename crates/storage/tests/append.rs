@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use record::{RecordBatch, RecordBatchMut, TimestampType};
 use storage::sim::SimDisk;
 use storage::{
-    AppendError, AppendOptions, Appended, Aside, Log, LogConfig, LogOpening, OpenFiles, ProducerError,
-    TruncateError,
+    AppendError, AppendOptions, Appended, Aside, Log, LogConfig, LogOpening, OpenFiles,
+    ProducerError, TruncateError,
 };
 use support::{
     batch, marker, new_log, opening, producer_batch, read_all, small_config, transactional_batch,

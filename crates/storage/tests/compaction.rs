@@ -9,8 +9,8 @@ use std::path::Path;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use record::{BatchBuilder, BatchHeader, Batches, Compression, Compressor, Decompressor};
-use storage::{AppendOptions, Disk};
 use storage::sim::{Crash, SimDisk};
+use storage::{AppendOptions, Disk};
 use support::compaction::Compacted;
 
 fn check(script: &str, expected: &Expect) {

@@ -4,8 +4,10 @@
 //! - A broker describes itself by its id, and what holds for all brokers by an empty name.
 //! - A resource that is named again is described once.
 //! - The loggers of a broker are described by its own process.
+//! - An answer about many resources is made bit by bit, one such answer at a time.
 
-use super::{Request, Served};
+use super::weight::SMALL_REQUEST_BYTES;
+use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::broker::ConfigLayers;
 use crate::net::ResponseBuffer;
@@ -26,8 +28,15 @@ type Refusal = (ErrorCode, String);
 
 /// Encoded so far, an answer describes nothing more: what is left of the request is refused.
 const DESCRIBED_MAX_BYTES: usize = 256 * 1024 * 1024;
+/// To describe so many resources takes few megabytes, and little time off the workers.
+const FEW_RESOURCES: usize = 256;
+/// A type, a name, no keys and no tags, each of a byte but for the name.
+const RESOURCE_MIN_BYTES: usize = 5;
 
-pub(crate) fn serve(
+// A request for many waits until there is room for a large answer.
+const _: () = assert!(FEW_RESOURCES * RESOURCE_MIN_BYTES > SMALL_REQUEST_BYTES);
+
+pub(crate) async fn serve(
     broker: &Broker,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -35,6 +44,12 @@ pub(crate) fn serve(
     let message: DescribeConfigsRequest<'_> = request.decode()?;
     let mut kinds = message.resources.iter().map(|one| one.resource_type);
     let unknown = kinds.find(|kind| ConfigResourceType::from_id(*kind).is_none());
+    let count = resources(&message).count();
+    let making = match count > FEW_RESOURCES {
+        true => Some(broker.answer_memory.making().await),
+        false => None,
+    };
+    let mut turn = Turn::begin();
     let source = Source {
         broker,
         image: broker.image(),
@@ -42,7 +57,6 @@ pub(crate) fn serve(
     };
     // Each resource is encoded before the next one is described: one at a time is in memory.
     let version = DescribeConfigsResponse::layout(request.version);
-    let count = resources(&message).count();
     let start = request.begin_answer(&mut out.head);
     out.head.extend_from_slice(&0_i32.to_be_bytes());
     Writer::length(Some(count), version.flexible, &mut out.head);
@@ -76,6 +90,9 @@ pub(crate) fn serve(
                 .collect(),
         };
         result.encode(version, &mut out.head);
+        if making.is_some() {
+            turn.share().await;
+        }
     }
     if version.flexible {
         out.head.push(0);

@@ -378,7 +378,7 @@ async fn dispatch(
         ApiKey::UpdateFeatures => update_features::serve(broker, request, out).await,
         ApiKey::DeleteRecords => delete_records::serve(broker, request, out).await,
         ApiKey::OffsetForLeaderEpoch => offset_for_leader_epoch::serve(broker, request, out).await,
-        ApiKey::DescribeConfigs => describe_configs::serve(broker, request, out),
+        ApiKey::DescribeConfigs => describe_configs::serve(broker, request, out).await,
         ApiKey::AlterReplicaLogDirs => alter_replica_log_dirs::serve(broker, request, out),
         ApiKey::DescribeLogDirs => describe_log_dirs::serve(broker, request, out).await,
         ApiKey::DescribeCluster => describe_cluster::serve(broker, context, request, out),

@@ -36,7 +36,7 @@ const LIGHT_REQUEST_BYTES: usize = 8 * 1024;
 /// A fetch of so many bytes names some two thousand partitions.
 pub(super) const LIGHT_FETCH_BYTES: usize = 64 * 1024;
 /// A small request for what others have made stands behind others of its kind only.
-const SMALL_REQUEST_BYTES: usize = 1024;
+pub(super) const SMALL_REQUEST_BYTES: usize = 1024;
 /// To describe so many partitions takes little time.
 const LIGHT_PARTITIONS: usize = 2_000;
 /// Strings that are not UTF-8 are read all the same when the request is served: then it may name
@@ -93,6 +93,8 @@ impl Weight {
                 ..Self::LIGHT
             },
             ApiKey::Fetch if frame.len() <= LIGHT_FETCH_BYTES => Self::LIGHT,
+            // The answer has every setting of all that it names, which may be a thousand times as much.
+            ApiKey::DescribeConfigs if lane == Lane::Large => Self::heavy(lane, AnswerSize::Large),
             // What there is of these is as much as others have made.
             ApiKey::DescribeGroups
             | ApiKey::ConsumerGroupDescribe

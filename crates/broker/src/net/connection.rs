@@ -214,17 +214,11 @@ async fn serve_in_turn(
     out: &mut ResponseBuffer,
     unread: &mut Unread,
 ) -> Served {
-    let mut for_controller = None;
-    // Small ones wait in the controller's queue alone, never behind the memory of large ones.
-    if weight.is_for_controller && weight.lane.is_some() {
-        let share = for_controller.insert(broker.controller_memory.share());
-        share.take_when_free(frame.len()).await;
-    }
     let memory = &broker.answer_memory;
     out.set_copied_max(memory.copied_max_bytes());
     let is_large = weight.answer != AnswerSize::Proportional;
     if weight.answer == AnswerSize::Unknown && memory.is_spent() {
-        let attempt = memory.attempt().await;
+        let attempt = memory.attempt(weight.lane).await;
         let serving = serve_counted(broker, context, frame, out, unread);
         let served = match weight.lane {
             Some(lane) => broker.heavy_work.serve(lane, pin!(serving)).await,
@@ -243,6 +237,15 @@ async fn serve_in_turn(
         let Some(lane) = weight.lane else {
             return serve_counted(broker, context, frame, out, unread).await;
         };
+        // Given back where this begins again: who waits for answers to be read holds nothing that
+        // others wait for. Those without a lane wait in the controller's queue alone.
+        let mut for_controller = broker.controller_memory.share();
+        if weight.is_for_controller {
+            for_controller.take_when_free(frame.len()).await;
+        }
+        if is_large && memory.is_spent() {
+            continue;
+        }
         let turn = broker.heavy_work.turn(lane).await;
         // Others have had theirs meanwhile.
         if is_large && memory.is_spent() {

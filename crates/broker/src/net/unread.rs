@@ -9,6 +9,7 @@
 
 use super::budget::{ByteBudget, Share};
 use super::response::{HEAD_MAX_BYTES, Progress, ResponseBuffer};
+use crate::heavy_work::Lane;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
@@ -27,7 +28,8 @@ const LARGE_BYTES: u64 = 256 * 1024 * 1024;
 const SMALL_BYTES: u64 = 64 * 1024 * 1024;
 /// An answer that takes more is large.
 const SMALL_ANSWER_BYTES: usize = 64 * 1024;
-/// Answers at a time that may turn out to be large while there is no room for such.
+/// Answers at a time that may turn out to be large while there is no room for such: so many in each
+/// lane, and of requests without one.
 const ATTEMPTS: usize = 2;
 
 /// While others wait for the memory of answers, an answer has to be read within this time and
@@ -43,7 +45,18 @@ const READ_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) struct AnswerMemory {
     large: Arc<ByteBudget>,
     small: Arc<ByteBudget>,
-    attempts: Semaphore,
+    attempts: Attempts,
+    /// For the one answer that is being made out of much that a request names.
+    making: Semaphore,
+}
+
+/// The rights to make an answer of unknown size. Whoever has one waits for a turn in its lane: nobody
+/// in another lane waits for that.
+#[derive(Debug)]
+struct Attempts {
+    quick: Semaphore,
+    small: Semaphore,
+    large: Semaphore,
 }
 
 impl AnswerMemory {
@@ -53,7 +66,12 @@ impl AnswerMemory {
         Self {
             large: ByteBudget::new(WARNING, Some(large_bytes)),
             small: ByteBudget::never_awaited(SMALL_BYTES),
-            attempts: Semaphore::new(ATTEMPTS),
+            attempts: Attempts {
+                quick: Semaphore::new(ATTEMPTS),
+                small: Semaphore::new(ATTEMPTS),
+                large: Semaphore::new(ATTEMPTS),
+            },
+            making: Semaphore::new(1),
         }
     }
 
@@ -68,8 +86,29 @@ impl AnswerMemory {
     }
 
     /// Waits for the right to make an answer of unknown size while there is no room for large ones.
-    pub(super) async fn attempt(&self) -> SemaphorePermit<'_> {
-        self.attempts.acquire().await.expect("it is never closed")
+    pub(super) async fn attempt(&self, lane: Option<Lane>) -> SemaphorePermit<'_> {
+        let attempts = match lane {
+            None => &self.attempts.quick,
+            Some(Lane::Small) => &self.attempts.small,
+            Some(Lane::Large) => &self.attempts.large,
+        };
+        attempts.acquire().await.expect("it is never closed")
+    }
+
+    /// Waits for the right to make a large answer bit by bit, beside others, and for room for it: what
+    /// has been made of it counts for nothing before it is complete.
+    pub(crate) async fn making(&self) -> SemaphorePermit<'_> {
+        let making = self.making.acquire().await.expect("it is never closed");
+        self.large.room().await;
+        making
+    }
+
+    /// Leaves no room for large answers until this is dropped.
+    #[cfg(test)]
+    pub(crate) fn spend(&self) -> Share {
+        let mut share = self.large.share();
+        share.take(LARGE_BYTES as usize);
+        share
     }
 
     /// What large answers take.

@@ -130,9 +130,7 @@ impl<D: Disk> Flush<D> {
                 // Whether it has left the log is seen when that is locked.
                 Err(error) if error.source.kind() == io::ErrorKind::NotFound => {
                     let missing = self.missing.lock();
-                    missing
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(*name);
+                    missing.unwrap_or_else(PoisonError::into_inner).push(*name);
                 }
                 Err(error) => return Err(error),
             }
@@ -257,7 +255,9 @@ impl<D: Disk> Log<D> {
             return Ok(());
         }
         for name in missing.iter() {
-            let bases = self.segments.binary_search_by_key(&name.offset, Segment::base_offset);
+            let bases = self
+                .segments
+                .binary_search_by_key(&name.offset, Segment::base_offset);
             let Ok(at) = bases else { continue };
             let segment = &self.segments[at];
             match name.kind {

@@ -3,12 +3,15 @@
 use super::*;
 use std::sync::mpsc;
 use wire::messages::create_topics_request::CreatableTopic;
+use wire::messages::describe_configs_request::DescribeConfigsResource;
+use wire::messages::elect_leaders_request::TopicPartitions as ElectedPartitions;
 use wire::messages::offset_commit_request::{
     OffsetCommitRequestPartition, OffsetCommitRequestTopic,
 };
 use wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use wire::messages::{
-    CreateTopicsRequest, FindCoordinatorRequest, ListGroupsRequest, MetadataRequest,
+    CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest, DescribeGroupsRequest,
+    ElectLeadersRequest, FindCoordinatorRequest, ListGroupsRequest, MetadataRequest,
     OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest,
 };
 
@@ -263,4 +266,105 @@ fn large_requests_to_the_controller_wait_for_memory_and_small_ones_do_not() {
     let mut topics = small.topics();
     topics.sort();
     assert_eq!(topics, ["one", "small", "three", "two"]);
+}
+
+/// A request for what is known of so many groups.
+fn describe_groups(count: usize) -> DescribeGroupsRequest<'static> {
+    DescribeGroupsRequest {
+        groups: vec!["a group with quite a long name"; count].into(),
+        ..Default::default()
+    }
+}
+
+#[test]
+fn who_tries_an_answer_waits_for_nobody_in_another_lane() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let broker = running.broker();
+    let spent = broker.answer_memory.spend();
+    let taken = running.runtime.block_on(broker.heavy_work.take_large());
+    // More than may try at a time.
+    let mut large: Vec<Client> = (0..3).map(|_| running.connect()).collect();
+    for client in &mut large {
+        client.send(5, &describe_groups(100));
+        assert!(client.is_silent_for(LOOK));
+    }
+    let mut client = running.connect();
+    client.call(4, &ListGroupsRequest::default());
+    client.call(5, &describe_groups(1));
+    drop(taken);
+    for client in &mut large {
+        client.receive();
+    }
+    drop(spent);
+}
+
+#[test]
+fn who_waits_for_answers_to_be_read_keeps_nobody_from_the_controller() {
+    let directory = tempfile::tempdir().unwrap();
+    let most = [("socket.request.max.bytes", "100000")];
+    let running = Running::start_with(&[directory.path()], &most);
+    let spent = running.broker().answer_memory.spend();
+    let name = "n".repeat(30_000);
+    let topic = ElectedPartitions {
+        topic: &name,
+        partitions: vec![0].into(),
+    };
+    let elections = ElectLeadersRequest {
+        topic_partitions: Some(vec![topic; 2].into()),
+        timeout_ms: 30_000,
+        ..Default::default()
+    };
+    // Together they bring more than may be before the controller.
+    let mut waiting: Vec<Client> = (0..2).map(|_| running.connect()).collect();
+    for client in &mut waiting {
+        client.send(2, &elections);
+    }
+    wait_until("they wait", || {
+        running.broker().answer_memory.large().waiting() == 2
+    });
+    let deletion = DeleteTopicsRequest {
+        topic_names: vec![&name[..10_000]].into(),
+        timeout_ms: 30_000,
+        ..Default::default()
+    };
+    running.connect().call(5, &deletion);
+    drop(spent);
+    for client in &mut waiting {
+        client.receive();
+    }
+}
+
+#[test]
+fn settings_of_many_are_described_one_request_at_a_time() {
+    const GROUP: i8 = 32;
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let names: Vec<String> = (0..257).map(|at| at.to_string()).collect();
+    let describe = |count: usize| DescribeConfigsRequest {
+        resources: names[..count]
+            .iter()
+            .map(|name| DescribeConfigsResource {
+                resource_type: GROUP,
+                resource_name: name,
+                configuration_keys: None,
+            })
+            .collect(),
+        ..Default::default()
+    };
+    let answer_memory = &running.broker().answer_memory;
+    let making = running.runtime.block_on(answer_memory.making());
+    let mut waiting = running.connect();
+    waiting.send(4, &describe(257));
+    // It is in the same lane, and stands behind those before it.
+    running.connect().call(4, &describe(256));
+    assert!(waiting.is_silent_for(LOOK));
+    drop(making);
+    waiting.receive();
+    // Nor is one begun while there is no room for it.
+    let spent = answer_memory.spend();
+    waiting.send(4, &describe(257));
+    assert!(waiting.is_silent_for(LOOK));
+    drop(spent);
+    waiting.receive();
 }

@@ -124,7 +124,8 @@ impl SoftGroup {
     /// The timer of regular expressions fired: what shows that the group waits for them, if it is
     /// this timer that says so.
     pub(super) fn resolve_timer_fired(&mut self, at: MonotonicTime) -> Option<Weak<()>> {
-        let is_due = |resolving: &mut Resolving| matches!(resolving, Resolving::Due(due) if *due == at);
+        let is_due =
+            |resolving: &mut Resolving| matches!(resolving, Resolving::Due(due) if *due == at);
         self.resolving.take_if(is_due)?;
         let wanted = Arc::new(());
         let other = Arc::downgrade(&wanted);
