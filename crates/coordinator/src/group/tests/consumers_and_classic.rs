@@ -300,3 +300,37 @@ fn classic_members_of_a_consumer_group_are_refused_as_in_a_classic_one() {
           FENCED_INSTANCE_ID
     "#]]);
 }
+
+#[test]
+fn a_group_that_is_too_large_for_a_consumer_group_stays_what_it_is() {
+    check(&expect![[r#"
+        config delay=0 interval=0 consumers=1
+        topics t=2
+        join g x version=3
+          parked
+          record: g generation=0 /- leader=- at=0
+          g PreparingRebalance 0
+        tick 0
+          x: joined x-1 generation=1 consumer/range leader=x-1 members: x-1[t]
+          g CompletingRebalance 1
+        sync g x
+          synced consumer/range
+          record: g generation=1 consumer/range leader=x-1 at=0 x-1=
+          g Stable 1
+        beat g a epoch=0 why
+          GROUP_MAX_SIZE_REACHED: The consumer group has reached its maximum capacity of 1 members.
+        join g y version=3
+          parked
+          g PreparingRebalance 1
+        join g x
+          joined x-1 generation=2 consumer/range leader=x-1 members: x-1[t] y-2[t]
+          y: joined y-2 generation=2 consumer/range leader=x-1
+          g CompletingRebalance 2
+        sync g x
+          synced consumer/range
+          record: g generation=2 consumer/range leader=x-1 at=0 x-1= y-2=
+          g Stable 2
+        beat g a epoch=0 why
+          GROUP_ID_NOT_FOUND: Cannot upgrade classic group g to consumer group because the group size exceeds the consumer group maximum size.
+    "#]]);
+}
