@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use storage::directory_lock::DirectoryLock;
 use storage::disk::{Disk, RealDisk};
 use storage::meta_properties::read_meta_properties;
@@ -156,10 +156,14 @@ impl LogDirectory {
 
 /// The path of a log directory as all but the configuration has it: whoever compares paths would take
 /// two spellings of one for two directories. Kafka tells clients absolute paths.
+///
+/// A relative path is below the directory that the process was in at first: the same path stays the
+/// same when that is renamed or removed meanwhile.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    static WORKING_DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+    let below = WORKING_DIRECTORY.get_or_init(|| std::env::current_dir().unwrap_or_default());
     // Without a slash at its end.
-    absolute.components().collect()
+    below.join(path).components().collect()
 }
 
 /// Makes the directories that are missing, and locks them all; `None` for those that cannot be
@@ -224,7 +228,7 @@ pub(crate) fn log_unusable(path: &Path, error: &dyn Display) {
 
 /// Makes a directory if it is missing. Returns its path without links.
 fn make(path: &Path) -> Result<PathBuf, StartError> {
-    let made = std::fs::create_dir_all(path).and_then(|()| path.canonicalize());
+    let made = std::fs::create_dir_all(absolute(path)).and_then(|()| path.canonicalize());
     made.map_err(|source| StartError::Directory {
         path: path.to_owned(),
         source,

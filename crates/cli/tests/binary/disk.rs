@@ -1,7 +1,8 @@
 //! A disk that takes no more: the server halts, as it has no other, and nothing acknowledged is lost.
 
-use crate::process::{Process, command_with_file_limit};
+use crate::process::{BINARY, Process, command_with_file_limit};
 use model::ErrorCode;
+use std::process::Command;
 use testkit::{Client, batch};
 
 const LIMIT_BYTES: u64 = 1024 * 1024;
@@ -63,6 +64,27 @@ fn a_server_on_a_full_disk_halts_and_says_so() {
     assert_eq!(client.fetch("topic", 0, count).values(), ["after"]);
     assert_eq!(client.fetch("other", 0, 0).values(), ["before", "after"]);
     process.stop();
+}
+
+/// The other log directory could go on, but for the metadata.
+#[test]
+fn a_server_whose_metadata_were_moved_away_halts_however_their_directory_was_given() {
+    let root = tempfile::tempdir().unwrap();
+    let (working, other) = (root.path().join("working"), root.path().join("other"));
+    std::fs::create_dir(&working).unwrap();
+    let log_dirs = format!("data/.,{}", other.display());
+    let mut process = Process::start_within(&working, &log_dirs);
+    std::fs::rename(&working, root.path().join("elsewhere")).unwrap();
+    let address = process.address().to_string();
+    let create = ["topic", "create", "topic", "-p", "2", "--brokers", &address];
+    // The server may be gone before it answers.
+    let _ = Command::new(BINARY).args(create).output().unwrap();
+    assert_eq!(process.wait().code(), Some(1), "{}", process.log());
+    let log = process.log();
+    assert!(
+        log.contains("which holds the metadata log, has failed"),
+        "{log}"
+    );
 }
 
 #[test]

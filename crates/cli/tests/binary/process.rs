@@ -25,6 +25,14 @@ impl Process {
         Self::run(with_default_signals(), directory, keys)
     }
 
+    /// Starts a server in a directory that its log directories are given from.
+    #[track_caller]
+    pub(crate) fn start_within(working: &Path, log_dirs: &str) -> Self {
+        let mut command = with_default_signals();
+        command.current_dir(working);
+        Self::run(command, Path::new(log_dirs), &[])
+    }
+
     /// Starts a server that logs as `levels` say.
     #[track_caller]
     pub(crate) fn start_with_log(directory: &Path, levels: &str) -> Self {
