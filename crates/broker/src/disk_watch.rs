@@ -17,9 +17,10 @@
 //! nothing has taken long for a while.
 //!
 //! Until then the worker is lost that found out. What it was about to do is done by the others: they
-//! take its tasks, and one is woken, since the lost one may be the one that polls the sockets. As all
-//! workers may be lost to one directory at the same time, a runtime has some in reserve (`reserve`).
-//! Others go to a thread for blocking work before they call (`apart`).
+//! take its tasks, and one is woken, since the lost one may be the one that polls the sockets. A turn
+//! at heavy work that it has goes to others, too. As all workers may be lost to one directory at the
+//! same time, a runtime has some in reserve (`reserve`). Others go to a thread for blocking work before
+//! they call (`apart`).
 
 use crate::apart::step_apart;
 use crate::heavy_work::{is_off_workers, off_workers};
@@ -34,7 +35,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 /// How often calls are looked at that are under way. Each look costs some 30 µs of a processor, most of
 /// it the timer.
@@ -103,6 +104,9 @@ struct Slot {
     call: AtomicU64,
     /// Where the system says what the thread does; none where it does not.
     status: Option<PathBuf>,
+    /// The thread's turns at heavy work, by numbers: they are for computing, and go to others when its
+    /// call is blocked.
+    turns: Mutex<Vec<(u64, OwnedSemaphorePermit)>>,
 }
 
 /// A number that the thread has not used before, its lane, and whether a worker is lost to it.
@@ -117,6 +121,7 @@ impl Slot {
         Self {
             call: AtomicU64::new(0),
             status: thread.map(|thread| PathBuf::from("/proc").join(thread).join("stat")),
+            turns: Mutex::default(),
         }
     }
 
@@ -140,12 +145,45 @@ struct ThreadSlot {
     number: Cell<u64>,
 }
 
+impl ThreadSlot {
+    fn next_number(&self) -> u64 {
+        let number = self.number.get() + 1;
+        self.number.set(number);
+        number
+    }
+}
+
 thread_local! {
     static SLOT: ThreadSlot = {
         let slot = Arc::new(Slot::of_this_thread());
         SLOTS.lock().push(Arc::downgrade(&slot));
         ThreadSlot { slot, number: Cell::new(0) }
     };
+}
+
+/// Does `work` on this thread, which has a turn for it: until that is done, or until a call on a disk is
+/// blocked.
+pub(crate) fn with_turn<T>(turn: OwnedSemaphorePermit, work: impl FnOnce() -> T) -> T {
+    let shown = SLOT.with(|thread| {
+        let number = thread.next_number();
+        thread.slot.turns.lock().push((number, turn));
+        ShownTurn(number)
+    });
+    let result = work();
+    drop(shown);
+    result
+}
+
+/// A turn that others are given if this thread is blocked; ends with this, also by a panic.
+struct ShownTurn(u64);
+
+impl Drop for ShownTurn {
+    fn drop(&mut self) {
+        let _ = SLOT.try_with(|thread| {
+            let mut turns = thread.slot.turns.lock();
+            turns.retain(|(number, _)| *number != self.0);
+        });
+    }
 }
 
 /// Watches the log directories of a broker.
@@ -246,9 +284,7 @@ impl DiskWatch {
     fn enter<T>(&self, lane: &Lane, call: impl FnOnce() -> T) -> T {
         // A thread that ends has no slot any more.
         let entered = SLOT.try_with(|thread| {
-            let number = thread.number.get() + 1;
-            thread.number.set(number);
-            let now = call_of(number, lane.id, !is_off_workers());
+            let now = call_of(thread.next_number(), lane.id, !is_off_workers());
             let before = thread.slot.call.load(Ordering::Relaxed);
             thread.slot.call.store(now, Ordering::Relaxed);
             Entered { before }
@@ -400,6 +436,7 @@ impl Looker {
             is_held_up |= is_on_worker && same.is_some();
             let blocked = now.duration_since(since);
             if blocked >= SLOW && slot.is_blocked() {
+                slot.turns.lock().clear();
                 self.note_blocked(&watch.lanes[place], lane, blocked, now);
                 lost_count += usize::from(is_on_worker);
             }

@@ -8,16 +8,22 @@
 //! or lets others have their turn, leaves its place, and waits for another one to go on.
 //!
 //! What expands is done in a third lane, which a request may need while it is in one of the others.
+//!
+//! A turn is for computing. Who has one and finds its disk stuck computes nothing, for as long as that
+//! lasts: so a thread that has a turn shows it to the thread that looks at calls on disks, which gives it
+//! to others (`disk_watch::with_turn`).
 
 use crate::apart::is_apart;
+use crate::disk_watch::with_turn;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, ready};
 use std::time::Duration;
 use storage::Aside;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Which pieces of such work wait for one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,19 +43,20 @@ pub(crate) const ASIDE: Aside = Aside::new(|work| off_workers(work));
 /// The pieces of such work that may be done at a time.
 #[derive(Debug)]
 pub(crate) struct HeavyWork {
-    small: Semaphore,
-    large: Semaphore,
-    expanding: Semaphore,
+    small: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+    expanding: Arc<Semaphore>,
 }
 
 impl Default for HeavyWork {
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let at_a_time = (processors / 2).max(1);
+        let turns = || Arc::new(Semaphore::new(at_a_time));
         Self {
-            small: Semaphore::new(at_a_time),
-            large: Semaphore::new(at_a_time),
-            expanding: Semaphore::new(at_a_time),
+            small: turns(),
+            large: turns(),
+            expanding: turns(),
         }
     }
 }
@@ -57,11 +64,11 @@ impl Default for HeavyWork {
 impl HeavyWork {
     /// Every turn of large pieces, and of those that expand, until they are dropped.
     #[cfg(test)]
-    pub(crate) async fn take_large(&self) -> [SemaphorePermit<'_>; 2] {
+    pub(crate) async fn take_large(&self) -> [OwnedSemaphorePermit; 2] {
         let mut taken = Vec::new();
         for turns in [&self.large, &self.expanding] {
             let at_a_time = turns.available_permits() as u32;
-            let permits = turns.acquire_many(at_a_time).await;
+            let permits = turns.clone().acquire_many_owned(at_a_time).await;
             taken.push(permits.expect("it is never closed"));
         }
         taken.try_into().expect("they are two")
@@ -70,13 +77,13 @@ impl HeavyWork {
     /// Waits for a turn and does `work`, which expands what is compressed, on this thread, whose
     /// tasks another one takes over.
     pub(crate) async fn run<T>(&self, work: impl FnOnce() -> T) -> T {
-        let _permit = acquire(&self.expanding).await;
-        off_workers(work)
+        let turn = acquire(&self.expanding).await;
+        off_workers(|| with_turn(turn, work))
     }
 
     /// Waits for a turn to expand what is compressed, off the workers. Who has it gives it back before
     /// it waits for a disk.
-    pub(crate) async fn expanding_turn(&self) -> SemaphorePermit<'_> {
+    pub(crate) async fn expanding_turn(&self) -> OwnedSemaphorePermit {
         acquire(&self.expanding).await
     }
 
@@ -98,20 +105,21 @@ impl HeavyWork {
     }
 }
 
-async fn acquire(turns: &Semaphore) -> SemaphorePermit<'_> {
-    turns.acquire().await.expect("it is never closed")
+async fn acquire(turns: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+    let turn = turns.clone().acquire_owned().await;
+    turn.expect("it is never closed")
 }
 
 /// The right to compute for long.
 #[derive(Debug)]
 pub(crate) struct HeavyTurn<'w> {
-    turns: &'w Semaphore,
-    permit: SemaphorePermit<'w>,
+    turns: &'w Arc<Semaphore>,
+    permit: OwnedSemaphorePermit,
 }
 
 impl HeavyTurn<'_> {
     /// Serves a request off the workers. The turn ends where the request waits: for other members,
-    /// for replicas, for the controller. It goes on when it has another turn.
+    /// for replicas, for the controller, for a disk. It goes on when it has another turn.
     pub(crate) async fn serve<F: Future>(self, mut request: Pin<&mut F>) -> F::Output {
         let Self { turns, permit } = self;
         let mut permit = Some(permit);
@@ -122,9 +130,11 @@ impl HeavyTurn<'_> {
                 permit = Some(ready!(next.as_mut().poll(context)));
                 next.set(acquire(turns));
             }
-            let polled = off_workers(|| request.as_mut().poll(context));
-            permit = None;
-            polled
+            let poll = || request.as_mut().poll(context);
+            match permit.take() {
+                Some(turn) => off_workers(|| with_turn(turn, poll)),
+                None => off_workers(poll),
+            }
         })
         .await
     }
@@ -164,6 +174,8 @@ pub(crate) fn off_workers<T>(work: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk_watch::{DiskUse, DiskWatch};
+    use crate::reserve::Reserve;
     use std::future::{pending, ready};
     use std::task::Poll;
     use tokio::sync::Notify;
@@ -228,5 +240,35 @@ mod tests {
         drop(taken);
         drop(work.large.acquire_many(large).await);
         assert_eq!(poll().await, Poll::Ready(7));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn who_is_in_a_call_that_is_stuck_gives_up_its_turn() {
+        let runtime = Handle::current();
+        let watch = Arc::new(DiskWatch::new([Arc::from("/logs")].into_iter()));
+        let reserve = Reserve::fill(0, &runtime).await;
+        watch.start(runtime, reserve).unwrap();
+        let work = Arc::new(HeavyWork::default());
+        let expanding = work.expanding.clone();
+        let others = expanding.available_permits() as u32 - 1;
+        let others = expanding.clone().acquire_many_owned(others).await;
+        let (release, stuck) = std::sync::mpsc::channel();
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let calling = tokio::spawn({
+            let (work, watch) = (work.clone(), watch.clone());
+            let call = move || {
+                begun.send(()).unwrap();
+                stuck.recv()
+            };
+            let call = move || watch.call(0, DiskUse::Read, call);
+            async move { work.run(call).await }
+        });
+        has_begun.await.unwrap();
+        let patience = Duration::from_secs(30);
+        let turn = tokio::time::timeout(patience, work.run(|| 7)).await;
+        assert_eq!(turn.ok(), Some(7));
+        release.send(()).unwrap();
+        assert_eq!(calling.await.unwrap(), Ok(()));
+        drop(others);
     }
 }

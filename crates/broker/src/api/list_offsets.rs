@@ -202,11 +202,9 @@ async fn search_in_turn(
     match disk.run(|| search(QUICK_BYTES))? {
         TimestampSearch::Ended(found) => Ok(found),
         TimestampSearch::TooLarge => {
-            let search = || {
-                broker
-                    .disks
-                    .call(place, DiskUse::Read, || search(usize::MAX))
-            };
+            // First the disk's turn: who has one to compute must not wait for a disk.
+            let disk = broker.disks.turn(place, DiskUse::Read).await;
+            let search = || disk.run(|| search(usize::MAX));
             let searched = broker.heavy_work.run(search).await?;
             let TimestampSearch::Ended(found) = searched else {
                 unreachable!("there was no limit");

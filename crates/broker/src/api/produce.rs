@@ -38,7 +38,7 @@ use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::OwnedSemaphorePermit;
 use wire::messages::ProduceRequest;
 use wire::produce_request::read_produce_request;
 use wire::produce_response::{ProduceResponsePartition, ProduceResponseWriter};
@@ -602,7 +602,7 @@ impl Append<'_> {
         part: &mut PartitionPart,
         frame: &mut [u8],
         pace: Pace,
-        turn: Option<SemaphorePermit<'_>>,
+        turn: Option<OwnedSemaphorePermit>,
     ) -> Appending {
         let Some(hosted) = &topic.hosted else {
             return Appending::Ended(Outcome::of(match self.version {
@@ -630,7 +630,7 @@ impl Append<'_> {
         part: &mut PartitionPart,
         frame: &mut [u8],
         pace: Pace,
-        turn: Option<SemaphorePermit<'_>>,
+        turn: Option<OwnedSemaphorePermit>,
     ) -> Appending {
         let records = &mut frame[part.records.clone()];
         let refused = |outcome| Appending::Ended(outcome);

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use testkit::{Client, TestServer, batch, wait_until};
+use wire::messages::describe_producers_request::TopicRequest;
+use wire::messages::{DescribeProducersRequest, DescribeProducersResponse};
 
 /// More clients than the test's server has workers, those in reserve included.
 const CLIENTS: usize = 6;
@@ -292,4 +294,34 @@ fn a_directory_that_fails_while_a_call_is_stuck_halts_the_server() {
     let server = stuck.server.as_ref().unwrap();
     wait_until("it halts", || server.is_halted());
     stuck.release();
+}
+
+/// To describe producers may take long, and so has its turn, which is over where the disk is stuck.
+#[test]
+fn what_takes_long_is_done_for_others_while_a_disk_is_stuck() {
+    let stuck = Stuck::start(&[], &[]);
+    let topic = TopicRequest {
+        name: "topic",
+        partition_indexes: vec![stuck.stuck].into(),
+    };
+    let request = DescribeProducersRequest {
+        topics: vec![topic].into(),
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS.max(processors) {
+        let mut client = stuck.connect_one();
+        client.send(0, &request);
+        clients.push(client);
+    }
+    let mut client = stuck.connect_one();
+    assert_eq!(client.topic_config("topic", "retention.ms"), "604800000");
+    assert_waiting(&mut clients);
+    stuck.release();
+    for client in &mut clients {
+        let answer = client.receive();
+        let response: DescribeProducersResponse<'_> = answer.read();
+        assert_eq!(response.topics.iter().count(), 1);
+    }
+    stuck.stop();
 }
