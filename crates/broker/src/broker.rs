@@ -15,7 +15,7 @@ use crate::loggers::Loggers;
 use crate::maintenance;
 use crate::moves::Moves;
 use crate::net::{AnswerMemory, ByteBudget, ConnectionLimits, Listeners, RequestMemory};
-use crate::partitions::{Absence, Partitions};
+use crate::partitions::{Absence, HostedTopic, Partitions};
 use crate::removals::Removals;
 use crate::seldom::Seldom;
 use crate::transactions::{TRANSACTION_TOPIC, Transactions};
@@ -191,7 +191,8 @@ impl Broker {
     /// Takes a log directory offline after a failed write: none of its logs takes more records,
     /// whichever file it was. Where other directories go on, the controller takes the leadership
     /// from its partitions (KIP-858), which nobody can read any more then. Without another one, or
-    /// without the directory of the metadata log, the server halts.
+    /// without the directory of the metadata log, the server halts. Waits for no log: one of them may be
+    /// in a call that is stuck.
     pub(crate) fn fail_directory(&self, name: &str, reason: &dyn Display) {
         let mut directories = self.log_directories.iter();
         let found = directories.find(|one| one.name() == name);
@@ -200,7 +201,6 @@ impl Broker {
         };
         let has_other = self.log_directories.iter().any(|one| !one.is_offline());
         let is_given_up = has_other && !self.holds_metadata(failed);
-        // Before anybody waits for a log, which may be in a call that is stuck.
         if has_other && !is_given_up {
             self.halt(format!(
                 "log directory `{name}`, which holds the metadata log, has failed"
@@ -208,22 +208,45 @@ impl Broker {
         } else if !has_other {
             self.halt("every log directory has failed".to_owned());
         }
-        for topic in self.partitions.all_topics() {
-            let partitions = topic.partitions().into_iter();
-            for partition in partitions.filter(|one| *one.log_directory() == *name) {
-                // It may have moved away meanwhile.
-                let is_there = partition.fail_in(name);
-                if is_there && is_given_up {
-                    topic.lose(partition.index(), Absence::Offline);
-                    self.unload_coordinator(&topic.name, partition.index());
-                }
-                partition.notify();
-            }
-        }
         self.moves.cancel_in(name);
         if is_given_up {
             self.give_up_leaderships(failed.id());
         }
+        let place = self.logs.place_of(failed.shared_name());
+        for topic in self.partitions.all_topics() {
+            let partitions = topic.partitions().into_iter();
+            for partition in partitions.filter(|one| one.place() == place) {
+                let is_there = partition.fail_at(place);
+                // Where one is that is being moved is known when the move has ended.
+                let is_there = is_there.unwrap_or_else(|| !self.moves.is_running(&partition));
+                if is_there && is_given_up {
+                    self.lose(&topic, &partition);
+                }
+                partition.notify();
+            }
+        }
+    }
+
+    /// Acts on a log directory that has failed while a partition was moved into it, or out of it.
+    pub(crate) fn fail_if_offline(&self, partition: &Partition) {
+        let place = partition.place();
+        let Some(directory) = self.log_directories.get(place) else {
+            return;
+        };
+        if !directory.is_offline() {
+            return;
+        }
+        partition.fail_at(place);
+        if let Some(topic) = self.partitions.topic_by_id(partition.topic_id()) {
+            self.lose(&topic, partition);
+        }
+        partition.notify();
+    }
+
+    /// Lets no client to a partition whose log directory has failed.
+    fn lose(&self, topic: &HostedTopic, partition: &Partition) {
+        topic.lose(partition.index(), Absence::Offline);
+        self.unload_coordinator(&topic.name, partition.index());
     }
 
     /// Coordinates nothing any more that a partition holds the state of.

@@ -6,6 +6,7 @@ use crate::seldom::Seldom;
 use replication::{AppendError, Partition};
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 /// Takes what could not be written.
 #[derive(Debug, Clone)]
@@ -58,16 +59,53 @@ impl FailedLogs {
 
 /// Takes the log directories of failed logs offline, for ever.
 pub(crate) async fn act(broker: Arc<Broker>, mut failed: mpsc::UnboundedReceiver<FailedLog>) {
+    let mut closing = OneAtATime::default();
     while let Some(failed) = failed.recv().await {
+        let FailedLog {
+            partition, reason, ..
+        } = failed;
+        if !failed.is_out_of_files {
+            broker.report_storage_error(&partition, &reason);
+            continue;
+        }
+        // To close files may take as long as a disk is stuck.
         let broker = broker.clone();
-        let act = move || {
-            let (partition, reason) = (&failed.partition, &failed.reason);
-            match failed.is_out_of_files {
-                true => broker.note_shortage("a coordinator cannot write", partition, reason),
-                false => broker.report_storage_error(partition, reason),
-            }
-        };
-        // Not waited for: the lock of a log may be held for as long as another disk is stuck.
-        drop(tokio::task::spawn_blocking(act));
+        closing.run(move || {
+            broker.note_shortage("a coordinator cannot write", &partition, &reason);
+        });
+    }
+}
+
+/// Work that blocks, and is done for all who ask for it while it is under way.
+#[derive(Debug, Default)]
+struct OneAtATime(Option<JoinHandle<()>>);
+
+impl OneAtATime {
+    /// Begins `work` unless the last one has not ended.
+    fn run(&mut self, work: impl FnOnce() + Send + 'static) {
+        if self.0.as_ref().is_none_or(JoinHandle::is_finished) {
+            self.0 = Some(tokio::task::spawn_blocking(work));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc as blocking;
+
+    #[tokio::test]
+    async fn what_is_asked_for_meanwhile_is_not_begun() {
+        let (release, stuck) = blocking::channel::<()>();
+        let mut one = OneAtATime::default();
+        one.run(move || {
+            let _ = stuck.recv();
+        });
+        one.run(|| panic!("the first one is under way"));
+        drop(release);
+        one.0.take().unwrap().await.unwrap();
+        let (begun, has_begun) = blocking::channel();
+        one.run(move || begun.send(()).unwrap());
+        has_begun.recv().unwrap();
     }
 }

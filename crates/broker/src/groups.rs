@@ -214,9 +214,14 @@ impl Groups {
         let Some(shard) = self.shards.write().remove(&index) else {
             return;
         };
-        let state = std::mem::replace(&mut *shard.lock(), State::Failed);
-        if let State::Ready(ready) = state {
-            ready.release_all();
+        // Who has the lock may be in a call on a disk that is stuck.
+        match shard.state.try_lock_for(LOCK_MOMENT) {
+            Some(mut state) => state.fail(),
+            None => {
+                let shard = shard.clone();
+                let fail = move || shard.state.lock().fail();
+                drop(self.runtime.spawn_blocking(fail));
+            }
         }
     }
 
@@ -590,6 +595,12 @@ impl Groups {
 }
 
 impl State {
+    fn fail(&mut self) {
+        if let Self::Ready(ready) = std::mem::replace(self, Self::Failed) {
+            ready.release_all();
+        }
+    }
+
     fn ready(&mut self) -> Result<&mut Ready, ErrorCode> {
         match self {
             Self::Loading(_) => Err(ErrorCode::CoordinatorLoadInProgress),

@@ -88,8 +88,8 @@ impl Debt {
 #[derive(Debug, Default)]
 struct Known {
     by_partition: BTreeMap<(Uuid, i32), Arc<Move>>,
-    /// The partitions that a task has in hand, be it to end a move that is cancelled.
-    running: BTreeSet<(Uuid, i32)>,
+    /// The moves that a task has in hand, one of a partition, be it to end one that is cancelled.
+    running: BTreeMap<(Uuid, i32), Arc<Move>>,
 }
 
 /// One partition that is moved.
@@ -120,6 +120,8 @@ impl Drop for Running {
         moves.known.lock().running.remove(&key(&self.one.partition));
         // The partition's next one may have been waiting.
         moves.changed.notify_one();
+        // Where the log would be was not known while a log directory failed.
+        self.broker.fail_if_offline(&self.one.partition);
     }
 }
 
@@ -390,6 +392,11 @@ impl Moves {
         }
     }
 
+    /// Whether a task has a move of a partition in hand.
+    pub(crate) fn is_running(&self, partition: &Partition) -> bool {
+        self.known.lock().running.contains_key(&key(partition))
+    }
+
     /// Gives up what is moved into or out of a log directory that has failed.
     pub(crate) fn cancel_in(&self, directory: &str) {
         for one in self.known.lock().by_partition.values() {
@@ -418,11 +425,11 @@ impl Moves {
             by_partition,
             running,
         } = &mut *known;
-        let mut moves = by_partition.values();
-        let next = moves.find(|one| {
-            !running.contains(&key(&one.partition)) && !one.is_begun.swap(true, Ordering::AcqRel)
+        let mut moves = by_partition.iter();
+        let (key, next) = moves.find(|(key, one)| {
+            !running.contains_key(key) && !one.is_begun.swap(true, Ordering::AcqRel)
         })?;
-        running.insert(key(&next.partition));
+        running.insert(*key, next.clone());
         Some(next.clone())
     }
 

@@ -127,8 +127,17 @@ impl Transactions {
 
     /// The partition is deleted, or its log directory lost.
     pub(crate) fn unload(&self, index: i32) {
-        if let Some(shard) = self.shards.write().remove(&index) {
-            *shard.state.lock() = State::Failed;
+        let Some(shard) = self.shards.write().remove(&index) else {
+            return;
+        };
+        // Who has the lock may be in a call on a disk that is stuck.
+        match shard.state.try_lock_for(LOCK_MOMENT) {
+            Some(mut state) => *state = State::Failed,
+            None => {
+                let shard = shard.clone();
+                let fail = move || *shard.state.lock() = State::Failed;
+                drop(self.runtime.spawn_blocking(fail));
+            }
         }
     }
 

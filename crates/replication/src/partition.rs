@@ -115,8 +115,8 @@ pub struct Partition<D: Disk = RealDisk> {
     pub(crate) host: Arc<LogHost<D>>,
     /// Made when somebody wants to wait.
     progress: OnceLock<Arc<Progress>>,
-    state: Mutex<State<D>>,
-    published: Published,
+    pub(crate) state: Mutex<State<D>>,
+    pub(crate) published: Published,
     /// Where the log is, as its host counts log directories; changes under the lock of the state.
     place: AtomicUsize,
     /// Held while files are synced: whoever waits for it may find the work done.
@@ -214,7 +214,7 @@ impl<D: Disk> Partition<D> {
     }
 
     pub(crate) fn lock(&self) -> LockedState<'_, D> {
-        LockedState::new(self.state.lock(), &self.published)
+        self.locked(self.state.lock())
     }
 
     /// The topic's name and the partition's index.
@@ -260,7 +260,7 @@ impl<D: Disk> Partition<D> {
 
     /// Whether a write has failed.
     pub fn is_failed(&self) -> bool {
-        self.published.is_failed()
+        self.published.is_failed() || self.published.is_failing_at(self.place())
     }
 
     /// What waits for this partition. Whoever wants to wait asks for it before looking at the

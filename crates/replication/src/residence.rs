@@ -3,6 +3,7 @@
 use crate::log_host::PartitionKey;
 use crate::partition::{Partition, PartitionOffsets};
 use crate::state::{LockedState, State};
+use parking_lot::MutexGuard;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -279,14 +280,22 @@ impl<D: Disk> Partition<D> {
         }
     }
 
-    /// Takes the log out of service if it is in this log directory; whether it is.
-    pub fn fail_in(&self, log_directory: &str) -> bool {
-        let mut state = self.lock();
-        let is_there = *self.log_directory() == *log_directory;
-        if is_there {
+    /// Takes the log out of service if it is in the log directory of this place. Waits for nobody:
+    /// who has the lock may be in a call on a disk that is stuck, and whoever has it next finds the
+    /// log out of service. Whether it is there; `None` if it may be leaving while it is locked.
+    pub fn fail_at(&self, place: usize) -> Option<bool> {
+        self.published.fail_at(place);
+        let state = self.state.try_lock()?;
+        drop(self.locked(state));
+        Some(self.place() == place)
+    }
+
+    /// The state that was locked, as a failure of its log directory has left it.
+    pub(crate) fn locked<'a>(&'a self, mut state: MutexGuard<'a, State<D>>) -> LockedState<'a, D> {
+        if self.published.is_failing_at(self.place()) && !state.is_failed {
             state.fail();
         }
-        is_there
+        LockedState::new(state, &self.published)
     }
 
     /// The recovery point and the offsets, if the log is in this log directory.

@@ -4,7 +4,7 @@ use crate::residence::Residence;
 use parking_lot::MutexGuard;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use storage::{Disk, IdleLog, LogConfig};
 
 /// A partition as its lock guards it.
@@ -33,6 +33,9 @@ pub(crate) struct Published {
     high_watermark: AtomicI64,
     flushed_end_offset: AtomicI64,
     is_failed: AtomicBool,
+    /// One more than the place of the log directory that has failed while the log was in it; zero
+    /// for none. Whoever has the lock next takes the log out of service, if it is still there.
+    failing_place: AtomicUsize,
 }
 
 impl Published {
@@ -56,6 +59,15 @@ impl Published {
 
     pub(crate) fn is_failed(&self) -> bool {
         self.is_failed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn fail_at(&self, place: usize) {
+        self.failing_place.store(place + 1, Ordering::SeqCst);
+    }
+
+    /// Whether a log at this place is to be out of service.
+    pub(crate) fn is_failing_at(&self, place: usize) -> bool {
+        self.failing_place.load(Ordering::SeqCst) == place + 1
     }
 }
 

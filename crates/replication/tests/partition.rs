@@ -397,10 +397,11 @@ fn a_failed_flush_is_final() {
 fn a_log_directory_fails_with_what_is_in_it() {
     let served = Served::new();
     served.append(batch(0, 1));
-    assert!(!served.partition.fail_in("/other"));
+    let place = served.partition.place();
+    assert_eq!(served.partition.fail_at(place + 1), Some(false));
     assert!(!served.partition.is_failed());
     served.rest();
-    assert!(served.partition.fail_in(LOGS));
+    assert_eq!(served.partition.fail_at(place), Some(true));
     assert!(served.partition.is_failed());
     // The idle log stays failed when it is opened.
     assert_eq!(batches_of(&served.read(0, Isolation::LogEnd)), [(0, 0, 0)]);
@@ -455,7 +456,31 @@ fn a_log_moves_with_all_that_it_holds() {
     assert_eq!(served.partition.checkpoint_in(LOGS), None);
     let (_, offsets) = served.partition.checkpoint_in("/other").unwrap();
     assert_eq!((offsets.high_watermark, offsets.last_stable_offset), (2, 2));
-    assert!(served.partition.fail_in("/other") && !served.partition.fail_in(LOGS));
+    let place = |name: &str| served.host.place_of(&name.into());
+    assert_eq!(served.partition.fail_at(place(LOGS)), Some(false));
+    assert!(!served.partition.is_failed());
+    assert_eq!(served.partition.fail_at(place("/other")), Some(true));
+}
+
+#[test]
+fn a_log_directory_fails_while_somebody_has_the_log() {
+    let served = Served::new();
+    served.append(batch(0, 1));
+    let partition = &served.partition;
+    let place = partition.place();
+    let mut waiting = pin!(partition.wait_for_high_watermark(2));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(waiting.as_mut().poll(&mut context).is_pending());
+    let failed = partition.with_log(|_| {
+        let is_there = partition.fail_at(place);
+        partition.notify();
+        let ended = waiting.as_mut().poll(&mut context);
+        (is_there, partition.is_failed(), ended)
+    });
+    let (is_there, is_failed, ended) = failed.unwrap();
+    assert_eq!((is_there, is_failed), (None, true));
+    assert_eq!(ended, std::task::Poll::Ready(false), "nobody waits for it");
+    assert!(append(&served, batch(0, 1)).is_err());
 }
 
 #[test]

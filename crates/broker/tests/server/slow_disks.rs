@@ -3,7 +3,8 @@
 //! The disk is stuck where a log that nobody has used is opened: a file of it is a FIFO, which can be
 //! opened when somebody opens its other end.
 
-use crate::log_directories::{Directories, listed};
+use crate::log_directories::{Directories, leaders, listed};
+use model::ErrorCode;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,19 +18,39 @@ const CLIENTS: usize = 6;
 /// Long enough for answers that nothing holds up, of all clients.
 const MOMENT: Duration = Duration::from_millis(200);
 
-/// A server with a partition in each of two log directories, the first of which is stuck.
+/// A server with a partition in each of two log directories, one of which is stuck.
 struct Stuck {
     server: Option<TestServer>,
     /// Index of the partition whose directory is stuck, and of the other one.
     stuck: i32,
     free: i32,
+    /// The log directory that is stuck.
+    directory: PathBuf,
     fifo: PathBuf,
     directories: Directories,
 }
 
 impl Stuck {
+    /// With the directory stuck that has the metadata; their log is not.
     fn start(keys: &[(&str, &str)], configs: &[(&str, &str)]) -> Self {
         let directories = Directories::new();
+        let directory = directories.one.clone();
+        Self::start_in(directories, directory, keys, configs)
+    }
+
+    /// With the other one stuck.
+    fn start_beside_metadata() -> Self {
+        let directories = Directories::new();
+        let directory = directories.two.clone();
+        Self::start_in(directories, directory, &[], &[])
+    }
+
+    fn start_in(
+        directories: Directories,
+        directory: PathBuf,
+        keys: &[(&str, &str)],
+        configs: &[(&str, &str)],
+    ) -> Self {
         let server = directories.start(&[]);
         let mut client = server.connect();
         client.create_topic("topic", 2, configs);
@@ -37,15 +58,16 @@ impl Stuck {
             let produced = client.produce("topic", index, &batch(&["first"]));
             produced.assert_accepted();
         }
-        let (_, in_one) = listed(&mut client, &directories.one, "topic");
-        assert_eq!(in_one.len(), 1, "one in each directory");
-        let stuck = in_one[0].index;
+        let (_, here) = listed(&mut client, &directory, "topic");
+        assert_eq!(here.len(), 1, "one in each directory");
+        let stuck = here[0].index;
         server.stop();
-        let fifo = block(&directories.one.join(format!("topic-{stuck}")));
+        let fifo = block(&directory.join(format!("topic-{stuck}")));
         Self {
             server: Some(directories.start(keys)),
             stuck,
             free: 1 - stuck,
+            directory,
             fifo,
             directories,
         }
@@ -293,6 +315,43 @@ fn a_directory_that_fails_while_a_call_is_stuck_halts_the_server() {
     }
     let server = stuck.server.as_ref().unwrap();
     wait_until("it halts", || server.is_halted());
+    stuck.release();
+}
+
+/// That no client can have its partition, whose directory has failed, is told by the controller, and to
+/// whoever waits for something else.
+#[test]
+fn a_directory_that_fails_while_a_call_is_stuck_is_given_up() {
+    let stuck = Stuck::start_beside_metadata();
+    let mut client = stuck.connect_one();
+    // In the order of names it comes after the one that is stuck.
+    client.create_topic("zoo", 6, &[("segment.bytes", "1048576")]);
+    let (_, here) = listed(&mut client, &stuck.directory, "zoo");
+    let (spoilt, other) = (here[0].index, here[1].index);
+    let produced = client.produce("zoo", spoilt, &batch(&["first"]));
+    produced.assert_accepted();
+    let mut late = stuck.connect_one();
+    late.send_produce("topic", stuck.stuck, &batch(&["late"]), -1);
+    assert!(late.is_silent_for(MOMENT));
+    let mut waiting = stuck.connect_one();
+    waiting.send_fetch("zoo", other, 0, 600_000);
+    let spoilt_log = stuck.directory.join(format!("zoo-{spoilt}"));
+    fs::rename(&spoilt_log, spoilt_log.with_extension("gone")).unwrap();
+    let value = "x".repeat(600_000);
+    for _ in 0..3 {
+        client.send_produce("zoo", spoilt, &batch(&[&value]), 1);
+    }
+    assert_eq!(
+        waiting.receive_fetched().error,
+        ErrorCode::KafkaStorageError
+    );
+    let mut client = stuck.connect_one();
+    let index = stuck.stuck as usize;
+    wait_until("it has no leader", || {
+        leaders(&mut client, "topic")[index].1 == -1
+    });
+    stuck.assert_others_are_served();
+    assert!(late.is_silent_for(Duration::from_millis(1)));
     stuck.release();
 }
 
