@@ -249,6 +249,11 @@ impl Broker {
         self.unload_coordinator(&topic.name, partition.index());
     }
 
+    /// Whether a log directory gets no new partitions, since its disk does not answer.
+    pub(crate) fn is_stuck(&self, place: usize) -> bool {
+        self.disks.is_stuck(place) || self.log_directories[place].work().is_behind()
+    }
+
     /// Coordinates nothing any more that a partition holds the state of.
     pub(crate) fn unload_coordinator(&self, topic: &str, index: i32) {
         match topic {

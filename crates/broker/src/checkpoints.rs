@@ -66,6 +66,11 @@ impl Checkpoints {
     pub(crate) fn note_leftovers(&self) {
         self.has_leftovers.store(true, Ordering::Release);
     }
+
+    /// Whether [`settle`] has something to do.
+    pub(crate) fn have_leftovers(&self) -> bool {
+        self.has_leftovers.load(Ordering::Acquire)
+    }
 }
 
 /// A checkpoint of what the logs know better.
@@ -311,7 +316,7 @@ pub(crate) fn forget(broker: &Broker, directory: &LogDirectory, kinds: &BTreeSet
 /// When the disk fails.
 pub(crate) fn settle(broker: &Broker, directory: &LogDirectory) -> Result<(), StorageError> {
     let checkpoints = directory.checkpoints();
-    if !checkpoints.has_leftovers.load(Ordering::Acquire) {
+    if !checkpoints.have_leftovers() {
         return Ok(());
     }
     sync_directory(directory.path())?;

@@ -242,23 +242,26 @@ impl Cleaner {
         }
     }
 
-    /// Forgets logs that are deleted: others may get their names.
-    pub(crate) fn forget(&self, broker: &Broker, partitions: &[Arc<Partition>]) {
+    /// Forgets logs of a directory that are deleted: others may get their names.
+    pub(crate) fn forget(
+        &self,
+        broker: &Broker,
+        directory: &LogDirectory,
+        partitions: &[Arc<Partition>],
+    ) {
         let mut state = self.state.lock();
         for partition in partitions {
             state.uncleanable.remove(&key(partition));
             state.deferred.remove(&key(partition));
         }
         drop(state);
-        for directory in &broker.log_directories {
-            update_checkpoint(broker, directory, |offsets| {
-                let count = offsets.len();
-                for partition in partitions {
-                    offsets.remove(partition.topic_partition());
-                }
-                offsets.len() < count
-            });
-        }
+        update_checkpoint(broker, directory, |offsets| {
+            let count = offsets.len();
+            for partition in partitions {
+                offsets.remove(partition.topic_partition());
+            }
+            offsets.len() < count
+        });
     }
 
     fn sleep(&self, pause: Duration, wake_count: u64) {

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! One decision follows the other, so each is made over the image that the one before has left. A
-//! client has its answer only when this broker serves what was decided.
+//! client has its answer only when this broker serves what was decided, but for what a disk that is stuck
+//! holds up (`directory_work`).
 
 use crate::Broker;
 use crate::clock::{now_ms, random_bytes};

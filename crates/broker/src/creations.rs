@@ -10,6 +10,7 @@
 use crate::Broker;
 use crate::checkpoints;
 use crate::clock::now_ms;
+use crate::directory_work::in_each;
 use crate::groups::OFFSETS_TOPIC;
 use crate::log_directories::LogDirectory;
 use crate::owners::holds_batches;
@@ -105,10 +106,8 @@ pub(crate) fn create(
 ) -> Option<MetadataRecord> {
     let directory_id = partition.directory_of(broker.node_id)?;
     let leader_epoch = partition.leader_epoch;
-    let wanted = broker
-        .moves
-        .destinations
-        .take(&TopicPartition::new(&*topic.name, index));
+    let name = TopicPartition::new(&*topic.name, index);
+    let wanted = broker.moves.destinations.take(&name);
     let choose = || {
         let is_named = |one: &Arc<LogDirectory>| one.is_usable() && one.id() == directory_id;
         let is_placed = broker.log_directories.iter().any(is_named);
@@ -116,6 +115,16 @@ pub(crate) fn create(
         wanted.or_else(|| hosting::choose_online(broker, directory_id))
     };
     while let Some(directory) = choose() {
+        if let Err(reason) = make_ready(broker, &directory, &name) {
+            if directory.is_offline() {
+                continue;
+            }
+            if let Some(wanted) = &wanted {
+                broker.moves.destinations.note(&name, wanted);
+            }
+            put_off(broker, topic, index, &reason);
+            return None;
+        }
         match create_in(broker, topic, index, leader_epoch, &directory) {
             Ok(()) => {
                 broker.creations.unmade.lock().remove(&(topic.id, index));
@@ -140,8 +149,7 @@ pub(crate) fn create(
             Err(error) if error.is_name_too_long() => {
                 topic.lose(index, Absence::Offline);
                 broker.creations.unmade.lock().remove(&(topic.id, index));
-                let partition = TopicPartition::new(&*topic.name, index);
-                tracing::error!(%partition, %error, "the log of a new partition cannot be made");
+                tracing::error!(partition = %name, %error, "the log of a new partition cannot be made");
                 return None;
             }
             Err(error) => broker.fail_directory(directory.name(), &error),
@@ -149,6 +157,41 @@ pub(crate) fn create(
     }
     put_off(broker, topic, index, &"there is no log directory");
     None
+}
+
+/// Sees to it that a log directory, and its checkpoints, have nothing of a deleted topic that a new
+/// partition could be taken for.
+///
+/// # Errors
+/// Why the partition has to wait.
+fn make_ready(
+    broker: &Arc<Broker>,
+    directory: &LogDirectory,
+    name: &TopicPartition,
+) -> Result<(), &'static str> {
+    if directory.is_leaving(name) {
+        return Err("the log of a deleted topic is still in its place");
+    }
+    let place = broker.logs.place_of(directory.shared_name());
+    // Without the disk of the metadata nothing is decided in any case.
+    if broker.is_stuck(place) && !broker.holds_metadata(directory) {
+        return Err("the disk of its log directory does not answer");
+    }
+    if directory.checkpoints().have_leftovers() {
+        in_each(broker, [(place, ())].into(), |broker, directory, ()| {
+            let settled = checkpoints::settle(broker, directory);
+            // There may be room later.
+            let failure = settled.err();
+            let failure = failure.filter(|error| error.is_out_of_files() || !error.is_passing());
+            if let Some(error) = failure {
+                broker.report_directory_error(directory.name(), &error);
+            }
+        });
+    }
+    match directory.checkpoints().have_leftovers() {
+        true => Err("the checkpoints of its log directory cannot be written"),
+        false => Ok(()),
+    }
 }
 
 /// Clients are refused until the log of a new partition can be made.
@@ -179,6 +222,11 @@ pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec
             (Some(topic), Some(partition)) => {
                 let directory = partition.directory_of(broker.node_id);
                 let directory = directory.and_then(|id| hosting::choose_online(broker, id));
+                let name = TopicPartition::new(&*topic.name, index);
+                // It waits alone.
+                if directory.as_ref().is_some_and(|one| one.is_leaving(&name)) {
+                    continue;
+                }
                 let place = directory.map(|one| one.shared_name().clone());
                 // The others there would fare no better.
                 if tried_in_vain.contains(&place) {
@@ -224,7 +272,6 @@ fn create_in(
     leader_epoch: i32,
     directory: &LogDirectory,
 ) -> Result<(), StorageError> {
-    checkpoints::settle(broker, directory)?;
     let name = TopicPartition::new(&*topic.name, index);
     let path = directory.path().join(name.to_string());
     free_name(&path, topic.id, broker.creations.has(topic.id, index))?;

@@ -44,6 +44,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 const SLOW: Duration = Duration::from_millis(10);
 /// A directory is slow until no call has been blocked for so long.
 const CALM: Duration = Duration::from_secs(1);
+/// A directory is stuck, and gets no new partitions, while a call is blocked for so long.
+const HELD_UP: Duration = Duration::from_secs(1);
 /// An operator is told of a call that is blocked for so long.
 const STUCK: Duration = Duration::from_secs(10);
 /// Threads that may be in calls of one kind on a slow directory.
@@ -69,6 +71,8 @@ pub(crate) struct Lane {
     /// Tells it from every other lane of the process.
     id: u32,
     is_slow: AtomicBool,
+    /// Whether a call has been blocked for long.
+    is_stuck: AtomicBool,
     turns: Semaphore,
 }
 
@@ -78,6 +82,7 @@ impl Lane {
         Self {
             id: COUNT.fetch_add(1, Ordering::Relaxed),
             is_slow: AtomicBool::new(false),
+            is_stuck: AtomicBool::new(false),
             turns: Semaphore::new(TURNS),
         }
     }
@@ -257,6 +262,14 @@ impl DiskWatch {
     pub(crate) fn is_slow(&self, place: usize, usage: DiskUse) -> bool {
         let lanes = self.lanes.get(place);
         lanes.is_some_and(|lanes| lanes.is_slow(usage))
+    }
+
+    /// Whether a call on the directory of this place has been blocked for long.
+    pub(crate) fn is_stuck(&self, place: usize) -> bool {
+        let is_stuck = |lane: &Lane| lane.is_stuck.load(Ordering::Relaxed);
+        self.lanes
+            .get(place)
+            .is_some_and(|lanes| is_stuck(&lanes.reads) || is_stuck(&lanes.writes))
     }
 
     /// Whether what is read from the directory of this place has lately been waited for.
@@ -459,6 +472,9 @@ impl Looker {
             is_told: false,
         });
         slow.blocked_at = now;
+        if blocked >= HELD_UP {
+            lane.is_stuck.store(true, Ordering::Relaxed);
+        }
         if blocked >= STUCK && !std::mem::replace(&mut slow.is_told, true) {
             tracing::warn!(
                 directory = &*lanes.directory,
@@ -475,6 +491,7 @@ impl Looker {
                 let slow = self.slow.get(&lane.id);
                 if slow.is_some_and(|slow| now.duration_since(slow.blocked_at) >= CALM) {
                     lane.is_slow.store(false, Ordering::Relaxed);
+                    lane.is_stuck.store(false, Ordering::Relaxed);
                     let slow = self.slow.remove(&lane.id);
                     if slow.is_some_and(|slow| slow.is_told) {
                         tracing::info!(

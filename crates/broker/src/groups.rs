@@ -78,6 +78,8 @@ struct Surroundings {
 struct Shard {
     partition: Arc<Partition>,
     state: Mutex<State>,
+    /// Names and ids of topics that were deleted, if their offsets have yet to be.
+    deleted: Mutex<Vec<(String, Uuid)>>,
     group_commit: GroupCommit,
     /// Whether a task does what is due.
     is_expiring: AtomicBool,
@@ -104,8 +106,8 @@ impl Drop for Expiring<'_> {
 
 #[derive(Debug)]
 enum State {
-    /// The log is being replayed; names and ids of the topics that were deleted meanwhile.
-    Loading(Vec<(String, Uuid)>),
+    /// The log is being replayed.
+    Loading,
     Ready(Box<Ready>),
     /// The log cannot be read; a human must look.
     Failed,
@@ -199,7 +201,8 @@ impl Groups {
     pub(crate) fn load(self: &Arc<Self>, index: i32, partition: Arc<Partition>) {
         let shard = Arc::new(Shard {
             partition,
-            state: Mutex::new(State::Loading(Vec::new())),
+            state: Mutex::new(State::Loading),
+            deleted: Mutex::default(),
             group_commit: GroupCommit::default(),
             is_expiring: AtomicBool::new(false),
         });
@@ -235,9 +238,16 @@ impl Groups {
         self.surroundings.write().image = Arc::clone(image);
     }
 
-    /// The shard in a state, once it obeys the newest surroundings.
-    fn up_to_date<'a>(&self, state: &'a mut State) -> Result<&'a mut Ready, ErrorCode> {
+    /// The shard in a state, once it obeys the newest surroundings and has no offsets of topics that
+    /// are gone.
+    fn up_to_date<'a>(
+        &self,
+        shard: &Arc<Shard>,
+        state: &'a mut State,
+    ) -> Result<&'a mut Ready, ErrorCode> {
         let ready = state.ready()?;
+        // Before the metadata are looked at, which are newer then.
+        let deleted = std::mem::take(&mut *shard.deleted.lock());
         let surroundings = self.surroundings.read().clone();
         if !Arc::ptr_eq(&ready.surroundings.config, &surroundings.config) {
             let config = GroupConfig::clone(&surroundings.config);
@@ -247,6 +257,7 @@ impl Groups {
             ready.shard.set_metadata(Arc::clone(&surroundings.image));
         }
         ready.surroundings = surroundings;
+        self.forget_deleted(shard, ready, &deleted);
         Ok(ready)
     }
 
@@ -259,11 +270,10 @@ impl Groups {
         let mut loading = GroupShard::new(GroupConfig::clone(&surroundings.config));
         let result = replay(&shard.partition, &mut loading);
         let mut state = shard.lock();
-        let deleted = match &mut *state {
-            State::Loading(deleted) => std::mem::take(deleted),
-            // The partition was unloaded meanwhile.
-            State::Ready(_) | State::Failed => return,
-        };
+        // The partition was unloaded meanwhile.
+        if !matches!(*state, State::Loading) {
+            return;
+        }
         *state = match result {
             Err(ReplayLogError::OutOfFiles) => {
                 tracing::warn!(partition = %shard.partition, "out of file descriptors while loading groups; retrying");
@@ -273,7 +283,6 @@ impl Groups {
                     let replay = move || groups.replay_log(&shard);
                     drop(tokio::task::spawn_blocking(replay));
                 });
-                *state = State::Loading(deleted);
                 return;
             }
             Ok(()) => {
@@ -299,7 +308,7 @@ impl Groups {
         drop(state);
         self.alarm.wake_by(deadline);
         if is_ready {
-            self.delete_old_offsets(shard, &deleted);
+            self.delete_old_offsets(shard);
         }
     }
 
@@ -424,10 +433,26 @@ impl Groups {
         decide: impl FnOnce(&mut GroupShard, Now) -> Decision<R>,
     ) -> Result<Decided<R>, ErrorCode> {
         let mut state = shard.lock();
-        let ready = self.up_to_date(&mut state)?;
+        let ready = self.up_to_date(shard, &mut state)?;
         // Not before: whoever waited for the lock longer would decide with less time.
         let now = clock::now();
-        let mut decision = decide(&mut ready.shard, now);
+        let decision = decide(&mut ready.shard, now);
+        let result = self.carry_out(shard, ready, writer, decision, now);
+        let deadline = ready.next_deadline();
+        drop(state);
+        self.alarm.wake_by(deadline);
+        result
+    }
+
+    /// Appends and replays what a shard has decided.
+    fn carry_out<R>(
+        &self,
+        shard: &Arc<Shard>,
+        ready: &mut Ready,
+        writer: Option<&TransactionalWriter>,
+        mut decision: Decision<R>,
+        now: Now,
+    ) -> Result<Decided<R>, ErrorCode> {
         let parked = match &decision.reply {
             Reply::Parked(token) => Some(ready.wait(*token)),
             Reply::Now(_) => None,
@@ -438,7 +463,7 @@ impl Groups {
             compression: self.compression,
             batch_bytes_max: ready.surroundings.config.batch_bytes_max,
         };
-        let result = match ready.commit(&destination, &decision, now.wall_ms) {
+        match ready.commit(&destination, &decision, now.wall_ms) {
             Ok(is_flush_due) => {
                 let released = ready.released(decision.released);
                 let flushing = match is_flush_due {
@@ -467,11 +492,7 @@ impl Groups {
                 };
                 parked.map(waiting).ok_or(error)
             }
-        };
-        let deadline = ready.next_deadline();
-        drop(state);
-        self.alarm.wake_by(deadline);
-        result
+        }
     }
 
     /// Makes what was decided durable, then answers those whom it releases: in a task, since who
@@ -511,7 +532,8 @@ impl Groups {
     ) -> Result<R, ErrorCode> {
         let shard = self.shard_of(group_id)?;
         let mut state = shard.lock();
-        Ok(read(&mut self.up_to_date(&mut state)?.shard, clock::now()))
+        let ready = self.up_to_date(&shard, &mut state)?;
+        Ok(read(&mut ready.shard, clock::now()))
     }
 
     /// Waits until everything that is known of a group is durable, if `flush.messages` asks for that.
@@ -532,7 +554,7 @@ impl Groups {
         let shards = self.all_shards();
         let (mut answers, mut error) = (Vec::new(), ErrorCode::None);
         for shard in shards {
-            match self.up_to_date(&mut shard.lock()) {
+            match self.up_to_date(&shard, &mut shard.lock()) {
                 Ok(ready) => answers.push(read(&ready.shard)),
                 Err(of_shard) => error = of_shard,
             }
@@ -603,7 +625,7 @@ impl State {
 
     fn ready(&mut self) -> Result<&mut Ready, ErrorCode> {
         match self {
-            Self::Loading(_) => Err(ErrorCode::CoordinatorLoadInProgress),
+            Self::Loading => Err(ErrorCode::CoordinatorLoadInProgress),
             Self::Ready(ready) => Ok(ready),
             Self::Failed => Err(ErrorCode::NotCoordinator),
         }

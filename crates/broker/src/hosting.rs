@@ -10,6 +10,7 @@
 use crate::Broker;
 use crate::broker::ConfigLayers;
 use crate::clock::now_ms;
+use crate::directory_work::in_each;
 use crate::groups::OFFSETS_TOPIC;
 use crate::idle_logs::read_settled;
 use crate::log_directories::{LogDirectory, warn_of_missing};
@@ -431,8 +432,8 @@ pub(crate) fn choose_online(broker: &Broker, directory_id: Uuid) -> Option<Arc<L
     Some(broker.log_directories[chosen].clone()).filter(|one| !one.is_offline())
 }
 
-/// The directory that the metadata says, or else of those that take new partitions the one with the
-/// fewest.
+/// The directory that the metadata says, or else of those that take new partitions, and whose disk
+/// answers, the one with the fewest.
 fn choose_directory(broker: &Broker, directory_id: Uuid, count: impl Fn(usize) -> usize) -> usize {
     let directories = &broker.log_directories;
     let is_named = |one: &Arc<LogDirectory>| one.is_usable() && one.id() == directory_id;
@@ -443,10 +444,8 @@ fn choose_directory(broker: &Broker, directory_id: Uuid, count: impl Fn(usize) -
         return 0;
     }
     let online = (0..directories.len()).filter(|at| !directories[*at].is_offline());
-    let (cordoned, open): (Vec<_>, Vec<_>) =
-        online.partition(|at| broker.is_cordoned(&directories[*at]));
-    let candidates = if open.is_empty() { cordoned } else { open };
-    let fewest = candidates.into_iter().min_by_key(|at| count(*at));
+    let reluctance = |at: usize| (broker.is_cordoned(&directories[at]), broker.is_stuck(at));
+    let fewest = online.min_by_key(|at| (reluctance(*at), count(*at)));
     fewest.unwrap_or(0)
 }
 
@@ -691,16 +690,15 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
     }
     let defaults = topic_defaults(broker, &delta.after);
     let (mut placed, mut created) = (Vec::new(), Vec::new());
+    let mut epochs: BTreeMap<usize, Vec<(Arc<Partition>, i32)>> = BTreeMap::new();
     for changed in delta.partitions() {
         let Some(after) = changed.after else { continue };
         let hosted = host(broker, &delta.after, &defaults, changed.topic);
         if let Some(partition) = hosted.partition(changed.partition_id) {
-            // Nothing more is written where a write has failed.
-            if partition.is_failed() {
-                continue;
-            }
-            if let Err(error) = partition.set_leader_epoch(after.leader_epoch) {
-                tracing::error!(%partition, %error, "a leader epoch cannot be noted");
+            let before = changed.before.map(|before| before.leader_epoch);
+            if before != Some(after.leader_epoch) {
+                let here = epochs.entry(partition.place()).or_default();
+                here.push((partition, after.leader_epoch));
             }
             continue;
         }
@@ -719,9 +717,25 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
         created.extend(hosted.partition(changed.partition_id));
     }
     creations::sync_topic_ids(broker, &created);
+    in_each(broker, epochs, |_, _, epochs| {
+        epochs.iter().for_each(set_leader_epoch);
+    });
     apply_configs(broker, delta, &defaults);
     placed
 }
+
+fn set_leader_epoch((partition, leader_epoch): &(Arc<Partition>, i32)) {
+    // Nothing more is written where a write has failed.
+    if partition.is_failed() {
+        return;
+    }
+    if let Err(error) = partition.set_leader_epoch(*leader_epoch) {
+        tracing::error!(%partition, %error, "a leader epoch cannot be noted");
+    }
+}
+
+/// A log, with its topic.
+type TopicLog = (Arc<HostedTopic>, Arc<Partition>);
 
 fn apply_configs(broker: &Arc<Broker>, delta: &MetadataDelta, defaults: &TopicDefaults) {
     let (mut all, mut groups) = (false, false);
@@ -746,10 +760,21 @@ fn apply_configs(broker: &Arc<Broker>, delta: &MetadataDelta, defaults: &TopicDe
         broker.configure_groups(&delta.after);
     }
     let config = broker.live_config();
+    let mut logs: BTreeMap<usize, Vec<TopicLog>> = BTreeMap::new();
     for topic in topics {
         let settings = topic_settings(&delta.after, defaults, &topic.name);
         topic.set_settings(&settings, &config.transactions);
+        for partition in topic.partitions() {
+            let here = logs.entry(partition.place()).or_default();
+            here.push((topic.clone(), partition));
+        }
     }
+    in_each(broker, logs, |broker, _, logs| {
+        for (topic, partition) in logs {
+            // The newest, whichever change this is.
+            partition.set_config(topic_log_config(broker, &topic));
+        }
+    });
     if all {
         broker.reconfigure_cleaner();
     }

@@ -36,6 +36,7 @@ mod coordinator_topics;
 mod cordoning;
 mod creations;
 mod destinations;
+mod directory_work;
 mod disk_watch;
 mod failed_logs;
 mod fetch_sessions;

@@ -1,12 +1,13 @@
 //! The directories of `log.dirs`: locked, identified, and offline after a failed write.
 
 use crate::checkpoints::Checkpoints;
+use crate::directory_work::DirectoryWork;
 use crate::hosting::is_unplaced;
 use crate::start_error::StartError;
 use metadata::LOST_DIRECTORY;
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,10 @@ pub(crate) struct LogDirectory {
     offline: AtomicBool,
     partition_count: AtomicUsize,
     checkpoints: Checkpoints,
+    /// What the metadata ask for.
+    work: DirectoryWork,
+    /// Partitions whose names are taken by logs of deleted topics.
+    leaving: Mutex<BTreeSet<TopicPartition>>,
     /// The directory itself, open since before anything was written: syncing its file system tells
     /// of every error in between, once. Locked until whoever is told has noted it.
     root: Mutex<Option<Box<dyn DiskFile>>>,
@@ -43,6 +48,8 @@ impl LogDirectory {
         Self {
             checkpoints: Checkpoints::new(&path),
             name: path.to_string_lossy().into(),
+            work: DirectoryWork::default(),
+            leaving: Mutex::default(),
             partition_count: AtomicUsize::new(0),
             root: Mutex::new(File::open(&path).ok().map(|root| Box::new(root) as _)),
             settling: Mutex::default(),
@@ -121,6 +128,27 @@ impl LogDirectory {
     /// Its checkpoint files.
     pub(crate) const fn checkpoints(&self) -> &Checkpoints {
         &self.checkpoints
+    }
+
+    /// What the metadata ask for.
+    pub(crate) const fn work(&self) -> &DirectoryWork {
+        &self.work
+    }
+
+    /// Notes that the log of a deleted topic is there, or may come there, until it has left: another
+    /// one of its name must not be taken for it.
+    pub(crate) fn begin_leaving(&self, partition: &TopicPartition) {
+        self.leaving.lock().insert(partition.clone());
+    }
+
+    /// The log has left, or stays for good.
+    pub(crate) fn end_leaving(&self, partition: &TopicPartition) {
+        self.leaving.lock().remove(partition);
+    }
+
+    /// Whether a name is taken by the log of a deleted topic.
+    pub(crate) fn is_leaving(&self, partition: &TopicPartition) -> bool {
+        self.leaving.lock().contains(partition)
     }
 
     /// Whether its partitions can be served.

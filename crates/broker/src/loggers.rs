@@ -33,6 +33,7 @@ pub const LOGGERS: &[&str] = &[
     "broker.failed_logs",
     "broker.groups",
     "broker.hosting",
+    "broker.directory_work",
     "broker.disk_watch",
     "broker.idle_logs",
     "broker.live_config",

@@ -107,6 +107,22 @@ struct Move {
     _pause: Pause,
 }
 
+/// A move that was given up, of which a copy may be left.
+#[derive(Debug)]
+pub(crate) struct GivenUp(Arc<Move>);
+
+impl GivenUp {
+    /// The log directory that the copy is in.
+    pub(crate) fn directory(&self) -> &LogDirectory {
+        &self.0.destination
+    }
+
+    /// Removes the copy, if it has not become the log.
+    pub(crate) fn discard(&self) {
+        self.0.discard();
+    }
+}
+
 /// A move that a task has in hand; dropped when it has ended.
 struct Running {
     broker: Arc<Broker>,
@@ -392,6 +408,14 @@ impl Moves {
         }
     }
 
+    /// [`Self::cancel`] for who waits for no disk: the move ends where it is looked at next. What is
+    /// left of the copy is the caller's to discard.
+    pub(crate) fn give_up(&self, partition: &Partition) -> Option<GivenUp> {
+        let found = self.known.lock().by_partition.remove(&key(partition))?;
+        found.is_cancelled.store(true, Ordering::Release);
+        Some(GivenUp(found))
+    }
+
     /// Whether a task has a move of a partition in hand.
     pub(crate) fn is_running(&self, partition: &Partition) -> bool {
         self.known.lock().running.contains_key(&key(partition))
@@ -504,6 +528,10 @@ impl Move {
             MoveError::Append(AppendError::Storage(failure)) | MoveError::Copy(failure) => {
                 tracing::error!(%partition, %error, "the partition is not moved");
                 broker.report_directory_error(self.destination.name(), failure);
+            }
+            // The log may be gone.
+            _ if self.is_cancelled.load(Ordering::Acquire) => {
+                tracing::debug!(%partition, %error, "no longer moved");
             }
             error => tracing::error!(%partition, %error, "the partition is not moved"),
         }

@@ -161,14 +161,10 @@ impl HostedTopic {
         self.settings.read().1
     }
 
-    /// Obeys other settings from the next request on.
+    /// Obeys other settings from the next request on; each log is to be told of its own.
     pub(crate) fn set_settings(&self, settings: &TopicSettings, transactions: &TransactionConfig) {
         *self.settings.write() = (Arc::new(settings.clone()), rules_of(settings));
-        let config = Arc::new(log_config(settings, transactions));
-        *self.log_config.write() = Some(config.clone());
-        for partition in self.partitions() {
-            partition.set_config(config.clone());
-        }
+        *self.log_config.write() = Some(Arc::new(log_config(settings, transactions)));
     }
 }
 

@@ -5,16 +5,23 @@
 //!   topic-0   ── renamed, synced ──> topic-0.<id>-delete   removed after file.delete.delay.ms
 //!   checkpoints of its directory ──> without it            durable before the name can come back
 //! ```
+//!
+//! The controller's thread hands both to the queue of the log directory (`directory_work`). Where that is
+//! behind, the deletion is answered before, and the name is not free in this directory until it is done. A
+//! restart finds a log of an id that no topic has, and sets it aside.
 
 use crate::Broker;
 use crate::checkpoints::{self, Kind};
 use crate::clock::{monotonic, random_uuid};
+use crate::directory_work::in_each;
+use crate::idle_logs::in_directory;
+use crate::moves::GivenUp;
 use coordinator::group::DeletedTopic;
 use metadata::{MetadataImage, Topic};
 use model::MonotonicTime;
 use parking_lot::Mutex;
 use replication::Partition;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,10 +68,30 @@ impl Removals {
     }
 }
 
-/// Deletes the logs of topics, which `image` does not have. When this returns, nothing that is on
-/// the disk under their names says anything about topics that get these names later.
-pub(crate) fn delete_topics(broker: &Broker, image: &Arc<MetadataImage>, topics: &[&Topic]) {
-    let mut gone = Vec::new();
+/// What deleted topics leave in a log directory.
+#[derive(Debug, Default)]
+struct Leaving {
+    logs: Vec<LeavingLog>,
+    /// Copies of logs that were being moved.
+    copies: Vec<GivenUp>,
+}
+
+/// The log of a deleted topic.
+#[derive(Debug)]
+struct LeavingLog {
+    partition: Arc<Partition>,
+    /// `file.delete.delay.ms`.
+    delay_ms: i64,
+    /// The places of the log directories that it may be in.
+    places: Vec<usize>,
+}
+
+/// Deletes the logs of topics, which `image` does not have, and what groups have committed for them.
+/// When this returns, nobody finds anything of them; and nothing that is on the disk under their names says anything about
+/// topics that get these names later, but for log directories that are behind, where no log can get
+/// such a name yet.
+pub(crate) fn delete_topics(broker: &Arc<Broker>, image: &Arc<MetadataImage>, topics: &[&Topic]) {
+    let mut shares: BTreeMap<usize, Leaving> = BTreeMap::new();
     for topic in topics {
         let Some(hosted) = broker.partitions.remove(topic.id) else {
             continue;
@@ -72,12 +99,22 @@ pub(crate) fn delete_topics(broker: &Broker, image: &Arc<MetadataImage>, topics:
         let delay_ms = hosted.settings().file_delete_delay_ms;
         for partition in hosted.partitions() {
             broker.unload_coordinator(&hosted.name, partition.index());
-            retire(broker, &partition, monotonic().plus_ms(delay_ms));
-            gone.push(partition);
+            let mut places = vec![partition.place()];
+            if let Some(copy) = broker.moves.give_up(&partition) {
+                let place = broker.logs.place_of(copy.directory().shared_name());
+                places.push(place);
+                shares.entry(place).or_default().copies.push(copy);
+            }
+            for place in &places {
+                broker.log_directories[*place].begin_leaving(partition.topic_partition());
+            }
+            let log = LeavingLog {
+                partition,
+                delay_ms,
+                places,
+            };
+            shares.entry(log.places[0]).or_default().logs.push(log);
         }
-    }
-    if !gone.is_empty() {
-        forget(broker, &gone);
     }
     let deleted: Vec<DeletedTopic<'_>> = topics
         .iter()
@@ -86,12 +123,39 @@ pub(crate) fn delete_topics(broker: &Broker, image: &Arc<MetadataImage>, topics:
             topic_id: topic.id,
         })
         .collect();
-    broker.groups.delete_topic_offsets(image, &deleted);
+    for place in broker.groups.note_deleted_topics(image, &deleted) {
+        shares.entry(place).or_default();
+    }
+    in_each(broker, shares, |broker, directory, leaving| {
+        remove_all(broker, &leaving);
+        broker.groups.delete_noted_offsets(directory.name());
+    });
 }
 
-/// Takes a log out of service; its directory is removed at `at`.
-fn retire(broker: &Broker, partition: &Partition, at: MonotonicTime) {
-    broker.moves.cancel(partition);
+/// Takes logs out of service, durably.
+fn remove_all(broker: &Broker, leaving: &Leaving) {
+    for copy in &leaving.copies {
+        copy.discard();
+    }
+    for log in &leaving.logs {
+        retire(broker, &log.partition, log.delay_ms);
+    }
+    let logs = leaving.logs.iter();
+    let gone: Vec<_> = logs.map(|log| log.partition.clone()).collect();
+    if !gone.is_empty() {
+        forget(broker, &gone);
+    }
+    for log in &leaving.logs {
+        for place in &log.places {
+            let directory = &broker.log_directories[*place];
+            directory.end_leaving(log.partition.topic_partition());
+        }
+    }
+}
+
+/// Takes a log out of service; its directory is removed after a delay. A move of it that has not ended
+/// by then never will.
+fn retire(broker: &Broker, partition: &Partition, delay_ms: i64) {
     // A compaction that went on would write into the directory of the next topic of this name.
     let _pause = broker.cleaner.pause(partition);
     let state = PartitionDirectoryState::Deleted;
@@ -101,7 +165,10 @@ fn retire(broker: &Broker, partition: &Partition, at: MonotonicTime) {
     broker.uncount_partition(partition);
     partition.notify();
     match retired {
-        Ok(path) => broker.removals.schedule(path, at),
+        Ok(path) => {
+            let at = monotonic().plus_ms(delay_ms);
+            broker.removals.schedule(path, at);
+        }
         Err(error) => tracing::error!(
             %partition,
             %error,
@@ -113,13 +180,13 @@ fn retire(broker: &Broker, partition: &Partition, at: MonotonicTime) {
 
 /// Makes it durable that logs have left their log directories.
 fn forget(broker: &Broker, gone: &[Arc<Partition>]) {
-    broker.cleaner.forget(broker, gone);
     for directory in &broker.log_directories {
-        let here: Vec<&Arc<Partition>> = gone
-            .iter()
-            .filter(|one| *one.log_directory() == *directory.name())
-            .collect();
-        if here.is_empty() || directory.is_offline() {
+        let here = in_directory(gone.iter().cloned(), directory);
+        if here.is_empty() {
+            continue;
+        }
+        broker.cleaner.forget(broker, directory, &here);
+        if directory.is_offline() {
             continue;
         }
         // An offset of zero says no more than no entry does.

@@ -1,63 +1,72 @@
-//! Offsets of topics that are gone: deleted with their topics, again until the log takes that, and
-//! when the groups are loaded.
+//! Offsets of topics that are gone: deleted before anybody asks their group again, again until the log
+//! takes that, and when the groups are loaded.
 //!
 //! ```text
-//!   deletion ──> metadata without the topic: commits are refused ──> its offsets are deleted
-//!                                                                     │ refused
-//!   load, retry ──> offsets of all topics that the metadata lack <────┘
+//!   deletion ──> metadata without the topic: commits are refused
+//!                  └─> noted at each shard ──> queue of its log directory ──┬─> its offsets are deleted
+//!                           request of a group, if it comes first ──────────┘     │ refused
+//!   load, retry ──> offsets of all topics that the metadata lack <────────────────┘
 //! ```
+//!
+//! A shard may be in a call on a disk that is stuck, so whoever deletes a topic waits for none of them.
+//! Committed offsets go by the names of topics; so those of a deleted topic are gone before the shard
+//! answers anybody, or decides anything, and another topic of the name does not meet them. After a
+//! crash they are known by the topic's id.
 
-use super::{Decided, Groups, OFFSETS_TOPIC, Shard, State};
+use super::{Groups, OFFSETS_TOPIC, Ready, Shard};
 use crate::clock;
 use coordinator::group::DeletedTopic;
 use metadata::MetadataImage;
-use model::{ErrorCode, Uuid};
+use model::{ErrorCode, MonotonicTime, Uuid};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use tokio::task::JoinHandle;
 
 /// How long after a deletion was refused it is tried again.
 const RETRY_MS: i64 = 1_000;
 
 impl Groups {
-    /// Forgets the offsets of topics that were deleted, which `image` does not have; a shard that
-    /// loads does so when it has loaded. Waits for what is to be flushed, so that no other topic of
-    /// the name meets them after a crash. Not to be called on a worker.
-    pub(crate) fn delete_topic_offsets(
+    /// Notes that topics are gone, which `image` does not have: no group answers with an offset of
+    /// them from here on. Gives the places of the log directories where
+    /// [`Self::delete_noted_offsets`] is to be called.
+    pub(crate) fn note_deleted_topics(
         &self,
         image: &Arc<MetadataImage>,
         topics: &[DeletedTopic<'_>],
-    ) {
+    ) -> BTreeSet<usize> {
         // First: a commit that has found the topics is either before the deletion or refused.
         self.set_metadata(image);
-        let mut flushes = Vec::new();
+        let mut places = BTreeSet::new();
         for shard in self.all_shards() {
-            if let State::Loading(deleted) = &mut *shard.lock() {
-                let topics = topics.iter();
-                deleted.extend(topics.map(|topic| (topic.name.to_owned(), topic.topic_id)));
-                continue;
-            }
-            let decided =
-                self.decide_in(&shard, None, |shard, _| shard.delete_topic_offsets(topics));
-            flushes.extend(self.flush_of_deletion(&shard, decided));
+            let named = topics.iter();
+            let named = named.map(|topic| (topic.name.to_owned(), topic.topic_id));
+            shard.deleted.lock().extend(named);
+            places.insert(shard.partition.place());
         }
-        for flush in flushes {
+        places
+    }
+
+    /// Deletes the offsets of topics that are gone from the shards in a log directory, durably where
+    /// `flush.messages` asks for it; those that load do so when they have loaded. Blocks for as long
+    /// as the disk is stuck.
+    pub(crate) fn delete_noted_offsets(&self, log_directory: &str) {
+        let here = self.all_shards().into_iter();
+        let here = here.filter(|shard| *shard.partition.log_directory() == *log_directory);
+        let here: Vec<_> = here.collect();
+        for shard in &here {
+            self.bring_up_to_date(shard);
+        }
+        for shard in &here {
+            let end_offset = shard.partition.offsets().log_end_offset;
+            let flushed = shard.partition.wait_for_high_watermark(end_offset);
             // Who flushes reports a failure.
-            let _ = self.runtime.block_on(flush);
+            let _ = self.runtime.block_on(flushed);
         }
     }
 
     /// Deletes offsets of topics that are gone: of those that were deleted while the shard was
     /// loaded, and of those whose deletion did not come to an end before.
-    pub(super) fn delete_old_offsets(&self, shard: &Arc<Shard>, deleted: &[(String, Uuid)]) {
-        let deleted: Vec<_> = deleted
-            .iter()
-            .map(|(name, topic_id)| DeletedTopic {
-                name,
-                topic_id: *topic_id,
-            })
-            .collect();
-        let decided = self.decide_in(shard, None, |shard, _| shard.delete_topic_offsets(&deleted));
-        self.flush_of_deletion(shard, decided);
+    pub(super) fn delete_old_offsets(&self, shard: &Arc<Shard>) {
+        self.bring_up_to_date(shard);
         self.delete_offsets_of_absent_topics(shard);
     }
 
@@ -73,35 +82,63 @@ impl Groups {
         }
     }
 
-    fn delete_offsets_of_absent_topics(&self, shard: &Arc<Shard>) {
-        // Metadata without the topic that the groups are in are older than the groups.
-        let image = self.surroundings.read().image.clone();
-        if image.topics.by_name(OFFSETS_TOPIC).is_some() {
-            let decided = self.decide_in(shard, None, |shard, _| {
-                shard.delete_offsets_of_absent_topics()
-            });
-            self.flush_of_deletion(shard, decided);
+    /// Deletes the offsets of topics that were noted; one that the log does not take is tried again.
+    pub(super) fn forget_deleted(
+        &self,
+        shard: &Arc<Shard>,
+        ready: &mut Ready,
+        deleted: &[(String, Uuid)],
+    ) {
+        if deleted.is_empty() {
+            return;
+        }
+        let deleted = deleted.iter();
+        let deleted: Vec<_> = deleted
+            .map(|(name, topic_id)| DeletedTopic {
+                name,
+                topic_id: *topic_id,
+            })
+            .collect();
+        let decision = ready.shard.delete_topic_offsets(&deleted);
+        if let Err(error) = self.carry_out(shard, ready, None, decision, clock::now()) {
+            ready.deletion_due = Some(self.retry_later(shard, error));
         }
     }
 
-    /// What a deletion becomes durable by; one that the log does not take is tried again.
-    fn flush_of_deletion(
-        &self,
-        shard: &Shard,
-        decided: Result<Decided<()>, ErrorCode>,
-    ) -> Option<JoinHandle<Result<(), ErrorCode>>> {
-        let error = match decided {
-            Ok(decided) => return decided.flushing,
-            Err(error) => error,
-        };
+    fn bring_up_to_date(&self, shard: &Arc<Shard>) {
+        let mut state = shard.lock();
+        // One that loads, or has failed, has nothing to delete.
+        let _ = self.up_to_date(shard, &mut state);
+        let deadline = state.next_deadline();
+        drop(state);
+        self.alarm.wake_by(deadline);
+    }
+
+    fn delete_offsets_of_absent_topics(&self, shard: &Arc<Shard>) {
+        // Metadata without the topic that the groups are in are older than the groups.
+        let image = self.surroundings.read().image.clone();
+        if image.topics.by_name(OFFSETS_TOPIC).is_none() {
+            return;
+        }
+        let decided = self.decide_in(shard, None, |shard, _| {
+            shard.delete_offsets_of_absent_topics()
+        });
         // What is not in service deletes them when it is loaded.
+        if let Err(error) = decided
+            && let Ok(ready) = shard.lock().ready()
+        {
+            ready.deletion_due = Some(self.retry_later(shard, error));
+        }
+    }
+
+    /// Says that a deletion was refused; when it is to be tried again.
+    fn retry_later(&self, shard: &Shard, error: ErrorCode) -> MonotonicTime {
         let due = clock::monotonic().plus_ms(RETRY_MS);
-        shard.lock().ready().ok()?.deletion_due = Some(due);
         self.alarm.wake_by(Some(due));
         if let Some(not_logged) = self.refused_deletions.due() {
             let partition = &shard.partition;
             tracing::warn!(%partition, %error, not_logged, "offsets of deleted topics cannot be deleted; retrying");
         }
-        None
+        due
     }
 }

@@ -8,7 +8,9 @@ use crate::heavy_work::is_off_workers;
 use crate::{idle_logs, maintenance};
 use config::sources::{Sources, load};
 use model::{ErrorCode, TopicPartition};
+use std::fs;
 use std::ops::Range;
+use std::sync::mpsc;
 use storage::log_directory::PartitionDirectory;
 use testkit::{Client, batch, compressed_batch, wait_until};
 use tokio::runtime::Runtime;
@@ -226,11 +228,11 @@ fn the_upkeep_of_logs_that_nobody_uses_leaves_their_files_alone() {
         directories.for_each(|one| idle_logs::rest(&broker, one));
         broker.logs.open_logs().is_empty() && broker.logs.unsettled_logs().is_empty()
     });
-    std::fs::create_dir(&elsewhere).unwrap();
+    fs::create_dir(&elsewhere).unwrap();
     let move_all = |from: &Path, to: &Path| {
         for index in 0..COUNT {
             let name = format!("topic-{index}");
-            std::fs::rename(from.join(&name), to.join(&name)).unwrap();
+            fs::rename(from.join(&name), to.join(&name)).unwrap();
         }
     };
     move_all(&directory, &elsewhere);
@@ -443,4 +445,87 @@ fn the_place_of_a_partition_that_could_not_be_noted_is_noted_later() {
         });
         wait_until("nothing is left to be done", || broker.creations.is_empty());
     }
+}
+
+/// A call on a log that does not end before this does.
+struct StuckCall {
+    release: mpsc::Sender<()>,
+    call: std::thread::JoinHandle<()>,
+}
+
+impl StuckCall {
+    fn begin(running: &Running, topic: &str) -> Self {
+        let topic = running.broker().partitions.topic(topic).unwrap();
+        let partition = topic.partition(0).unwrap();
+        let ((release, stuck), (begun, has_begun)) = (mpsc::channel(), mpsc::channel());
+        let call = std::thread::spawn(move || {
+            let call = |_: &mut storage::Log<RealDisk>| {
+                begun.send(()).unwrap();
+                let _ = stuck.recv();
+            };
+            partition.with_log(call).unwrap();
+        });
+        has_begun.recv().unwrap();
+        Self { release, call }
+    }
+
+    fn end(self) {
+        drop(self.release);
+        self.call.join().unwrap();
+    }
+}
+
+/// The new one waits for its place, and the log of the old one does not come back.
+#[test]
+fn a_topic_whose_log_is_stuck_is_deleted_and_made_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[]);
+    client.create_topic("other", 1, &[]);
+    client
+        .produce("topic", 0, &batch(&["old"]))
+        .assert_accepted();
+    let stuck = StuckCall::begin(&running, "topic");
+    assert_eq!(client.delete_topic("topic"), ErrorCode::None);
+    client.create_topic("topic", 1, &[]);
+    let refused = client.produce("topic", 0, &batch(&["early"]));
+    assert_eq!(refused.error, ErrorCode::KafkaStorageError);
+    client
+        .produce("other", 0, &batch(&["value"]))
+        .assert_accepted();
+    stuck.end();
+    wait_until("the new one has its log", || {
+        client.produce("topic", 0, &batch(&["new"])).error.is_none()
+    });
+    assert_eq!(client.fetch("topic", 0, 0).values(), ["new"]);
+    running.stop();
+    let running = Running::start(&[directory.path()]);
+    assert_eq!(running.connect().fetch("topic", 0, 0).values(), ["new"]);
+    running.stop();
+    let entries = fs::read_dir(directory.path()).unwrap();
+    let mut names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.find(|name| name.ends_with("-stray")), None);
+}
+
+/// The log of its group is in a call that is stuck.
+#[test]
+fn a_topic_is_deleted_while_a_group_is_stuck_that_has_offsets_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[]);
+    client.wait_for_coordinator("group");
+    assert_eq!(client.commit_offset("group", "topic", 1), ErrorCode::None);
+    let stuck = StuckCall::begin(&running, OFFSETS_TOPIC);
+    assert_eq!(client.delete_topic("topic"), ErrorCode::None);
+    client.create_topic("topic", 1, &[]);
+    client
+        .produce("topic", 0, &batch(&["value"]))
+        .assert_accepted();
+    let mut asking = running.connect();
+    let asked = std::thread::spawn(move || asking.committed_offset("group", "topic", 0));
+    stuck.end();
+    assert_eq!(asked.join().unwrap(), -1);
+    running.stop();
 }

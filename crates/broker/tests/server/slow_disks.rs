@@ -355,6 +355,41 @@ fn a_directory_that_fails_while_a_call_is_stuck_is_given_up() {
     stuck.release();
 }
 
+/// The controller waits for no log, and what a deleted topic leaves is not taken for the next one.
+#[test]
+fn topics_are_made_altered_and_deleted_while_a_log_is_stuck() {
+    let stuck = Stuck::start(&[], &[]);
+    let mut late = stuck.connect_one();
+    late.send_produce("topic", stuck.stuck, &batch(&["late"]), -1);
+    assert!(late.is_silent_for(MOMENT));
+    let mut client = stuck.connect_one();
+    client.create_topic("other", 2, &[]);
+    client.alter_topic("topic", &[("retention.ms", "1000000")]);
+    client.alter_topic("other", &[("retention.ms", "1000000")]);
+    for topic in ["other", "topic"] {
+        assert_eq!(client.delete_topic(topic), ErrorCode::None);
+    }
+    client.create_topic("topic", 2, &[]);
+    for index in 0..2 {
+        let produced = client.produce("topic", index, &batch(&["anew"]));
+        assert_eq!((produced.error, produced.base_offset), (ErrorCode::None, 0));
+    }
+    // New partitions go where the disk answers.
+    client.create_topic("more", 4, &[]);
+    let is_there = |index: &i32| stuck.directory.join(format!("more-{index}")).exists();
+    assert_eq!((0..4).find(is_there), None);
+    let old_log = stuck.directory.join(format!("topic-{}", stuck.stuck));
+    assert!(old_log.exists() && late.is_silent_for(Duration::from_millis(1)));
+    stuck.release();
+    wait_until("the deletion is done", || !old_log.exists());
+    // Whatever has become of its record, it has an answer.
+    late.receive_produced();
+    for index in 0..2 {
+        assert_eq!(client.fetch("topic", index, 0).values(), ["anew"]);
+    }
+    stuck.stop();
+}
+
 /// To describe producers may take long, and so has its turn, which is over where the disk is stuck.
 #[test]
 fn what_takes_long_is_done_for_others_while_a_disk_is_stuck() {
