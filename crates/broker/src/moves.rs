@@ -56,8 +56,9 @@ const PACE_MS: u64 = 50;
 #[derive(Debug, Default)]
 pub(crate) struct Moves {
     known: Mutex<Known>,
-    /// Held by who begins a move, so that it is the only one of its partition.
-    beginning: Mutex<()>,
+    /// Held by who begins a move, so that it is the only one of its partition. Whoever waits for it
+    /// waits for a disk that may be stuck, and blocks no thread.
+    pub(crate) beginning: Arc<tokio::sync::Mutex<()>>,
     changed: Notify,
     is_stopped: AtomicBool,
     /// Where partitions go that are not there yet.
@@ -210,7 +211,8 @@ async fn run(weak: Weak<Broker>) {
     }
 }
 
-/// Begins to move a partition, or stops moving it when it is asked back to where it is.
+/// Begins to move a partition, or stops moving it when it is asked back to where it is. Blocks; the
+/// caller holds [`Moves::beginning`].
 ///
 /// # Errors
 /// The codes of AlterReplicaLogDirs.
@@ -234,12 +236,15 @@ pub(crate) fn begin(
     if broker.is_cordoned(directory) {
         return Err(ErrorCode::InvalidReplicaAssignment);
     }
-    let _beginning = broker.moves.beginning.lock();
     let partition = find(broker, name).inspect_err(|error| {
         if *error == ErrorCode::UnknownTopicOrPartition {
             broker.moves.destinations.note(name, directory);
         }
     })?;
+    // What has its name there is not out of the way yet.
+    if directory.is_leaving(name) {
+        return Err(ErrorCode::KafkaStorageError);
+    }
     let known = broker.moves.of(&partition);
     if let Some(known) = known {
         if known.destination.name() == destination {

@@ -14,13 +14,14 @@ use crate::moves;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use wire::messages::alter_replica_log_dirs_response::{
     AlterReplicaLogDirPartitionResult, AlterReplicaLogDirTopicResult,
 };
 use wire::messages::{AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse};
 
-pub(crate) fn serve(
-    broker: &Broker,
+pub(crate) async fn serve(
+    broker: &Arc<Broker>,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -34,24 +35,43 @@ pub(crate) fn serve(
             }
         }
     }
-    let results = destinations.iter().map(|(topic, partitions)| {
-        let partitions = partitions.iter().map(|(index, destination)| {
-            let name = TopicPartition::new(*topic, *index);
-            let begun = moves::begin(broker, &name, destination);
-            AlterReplicaLogDirPartitionResult {
-                partition_index: *index,
-                error_code: begun.err().unwrap_or(ErrorCode::None).code(),
-            }
-        });
-        AlterReplicaLogDirTopicResult {
-            topic_name: topic,
-            partitions: partitions.collect(),
+    let mut results = Vec::with_capacity(destinations.len());
+    for (topic, partitions) in destinations {
+        let mut begun = Vec::with_capacity(partitions.len());
+        for (index, destination) in partitions {
+            let name = TopicPartition::new(topic, index);
+            let error = begin(broker, name, destination.to_owned()).await.err();
+            begun.push(AlterReplicaLogDirPartitionResult {
+                partition_index: index,
+                error_code: error.unwrap_or(ErrorCode::None).code(),
+            });
         }
-    });
+        results.push(AlterReplicaLogDirTopicResult {
+            topic_name: topic,
+            partitions: begun.into(),
+        });
+    }
     let response = AlterReplicaLogDirsResponse {
-        results: results.collect(),
+        results: results.into(),
         ..Default::default()
     };
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+/// Begins to move a partition, whether the client stays or not.
+async fn begin(
+    broker: &Arc<Broker>,
+    name: TopicPartition,
+    destination: String,
+) -> Result<(), ErrorCode> {
+    let turn = broker.moves.beginning.clone().lock_owned().await;
+    let broker = broker.clone();
+    let begin = move || {
+        let _turn = turn;
+        moves::begin(&broker, &name, &destination)
+    };
+    // It is not begun any more when the server stops.
+    let begun = tokio::task::spawn_blocking(begin).await;
+    begun.unwrap_or(Err(ErrorCode::KafkaStorageError))
 }

@@ -379,7 +379,7 @@ async fn dispatch(
         ApiKey::DeleteRecords => delete_records::serve(broker, request, out).await,
         ApiKey::OffsetForLeaderEpoch => offset_for_leader_epoch::serve(broker, request, out).await,
         ApiKey::DescribeConfigs => describe_configs::serve(broker, request, out).await,
-        ApiKey::AlterReplicaLogDirs => alter_replica_log_dirs::serve(broker, request, out),
+        ApiKey::AlterReplicaLogDirs => alter_replica_log_dirs::serve(broker, request, out).await,
         ApiKey::DescribeLogDirs => describe_log_dirs::serve(broker, request, out).await,
         ApiKey::DescribeCluster => describe_cluster::serve(broker, context, request, out),
         ApiKey::DescribeProducers => describe_producers::serve(broker, request, out).await,

@@ -80,6 +80,11 @@ pub(crate) fn listed(
 
 /// Asks for a partition to be moved.
 pub(crate) fn move_to(client: &mut Client, directory: &str, topic: &str, index: i32) -> ErrorCode {
+    send_move(client, directory, topic, index);
+    receive_moved(client)
+}
+
+pub(crate) fn send_move(client: &mut Client, directory: &str, topic: &str, index: i32) {
     let topic = AlterReplicaLogDirTopic {
         name: topic,
         partitions: vec![index].into(),
@@ -91,7 +96,11 @@ pub(crate) fn move_to(client: &mut Client, directory: &str, topic: &str, index: 
     let request = AlterReplicaLogDirsRequest {
         dirs: vec![directory].into(),
     };
-    let answer = client.call(2, &request);
+    client.send(2, &request);
+}
+
+pub(crate) fn receive_moved(client: &mut Client) -> ErrorCode {
+    let answer = client.receive();
     let response: AlterReplicaLogDirsResponse<'_> = answer.read();
     let result = response.results.iter().next().expect("one topic");
     let partition = result.partitions.iter().next().expect("one partition");

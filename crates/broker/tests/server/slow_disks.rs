@@ -3,7 +3,7 @@
 //! The disk is stuck where a log that nobody has used is opened: a file of it is a FIFO, which can be
 //! opened when somebody opens its other end.
 
-use crate::log_directories::{Directories, leaders, listed};
+use crate::log_directories::{Directories, leaders, listed, receive_moved, send_move};
 use model::ErrorCode;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -387,6 +387,25 @@ fn topics_are_made_altered_and_deleted_while_a_log_is_stuck() {
     for index in 0..2 {
         assert_eq!(client.fetch("topic", index, 0).values(), ["anew"]);
     }
+    stuck.stop();
+}
+
+#[test]
+fn moves_of_a_log_that_is_stuck_hold_up_nobody_else() {
+    let stuck = Stuck::start(&[], &[]);
+    let (from, to) = (&stuck.directories.one, &stuck.directories.two);
+    let mut clients = stuck.connect();
+    for client in &mut clients {
+        send_move(client, &to.display().to_string(), "topic", stuck.stuck);
+    }
+    assert_waiting(&mut clients);
+    stuck.assert_others_are_served();
+    stuck.release();
+    for client in &mut clients {
+        assert_eq!(receive_moved(client), ErrorCode::None);
+    }
+    let log = from.join(format!("topic-{}", stuck.stuck));
+    wait_until("the log has moved", || !log.exists());
     stuck.stop();
 }
 
