@@ -17,6 +17,7 @@
 
 use crate::Broker;
 use crate::clock::{now_ms, random_bytes, retention_ms};
+use crate::idle_logs::is_in;
 use crate::log_directories::LogDirectory;
 use config::server::CleanerConfig;
 use model::Uuid;
@@ -190,12 +191,26 @@ fn run(registration: &Registration, weak: &Weak<Broker>) {
 }
 
 impl Cleaner {
-    /// Stops: what is being compacted is given up. Returns when the threads have ended.
+    /// Stops: what is being compacted is given up.
     pub(crate) fn stop(&self) {
-        let mut state = self.state.lock();
-        state.is_stopped = true;
+        self.state.lock().is_stopped = true;
         self.changed.notify_all();
-        while !state.threads.is_empty() {
+    }
+
+    /// Whether a log is being compacted.
+    #[cfg(test)]
+    pub(crate) fn is_compacting(&self) -> bool {
+        !self.state.lock().in_progress.is_empty()
+    }
+
+    /// Waits until no log in a directory is compacted any more, once that is to stop.
+    pub(crate) fn wait_until_left(&self, broker: &Broker, directory: &LogDirectory) {
+        let is_here = |key: &LogKey| {
+            let partition = broker.partitions.by_key(*key);
+            partition.is_some_and(|one| is_in(&one, directory))
+        };
+        let mut state = self.state.lock();
+        while state.in_progress.iter().any(is_here) {
             self.changed.wait(&mut state);
         }
     }
@@ -515,7 +530,8 @@ impl State {
     /// Whether a log must not be compacted now.
     fn is_barred(&self, key: LogKey, now: Instant) -> bool {
         let is_deferred = |deferral: &Deferral| now < deferral.until;
-        self.in_progress.contains(&key)
+        self.is_stopped
+            || self.in_progress.contains(&key)
             || self.paused.contains_key(&key)
             || self.uncleanable.contains(&key)
             || self.deferred.get(&key).is_some_and(is_deferred)

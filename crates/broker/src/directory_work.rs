@@ -88,6 +88,14 @@ impl DirectoryWork {
         self.queue.lock().is_behind
     }
 
+    /// Waits until nothing is left to be done, for as long as the disk may be stuck.
+    pub(crate) fn wait_for_all(&self) {
+        let mut queue = self.queue.lock();
+        while queue.is_running {
+            self.changed.wait(&mut queue);
+        }
+    }
+
     fn run(&self, broker: &Broker, directory: &str) {
         let mut queue = self.queue.lock();
         while let Some(piece) = queue.pieces.pop_front() {

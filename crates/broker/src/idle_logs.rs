@@ -203,11 +203,16 @@ pub(crate) fn is_settled(
     is_replica && settled.topic_id == topic.id && settled.is_unchanged(&RealDisk, path)
 }
 
-/// Closes every log of a directory, so that the next start need not recover any.
+/// Closes every log of a directory, so that the next start need not recover any. Calls `has_closed`
+/// after each.
 ///
 /// # Errors
 /// The first failure.
-pub(crate) fn close_all(broker: &Broker, directory: &LogDirectory) -> Result<(), StorageError> {
+pub(crate) fn close_all(
+    broker: &Broker,
+    directory: &LogDirectory,
+    has_closed: impl Fn() + Sync,
+) -> Result<(), StorageError> {
     note_changed(broker, directory);
     if directory.is_offline() {
         return Ok(());
@@ -232,6 +237,7 @@ pub(crate) fn close_all(broker: &Broker, directory: &LogDirectory) -> Result<(),
                         failure.lock().get_or_insert(error);
                     }
                     partition.notify();
+                    has_closed();
                 }
             });
         }

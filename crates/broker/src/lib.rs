@@ -48,6 +48,7 @@ mod groups;
 mod heavy_work;
 mod hosting;
 mod idle_logs;
+mod leaving;
 mod live_config;
 mod log_directories;
 pub mod loggers;

@@ -36,6 +36,7 @@ pub const LOGGERS: &[&str] = &[
     "broker.directory_work",
     "broker.disk_watch",
     "broker.idle_logs",
+    "broker.leaving",
     "broker.live_config",
     "broker.log_directories",
     "broker.loggers",

@@ -18,6 +18,12 @@
 //! before it begins until all of it is done. Of one partition's moves the next one runs when the
 //! one before has ended.
 
+mod debt;
+mod given_up;
+
+pub(crate) use self::given_up::GivenUp;
+
+use self::debt::Debt;
 use crate::Broker;
 use crate::checkpoints::{self, Kind};
 use crate::cleaner::Pause;
@@ -28,14 +34,14 @@ use crate::log_directories::LogDirectory;
 use crate::partitions::Absence;
 use crate::removals::sync_directory;
 use metadata::{ConfigResource, MetadataRecord};
-use model::{ErrorCode, MonotonicTime, TopicPartition, Uuid};
-use parking_lot::{Mutex, RwLock};
+use model::{ErrorCode, TopicPartition, Uuid};
+use parking_lot::{Condvar, Mutex};
 use replication::{Isolation, Partition, ReadRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
 use storage::partition_metadata::sync_partition_metadata;
 use storage::{
@@ -60,30 +66,12 @@ pub(crate) struct Moves {
     /// waits for a disk that may be stuck, and blocks no thread.
     pub(crate) beginning: Arc<tokio::sync::Mutex<()>>,
     changed: Notify,
+    /// A task has no move in hand any more.
+    ended: Condvar,
     is_stopped: AtomicBool,
     /// Where partitions go that are not there yet.
     pub(crate) destinations: Destinations,
-    /// Read while a partition is copied, written by who stops it all.
-    copying: RwLock<()>,
     debt: Mutex<Debt>,
-}
-
-/// Bytes that were copied ahead of `replica.alter.log.dirs.io.max.bytes.per.second`.
-#[derive(Debug, Default)]
-struct Debt {
-    bytes: i64,
-    at: MonotonicTime,
-}
-
-impl Debt {
-    /// What is left of it at a time, by the rate that holds until then.
-    fn settle(&mut self, now: MonotonicTime, bytes_per_second: i64) -> i64 {
-        let elapsed_ms = now.ms_since(self.at).max(0);
-        let paid_bytes = bytes_per_second.max(1).saturating_mul(elapsed_ms) / 1000;
-        self.bytes = self.bytes.saturating_sub(paid_bytes).max(0);
-        self.at = now;
-        self.bytes
-    }
 }
 
 #[derive(Debug, Default)]
@@ -108,22 +96,6 @@ struct Move {
     _pause: Pause,
 }
 
-/// A move that was given up, of which a copy may be left.
-#[derive(Debug)]
-pub(crate) struct GivenUp(Arc<Move>);
-
-impl GivenUp {
-    /// The log directory that the copy is in.
-    pub(crate) fn directory(&self) -> &LogDirectory {
-        &self.0.destination
-    }
-
-    /// Removes the copy, if it has not become the log.
-    pub(crate) fn discard(&self) {
-        self.0.discard();
-    }
-}
-
 /// A move that a task has in hand; dropped when it has ended.
 struct Running {
     broker: Arc<Broker>,
@@ -135,6 +107,7 @@ impl Drop for Running {
         let moves = &self.broker.moves;
         moves.forget(&self.one);
         moves.known.lock().running.remove(&key(&self.one.partition));
+        moves.ended.notify_all();
         // The partition's next one may have been waiting.
         moves.changed.notify_one();
         // Where the log would be was not known while a log directory failed.
@@ -436,10 +409,22 @@ impl Moves {
         self.changed.notify_one();
     }
 
-    /// Stops; what is being copied goes on at the next start.
+    /// Stops: what is being copied goes on at the next start.
     pub(crate) fn stop(&self) {
+        let _known = self.known.lock();
         self.is_stopped.store(true, Ordering::Release);
-        drop(self.copying.write());
+    }
+
+    /// Waits until nothing is copied into a log directory any more, once that is to stop. No longer than
+    /// this: where a copy comes from may be stuck, and the next start checks the copy.
+    pub(crate) fn wait_until_left(&self, directory: &LogDirectory, until: Instant) {
+        let mut known = self.known.lock();
+        let is_here = |one: &Arc<Move>| one.destination.name() == directory.name();
+        while known.running.values().any(is_here) {
+            if self.ended.wait_until(&mut known, until).timed_out() {
+                return;
+            }
+        }
     }
 
     fn of(&self, partition: &Partition) -> Option<Arc<Move>> {
@@ -450,6 +435,9 @@ impl Moves {
     /// Takes up a move that no task has taken up, of a partition that no task has in hand.
     fn next(&self) -> Option<Arc<Move>> {
         let mut known = self.known.lock();
+        if self.is_stopped.load(Ordering::Acquire) {
+            return None;
+        }
         let Known {
             by_partition,
             running,
@@ -502,7 +490,6 @@ impl Moves {
 impl Move {
     /// Copies all there is, and puts the copy in the place of the log.
     fn run(self: &Arc<Self>, broker: &Broker) {
-        let _copying = broker.moves.copying.read();
         let is_stopped = || broker.moves.is_stopped.load(Ordering::Acquire);
         let moved = loop {
             if is_stopped() {
@@ -657,6 +644,10 @@ impl Move {
         let directory = self.destination.name().into();
         let mut loose_end = None;
         let moved = self.partition.move_log(directory, |source| {
+            // Who stops has closed the log, or will: it stays where it is.
+            if broker.moves.is_stopped.load(Ordering::Acquire) {
+                return Err(MoveError::Cancelled);
+            }
             self.finish(source, &mut copy, &mut loose_end)
         });
         drop(copy);
@@ -798,30 +789,4 @@ fn placed(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_copy_that_cannot_be_removed_whole_is_no_copy_any_more() {
-        let directory = tempfile::tempdir().unwrap();
-        let copy = directory
-            .path()
-            .join("topic-0.0123456789abcdef0123456789abcdef-future");
-        std::fs::create_dir(&copy).unwrap();
-        std::fs::write(copy.join("00000000000000000000.log"), b"batches").unwrap();
-        // The name is taken: the removal ends with the new name, as a crash may end it.
-        let taken = directory
-            .path()
-            .join("topic-0.0123456789abcdef0123456789abcdef-delete");
-        std::fs::write(&taken, b"").unwrap();
-        assert!(remove_as_deleted(&copy).is_err());
-        assert!(
-            copy.join("00000000000000000000.log").exists(),
-            "all of it, or nothing"
-        );
-        std::fs::remove_file(&taken).unwrap();
-        remove_as_deleted(&copy).unwrap();
-        let left = std::fs::read_dir(directory.path()).unwrap().count();
-        assert_eq!(left, 0);
-    }
-}
+mod tests;

@@ -32,7 +32,7 @@ use crate::reserve::{Reserve, ReserveEnd};
 use crate::seldom::Seldom;
 use crate::start_error::StartError;
 use crate::transactions::{self, TRANSACTION_TOPIC, Transactions};
-use crate::{checkpoints, cleaner, hosting, idle_logs, maintenance, moves};
+use crate::{cleaner, hosting, leaving, maintenance, moves};
 use config::ServerConfig;
 use controller::ControllerContext;
 use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
@@ -42,7 +42,7 @@ use replication::LogHost;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown, write_clean_shutdown};
+use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown};
 use storage::directory_lock::DirectoryLock;
 use storage::{OpenFiles, RealDisk};
 use tokio::runtime::Handle;
@@ -190,7 +190,8 @@ impl Server {
         (logs.open_logs().len(), logs.unsettled_logs().len())
     }
 
-    /// Stops: no more requests, every log closed, each log directory marked as shut down cleanly.
+    /// Stops: no more requests, every log closed, each log directory marked as shut down cleanly. One
+    /// whose disk is stuck is not waited for without end, and has no mark.
     pub async fn stop(self) {
         self.broker.stop.send_replace(true);
         for task in self.tasks {
@@ -198,46 +199,25 @@ impl Server {
             let _ = task.await;
         }
         let broker = self.broker.clone();
-        let closed = broker.controller.run(|controller| controller.close()).await;
-        let is_metadata_closed = match closed {
-            Ok(Ok(())) => true,
-            Ok(Err(error)) => {
+        let closing = broker.controller.run(|controller| controller.close());
+        let is_metadata_closed = match tokio::time::timeout(leaving::STUCK, closing).await {
+            Ok(Ok(Ok(()))) => true,
+            Ok(Ok(Err(error))) => {
                 tracing::error!(%error, "the metadata log was not shut down cleanly");
                 false
             }
-            Err(_) => false,
+            Ok(Err(_)) => false,
+            Err(_) => {
+                let directory = &broker.config.log.metadata_log_dir;
+                tracing::error!(
+                    directory,
+                    "the metadata log was not shut down cleanly: its disk does not answer"
+                );
+                false
+            }
         };
-        let _ = tokio::task::spawn_blocking(move || leave(&broker, is_metadata_closed)).await;
-    }
-}
-
-/// Closes the logs and marks the directories, if all went well: the next start trusts a directory
-/// with the mark, and the epoch in it.
-fn leave(broker: &Broker, is_metadata_closed: bool) {
-    broker.cleaner.stop();
-    broker.moves.stop();
-    // Side by side: what is on another disk is in order before one that is stuck has ended.
-    std::thread::scope(|scope| {
-        for directory in &broker.log_directories {
-            scope.spawn(|| leave_directory(broker, directory, is_metadata_closed));
-        }
-    });
-}
-
-fn leave_directory(broker: &Broker, directory: &LogDirectory, is_metadata_closed: bool) {
-    let mut failure = idle_logs::close_all(broker, directory).err();
-    for kind in checkpoints::Kind::ALL {
-        let failed = checkpoints::write_unless_written(broker, directory, kind);
-        failure = failure.or(failed);
-    }
-    let image = broker.image();
-    let registered = image.cluster.broker(broker.node_id);
-    let epoch = registered.map_or(-1, |one| one.epoch);
-    if failure.is_none() && is_metadata_closed && !directory.is_offline() {
-        failure = write_clean_shutdown(&RealDisk, directory.path(), epoch).err();
-    }
-    if let Some(error) = failure {
-        tracing::error!(directory = directory.name(), %error, "unclean shutdown of a log directory: the next start will recover it");
+        let leave = move || leaving::leave(&broker, is_metadata_closed);
+        let _ = tokio::task::spawn_blocking(leave).await;
     }
 }
 

@@ -8,9 +8,11 @@ use crate::heavy_work::is_off_workers;
 use crate::{idle_logs, maintenance};
 use config::sources::{Sources, load};
 use model::{ErrorCode, TopicPartition};
-use std::fs;
+use std::fs::{self, File};
 use std::ops::Range;
+use std::process::Command;
 use std::sync::mpsc;
+use storage::clean_shutdown::CLEAN_SHUTDOWN_FILE;
 use storage::log_directory::PartitionDirectory;
 use testkit::{Client, batch, compressed_batch, wait_until};
 use tokio::runtime::Runtime;
@@ -445,6 +447,56 @@ fn the_place_of_a_partition_that_could_not_be_noted_is_noted_later() {
         });
         wait_until("nothing is left to be done", || broker.creations.is_empty());
     }
+}
+
+/// A batch of one record with a key, of so many of which a segment has one.
+fn large_batch() -> Vec<u8> {
+    let mut builder = record::BatchBuilder::new(record::BatchHeader::default());
+    let value = vec![b'v'; 600_000];
+    builder.append(testkit::now_ms(), Some(b"key"), Some(&value), &[]);
+    builder.into_uncompressed()
+}
+
+/// A compaction waits for a segment to be opened, which is a FIFO meanwhile.
+#[test]
+fn a_directory_that_is_stuck_keeps_no_other_from_its_mark() {
+    let root = tempfile::tempdir().unwrap();
+    let (one, two) = (root.path().join("one"), root.path().join("two"));
+    let running = Running::start(&[&one, &two]);
+    let mut client = running.connect();
+    let compacted = [
+        ("cleanup.policy", "compact"),
+        ("segment.bytes", "1048576"),
+        ("min.cleanable.dirty.ratio", "0"),
+    ];
+    client.create_topic("topic", 2, &compacted);
+    let is_there = |index: &i32| two.join(format!("topic-{index}")).exists();
+    let index = (0..2).find(is_there).expect("one in each directory");
+    client
+        .produce("topic", index, &large_batch())
+        .assert_accepted();
+    let log = two.join(format!("topic-{index}"));
+    let segment = log.join("00000000000000000000.log");
+    fs::rename(&segment, root.path().join("segment")).unwrap();
+    let made = Command::new("mkfifo").arg(&segment).status().unwrap();
+    assert!(made.success());
+    client
+        .produce("topic", index, &large_batch())
+        .assert_accepted();
+    let broker = running.broker().clone();
+    cleaner::start(&broker);
+    wait_until("the log is being compacted", || {
+        broker.cleaner.is_compacting()
+    });
+    drop(broker);
+    let stopping = std::thread::spawn(move || running.stop());
+    let is_marked = |directory: &Path| directory.join(CLEAN_SHUTDOWN_FILE).exists();
+    wait_until("the other one has its mark", || is_marked(&one));
+    assert!(!is_marked(&two) && !stopping.is_finished());
+    drop(File::options().write(true).open(&segment).unwrap());
+    stopping.join().unwrap();
+    // What was there is no segment.
+    assert!(!is_marked(&two));
 }
 
 /// A call on a log that does not end before this does.

@@ -1,0 +1,21 @@
+//! Moves that end since their topic is deleted.
+
+use super::Move;
+use crate::log_directories::LogDirectory;
+use std::sync::Arc;
+
+/// A move that was given up, of which a copy may be left.
+#[derive(Debug)]
+pub(crate) struct GivenUp(pub(super) Arc<Move>);
+
+impl GivenUp {
+    /// The log directory that the copy is in.
+    pub(crate) fn directory(&self) -> &LogDirectory {
+        &self.0.destination
+    }
+
+    /// Removes the copy, if it has not become the log.
+    pub(crate) fn discard(&self) {
+        self.0.discard();
+    }
+}
