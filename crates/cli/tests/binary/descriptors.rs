@@ -165,6 +165,31 @@ fn where_the_limit_is_lowered_logs_close_their_files_and_go_on() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn a_log_may_have_more_segments_than_files_can_be_open() {
+    const COUNT: usize = 400;
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start_with_descriptors(directory.path(), 100);
+    let mut client = process.connect();
+    // A segment for each batch.
+    client.create_topic("topic", 1, &[("segment.ms", "1")]);
+    let begin_ms = now_ms();
+    for at in 0..COUNT as i64 {
+        let mut builder = BatchBuilder::new(BatchHeader::default());
+        builder.append(begin_ms + 2 * at, None, Some(b"value"), &[]);
+        client.send_produce("topic", 0, &builder.into_uncompressed(), -1);
+    }
+    for _ in 0..COUNT {
+        client.receive_produced().assert_accepted();
+    }
+    drop(client);
+    process.stop();
+    assert!(is_marked_clean(directory.path()));
+    let files = std::fs::read_dir(directory.path().join("topic-0")).unwrap();
+    assert!(files.count() > 3 * 100, "there are more than can be open");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn partitions_that_had_no_file_descriptor_are_made_when_there_are_some() {
     let directory = tempfile::tempdir().unwrap();
     let process = Process::start(directory.path(), &[]);
