@@ -26,16 +26,14 @@ pub(crate) fn serve(
     } else {
         BROKERS
     };
-    let error = match message.endpoint_type {
-        kind if kind == own_kind => ErrorCode::None,
-        BROKERS | CONTROLLERS => ErrorCode::MismatchedEndpointType,
-        _ => ErrorCode::UnsupportedEndpointType,
-    };
-    if !error.is_none() {
-        let reason = format!(
-            "The request was sent to an endpoint of type {own_kind}, but it asks for type {}.",
-            message.endpoint_type
-        );
+    let wanted = message.endpoint_type;
+    if wanted != own_kind {
+        let (error, reason) = refusal(own_kind, wanted);
+        let error = match request.version {
+            // It has no endpoint types, and no errors for them.
+            0 => ErrorCode::InvalidRequest,
+            _ => error,
+        };
         let response = DescribeClusterResponse {
             error_code: error.code(),
             error_message: Some(&reason),
@@ -66,4 +64,26 @@ pub(crate) fn serve(
     };
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+/// Why a listener does not answer for the nodes that are wanted.
+fn refusal(own_kind: i8, wanted: i8) -> (ErrorCode, String) {
+    let name = |kind: i8| match kind {
+        BROKERS => "BROKER",
+        _ => "CONTROLLER",
+    };
+    match wanted {
+        BROKERS | CONTROLLERS => (
+            ErrorCode::MismatchedEndpointType,
+            format!(
+                "The request was sent to an endpoint of type {}, but we wanted an endpoint of type {}",
+                name(own_kind),
+                name(wanted)
+            ),
+        ),
+        _ => (
+            ErrorCode::UnsupportedEndpointType,
+            format!("Unsupported endpoint type {wanted}"),
+        ),
+    }
 }

@@ -1,7 +1,9 @@
 //! Listeners: where the server listens and where it tells clients to go.
 
+use model::ErrorCode;
 use std::net::Ipv4Addr;
 use testkit::{BrokerAddress, Client, TestServer};
+use wire::messages::{DescribeClusterRequest, DescribeClusterResponse};
 
 fn told(client: &mut Client) -> (String, i32) {
     let [BrokerAddress { host, port, .. }] = client.brokers().try_into().unwrap();
@@ -63,4 +65,65 @@ fn an_ipv6_listener_serves() {
     let port = i32::from(server.address().port());
     assert_eq!(told(&mut server.connect()), ("::1".to_owned(), port));
     server.assert_serves();
+}
+
+#[test]
+fn who_asks_a_listener_for_nodes_of_the_other_kind_is_told() {
+    let server = TestServer::start(&[]);
+    let other = |kind: &str, wanted: &str| {
+        format!(
+            "The request was sent to an endpoint of type {kind}, but we wanted an endpoint of type \
+             {wanted}"
+        )
+    };
+    for (listener, version, wanted, expected) in [
+        ("PLAINTEXT", 1, 1, Ok(())),
+        ("CONTROLLER", 1, 2, Ok(())),
+        (
+            "PLAINTEXT",
+            1,
+            2,
+            Err((
+                ErrorCode::MismatchedEndpointType,
+                other("BROKER", "CONTROLLER"),
+            )),
+        ),
+        (
+            "CONTROLLER",
+            2,
+            1,
+            Err((
+                ErrorCode::MismatchedEndpointType,
+                other("CONTROLLER", "BROKER"),
+            )),
+        ),
+        (
+            "CONTROLLER",
+            0,
+            1,
+            Err((ErrorCode::InvalidRequest, other("CONTROLLER", "BROKER"))),
+        ),
+        (
+            "PLAINTEXT",
+            1,
+            7,
+            Err((
+                ErrorCode::UnsupportedEndpointType,
+                "Unsupported endpoint type 7".to_owned(),
+            )),
+        ),
+    ] {
+        let request = DescribeClusterRequest {
+            endpoint_type: wanted,
+            ..Default::default()
+        };
+        let mut client = Client::connect(server.address_of(listener));
+        let answer = client.call(version, &request);
+        let response: DescribeClusterResponse<'_> = answer.read();
+        let outcome = match ErrorCode::from_code(response.error_code) {
+            ErrorCode::None => Ok(()),
+            error => Err((error, response.error_message.unwrap_or_default().to_owned())),
+        };
+        assert_eq!(outcome, expected, "{listener}, version {version}, {wanted}");
+    }
 }

@@ -36,13 +36,13 @@ pub(super) fn check(overrides: &ConfigMap, bounds: &GroupConfig) -> Result<(), A
         let (kind, rest) = name.split_once('.').unwrap_or((name, ""));
         if *number < min {
             return Err(AlterError::invalid_config(format!(
-                "{name} must be greater than or equal to group.{kind}.min.{rest} ({min})"
+                "{name} must be greater than or equal to group.{kind}.min.{rest}"
             )));
         }
         if *number > max {
             let rest = rest.strip_prefix("num.").unwrap_or(rest);
             return Err(AlterError::invalid_config(format!(
-                "{name} must be less than or equal to group.{kind}.max.{rest} ({max})"
+                "{name} must be less than or equal to group.{kind}.max.{rest}"
             )));
         }
     }
@@ -60,7 +60,7 @@ pub(super) fn check(overrides: &ConfigMap, bounds: &GroupConfig) -> Result<(), A
         };
         if in_force(&heartbeat) >= in_force(&session) {
             return Err(AlterError::invalid_config(format!(
-                "{heartbeat} must be less than {session}"
+                "{session} must be greater than {heartbeat}"
             )));
         }
     }

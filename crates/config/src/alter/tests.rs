@@ -506,6 +506,32 @@ fn groups_stay_within_the_brokers_bounds() {
 }
 
 #[test]
+fn a_session_outlasts_a_heartbeat() {
+    let low = ("group.streams.min.session.timeout.ms", "5000");
+    let server = ServerConfig::read(&map(&[SERVER, &[low]].concat())).expect("it is valid");
+    let scope = AlterScope::Group {
+        bounds: &server.groups,
+    };
+    for (script, expected) in [
+        (
+            "SET streams.session.timeout.ms=4999",
+            "40 streams.session.timeout.ms must be greater than or equal to group.streams.min.session.timeout.ms",
+        ),
+        (
+            "SET streams.session.timeout.ms=5000",
+            "40 streams.session.timeout.ms must be greater than streams.heartbeat.interval.ms",
+        ),
+        (
+            "SET streams.session.timeout.ms=5001;;SET streams.heartbeat.interval.ms=5001",
+            "40 streams.session.timeout.ms must be greater than streams.heartbeat.interval.ms",
+        ),
+    ] {
+        let outcome = show(alter(&scope, &ConfigMap::new(), &alterations(script)));
+        assert_eq!(outcome, expected, "{script}");
+    }
+}
+
+#[test]
 fn client_metrics_are_checked() {
     for (script, expected) in [
         ("SET interval.ms=99", "42 Invalid value 99"),
