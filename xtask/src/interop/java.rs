@@ -52,6 +52,13 @@ impl Java {
         Ok(Self { class_path })
     }
 
+    /// What runs on these jars and folders, the first of which win.
+    pub(crate) fn on(class_path: &[&str]) -> Self {
+        Self {
+            class_path: class_path.join(":"),
+        }
+    }
+
     /// What `java -cp` takes.
     pub(crate) fn class_path(&self) -> &str {
         &self.class_path
@@ -79,7 +86,7 @@ impl Java {
 }
 
 /// The class path of the dependencies in `pom.xml`, of another release of Kafka than it names.
-fn resolve(source: &Path, cache: &Path, release: Option<&str>) -> Result<String> {
+pub(super) fn resolve(source: &Path, cache: &Path, release: Option<&str>) -> Result<String> {
     let pom = fs::read_to_string(source.join("pom.xml"))?;
     let stamp = cache.join("class-path.pom.xml");
     let output = cache.join("class-path.txt");
@@ -107,7 +114,12 @@ fn resolve(source: &Path, cache: &Path, release: Option<&str>) -> Result<String>
 }
 
 /// Compiles every source file and returns the directory of the classes.
-fn compile(source: &Path, cache: &Path, jars: &str, annotations: Annotations) -> Result<PathBuf> {
+pub(super) fn compile(
+    source: &Path,
+    cache: &Path,
+    jars: &str,
+    annotations: Annotations,
+) -> Result<PathBuf> {
     let files = java_files(&source.join("src"))?;
     ensure!(
         !files.is_empty(),

@@ -24,6 +24,7 @@ mod go;
 mod handover;
 pub(crate) mod java;
 mod kafka_crash;
+mod kafka_tests;
 mod kgo;
 mod mirror;
 mod options;

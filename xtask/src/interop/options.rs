@@ -16,6 +16,7 @@ usage: cargo xtask interop [SUITE|SUITE/SCENARIO...] [OPTION...]
   --count NUMBER            how much such a suite does: sequences of diff, kills of crash/campaign,
                             workloads of crash/disk, each then cut everywhere; how many times as
                             many lives of client and client-on-kafka
+  --long                    all that kafka-tests has, not only what takes little time
   --list                    name the scenarios and run none
   serve                     only start the server, until standard input ends
 Without a SUITE every suite runs. Logs are kept under target/interop/.";
@@ -30,6 +31,7 @@ pub(crate) struct Options {
     pub(crate) no_exceptions: bool,
     pub(crate) seed: Option<u64>,
     pub(crate) count: Option<usize>,
+    pub(crate) long: bool,
     pub(crate) list: bool,
     pub(crate) help: bool,
 }
@@ -60,6 +62,7 @@ impl Options {
                     let count = arguments.next().context("--count needs a number")?;
                     options.count = Some(count.parse()?);
                 }
+                "--long" => options.long = true,
                 "--list" => options.list = true,
                 "--help" | "-h" => options.help = true,
                 other if other.starts_with('-') => bail!("unknown option `{other}`\n{USAGE}"),

@@ -62,6 +62,11 @@ impl Run {
         &self.root
     }
 
+    /// Where installed parts are kept between runs.
+    pub(crate) fn cache(&self) -> &Path {
+        &self.cache
+    }
+
     /// A folder of `interop/`.
     pub(crate) fn source(&self, name: &str) -> PathBuf {
         self.root.join("interop").join(name)

@@ -8,7 +8,9 @@ use anyhow::{Result, bail};
 use super::program::{self, Outcome, Scenario};
 use super::run::Run;
 use super::server::Server;
-use super::{client_on_kafka, codec, commands, crash, cross, diff, handover, kgo, mirror, swap};
+use super::{
+    client_on_kafka, codec, commands, crash, cross, diff, handover, kafka_tests, kgo, mirror, swap,
+};
 
 /// A failure that takes this long has waited for the server in vain.
 const SLOW_FAILURE: Duration = Duration::from_secs(15);
@@ -185,6 +187,14 @@ pub(crate) const SUITES: &[Suite] = &[
         kind: Kind::Module {
             list: kgo::list,
             run: kgo::run,
+        },
+    },
+    Suite {
+        name: "kafka-tests",
+        about: "Apache Kafka's own integration tests",
+        kind: Kind::Module {
+            list: kafka_tests::list,
+            run: kafka_tests::run,
         },
     },
 ];
