@@ -89,6 +89,10 @@ class Confluent:
         consumer.close()
         return values
 
+    def end(self, fenced):
+        # It does nothing more by itself.
+        pass
+
     def transactional(self, transactional_id):
         return Transactional(self, transactional_id)
 

@@ -68,6 +68,10 @@ class KafkaPython:
         consumer.close()
         return values
 
+    def end(self, fenced):
+        # It would take its transactional id back some time later.
+        fenced.close()
+
     def transactional(self, transactional_id):
         return Transactional(self, transactional_id)
 

@@ -159,6 +159,21 @@ pub(crate) fn create(
     None
 }
 
+/// Asks the disks whether they answer, before the controller's thread makes logs on them: a log directory
+/// whose disk does not is behind from here on. The disk of the metadata has just been written to.
+pub(crate) fn probe(broker: &Arc<Broker>) {
+    let directories = broker.log_directories.iter().enumerate();
+    let asked = directories.filter(|(place, one)| {
+        one.is_usable() && !broker.is_stuck(*place) && !broker.holds_metadata(one)
+    });
+    let asked = asked.map(|(place, _)| (place, ())).collect();
+    in_each(broker, asked, |broker, directory, ()| {
+        if let Err(error) = sync_directory(directory.path()) {
+            broker.report_directory_error(directory.name(), &error);
+        }
+    });
+}
+
 /// Sees to it that a log directory, and its checkpoints, have nothing of a deleted topic that a new
 /// partition could be taken for.
 ///
@@ -210,6 +225,9 @@ fn put_off(broker: &Broker, topic: &HostedTopic, index: i32, reason: &dyn Displa
 /// Tries to make the logs that could not be made before. Returns what [`create`] does.
 pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec<MetadataRecord> {
     let missing = broker.creations.unmade.lock().clone();
+    if !missing.is_empty() {
+        probe(broker);
+    }
     let (mut placed, mut created) = (Vec::new(), Vec::new());
     let mut tried_in_vain = BTreeSet::new();
     for (topic_id, index) in missing {

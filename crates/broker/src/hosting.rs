@@ -688,6 +688,12 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
         let partitions = topic.partition_count();
         tracing::info!(topic = &*topic.name, id = %topic.id, partitions, "topic created");
     }
+    if delta
+        .partitions()
+        .any(|one| one.before.is_none() && one.after.is_some())
+    {
+        creations::probe(broker);
+    }
     let defaults = topic_defaults(broker, &delta.after);
     let (mut placed, mut created) = (Vec::new(), Vec::new());
     let mut epochs: BTreeMap<usize, Vec<(Arc<Partition>, i32)>> = BTreeMap::new();

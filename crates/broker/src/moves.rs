@@ -754,11 +754,15 @@ impl Move {
 
     /// Removes the copy.
     fn discard(&self) {
-        if let Some(copy) = self.copy.lock().take() {
-            let path = copy.directory().to_owned();
-            drop(copy);
-            remove(&path);
-        }
+        discard(self.copy.lock().take());
+    }
+}
+
+fn discard(copy: Option<Log<RealDisk>>) {
+    if let Some(copy) = copy {
+        let path = copy.directory().to_owned();
+        drop(copy);
+        remove(&path);
     }
 }
 

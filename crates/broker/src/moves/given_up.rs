@@ -14,8 +14,13 @@ impl GivenUp {
         &self.0.destination
     }
 
-    /// Removes the copy, if it has not become the log.
+    /// Removes the copy, if it has not become the log. Does not wait for a task that has the copy in
+    /// hand, and may read from another disk that is stuck: that removes it, as the move is cancelled.
     pub(crate) fn discard(&self) {
-        self.0.discard();
+        if let Some(mut copy) = self.0.copy.try_lock() {
+            let left = copy.take();
+            drop(copy);
+            super::discard(left);
+        }
     }
 }
