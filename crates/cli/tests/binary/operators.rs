@@ -220,7 +220,7 @@ fn patterns_and_all_stand_for_groups_and_topics() {
 #[test]
 fn a_topic_that_nobody_creates_is_to_be_created() {
     let lab = Lab::with(&[("auto.create.topics.enable", "false")]);
-    let produced = lab.run(&["produce", "orders", "--timeout", "300ms"], "x\n");
+    let produced = lab.run(&["produce", "orders", "--timeout", "3s"], "x\n");
     assert!(!produced.status.success());
     let told = String::from_utf8(produced.stderr).unwrap();
     expect![[r#"
