@@ -16,6 +16,7 @@ use super::response::ResponseBuffer;
 use super::unread::{Unread, UnreadEnd};
 use crate::Broker;
 use crate::api::{self, AnswerSize, Served, Turn, Weight};
+use crate::heavy_work::Lane;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -173,6 +174,10 @@ async fn requests(
             unread.flush(&mut out, stream).await?;
             read_more(&mut buffer, stream, &mut idle, &mut turn, &mut arriving).await?;
             slot.touch();
+            if buffer.is_to_be_joined() {
+                let turn = broker.heavy_work.turn(Lane::Large).await;
+                turn.serve(pin!(async { buffer.join() })).await;
+            }
             // A frame of megabytes may take many reads, none of which waits.
             turn.share().await;
             continue;

@@ -7,10 +7,16 @@
 //!
 //! A buffer grows as bytes arrive, never to what a peer merely claims: a frame of 100 MiB that was
 //! announced and not sent costs nothing.
+//!
+//! A frame of more than a MiB arrives in pieces, which are joined when it is whole, off the workers: to
+//! make one buffer larger and larger would hold up whoever else a worker serves, for milliseconds each
+//! time.
 
 use super::refusals::stranger;
+use crate::heavy_work::off_workers;
 use parking_lot::Mutex;
 use std::io;
+use std::mem::{replace, take};
 use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -19,8 +25,11 @@ use tokio::net::TcpStream;
 
 /// The size of a new buffer: what a read asks for at least when nothing waits.
 const BUFFER_BYTES: usize = 128 * 1024;
-/// Larger buffers, which huge frames need, are not kept.
-const KEPT_BYTES: usize = 1024 * 1024 + BUFFER_BYTES;
+/// Larger buffers, which huge frames need, are not kept. What arrives of such a frame is in pieces
+/// that are no larger.
+const KEPT_BYTES: usize = PIECE_BYTES + BUFFER_BYTES;
+/// The size of a new piece.
+const PIECE_BYTES: usize = 1024 * 1024;
 /// Buffers that are kept: enough for the workers of a large machine.
 const KEPT_COUNT: usize = 16;
 /// Where a frame has begun and no more bytes have come, a buffer this many times larger than what
@@ -55,6 +64,9 @@ impl std::fmt::Display for InvalidFrameSize {
 /// Bytes received and not yet taken as frames.
 #[derive(Debug, Default)]
 pub(crate) struct FrameBuffer {
+    /// Earlier pieces of a frame too large for one buffer, and where in each its bytes are. While there
+    /// are any, nothing beyond that frame is read.
+    pieces: Vec<(Vec<u8>, Range<usize>)>,
     /// Bytes beyond `arrived` are left over from earlier frames.
     bytes: Vec<u8>,
     arrived: Range<usize>,
@@ -62,7 +74,7 @@ pub(crate) struct FrameBuffer {
 
 impl FrameBuffer {
     /// Takes the next whole frame and says where it is, without its size; `None` until more bytes
-    /// have arrived.
+    /// have arrived, and while it is in pieces.
     ///
     /// # Errors
     /// [`InvalidFrameSize`] for a size that is negative or above `max_bytes`.
@@ -81,7 +93,7 @@ impl FrameBuffer {
         }
         let start = self.arrived.start + 4;
         let end = start + size as usize;
-        if self.arrived.end < end {
+        if self.arrived.end < end || !self.pieces.is_empty() {
             return Ok(None);
         }
         self.arrived.start = end;
@@ -124,20 +136,66 @@ impl FrameBuffer {
 
     /// The size that the frame at the front announces.
     fn announced(&self) -> Option<i32> {
-        let size = self.bytes[self.arrived.clone()].first_chunk();
+        let first = match self.pieces.first() {
+            Some((bytes, arrived)) => &bytes[arrived.clone()],
+            None => &self.bytes[self.arrived.clone()],
+        };
+        let size = first.first_chunk();
         size.map(|size| i32::from_be_bytes(*size))
     }
 
-    /// Where the next bytes go. An unfinished frame has room up to its end, or for as many bytes
-    /// again as have arrived of it.
+    /// Where the next bytes go. An unfinished frame has room up to its end, for as many bytes again as
+    /// have arrived of it, or for another piece.
     fn room(&mut self) -> &mut [u8] {
-        let arrived = self.arrived.len();
+        let arrived = self.arrived_bytes();
         let missing = self.announced_bytes().saturating_sub(arrived).max(1);
         let room = self.bytes.len() - self.arrived.end;
-        if arrived == 0 || room < missing.min(BUFFER_BYTES / 2) {
-            self.move_to_front(arrived + missing.min(arrived));
+        let wanted = arrived + missing.min(arrived);
+        if !self.pieces.is_empty() {
+            if room == 0 {
+                self.begin_piece();
+            }
+        } else if arrived == 0 || room < missing.min(BUFFER_BYTES / 2) {
+            if wanted > KEPT_BYTES {
+                self.begin_piece();
+            } else {
+                self.move_to_front(wanted);
+            }
         }
-        &mut self.bytes[self.arrived.end..]
+        let room = &mut self.bytes[self.arrived.end..];
+        match self.pieces.is_empty() {
+            true => room,
+            false => {
+                let within_frame = missing.min(room.len());
+                &mut room[..within_frame]
+            }
+        }
+    }
+
+    /// Leaves what has arrived where it is; what follows goes to another buffer.
+    fn begin_piece(&mut self) {
+        let next = KEPT.lock().pop().unwrap_or_else(|| vec![0; PIECE_BYTES]);
+        let bytes = replace(&mut self.bytes, next);
+        self.pieces.push((bytes, take(&mut self.arrived)));
+    }
+
+    /// Whether a frame is whole, and in pieces.
+    pub(crate) fn is_to_be_joined(&self) -> bool {
+        !self.pieces.is_empty() && self.arrived_bytes() == self.announced_bytes()
+    }
+
+    /// Makes one buffer of a frame that is whole. This copies it, which may take milliseconds.
+    pub(crate) fn join(&mut self) {
+        self.pieces
+            .push((take(&mut self.bytes), take(&mut self.arrived)));
+        let count = self.arrived_bytes();
+        let mut joined = Vec::with_capacity(count);
+        for (bytes, arrived) in take(&mut self.pieces) {
+            joined.extend_from_slice(&bytes[arrived]);
+            keep(bytes);
+        }
+        self.bytes = joined;
+        self.arrived = 0..count;
     }
 
     /// Moves what has arrived to the front of a buffer that is not small and has `wanted` bytes.
@@ -150,7 +208,7 @@ impl FrameBuffer {
                 larger.resize(wanted, 0);
             }
             larger[arrived.clone()].copy_from_slice(&self.bytes[self.arrived.clone()]);
-            keep(std::mem::replace(&mut self.bytes, larger));
+            keep(replace(&mut self.bytes, larger));
         } else if self.arrived.start > 0 {
             self.bytes.copy_within(self.arrived.clone(), 0);
         }
@@ -159,11 +217,15 @@ impl FrameBuffer {
 
     /// Holds no more than what has arrived is worth, while nothing arrives.
     fn give_back_slack(&mut self) {
-        let arrived = self.arrived.len();
-        if self.bytes.len() > SLACK * arrived {
+        if self.bytes.len() > SLACK * self.arrived_bytes() {
             let left = self.bytes[self.arrived.clone()].to_vec();
-            keep(std::mem::replace(&mut self.bytes, left));
-            self.arrived = 0..arrived;
+            self.arrived = 0..left.len();
+            let bytes = replace(&mut self.bytes, left);
+            match bytes.len() > KEPT_BYTES {
+                // To unmap it takes milliseconds as well.
+                true => off_workers(|| drop(bytes)),
+                false => keep(bytes),
+            }
         }
     }
 
@@ -179,7 +241,8 @@ impl FrameBuffer {
 
     /// How many bytes have arrived and are not taken as frames.
     pub(crate) fn arrived_bytes(&self) -> usize {
-        self.arrived.len()
+        let earlier = self.pieces.iter().map(|(_, arrived)| arrived.len());
+        earlier.sum::<usize>() + self.arrived.len()
     }
 
     /// How many bytes the frame at the front takes with its size, as far as that is known.
@@ -189,7 +252,7 @@ impl FrameBuffer {
 
     /// Whether a frame has begun and not ended.
     pub(crate) fn is_within_frame(&self) -> bool {
-        !self.arrived.is_empty()
+        self.arrived_bytes() > 0
     }
 
     /// Moves a frame that may have to wait for long into a buffer of its size, if it is small. The
@@ -205,7 +268,7 @@ impl FrameBuffer {
 
 impl Drop for FrameBuffer {
     fn drop(&mut self) {
-        keep(std::mem::take(&mut self.bytes));
+        keep(take(&mut self.bytes));
     }
 }
 
@@ -224,12 +287,21 @@ mod tests {
     use super::*;
 
     impl FrameBuffer {
+        /// What its buffers take.
+        fn held_bytes(&self) -> usize {
+            let pieces = self.pieces.iter().map(|(bytes, _)| bytes.len());
+            pieces.sum::<usize>() + self.bytes.len()
+        }
+
         /// Takes as many bytes as one read would; returns the others.
         fn receive<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
             let room = self.room();
             let count = room.len().min(bytes.len());
             room[..count].copy_from_slice(&bytes[..count]);
             self.arrived.end += count;
+            if self.is_to_be_joined() {
+                self.join();
+            }
             &bytes[count..]
         }
     }
@@ -330,7 +402,30 @@ mod tests {
             bytes = buffer.receive(bytes);
         }
         buffer.room();
-        assert!(buffer.bytes.len() <= 2 * (10 * BUFFER_BYTES + 4));
+        assert!(buffer.held_bytes() <= 2 * (10 * BUFFER_BYTES + 4));
+    }
+
+    #[test]
+    fn a_large_frame_arrives_in_pieces_none_of_which_is_large() {
+        let size = 10 * PIECE_BYTES + 7;
+        let mut bytes = (size as i32).to_be_bytes().to_vec();
+        bytes.extend((0..size).map(|at| (at % 251) as u8));
+        bytes.extend([0, 0, 0, 1, 9]);
+        let mut buffer = FrameBuffer::default();
+        let mut left = &bytes[..];
+        while buffer.arrived_bytes() < 4 + size && !left.is_empty() {
+            assert_eq!(buffer.take_frame(i32::MAX), Ok(None));
+            assert!(buffer.room().len() <= KEPT_BYTES, "of a read");
+            let arrived = buffer.arrived_bytes();
+            left = buffer.receive(left);
+            assert!(buffer.held_bytes() <= arrived + 2 * KEPT_BYTES);
+        }
+        assert_eq!(left, [0, 0, 0, 1, 9], "nothing beyond the frame was read");
+        let frame = buffer.take_frame(i32::MAX).unwrap().expect("it is whole");
+        assert!(*buffer.frame(frame) == bytes[4..4 + size]);
+        assert!(buffer.receive(left).is_empty());
+        let frame = buffer.take_frame(i32::MAX).unwrap().expect("it is whole");
+        assert_eq!(buffer.frame(frame), [9]);
     }
 
     #[test]
