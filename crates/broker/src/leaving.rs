@@ -24,8 +24,10 @@ const TOLD: Duration = Duration::from_secs(10);
 /// After so long without progress a directory is stuck. One sync of a whole file system is no progress
 /// until it has ended.
 pub(crate) const STUCK: Duration = Duration::from_mins(2);
-/// So long a directory waits for a copy into it, which may come from one that is stuck.
-const COPIES_MAX: Duration = Duration::from_secs(10);
+/// So long a directory waits for a copy into it, which may come from one that is stuck: not so long that
+/// it would be taken for that one.
+const COPIES_MAX: Duration = Duration::from_secs(5);
+const _: () = assert!(2 * COPIES_MAX.as_secs() <= TOLD.as_secs());
 
 /// Directories that are being left.
 #[derive(Debug, Default)]
