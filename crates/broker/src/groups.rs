@@ -24,7 +24,7 @@ use crate::transaction_markers::TransactionMarker;
 use coordinator::group::{GroupConfig, GroupShard, RecordOrigin, ReplayError, append_error};
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token, partition_for};
 use metadata::MetadataImage;
-use model::{ErrorCode, MonotonicTime, Now, Uuid};
+use model::{ErrorCode, MonotonicTime, Now};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use record::{BatchHeader, Compression};
 use replication::{AppendError, Appended, Partition, VerificationGuard};
@@ -37,6 +37,8 @@ use tokio::task::JoinHandle;
 
 mod regexes;
 mod topic_deletions;
+
+use self::topic_deletions::NotedTopics;
 
 /// The topic that holds groups and offsets.
 pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
@@ -78,8 +80,8 @@ struct Surroundings {
 struct Shard {
     partition: Arc<Partition>,
     state: Mutex<State>,
-    /// Names and ids of topics that were deleted, if their offsets have yet to be.
-    deleted: Mutex<Vec<(String, Uuid)>>,
+    /// Topics that were deleted, if their offsets have yet to be.
+    deleted: Mutex<NotedTopics>,
     group_commit: GroupCommit,
     /// Whether a task does what is due.
     is_expiring: AtomicBool,
@@ -257,7 +259,7 @@ impl Groups {
             ready.shard.set_metadata(Arc::clone(&surroundings.image));
         }
         ready.surroundings = surroundings;
-        self.forget_deleted(shard, ready, &deleted);
+        self.forget_deleted(shard, ready, deleted);
         Ok(ready)
     }
 
@@ -300,6 +302,7 @@ impl Groups {
             Err(ReplayLogError::Failed(reason)) => {
                 let partition = shard.partition.to_string();
                 tracing::error!(partition, reason, "groups cannot be loaded");
+                *shard.deleted.lock() = NotedTopics::Needless;
                 State::Failed
             }
         };

@@ -24,6 +24,39 @@ use std::sync::Arc;
 /// How long after a deletion was refused it is tried again.
 const RETRY_MS: i64 = 1_000;
 
+/// More topics are not noted one by one: a shard whose disk is stuck may not look for long.
+const NOTED_MAX: usize = 10_000;
+
+/// Topics that are gone, of which a shard may have offsets.
+#[derive(Debug)]
+pub(super) enum NotedTopics {
+    /// These, by name and id.
+    Named(Vec<(String, Uuid)>),
+    /// More than are worth naming: all that the metadata do not have.
+    Absent,
+    /// The shard cannot be loaded, and nobody asks it.
+    Needless,
+}
+
+impl Default for NotedTopics {
+    fn default() -> Self {
+        Self::Named(Vec::new())
+    }
+}
+
+impl NotedTopics {
+    fn note(&mut self, topics: &[DeletedTopic<'_>]) {
+        if let Self::Named(noted) = self {
+            if noted.len() + topics.len() > NOTED_MAX {
+                *self = Self::Absent;
+                return;
+            }
+            let named = topics.iter();
+            noted.extend(named.map(|topic| (topic.name.to_owned(), topic.topic_id)));
+        }
+    }
+}
+
 impl Groups {
     /// Notes that topics are gone, which `image` does not have: no group answers with an offset of
     /// them from here on. Gives the places of the log directories where
@@ -37,12 +70,20 @@ impl Groups {
         self.set_metadata(image);
         let mut places = BTreeSet::new();
         for shard in self.all_shards() {
-            let named = topics.iter();
-            let named = named.map(|topic| (topic.name.to_owned(), topic.topic_id));
-            shard.deleted.lock().extend(named);
+            shard.deleted.lock().note(topics);
             places.insert(shard.partition.place());
         }
         places
+    }
+
+    /// How many topics are noted at all shards.
+    #[cfg(test)]
+    pub(crate) fn noted_topic_count(&self) -> usize {
+        let count = |shard: Arc<Shard>| match &*shard.deleted.lock() {
+            NotedTopics::Named(named) => named.len(),
+            NotedTopics::Absent | NotedTopics::Needless => 0,
+        };
+        self.all_shards().into_iter().map(count).sum()
     }
 
     /// Deletes the offsets of topics that are gone from the shards in a log directory, durably where
@@ -87,19 +128,22 @@ impl Groups {
         &self,
         shard: &Arc<Shard>,
         ready: &mut Ready,
-        deleted: &[(String, Uuid)],
+        deleted: NotedTopics,
     ) {
-        if deleted.is_empty() {
-            return;
-        }
-        let deleted = deleted.iter();
-        let deleted: Vec<_> = deleted
-            .map(|(name, topic_id)| DeletedTopic {
-                name,
-                topic_id: *topic_id,
-            })
-            .collect();
-        let decision = ready.shard.delete_topic_offsets(&deleted);
+        let decision = match &deleted {
+            NotedTopics::Named(named) if named.is_empty() => return,
+            NotedTopics::Needless => return,
+            NotedTopics::Absent => ready.shard.delete_offsets_of_absent_topics(),
+            NotedTopics::Named(named) => {
+                let topics = named.iter().map(|(name, topic_id)| DeletedTopic {
+                    name,
+                    topic_id: *topic_id,
+                });
+                ready
+                    .shard
+                    .delete_topic_offsets(&topics.collect::<Vec<_>>())
+            }
+        };
         if let Err(error) = self.carry_out(shard, ready, None, decision, clock::now()) {
             ready.deletion_due = Some(self.retry_later(shard, error));
         }
@@ -140,5 +184,25 @@ impl Groups {
             tracing::warn!(%partition, %error, not_logged, "offsets of deleted topics cannot be deleted; retrying");
         }
         due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_are_noted_one_by_one_up_to_a_bound() {
+        let topic = DeletedTopic {
+            name: "topic",
+            topic_id: Uuid::METADATA_TOPIC,
+        };
+        let mut noted = NotedTopics::default();
+        for count in 1..=NOTED_MAX {
+            noted.note(&[topic]);
+            assert!(matches!(&noted, NotedTopics::Named(named) if named.len() == count));
+        }
+        noted.note(&[topic]);
+        assert!(matches!(noted, NotedTopics::Absent));
     }
 }
