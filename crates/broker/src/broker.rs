@@ -4,7 +4,7 @@ use crate::cleaner::Cleaner;
 use crate::controller_thread::ControllerThread;
 use crate::coordinator_topics::UnmadeTopics;
 use crate::creations::Creations;
-use crate::disk_watch::DiskWatch;
+use crate::disk_watch::{DiskWatch, Pace};
 use crate::fetch_sessions::FetchSessions;
 use crate::file_shortage::FileShortage;
 use crate::flushes::Flushes;
@@ -86,7 +86,7 @@ pub(crate) struct Broker {
     /// Directories of deleted partitions.
     pub(crate) removals: Removals,
     /// New partitions whose logs could not be made yet.
-    pub(crate) creations: Creations,
+    pub(crate) creations: Arc<Creations>,
     /// Compacts logs.
     pub(crate) cleaner: Arc<Cleaner>,
     /// Partitions on their way to another log directory.
@@ -249,9 +249,10 @@ impl Broker {
         self.unload_coordinator(&topic.name, partition.index());
     }
 
-    /// Whether a log directory gets no new partitions, since its disk does not answer.
-    pub(crate) fn is_stuck(&self, place: usize) -> bool {
-        self.disks.is_stuck(place) || self.log_directories[place].work().is_behind()
+    /// How the disk of a log directory answers.
+    pub(crate) fn pace(&self, place: usize) -> Pace {
+        let work = self.log_directories[place].work().pace();
+        work.max(self.disks.pace(place))
     }
 
     /// Coordinates nothing any more that a partition holds the state of.

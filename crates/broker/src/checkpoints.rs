@@ -328,6 +328,16 @@ pub(crate) fn settle(broker: &Broker, directory: &LogDirectory) -> Result<(), St
     Ok(())
 }
 
+/// [`settle`] while the server runs.
+pub(crate) fn settle_or_report(broker: &Broker, directory: &LogDirectory) {
+    let failure = settle(broker, directory).err();
+    // There may be room later.
+    let failure = failure.filter(|error| error.is_out_of_files() || !error.is_passing());
+    if let Some(error) = failure {
+        broker.report_directory_error(directory.name(), &error);
+    }
+}
+
 /// [`settle`] when the logs of a directory have been opened that was not left in order. A log may
 /// end below what its recovery point was: what is written there now is not known to be durable.
 pub(crate) fn settle_at_start(broker: &Broker, directory: &LogDirectory) {

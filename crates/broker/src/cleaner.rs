@@ -235,11 +235,17 @@ impl Cleaner {
         }
     }
 
-    /// Takes the checkpoint of a log along to another log directory.
-    pub(crate) fn move_checkpoint(&self, broker: &Broker, partition: &Partition, to: &str) {
+    /// Takes the checkpoint of a log along from one of these log directories to another.
+    pub(crate) fn move_checkpoint(
+        &self,
+        broker: &Broker,
+        partition: &Partition,
+        directories: &[&Arc<LogDirectory>],
+        to: &str,
+    ) {
         let name = partition.topic_partition();
         let mut moved = None;
-        let directories = broker.log_directories.iter();
+        let directories = directories.iter();
         for directory in directories.clone().filter(|one| one.name() != to) {
             update_checkpoint(broker, directory, |offsets| {
                 let found = offsets.remove(name);

@@ -7,7 +7,8 @@
 //!
 //! One decision follows the other, so each is made over the image that the one before has left. A
 //! client has its answer only when this broker serves what was decided, but for what a disk that is stuck
-//! holds up (`directory_work`).
+//! holds up (`directory_work`). Whoever has asked for a partition on a disk that is late waits for that, and
+//! nobody else does (`creations`).
 
 use crate::Broker;
 use crate::clock::{now_ms, random_bytes};
@@ -17,8 +18,10 @@ use crate::metadata_log::{AppendMetadataError, MetadataLog};
 use controller::{ControllerContext, Decision, Random};
 use metadata::{MetadataImage, MetadataRecord};
 use model::ErrorCode;
+use replication::PartitionKey;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// Requests that wait for the controller at most.
@@ -37,6 +40,8 @@ pub(crate) struct ActiveController {
     /// The metadata log and the image that it adds up to.
     pub(crate) log: MetadataLog,
     broker: Arc<Broker>,
+    /// New partitions whose logs are made when their disk, which is late, has answered.
+    late: Vec<PartitionKey>,
 }
 
 /// The other end of a [`ControllerThread`], for the thread itself.
@@ -101,7 +106,28 @@ impl ControllerThread {
         + Send
         + 'static,
     ) -> Result<R, ErrorCode> {
-        self.run(|controller| controller.decide(decide)).await?
+        self.decide_and_wait(Duration::MAX, decide).await
+    }
+
+    /// Waits off the thread for what a disk that is late keeps from being done.
+    async fn decide_and_wait<R: Send + 'static>(
+        &self,
+        limit: Duration,
+        decide: impl FnOnce(&MetadataImage, &ControllerContext<'_>, &mut Random<'_>) -> Decision<R>
+        + Send
+        + 'static,
+    ) -> Result<R, ErrorCode> {
+        let decided = self.run(|controller| {
+            let decided = controller.decide(decide);
+            let late = std::mem::take(&mut controller.late);
+            let waiting = (!late.is_empty()).then(|| (controller.broker.creations.clone(), late));
+            (decided, waiting)
+        });
+        let (decided, waiting) = decided.await?;
+        if let Some((creations, late)) = waiting {
+            creations.wait_for(&late, limit).await;
+        }
+        decided
     }
 
     /// [`Self::decide`], unless the client gives it no time at all.
@@ -118,7 +144,8 @@ impl ControllerThread {
         if timeout_ms <= 0 {
             return Err(ErrorCode::RequestTimedOut);
         }
-        self.decide(decide).await
+        let limit = Duration::from_millis(timeout_ms.unsigned_abs().into());
+        self.decide_and_wait(limit, decide).await
     }
 }
 
@@ -150,6 +177,8 @@ impl ActiveController {
         let appended = self.log.append(records, now_ms())?;
         let placed = hosting::apply(&self.broker, &appended.delta);
         self.broker.creations.keep(&placed);
+        let late = self.broker.creations.late_among(&appended.delta);
+        self.late.extend(late);
         self.broker.groups.follow(&appended.image);
         self.broker.transactions.follow(&appended.image);
         self.broker.publish(appended.image);
@@ -226,6 +255,7 @@ pub(crate) fn start(broker: &Arc<Broker>, log: MetadataLog, jobs: Jobs) -> std::
             let mut controller = ActiveController {
                 log: log.take().expect("put back after each job"),
                 broker,
+                late: Vec::new(),
             };
             // A decision that panics has broken an invariant: nothing it left can be trusted.
             let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| job(&mut controller)));

@@ -3,14 +3,19 @@
 //! ```text
 //!   delta ──> create: the directory that the metadata name, else the one with the fewest
 //!                │      partitions; one that fails goes offline, and the next one is tried
-//!                └─ no file descriptor, no room, or no directory: clients get KAFKA_STORAGE_ERROR,
-//!                   and create_missing tries again
+//!                ├─ no file descriptor, no room, no directory, or a disk that is stuck: clients get
+//!                │  KAFKA_STORAGE_ERROR, and create_missing tries again
+//!                └─ a disk that is late: whoever has asked for the partition waits
 //! ```
+//!
+//! The controller's thread waits for a disk no longer than a moment, as everybody's requests come after.
+//! What is not made by then is made when the disk has answered; the request that has asked for it has its
+//! answer when that is so, or when the disk is known as stuck.
 
 use crate::Broker;
-use crate::checkpoints;
 use crate::clock::now_ms;
-use crate::directory_work::in_each;
+use crate::directory_work::{Errand, Handed};
+use crate::disk_watch::{Pace, STUCK};
 use crate::groups::OFFSETS_TOPIC;
 use crate::log_directories::LogDirectory;
 use crate::owners::holds_batches;
@@ -19,36 +24,87 @@ use crate::removals::sync_directory;
 use crate::scan;
 use crate::transactions::TRANSACTION_TOPIC;
 use crate::{hosting, idle_logs};
-use metadata::{MetadataImage, MetadataRecord, Partition};
+use metadata::{MetadataDelta, MetadataImage, MetadataRecord, Partition};
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use replication::PartitionKey;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 use storage::log_directory::PartitionDirectory;
 use storage::partition_metadata::{read_partition_metadata, sync_partition_metadata};
 use storage::{Context, Disk, FileError, Log, LogOpening, RealDisk, StorageError};
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
 /// New partitions, by topic id and index, that something is left to be done for.
 #[derive(Debug, Default)]
 pub(crate) struct Creations {
     /// Their logs could not be made yet.
-    unmade: Mutex<BTreeSet<(Uuid, i32)>>,
+    unmade: Mutex<BTreeMap<PartitionKey, Unmade>>,
     /// The metadata do not say yet where their logs are.
-    unnoted: Mutex<BTreeSet<(Uuid, i32)>>,
+    unnoted: Mutex<BTreeSet<PartitionKey>>,
+    /// What is unmade has changed.
+    changed: Notify,
+}
+
+/// A partition whose log could not be made yet.
+#[derive(Debug, Clone, Copy)]
+struct Unmade {
+    /// Whether it is likely to be made in a moment.
+    is_late: bool,
+    /// Whether an operator has been told.
+    is_told: bool,
 }
 
 impl Creations {
     /// Whether a partition waits for its log.
     pub(crate) fn has(&self, topic_id: Uuid, index: i32) -> bool {
-        self.unmade.lock().contains(&(topic_id, index))
+        self.unmade.lock().contains_key(&(topic_id, index))
     }
 
     /// Whether nothing is left to be done.
     pub(crate) fn is_empty(&self) -> bool {
         self.unmade.lock().is_empty() && self.unnoted.lock().is_empty()
+    }
+
+    /// Partitions of `delta` whose logs are to be made in a moment.
+    pub(crate) fn late_among(&self, delta: &MetadataDelta) -> Vec<PartitionKey> {
+        let unmade = self.unmade.lock();
+        if unmade.is_empty() {
+            return Vec::new();
+        }
+        let keys = delta.partitions();
+        let keys = keys.map(|changed| (changed.topic.id, changed.partition_id));
+        keys.filter(|key| unmade.get(key).is_some_and(|one| one.is_late))
+            .collect()
+    }
+
+    /// Waits until these have their logs, or are known not to have them for now; no longer than this.
+    pub(crate) async fn wait_for(&self, late: &[PartitionKey], limit: Duration) {
+        let all = async {
+            loop {
+                let mut changed = pin!(self.changed.notified());
+                changed.as_mut().enable();
+                let is_late =
+                    |key: &PartitionKey| self.unmade.lock().get(key).is_some_and(|one| one.is_late);
+                if !late.iter().any(is_late) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let _ = timeout(limit.min(STUCK), all).await;
+    }
+
+    fn remove(&self, key: PartitionKey) {
+        if self.unmade.lock().remove(&key).is_some() {
+            self.changed.notify_waiters();
+        }
     }
 
     /// Keeps in mind which places are to be noted, as `placed` say.
@@ -108,27 +164,22 @@ pub(crate) fn create(
     let leader_epoch = partition.leader_epoch;
     let name = TopicPartition::new(&*topic.name, index);
     let wanted = broker.moves.destinations.take(&name);
-    let choose = || {
-        let is_named = |one: &Arc<LogDirectory>| one.is_usable() && one.id() == directory_id;
-        let is_placed = broker.log_directories.iter().any(is_named);
-        let wanted = wanted.clone().filter(|one| !is_placed && one.is_usable());
-        wanted.or_else(|| hosting::choose_online(broker, directory_id))
-    };
+    let choose = || hosting::choose_online(broker, directory_id, wanted.as_ref());
     while let Some(directory) = choose() {
-        if let Err(reason) = make_ready(broker, &directory, &name) {
+        if let Err(unready) = make_ready(broker, &directory, &name) {
             if directory.is_offline() {
                 continue;
             }
             if let Some(wanted) = &wanted {
                 broker.moves.destinations.note(&name, wanted);
             }
-            put_off(broker, topic, index, &reason);
+            put_off(broker, topic, index, &unready);
             return None;
         }
         match create_in(broker, topic, index, leader_epoch, &directory) {
             Ok(()) => {
-                broker.creations.unmade.lock().remove(&(topic.id, index));
                 topic.regain(index);
+                broker.creations.remove((topic.id, index));
                 let id = directory.id();
                 return (id != directory_id)
                     .then(|| hosting::placement(topic.id, index, broker.node_id, partition, id));
@@ -136,26 +187,26 @@ pub(crate) fn create(
             // A descriptor may be free in a moment.
             Err(error) if error.is_out_of_files() => {
                 broker.report_directory_error(directory.name(), &error);
-                topic.lose(index, Absence::Offline);
-                broker.creations.unmade.lock().insert((topic.id, index));
+                put_off(broker, topic, index, &Unready::Told);
                 return None;
             }
             // Other logs go on, and there may be room later.
             Err(error) if error.is_passing() => {
-                put_off(broker, topic, index, &error);
+                put_off(broker, topic, index, &Unready::Refused(&error));
                 return None;
             }
             // It never can be, in any directory.
             Err(error) if error.is_name_too_long() => {
                 topic.lose(index, Absence::Offline);
-                broker.creations.unmade.lock().remove(&(topic.id, index));
+                broker.creations.remove((topic.id, index));
                 tracing::error!(partition = %name, %error, "the log of a new partition cannot be made");
                 return None;
             }
             Err(error) => broker.fail_directory(directory.name(), &error),
         }
     }
-    put_off(broker, topic, index, &"there is no log directory");
+    let unready = Unready::Refused(&"there is no log directory");
+    put_off(broker, topic, index, &unready);
     None
 }
 
@@ -164,14 +215,27 @@ pub(crate) fn create(
 pub(crate) fn probe(broker: &Arc<Broker>) {
     let directories = broker.log_directories.iter().enumerate();
     let asked = directories.filter(|(place, one)| {
-        one.is_usable() && !broker.is_stuck(*place) && !broker.holds_metadata(one)
+        one.is_usable() && broker.pace(*place) == Pace::Prompt && !broker.holds_metadata(one)
     });
-    let asked = asked.map(|(place, _)| (place, ())).collect();
-    in_each(broker, asked, |broker, directory, ()| {
-        if let Err(error) = sync_directory(directory.path()) {
-            broker.report_directory_error(directory.name(), &error);
-        }
-    });
+    let asked = asked.map(|(place, _)| place).collect();
+    Handed::new(broker).errand(&asked, Errand::Probe).wait();
+}
+
+/// Returns when the disk of a log directory has answered.
+pub(crate) fn ask_disk(broker: &Broker, directory: &LogDirectory) {
+    if let Err(error) = sync_directory(directory.path()) {
+        broker.report_directory_error(directory.name(), &error);
+    }
+}
+
+/// Why a new partition has to wait.
+#[derive(Clone, Copy)]
+enum Unready<'a> {
+    /// For what its disk has before it.
+    Late,
+    Refused(&'a dyn Display),
+    /// For a reason that has been told.
+    Told,
 }
 
 /// Sees to it that a log directory, and its checkpoints, have nothing of a deleted topic that a new
@@ -183,36 +247,64 @@ fn make_ready(
     broker: &Arc<Broker>,
     directory: &LogDirectory,
     name: &TopicPartition,
-) -> Result<(), &'static str> {
-    if directory.is_leaving(name) {
-        return Err("the log of a deleted topic is still in its place");
+) -> Result<(), Unready<'static>> {
+    let late_or = |is_late: bool, reason: &'static &str| match is_late {
+        true => Unready::Late,
+        false => Unready::Refused(reason),
+    };
+    if let Some(time) = directory.leaving_for(name) {
+        let reason = &"the log of a deleted topic is still in its place";
+        return Err(late_or(time < STUCK, reason));
     }
     let place = broker.logs.place_of(directory.shared_name());
+    let pace = broker.pace(place);
     // Without the disk of the metadata nothing is decided in any case.
-    if broker.is_stuck(place) && !broker.holds_metadata(directory) {
-        return Err("the disk of its log directory does not answer");
+    if pace > Pace::Prompt && !broker.holds_metadata(directory) {
+        let reason = &"the disk of its log directory does not answer";
+        return Err(late_or(pace == Pace::Late, reason));
     }
     if directory.checkpoints().have_leftovers() {
-        in_each(broker, [(place, ())].into(), |broker, directory, ()| {
-            let settled = checkpoints::settle(broker, directory);
-            // There may be room later.
-            let failure = settled.err();
-            let failure = failure.filter(|error| error.is_out_of_files() || !error.is_passing());
-            if let Some(error) = failure {
-                broker.report_directory_error(directory.name(), &error);
-            }
-        });
+        let handed = Handed::new(broker).errand(&[place].into(), Errand::Leftovers);
+        handed.wait();
     }
     match directory.checkpoints().have_leftovers() {
-        true => Err("the checkpoints of its log directory cannot be written"),
+        true => {
+            let reason = &"the checkpoints of its log directory cannot be written";
+            Err(late_or(broker.pace(place) == Pace::Late, reason))
+        }
         false => Ok(()),
     }
 }
 
-/// Clients are refused until the log of a new partition can be made.
-fn put_off(broker: &Broker, topic: &HostedTopic, index: i32, reason: &dyn Display) {
-    topic.lose(index, Absence::Offline);
-    if broker.creations.unmade.lock().insert((topic.id, index)) {
+/// Clients are refused until the log of a new partition can be made; while that is a matter of moments, as
+/// by a broker that does not know of the partition yet.
+fn put_off(broker: &Broker, topic: &HostedTopic, index: i32, unready: &Unready<'_>) {
+    let is_late = matches!(unready, Unready::Late);
+    topic.lose(
+        index,
+        match is_late {
+            true => Absence::Unmade,
+            false => Absence::Offline,
+        },
+    );
+    let is_told = {
+        let mut unmade = broker.creations.unmade.lock();
+        let one = unmade.entry((topic.id, index)).or_insert(Unmade {
+            is_late,
+            is_told: false,
+        });
+        one.is_late = is_late;
+        let is_told = one.is_told;
+        one.is_told |= !is_late;
+        is_told
+    };
+    if is_late {
+        return;
+    }
+    broker.creations.changed.notify_waiters();
+    if let Unready::Refused(reason) = unready
+        && !is_told
+    {
         let partition = TopicPartition::new(&*topic.name, index);
         tracing::error!(
             %partition,
@@ -224,12 +316,12 @@ fn put_off(broker: &Broker, topic: &HostedTopic, index: i32, reason: &dyn Displa
 
 /// Tries to make the logs that could not be made before. Returns what [`create`] does.
 pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec<MetadataRecord> {
-    let missing = broker.creations.unmade.lock().clone();
+    let missing: Vec<PartitionKey> = broker.creations.unmade.lock().keys().copied().collect();
     if !missing.is_empty() {
         probe(broker);
     }
     let (mut placed, mut created) = (Vec::new(), Vec::new());
-    let mut tried_in_vain = BTreeSet::new();
+    let mut tried_in_vain = BTreeMap::new();
     for (topic_id, index) in missing {
         let topic = broker.partitions.topic_by_id(topic_id);
         let partition = image
@@ -238,28 +330,41 @@ pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec
             .and_then(|topic| topic.partition(index));
         match (topic, partition) {
             (Some(topic), Some(partition)) => {
-                let directory = partition.directory_of(broker.node_id);
-                let directory = directory.and_then(|id| hosting::choose_online(broker, id));
                 let name = TopicPartition::new(&*topic.name, index);
+                let wanted = broker.moves.destinations.of(&name);
+                let choose = |id| hosting::choose_online(broker, id, wanted.as_ref());
+                let directory = partition.directory_of(broker.node_id).and_then(choose);
                 // It waits alone.
-                if directory.as_ref().is_some_and(|one| one.is_leaving(&name)) {
-                    continue;
-                }
+                let is_leaving = |one: &Arc<LogDirectory>| one.leaving_for(&name).is_some();
+                let waits_alone = directory.as_ref().is_some_and(is_leaving);
                 let place = directory.map(|one| one.shared_name().clone());
                 // The others there would fare no better.
-                if tried_in_vain.contains(&place) {
+                if let Some(is_late) = tried_in_vain.get(&place)
+                    && !waits_alone
+                {
+                    let unready = match is_late {
+                        true => Unready::Late,
+                        false => Unready::Told,
+                    };
+                    put_off(broker, &topic, index, &unready);
                     continue;
                 }
                 placed.extend(create(broker, &topic, index, partition));
-                if broker.creations.has(topic_id, index) {
-                    tried_in_vain.insert(place);
+                let unmade = broker
+                    .creations
+                    .unmade
+                    .lock()
+                    .get(&(topic_id, index))
+                    .copied();
+                if let Some(unmade) = unmade
+                    && !waits_alone
+                {
+                    tried_in_vain.insert(place, unmade.is_late);
                 }
                 created.extend(topic.partition(index));
             }
             // It has been deleted meanwhile.
-            _ => {
-                broker.creations.unmade.lock().remove(&(topic_id, index));
-            }
+            _ => broker.creations.remove((topic_id, index)),
         }
     }
     sync_topic_ids(broker, &created);

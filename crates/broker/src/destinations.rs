@@ -23,7 +23,13 @@ impl Destinations {
         }
     }
 
-    /// The directory that a partition is to be made in, if it can be used; asked for once.
+    /// The directory that a partition is to be made in, if it can be used.
+    pub(crate) fn of(&self, name: &TopicPartition) -> Option<Arc<LogDirectory>> {
+        let directory = self.0.lock().get(name).cloned();
+        directory.filter(|one| one.is_usable())
+    }
+
+    /// The same, asked for once.
     pub(crate) fn take(&self, name: &TopicPartition) -> Option<Arc<LogDirectory>> {
         let directory = self.0.lock().remove(name);
         directory.filter(|one| one.is_usable())

@@ -44,10 +44,12 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 const SLOW: Duration = Duration::from_millis(10);
 /// A directory is slow until no call has been blocked for so long.
 const CALM: Duration = Duration::from_secs(1);
-/// A directory is stuck, and gets no new partitions, while a call is blocked for so long.
-const HELD_UP: Duration = Duration::from_secs(1);
-/// An operator is told of a call that is blocked for so long.
-const STUCK: Duration = Duration::from_secs(10);
+/// A directory is late, and gets no new partitions if there is another one, while a call is blocked for
+/// so long.
+const LATE: Duration = Duration::from_secs(1);
+/// A directory is stuck where nothing has come back for so long: an operator is told, and who waits for
+/// it is told an error.
+pub(crate) const STUCK: Duration = Duration::from_secs(10);
 /// Threads that may be in calls of one kind on a slow directory.
 const TURNS: usize = 8;
 
@@ -65,14 +67,35 @@ pub(crate) enum DiskUse {
     Write,
 }
 
+/// How the disk of a log directory answers, as those see it who would put something new there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Pace {
+    Prompt,
+    /// What has been asked for takes longer than anybody should wait who can go elsewhere.
+    Late,
+    /// Nothing has come back for [`STUCK`].
+    Stuck,
+}
+
+impl Pace {
+    /// The pace of a disk at which a call has been blocked for so long.
+    fn of(blocked: Duration) -> Self {
+        match blocked {
+            _ if blocked >= STUCK => Self::Stuck,
+            _ if blocked >= LATE => Self::Late,
+            _ => Self::Prompt,
+        }
+    }
+}
+
 /// The calls of one kind on a log directory.
 #[derive(Debug)]
 pub(crate) struct Lane {
     /// Tells it from every other lane of the process.
     id: u32,
     is_slow: AtomicBool,
-    /// Whether a call has been blocked for long.
-    is_stuck: AtomicBool,
+    /// For how many milliseconds a call is blocked, or has been since the lane was calm last.
+    blocked_ms: AtomicU32,
     turns: Semaphore,
 }
 
@@ -82,13 +105,28 @@ impl Lane {
         Self {
             id: COUNT.fetch_add(1, Ordering::Relaxed),
             is_slow: AtomicBool::new(false),
-            is_stuck: AtomicBool::new(false),
+            blocked_ms: AtomicU32::new(0),
             turns: Semaphore::new(TURNS),
         }
     }
 
     fn is_slow(&self) -> bool {
         self.is_slow.load(Ordering::Relaxed)
+    }
+
+    /// Shows how long a call is blocked, if one is. What has been late is late until it is calm.
+    fn show(&self, blocked: Duration) {
+        let before_ms = self.blocked_ms.load(Ordering::Relaxed);
+        let blocked_ms = blocked
+            .as_millis()
+            .max(u128::from(before_ms).min(LATE.as_millis()));
+        let blocked_ms = u32::try_from(blocked_ms).unwrap_or(u32::MAX);
+        self.blocked_ms.store(blocked_ms, Ordering::Relaxed);
+    }
+
+    fn pace(&self) -> Pace {
+        let blocked_ms = self.blocked_ms.load(Ordering::Relaxed);
+        Pace::of(Duration::from_millis(blocked_ms.into()))
     }
 }
 
@@ -264,12 +302,10 @@ impl DiskWatch {
         lanes.is_some_and(|lanes| lanes.is_slow(usage))
     }
 
-    /// Whether a call on the directory of this place has been blocked for long.
-    pub(crate) fn is_stuck(&self, place: usize) -> bool {
-        let is_stuck = |lane: &Lane| lane.is_stuck.load(Ordering::Relaxed);
-        self.lanes
-            .get(place)
-            .is_some_and(|lanes| is_stuck(&lanes.reads) || is_stuck(&lanes.writes))
+    /// How long calls on the directory of this place are blocked.
+    pub(crate) fn pace(&self, place: usize) -> Pace {
+        let pace = |lanes: &Lanes| lanes.reads.pace().max(lanes.writes.pace());
+        self.lanes.get(place).map_or(Pace::Prompt, pace)
     }
 
     /// Whether what is read from the directory of this place has lately been waited for.
@@ -399,6 +435,8 @@ struct Looker {
 
 struct SlowLane {
     blocked_at: Instant,
+    /// For how long the call is blocked that has been blocked longest, as of this look.
+    blocked: Duration,
     is_told: bool,
 }
 
@@ -469,12 +507,11 @@ impl Looker {
         }
         let slow = self.slow.entry(lane.id).or_insert(SlowLane {
             blocked_at: now,
+            blocked: Duration::ZERO,
             is_told: false,
         });
         slow.blocked_at = now;
-        if blocked >= HELD_UP {
-            lane.is_stuck.store(true, Ordering::Relaxed);
-        }
+        slow.blocked = slow.blocked.max(blocked);
         if blocked >= STUCK && !std::mem::replace(&mut slow.is_told, true) {
             tracing::warn!(
                 directory = &*lanes.directory,
@@ -488,10 +525,13 @@ impl Looker {
     fn calm_down(&mut self, watch: &DiskWatch, now: Instant) {
         for lanes in &watch.lanes {
             for lane in [&lanes.reads, &lanes.writes] {
-                let slow = self.slow.get(&lane.id);
-                if slow.is_some_and(|slow| now.duration_since(slow.blocked_at) >= CALM) {
+                let Some(slow) = self.slow.get_mut(&lane.id) else {
+                    continue;
+                };
+                lane.show(std::mem::take(&mut slow.blocked));
+                if now.duration_since(slow.blocked_at) >= CALM {
                     lane.is_slow.store(false, Ordering::Relaxed);
-                    lane.is_stuck.store(false, Ordering::Relaxed);
+                    lane.blocked_ms.store(0, Ordering::Relaxed);
                     let slow = self.slow.remove(&lane.id);
                     if slow.is_some_and(|slow| slow.is_told) {
                         tracing::info!(

@@ -10,7 +10,6 @@
 use crate::Broker;
 use crate::broker::ConfigLayers;
 use crate::clock::now_ms;
-use crate::directory_work::in_each;
 use crate::groups::OFFSETS_TOPIC;
 use crate::idle_logs::read_settled;
 use crate::log_directories::{LogDirectory, warn_of_missing};
@@ -19,6 +18,7 @@ use crate::partitions::{Absence, HostedTopic};
 use crate::scan::{Existing, Scanned, scan, set_aside_or_say};
 use crate::start_error::StartError;
 use crate::told_changes::tell_changes;
+use crate::untold_logs::Telling;
 use crate::{checkpoints, creations, maintenance, moves, removals};
 use config::topic_settings::{TopicDefaults, TopicSettings};
 use metadata::{
@@ -424,27 +424,41 @@ fn scan_or_fail(
     }
 }
 
-/// Where to make the log of a new partition; `None` when every directory is offline.
-pub(crate) fn choose_online(broker: &Broker, directory_id: Uuid) -> Option<Arc<LogDirectory>> {
-    let chosen = choose_directory(broker, directory_id, |at| {
-        broker.log_directories[at].partition_count()
+/// Where to make the log of a new partition: where the metadata say, else where it is wanted, else in the
+/// directory with the fewest. `None` when every directory is offline.
+pub(crate) fn choose_online(
+    broker: &Broker,
+    directory_id: Uuid,
+    wanted: Option<&Arc<LogDirectory>>,
+) -> Option<Arc<LogDirectory>> {
+    let directories = &broker.log_directories;
+    let named = named_place(broker, directory_id).map(|at| &directories[at]);
+    let known = named.or(wanted.filter(|one| one.is_usable()));
+    let chosen = known.unwrap_or_else(|| {
+        let count = |at: usize| directories[at].partition_count();
+        &directories[choose_directory(broker, directory_id, count)]
     });
-    Some(broker.log_directories[chosen].clone()).filter(|one| !one.is_offline())
+    Some(chosen.clone()).filter(|one| !one.is_offline())
 }
 
-/// The directory that the metadata says, or else of those that take new partitions, and whose disk
+/// The place of the directory that the metadata say, if it can be used.
+fn named_place(broker: &Broker, directory_id: Uuid) -> Option<usize> {
+    let mut directories = broker.log_directories.iter();
+    directories.position(|one| one.is_usable() && one.id() == directory_id)
+}
+
+/// The directory that the metadata say, or else of those that take new partitions, and whose disk
 /// answers, the one with the fewest.
 fn choose_directory(broker: &Broker, directory_id: Uuid, count: impl Fn(usize) -> usize) -> usize {
     let directories = &broker.log_directories;
-    let is_named = |one: &Arc<LogDirectory>| one.is_usable() && one.id() == directory_id;
-    if let Some(at) = directories.iter().position(is_named) {
+    if let Some(at) = named_place(broker, directory_id) {
         return at;
     }
     if directories.len() == 1 {
         return 0;
     }
     let online = (0..directories.len()).filter(|at| !directories[*at].is_offline());
-    let reluctance = |at: usize| (broker.is_cordoned(&directories[at]), broker.is_stuck(at));
+    let reluctance = |at: usize| (broker.is_cordoned(&directories[at]), broker.pace(at));
     let fewest = online.min_by_key(|at| (reluctance(*at), count(*at)));
     fewest.unwrap_or(0)
 }
@@ -696,15 +710,14 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
     }
     let defaults = topic_defaults(broker, &delta.after);
     let (mut placed, mut created) = (Vec::new(), Vec::new());
-    let mut epochs: BTreeMap<usize, Vec<(Arc<Partition>, i32)>> = BTreeMap::new();
+    let mut telling = Telling::new(broker);
     for changed in delta.partitions() {
         let Some(after) = changed.after else { continue };
         let hosted = host(broker, &delta.after, &defaults, changed.topic);
         if let Some(partition) = hosted.partition(changed.partition_id) {
             let before = changed.before.map(|before| before.leader_epoch);
             if before != Some(after.leader_epoch) {
-                let here = epochs.entry(partition.place()).or_default();
-                here.push((partition, after.leader_epoch));
+                telling.leader_epoch(&partition, after.leader_epoch);
             }
             continue;
         }
@@ -723,25 +736,10 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
         created.extend(hosted.partition(changed.partition_id));
     }
     creations::sync_topic_ids(broker, &created);
-    in_each(broker, epochs, |_, _, epochs| {
-        epochs.iter().for_each(set_leader_epoch);
-    });
+    telling.tell();
     apply_configs(broker, delta, &defaults);
     placed
 }
-
-fn set_leader_epoch((partition, leader_epoch): &(Arc<Partition>, i32)) {
-    // Nothing more is written where a write has failed.
-    if partition.is_failed() {
-        return;
-    }
-    if let Err(error) = partition.set_leader_epoch(*leader_epoch) {
-        tracing::error!(%partition, %error, "a leader epoch cannot be noted");
-    }
-}
-
-/// A log, with its topic.
-type TopicLog = (Arc<HostedTopic>, Arc<Partition>);
 
 fn apply_configs(broker: &Arc<Broker>, delta: &MetadataDelta, defaults: &TopicDefaults) {
     let (mut all, mut groups) = (false, false);
@@ -766,21 +764,15 @@ fn apply_configs(broker: &Arc<Broker>, delta: &MetadataDelta, defaults: &TopicDe
         broker.configure_groups(&delta.after);
     }
     let config = broker.live_config();
-    let mut logs: BTreeMap<usize, Vec<TopicLog>> = BTreeMap::new();
+    let mut telling = Telling::new(broker);
     for topic in topics {
         let settings = topic_settings(&delta.after, defaults, &topic.name);
         topic.set_settings(&settings, &config.transactions);
         for partition in topic.partitions() {
-            let here = logs.entry(partition.place()).or_default();
-            here.push((topic.clone(), partition));
+            telling.settings(&partition);
         }
     }
-    in_each(broker, logs, |broker, _, logs| {
-        for (topic, partition) in logs {
-            // The newest, whichever change this is.
-            partition.set_config(topic_log_config(broker, &topic));
-        }
-    });
+    telling.tell();
     if all {
         broker.reconfigure_cleaner();
     }

@@ -65,6 +65,7 @@ mod told_changes;
 mod transaction_markers;
 mod transaction_verification;
 mod transactions;
+mod untold_logs;
 
 pub use api::served;
 pub use server::{Server, ServerOptions, reserve_workers};

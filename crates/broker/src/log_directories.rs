@@ -4,15 +4,17 @@ use crate::checkpoints::Checkpoints;
 use crate::directory_work::DirectoryWork;
 use crate::hosting::is_unplaced;
 use crate::start_error::StartError;
+use crate::untold_logs::UntoldLogs;
 use metadata::LOST_DIRECTORY;
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 use storage::directory_lock::DirectoryLock;
 use storage::disk::{Disk, RealDisk};
 use storage::meta_properties::read_meta_properties;
@@ -31,8 +33,10 @@ pub(crate) struct LogDirectory {
     checkpoints: Checkpoints,
     /// What the metadata ask for.
     work: DirectoryWork,
-    /// Partitions whose names are taken by logs of deleted topics.
-    leaving: Mutex<BTreeSet<TopicPartition>>,
+    /// Of its logs, those that the metadata have something for.
+    untold_logs: UntoldLogs,
+    /// Partitions whose names are taken by logs of deleted topics, each with since when.
+    leaving: Mutex<BTreeMap<TopicPartition, Instant>>,
     /// The directory itself, open since before anything was written: syncing its file system tells
     /// of every error in between, once. Locked until whoever is told has noted it.
     root: Mutex<Option<Box<dyn DiskFile>>>,
@@ -49,6 +53,7 @@ impl LogDirectory {
             checkpoints: Checkpoints::new(&path),
             name: path.to_string_lossy().into(),
             work: DirectoryWork::default(),
+            untold_logs: UntoldLogs::default(),
             leaving: Mutex::default(),
             partition_count: AtomicUsize::new(0),
             root: Mutex::new(File::open(&path).ok().map(|root| Box::new(root) as _)),
@@ -135,10 +140,17 @@ impl LogDirectory {
         &self.work
     }
 
+    /// Of its logs, those that the metadata have something for.
+    pub(crate) const fn untold_logs(&self) -> &UntoldLogs {
+        &self.untold_logs
+    }
+
     /// Notes that the log of a deleted topic is there, or may come there, until it has left: another
     /// one of its name must not be taken for it.
     pub(crate) fn begin_leaving(&self, partition: &TopicPartition) {
-        self.leaving.lock().insert(partition.clone());
+        self.leaving
+            .lock()
+            .insert(partition.clone(), Instant::now());
     }
 
     /// The log has left, or stays for good.
@@ -146,9 +158,9 @@ impl LogDirectory {
         self.leaving.lock().remove(partition);
     }
 
-    /// Whether a name is taken by the log of a deleted topic.
-    pub(crate) fn is_leaving(&self, partition: &TopicPartition) -> bool {
-        self.leaving.lock().contains(partition)
+    /// For how long a name has been taken by the log of a deleted topic, if it is.
+    pub(crate) fn leaving_for(&self, partition: &TopicPartition) -> Option<Duration> {
+        self.leaving.lock().get(partition).map(Instant::elapsed)
     }
 
     /// Whether its partitions can be served.

@@ -50,6 +50,7 @@ pub const LOGGERS: &[&str] = &[
     "broker.server",
     "broker.told_changes",
     "broker.transactions",
+    "broker.untold_logs",
     "model",
     "riverrun",
     "riverrun_client",

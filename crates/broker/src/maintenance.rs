@@ -222,7 +222,8 @@ fn remove_due(broker: &Broker, directory: &LogDirectory) {
     }
 }
 
-fn create_missing_logs(broker: &Broker) {
+/// Makes the logs that could not be made before.
+pub(crate) fn create_missing_logs(broker: &Broker) {
     if broker.creations.is_empty() {
         return;
     }

@@ -18,11 +18,16 @@
 //! before it begins until all of it is done. Of one partition's moves the next one runs when the
 //! one before has ended.
 
+mod beginning;
+mod claim;
 mod debt;
 mod given_up;
 
+pub(crate) use self::beginning::begin;
 pub(crate) use self::given_up::GivenUp;
 
+use self::beginning::{Beginnings, create, future_path};
+use self::claim::Claim;
 use self::debt::Debt;
 use crate::Broker;
 use crate::checkpoints::{self, Kind};
@@ -31,26 +36,22 @@ use crate::clock::{monotonic, now_ms, random_uuid};
 use crate::destinations::Destinations;
 use crate::hosting;
 use crate::log_directories::LogDirectory;
-use crate::partitions::Absence;
 use crate::removals::sync_directory;
 use metadata::{ConfigResource, MetadataRecord};
-use model::{ErrorCode, TopicPartition, Uuid};
+use model::Uuid;
 use parking_lot::{Condvar, Mutex};
-use replication::{Isolation, Partition, ReadRequest};
+use replication::{Isolation, Moving, Partition, ReadRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
-use storage::partition_metadata::sync_partition_metadata;
 use storage::{
     AppendError, Disk, Log, LogOpening, OpenError, RealDisk, StorageError, TruncateError,
 };
 use tokio::sync::Notify;
 
-/// Longest name of a directory.
-const NAME_LENGTH_MAX: usize = 255;
 /// What a copy reads and writes at once.
 const COPY_BYTES: usize = 1 << 20;
 /// The limit of bytes a second.
@@ -62,9 +63,7 @@ const PACE_MS: u64 = 50;
 #[derive(Debug, Default)]
 pub(crate) struct Moves {
     known: Mutex<Known>,
-    /// Held by who begins a move, so that it is the only one of its partition. Whoever waits for it
-    /// waits for a disk that may be stuck, and blocks no thread.
-    pub(crate) beginning: Arc<tokio::sync::Mutex<()>>,
+    beginnings: Beginnings,
     changed: Notify,
     /// A task has no move in hand any more.
     ended: Condvar,
@@ -91,7 +90,9 @@ struct Move {
     shown: Mutex<CopyState>,
     /// Whether a task has taken it up.
     is_begun: AtomicBool,
-    is_cancelled: AtomicBool,
+    claim: Claim,
+    /// The log directory that it begins in.
+    source_place: usize,
     /// Ends with the move.
     _pause: Pause,
 }
@@ -142,7 +143,7 @@ enum MoveError {
     #[error("the log ends above its last record")]
     Gap,
     #[error("the metadata do not take its new place: {0}")]
-    Place(ErrorCode),
+    Place(String),
     #[error("the move is cancelled")]
     Cancelled,
 }
@@ -182,109 +183,6 @@ async fn run(weak: Weak<Broker>) {
             return;
         }
     }
-}
-
-/// Begins to move a partition, or stops moving it when it is asked back to where it is. Blocks; the
-/// caller holds [`Moves::beginning`].
-///
-/// # Errors
-/// The codes of AlterReplicaLogDirs.
-pub(crate) fn begin(
-    broker: &Broker,
-    name: &TopicPartition,
-    destination: &str,
-) -> Result<(), ErrorCode> {
-    let mut directories = broker.log_directories.iter();
-    let directory = directories
-        .find(|one| one.name() == destination)
-        .ok_or(ErrorCode::LogDirNotFound)?;
-    let path = future_path(directory, name);
-    let future_name = path.file_name().unwrap_or_default();
-    if future_name.len() > NAME_LENGTH_MAX {
-        return Err(ErrorCode::InvalidTopicException);
-    }
-    if directory.is_offline() {
-        return Err(ErrorCode::KafkaStorageError);
-    }
-    if broker.is_cordoned(directory) {
-        return Err(ErrorCode::InvalidReplicaAssignment);
-    }
-    let partition = find(broker, name).inspect_err(|error| {
-        if *error == ErrorCode::UnknownTopicOrPartition {
-            broker.moves.destinations.note(name, directory);
-        }
-    })?;
-    // What has its name there is not out of the way yet.
-    if directory.is_leaving(name) {
-        return Err(ErrorCode::KafkaStorageError);
-    }
-    let known = broker.moves.of(&partition);
-    if let Some(known) = known {
-        if known.destination.name() == destination {
-            return Ok(());
-        }
-        broker.moves.cancel(&partition);
-    }
-    if *partition.log_directory() == *destination {
-        return Ok(());
-    }
-    // Otherwise a copy could be left behind in the directory that is offline.
-    if broker.log_directories.iter().any(|one| one.is_offline()) {
-        return Err(ErrorCode::KafkaStorageError);
-    }
-    let pause = broker.cleaner.pause(&partition);
-    match create(&partition, path) {
-        Ok(copy) => {
-            tracing::info!(%partition, destination, "the partition is being moved");
-            let moves = &broker.moves;
-            moves.insert(partition.clone(), directory.clone(), copy, pause);
-            // Its topic may have been deleted meanwhile, by who has found nothing to cancel then.
-            if broker
-                .partitions
-                .topic_by_id(partition.topic_id())
-                .is_none()
-            {
-                moves.cancel(&partition);
-                return Err(ErrorCode::UnknownTopicOrPartition);
-            }
-            Ok(())
-        }
-        Err(error) => {
-            broker.report_directory_error(destination, &error);
-            Err(ErrorCode::KafkaStorageError)
-        }
-    }
-}
-
-/// A new name for a copy.
-fn future_path(directory: &LogDirectory, name: &TopicPartition) -> PathBuf {
-    let state = PartitionDirectoryState::Future;
-    let name = PartitionDirectory::marked_name(name, state, random_uuid());
-    directory.path().join(name)
-}
-
-fn find(broker: &Broker, name: &TopicPartition) -> Result<Arc<Partition>, ErrorCode> {
-    match broker.partitions.find(&name.topic, name.partition) {
-        Ok(partition) if partition.is_failed() => Err(ErrorCode::KafkaStorageError),
-        Ok(partition) => Ok(partition),
-        Err(Absence::NotLed { .. }) => Err(ErrorCode::ReplicaNotAvailable),
-        Err(absence) => Err(absence.into()),
-    }
-}
-
-fn create(partition: &Partition, path: PathBuf) -> Result<Log<RealDisk>, StorageError> {
-    let start = partition.with_log(|log| log.first_segment_base_offset())?;
-    let log = Log::create(LogOpening {
-        topic_id: Some(partition.topic_id()),
-        config: partition.config(),
-        open_files: partition.open_files().clone(),
-        log_start_offset: start,
-        now_ms: now_ms(),
-        ..LogOpening::new(RealDisk, path.clone(), partition.topic_partition().clone())
-    })?;
-    // Durable before the first record: after a crash nobody could tell whose they are.
-    sync_partition_metadata(&RealDisk, &path)?;
-    Ok(log)
 }
 
 /// Goes on with a copy that an earlier run of the server has left. `clean` names the log directories
@@ -381,7 +279,7 @@ impl Moves {
     pub(crate) fn cancel(&self, partition: &Partition) {
         let found = self.known.lock().by_partition.remove(&key(partition));
         if let Some(found) = found {
-            found.is_cancelled.store(true, Ordering::Release);
+            found.claim.cancel();
             found.discard();
         }
     }
@@ -390,8 +288,8 @@ impl Moves {
     /// left of the copy is the caller's to discard.
     pub(crate) fn give_up(&self, partition: &Partition) -> Option<GivenUp> {
         let found = self.known.lock().by_partition.remove(&key(partition))?;
-        found.is_cancelled.store(true, Ordering::Release);
-        Some(GivenUp(found))
+        let may_complete = !found.claim.cancel();
+        Some(GivenUp::new(found, may_complete))
     }
 
     /// Whether a task has a move of a partition in hand.
@@ -399,11 +297,18 @@ impl Moves {
         self.known.lock().running.contains_key(&key(partition))
     }
 
+    /// Whether a task has the copy of a partition in hand at this moment.
+    #[cfg(test)]
+    pub(crate) fn is_copying(&self, partition: &Partition) -> bool {
+        let one = self.of(partition);
+        one.is_some_and(|one| one.copy.try_lock().is_none())
+    }
+
     /// Gives up what is moved into or out of a log directory that has failed.
     pub(crate) fn cancel_in(&self, directory: &str) {
         for one in self.known.lock().by_partition.values() {
             if one.destination.name() == directory || *one.partition.log_directory() == *directory {
-                one.is_cancelled.store(true, Ordering::Release);
+                one.claim.cancel();
             }
         }
         self.changed.notify_one();
@@ -468,7 +373,8 @@ impl Moves {
             copy: Mutex::new(Some(copy)),
             shown: Mutex::new(shown),
             is_begun: AtomicBool::new(false),
-            is_cancelled: AtomicBool::new(false),
+            claim: Claim::default(),
+            source_place: partition.place(),
             _pause: pause,
         });
         let mut known = self.known.lock();
@@ -490,7 +396,9 @@ impl Moves {
 impl Move {
     /// Copies all there is, and puts the copy in the place of the log.
     fn run(self: &Arc<Self>, broker: &Broker) {
-        let is_stopped = || broker.moves.is_stopped.load(Ordering::Acquire);
+        // The metadata take no new place any more before copies are told to stop.
+        let is_stopped =
+            || *broker.stop.borrow() || broker.moves.is_stopped.load(Ordering::Acquire);
         let moved = loop {
             if is_stopped() {
                 return;
@@ -522,7 +430,7 @@ impl Move {
                 broker.report_directory_error(self.destination.name(), failure);
             }
             // The log may be gone.
-            _ if self.is_cancelled.load(Ordering::Acquire) => {
+            _ if self.claim.is_cancelled() => {
                 tracing::debug!(%partition, %error, "no longer moved");
             }
             error => tracing::error!(%partition, %error, "the partition is not moved"),
@@ -533,7 +441,7 @@ impl Move {
     fn copy_some(&self) -> Result<usize, MoveError> {
         let mut copy = self.copy.lock();
         let log = copy.as_mut().ok_or(MoveError::Cancelled)?;
-        if self.is_cancelled.load(Ordering::Acquire) {
+        if self.claim.is_cancelled() {
             return Err(MoveError::Cancelled);
         }
         let first = self
@@ -586,8 +494,7 @@ impl Move {
                 debt.bytes
             };
             let pause_ms = left_bytes.saturating_mul(1000) / rate.max(1);
-            let is_over = self.is_cancelled.load(Ordering::Acquire)
-                || moves.is_stopped.load(Ordering::Acquire);
+            let is_over = self.claim.is_cancelled() || moves.is_stopped.load(Ordering::Acquire);
             if pause_ms == 0 || is_over {
                 return;
             }
@@ -622,13 +529,11 @@ impl Move {
             let Some(record) = placed(&image, topic_id, index, node_id, directory) else {
                 return Ok(());
             };
-            controller.commit(&[record]).map_err(|error| {
-                tracing::error!(%error, "the metadata log takes no records");
-                ErrorCode::KafkaStorageError
-            })
+            let committed = controller.commit(&[record]);
+            committed.map_err(|error| error.to_string())
         });
         let told = broker.runtime.block_on(told);
-        told.and_then(|committed| committed)
+        told.unwrap_or_else(|error| Err(error.to_string()))
             .map_err(MoveError::Place)
     }
 
@@ -641,14 +546,14 @@ impl Move {
         // Who cancels waits for this, and finds out on which side the partition is.
         let mut copy = self.copy.lock();
         let from = self.partition.log_directory();
-        let directory = self.destination.name().into();
+        let directory = self.destination.shared_name();
         let mut loose_end = None;
-        let moved = self.partition.move_log(directory, |source| {
+        let moved = self.partition.move_log(directory, |source, moving| {
             // Who stops has closed the log, or will: it stays where it is.
             if broker.moves.is_stopped.load(Ordering::Acquire) {
                 return Err(MoveError::Cancelled);
             }
-            self.finish(source, &mut copy, &mut loose_end)
+            self.finish(source, moving, &mut copy, &mut loose_end)
         });
         drop(copy);
         if let Some(error) = loose_end {
@@ -676,6 +581,7 @@ impl Move {
     fn finish(
         &self,
         source: &mut Log<RealDisk>,
+        moving: &Moving<'_, RealDisk>,
         slot: &mut Option<Log<RealDisk>>,
         loose_end: &mut Option<StorageError>,
     ) -> Result<Log<RealDisk>, MoveError> {
@@ -692,6 +598,7 @@ impl Move {
         // From here on the metadata and the destination say the same, and records go to the copy:
         // the old log must not come back. If it does, since its directory cannot be written, the
         // next start sets it aside.
+        moving.leaves();
         let retired = source.retire(&deleted());
         let parent = source.directory().parent().map(Path::to_owned);
         let synced = parent.map_or(Ok(()), |parent| sync_directory(&parent));
@@ -700,7 +607,7 @@ impl Move {
     }
 
     fn copy_rest(&self, source: &Log<RealDisk>, copy: &mut Log<RealDisk>) -> Result<(), MoveError> {
-        if self.is_cancelled.load(Ordering::Acquire) || source.is_failed() {
+        if source.is_failed() || !self.claim.complete() {
             return Err(MoveError::Cancelled);
         }
         let end_offset = source.log_end_offset();
@@ -737,12 +644,13 @@ impl Move {
             broker.removals.schedule(path, at);
         }
         let destination = self.destination.name();
-        broker
-            .cleaner
-            .move_checkpoint(broker, partition, destination);
         let directories = broker.log_directories.iter();
         let concerned = directories
             .filter(|one| one.name() == destination || left.as_deref() == Some(one.path()));
+        let concerned: Vec<_> = concerned.collect();
+        broker
+            .cleaner
+            .move_checkpoint(broker, partition, &concerned, destination);
         for directory in concerned {
             for kind in [Kind::RecoveryPoints, Kind::LogStartOffsets] {
                 checkpoints::write_unless_written(broker, directory, kind);

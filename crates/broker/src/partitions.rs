@@ -51,6 +51,8 @@ pub(crate) enum Absence {
     NotLed { leader_epoch: i32 },
     /// Its log directory has failed since.
     Offline,
+    /// Its log is not made yet, as its disk is late.
+    Unmade,
 }
 
 impl Absence {
@@ -63,6 +65,8 @@ impl Absence {
                 .err()
                 .unwrap_or(ErrorCode::NotLeaderOrFollower),
             Self::Offline => ErrorCode::KafkaStorageError,
+            // As a broker of Kafka says which does not know yet what the metadata have.
+            Self::Unmade => ErrorCode::NotLeaderOrFollower,
         }
     }
 
@@ -70,7 +74,7 @@ impl Absence {
     pub(crate) const fn current_leader(self) -> Option<(i32, i32)> {
         match self {
             Self::NotLed { leader_epoch } => Some((NO_LEADER, leader_epoch)),
-            Self::UnknownTopicId | Self::Unknown | Self::Offline => None,
+            Self::UnknownTopicId | Self::Unknown | Self::Offline | Self::Unmade => None,
         }
     }
 

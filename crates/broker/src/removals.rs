@@ -13,12 +13,12 @@
 use crate::Broker;
 use crate::checkpoints::{self, Kind};
 use crate::clock::{monotonic, random_uuid};
-use crate::directory_work::in_each;
+use crate::directory_work::{DirectoryWork, Errand, Handed};
 use crate::idle_logs::in_directory;
 use crate::moves::GivenUp;
 use coordinator::group::DeletedTopic;
 use metadata::{MetadataImage, Topic};
-use model::MonotonicTime;
+use model::{MonotonicTime, TopicPartition};
 use parking_lot::Mutex;
 use replication::Partition;
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +83,7 @@ struct LeavingLog {
     /// `file.delete.delay.ms`.
     delay_ms: i64,
     /// The places of the log directories that it may be in.
-    places: Vec<usize>,
+    places: BTreeSet<usize>,
 }
 
 /// Deletes the logs of topics, which `image` does not have, and what groups have committed for them.
@@ -99,10 +99,16 @@ pub(crate) fn delete_topics(broker: &Arc<Broker>, image: &Arc<MetadataImage>, to
         let delay_ms = hosted.settings().file_delete_delay_ms;
         for partition in hosted.partitions() {
             broker.unload_coordinator(&hosted.name, partition.index());
-            let mut places = vec![partition.place()];
-            if let Some(copy) = broker.moves.give_up(&partition) {
+            let copy = broker.moves.give_up(&partition);
+            // Where the log is, or the disk that its move waits for at this moment.
+            let place = partition.place();
+            let mut places = BTreeSet::from([place]);
+            if let Some(copy) = copy {
                 let place = broker.logs.place_of(copy.directory().shared_name());
-                places.push(place);
+                // Otherwise nothing comes there any more.
+                if let Some(left) = copy.place_to_leave() {
+                    places.extend([place, left]);
+                }
                 shares.entry(place).or_default().copies.push(copy);
             }
             for place in &places {
@@ -113,7 +119,7 @@ pub(crate) fn delete_topics(broker: &Arc<Broker>, image: &Arc<MetadataImage>, to
                 delay_ms,
                 places,
             };
-            shares.entry(log.places[0]).or_default().logs.push(log);
+            shares.entry(place).or_default().logs.push(log);
         }
     }
     let deleted: Vec<DeletedTopic<'_>> = topics
@@ -123,34 +129,58 @@ pub(crate) fn delete_topics(broker: &Arc<Broker>, image: &Arc<MetadataImage>, to
             topic_id: topic.id,
         })
         .collect();
-    for place in broker.groups.note_deleted_topics(image, &deleted) {
-        shares.entry(place).or_default();
+    let noted = broker.groups.note_deleted_topics(image, &deleted);
+    Handed::new(broker)
+        .in_each(shares, |broker, leaving| remove_all(broker, &leaving))
+        .errand(&noted, Errand::DeletedOffsets)
+        .wait();
+}
+
+/// Names of logs that leave, with the places of their log directories. They are free when this is dropped,
+/// however the removal ends: what is still in the place of a log is set aside then.
+pub(crate) struct NamesInUse<'a> {
+    broker: &'a Broker,
+    names: Vec<(usize, TopicPartition)>,
+}
+
+impl<'a> NamesInUse<'a> {
+    pub(crate) const fn new(broker: &'a Broker, names: Vec<(usize, TopicPartition)>) -> Self {
+        Self { broker, names }
     }
-    in_each(broker, shares, |broker, directory, leaving| {
-        remove_all(broker, &leaving);
-        broker.groups.delete_noted_offsets(directory.name());
-    });
+}
+
+impl Drop for NamesInUse<'_> {
+    fn drop(&mut self) {
+        for (place, name) in &self.names {
+            self.broker.log_directories[*place].end_leaving(name);
+        }
+    }
 }
 
 /// Takes logs out of service, durably.
 fn remove_all(broker: &Broker, leaving: &Leaving) {
+    let names = leaving.logs.iter().flat_map(|log| {
+        let name = log.partition.topic_partition();
+        log.places.iter().map(|place| (*place, name.clone()))
+    });
+    let names_in_use = NamesInUse::new(broker, names.collect());
     for copy in &leaving.copies {
         copy.discard();
     }
     for log in &leaving.logs {
         retire(broker, &log.partition, log.delay_ms);
+        let work = |place: &usize| broker.log_directories[*place].work();
+        log.places
+            .iter()
+            .map(work)
+            .for_each(DirectoryWork::note_progress);
     }
     let logs = leaving.logs.iter();
     let gone: Vec<_> = logs.map(|log| log.partition.clone()).collect();
     if !gone.is_empty() {
         forget(broker, &gone);
     }
-    for log in &leaving.logs {
-        for place in &log.places {
-            let directory = &broker.log_directories[*place];
-            directory.end_leaving(log.partition.topic_partition());
-        }
-    }
+    drop(names_in_use);
 }
 
 /// Takes a log out of service; its directory is removed after a delay. A move of it that has not ended

@@ -4,7 +4,6 @@ use crate::Broker;
 use crate::clock::{self, now_ms, random_uuid};
 use crate::controller_thread::{self, ControllerThread};
 use crate::coordinator_topics::UnmadeTopics;
-use crate::creations::Creations;
 use crate::disk_watch::DiskWatch;
 use crate::failed_logs::{self, FailedLog, FailedLogs};
 use crate::fetch_sessions::FetchSessions;
@@ -590,7 +589,7 @@ fn new_broker(
         refused_batches: Seldom::default(),
         partitions: Partitions::default(),
         removals: Removals::default(),
-        creations: Creations::default(),
+        creations: Arc::default(),
         cleaner: Arc::default(),
         moves: Moves::default(),
         controller,

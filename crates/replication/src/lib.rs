@@ -24,6 +24,7 @@ mod fetch_session;
 mod fetch_session_cache;
 mod flush;
 mod log_host;
+mod moving;
 mod partition;
 mod progress;
 mod residence;
@@ -40,6 +41,7 @@ pub use fetch_session_cache::{
     INVALID_SESSION_ID, IncrementalFetch, NewSession, SessionRequest,
 };
 pub use log_host::{LogHost, PartitionKey};
+pub use moving::Moving;
 pub use partition::{
     FirstBatch, Isolation, Partition, PartitionOffsets, ProducerFacts, ReadRequest, ReadResult,
     check_leader_epoch,

@@ -5,6 +5,7 @@
 
 use crate::error::{AppendError, ReadError};
 use crate::log_host::LogHost;
+use crate::moving::Leaving;
 use crate::progress::{Progress, Watches};
 use crate::residence::Residence;
 use crate::state::{LockedState, Published, State};
@@ -117,8 +118,11 @@ pub struct Partition<D: Disk = RealDisk> {
     progress: OnceLock<Arc<Progress>>,
     pub(crate) state: Mutex<State<D>>,
     pub(crate) published: Published,
-    /// Where the log is, as its host counts log directories; changes under the lock of the state.
-    place: AtomicUsize,
+    /// Where the log is, as its host counts log directories; changes under the lock of the state. While
+    /// that is locked for a move, the directory that is waited for.
+    pub(crate) place: AtomicUsize,
+    /// What is known of a log that may be leaving its directory at this moment.
+    pub(crate) leaving: Mutex<Option<Box<Leaving>>>,
     /// Held while files are synced: whoever waits for it may find the work done.
     pub(crate) flushing: Mutex<()>,
 }
@@ -206,6 +210,7 @@ impl<D: Disk> Partition<D> {
             topic_id,
             place: AtomicUsize::new(host.place_of(&log_directory)),
             host: host.clone(),
+            leaving: Mutex::default(),
             progress: OnceLock::new(),
             state: Mutex::new(state),
             published,
@@ -237,7 +242,8 @@ impl<D: Disk> Partition<D> {
         self.topic_partition.partition
     }
 
-    /// The log directory that holds it. Waits for nobody: the disk may be stuck.
+    /// The log directory that holds it; while it is being moved to another one, that whose disk is waited
+    /// for. Waits for nobody: the disk may be stuck.
     pub fn log_directory(&self) -> Arc<str> {
         self.host.directory_at(self.place())
     }
@@ -290,34 +296,6 @@ impl<D: Disk> Partition<D> {
     /// When it cannot be opened.
     pub fn with_log<R>(&self, call: impl FnOnce(&mut Log<D>) -> R) -> Result<R, StorageError> {
         Ok(call(self.opened()?.log()))
-    }
-
-    /// Puts a copy of the log, from another log directory, in its place; returns what was there
-    /// before. `complete` gets the log while nobody else has it and makes the copy equal to it.
-    ///
-    /// # Errors
-    /// Those of `complete`, and that the log cannot be opened; nothing has changed then.
-    pub fn move_log<E: From<StorageError>>(
-        &self,
-        log_directory: Arc<str>,
-        complete: impl FnOnce(&mut Log<D>) -> Result<Log<D>, E>,
-    ) -> Result<Log<D>, E> {
-        // A flush says something about the files that it has synced only.
-        let _flushing = self.flushing.lock();
-        let mut state = self.opened()?;
-        let copy = complete(state.log())?;
-        assert_eq!(
-            copy.log_end_offset(),
-            state.log_end_offset(),
-            "a copy takes the place of a log when it has all of it"
-        );
-        let old = std::mem::replace(state.log(), copy);
-        let place = self.host.place_of(&log_directory);
-        self.place.store(place, Ordering::Relaxed);
-        state.advance_high_watermark();
-        drop(state);
-        self.advance_progress();
-        Ok(old)
     }
 
     /// Wakes whoever waits: what they see may have changed beside an append.

@@ -39,7 +39,7 @@ impl<D: Disk> State<D> {
         }
     }
 
-    fn recovery_point(&self) -> i64 {
+    pub(crate) fn recovery_point(&self) -> i64 {
         match &self.residence {
             Residence::Open(log) => log.recovery_point(),
             Residence::Idle(idle) => idle.recovery_point,
@@ -296,17 +296,6 @@ impl<D: Disk> Partition<D> {
             state.fail();
         }
         LockedState::new(state, &self.published)
-    }
-
-    /// The recovery point and the offsets, if the log is in this log directory.
-    pub fn checkpoint_in(&self, log_directory: &str) -> Option<(i64, PartitionOffsets)> {
-        // The lock of a log that is elsewhere may be held for as long as another disk is stuck.
-        if *self.log_directory() != *log_directory {
-            return None;
-        }
-        let state = self.lock();
-        let is_there = *self.log_directory() == *log_directory;
-        is_there.then(|| (state.recovery_point(), state.offsets()))
     }
 
     /// What the log directory's checkpoint is to say.

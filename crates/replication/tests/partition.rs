@@ -409,6 +409,44 @@ fn a_log_directory_fails_with_what_is_in_it() {
     assert!(served.partition.close(0, true).is_err());
 }
 
+/// Its lock is held for as long as a disk is stuck.
+#[test]
+fn a_log_that_is_being_moved_is_where_it_is_waited_for() {
+    let served = Served::new();
+    served.append(batch(0, 2));
+    let (from, to) = (
+        served.partition.place(),
+        served.host.place_of(&"/other".into()),
+    );
+    let partition = &served.partition;
+    let failed = || StorageError {
+        operation: "move",
+        file: PathBuf::new(),
+        source: std::io::Error::other("no"),
+    };
+    let moved = partition.move_log(&"/other".into(), |_, moving| {
+        assert_eq!(partition.place(), to);
+        // What a checkpoint says of it is known without its lock.
+        let (_, offsets) = partition.checkpoint_in(LOGS).expect("it is still there");
+        assert_eq!(offsets.log_end_offset, 2);
+        moving.leaves();
+        assert_eq!(partition.place(), from);
+        assert_eq!(partition.checkpoint_in("/other"), None);
+        Err::<Log<SimDisk>, _>(failed())
+    });
+    assert!(moved.is_err());
+    assert_eq!(partition.place(), from);
+    assert!(partition.checkpoint_in(LOGS).is_some());
+    assert_eq!(partition.checkpoint_in("/other"), None);
+    // One that has failed is where its failure is told of.
+    partition.fail_at(from);
+    let moved = partition.move_log(&"/other".into(), |_, _| {
+        assert_eq!(partition.place(), from);
+        Err::<Log<SimDisk>, _>(failed())
+    });
+    assert!(moved.is_err());
+}
+
 #[test]
 fn a_log_moves_with_all_that_it_holds() {
     let served = Served::new();
@@ -432,7 +470,7 @@ fn a_log_moves_with_all_that_it_holds() {
         let copy = copy();
         served
             .partition
-            .move_log("/other".into(), |_| outcome(copy))
+            .move_log(&"/other".into(), |_, _| outcome(copy))
     };
     let failed = move_log(|copy| {
         Err(StorageError {

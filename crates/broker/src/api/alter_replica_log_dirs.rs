@@ -35,12 +35,26 @@ pub(crate) async fn serve(
             }
         }
     }
-    let mut results = Vec::with_capacity(destinations.len());
-    for (topic, partitions) in destinations {
+    // All before one is waited for, whose disk may be stuck; they begin whether the client stays or not.
+    let beginning: Vec<_> = destinations
+        .into_iter()
+        .map(|(topic, partitions)| {
+            let begun = partitions.into_iter().map(|(index, destination)| {
+                let name = TopicPartition::new(topic, index);
+                let (broker, destination) = (broker.clone(), destination.to_owned());
+                let begin = async move { moves::begin(&broker, &name, &destination).await };
+                (index, tokio::spawn(begin))
+            });
+            (topic, begun.collect::<Vec<_>>())
+        })
+        .collect();
+    let mut results = Vec::with_capacity(beginning.len());
+    for (topic, partitions) in beginning {
         let mut begun = Vec::with_capacity(partitions.len());
-        for (index, destination) in partitions {
-            let name = TopicPartition::new(topic, index);
-            let error = begin(broker, name, destination.to_owned()).await.err();
+        for (index, beginning) in partitions {
+            // It is not begun any more when the server stops.
+            let stopped = |_| Err(ErrorCode::KafkaStorageError);
+            let error = beginning.await.unwrap_or_else(stopped).err();
             begun.push(AlterReplicaLogDirPartitionResult {
                 partition_index: index,
                 error_code: error.unwrap_or(ErrorCode::None).code(),
@@ -57,21 +71,4 @@ pub(crate) async fn serve(
     };
     request.answer(&response, out);
     Ok(Served::Answered)
-}
-
-/// Begins to move a partition, whether the client stays or not.
-async fn begin(
-    broker: &Arc<Broker>,
-    name: TopicPartition,
-    destination: String,
-) -> Result<(), ErrorCode> {
-    let turn = broker.moves.beginning.clone().lock_owned().await;
-    let broker = broker.clone();
-    let begin = move || {
-        let _turn = turn;
-        moves::begin(&broker, &name, &destination)
-    };
-    // It is not begun any more when the server stops.
-    let begun = tokio::task::spawn_blocking(begin).await;
-    begun.unwrap_or(Err(ErrorCode::KafkaStorageError))
 }

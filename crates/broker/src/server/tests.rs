@@ -2,6 +2,7 @@
 //! logs that are out of reach.
 
 mod budgets;
+mod stuck;
 
 use super::*;
 use crate::heavy_work::is_off_workers;
@@ -377,7 +378,8 @@ fn a_log_that_is_moved_between_directories_of_relative_paths_becomes_idle() {
         let from = held(&broker, "topic");
         let mut directories = broker.log_directories.iter();
         let to = directories.find(|one| one.id() != from).unwrap();
-        moves::begin(&broker, &name, to.name()).unwrap();
+        let begun = moves::begin(&broker, &name, to.name());
+        running.runtime.block_on(begun).unwrap();
         wait_until("the log is in the other directory, and idle", || {
             let directories = broker.log_directories.iter();
             directories.for_each(|one| idle_logs::rest(&broker, one));
@@ -497,87 +499,4 @@ fn a_directory_that_is_stuck_keeps_no_other_from_its_mark() {
     stopping.join().unwrap();
     // What was there is no segment.
     assert!(!is_marked(&two));
-}
-
-/// A call on a log that does not end before this does.
-struct StuckCall {
-    release: mpsc::Sender<()>,
-    call: std::thread::JoinHandle<()>,
-}
-
-impl StuckCall {
-    fn begin(running: &Running, topic: &str) -> Self {
-        let topic = running.broker().partitions.topic(topic).unwrap();
-        let partition = topic.partition(0).unwrap();
-        let ((release, stuck), (begun, has_begun)) = (mpsc::channel(), mpsc::channel());
-        let call = std::thread::spawn(move || {
-            let call = |_: &mut storage::Log<RealDisk>| {
-                begun.send(()).unwrap();
-                let _ = stuck.recv();
-            };
-            partition.with_log(call).unwrap();
-        });
-        has_begun.recv().unwrap();
-        Self { release, call }
-    }
-
-    fn end(self) {
-        drop(self.release);
-        self.call.join().unwrap();
-    }
-}
-
-/// The new one waits for its place, and the log of the old one does not come back.
-#[test]
-fn a_topic_whose_log_is_stuck_is_deleted_and_made_anew() {
-    let directory = tempfile::tempdir().unwrap();
-    let running = Running::start(&[directory.path()]);
-    let mut client = running.connect();
-    client.create_topic("topic", 1, &[]);
-    client.create_topic("other", 1, &[]);
-    client
-        .produce("topic", 0, &batch(&["old"]))
-        .assert_accepted();
-    let stuck = StuckCall::begin(&running, "topic");
-    assert_eq!(client.delete_topic("topic"), ErrorCode::None);
-    client.create_topic("topic", 1, &[]);
-    let refused = client.produce("topic", 0, &batch(&["early"]));
-    assert_eq!(refused.error, ErrorCode::KafkaStorageError);
-    client
-        .produce("other", 0, &batch(&["value"]))
-        .assert_accepted();
-    stuck.end();
-    wait_until("the new one has its log", || {
-        client.produce("topic", 0, &batch(&["new"])).error.is_none()
-    });
-    assert_eq!(client.fetch("topic", 0, 0).values(), ["new"]);
-    running.stop();
-    let running = Running::start(&[directory.path()]);
-    assert_eq!(running.connect().fetch("topic", 0, 0).values(), ["new"]);
-    running.stop();
-    let entries = fs::read_dir(directory.path()).unwrap();
-    let mut names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    assert_eq!(names.find(|name| name.ends_with("-stray")), None);
-}
-
-/// The log of its group is in a call that is stuck.
-#[test]
-fn a_topic_is_deleted_while_a_group_is_stuck_that_has_offsets_of_it() {
-    let directory = tempfile::tempdir().unwrap();
-    let running = Running::start(&[directory.path()]);
-    let mut client = running.connect();
-    client.create_topic("topic", 1, &[]);
-    client.wait_for_coordinator("group");
-    assert_eq!(client.commit_offset("group", "topic", 1), ErrorCode::None);
-    let stuck = StuckCall::begin(&running, OFFSETS_TOPIC);
-    assert_eq!(client.delete_topic("topic"), ErrorCode::None);
-    client.create_topic("topic", 1, &[]);
-    client
-        .produce("topic", 0, &batch(&["value"]))
-        .assert_accepted();
-    let mut asking = running.connect();
-    let asked = std::thread::spawn(move || asking.committed_offset("group", "topic", 0));
-    stuck.end();
-    assert_eq!(asked.join().unwrap(), -1);
-    running.stop();
 }

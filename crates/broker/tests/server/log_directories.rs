@@ -85,16 +85,23 @@ pub(crate) fn move_to(client: &mut Client, directory: &str, topic: &str, index: 
 }
 
 pub(crate) fn send_move(client: &mut Client, directory: &str, topic: &str, index: i32) {
-    let topic = AlterReplicaLogDirTopic {
-        name: topic,
-        partitions: vec![index].into(),
-    };
-    let directory = AlterReplicaLogDir {
-        path: directory,
-        topics: vec![topic].into(),
-    };
+    send_moves(client, &[(directory, (topic, &[index]))]);
+}
+
+/// Asks in one request for partitions to be moved: of a topic into each of some log directories.
+pub(crate) fn send_moves(client: &mut Client, moves: &[(&str, (&str, &[i32]))]) {
+    let directories = moves.iter().map(|(path, (name, partitions))| {
+        let topic = AlterReplicaLogDirTopic {
+            name,
+            partitions: partitions.iter().copied().collect(),
+        };
+        AlterReplicaLogDir {
+            path,
+            topics: vec![topic].into(),
+        }
+    });
     let request = AlterReplicaLogDirsRequest {
-        dirs: vec![directory].into(),
+        dirs: directories.collect(),
     };
     client.send(2, &request);
 }

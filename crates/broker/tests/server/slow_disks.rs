@@ -3,7 +3,10 @@
 //! The disk is stuck where a log that nobody has used is opened: a file of it is a FIFO, which can be
 //! opened when somebody opens its other end.
 
-use crate::log_directories::{Directories, leaders, listed, receive_moved, send_move};
+use crate::directory::names_beginning;
+use crate::log_directories::{
+    Directories, leaders, listed, move_to, receive_moved, send_move, send_moves,
+};
 use model::ErrorCode;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -405,7 +408,32 @@ fn moves_of_a_log_that_is_stuck_hold_up_nobody_else() {
     }
     assert_waiting(&mut clients);
     stuck.assert_others_are_served();
+    // Moves of other logs begin, those that are asked for in the same request included.
+    let mut others = stuck.connect_one();
+    others.create_topic("other", 4, &[]);
+    let is_there = |index: &i32| to.join(format!("other-{index}")).exists();
+    let moved: Vec<i32> = (0..4).filter(is_there).collect();
+    let (one, many) = moved.split_first().expect("some are in each directory");
+    let name = from.display().to_string();
+    assert_eq!(move_to(&mut others, &name, "other", *one), ErrorCode::None);
+    let mut both = stuck.connect_one();
+    let to = to.display().to_string();
+    let asked = [
+        (&*to, ("topic", &[stuck.stuck][..])),
+        (&name, ("other", many)),
+    ];
+    send_moves(&mut both, &asked);
+    for index in many {
+        let copy = format!("other-{index}.");
+        let log = from.join(format!("other-{index}"));
+        wait_until("the others are moved", || {
+            log.exists() || !names_beginning(from, &copy).is_empty()
+        });
+    }
+    assert_waiting(&mut clients);
+    assert!(both.is_silent_for(Duration::from_millis(1)));
     stuck.release();
+    both.receive();
     for client in &mut clients {
         assert_eq!(receive_moved(client), ErrorCode::None);
     }

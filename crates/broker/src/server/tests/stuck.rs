@@ -1,0 +1,464 @@
+//! Logs, and work on them, that are stuck for as long as a test wants.
+
+use super::*;
+use crate::checkpoints;
+use crate::directory_work::Handed;
+use crate::disk_watch::Pace;
+use crate::removals::NamesInUse;
+use replication::Partition;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A call on a log that does not end before this does.
+struct StuckCall {
+    release: mpsc::Sender<()>,
+    call: std::thread::JoinHandle<()>,
+}
+
+impl StuckCall {
+    fn begin(running: &Running, topic: &str) -> Self {
+        let topic = running.broker().partitions.topic(topic).unwrap();
+        let partition = topic.partition(0).unwrap();
+        let ((release, stuck), (begun, has_begun)) = (mpsc::channel(), mpsc::channel());
+        let call = std::thread::spawn(move || {
+            let call = |_: &mut storage::Log<RealDisk>| {
+                begun.send(()).unwrap();
+                let _ = stuck.recv();
+            };
+            partition.with_log(call).unwrap();
+        });
+        has_begun.recv().unwrap();
+        Self { release, call }
+    }
+
+    fn end(self) {
+        drop(self.release);
+        self.call.join().unwrap();
+    }
+}
+
+/// Whoever has asked for the new one waits for its place, and the log of the old one does not come back.
+#[test]
+fn a_topic_whose_log_is_late_is_deleted_and_made_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let (mut client, mut other) = (running.connect(), running.connect());
+    client.create_topic("topic", 1, &[]);
+    client.create_topic("other", 1, &[]);
+    client
+        .produce("topic", 0, &batch(&["old"]))
+        .assert_accepted();
+    let stuck = StuckCall::begin(&running, "topic");
+    assert_eq!(client.delete_topic("topic"), ErrorCode::None);
+    let creating = std::thread::spawn(move || {
+        client.create_topic("topic", 1, &[]);
+        client.produce("topic", 0, &batch(&["new"])).error
+    });
+    wait_until("it is in the metadata", || {
+        other.topics().contains(&"topic".to_owned())
+    });
+    // Nobody else waits, and nobody is told of a disk that has failed.
+    let early = other.produce("topic", 0, &batch(&["early"]));
+    assert_eq!(early.error, ErrorCode::NotLeaderOrFollower);
+    other
+        .produce("other", 0, &batch(&["value"]))
+        .assert_accepted();
+    assert!(!creating.is_finished());
+    stuck.end();
+    assert_eq!(creating.join().unwrap(), ErrorCode::None);
+    assert_eq!(other.fetch("topic", 0, 0).values(), ["new"]);
+    running.stop();
+    let running = Running::start(&[directory.path()]);
+    assert_eq!(running.connect().fetch("topic", 0, 0).values(), ["new"]);
+    running.stop();
+    let entries = fs::read_dir(directory.path()).unwrap();
+    let mut names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.find(|name| name.ends_with("-stray")), None);
+}
+
+/// A disk that does not answer is waited for as long as one that is late may be.
+#[test]
+fn a_topic_whose_log_is_stuck_is_made_anew_when_its_disk_answers() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[]);
+    let stuck = StuckCall::begin(&running, "topic");
+    assert_eq!(client.delete_topic("topic"), ErrorCode::None);
+    client.create_topic("topic", 1, &[]);
+    // Whether it is late or stuck is looked at now and then.
+    wait_until("clients are told", || {
+        let refused = client.produce("topic", 0, &batch(&["early"]));
+        refused.error == ErrorCode::KafkaStorageError
+    });
+    stuck.end();
+    wait_until("the new one has its log", || {
+        client.produce("topic", 0, &batch(&["new"])).error.is_none()
+    });
+    assert_eq!(client.fetch("topic", 0, 0).values(), ["new"]);
+}
+
+/// A server with two log directories, the first of which has the metadata.
+struct Two {
+    root: tempfile::TempDir,
+    running: Running,
+}
+
+impl Two {
+    fn start() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let running = Running::start(&[&root.path().join("one"), &root.path().join("two")]);
+        Self { root, running }
+    }
+
+    fn broker(&self) -> &Arc<Broker> {
+        self.running.broker()
+    }
+
+    /// A topic of one partition, which goes to the directory of this place.
+    fn create_in(&self, client: &mut Client, topic: &str, place: usize) -> Arc<Partition> {
+        let broker = self.broker();
+        let name = TopicPartition::new(topic, 0);
+        let directory = &broker.log_directories[place];
+        broker.moves.destinations.note(&name, directory);
+        client.create_topic(topic, 1, &[]);
+        let partition = broker.partitions.find(topic, 0).unwrap();
+        assert_eq!(partition.place(), place);
+        partition
+    }
+
+    fn pace(&self, place: usize) -> Pace {
+        self.broker().log_directories[place].work().pace()
+    }
+}
+
+/// Work that the queue of a log directory is blocked by, until this is dropped.
+fn block_queue(broker: &Arc<Broker>, place: usize) -> mpsc::Sender<()> {
+    let (release, stuck) = mpsc::channel::<()>();
+    let (begun, has_begun) = mpsc::channel();
+    let shares = [(place, (begun, stuck))].into();
+    let block = |_: &Arc<Broker>, (begun, stuck): (mpsc::Sender<()>, mpsc::Receiver<()>)| {
+        begun.send(()).unwrap();
+        let _ = stuck.recv();
+    };
+    Handed::new(broker).in_each(shares, block).leave();
+    has_begun.recv().unwrap();
+    release
+}
+
+/// Nothing has shown yet that the disk does not answer.
+#[test]
+fn disks_are_asked_before_logs_are_made_on_them() {
+    let two = Two::start();
+    let mut client = two.running.connect();
+    let release = block_queue(two.broker(), 1);
+    client.create_topic("topic", 4, &[]);
+    let partitions = two.broker().partitions.topic("topic").unwrap().partitions();
+    assert_eq!(partitions.len(), 4);
+    assert!(partitions.iter().all(|one| one.place() == 0));
+    assert_eq!(two.pace(1), Pace::Late);
+    drop(release);
+    wait_until("it has caught up", || two.pace(1) == Pace::Prompt);
+    client.create_topic("other", 1, &[]);
+    let other = two.broker().partitions.find("other", 0).unwrap();
+    assert_eq!(other.place(), 1);
+}
+
+/// Partitions that the metadata put there have nowhere else to go.
+#[test]
+fn a_partition_on_a_disk_that_is_late_is_waited_for() {
+    let two = Two::start();
+    let (mut client, mut other) = (two.running.connect(), two.running.connect());
+    let release = block_queue(two.broker(), 1);
+    let name = TopicPartition::new("topic", 0);
+    let second = &two.broker().log_directories[1];
+    two.broker().moves.destinations.note(&name, second);
+    let creating = std::thread::spawn(move || {
+        client.create_topic("topic", 1, &[]);
+        client.produce("topic", 0, &batch(&["value"])).error
+    });
+    wait_until("it is in the metadata", || {
+        other.topics().contains(&"topic".to_owned())
+    });
+    assert!(!creating.is_finished());
+    // The controller waits for nothing.
+    other.create_topic("other", 1, &[]);
+    other
+        .produce("other", 0, &batch(&["value"]))
+        .assert_accepted();
+    drop(release);
+    assert_eq!(creating.join().unwrap(), ErrorCode::None);
+}
+
+#[test]
+fn what_a_log_that_is_stuck_is_to_be_told_is_kept_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[]);
+    let stuck = StuckCall::begin(&running, "topic");
+    let times: Vec<String> = (1..=20)
+        .map(|time| (time * 1_000_000).to_string())
+        .collect();
+    for time in &times {
+        client.alter_topic("topic", &[("retention.ms", time)]);
+    }
+    let work = running.broker().log_directories[0].work();
+    // The one that the log has not taken yet, and one for all that came after.
+    assert_eq!(work.unended_count(), 2);
+    stuck.end();
+    work.wait_for_all();
+    let partition = running.broker().partitions.find("topic", 0).unwrap();
+    assert_eq!(partition.config().retention_ms, 20_000_000);
+}
+
+/// What a panic leaves of a log is set aside when its name is needed.
+#[test]
+fn work_that_panics_holds_up_nothing_and_frees_its_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let broker = running.broker();
+    let name = TopicPartition::new("topic", 0);
+    let directory = &broker.log_directories[0];
+    directory.begin_leaving(&name);
+    let shares = [(0, name.clone())].into();
+    let panics = |broker: &Arc<Broker>, name: TopicPartition| {
+        let _names = NamesInUse::new(broker, vec![(0, name)]);
+        panic!("a test of this");
+    };
+    Handed::new(broker).in_each(shares, panics).wait();
+    directory.work().wait_for_all();
+    assert_eq!(directory.leaving_for(&name), None);
+    running.connect().create_topic("topic", 1, &[]);
+}
+
+fn refused() -> storage::StorageError {
+    storage::StorageError {
+        operation: "move",
+        file: PathBuf::new(),
+        source: std::io::Error::other("a test of this"),
+    }
+}
+
+/// The log is locked for the last step of a move, and the disk that it goes to is stuck.
+#[test]
+fn nobody_waits_for_a_move_who_uses_only_the_directory_that_it_is_from() {
+    let two = Two::start();
+    let mut client = two.running.connect();
+    let partition = two.create_in(&mut client, "topic", 0);
+    two.create_in(&mut client, "other", 0);
+    client
+        .produce("topic", 0, &batch(&["value"]))
+        .assert_accepted();
+    let (release, stuck) = mpsc::channel::<()>();
+    let (begun, has_begun) = mpsc::channel();
+    let (moved, to) = (partition, two.broker().log_directories[1].clone());
+    let moving = std::thread::spawn(move || {
+        let complete = |_: &mut storage::Log<RealDisk>, _: &replication::Moving<'_, RealDisk>| {
+            begun.send(()).unwrap();
+            let _ = stuck.recv();
+            Err(refused())
+        };
+        moved.move_log(to.shared_name(), complete).map(drop)
+    });
+    has_begun.recv().unwrap();
+    let first = &two.broker().log_directories[0];
+    let (broker, upkept) = (two.broker().clone(), first.clone());
+    let upkeep = std::thread::spawn(move || {
+        idle_logs::rest(&broker, &upkept);
+        let write = |kind| checkpoints::write_unless_written(&broker, &upkept, kind);
+        checkpoints::Kind::ALL.into_iter().find_map(write)
+    });
+    wait_until(
+        "upkeep of the directory that it is still in is done",
+        || upkeep.is_finished(),
+    );
+    assert!(upkeep.join().unwrap().is_none());
+    let text = fs::read_to_string(first.path().join("replication-offset-checkpoint")).unwrap();
+    assert!(text.contains("topic 0 1"), "{text}");
+    client.alter_topic("topic", &[("retention.ms", "1000000")]);
+    assert_eq!(client.delete_topic("topic"), ErrorCode::None);
+    assert_eq!(two.pace(0), Pace::Prompt);
+    assert_eq!(two.pace(1), Pace::Late);
+    two.create_in(&mut client, "another", 0);
+    for topic in ["other", "another"] {
+        client
+            .produce(topic, 0, &batch(&["value"]))
+            .assert_accepted();
+    }
+    drop(release);
+    assert!(moving.join().unwrap().is_err());
+    let log = first.path().join("topic-0");
+    wait_until("the log is deleted", || !log.exists());
+}
+
+/// Asks for copies of so many bytes a second.
+fn limit_copies(client: &mut Client, bytes: &str) {
+    use wire::messages::incremental_alter_configs_request::{
+        AlterConfigsResource, AlterableConfig,
+    };
+    use wire::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
+    let config = AlterableConfig {
+        name: "replica.alter.log.dirs.io.max.bytes.per.second",
+        config_operation: 0,
+        value: Some(bytes),
+    };
+    let resource = AlterConfigsResource {
+        resource_type: 4,
+        resource_name: "",
+        configs: vec![config].into(),
+    };
+    let request = IncrementalAlterConfigsRequest {
+        resources: vec![resource].into(),
+        ..Default::default()
+    };
+    let answer = client.call(1, &request);
+    let response: IncrementalAlterConfigsResponse<'_> = answer.read();
+    assert!(response.responses.iter().all(|one| one.error_code == 0));
+}
+
+/// A move of `topic` from the first directory to the second whose task has the copy in hand, and reads
+/// from a log that is stuck.
+fn begin_stuck_move(two: &Two, client: &mut Client) -> StuckCall {
+    let partition = two.create_in(client, "topic", 0);
+    let value = "x".repeat(600_000);
+    for _ in 0..4 {
+        client
+            .produce("topic", 0, &batch(&[&value]))
+            .assert_accepted();
+    }
+    limit_copies(client, "1");
+    let to = two.broker().log_directories[1].clone();
+    let name = TopicPartition::new("topic", 0);
+    let begun = moves::begin(two.broker(), &name, to.name());
+    two.running.runtime.block_on(begun).unwrap();
+    wait_until("some of it is copied", || {
+        let copy = two.broker().moves.copy_of(&partition);
+        copy.is_some_and(|copy| copy.end_offset > 0)
+    });
+    let stuck = StuckCall::begin(&two.running, "topic");
+    limit_copies(client, "100000000");
+    wait_until("the task reads", || {
+        two.broker().moves.is_copying(&partition)
+    });
+    stuck
+}
+
+/// Neither its queue nor the name of the log that will not come there any more.
+#[test]
+fn a_move_from_a_log_that_is_stuck_holds_up_nothing_where_it_goes_to() {
+    let two = Two::start();
+    let mut client = two.running.connect();
+    let stuck = begin_stuck_move(&two, &mut client);
+    assert_eq!(client.delete_topic("topic"), ErrorCode::None);
+    let unended_count = |place: usize| two.broker().log_directories[place].work().unended_count();
+    wait_until("all is done there", || unended_count(1) == 0);
+    assert!(unended_count(0) > 0);
+    client.create_topic("topic", 1, &[]);
+    client
+        .produce("topic", 0, &batch(&["new"]))
+        .assert_accepted();
+    stuck.end();
+    wait_until("all is done", || unended_count(0) == 0);
+    wait_until("nothing is left of the copy", || {
+        let entries = fs::read_dir(two.root.path().join("two")).unwrap();
+        let mut names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        !names.any(|name| name.ends_with("-future"))
+    });
+    assert_eq!(client.fetch("topic", 0, 0).values(), ["new"]);
+}
+
+/// The log of its group is in a call that is stuck.
+#[test]
+fn a_topic_is_deleted_while_a_group_is_stuck_that_has_offsets_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[]);
+    client.wait_for_coordinator("group");
+    assert_eq!(client.commit_offset("group", "topic", 1), ErrorCode::None);
+    let stuck = StuckCall::begin(&running, OFFSETS_TOPIC);
+    assert_eq!(client.delete_topic("topic"), ErrorCode::None);
+    client.create_topic("topic", 1, &[]);
+    client
+        .produce("topic", 0, &batch(&["value"]))
+        .assert_accepted();
+    let mut asking = running.connect();
+    let asked = std::thread::spawn(move || asking.committed_offset("group", "topic", 0));
+    stuck.end();
+    assert_eq!(asked.join().unwrap(), -1);
+    running.stop();
+}
+
+/// Counts what moves of partitions log as errors, in all tests of this process.
+struct MoveErrors;
+
+static MOVE_ERRORS: AtomicUsize = AtomicUsize::new(0);
+
+impl tracing::Subscriber for MoveErrors {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::ERROR && metadata.target() == "broker::moves"
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        MOVE_ERRORS.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn a_move_that_the_metadata_do_not_take_is_told_once() {
+    tracing::subscriber::set_global_default(MoveErrors).expect("this is the only test of the log");
+    let two = Two::start();
+    let mut client = two.running.connect();
+    let stuck = begin_stuck_move(&two, &mut client);
+    let closing = two.broker().controller.run(|controller| controller.close());
+    two.running.runtime.block_on(closing).unwrap().unwrap();
+    let partition = two.broker().partitions.find("topic", 0).unwrap();
+    stuck.end();
+    wait_until("the move has ended", || {
+        !two.broker().moves.is_running(&partition)
+    });
+    assert_eq!(MOVE_ERRORS.load(Ordering::Relaxed), 1);
+}
+
+/// Nothing is noted for a shard that nobody will ask, and no more than a bound for one that is stuck.
+#[test]
+fn deleted_topics_are_not_noted_for_groups_that_cannot_be_loaded() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.wait_for_coordinator("group");
+    // An offset of a version that is not known.
+    let key = b"\0\x01\0\x01g\0\x01t\0\0\0\0";
+    let mut builder = record::BatchBuilder::new(record::BatchHeader::default());
+    builder.append(testkit::now_ms(), Some(key), Some(&[0, 9]), &[]);
+    let mut batch = builder.into_uncompressed();
+    let partition = running.broker().partitions.find(OFFSETS_TOPIC, 0).unwrap();
+    partition
+        .append_as_coordinator(&mut batch, now_ms())
+        .unwrap();
+    drop(client);
+    running.stop();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    let groups = &running.broker().groups;
+    wait_until("the groups have failed to load", || {
+        client.try_committed_offset("group", "topic", 0) == Err(ErrorCode::NotCoordinator)
+    });
+    for topic in ["topic", "other"] {
+        client.create_topic(topic, 1, &[]);
+        assert_eq!(client.delete_topic(topic), ErrorCode::None);
+    }
+    assert_eq!(groups.noted_topic_count(), 0);
+}
