@@ -31,6 +31,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI16;
 use std::time::Instant;
 use storage::StorageError;
 use tokio::runtime::Handle;
@@ -46,7 +47,7 @@ pub(crate) struct Broker {
     /// The cluster's id, as `meta.properties` has it.
     pub(crate) cluster_id: String,
     /// The level of `kraft.version`: the quorum's, hence not in the image.
-    pub(crate) kraft_version: i16,
+    pub(crate) kraft_version: AtomicI16,
     /// `node.id`.
     pub(crate) node_id: i32,
     /// Where it listens.

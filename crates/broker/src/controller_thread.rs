@@ -20,6 +20,7 @@ use metadata::{MetadataImage, MetadataRecord};
 use model::ErrorCode;
 use replication::PartitionKey;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -161,15 +162,31 @@ impl ActiveController {
         let context = ControllerContext::new(&self.broker.config);
         let decision = decide(self.log.image(), &context, &mut random_bytes);
         if !decision.records.is_empty() {
-            self.commit(&decision.records).map_err(|error| {
-                tracing::error!(%error, "the metadata log takes no records");
-                if self.log.has_failed() && !*self.broker.stop.borrow() {
-                    self.broker.halt("the metadata log has failed".to_owned());
-                }
-                ErrorCode::KafkaStorageError
-            })?;
+            self.commit(&decision.records)
+                .map_err(|error| self.refused(&error))?;
         }
         Ok(decision.response)
+    }
+
+    /// Raises `kraft.version` in the quorum, and tells clients.
+    ///
+    /// # Errors
+    /// `KafkaStorageError` when the metadata log takes no records.
+    pub(crate) fn raise_kraft_version(&mut self, level: i16) -> Result<(), ErrorCode> {
+        let raised = self.log.raise_kraft_version(level, now_ms());
+        let image = raised.map_err(|error| self.refused(&error))?;
+        self.broker.kraft_version.store(level, Ordering::Release);
+        self.broker.publish(image);
+        Ok(())
+    }
+
+    /// The answer to what the metadata log does not take.
+    fn refused(&self, error: &AppendMetadataError) -> ErrorCode {
+        tracing::error!(%error, "the metadata log takes no records");
+        if self.log.has_failed() && !*self.broker.stop.borrow() {
+            self.broker.halt("the metadata log has failed".to_owned());
+        }
+        ErrorCode::KafkaStorageError
     }
 
     /// Appends records, and serves what they say.

@@ -222,6 +222,26 @@ impl<D: Disk> MetadataLog<D> {
         })
     }
 
+    /// Raises `kraft.version` to `level`, flushed on return: from now on the log itself holds the
+    /// voters, whatever configuration says of them. The image changes only in how far it goes.
+    ///
+    /// # Errors
+    /// As those of [`Self::append`]; the level stays as it was then.
+    pub fn raise_kraft_version(
+        &mut self,
+        level: i16,
+        now_ms: i64,
+    ) -> Result<Arc<MetadataImage>, AppendMetadataError> {
+        self.mend(now_ms)?;
+        #[cfg(test)]
+        self.count_down()?;
+        let records = self.local.level_and_voters(level);
+        self.write_quorum_records(&records, now_ms)?;
+        let image = (*self.image).clone();
+        self.publish(image, now_ms);
+        Ok(self.image.clone())
+    }
+
     /// Lets an append find no room after so many others.
     #[cfg(test)]
     pub(crate) const fn refuse_append_after(&mut self, count: u32) {
@@ -284,10 +304,11 @@ impl<D: Disk> MetadataLog<D> {
     ) -> Result<(), AppendMetadataError> {
         let batch = quorum_batch(records, self.place(now_ms));
         self.write(&batch, now_ms)?;
+        self.flush(now_ms)?;
         for record in records {
             self.voters.replay(record);
         }
-        self.flush(now_ms)
+        Ok(())
     }
 
     /// Writes a batch that has its offsets and its epoch.

@@ -569,7 +569,7 @@ fn new_broker(
     let sessions = network.max_incremental_fetch_session_cache_slots.max(0) as usize;
     Ok(Broker {
         cluster_id,
-        kraft_version,
+        kraft_version: kraft_version.into(),
         node_id: config.node_id,
         listeners,
         client_limits: ConnectionLimits::new(limits.clone()),

@@ -12,6 +12,7 @@ use crate::Broker;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use metadata::KRAFT_VERSION_FEATURE;
 use model::{DecodeError, ErrorCode};
+use std::sync::atomic::Ordering;
 use wire::ApiKey;
 use wire::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey, SupportedFeatureKey};
 use wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
@@ -51,7 +52,8 @@ pub(crate) fn serve(
         })
         .collect();
     let finalized = image.features.finalized();
-    let kraft_version = (KRAFT_VERSION_FEATURE, broker.kraft_version);
+    let level = broker.kraft_version.load(Ordering::Acquire);
+    let kraft_version = (KRAFT_VERSION_FEATURE, level);
     let finalized_features = finalized
         .iter()
         .map(|(name, level)| (&**name, *level))

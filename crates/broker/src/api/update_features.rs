@@ -2,13 +2,15 @@
 //!
 //! - Version 0 allows a downgrade or not, version 1 tells safe from unsafe ones and can only
 //!   validate (KIP-778), version 2 has one error for the whole request and no results.
-//! - `kraft.version` belongs to the quorum and stays as it is.
+//! - `kraft.version` belongs to the quorum: raising it takes a voter that configuration has fixed
+//!   into the log.
 
 use super::{Request, Served};
 use crate::Broker;
 use crate::clock::now_ms;
+use crate::controller_thread::ActiveController;
 use crate::net::ResponseBuffer;
-use controller::update_features::{FeatureUpdate, UpgradeType, update_features};
+use controller::update_features::{FeatureUpdate, UpdatedFeatures, UpgradeType, update_features};
 use controller::{ApiError, Decision};
 use model::{DecodeError, ErrorCode};
 use wire::messages::update_features_response::UpdatableFeatureResult;
@@ -66,29 +68,51 @@ impl Broker {
         updates: Vec<FeatureUpdate>,
         validate_only: bool,
     ) -> Result<(), ApiError> {
-        let quorum = self
+        let updated = self
             .controller
-            .run(|controller| controller.log.describe_quorum(now_ms()));
-        let kraft_version = quorum
-            .await
-            .map_err(ApiError::with_default_message)?
-            .kraft_version;
-        let decided = self.controller.decide(move |image, context, _| {
-            match update_features(image, context, kraft_version, &updates, validate_only) {
-                Ok(Decision { response, .. }) if response.kraft_version.is_some() => {
-                    let words = "kraft.version cannot be changed: the quorum has one fixed voter.";
-                    Decision::unchanged(Err(ApiError::new(ErrorCode::InvalidUpdateVersion, words)))
-                }
+            .run(move |controller| controller.update_features(&updates, validate_only));
+        updated.await.map_err(ApiError::with_default_message)?
+    }
+}
+
+impl ActiveController {
+    /// Updates the features if every update is right: first that of the quorum, as Kafka does.
+    fn update_features(
+        &mut self,
+        updates: &[FeatureUpdate],
+        validate_only: bool,
+    ) -> Result<(), ApiError> {
+        let updated = self.decide_features(updates, true)?;
+        if validate_only {
+            return Ok(());
+        }
+        if let Some(level) = updated.kraft_version {
+            self.raise_kraft_version(level)
+                .map_err(ApiError::with_default_message)?;
+        }
+        self.decide_features(updates, false).map(|_| ())
+    }
+
+    fn decide_features(
+        &mut self,
+        updates: &[FeatureUpdate],
+        validate_only: bool,
+    ) -> Result<UpdatedFeatures, ApiError> {
+        let kraft_version = self.log.describe_quorum(now_ms()).kraft_version;
+        let decided = self.decide(|image, context, _| {
+            match update_features(image, context, kraft_version, updates, validate_only) {
                 Ok(Decision {
-                    records, is_atomic, ..
+                    records,
+                    is_atomic,
+                    response,
                 }) => Decision {
                     records,
                     is_atomic,
-                    response: Ok(()),
+                    response: Ok(response),
                 },
                 Err(error) => Decision::unchanged(Err(error)),
             }
         });
-        decided.await.map_err(ApiError::with_default_message)?
+        decided.map_err(ApiError::with_default_message)?
     }
 }

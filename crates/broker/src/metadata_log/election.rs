@@ -107,13 +107,19 @@ impl LocalVoter {
             voters: vec![self.id],
             granting_voters: vec![self.id],
         }];
-        let local = vec![self.voter()];
-        let is_known = voters.are_in_log && voters.voters.as_ref() == Some(&local);
+        let is_known = voters.are_in_log && voters.voters.as_ref() == Some(&vec![self.voter()]);
         if voters.can_change() && !is_known {
-            records.push(QuorumRecord::KRaftVersion(voters.kraft_version));
-            records.push(QuorumRecord::Voters(local));
+            records.extend(self.level_and_voters(voters.kraft_version));
         }
         records
+    }
+
+    /// The control records that take this node into the log as the one voter.
+    pub(super) fn level_and_voters(&self, kraft_version: i16) -> [QuorumRecord; 2] {
+        [
+            QuorumRecord::KRaftVersion(kraft_version),
+            QuorumRecord::Voters(vec![self.voter()]),
+        ]
     }
 }
 

@@ -285,6 +285,42 @@ fn voters_fixed_by_configuration_stay_out_of_the_log() {
 }
 
 #[test]
+fn a_raised_kraft_version_takes_the_fixed_voter_into_the_log() {
+    let disk = new_disk();
+    let directories = prepare(&disk, &["/a"], false).expect("new");
+    let id = directories.id_of(Path::new("/a")).expect("prepared");
+    let fixed = || MetadataLogOptions {
+        fixed_voters: Some(vec![NODE_ID]),
+        ..options("/a", id)
+    };
+    let mut log = open_with(&disk, fixed()).expect("new");
+    let end_offset = log.end_offset();
+    let image = log.raise_kraft_version(1, 2_000).expect("there is room");
+    // The level and the voters, as one batch.
+    assert_eq!(log.end_offset(), end_offset + 2);
+    assert_eq!(image.provenance.last_offset, end_offset + 1);
+    let quorum = log.describe_quorum(0);
+    assert_eq!(
+        (quorum.kraft_version, quorum.voters[0].directory_id),
+        (1, id)
+    );
+    log.append(&topic(1, 2), 3_000).expect("fits");
+    log.close(4_000).expect("works");
+    for options in [options("/a", id), fixed()] {
+        let log = open_with(&disk, options).expect("there");
+        let quorum = log.describe_quorum(0);
+        assert_eq!(
+            (quorum.kraft_version, quorum.voters[0].directory_id),
+            (1, id)
+        );
+        assert_eq!(names(log.image()).len(), 1);
+        assert!(
+            text(&disk, "/a/__cluster_metadata-0/quorum-state").contains(r#""data_version":1"#)
+        );
+    }
+}
+
+#[test]
 fn a_directory_with_features_of_a_later_version_is_left_as_it_is() {
     let later = |name: &str, level| MetadataRecord::FeatureLevel {
         name: name.to_owned(),

@@ -4,7 +4,10 @@ use broker::served::SERVED;
 use model::ErrorCode;
 use testkit::{Answer, Client, TestServer};
 use wire::ApiKey;
-use wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
+use wire::messages::update_features_request::FeatureUpdateKey;
+use wire::messages::{
+    ApiVersionsRequest, ApiVersionsResponse, UpdateFeaturesRequest, UpdateFeaturesResponse,
+};
 
 fn named<'a>(name: &'a str, version: &'a str) -> ApiVersionsRequest<'a> {
     ApiVersionsRequest {
@@ -53,6 +56,61 @@ fn the_level_of_the_quorum_is_among_the_finalized_features() {
         let kraft = finalized.find(|feature| feature.name == "kraft.version");
         assert_eq!(kraft.map(|one| one.max_version_level), expected, "{keys:?}");
     }
+}
+
+#[test]
+fn the_level_of_a_quorum_with_a_fixed_voter_is_raised() {
+    let fixed_voter = ("controller.quorum.voters", "1@127.0.0.1:9093");
+    let directory = tempfile::tempdir().expect("there is room");
+    let start = || TestServer::start_in(directory.path(), &[fixed_voter]).expect("it starts");
+    let level = |client: &mut Client| {
+        let answer = client.call(4, &named("a", "1"));
+        let response: ApiVersionsResponse<'_> = answer.read();
+        let mut finalized = response.finalized_features.iter();
+        let kraft = finalized.find(|feature| feature.name == "kraft.version");
+        (
+            kraft.map(|one| one.max_version_level),
+            response.finalized_features_epoch,
+        )
+    };
+    let update = |client: &mut Client, to: i16, upgrade_type: i8, validate_only: bool| {
+        let feature = |feature, max_version_level, upgrade_type| FeatureUpdateKey {
+            feature,
+            max_version_level,
+            upgrade_type,
+            ..FeatureUpdateKey::default()
+        };
+        let updates = vec![
+            feature("kraft.version", to, upgrade_type),
+            feature("group.version", 1, 1),
+        ];
+        let request = UpdateFeaturesRequest {
+            feature_updates: updates.into(),
+            validate_only,
+            ..UpdateFeaturesRequest::default()
+        };
+        let answer = client.call(2, &request);
+        let response: UpdateFeaturesResponse<'_> = answer.read();
+        let words = response.error_message.map(str::to_owned);
+        (ErrorCode::from_code(response.error_code), words)
+    };
+    let server = start();
+    let mut client = server.connect();
+    assert_eq!(update(&mut client, 1, 1, true), (ErrorCode::None, None));
+    let (before, epoch) = level(&mut client);
+    assert_eq!(before, None);
+    assert_eq!(update(&mut client, 1, 1, false), (ErrorCode::None, None));
+    let (after, later_epoch) = level(&mut client);
+    assert_eq!(after, Some(1));
+    assert!(later_epoch > epoch, "{later_epoch}");
+    assert_eq!(update(&mut client, 1, 1, false), (ErrorCode::None, None));
+    let (error, words) = update(&mut client, 0, 2, false);
+    assert_eq!(error, ErrorCode::InvalidUpdateVersion);
+    let words = words.expect("it says why");
+    assert!(words.ends_with("Can't downgrade the version of this feature."));
+    server.crash();
+    let server = start();
+    assert_eq!(level(&mut server.connect()).0, Some(1));
 }
 
 #[test]
