@@ -234,6 +234,7 @@ mod tests {
         Outcome {
             kind,
             test: test.to_owned(),
+            took_ms: 0,
             display: String::new(),
             reason: reason.to_owned(),
         }

@@ -66,11 +66,13 @@ pub(crate) fn run(run: &mut Run) -> Result<()> {
         let verdict = match &ran.result {
             Ok(outcomes) => {
                 total.add(outcomes, &lists);
+                outcome::append(&dir.join("outcomes.txt"), outcomes)?;
                 outcome::judge(class, outcomes, &lists, is_kafka)
             }
             Err(error) => Err(anyhow::anyhow!("{error:#}")),
         };
         run.report.outcome(&name, ran.took, &verdict);
+        Ok(())
     })?;
     total.print();
     if !is_kafka && !run.options.no_exceptions {
@@ -162,7 +164,7 @@ struct Ran {
 fn for_each_class(
     plan: &Plan,
     classes: &[Class],
-    mut done: impl FnMut(&Class, &Ran),
+    mut done: impl FnMut(&Class, &Ran) -> Result<()>,
 ) -> Result<()> {
     let pending: Mutex<VecDeque<&Class>> = Mutex::new(classes.iter().collect());
     let next = || pending.lock().ok()?.pop_front();
@@ -184,10 +186,10 @@ fn for_each_class(
         }
         drop(sender);
         for (class, ran) in receiver {
-            done(class, &ran);
+            done(class, &ran)?;
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// The counts of all classes.

@@ -1,5 +1,9 @@
 //! What became of a test, as the virtual machine says it in a line, and of a class of them.
 
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+
 use anyhow::{Result, bail};
 
 use super::lists::{Class, Lists};
@@ -10,6 +14,7 @@ pub(super) struct Outcome {
     pub(super) kind: Kind,
     /// `PACKAGE.CLASS#METHOD[NUMBER]`.
     pub(super) test: String,
+    pub(super) took_ms: u64,
     pub(super) display: String,
     pub(super) reason: String,
 }
@@ -44,16 +49,39 @@ impl Line {
         };
         let mut parts = rest.splitn(4, '\t');
         let test = parts.next()?.to_owned();
-        parts.next()?.parse::<u64>().ok()?;
+        let took_ms = parts.next()?.parse().ok()?;
         let display = parts.next()?.to_owned();
         let reason = parts.next()?.replace('\u{1f}', "\n");
         Some(Self::Outcome(Outcome {
             kind,
             test,
+            took_ms,
             display,
             reason,
         }))
     }
+}
+
+/// Appends what became of each test to a file, with its reason below it, whether a list has it or not.
+pub(super) fn append(path: &Path, outcomes: &[Outcome]) -> Result<()> {
+    let mut text = String::new();
+    for outcome in outcomes {
+        let kind = match outcome.kind {
+            Kind::Passed => "passed",
+            Kind::Failed => "failed",
+            Kind::Skipped => "skipped",
+        };
+        text.push_str(&format!(
+            "{kind} {} ({} ms)\n",
+            outcome.test, outcome.took_ms
+        ));
+        for line in outcome.reason.lines() {
+            text.push_str(&format!("    {line}\n"));
+        }
+    }
+    let mut file = File::options().create(true).append(true).open(path)?;
+    file.write_all(text.as_bytes())?;
+    Ok(())
 }
 
 /// Whether a class is as the lists say: what failed and what skipped itself is on them, and as many

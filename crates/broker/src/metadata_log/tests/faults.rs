@@ -39,6 +39,37 @@ fn a_full_disk_ends_when_there_is_room_again() {
     }
 }
 
+#[test]
+fn a_level_that_finds_no_room_is_not_raised() {
+    let disk = new_disk();
+    let directories = prepare(&disk, &["/a"], false).expect("new");
+    let id = directories.id_of(Path::new("/a")).expect("prepared");
+    let fixed = || MetadataLogOptions {
+        fixed_voters: Some(vec![NODE_ID]),
+        ..options("/a", id)
+    };
+    let mut log = open_with(&disk, fixed()).expect("new");
+    let end_offset = log.end_offset();
+    disk.set_full(true);
+    let failed = log.raise_kraft_version(1, 2_000).map(|_| ());
+    assert!(matches!(failed, Err(AppendMetadataError::Log(_))));
+    assert_eq!(log.describe_quorum(0).kraft_version, 0);
+    disk.set_full(false);
+    log.append(&topic(1, 1), 3_000).expect("there is room");
+    assert_eq!(log.end_offset(), end_offset + 2, "nothing is between");
+    log.raise_kraft_version(1, 4_000).expect("there is room");
+    // What is written after it is mended does not cut it.
+    disk.set_full(true);
+    log.append(&topic(2, 1), 5_000).expect_err("no room");
+    disk.set_full(false);
+    log.append(&topic(3, 1), 6_000).expect("there is room");
+    drop(log);
+    disk.crash(Crash::LosesUnsynced);
+    let log = open_with(&disk, fixed()).expect("there");
+    assert_eq!(log.describe_quorum(0).kraft_version, 1);
+    assert_eq!(names(log.image()), ["t1", "t3"]);
+}
+
 /// A disk that loses a byte while the server runs, and is full once after that.
 #[test]
 fn mending_never_cuts_what_the_image_knows() {
