@@ -26,7 +26,7 @@ mod given_up;
 pub(crate) use self::beginning::begin;
 pub(crate) use self::given_up::GivenUp;
 
-use self::beginning::{Beginnings, create, future_path};
+use self::beginning::{Beginnings, create, first_offset, future_path};
 use self::claim::Claim;
 use self::debt::Debt;
 use crate::Broker;
@@ -218,7 +218,11 @@ pub(crate) fn resume(
             let destination = directory.name();
             tracing::info!(%partition, destination, "a copy begins anew after an unclean shutdown");
             remove(&path);
-            create(&partition, future_path(directory, name))
+            let start = match first_offset(&partition) {
+                Ok(start) => start,
+                Err(error) => return broker.report_log_error(&partition, &error),
+            };
+            create(&partition, future_path(directory, name), start)
         }
     };
     match copy {

@@ -156,7 +156,12 @@ fn begin_copy(
 ) -> Result<(), ErrorCode> {
     let pause = broker.cleaner.pause(partition);
     let destination = directory.name();
-    match create(partition, path) {
+    // What cannot be read is no fault of where it goes to.
+    let start = first_offset(partition).map_err(|error| {
+        broker.report_log_error(partition, &error);
+        ErrorCode::KafkaStorageError
+    })?;
+    match create(partition, path, start) {
         Ok(copy) => {
             tracing::info!(%partition, destination, "the partition is being moved");
             let moves = &broker.moves;
@@ -195,8 +200,17 @@ fn find(broker: &Broker, name: &TopicPartition) -> Result<Arc<Partition>, ErrorC
     }
 }
 
-pub(super) fn create(partition: &Partition, path: PathBuf) -> Result<Log<RealDisk>, StorageError> {
-    let start = partition.with_log(|log| log.first_segment_base_offset())?;
+/// Where a copy of a log begins.
+pub(super) fn first_offset(partition: &Partition) -> Result<i64, StorageError> {
+    partition.with_log(|log| log.first_segment_base_offset())
+}
+
+/// A copy that is empty.
+pub(super) fn create(
+    partition: &Partition,
+    path: PathBuf,
+    start: i64,
+) -> Result<Log<RealDisk>, StorageError> {
     let log = Log::create(LogOpening {
         topic_id: Some(partition.topic_id()),
         config: partition.config(),

@@ -712,3 +712,31 @@ fn a_link_to_nothing_does_not_hold_up_a_log_directory() {
     client.create_topic("topic", 2, &[]);
     assert_eq!(listed(&mut client, &directories.two, "topic").1.len(), 1);
 }
+
+/// The directory that it is to go to, which has the metadata here, is not to blame.
+#[test]
+fn a_log_that_cannot_be_read_when_it_is_moved_takes_its_own_directory_along() {
+    let directories = Directories::new();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 2, &[]);
+    let index = listed(&mut client, &directories.two, "topic").1[0].index;
+    client
+        .produce("topic", index, &batch(&["value"]))
+        .assert_accepted();
+    server.stop();
+    let server = directories.start(&[]);
+    let mut client = server.connect();
+    let log = directories.two.join(format!("topic-{index}"));
+    fs::rename(&log, log.with_extension("gone")).unwrap();
+    let name = directories.one.display().to_string();
+    let moved = move_to(&mut client, &name, "topic", index);
+    assert_eq!(moved, ErrorCode::KafkaStorageError);
+    assert_eq!(
+        listed(&mut client, &directories.one, "topic").0,
+        ErrorCode::None
+    );
+    client
+        .produce("topic", 1 - index, &batch(&["value"]))
+        .assert_accepted();
+}
