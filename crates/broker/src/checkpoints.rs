@@ -20,6 +20,7 @@ use replication::Partition;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 use storage::checkpoint::{
     CLEANER_OFFSET_CHECKPOINT, CheckpointText, LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint,
     RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT, for_each_offset, read_checkpoint,
@@ -189,9 +190,11 @@ impl CleanerCheckpoint {
         Ok(())
     }
 
-    /// The offset of a log, if it has been compacted.
-    pub(crate) fn of(&self, name: &TopicPartition) -> Option<i64> {
-        self.entries.lock().get(name).copied()
+    /// The offset of a log, if it has been compacted; `None` when the file is written for longer than
+    /// this.
+    pub(crate) fn of(&self, name: &TopicPartition, patience: Duration) -> Option<Option<i64>> {
+        let entries = self.entries.try_lock_for(patience)?;
+        Some(entries.get(name).copied())
     }
 
     /// Changes the entries; the file is replaced if `change` says that they are others now.

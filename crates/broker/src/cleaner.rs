@@ -37,6 +37,12 @@ const DEFERRAL_MAX: Duration = Duration::from_mins(10);
 /// A log that has changed each time for so many times the usual pause is told.
 const REPEATED_BACKOFFS: u32 = 4;
 
+/// How long a log is waited for that is looked at.
+const LOOK_MOMENT: Duration = Duration::from_millis(20);
+
+/// Somebody has the log, and may be in a call on a disk that is stuck.
+struct Busy;
+
 /// A log, whatever directory it is in: topic id and partition index.
 type LogKey = (Uuid, i32);
 
@@ -381,6 +387,8 @@ impl Cleaner {
     fn choose(&self, broker: &Broker) -> Option<Choice<'_>> {
         let _choosing = self.choosing.lock();
         let mut due: Vec<(f64, Arc<Partition>)> = Vec::new();
+        // Where a log was not to be had.
+        let mut busy = BTreeSet::new();
         for topic in broker.partitions.all_topics() {
             if !topic.settings().cleanup_policy.compact {
                 continue;
@@ -389,14 +397,21 @@ impl Cleaner {
                 if self.state.lock().is_barred(key(&partition), Instant::now()) {
                     continue;
                 }
-                if let Some(cleanable) = self.due(broker, &partition) {
-                    due.push((cleanable.dirty_ratio(), partition));
+                let place = partition.place();
+                let patience = match busy.contains(&place) {
+                    true => Duration::ZERO,
+                    false => LOOK_MOMENT,
+                };
+                match self.due(broker, &partition, patience) {
+                    Ok(Some(cleanable)) => due.push((cleanable.dirty_ratio(), partition)),
+                    Ok(None) => {}
+                    Err(Busy) => drop(busy.insert(place)),
                 }
             }
         }
         due.sort_by(|a, b| b.0.total_cmp(&a.0));
         due.into_iter().find_map(|(_, partition)| {
-            let look = || self.due(broker, &partition);
+            let look = || self.due(broker, &partition, LOOK_MOMENT).ok().flatten();
             let (in_progress, cleanable) = self.take_up_if_due(key(&partition), look)?;
             Some(Choice {
                 partition,
@@ -429,20 +444,28 @@ impl Cleaner {
         Some(InProgress { cleaner: self, key })
     }
 
-    /// What is to be compacted of a log, if it is due.
-    fn due(&self, broker: &Broker, partition: &Arc<Partition>) -> Option<Cleanable> {
+    /// What is to be compacted of a log, if it is due. Waits no longer than this for who has the log.
+    fn due(
+        &self,
+        broker: &Broker,
+        partition: &Arc<Partition>,
+        patience: Duration,
+    ) -> Result<Option<Cleanable>, Busy> {
         let name = partition.log_directory();
-        let directory = directory(broker, &name)?;
-        let checkpoint = directory
-            .checkpoints()
-            .cleaner_offsets
-            .of(partition.topic_partition());
-        let last_stable_offset = partition.offsets().last_stable_offset;
+        let Some(directory) = directory(broker, &name) else {
+            return Ok(None);
+        };
+        let offsets = &directory.checkpoints().cleaner_offsets;
+        let checkpoint = offsets.of(partition.topic_partition(), patience);
+        let checkpoint = checkpoint.ok_or(Busy)?;
         // A log that is idle has nothing to compact.
-        let candidate = partition.with_open_log(|log| {
-            log.compaction_candidate(checkpoint, last_stable_offset, retention_ms())
-        })?;
-        match candidate {
+        let candidate = partition.look_at_open_log(patience, |log, offsets| {
+            log.compaction_candidate(checkpoint, offsets.last_stable_offset, retention_ms())
+        });
+        let Some(candidate) = candidate.ok_or(Busy)? else {
+            return Ok(None);
+        };
+        Ok(match candidate {
             Ok(candidate) => {
                 if candidate.cleanable.is_checkpoint_wrong {
                     note_clean(broker, partition, candidate.cleanable.first_dirty_offset);
@@ -466,7 +489,7 @@ impl Cleaner {
                 self.give_up(partition, &error);
                 None
             }
-        }
+        })
     }
 
     fn clean(

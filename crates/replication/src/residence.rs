@@ -7,6 +7,7 @@ use parking_lot::MutexGuard;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use storage::settled_logs::SettledLog;
 use storage::{Context, Disk, IdleLog, Log, LogOpening, OpenFiles, StorageError};
 
@@ -278,6 +279,21 @@ impl<D: Disk> Partition<D> {
             Residence::Open(log) => Some(call(log)),
             Residence::Idle(_) => None,
         }
+    }
+
+    /// The same, with the offsets, unless somebody else has the log for so long: who has it may be in a
+    /// call on a disk that is stuck. `None` then.
+    pub fn look_at_open_log<R>(
+        &self,
+        patience: Duration,
+        call: impl FnOnce(&mut Log<D>, PartitionOffsets) -> R,
+    ) -> Option<Option<R>> {
+        let mut state = self.locked(self.state.try_lock_for(patience)?);
+        let offsets = state.offsets();
+        Some(match &mut state.residence {
+            Residence::Open(log) => Some(call(log, offsets)),
+            Residence::Idle(_) => None,
+        })
     }
 
     /// Takes the log out of service if it is in the log directory of this place. Waits for nobody:

@@ -291,6 +291,33 @@ fn nobody_waits_for_a_move_who_uses_only_the_directory_that_it_is_from() {
     wait_until("the log is deleted", || !log.exists());
 }
 
+#[test]
+fn a_log_that_is_stuck_keeps_no_other_from_being_compacted() {
+    let two = Two::start();
+    let mut client = two.running.connect();
+    for (topic, place) in [("other", 1), ("topic", 0)] {
+        two.create_in(&mut client, topic, place);
+        let compacted = [
+            ("cleanup.policy", "compact"),
+            ("segment.bytes", "1048576"),
+            ("min.cleanable.dirty.ratio", "0"),
+        ];
+        client.alter_topic(topic, &compacted);
+        for _ in 0..2 {
+            client.produce(topic, 0, &large_batch()).assert_accepted();
+        }
+    }
+    let stuck = StuckCall::begin(&two.running, "topic");
+    cleaner::start(two.broker());
+    let name = TopicPartition::new("other", 0);
+    let checkpoints = two.broker().log_directories[1].checkpoints();
+    wait_until("the other one is compacted", || {
+        let offset = checkpoints.cleaner_offsets.of(&name, LOOK);
+        offset.flatten().is_some()
+    });
+    stuck.end();
+}
+
 /// Asks for copies of so many bytes a second.
 fn limit_copies(client: &mut Client, bytes: &str) {
     use wire::messages::incremental_alter_configs_request::{
