@@ -302,10 +302,11 @@ fn metadata_of_a_few_topics_do_not_stand_behind_those_who_ask_for_all() {
         ),
         ..Default::default()
     };
-    // As many as are served at a time, and always some that wait.
+    // As many as are served at a time, and always some that wait: who waits for a turn behind many has
+    // no answer in time where the machine is busy.
     let (described, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
-        for _ in 0..lanes() + 7 {
+        for _ in 0..lanes() + 2 {
             let mut client = server.connect();
             let (described, is_over) = (&described, &is_over);
             scope.spawn(move || {
@@ -315,7 +316,7 @@ fn metadata_of_a_few_topics_do_not_stand_behind_those_who_ask_for_all() {
                 }
             });
         }
-        testkit::wait_until("it is busy", || described.load(Ordering::Relaxed) > 2);
+        testkit::wait_until("it is busy", || described.load(Ordering::Relaxed) > 0);
         let before = described.load(Ordering::Relaxed);
         for _ in 0..QUICK_COUNT {
             client.call(9, &named("small"));

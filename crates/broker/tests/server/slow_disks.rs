@@ -408,24 +408,24 @@ fn moves_of_a_log_that_is_stuck_hold_up_nobody_else() {
     }
     assert_waiting(&mut clients);
     stuck.assert_others_are_served();
-    // Moves of other logs begin, those that are asked for in the same request included.
+    // Moves of other logs begin, those that are asked for after it in one request included.
     let mut others = stuck.connect_one();
-    others.create_topic("other", 4, &[]);
-    let is_there = |index: &i32| to.join(format!("other-{index}")).exists();
+    others.create_topic("zoo", 4, &[]);
+    let is_there = |index: &i32| to.join(format!("zoo-{index}")).exists();
     let moved: Vec<i32> = (0..4).filter(is_there).collect();
     let (one, many) = moved.split_first().expect("some are in each directory");
     let name = from.display().to_string();
-    assert_eq!(move_to(&mut others, &name, "other", *one), ErrorCode::None);
+    assert_eq!(move_to(&mut others, &name, "zoo", *one), ErrorCode::None);
     let mut both = stuck.connect_one();
     let to = to.display().to_string();
     let asked = [
         (&*to, ("topic", &[stuck.stuck][..])),
-        (&name, ("other", many)),
+        (&name, ("zoo", many)),
     ];
     send_moves(&mut both, &asked);
     for index in many {
-        let copy = format!("other-{index}.");
-        let log = from.join(format!("other-{index}"));
+        let copy = format!("zoo-{index}.");
+        let log = from.join(format!("zoo-{index}"));
         wait_until("the others are moved", || {
             log.exists() || !names_beginning(from, &copy).is_empty()
         });
