@@ -92,7 +92,14 @@ impl OneAtATime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::{TopicPartition, Uuid};
+    use replication::LogHost;
+    use std::io;
     use std::sync::mpsc as blocking;
+    use storage::{Log, LogOpening, OpenFiles, RealDisk, StorageError};
+
+    const EIO: i32 = 5;
+    const EMFILE: i32 = 24;
 
     #[tokio::test]
     async fn what_is_asked_for_meanwhile_is_not_begun() {
@@ -107,5 +114,33 @@ mod tests {
         let (begun, has_begun) = blocking::channel();
         one.run(move || begun.send(()).unwrap());
         has_begun.recv().unwrap();
+    }
+
+    /// What is told of an append that failed: nothing, or whether descriptors lack.
+    #[tokio::test]
+    async fn what_is_no_fault_of_the_disk_is_not_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = TopicPartition::new("topic", 0);
+        let opening = LogOpening::new(RealDisk, directory.path().join("topic-0"), name);
+        let log = Log::create(opening).unwrap();
+        let place = directory.path().display().to_string();
+        let host = Arc::new(LogHost::new(RealDisk, Arc::new(OpenFiles::new(usize::MAX))));
+        let partition = Partition::lead(&host, log, Uuid::ZERO, place.into(), 0).unwrap();
+        let partition = Arc::new(partition);
+        let (failed_logs, mut failed) = FailedLogs::new();
+        let mut told = |error: AppendError| {
+            failed_logs.report(&partition, &error);
+            failed.try_recv().ok().map(|one| one.is_out_of_files)
+        };
+        let of_disk = |number| {
+            AppendError::from(StorageError {
+                operation: "write",
+                file: directory.path().to_owned(),
+                source: io::Error::from_raw_os_error(number),
+            })
+        };
+        assert_eq!(told(of_disk(EIO)), Some(false));
+        assert_eq!(told(of_disk(EMFILE)), Some(true));
+        assert_eq!(told(storage::AppendError::Empty.into()), None);
     }
 }

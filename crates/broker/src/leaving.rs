@@ -128,26 +128,52 @@ impl Leaving {
     /// Waits until every directory has been left, but for those that have done nothing for so long:
     /// gives their names.
     fn wait(&self, patience: Duration) -> Vec<Arc<str>> {
-        let begun = Instant::now();
-        let mut seen: BTreeMap<Arc<str>, (u64, Instant)> = BTreeMap::new();
+        let mut looks = Looks::new(Instant::now(), patience);
         let mut left_to_do = self.left_to_do.lock();
         loop {
-            let now = Instant::now();
-            let mut next = None;
-            for (name, progress) in left_to_do.iter() {
-                let count = progress.load(Ordering::Relaxed);
-                let last = seen.entry(name.clone()).or_insert((count, begun));
-                if last.0 != count {
-                    *last = (count, now);
-                }
-                let until = last.1 + patience;
-                next = next.max(Some(until).filter(|until| *until > now));
-            }
-            let Some(next) = next else {
+            let Some(next) = looks.look(&left_to_do, Instant::now()) else {
                 return left_to_do.keys().cloned().collect();
             };
             self.changed.wait_until(&mut left_to_do, next);
         }
+    }
+}
+
+/// What was seen of the directories that are left to do.
+struct Looks {
+    begun: Instant,
+    patience: Duration,
+    /// What each had done, and since when it is known to have done no more.
+    seen: BTreeMap<Arc<str>, (u64, Instant)>,
+}
+
+impl Looks {
+    const fn new(begun: Instant, patience: Duration) -> Self {
+        Self {
+            begun,
+            patience,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// Until when any of them is to be waited for, as of `now`; `None` when all have done nothing for
+    /// so long.
+    fn look(
+        &mut self,
+        left_to_do: &BTreeMap<Arc<str>, Arc<AtomicU64>>,
+        now: Instant,
+    ) -> Option<Instant> {
+        let mut next = None;
+        for (name, progress) in left_to_do {
+            let count = progress.load(Ordering::Relaxed);
+            let last = self.seen.entry(name.clone()).or_insert((count, self.begun));
+            if last.0 != count {
+                *last = (count, now);
+            }
+            let until = last.1 + self.patience;
+            next = next.max(Some(until).filter(|until| *until > now));
+        }
+        next
     }
 }
 
@@ -156,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_waited_for_while_there_is_progress() {
+    fn a_directory_is_waited_for_until_it_has_been_left() {
         let none = Vec::<Arc<str>>::new();
         let leaving = Arc::new(Leaving::default());
         assert_eq!(leaving.wait(STUCK), none);
@@ -168,5 +194,20 @@ mod tests {
         let left = std::thread::spawn(move || drop(one));
         assert_eq!(leaving.wait(STUCK), none);
         left.join().unwrap();
+    }
+
+    #[test]
+    fn who_does_something_is_waited_for_again() {
+        let leaving = Arc::new(Leaving::default());
+        let (one, _stuck) = (leaving.begin(&"one".into()), leaving.begin(&"two".into()));
+        let begun = Instant::now();
+        let after = |seconds| begun + Duration::from_secs(seconds);
+        let mut looks = Looks::new(begun, Duration::from_secs(10));
+        let mut look = |seconds| looks.look(&leaving.left_to_do.lock(), after(seconds));
+        assert_eq!(look(1), Some(after(10)));
+        one.progress.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(look(10), Some(after(20)));
+        assert_eq!(look(19), Some(after(20)));
+        assert_eq!(look(20), None);
     }
 }

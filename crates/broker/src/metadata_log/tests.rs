@@ -426,6 +426,22 @@ fn records_that_do_not_fit_are_not_written() {
     log.append(&topic(1, 1), 2_000).expect("fits");
 }
 
+/// As a crash leaves it that came before the first record, with what is left of an earlier deletion.
+#[test]
+fn directories_of_no_partition_do_not_speak_against_a_new_metadata_log() {
+    let disk = new_disk();
+    prepare(&disk, &["/a"], false).expect("new");
+    let deleted = "t-0.0123456789abcdef0123456789abcdef-delete";
+    for name in [METADATA_LOG_FOLDER, deleted] {
+        let path = Path::new("/a").join(name);
+        if disk.status(&path).is_err() {
+            disk.create_directory(&path).expect("new");
+        }
+    }
+    assert_eq!(files(&disk, "/a/__cluster_metadata-0"), [""; 0]);
+    prepare(&disk, &["/a"], false).expect("nothing is missing");
+}
+
 #[test]
 fn an_empty_directory_in_the_place_of_one_that_is_missing_is_refused() {
     let disk = new_disk();

@@ -196,4 +196,31 @@ mod tests {
         assert!(!last.is_slow(of_two, 4 * MIB));
         assert!(last.is_slow(of_two + Duration::from_millis(1), 4 * MIB));
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_a_frame_is_summed_and_ends_with_it() {
+        let memory = RequestMemory::new(Some(MIB as u64));
+        let mut one = Arriving::new(&memory);
+        one.arrived(MIB);
+        let mut last = Arriving::new(&memory);
+        last.room(0, 8 * MIB).await;
+        let mut other = Arriving::new(&memory);
+        let mut other = pin!(other.room(0, 8 * MIB));
+        let waits = poll_fn(|context| Poll::Ready(other.as_mut().poll(context)));
+        assert!(waits.await.is_pending());
+        // The grace, and 16 s for a MiB, in two halves.
+        let half = Duration::from_secs(11);
+        for is_slow in [false, true, false] {
+            let since = Instant::now();
+            tokio::time::advance(half).await;
+            assert_eq!(one.has_waited(since, MIB), is_slow);
+            if is_slow {
+                one.frame_ended();
+            }
+        }
+        // Who is read on leaves that to the next when its frame has ended.
+        last.frame_ended();
+        let waits = poll_fn(|context| Poll::Ready(other.as_mut().poll(context)));
+        assert!(waits.await.is_ready());
+    }
 }

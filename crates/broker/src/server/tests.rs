@@ -500,3 +500,32 @@ fn a_directory_that_is_stuck_keeps_no_other_from_its_mark() {
     // What was there is no segment.
     assert!(!is_marked(&two));
 }
+
+/// As after a deletion when there was no room for its checkpoints.
+#[test]
+fn what_checkpoints_say_of_a_deleted_topic_is_gone_before_another_has_its_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let file = directory.path().join("log-start-offset-checkpoint");
+    fs::write(&file, "0\n1\ntopic 0 50\n").unwrap();
+    let checkpoints = running.broker().log_directories[0].checkpoints();
+    checkpoints.note_leftovers();
+    running.connect().create_topic("topic", 1, &[]);
+    assert!(!checkpoints.have_leftovers());
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(!text.contains("topic 0 50"), "{text}");
+}
+
+#[test]
+fn a_broker_is_registered_with_the_listeners_of_clients() {
+    let directory = tempfile::tempdir().unwrap();
+    let both = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0";
+    let running = Running::start_with(&[directory.path()], &[("listeners", both)]);
+    let broker = running.broker();
+    let image = broker.image();
+    let registered = image.cluster.broker(broker.node_id).unwrap();
+    let endpoints = registered.endpoints.iter();
+    let endpoints: Vec<_> = endpoints.map(|one| (&*one.name, one.port)).collect();
+    let port = broker.listeners[0].address.port();
+    assert_eq!(endpoints, [("PLAINTEXT", port)]);
+}

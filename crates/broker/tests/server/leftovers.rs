@@ -7,6 +7,7 @@ use crate::{
 };
 use model::ErrorCode;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use testkit::{TestServer, batch, wait_until};
 
@@ -193,12 +194,12 @@ fn a_directory_that_has_the_name_of_a_new_partition_is_set_aside() {
     server.assert_serves();
 }
 
-#[test]
-fn a_new_partition_goes_where_it_can_be_made() {
+/// Partitions are made in the other directory when the one is spoilt, and are there when it is mended.
+fn assert_made_elsewhere(spoil: impl Fn(&Path), mend: impl Fn(&Path)) {
     let directories = Directories::new();
     let server = directories.start(&[]);
     let mut client = server.connect();
-    fs::rename(&directories.two, directories.two.with_extension("gone")).unwrap();
+    spoil(&directories.two);
     client.create_topic("topic", 2, &[]);
     for index in 0..2 {
         client
@@ -211,12 +212,34 @@ fn a_new_partition_goes_where_it_can_be_made() {
     assert_eq!(error, ErrorCode::KafkaStorageError);
     drop(client);
     server.crash();
-    fs::rename(directories.two.with_extension("gone"), &directories.two).unwrap();
+    mend(&directories.two);
     let server = directories.start(&[]);
     let mut client = server.connect();
     for index in 0..2 {
         assert_eq!(client.fetch("topic", index, 0).values(), ["value"]);
     }
+}
+
+#[test]
+fn a_new_partition_goes_where_it_can_be_made() {
+    assert_made_elsewhere(
+        |two| fs::rename(two, two.with_extension("gone")).unwrap(),
+        |two| fs::rename(two.with_extension("gone"), two).unwrap(),
+    );
+    // The directory is there, and what has the name of the partition cannot be looked at.
+    let in_the_way = |two: &Path| [0, 1].map(|index| two.join(format!("topic-{index}")));
+    assert_made_elsewhere(
+        |two| {
+            in_the_way(two)
+                .iter()
+                .for_each(|path| symlink(path, path).unwrap())
+        },
+        |two| {
+            in_the_way(two)
+                .iter()
+                .for_each(|path| fs::remove_file(path).unwrap())
+        },
+    );
 }
 
 #[test]

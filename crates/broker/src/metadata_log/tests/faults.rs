@@ -212,3 +212,18 @@ fn a_torn_tail_is_cut_whatever_the_mark_says() {
         assert_eq!(names(open(&disk).expect("mended").image()), ["t1"]);
     }
 }
+
+/// The batch is larger than what is read of the log at once.
+#[test]
+fn a_large_batch_at_the_end_of_an_orderly_stop_is_no_damage() {
+    let disk = new_disk();
+    let mut log = open(&disk).expect("new");
+    log.append(&topic(1, 30_000), 2_000).expect("fits");
+    log.close(3_000).expect("works");
+    let path = Path::new("/a/__cluster_metadata-0/00000000000000000000.log");
+    let file = disk.open(path, OpenMode::Read).expect("there");
+    assert!(file.length().expect("there") > 2 << 20);
+    let mark = Path::new("/a/.kafka_cleanshutdown");
+    drop(disk.open(mark, OpenMode::Create).expect("made"));
+    assert_eq!(names(open(&disk).expect("whole").image()), ["t1"]);
+}

@@ -1,6 +1,7 @@
 //! Answers that are read slowly, on a clock that goes only when the test says so.
 
 use super::*;
+use std::pin::Pin;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::{JoinHandle, yield_now};
 use tokio::time::Instant;
@@ -93,4 +94,36 @@ async fn slow_readers_give_way_to_those_that_wait_for_long() {
     tokio::time::advance(Duration::from_mins(10)).await;
     other.read(ANSWER_BYTES).await;
     assert!(other.sending.await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn what_is_given_up_leaves_room_for_others() {
+    let memory = AnswerMemory::new(Some(LARGE_BYTES));
+    let mut unread = Unread::new(&memory, None);
+    let mut out = ResponseBuffer::default();
+    out.head = vec![0; LARGE_BYTES as usize];
+    assert!(unread.count_large(&out));
+    assert!(memory.is_spent());
+    unread.give_up(&mut out);
+    assert!(!memory.is_spent() && out.len() == 0);
+}
+
+/// It keeps its place while it waits for room: the next one has not begun.
+#[tokio::test]
+async fn large_answers_are_made_one_at_a_time_and_when_there_is_room() {
+    let memory = AnswerMemory::new(None);
+    let spent = memory.spend();
+    let (mut first, mut second) = (pin!(memory.making()), pin!(memory.making()));
+    assert!(polled(first.as_mut()).await.is_pending());
+    assert!(polled(second.as_mut()).await.is_pending());
+    drop(spent);
+    let first = first.await;
+    assert!(polled(second.as_mut()).await.is_pending());
+    drop(first);
+    let _second = second.await;
+}
+
+/// What comes of looking once.
+async fn polled<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
 }

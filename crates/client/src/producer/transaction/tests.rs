@@ -40,6 +40,10 @@ fn check(script: &str, expected: Expect) {
                 one.want([partition.parse().expect("a number")]);
                 String::new()
             }
+            ["close"] => {
+                one.close();
+                String::new()
+            }
             ["sent"] => {
                 one.handle_sent();
                 String::new()
@@ -166,9 +170,12 @@ fn by_protocol_1_partitions_and_groups_are_enrolled_first() {
          answer 1 NONE
          answer 1 NONE
          call commit
+         want 3
          drained
          answer 1 NONE
-         begin",
+         answer 1 NONE
+         begin
+         call offsets",
         expect![[r#"
             call init: call 1 -> InitProducerId
             answer 1 NONE => ok
@@ -181,9 +188,12 @@ fn by_protocol_1_partitions_and_groups_are_enrolled_first() {
             answer 1 NONE -> CommitOffsets of epoch 1
             answer 1 NONE => ok
             call commit: call 3
-            drained -> End true of epoch 1
+            want 3 -> AddPartitions [3]
+            drained
+            answer 1 NONE -> End true of epoch 1
             answer 1 NONE => ok
             begin: ok
+            call offsets: call 4 -> AddOffsets g
         "#]],
     );
 }
@@ -390,6 +400,52 @@ fn an_end_that_is_refused_for_the_transaction_is_followed_by_another_epoch() {
             drained -> InitProducerId of epoch 2
             answer 2 NONE => ok
             begin: ok
+        "#]],
+    );
+}
+
+#[test]
+fn what_the_coordinator_has_forgotten_is_ended_by_another_epoch() {
+    check(
+        "call init
+         answer 2 NONE
+         begin
+         sent
+         lost-batch INVALID_PRODUCER_ID_MAPPING
+         call abort
+         drained
+         answer 2 NONE
+         begin",
+        expect![[r#"
+            call init: call 1 -> InitProducerId
+            answer 2 NONE => ok
+            begin: ok
+            sent
+            lost-batch INVALID_PRODUCER_ID_MAPPING
+            call abort: call 2
+            drained -> InitProducerId of epoch 1
+            answer 2 NONE => ok
+            begin: ok
+        "#]],
+    );
+}
+
+#[test]
+fn an_open_transaction_is_aborted_by_the_end_of_its_producer() {
+    check(
+        "call init
+         answer 2 NONE
+         begin
+         sent
+         close
+         drained",
+        expect![[r#"
+            call init: call 1 -> InitProducerId
+            answer 2 NONE => ok
+            begin: ok
+            sent
+            close
+            drained -> End false of epoch 1
         "#]],
     );
 }
