@@ -26,7 +26,7 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: AlterReplicaLogDirsRequest<'_> = request.decode()?;
-    let mut destinations: BTreeMap<&str, BTreeMap<i32, &str>> = BTreeMap::new();
+    let mut destinations = Destinations::new();
     for directory in message.dirs.iter() {
         for topic in directory.topics.iter() {
             for index in topic.partitions.iter() {
@@ -35,34 +35,17 @@ pub(crate) async fn serve(
             }
         }
     }
-    // All before one is waited for, whose disk may be stuck; they begin whether the client stays or not.
-    let beginning: Vec<_> = destinations
-        .into_iter()
-        .map(|(topic, partitions)| {
-            let begun = partitions.into_iter().map(|(index, destination)| {
-                let name = TopicPartition::new(topic, index);
-                let (broker, destination) = (broker.clone(), destination.to_owned());
-                let begin = async move { moves::begin(&broker, &name, &destination).await };
-                (index, tokio::spawn(begin))
-            });
-            (topic, begun.collect::<Vec<_>>())
-        })
-        .collect();
-    let mut results = Vec::with_capacity(beginning.len());
-    for (topic, partitions) in beginning {
-        let mut begun = Vec::with_capacity(partitions.len());
-        for (index, beginning) in partitions {
-            // It is not begun any more when the server stops.
-            let stopped = |_| Err(ErrorCode::KafkaStorageError);
-            let error = beginning.await.unwrap_or_else(stopped).err();
-            begun.push(AlterReplicaLogDirPartitionResult {
-                partition_index: index,
-                error_code: error.unwrap_or(ErrorCode::None).code(),
-            });
-        }
+    let mut errors = begin_all(broker, &destinations).await.into_iter();
+    let mut results = Vec::with_capacity(destinations.len());
+    for (topic_name, partitions) in &destinations {
+        let results_of = partitions.keys().zip(&mut errors);
+        let partitions = results_of.map(|(index, error)| AlterReplicaLogDirPartitionResult {
+            partition_index: *index,
+            error_code: error.code(),
+        });
         results.push(AlterReplicaLogDirTopicResult {
-            topic_name: topic,
-            partitions: begun.into(),
+            topic_name,
+            partitions: partitions.collect(),
         });
     }
     let response = AlterReplicaLogDirsResponse {
@@ -71,4 +54,60 @@ pub(crate) async fn serve(
     };
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+/// Partitions, by topic, with the log directories that they are to go to.
+type Destinations<'f> = BTreeMap<&'f str, BTreeMap<i32, &'f str>>;
+
+/// Begins to move partitions, whether the client stays or not. Returns what came of each, in their order.
+///
+/// Those that go from one directory to another wait for one another, as one of the two may be stuck; the
+/// others do not.
+async fn begin_all(broker: &Arc<Broker>, destinations: &Destinations<'_>) -> Vec<ErrorCode> {
+    let mut errors = Vec::new();
+    let mut shares: BTreeMap<_, Vec<(usize, Arc<str>, i32)>> = BTreeMap::new();
+    for (topic, partitions) in destinations {
+        let hosted = broker.partitions.topic(topic);
+        let topic: Arc<str> = (*topic).into();
+        for (index, destination) in partitions {
+            let mut directories = broker.log_directories.iter();
+            if let Some(to) = directories.position(|one| one.name() == *destination) {
+                let partition = hosted.as_ref().and_then(|one| one.partition(*index));
+                let from = partition.map(|one| one.place());
+                let share = shares.entry((from, to)).or_default();
+                share.push((errors.len(), topic.clone(), *index));
+            }
+            errors.push(ErrorCode::LogDirNotFound);
+        }
+    }
+    let mut beginning = Vec::with_capacity(shares.len());
+    for ((_, to), partitions) in shares {
+        // It is not begun any more when the server stops.
+        for (at, ..) in &partitions {
+            errors[*at] = ErrorCode::KafkaStorageError;
+        }
+        beginning.push(tokio::spawn(begin_some(broker.clone(), to, partitions)));
+    }
+    for begun in beginning {
+        for (at, error) in begun.await.unwrap_or_default() {
+            errors[at] = error;
+        }
+    }
+    errors
+}
+
+/// Begins to move partitions to the log directory of this place.
+async fn begin_some(
+    broker: Arc<Broker>,
+    to: usize,
+    partitions: Vec<(usize, Arc<str>, i32)>,
+) -> Vec<(usize, ErrorCode)> {
+    let mut begun = Vec::with_capacity(partitions.len());
+    for (at, topic, index) in partitions {
+        let name = TopicPartition::new(&*topic, index);
+        let destination = broker.log_directories[to].name();
+        let error = moves::begin(&broker, &name, destination).await.err();
+        begun.push((at, error.unwrap_or(ErrorCode::None)));
+    }
+    begun
 }
