@@ -158,7 +158,7 @@ fn configure(arguments: &ServerArguments) -> Result<ServerConfig, Vec<String>> {
         .as_ref()
         .map(|path| path.display().to_string());
     let text = match &arguments.properties {
-        Some(path) => Some(std::fs::read_to_string(path).map_err(|error| {
+        Some(path) => Some(read_properties(path).map_err(|error| {
             vec![format!(
                 "cannot read `{}`: {error}{}",
                 path.display(),
@@ -248,6 +248,12 @@ fn is_missing(error: &ServerConfigError) -> bool {
     matches!(error, ServerConfigError::Value(ValueError::Missing { .. }))
 }
 
+/// The text of a properties file. Java reads it as Latin-1, so a comment may have been written so.
+fn read_properties(path: &Path) -> std::io::Result<String> {
+    let text = String::from_utf8(std::fs::read(path)?);
+    Ok(text.unwrap_or_else(|error| error.as_bytes().iter().copied().map(char::from).collect()))
+}
+
 /// What somebody may have meant by a file that cannot be read.
 fn advice(path: &Path) -> String {
     let text = path.display().to_string();
@@ -306,6 +312,23 @@ impl StopSignals {
     }
 }
 
+/// Keeps signals from ending the server that end no JVM either: operators ask one for its threads by
+/// SIGQUIT, and a write beyond a limit of file sizes (SIGXFSZ) fails.
+fn outlive_signals() -> std::io::Result<()> {
+    // The handler stays when this is dropped.
+    drop(signal(SignalKind::from_raw(libc::SIGXFSZ))?);
+    let mut quit = signal(SignalKind::quit())?;
+    tokio::spawn(async move {
+        while quit.recv().await.is_some() {
+            tracing::warn!(
+                "SIGQUIT does not stop the server, and it has no threads of a JVM to print; send \
+                 SIGTERM to stop it"
+            );
+        }
+    });
+    Ok(())
+}
+
 /// Whether the process was started with SIGHUP ignored, as by `nohup`.
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -315,7 +338,7 @@ fn ignores_hangup() -> bool {
 }
 
 async fn serve(config: ServerConfig, options: ServerOptions) -> ExitCode {
-    let Ok(mut stop) = StopSignals::listen() else {
+    let (Ok(mut stop), Ok(())) = (StopSignals::listen(), outlive_signals()) else {
         return fail("signals cannot be received");
     };
     let started = std::time::Instant::now();

@@ -75,6 +75,20 @@ fn every_wrong_value_is_told_at_once() {
 }
 
 #[test]
+fn a_file_in_latin_1_is_read_as_java_reads_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), "");
+    let text = b"# M\xfcnchen, caf\xe9\nlog.dirs=/data/\xfc\nnum.partitions=many\nlog.cleanup.policy=\xfc\n";
+    std::fs::write(&path, text).unwrap();
+    let line = format!("{path} line 3");
+    assert_fails(
+        &["server", &path],
+        &[],
+        &[&line, "num.partitions", "value \u{fc} "],
+    );
+}
+
+#[test]
 fn a_set_that_is_no_pair_is_told() {
     for pair in ["foo", "", "=1", " =1"] {
         let quoted = format!("`--set {pair}`");

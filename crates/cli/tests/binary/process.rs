@@ -196,7 +196,7 @@ fn with_default_signals() -> Command {
         return Command::new(BINARY);
     }
     let mut command = Command::new("env");
-    command.args(["--default-signal=HUP", BINARY]);
+    command.args(["--default-signal=HUP,QUIT,XFSZ", BINARY]);
     command
 }
 
@@ -210,8 +210,7 @@ fn limited(limit: &str) -> Command {
 /// The binary, able to write so many bytes to a file.
 pub(crate) fn command_with_file_limit(limit_bytes: u64) -> Command {
     let blocks = limit_bytes / 512;
-    // The signal that comes with the limit would end the process.
-    limited(&format!("trap '' XFSZ; ulimit -f {blocks}"))
+    limited(&format!("ulimit -f {blocks}"))
 }
 
 impl Drop for Process {

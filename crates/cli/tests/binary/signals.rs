@@ -1,7 +1,7 @@
 //! How a server ends, and what is left of it.
 
 use crate::process::Process;
-use testkit::batch;
+use testkit::{batch, wait_until};
 
 const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 
@@ -16,6 +16,20 @@ fn a_signal_to_stop_is_an_orderly_end() {
         assert!(process.log().contains("stopped"));
         assert!(directory.path().join(CLEAN_SHUTDOWN).exists());
     }
+}
+
+#[test]
+fn a_signal_that_ends_no_jvm_does_not_end_a_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start(directory.path(), &[]);
+    process.signal("QUIT");
+    wait_until("the signal is told of", || {
+        process.log().contains("SIGQUIT does not stop the server")
+    });
+    process.signal("XFSZ");
+    process.connect().create_topic("topic", 1, &[]);
+    process.stop();
+    assert!(directory.path().join(CLEAN_SHUTDOWN).exists());
 }
 
 #[test]
