@@ -209,6 +209,12 @@ impl Cleaner {
         !self.state.lock().in_progress.is_empty()
     }
 
+    /// Whether a log must not be compacted.
+    #[cfg(test)]
+    pub(crate) fn is_paused(&self, partition: &Partition) -> bool {
+        self.state.lock().paused.contains_key(&key(partition))
+    }
+
     /// Waits until no log in a directory is compacted any more, once that is to stop.
     pub(crate) fn wait_until_left(&self, broker: &Broker, directory: &LogDirectory) {
         let is_here = |key: &LogKey| {

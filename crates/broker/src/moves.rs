@@ -93,8 +93,8 @@ struct Move {
     claim: Claim,
     /// The log directory that it begins in.
     source_place: usize,
-    /// Ends with the move.
-    _pause: Pause,
+    /// Ends with the move, or when it is known that the copy never becomes the log.
+    pause: Mutex<Option<Pause>>,
 }
 
 /// A move that a task has in hand; dropped when it has ended.
@@ -283,7 +283,7 @@ impl Moves {
     pub(crate) fn cancel(&self, partition: &Partition) {
         let found = self.known.lock().by_partition.remove(&key(partition));
         if let Some(found) = found {
-            found.claim.cancel();
+            found.cancel();
             found.discard();
         }
     }
@@ -292,7 +292,7 @@ impl Moves {
     /// left of the copy is the caller's to discard.
     pub(crate) fn give_up(&self, partition: &Partition) -> Option<GivenUp> {
         let found = self.known.lock().by_partition.remove(&key(partition))?;
-        let may_complete = !found.claim.cancel();
+        let may_complete = !found.cancel();
         Some(GivenUp::new(found, may_complete))
     }
 
@@ -379,7 +379,7 @@ impl Moves {
             is_begun: AtomicBool::new(false),
             claim: Claim::default(),
             source_place: partition.place(),
-            _pause: pause,
+            pause: Mutex::new(Some(pause)),
         });
         let mut known = self.known.lock();
         known.by_partition.insert(key(&partition), one);
@@ -398,6 +398,16 @@ impl Moves {
 }
 
 impl Move {
+    /// See [`Claim::cancel`]. Of a copy that never becomes the log something may be left for as long as its
+    /// disk is stuck, and the log is compacted meanwhile.
+    fn cancel(&self) -> bool {
+        let never_completes = self.claim.cancel();
+        if never_completes {
+            drop(self.pause.lock().take());
+        }
+        never_completes
+    }
+
     /// Copies all there is, and puts the copy in the place of the log.
     fn run(self: &Arc<Self>, broker: &Broker) {
         // The metadata take no new place any more before copies are told to stop.
