@@ -124,3 +124,48 @@ fn addresses(host: &str) -> Result<Vec<IpAddr>, StartError> {
         })?;
     Ok(found.map(|one| one.ip().to_canonical()).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::sources::{Sources, load};
+
+    fn limits(keys: &[(&str, &str)]) -> Limits {
+        let overrides = keys.iter();
+        let overrides = overrides.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let overrides: Vec<_> = overrides.collect();
+        let sources = Sources {
+            overrides: &overrides,
+            ..Sources::default()
+        };
+        let values = load(&sources).unwrap().values;
+        connection_limits(&ServerConfig::read(&values).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn connections_may_come_faster_for_the_window_of_quotas() {
+        assert_eq!(limits(&[]).burst, Duration::from_secs(10));
+        let window = [
+            ("quota.window.num", "5"),
+            ("quota.window.size.seconds", "3"),
+        ];
+        assert_eq!(limits(&window).burst, Duration::from_secs(12));
+        let shortest = [("quota.window.num", "1")];
+        assert_eq!(limits(&shortest).burst, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn the_listener_between_brokers_is_protected_from_others_only() {
+        assert_eq!(limits(&[]).protected_listener, None);
+        let two = [
+            ("listeners", "PLAINTEXT://localhost:0,other://localhost:0"),
+            (
+                "listener.security.protocol.map",
+                "PLAINTEXT:PLAINTEXT,other:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            ),
+            ("inter.broker.listener.name", "other"),
+        ];
+        let protected = limits(&two).protected_listener;
+        assert_eq!(protected.map(|(name, _)| name).as_deref(), Some("OTHER"));
+    }
+}

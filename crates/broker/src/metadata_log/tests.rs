@@ -426,6 +426,20 @@ fn records_that_do_not_fit_are_not_written() {
     log.append(&topic(1, 1), 2_000).expect("fits");
 }
 
+#[test]
+fn without_records_beside_it_a_new_log_begins_with_those_of_the_configuration() {
+    let begun = |removes: bool| {
+        let disk = new_disk();
+        prepare(&disk, &["/a"], true).expect("new");
+        if removes {
+            let path = Path::new("/a").join(BOOTSTRAP_CHECKPOINT);
+            disk.remove_file(&path).expect("there");
+        }
+        content(open(&disk).expect("new").image())
+    };
+    assert_eq!(begun(true), begun(false));
+}
+
 /// As a crash leaves it that came before the first record, with what is left of an earlier deletion.
 #[test]
 fn directories_of_no_partition_do_not_speak_against_a_new_metadata_log() {

@@ -414,7 +414,7 @@ fn held(broker: &Broker, topic: &str) -> model::Uuid {
 
 #[test]
 fn the_place_of_a_partition_that_could_not_be_noted_is_noted_later() {
-    for stops in [false, true] {
+    for (stops, is_refused_again) in [(false, false), (true, false), (true, true)] {
         let root = tempfile::tempdir().unwrap();
         let directories = ["one", "two"].map(|name| root.path().join(name));
         let directories = directories.each_ref().map(|path| &**path);
@@ -436,6 +436,13 @@ fn the_place_of_a_partition_that_could_not_be_noted_is_noted_later() {
             .produce("topic", 0, &batch(&["value"]))
             .assert_accepted();
         if stops {
+            // Nor does the stop note it: the start finds where it is.
+            if is_refused_again {
+                let refused = broker.controller.run(|controller| {
+                    controller.log.refuse_append_after(0);
+                });
+                running.runtime.block_on(refused).unwrap();
+            }
             drop((client, broker));
             running.stop();
             let running = Running::start(&directories);

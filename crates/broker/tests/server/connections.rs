@@ -8,7 +8,8 @@ use wire::messages::offset_commit_request::{
 };
 use wire::messages::offset_fetch_request::OffsetFetchRequestTopic;
 use wire::messages::{
-    MetadataRequest, OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse,
+    ApiVersionsRequest, MetadataRequest, OffsetCommitRequest, OffsetFetchRequest,
+    OffsetFetchResponse,
 };
 
 /// Whether a new connection from this address is served.
@@ -192,6 +193,22 @@ fn a_lower_limit_closes_the_connections_that_were_used_the_least_recently() {
     }
     clients[0].brokers();
     clients[4].brokers();
+}
+
+/// Of controllers as well, whose connections are counted by themselves.
+#[test]
+fn a_limit_that_is_set_holds_for_every_listener() {
+    let server = TestServer::start(&[]);
+    let controller = server.address_of("CONTROLLER");
+    let mut client = server.connect();
+    let mut clients = [Client::connect(controller), Client::connect(controller)];
+    for client in &mut clients {
+        client.call(4, &ApiVersionsRequest::default());
+    }
+    crate::configs::change(&mut client, "", "max.connections", Some("1"));
+    clients[0].assert_closed();
+    clients[1].call(4, &ApiVersionsRequest::default());
+    client.brokers();
 }
 
 #[test]

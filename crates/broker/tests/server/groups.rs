@@ -21,6 +21,8 @@ use wire::messages::{
 };
 
 const GROUP: &str = "group";
+/// The type of its configuration.
+const GROUP_RESOURCE: i8 = 32;
 /// Groups that do not wait for more members.
 const KEYS: [(&str, &str); 1] = [("group.initial.rebalance.delay.ms", "0")];
 
@@ -437,4 +439,44 @@ fn the_consumer_protocol_can_be_switched_off() {
         // The classic protocol is spoken in any case.
         assert_eq!(join_anew(&mut client).error, ErrorCode::None);
     }
+}
+
+/// How often a new member of the consumer protocol is to be heard.
+fn told_interval_ms(client: &mut Client, member_id: &str) -> i32 {
+    let request = ConsumerGroupHeartbeatRequest {
+        group_id: GROUP,
+        member_id,
+        rebalance_timeout_ms: 10_000,
+        subscribed_topic_names: Some(vec!["topic"].into()),
+        topic_partitions: Some(Vec::new().into()),
+        ..ConsumerGroupHeartbeatRequest::default()
+    };
+    let answer = client.call(1, &request);
+    let response: ConsumerGroupHeartbeatResponse<'_> = answer.read();
+    assert_eq!(response.error_code, 0, "{:?}", response.error_message);
+    response.heartbeat_interval_ms
+}
+
+#[test]
+fn what_is_set_for_a_group_holds_from_then_on_and_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::start_in(directory.path(), &KEYS).unwrap();
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    client.wait_for_coordinator(GROUP);
+    assert_eq!(told_interval_ms(&mut client, "first"), 5_000);
+    let value = set(
+        GROUP_RESOURCE,
+        GROUP,
+        "consumer.heartbeat.interval.ms",
+        "6000",
+    );
+    assert_eq!(alter(&mut client, vec![value]), [(0, String::new())]);
+    assert_eq!(told_interval_ms(&mut client, "second"), 6_000);
+    drop(client);
+    server.stop();
+    let server = TestServer::start_in(directory.path(), &KEYS).unwrap();
+    let mut client = server.connect();
+    client.wait_for_coordinator(GROUP);
+    assert_eq!(told_interval_ms(&mut client, "third"), 6_000);
 }

@@ -133,6 +133,26 @@ fn who_is_assigned_partitions_commits_as_no_member() {
 }
 
 #[test]
+fn a_coordinator_that_is_none_any_more_is_looked_up_again() {
+    run(50, 1, async |cluster: Cluster| {
+        filled(&cluster, 30);
+        let mut alone = consumer("alone", &[]);
+        alone.assign([place()]).expect("an assignment");
+        read_to(&mut alone, 10).await;
+        alone.commit().await.expect("a commit");
+        let lookups = || cluster.heard().matches("FindCoordinator").count();
+        let before = lookups();
+        assert!(before > 0);
+        let moved = Fault::Refuse(ErrorCode::NotCoordinator);
+        cluster.fail(ApiKey::OffsetCommit, moved, 1);
+        read_to(&mut alone, 20).await;
+        alone.commit().await.expect("a commit");
+        assert_eq!(committed(&cluster), alone.position(&place()));
+        assert_eq!(lookups(), before + 1);
+    });
+}
+
+#[test]
 fn commits_are_made_in_the_order_of_the_calls() {
     for protocol in PROTOCOLS {
         run(51, 1, async |cluster: Cluster| {
