@@ -277,8 +277,8 @@ pub(crate) fn is_unplaced(directory_id: Uuid) -> bool {
 /// fails meanwhile is offline, and its partitions have no leader.
 ///
 /// # Errors
-/// A [`StartError`] when the directory of the metadata fails, for a log in an old format, and when
-/// the process runs out of file descriptors.
+/// A [`StartError`] when the directory of the metadata fails, and when the process runs out of file
+/// descriptors.
 pub(crate) fn open_all(
     broker: &Arc<Broker>,
     image: &MetadataImage,
@@ -568,7 +568,11 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, O
             OpenFailure::Log(format!("{name}: {error}"))
         }
         OpenError::Storage(error) => OpenFailure::Disk(format!("{name}: {error}")),
-        error => refused(error.to_string()),
+        error @ OpenError::OldFormat { .. } => OpenFailure::Log(format!(
+            "{name}: {error}, which only Apache Kafka reads; the partition has no leader, and its \
+             files stay as they are"
+        )),
+        error @ OpenError::TopicId { .. } => refused(error.to_string()),
     };
     let log_opening = LogOpening {
         topic_id: Some(topic.id),

@@ -385,3 +385,31 @@ fn a_log_of_groups_ends_where_nothing_tells_the_next_batch() {
     assert_eq!(client.commit_offset("group", "topic", 9), ErrorCode::None);
     server.assert_serves();
 }
+
+/// A topic may have been kept since before Kafka 0.11.
+#[test]
+fn a_log_in_an_old_format_is_left_alone_and_the_others_serve() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::start_in(directory.path(), &[]).unwrap();
+    let mut client = server.connect();
+    for topic in ["old", "new"] {
+        client.create_topic(topic, 1, &[]);
+        client.produce(topic, 0, &batch(&["a"])).assert_accepted();
+    }
+    server.crash();
+    // Offset, size, CRC-32, then magic 0, attributes 0, no key, and the value "v".
+    let mut message = vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 15, 0xd2, 0x0c, 0xbf, 0xf5];
+    message.extend(*b"\0\0\xff\xff\xff\xff\0\0\0\x01v");
+    let log = directory.path().join("old-0").join(LOG);
+    std::fs::write(&log, &message).unwrap();
+
+    for _ in 0..2 {
+        let server = TestServer::start_in(directory.path(), &[]).unwrap();
+        let mut client = server.connect();
+        let produced = client.produce("old", 0, &batch(&["b"]));
+        assert_eq!(produced.error, ErrorCode::NotLeaderOrFollower);
+        assert_eq!(client.fetch("new", 0, 0).values(), ["a"]);
+        assert_eq!(std::fs::read(&log).unwrap(), message);
+        server.stop();
+    }
+}
