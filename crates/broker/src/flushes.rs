@@ -85,3 +85,27 @@ impl Broker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{TopicPartition, Uuid};
+    use replication::LogHost;
+    use storage::{Log, LogOpening, OpenFiles, RealDisk};
+
+    #[test]
+    fn each_log_directory_has_its_own_threads_to_sync() {
+        let host = Arc::new(LogHost::new(RealDisk, Arc::new(OpenFiles::new(usize::MAX))));
+        let roots = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [one, two] = roots.each_ref().map(|root| {
+            let name = TopicPartition::new("topic", 0);
+            let opening = LogOpening::new(RealDisk, root.path().join("topic-0"), name);
+            let log = Log::create(opening).unwrap();
+            let directory = root.path().display().to_string();
+            Partition::lead(&host, log, Uuid::ZERO, directory.into(), 0).unwrap()
+        });
+        let flushes = Flushes::new(2);
+        assert!(!Arc::ptr_eq(&flushes.of(&one), &flushes.of(&two)));
+        assert_eq!(flushes.of(&one).available_permits(), FLUSHES_MAX / 2);
+    }
+}

@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::ops::Range;
 use std::process::Command;
 use std::sync::mpsc;
-use storage::clean_shutdown::CLEAN_SHUTDOWN_FILE;
+use storage::clean_shutdown::{CLEAN_SHUTDOWN_FILE, take_clean_shutdown};
 use storage::log_directory::PartitionDirectory;
 use testkit::{Client, batch, compressed_batch, wait_until};
 use tokio::runtime::Runtime;
@@ -535,4 +535,41 @@ fn a_broker_is_registered_with_the_listeners_of_clients() {
     let endpoints: Vec<_> = endpoints.map(|one| (&*one.name, one.port)).collect();
     let port = broker.listeners[0].address.port();
     assert_eq!(endpoints, [("PLAINTEXT", port)]);
+}
+
+#[test]
+fn the_mark_of_a_stop_has_the_epoch_and_says_that_the_metadata_are_closed_too() {
+    for is_metadata_closed in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let running = Running::start(&[directory.path()]);
+        let broker = running.broker();
+        let epoch = broker.image().cluster.broker(broker.node_id).unwrap().epoch;
+        leaving::leave(broker, is_metadata_closed);
+        let mark = take_clean_shutdown(&RealDisk, directory.path()).unwrap();
+        let noted = mark.and_then(|mark| mark.broker_epoch);
+        assert_eq!(noted, is_metadata_closed.then_some(epoch));
+    }
+}
+
+#[test]
+fn who_deletes_a_topic_waits_until_its_offsets_are_durably_deleted() {
+    use wire::messages::DeleteTopicsRequest;
+    let directory = tempfile::tempdir().unwrap();
+    let flushed = [("log.flush.interval.messages", "1")];
+    let running = Running::start_with(&[directory.path()], &flushed);
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[]);
+    client.wait_for_coordinator("group");
+    assert_eq!(client.commit_offset("group", "topic", 1), ErrorCode::None);
+    let taken = running.broker().flushes.take_all();
+    let taken = running.runtime.block_on(taken);
+    let request = DeleteTopicsRequest {
+        topic_names: vec!["topic"].into(),
+        timeout_ms: 30_000,
+        ..DeleteTopicsRequest::default()
+    };
+    client.send(5, &request);
+    assert!(client.is_silent_for(LOOK));
+    drop(taken);
+    client.receive();
 }

@@ -141,6 +141,10 @@ fn the_answer_to_a_batch_is_that_of_its_flush() {
         spoil_flushes(server.directory(), "topic-0");
         let produced = client.produce("topic", 0, &batch(&["value"]));
         assert_eq!(produced.error, expected, "{flush_messages}");
+        if expected == ErrorCode::KafkaStorageError {
+            // It is the only log directory.
+            server.wait_until_halted();
+        }
     }
 }
 

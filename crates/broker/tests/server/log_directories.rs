@@ -62,6 +62,9 @@ pub(crate) fn listed(
     let name = directory.display().to_string();
     let mut results = response.results.iter();
     let result = results.find(|one| one.log_dir == name).unwrap();
+    if result.error_code == 0 {
+        assert!((1..=result.total_bytes).contains(&result.usable_bytes));
+    }
     let topics = result.topics.iter().filter(|one| one.name == topic);
     let partitions = topics.flat_map(|topic| {
         let partitions = topic.partitions.iter().map(|one| Listed {

@@ -197,3 +197,22 @@ fn settled_logs_of_another_time_are_not_believed() {
     assert_eq!(server.log_counts(), (0, 0));
     assert_holds(&mut client, count_of);
 }
+
+/// More than are synced one by one.
+#[test]
+fn a_stop_closes_many_logs_in_order() {
+    const MANY: i32 = 80;
+    let directory = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(directory.path());
+    client.create_topic("topic", MANY, &[]);
+    for index in 0..MANY {
+        client
+            .produce("topic", index, &batch(&["a"]))
+            .assert_accepted();
+    }
+    drop(client);
+    server.stop();
+    assert!(directory.path().join(".kafka_cleanshutdown").exists());
+    let (server, _) = start(directory.path());
+    assert_eq!(server.log_counts(), (0, 0));
+}

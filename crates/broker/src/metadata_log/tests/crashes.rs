@@ -2,10 +2,22 @@
 
 use super::*;
 
+/// Opens `/a`, whose voters are in the log or are fixed by the configuration.
+fn open_of(disk: &SimDisk, is_dynamic: bool) -> Result<MetadataLog<SimDisk>, OpenMetadataLogError> {
+    let directories = prepare(disk, &["/a"], is_dynamic)?;
+    let id = directories.id_of(Path::new("/a")).expect("prepared");
+    let fixed_voters = (!is_dynamic).then(|| vec![NODE_ID]);
+    let options = MetadataLogOptions {
+        fixed_voters,
+        ..options("/a", id)
+    };
+    open_with(disk, options)
+}
+
 /// Does what a controller does, until the disk stops; returns the images that were acknowledged.
-fn live(disk: &SimDisk) -> Vec<MetadataImage> {
+fn live(disk: &SimDisk, is_dynamic: bool) -> Vec<MetadataImage> {
     let mut acknowledged = Vec::new();
-    let Ok(mut log) = open(disk) else {
+    let Ok(mut log) = open_of(disk, is_dynamic) else {
         return acknowledged;
     };
     acknowledged.push(content(log.image()));
@@ -26,18 +38,19 @@ fn live(disk: &SimDisk) -> Vec<MetadataImage> {
     acknowledged
 }
 
-fn all_changes() -> u64 {
+fn all_changes(is_dynamic: bool) -> u64 {
     let disk = new_disk();
-    live(&disk);
+    live(&disk, is_dynamic);
     disk.change_count()
 }
 
-fn check_crash(stop_at: u64, crash: Crash) {
+fn check_crash(stop_at: u64, crash: Crash, is_dynamic: bool) {
     let disk = new_disk();
     disk.stop_at(Some(stop_at));
-    let acknowledged = live(&disk);
+    let acknowledged = live(&disk, is_dynamic);
     disk.crash(crash);
-    let found = open(&disk).unwrap_or_else(|error| panic!("stopped at {stop_at}: {error}"));
+    let found = open_of(&disk, is_dynamic);
+    let found = found.unwrap_or_else(|error| panic!("stopped at {stop_at}: {error}"));
     let found_names = names(found.image());
     let least = acknowledged.last().map_or(0, |image| image.topics.len());
     assert!(
@@ -56,8 +69,10 @@ fn check_crash(stop_at: u64, crash: Crash) {
 #[test]
 fn a_crash_at_any_change_loses_nothing_that_was_acknowledged() {
     let start = new_disk().change_count();
-    for stop_at in start..all_changes() {
-        check_crash(stop_at, Crash::LosesUnsynced);
+    for is_dynamic in [false, true] {
+        for stop_at in start..all_changes(is_dynamic) {
+            check_crash(stop_at, Crash::LosesUnsynced, is_dynamic);
+        }
     }
 }
 
@@ -66,10 +81,10 @@ proptest! {
 
     #[test]
     fn a_crash_that_keeps_a_part_loses_nothing_that_was_acknowledged(
-        share in 0.0..1.0f64, seed in any::<u64>(),
+        share in 0.0..1.0f64, seed in any::<u64>(), is_dynamic in any::<bool>(),
     ) {
         let start = new_disk().change_count();
-        let span = (all_changes() - start) as f64;
-        check_crash(start + (span * share) as u64, Crash::Random(seed));
+        let span = (all_changes(is_dynamic) - start) as f64;
+        check_crash(start + (span * share) as u64, Crash::Random(seed), is_dynamic);
     }
 }
