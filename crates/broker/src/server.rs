@@ -40,6 +40,7 @@ use parking_lot::RwLock;
 use replication::LogHost;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown};
 use storage::directory_lock::DirectoryLock;
@@ -98,66 +99,7 @@ impl Server {
         config: ServerConfig,
         options: ServerOptions,
     ) -> Result<Self, StartError> {
-        let ServerOptions {
-            loggers,
-            reserve_workers,
-        } = options;
-        check_supported(&config)?;
-        let (listeners, sockets) = bind(&config).await?;
-        let reserve = Reserve::fill(reserve_workers, &Handle::current()).await;
-        let reserve = ReserveEnd(reserve);
-        let start = move || open(config, listeners, loggers);
-        let opened = tokio::task::spawn_blocking(start)
-            .await
-            .expect("opening does not panic")?;
-        let broker = opened.broker;
-        controller_thread::start(&broker, opened.log, opened.jobs).map_err(|error| {
-            StartError::Unsupported(format!("no thread can be started: {error}"))
-        })?;
-        if let Some(topic) = broker.partitions.topic(OFFSETS_TOPIC) {
-            for partition in topic.partitions() {
-                broker.groups.load(partition.index(), partition);
-            }
-        }
-        if let Some(topic) = broker.partitions.topic(TRANSACTION_TOPIC) {
-            for partition in topic.partitions() {
-                broker.load_transactions(partition.index(), partition);
-            }
-        }
-        let watching = broker
-            .disks
-            .start(broker.runtime.clone(), reserve.0.clone());
-        watching.map_err(|error| {
-            StartError::Unsupported(format!("no thread can be started: {error}"))
-        })?;
-        maintenance::start(&broker);
-        cleaner::start(&broker);
-        moves::start(&broker);
-        let mut tasks = vec![
-            tokio::spawn(clock::keep_pulse()),
-            tokio::spawn(failed_logs::act(broker.clone(), opened.failures)),
-            tokio::spawn(broker.groups.clone().keep_time()),
-            tokio::spawn(transactions::keep_time(broker.clone())),
-        ];
-        // Only now: whoever can connect is served.
-        for (listener, socket) in broker.listeners.iter().zip(sockets) {
-            let socket = socket.listen().map_err(|source| {
-                broker.stop.send_replace(true);
-                StartError::Bind {
-                    listener: listener.name.clone(),
-                    address: listener.address.to_string(),
-                    source,
-                }
-            })?;
-            let accepting = listener.clone().accept(socket, broker.clone());
-            tasks.push(tokio::spawn(accepting));
-        }
-        Ok(Self {
-            broker,
-            tasks,
-            _metadata_lock: opened.metadata_lock,
-            _reserve: reserve,
-        })
+        starting(config, options).await
     }
 
     /// The id of the cluster, which its first start has chosen.
@@ -192,32 +134,109 @@ impl Server {
     /// Stops: no more requests, every log closed, each log directory marked as shut down cleanly. One
     /// whose disk is stuck is not waited for without end, and has no mark.
     pub async fn stop(self) {
-        self.broker.stop.send_replace(true);
-        for task in self.tasks {
-            task.abort();
-            let _ = task.await;
-        }
-        let broker = self.broker.clone();
-        let closing = broker.controller.run(|controller| controller.close());
-        let is_metadata_closed = match tokio::time::timeout(leaving::STUCK, closing).await {
-            Ok(Ok(Ok(()))) => true,
-            Ok(Ok(Err(error))) => {
-                tracing::error!(%error, "the metadata log was not shut down cleanly");
-                false
-            }
-            Ok(Err(_)) => false,
-            Err(_) => {
-                let directory = &broker.config.log.metadata_log_dir;
-                tracing::error!(
-                    directory,
-                    "the metadata log was not shut down cleanly: its disk does not answer"
-                );
-                false
-            }
-        };
-        let leave = move || leaving::leave(&broker, is_metadata_closed);
-        let _ = tokio::task::spawn_blocking(leave).await;
+        stopping(self).await;
     }
+}
+
+/// Work whose type its caller does not know: so that it is compiled here, once, and not again in each
+/// program that starts a server.
+type Erased<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+fn starting(config: ServerConfig, options: ServerOptions) -> Erased<Result<Server, StartError>> {
+    Box::pin(start(config, options))
+}
+
+fn stopping(server: Server) -> Erased<()> {
+    Box::pin(stop(server))
+}
+
+async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, StartError> {
+    let ServerOptions {
+        loggers,
+        reserve_workers,
+    } = options;
+    check_supported(&config)?;
+    let (listeners, sockets) = bind(&config).await?;
+    let reserve = Reserve::fill(reserve_workers, &Handle::current()).await;
+    let reserve = ReserveEnd(reserve);
+    let start = move || open(config, listeners, loggers);
+    let opened = tokio::task::spawn_blocking(start)
+        .await
+        .expect("opening does not panic")?;
+    let broker = opened.broker;
+    controller_thread::start(&broker, opened.log, opened.jobs)
+        .map_err(|error| StartError::Unsupported(format!("no thread can be started: {error}")))?;
+    if let Some(topic) = broker.partitions.topic(OFFSETS_TOPIC) {
+        for partition in topic.partitions() {
+            broker.groups.load(partition.index(), partition);
+        }
+    }
+    if let Some(topic) = broker.partitions.topic(TRANSACTION_TOPIC) {
+        for partition in topic.partitions() {
+            broker.load_transactions(partition.index(), partition);
+        }
+    }
+    let watching = broker
+        .disks
+        .start(broker.runtime.clone(), reserve.0.clone());
+    watching
+        .map_err(|error| StartError::Unsupported(format!("no thread can be started: {error}")))?;
+    maintenance::start(&broker);
+    cleaner::start(&broker);
+    moves::start(&broker);
+    let mut tasks = vec![
+        tokio::spawn(clock::keep_pulse()),
+        tokio::spawn(failed_logs::act(broker.clone(), opened.failures)),
+        tokio::spawn(broker.groups.clone().keep_time()),
+        tokio::spawn(transactions::keep_time(broker.clone())),
+    ];
+    // Only now: whoever can connect is served.
+    for (listener, socket) in broker.listeners.iter().zip(sockets) {
+        let socket = socket.listen().map_err(|source| {
+            broker.stop.send_replace(true);
+            StartError::Bind {
+                listener: listener.name.clone(),
+                address: listener.address.to_string(),
+                source,
+            }
+        })?;
+        let accepting = listener.clone().accept(socket, broker.clone());
+        tasks.push(tokio::spawn(accepting));
+    }
+    Ok(Server {
+        broker,
+        tasks,
+        _metadata_lock: opened.metadata_lock,
+        _reserve: reserve,
+    })
+}
+
+async fn stop(server: Server) {
+    server.broker.stop.send_replace(true);
+    for task in server.tasks {
+        task.abort();
+        let _ = task.await;
+    }
+    let broker = server.broker.clone();
+    let closing = broker.controller.run(|controller| controller.close());
+    let is_metadata_closed = match tokio::time::timeout(leaving::STUCK, closing).await {
+        Ok(Ok(Ok(()))) => true,
+        Ok(Ok(Err(error))) => {
+            tracing::error!(%error, "the metadata log was not shut down cleanly");
+            false
+        }
+        Ok(Err(_)) => false,
+        Err(_) => {
+            let directory = &broker.config.log.metadata_log_dir;
+            tracing::error!(
+                directory,
+                "the metadata log was not shut down cleanly: its disk does not answer"
+            );
+            false
+        }
+    };
+    let leave = move || leaving::leave(&broker, is_metadata_closed);
+    let _ = tokio::task::spawn_blocking(leave).await;
 }
 
 /// What a configuration may ask for and this build does not do.
