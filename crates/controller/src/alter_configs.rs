@@ -14,7 +14,7 @@ use crate::topic_name;
 use config::TopicDefaults;
 use config::alter::{AlterOperation, AlterScope, Alteration, Altered, alter, replace};
 use metadata::{Config, ConfigResource, ConfigResourceType, MetadataImage, MetadataRecord};
-use model::ErrorCode;
+use model::{BrokerId, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One operation on one key.
@@ -48,12 +48,22 @@ pub struct AlteredResource {
     pub change: ConfigChange,
 }
 
+/// How configurations are to be altered.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AlterOptions {
+    /// Nothing changes, whatever the results.
+    pub validate_only: bool,
+    /// The client asks the controller itself, and not through a broker: no broker has looked at its own
+    /// values first.
+    pub is_of_controller: bool,
+}
+
 /// Decides which of `resources` change. The results are those of the resources, in their order.
 pub fn alter_configs(
     image: &MetadataImage,
     context: &ControllerContext<'_>,
     resources: &[AlteredResource],
-    validate_only: bool,
+    options: AlterOptions,
 ) -> Decision<Vec<Result<(), ApiError>>> {
     let mut counts: BTreeMap<(i8, &str), usize> = BTreeMap::new();
     for resource in resources {
@@ -66,13 +76,14 @@ pub fn alter_configs(
     for resource in resources {
         let key = (resource.resource_type, &*resource.resource_name);
         let outcome = if counts.get(&key) == Some(&1) {
-            decide(image, context, &topic_defaults, resource)
+            check_asked(image, resource, options)
+                .and_then(|()| decide(image, context, &topic_defaults, resource))
         } else {
             Err(invalid_request("Each resource must appear at most once."))
         };
         results.push(outcome.map(|mut decided| records.append(&mut decided)));
     }
-    if validate_only {
+    if options.validate_only {
         return Decision::unchanged(results);
     }
     if image.features.has_eligible_leader_replicas() {
@@ -101,6 +112,60 @@ fn cleared_replicas(record: &MetadataRecord) -> Option<MetadataRecord> {
         }
         _ => None,
     }
+}
+
+/// What a controller checks that no broker has checked before it.
+fn check_asked(
+    image: &MetadataImage,
+    altered: &AlteredResource,
+    options: AlterOptions,
+) -> Result<(), ApiError> {
+    let is_broker = altered.resource_type == ConfigResourceType::Broker.id();
+    if !is_broker || !options.is_of_controller {
+        return Ok(());
+    }
+    let resource = ConfigResource::new(ConfigResourceType::Broker, &*altered.resource_name);
+    let current = image.configs.value(&resource, CORDONED_LOG_DIRS);
+    let current: Vec<&str> = current.unwrap_or_default().split(',').collect();
+    // Only the broker knows its directories: here some can be taken out.
+    if !cordoned_anew(&altered.change).all(|directory| current.contains(&directory)) {
+        let words = format!(
+            "When updating {CORDONED_LOG_DIRS} via controllers,  the new value must be a subset of \
+             the current configuration value."
+        );
+        return Err(ApiError::new(ErrorCode::InvalidConfig, words));
+    }
+    // What is no number is refused by its name.
+    let Ok(id) = resource.name.parse::<BrokerId>() else {
+        return Ok(());
+    };
+    let cluster = &image.cluster;
+    if !cluster.brokers().contains_key(&id) && !cluster.controllers().contains_key(&id) {
+        let words = format!("No node with id {id} found.");
+        return Err(ApiError::new(ErrorCode::BrokerIdNotRegistered, words));
+    }
+    Ok(())
+}
+
+/// The log directories that a change names to be cordoned.
+fn cordoned_anew(change: &ConfigChange) -> impl Iterator<Item = &str> {
+    const SUBTRACT: i8 = 3;
+    let values: Vec<_> = match change {
+        ConfigChange::Operations(operations) => operations
+            .iter()
+            .filter(|one| one.name == CORDONED_LOG_DIRS && one.operation != SUBTRACT)
+            .filter_map(|one| one.value.as_deref())
+            .collect(),
+        ConfigChange::Values(values) => values
+            .iter()
+            .filter(|(name, _)| name == CORDONED_LOG_DIRS)
+            .filter_map(|(_, value)| value.as_deref())
+            .collect(),
+    };
+    let directories = values.into_iter().flat_map(|value| value.split(','));
+    directories
+        .map(str::trim)
+        .filter(|directory| !directory.is_empty())
 }
 
 /// The records of one resource's change.

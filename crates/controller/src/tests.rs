@@ -1,7 +1,9 @@
 //! Random decisions over a small cluster: their records always fit, and what must never happen to
 //! a partition does not.
 
-use crate::alter_configs::{AlteredResource, ConfigChange, ConfigOperation, alter_configs};
+use crate::alter_configs::{
+    AlterOptions, AlteredResource, ConfigChange, ConfigOperation, alter_configs,
+};
 use crate::brokers::{
     NewRegistration, RegistrationState, begin_controlled_shutdown, fence_broker, register_broker,
     unfence_broker, unregister_broker,
@@ -271,7 +273,7 @@ fn decide_cluster(cluster: &TestCluster, step: &Step) -> Vec<MetadataRecord> {
                     value: Some(value.to_owned()),
                 }]),
             };
-            alter_configs(image, context, &[resource], false).records
+            alter_configs(image, context, &[resource], AlterOptions::default()).records
         }
         Step::CatchUp => catch_up(image, context),
         Step::Balance => balance_leaders(image, context, 3).records,

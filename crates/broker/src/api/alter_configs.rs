@@ -6,14 +6,15 @@
 use super::altered::{Named, alter, each_resource, results_of, told};
 use super::{Request, Served};
 use crate::Broker;
-use crate::net::ResponseBuffer;
-use controller::alter_configs::{AlteredResource, ConfigChange};
+use crate::net::{ConnectionContext, ResponseBuffer};
+use controller::alter_configs::{AlterOptions, AlteredResource, ConfigChange};
 use model::DecodeError;
 use wire::messages::alter_configs_response::AlterConfigsResourceResponse;
 use wire::messages::{AlterConfigsRequest, AlterConfigsResponse};
 
 pub(crate) async fn serve(
     broker: &Broker,
+    context: &ConnectionContext,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -30,7 +31,11 @@ pub(crate) async fn serve(
             change: ConfigChange::Values(values.collect()),
         }
     });
-    let results = alter(broker, altered.collect(), message.validate_only);
+    let options = AlterOptions {
+        validate_only: message.validate_only,
+        is_of_controller: context.listener.is_controller,
+    };
+    let results = alter(broker, altered.collect(), options);
     let results = results_of(&named, results.await);
     let responses = named.iter().zip(&results).map(|(named, result)| {
         let (error_code, error_message) = told(result);

@@ -3,7 +3,7 @@
 
 use crate::Broker;
 use controller::ApiError;
-use controller::alter_configs::{AlteredResource, alter_configs};
+use controller::alter_configs::{AlterOptions, AlteredResource, alter_configs};
 use model::ErrorCode;
 use std::collections::BTreeMap;
 
@@ -45,12 +45,12 @@ pub(super) fn each_resource<'a, T>(
 pub(super) async fn alter(
     broker: &Broker,
     resources: Vec<AlteredResource>,
-    validate_only: bool,
+    options: AlterOptions,
 ) -> Vec<Result<(), ApiError>> {
     let count = resources.len();
     let decided = broker
         .controller
-        .decide(move |image, context, _| alter_configs(image, context, &resources, validate_only));
+        .decide(move |image, context, _| alter_configs(image, context, &resources, options));
     decided.await.unwrap_or_else(|error| {
         (0..count)
             .map(|_| Err(ApiError::with_default_message(error)))

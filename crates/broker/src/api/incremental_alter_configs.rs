@@ -8,9 +8,9 @@
 use super::altered::{Named, alter, each_resource, results_of, told};
 use super::{Request, Served};
 use crate::Broker;
-use crate::net::ResponseBuffer;
+use crate::net::{ConnectionContext, ResponseBuffer};
 use controller::ApiError;
-use controller::alter_configs::{AlteredResource, ConfigChange, ConfigOperation};
+use controller::alter_configs::{AlterOptions, AlteredResource, ConfigChange, ConfigOperation};
 use metadata::ConfigResourceType;
 use model::{DecodeError, ErrorCode};
 use wire::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
@@ -18,6 +18,7 @@ use wire::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResp
 
 pub(crate) async fn serve(
     broker: &Broker,
+    context: &ConnectionContext,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -37,7 +38,11 @@ pub(crate) async fn serve(
             change: ConfigChange::Operations(operations.collect()),
         }
     });
-    let results = alter_each(broker, altered.collect(), message.validate_only).await;
+    let options = AlterOptions {
+        validate_only: message.validate_only,
+        is_of_controller: context.listener.is_controller,
+    };
+    let results = alter_each(broker, altered.collect(), options).await;
     let results = results_of(&named, results);
     let responses = named.iter().zip(&results).map(|(named, result)| {
         let (error_code, error_message) = told(result);
@@ -61,11 +66,11 @@ pub(crate) async fn serve(
 async fn alter_each(
     broker: &Broker,
     resources: Vec<AlteredResource>,
-    validate_only: bool,
+    options: AlterOptions,
 ) -> Vec<Result<(), ApiError>> {
     let decided = resources
         .iter()
-        .map(|one| is_logger(one).then(|| alter_loggers(broker, one, validate_only)));
+        .map(|one| is_logger(one).then(|| alter_loggers(broker, one, options.validate_only)));
     let decided: Vec<Option<_>> = decided.collect();
     let stored: Vec<_> = resources
         .into_iter()
@@ -73,7 +78,7 @@ async fn alter_each(
         .collect();
     let stored = match stored.is_empty() {
         true => Vec::new(),
-        false => alter(broker, stored, validate_only).await,
+        false => alter(broker, stored, options).await,
     };
     let mut stored = stored.into_iter();
     decided

@@ -364,9 +364,9 @@ async fn dispatch(
         ApiKey::DeleteTopics => delete_topics::serve(broker, request, out).await,
         ApiKey::DescribeQuorum => describe_quorum::serve(broker, request, out).await,
         ApiKey::CreatePartitions => create_partitions::serve(broker, request, out).await,
-        ApiKey::AlterConfigs => alter_configs::serve(broker, request, out).await,
+        ApiKey::AlterConfigs => alter_configs::serve(broker, context, request, out).await,
         ApiKey::IncrementalAlterConfigs => {
-            incremental_alter_configs::serve(broker, request, out).await
+            incremental_alter_configs::serve(broker, context, request, out).await
         }
         ApiKey::ElectLeaders => elect_leaders::serve(broker, request, out).await,
         ApiKey::AlterPartitionReassignments => {

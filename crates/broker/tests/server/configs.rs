@@ -254,6 +254,25 @@ fn what_cannot_change_on_a_running_broker_is_refused() {
     server.assert_serves();
 }
 
+#[test]
+fn a_controller_that_is_asked_itself_knows_no_directories_of_brokers() {
+    let server = TestServer::start(&[]);
+    let cordon = || set(BROKER, "1", "cordoned.log.dirs", "*");
+    let mut controller = Client::connect(server.address_of("CONTROLLER"));
+    let words = "When updating cordoned.log.dirs via controllers,  the new value must be a subset of \
+                 the current configuration value.";
+    let refused = alter(&mut controller, vec![cordon()]);
+    assert_eq!(refused, [(40, words.to_owned())]);
+    let refused = alter(
+        &mut controller,
+        vec![set(BROKER, "2", "max.connections", "5")],
+    );
+    assert_eq!(refused, [(102, "No node with id 2 found.".to_owned())]);
+    let of_broker = alter(&mut server.connect(), vec![cordon()]);
+    assert_eq!(of_broker[0].0, 0);
+    assert_eq!(alter(&mut controller, vec![cordon()])[0].0, 0);
+}
+
 fn is_served_from(server: &TestServer, ip: &str) -> Option<Client> {
     let ip: IpAddr = ip.parse().unwrap();
     let mut client = Client::connect_from(ip, server.address());

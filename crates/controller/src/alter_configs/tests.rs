@@ -65,9 +65,13 @@ fn operation(word: &str) -> ConfigOperation {
 }
 
 fn alter_on(cluster: &mut TestCluster, script: &str) -> String {
+    alter_with(cluster, script, AlterOptions::default())
+}
+
+fn alter_with(cluster: &mut TestCluster, script: &str, options: AlterOptions) -> String {
     let resources = parse(script);
     let context = cluster.context();
-    let decision = alter_configs(&cluster.image, &context, &resources, false);
+    let decision = alter_configs(&cluster.image, &context, &resources, options);
     let mut shown = String::new();
     for (resource, result) in resources.iter().zip(&decision.response) {
         let name = &resource.resource_name;
@@ -297,10 +301,69 @@ fn directories_are_cordoned_from_a_metadata_version_on() {
 }
 
 #[test]
+fn a_controller_that_is_asked_itself_knows_nodes_and_no_directories() {
+    let mut cluster = TestCluster::new(&[("log.dirs", "/x,/y")]).with_brokers(&[1]);
+    let of_controller = AlterOptions {
+        is_of_controller: true,
+        ..AlterOptions::default()
+    };
+    let mut shown = String::new();
+    for script in [
+        "broker:1 cordoned.log.dirs=/x",
+        "broker:1 cordoned.log.dirs+=/x",
+        "broker:1 only cordoned.log.dirs=/x",
+        "broker: cordoned.log.dirs=/x",
+        "broker:2 cordoned.log.dirs=/x",
+        "broker:2 cordoned.log.dirs-=",
+        "broker:2 num.io.threads=9",
+        "broker:1 num.io.threads=9",
+    ] {
+        shown += &alter_with(&mut cluster, script, of_controller);
+    }
+    shown += &alter_on(&mut cluster, "broker:1 cordoned.log.dirs=/x,/y");
+    for script in [
+        "broker:1 cordoned.log.dirs=/y",
+        "broker:1 cordoned.log.dirs=/x",
+        "broker:1 cordoned.log.dirs-=",
+    ] {
+        shown += &alter_with(&mut cluster, script, of_controller);
+    }
+    expect![[r#"
+        1: 40 When updating cordoned.log.dirs via controllers,  the new value must be a subset of
+            the current configuration value.
+        1: 40 When updating cordoned.log.dirs via controllers,  the new value must be a subset of
+            the current configuration value.
+        1: 40 When updating cordoned.log.dirs via controllers,  the new value must be a subset of
+            the current configuration value.
+        : 40 When updating cordoned.log.dirs via controllers,  the new value must be a subset of
+            the current configuration value.
+        2: 40 When updating cordoned.log.dirs via controllers,  the new value must be a subset of
+            the current configuration value.
+        2: 102 No node with id 2 found.
+        2: 102 No node with id 2 found.
+        1: ok
+          Broker 1 num.io.threads = Some("9")
+        1: ok
+          Broker 1 cordoned.log.dirs = Some("/x,/y")
+        1: ok
+          Broker 1 cordoned.log.dirs = Some("/y")
+        1: 40 When updating cordoned.log.dirs via controllers,  the new value must be a subset of
+            the current configuration value.
+        1: ok
+          Broker 1 cordoned.log.dirs = None
+    "#]]
+    .assert_eq(&wrapped(&shown));
+}
+
+#[test]
 fn validation_alone_changes_nothing() {
     let cluster = cluster();
     let resources = parse("topic:a retention.ms=5\ntopic:c retention.ms=5");
-    let decision = alter_configs(&cluster.image, &cluster.context(), &resources, true);
+    let options = AlterOptions {
+        validate_only: true,
+        ..AlterOptions::default()
+    };
+    let decision = alter_configs(&cluster.image, &cluster.context(), &resources, options);
     assert_eq!(decision.records, []);
     let outcome: Vec<_> = decision.response.iter().map(Result::is_ok).collect();
     assert_eq!(outcome, [true, false]);
