@@ -29,7 +29,7 @@ import java.util.regex.Pattern;
 /**
  * Leaves out a test with a controller of its own process where the same test runs with broker and
  * controller in one, as riverrun always does, and those that a file names: {@code CLASS#METHOD} a line,
- * without packages. JUnit finds this class by service loading.
+ * without packages. A test of a streams group is skipped with that reason. JUnit finds this class by service loading.
  */
 public final class Selection implements ExecutionCondition {
     static final String LEFT_OUT = "left out";
@@ -37,6 +37,13 @@ public final class Selection implements ExecutionCondition {
     private static final Set<String> NAMED = named();
 
     private static final Pattern ISOLATED = Pattern.compile(".* \\[(\\d+)\\] Type=Raft-Isolated.*");
+
+    /** How tests name the invocation that is about a group of the STREAMS protocol. */
+    private static final Pattern STREAMS_GROUP =
+            Pattern.compile(".*(groupProtocol=streams|[pP]rotocol(Enabled)?=true).*");
+
+    private static final boolean IS_RIVERRUN = System.getProperty("riverrun.binary") != null;
+
     private static final ConditionEvaluationResult RUNS = ConditionEvaluationResult.enabled("");
 
     @Override
@@ -47,6 +54,10 @@ public final class Selection implements ExecutionCondition {
                         + context.getTestMethod().map(Method::getName).orElse("");
         if (NAMED.contains(name)) {
             return ConditionEvaluationResult.disabled(LEFT_OUT);
+        }
+        if (IS_RIVERRUN && STREAMS_GROUP.matcher(context.getDisplayName()).matches()) {
+            // The client does not join, and the test would wait for it.
+            return ConditionEvaluationResult.disabled("share groups and streams groups are not served");
         }
         Matcher isolated = ISOLATED.matcher(context.getDisplayName());
         Optional<Method> method = context.getTestMethod();
