@@ -464,6 +464,32 @@ mod tests {
     }
 
     #[test]
+    fn a_look_is_young_for_a_tick_after_each_change() {
+        let mut one = settled(10);
+        one.look.directory_modified_ms = 1_000;
+        one.look.log_modified_ms = 2_000;
+        assert!(one.is_young(2_000) && one.is_young(2_099));
+        assert!(!one.is_young(2_100));
+        one.look.directory_modified_ms = 3_000;
+        assert!(one.is_young(3_099));
+        assert!(!one.is_young(3_100));
+    }
+
+    #[test]
+    fn a_file_is_shortened_when_most_of_it_says_nothing() {
+        let lines_max = STALE_COUNT_MIN as i64 + 2 * 3;
+        for (line_count, is_shortened) in [(lines_max, false), (lines_max + 1, true)] {
+            let disk = SimDisk::default();
+            let lines = (0..line_count).map(|line| ((line % 3) as i32, line));
+            append(&disk, &lines.collect::<Vec<_>>()).unwrap();
+            read(&disk).shorten(&disk, Path::new("/")).unwrap();
+            let left = read(&disk);
+            assert_eq!(left.count(), 3);
+            assert_eq!(left.stale_count == 0, is_shortened, "{line_count} lines");
+        }
+    }
+
+    #[test]
     fn a_byte_that_is_no_text_costs_its_line_alone_and_leaves_the_file() {
         let disk = SimDisk::default();
         append(&disk, &[(0, 10), (1, 10), (2, 10)]).unwrap();

@@ -223,4 +223,24 @@ mod tests {
         let waits = poll_fn(|context| Poll::Ready(other.as_mut().poll(context)));
         assert!(waits.await.is_ready());
     }
+
+    /// It is not slow yet by the rate that everybody has to keep.
+    #[tokio::test(start_paused = true)]
+    async fn whoever_holds_most_for_longest_gives_way_to_those_that_wait_for_long() {
+        let memory = RequestMemory::new(Some(MIB as u64));
+        let mut one = Arriving::new(&memory);
+        one.arrived(MIB);
+        let mut last = Arriving::new(&memory);
+        last.room(0, 8 * MIB).await;
+        let mut other = Arriving::new(&memory);
+        let mut other = pin!(other.room(0, 8 * MIB));
+        let waits = poll_fn(|context| Poll::Ready(other.as_mut().poll(context)));
+        assert!(waits.await.is_pending());
+        let since = Instant::now();
+        let due = FRAME_GRACE + Duration::from_secs(16);
+        while !one.is_too_slow(since, MIB, 8 * MIB) {
+            tokio::time::advance(Duration::from_millis(500)).await;
+            assert!(since.elapsed() < due, "it does not give way");
+        }
+    }
 }
