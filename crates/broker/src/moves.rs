@@ -559,6 +559,10 @@ impl Move {
         self.with_copy(|copy| copy.complete_flush(flush, outcome))?;
         // Who cancels waits for this, and finds out on which side the partition is.
         let mut copy = self.copy.lock();
+        // A move that goes no further changes nothing of the log, not for a moment either.
+        if !self.claim.complete() {
+            return Err(MoveError::Cancelled);
+        }
         let from = self.partition.log_directory();
         let directory = self.destination.shared_name();
         let mut loose_end = None;
@@ -621,7 +625,7 @@ impl Move {
     }
 
     fn copy_rest(&self, source: &Log<RealDisk>, copy: &mut Log<RealDisk>) -> Result<(), MoveError> {
-        if source.is_failed() || !self.claim.complete() {
+        if source.is_failed() {
             return Err(MoveError::Cancelled);
         }
         let end_offset = source.log_end_offset();

@@ -100,16 +100,16 @@ pub(crate) fn delete_topics(broker: &Arc<Broker>, image: &Arc<MetadataImage>, to
         for partition in hosted.partitions() {
             broker.unload_coordinator(&hosted.name, partition.index());
             let copy = broker.moves.give_up(&partition);
-            // Where the log is, or the disk that its move waits for at this moment.
-            let place = partition.place();
+            let mut place = partition.place();
             let mut places = BTreeSet::from([place]);
             if let Some(copy) = copy {
-                let place = broker.logs.place_of(copy.directory().shared_name());
-                // Otherwise nothing comes there any more.
+                let to = broker.logs.place_of(copy.directory().shared_name());
+                // Otherwise nothing comes there any more. The log is locked until it does.
                 if let Some(left) = copy.place_to_leave() {
-                    places.extend([place, left]);
+                    places.extend([to, left]);
+                    place = to;
                 }
-                shares.entry(place).or_default().copies.push(copy);
+                shares.entry(to).or_default().copies.push(copy);
             }
             for place in &places {
                 broker.log_directories[*place].begin_leaving(partition.topic_partition());
