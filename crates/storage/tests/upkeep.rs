@@ -176,6 +176,17 @@ fn a_flush_that_began_before_a_truncation_says_nothing_about_what_follows() {
 }
 
 #[test]
+fn a_log_that_was_truncated_is_as_large_as_before() {
+    let (_, mut log) = new_log();
+    append(&mut log, 0, "a");
+    let size_bytes = log.size_bytes();
+    append(&mut log, 0, "b");
+    assert!(log.size_bytes() > size_bytes);
+    log.truncate_to(1, 0).unwrap();
+    assert_eq!(log.size_bytes(), size_bytes);
+}
+
+#[test]
 fn old_segments_go_at_once_and_their_files_later() {
     let (disk, mut log) = log_of_segments(4);
     configure(&mut log, |config| {

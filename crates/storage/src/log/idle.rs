@@ -182,3 +182,39 @@ impl IdleLog {
         is_old || is_large
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retention_may_remove_what_is_old_or_too_much_where_there_is_something() {
+        let may = |size_bytes, retention_ms, retention_bytes, now_ms| {
+            let idle = IdleLog {
+                log_start_offset: 0,
+                log_end_offset: 10,
+                recovery_point: 10,
+                active_base_offset: 5,
+                size_bytes,
+                oldest_timestamp_ms: 1_000,
+                first_segment_bytes: 40,
+                segment_count: 2,
+                verification_count: 0,
+                is_synced: true,
+                answered_syncs: 0,
+            };
+            let config = LogConfig {
+                retention_ms,
+                retention_bytes,
+                ..LogConfig::default()
+            };
+            idle.may_be_retained_less(&config, now_ms)
+        };
+        assert!(!may(100, -1, -1, i64::MAX));
+        assert!(may(100, 500, -1, 1_501));
+        assert!(!may(100, 500, -1, 1_500));
+        assert!(may(100, -1, 60, 0));
+        assert!(!may(100, -1, 61, 0));
+        assert!(!may(0, 500, 0, 1_501));
+    }
+}
