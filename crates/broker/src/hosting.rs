@@ -568,10 +568,9 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, O
             OpenFailure::Log(format!("{name}: {error}"))
         }
         OpenError::Storage(error) => OpenFailure::Disk(format!("{name}: {error}")),
-        error @ OpenError::OldFormat { .. } => OpenFailure::Log(format!(
-            "{name}: {error}, which only Apache Kafka reads; the partition has no leader, and its \
-             files stay as they are"
-        )),
+        error @ OpenError::OldFormat { .. } => {
+            OpenFailure::Log(format!("{name} has no leader: {error}"))
+        }
         error @ OpenError::TopicId { .. } => refused(error.to_string()),
     };
     let log_opening = LogOpening {

@@ -61,11 +61,15 @@ impl StorageError {
         number == Some(Errno::NAMETOOLONG)
     }
 
-    /// Whether a log was not opened because its files have changed while it was idle: the disk
-    /// answers, and nothing has been done to them.
+    /// Whether a log was not opened because its files have changed while it was idle, or are in a
+    /// format that nothing here reads: the disk answers, and nothing has been done to them.
     pub fn is_log_changed(&self) -> bool {
         let source = self.source.get_ref();
-        source.is_some_and(<dyn std::error::Error + Send + Sync>::is::<LogChanged>)
+        source.is_some_and(|source| source.is::<LogChanged>() || source.is::<LogUnread>())
+    }
+
+    pub(crate) fn log_unread(directory: &Path, reason: String) -> Self {
+        Self::new("open", directory, io::Error::other(LogUnread(reason)))
     }
 
     pub(crate) fn log_changed(file: &Path, reason: impl Into<String>) -> Self {
@@ -88,6 +92,11 @@ impl StorageError {
     "its files have changed while it was idle, and are left as they are until the server is started again, which recovers what is sound: {0}"
 )]
 struct LogChanged(String);
+
+/// Why a log in an old format is not opened.
+#[derive(Debug, Error)]
+#[error("{0}")]
+struct LogUnread(String);
 
 /// Whether as many files are open as may be.
 pub(crate) fn is_out_of_files(error: &io::Error) -> bool {

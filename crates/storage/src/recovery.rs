@@ -4,6 +4,7 @@
 //!   closed in order    every file is taken as it is; lengths and last index entries are looked at
 //!   after a crash      [trusted][trusted] | [checked][checked]      | = recovery point
 //!   idle, not ended    as closed in order, and nothing is cut: it is what it was, or an error
+//!   in an old format   nothing is read but the head of each segment: an error, and no file changes
 //! ```
 //!
 //! Checking reads every byte: the first batch that is damaged or incomplete ends the log, and
@@ -25,7 +26,7 @@ use std::path::PathBuf;
 use model::Uuid;
 use thiserror::Error;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, OpenMode};
 use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName, FileState, PartitionFiles};
 use crate::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
@@ -46,9 +47,14 @@ pub enum OpenError {
     /// The disk failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// A segment holds messages of before Kafka 0.11, which nothing here reads; they are left
+    /// A segment holds messages of before Kafka 0.11, which nothing here reads; the log is left
     /// untouched.
-    #[error("`{}` holds messages of format {magic} at position {position}", file.display())]
+    #[error(
+        "`{}` holds messages of format {magic} at position {position}, which only Apache Kafka \
+         reads: copy the topic's records to another topic with that, or delete the topic; until \
+         then the log's files stay as they are",
+        file.display()
+    )]
     OldFormat {
         /// The segment's log file.
         file: PathBuf,
@@ -74,7 +80,10 @@ impl OpenError {
     pub fn into_storage_error(self, directory: &std::path::Path) -> StorageError {
         match self {
             Self::Storage(error) => error,
-            error @ (Self::OldFormat { .. } | Self::TopicId { .. }) => {
+            error @ Self::OldFormat { .. } => {
+                StorageError::log_unread(directory, error.to_string())
+            }
+            error @ Self::TopicId { .. } => {
                 let source = std::io::Error::other(error.to_string());
                 StorageError::new("open", directory, source)
             }
@@ -145,6 +154,9 @@ pub(crate) fn recover<D: Disk>(
         recovery.doubtful_snapshots = recovery.recovered.snapshots.split_off(&first);
     }
     recovery.load_segments(&listing)?;
+    recovery.check_formats()?;
+    // Not before: a log in an old format keeps all its files.
+    listing::remove(files, listing.leftovers, &mut recovery.recovered.events)?;
     recovery.check_known()?;
     recovery.load_leader_epochs()?;
     let state = recovery.check_segments()?;
@@ -169,6 +181,31 @@ impl<D: Disk> Recovery<'_, D> {
                 }
             };
             self.recovered.segments.push(segment);
+        }
+        Ok(())
+    }
+
+    /// Refuses a segment that begins in an old format, whose indexes would be taken as they are.
+    /// What may follow in it is of a later format.
+    fn check_formats(&self) -> Result<(), OpenError> {
+        let segments = &self.recovered.segments;
+        for (at, segment) in segments.iter().enumerate() {
+            let length = u64::from(segment.size_bytes());
+            if length == 0 {
+                continue;
+            }
+            let name = FileName::new(segment.base_offset(), FileKind::Log);
+            // The end of the last one is read anyway, and its file stays open for that.
+            match at + 1 == segments.len() {
+                true => {
+                    let file = segment.log_file(self.files)?;
+                    old_format::refuse(self.files, name, &*file, length)?;
+                }
+                false => {
+                    let file = self.files.open(name, OpenMode::Read)?;
+                    old_format::refuse(self.files, name, &file, length)?;
+                }
+            }
         }
         Ok(())
     }

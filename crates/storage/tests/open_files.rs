@@ -410,6 +410,21 @@ fn damage_in_an_idle_log_is_reported_and_left_as_it_is() {
     }
 }
 
+/// An idle log may have been noted before anybody looked at the formats of its segments.
+#[test]
+fn an_idle_log_that_begins_in_an_old_format_is_left_as_it_is() {
+    for is_synced in [true, false] {
+        check_damage_is_left("holds messages of format 0", is_synced, |disk| {
+            // Offset, size, CRC-32, then magic 0, attributes 0, no key, and the value "v".
+            let mut old = vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 15, 0xd2, 0x0c, 0xbf, 0xf5];
+            old.extend(*b"\0\0\xff\xff\xff\xff\0\0\0\x01v");
+            let path = Path::new("/topic-0/00000000000000000000.log");
+            let file = disk.open(path, OpenMode::Write).unwrap();
+            file.write_at(&old, 0).unwrap();
+        });
+    }
+}
+
 #[test]
 fn an_older_copy_of_an_idle_log_is_not_taken_for_it() {
     check_damage_is_left("topic-0`", true, |disk| {

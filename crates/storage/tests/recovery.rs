@@ -343,6 +343,58 @@ fn messages_of_old_formats_are_refused_and_kept() {
     assert_eq!(bytes(&disk, name), log);
 }
 
+/// The segments that a log may begin with have been there for long, and nobody checks them.
+#[test]
+fn a_segment_that_begins_in_an_old_format_is_refused_whatever_its_indexes_say() {
+    for segment in 0..3 {
+        for is_clean in [true, false] {
+            let disk = written_log();
+            let name = format!("000000000000000000{segment}0.log");
+            let mut log = bytes(&disk, &name);
+            let mut old = vec![0, 0, 0, 0, 0, 0, 0, segment * 10, 0, 0, 0, 15];
+            old.extend([0xd2, 0x0c, 0xbf, 0xf5]);
+            old.extend(*b"\0\0\xff\xff\xff\xff\0\0\0\x01v");
+            log[..old.len()].copy_from_slice(&old);
+            write(&disk, &name, &log);
+            write(
+                &disk,
+                "00000000000000000003.log.deleted",
+                b"left by a crash",
+            );
+            let files = |disk: &SimDisk| {
+                let names = names(disk).into_iter();
+                let read = |name: String| (bytes(disk, &name), name);
+                names.map(read).collect::<Vec<_>>()
+            };
+            let before = files(&disk);
+            let mut opening = opening(&disk);
+            opening.is_clean = is_clean;
+            opening.recovery_point = 30;
+            let failed = Log::open(opening).unwrap_err();
+            let expected = path(&name);
+            assert!(
+                matches!(&failed, OpenError::OldFormat { file, position: 0, magic: 0 } if *file == expected),
+                "{failed}"
+            );
+            assert!(files(&disk) == before, "nothing is changed");
+        }
+    }
+}
+
+/// What it covers would stay beside it: nothing says how far it goes.
+#[test]
+fn a_compacted_segment_in_an_old_format_is_left_as_it_is() {
+    let disk = written_log();
+    let mut old = vec![0, 0, 0, 0, 0, 0, 0, 15, 0, 0, 0, 15, 0xd2, 0x0c, 0xbf, 0xf5];
+    old.extend(*b"\0\0\xff\xff\xff\xff\0\0\0\x01v");
+    write(&disk, "00000000000000000000.log.swap", &old);
+    let before = names(&disk);
+    let failed = Log::open(opening(&disk)).unwrap_err();
+    let is_old = matches!(failed, OpenError::OldFormat { .. });
+    assert!(is_old, "{failed}");
+    assert_eq!(names(&disk), before);
+}
+
 proptest! {
     #![proptest_config(trials::property(150))]
     #[test]

@@ -386,9 +386,13 @@ fn a_log_of_groups_ends_where_nothing_tells_the_next_batch() {
     server.assert_serves();
 }
 
-/// A topic may have been kept since before Kafka 0.11.
-#[test]
-fn a_log_in_an_old_format_is_left_alone_and_the_others_serve() {
+/// Offset 0, size, CRC-32, then magic 0, attributes 0, no key, and the value "v".
+const OLD_MESSAGE: &[u8] =
+    b"\0\0\0\0\0\0\0\0\0\0\0\x0f\xd2\x0c\xbf\xf5\0\0\xff\xff\xff\xff\0\0\0\x01v";
+
+/// Leaves `old-0` and `new-0` with a record each, lets `age` turn `old-0` into a log that begins in an
+/// old format, and expects that it is left alone, and that its topic can be deleted.
+fn check_old_format(stops_in_order: bool, age: impl FnOnce(&Path)) {
     let directory = tempfile::tempdir().unwrap();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     let mut client = server.connect();
@@ -396,12 +400,18 @@ fn a_log_in_an_old_format_is_left_alone_and_the_others_serve() {
         client.create_topic(topic, 1, &[]);
         client.produce(topic, 0, &batch(&["a"])).assert_accepted();
     }
-    server.crash();
-    // Offset, size, CRC-32, then magic 0, attributes 0, no key, and the value "v".
-    let mut message = vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 15, 0xd2, 0x0c, 0xbf, 0xf5];
-    message.extend(*b"\0\0\xff\xff\xff\xff\0\0\0\x01v");
-    let log = directory.path().join("old-0").join(LOG);
-    std::fs::write(&log, &message).unwrap();
+    match stops_in_order {
+        true => server.stop(),
+        false => server.crash(),
+    }
+    let old = directory.path().join("old-0");
+    age(&old);
+    let files = || {
+        let names = names_beginning(&old, "").into_iter();
+        let read = |name: String| (std::fs::read(old.join(&name)).unwrap(), name);
+        names.map(read).collect::<Vec<_>>()
+    };
+    let before = files();
 
     for _ in 0..2 {
         let server = TestServer::start_in(directory.path(), &[]).unwrap();
@@ -409,7 +419,40 @@ fn a_log_in_an_old_format_is_left_alone_and_the_others_serve() {
         let produced = client.produce("old", 0, &batch(&["b"]));
         assert_eq!(produced.error, ErrorCode::NotLeaderOrFollower);
         assert_eq!(client.fetch("new", 0, 0).values(), ["a"]);
-        assert_eq!(std::fs::read(&log).unwrap(), message);
         server.stop();
+        assert!(files() == before, "nothing is changed");
+    }
+    let server = TestServer::start_in(directory.path(), &[]).unwrap();
+    assert_eq!(server.connect().delete_topic("old"), ErrorCode::None);
+}
+
+/// A topic may have been kept since before Kafka 0.11.
+#[test]
+fn a_log_in_an_old_format_is_left_alone_and_the_others_serve() {
+    check_old_format(false, |old| {
+        std::fs::write(old.join(LOG), OLD_MESSAGE).unwrap();
+    });
+}
+
+/// After an orderly stop, or where the checkpoints say that it is whole, nobody reads the old segments.
+#[test]
+fn old_segments_with_their_indexes_below_new_ones_are_left_alone() {
+    for stops_in_order in [true, false] {
+        check_old_format(stops_in_order, |old| {
+            let with_end = |end: &str| old.join(LOG).with_extension(end);
+            let mut batch = std::fs::read(old.join(LOG)).unwrap();
+            // The base offset, which no checksum covers.
+            batch[7] = 1;
+            let newer = old.join("00000000000000000001.log");
+            for end in ["log", "index", "timeindex"] {
+                if with_end(end).exists() {
+                    std::fs::rename(with_end(end), newer.with_extension(end)).unwrap();
+                }
+            }
+            std::fs::write(newer, &batch).unwrap();
+            std::fs::write(with_end("log"), OLD_MESSAGE).unwrap();
+            std::fs::write(with_end("index"), b"").unwrap();
+            std::fs::write(with_end("timeindex"), b"\0\0\0\0\0\0\0\x07\0\0\0\0").unwrap();
+        });
     }
 }

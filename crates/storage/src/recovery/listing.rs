@@ -9,7 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::{OpenError, RecoveryEvent};
+use record::BatchError;
+
+use super::{OpenError, RecoveryEvent, old_format};
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName, FileState, PartitionFiles};
@@ -22,6 +24,8 @@ pub(super) struct Listing {
     pub(super) segments: BTreeMap<i64, BTreeSet<FileKind>>,
     /// Offsets of producer snapshots.
     pub(super) snapshots: BTreeSet<i64>,
+    /// Files to [`remove`]; none of an idle log.
+    pub(super) leftovers: Vec<PathBuf>,
 }
 
 /// Lists the directory and finishes what was interrupted; in that of an idle log nothing was, and
@@ -70,12 +74,13 @@ pub(super) fn list<D: Disk>(
         }
     }
     if !is_idle {
-        remove(files, leftovers, events)?;
+        listing.leftovers = leftovers;
     }
     Ok(listing)
 }
 
-fn remove<D: Disk>(
+/// Removes files, and reports each.
+pub(super) fn remove<D: Disk>(
     files: &PartitionFiles<D>,
     leftovers: Vec<PathBuf>,
     events: &mut Vec<RecoveryEvent>,
@@ -148,6 +153,13 @@ fn swap_end<D: Disk>(files: &PartitionFiles<D>, swap: FileName) -> Result<i64, O
         match batches.next() {
             Ok(Some(batch)) => end = end.max(batch.last_offset.saturating_add(1)),
             Ok(None) => return Ok(end),
+            Err(ScanError::Batch {
+                error: BatchError::LegacyMagic(_),
+                position: 0,
+            }) => {
+                old_format::refuse(files, swap, &file, length)?;
+                return Ok(end);
+            }
             // It was synced before it got its name, so damage is rot; what can be read counts,
             // and checking the segment cuts the rest.
             Err(ScanError::Batch { .. }) => return Ok(end),

@@ -9,13 +9,44 @@
 
 use std::io;
 
-use crate::disk::DiskFile;
+use super::OpenError;
+use crate::disk::{Disk, DiskFile};
+use crate::error::StorageError;
+use crate::file_name::{FileName, PartitionFiles};
 
 /// Where the checksum is, and what it covers from.
 const CRC_OFFSET: usize = 12;
 const COVERED_OFFSET: usize = 16;
+/// Where the magic number is, in every format.
+const MAGIC_OFFSET: usize = 16;
 /// Beyond this a size is that of damage.
 const SIZE_MAX_BYTES: usize = 256 << 20;
+
+/// Refuses the segment in `file`, which is called `name`, if it begins with such a message. Reads no
+/// more than its first bytes unless they look like one.
+pub(super) fn refuse<D: Disk>(
+    files: &PartitionFiles<D>,
+    name: FileName,
+    file: &D::File,
+    file_length: u64,
+) -> Result<(), OpenError> {
+    let mut head = [0; MAGIC_OFFSET + 1];
+    let mut found_magic = || {
+        let is_whole = file.read_full_at(&mut head, 0)? == head.len();
+        let magic = head[MAGIC_OFFSET] as i8;
+        let is_old = is_whole && matches!(magic, 0 | 1) && is_message(file, 0, file_length)?;
+        Ok(is_old.then_some(magic))
+    };
+    match found_magic() {
+        Ok(None) => Ok(()),
+        Ok(Some(magic)) => Err(OpenError::OldFormat {
+            file: files.path(name),
+            position: 0,
+            magic,
+        }),
+        Err(error) => Err(StorageError::new("read", &files.path(name), error).into()),
+    }
+}
 
 /// Whether a whole message of magic 0 or 1 is at `position`.
 pub(super) fn is_message<F: DiskFile>(
