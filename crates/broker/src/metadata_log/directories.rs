@@ -221,6 +221,24 @@ fn metadata_files<D: Disk>(disk: &D, directory: &Path) -> Result<Vec<String>, St
     Ok(names.filter(is_content).collect())
 }
 
+/// Whether a directory holds a record of the metadata, or a snapshot. A log may be there without one:
+/// Kafka makes it and waits for somebody who leads.
+pub(super) fn has_records<D: Disk>(disk: &D, directory: &Path) -> Result<bool, StorageError> {
+    let folder = directory.join(METADATA_LOG_FOLDER);
+    for name in metadata_files(disk, directory)? {
+        let path = folder.join(name);
+        let status = disk.status(&path);
+        if status
+            .map_err(|error| failure("read", &path, error))?
+            .length
+            > 0
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The first directory that holds a partition, or a metadata log elsewhere than it should be.
 fn with_partitions<D: Disk>(
     disk: &D,

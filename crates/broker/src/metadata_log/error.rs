@@ -167,6 +167,21 @@ pub enum OpenMetadataLogError {
         /// What is wrong.
         error: ReplayError,
     },
+    /// A new directory, and nothing says who votes: Apache Kafka waits until a quorum takes such a
+    /// node in.
+    #[error(
+        "log directory `{}` was formatted without voters, as by `kafka-storage format \
+         --no-initial-controllers`, and this build joins no other quorum: format it with \
+         `kafka-storage format --standalone` instead, or leave it empty, or set \
+         `controller.quorum.voters` to {node_id}@ and the address of the controller's listener",
+        directory.display()
+    )]
+    NoVoters {
+        /// The directory.
+        directory: PathBuf,
+        /// This node.
+        node_id: BrokerId,
+    },
     /// The quorum has other voters than this node alone.
     #[error(
         "the quorum has the voters {voters:?}; this build can only be a quorum of its own, node {node_id}"

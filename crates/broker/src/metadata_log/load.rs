@@ -1,7 +1,9 @@
 //! Opening the metadata log: from files to an image, and to the leadership of a new epoch.
 
 use super::damage;
-use super::directories::{BOOTSTRAP_CHECKPOINT, METADATA_LOG_FOLDER, failure, sync_directory};
+use super::directories::{
+    BOOTSTRAP_CHECKPOINT, METADATA_LOG_FOLDER, failure, has_records, sync_directory,
+};
 use super::election::{Voters, read_quorum_state, write_leadership};
 use super::error::{AppendMetadataError, OpenMetadataLogError};
 use super::snapshots::Snapshots;
@@ -11,7 +13,7 @@ use metadata::{
     BatchContent, BatchContentReader, ConfigResource, ELIGIBLE_LEADER_REPLICAS_FEATURE,
     MetadataImage, MetadataLoader, MetadataRecord, Provenance, SnapshotId, read_bootstrap_snapshot,
 };
-use model::{TopicPartition, Uuid};
+use model::{BrokerId, TopicPartition, Uuid};
 use record::{Batches, RecordBatch};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -83,6 +85,13 @@ impl<D: Disk> MetadataLog<D> {
         let folder = options.directory.join(METADATA_LOG_FOLDER);
         let now_ms = options.now_ms;
         damage::check(&disk, &options.directory, &folder)?;
+        let quorum_state = read_quorum_state(&disk, &folder)?;
+        // Without configuration, the voters are those that the node last ran with.
+        let recorded_voters = quorum_state
+            .as_ref()
+            .and_then(|state| state.fixed_voters.as_deref());
+        let fixed_voters = options.fixed_voters.as_deref().or(recorded_voters);
+        check_has_voters(&disk, &options, fixed_voters)?;
         let (mut log, events) = open_log(&disk, &options, &folder)?;
         let mut snapshots = Snapshots::open(&disk, &folder)?;
         check_snapshots(&mut log, &snapshots, now_ms)?;
@@ -102,12 +111,6 @@ impl<D: Disk> MetadataLog<D> {
         if !features.is_empty() {
             return Err(OpenMetadataLogError::Features { features });
         }
-        let quorum_state = read_quorum_state(&disk, &folder)?;
-        // Without configuration, the voters are those that the node last ran with.
-        let recorded_voters = quorum_state
-            .as_ref()
-            .and_then(|state| state.fixed_voters.as_deref());
-        let fixed_voters = options.fixed_voters.as_deref().or(recorded_voters);
         options.local.check_is_alone(&voters, fixed_voters)?;
         let epochs = [
             quorum_state.as_ref().map(|state| state.leader_epoch),
@@ -183,6 +186,23 @@ impl<D: Disk> MetadataLog<D> {
         }
         self.publish(image, now_ms);
         Ok(())
+    }
+}
+
+/// Checks that somebody votes: in what the log or a snapshot holds, or as it is fixed.
+fn check_has_voters<D: Disk>(
+    disk: &D,
+    options: &MetadataLogOptions,
+    fixed_voters: Option<&[BrokerId]>,
+) -> Result<(), OpenMetadataLogError> {
+    let is_fixed = fixed_voters.is_some_and(|voters| !voters.is_empty());
+    // Where there are records and no voters, somebody has led: nobody else than this node.
+    match is_fixed || has_records(disk, &options.directory)? {
+        true => Ok(()),
+        false => Err(OpenMetadataLogError::NoVoters {
+            directory: options.directory.clone(),
+            node_id: options.local.id,
+        }),
     }
 }
 

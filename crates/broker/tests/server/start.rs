@@ -436,3 +436,31 @@ fn a_directory_of_a_later_release_is_not_called_damaged() {
     let words = [&*name, "version 2", "later release"];
     assert_refused(directory.path(), directory.path(), &[], &words);
 }
+
+/// `kafka-storage format --no-initial-controllers` leaves a node that waits for a quorum to take it in.
+#[test]
+fn a_directory_that_was_formatted_without_voters_is_refused_with_what_to_do() {
+    let root = tempfile::tempdir().unwrap();
+    let (made, path) = (root.path().join("made"), root.path().join("formatted"));
+    TestServer::start_in(&made, &[]).unwrap().stop();
+    std::fs::create_dir(&path).unwrap();
+    for name in ["meta.properties", "bootstrap.checkpoint"] {
+        std::fs::copy(made.join(name), path.join(name)).unwrap();
+    }
+    let name = path.display().to_string();
+    let words = ["--standalone", "`controller.quorum.voters`", &*name];
+    assert_refused(root.path(), &path, RECORDED_VOTERS, &words);
+    // So Kafka leaves it when it is stopped while it waits.
+    let metadata = path.join("__cluster_metadata-0");
+    std::fs::create_dir(&metadata).unwrap();
+    std::fs::write(metadata.join("00000000000000000000.log"), b"").unwrap();
+    let state = r#"{"clusterId":"","leaderId":-1,"leaderEpoch":0,"votedId":-1,"appliedOffset":0,"currentVoters":[],"data_version":0}"#;
+    std::fs::write(metadata.join("quorum-state"), state).unwrap();
+    assert_refused(root.path(), &path, RECORDED_VOTERS, &words);
+    // Once it has been named as the voter, it is known.
+    for keys in [FIXED_VOTERS, RECORDED_VOTERS] {
+        let server = TestServer::start_in(&path, keys).unwrap();
+        server.assert_serves();
+        server.stop();
+    }
+}
