@@ -126,7 +126,10 @@ pub fn find_log_directories<D: Disk>(
         && let Some(used) = with_partitions(disk, options)?
     {
         let directory = options.metadata_directory.to_owned();
-        return Err(OpenMetadataLogError::NoMetadata { directory, used });
+        return Err(match used == directory {
+            true => OpenMetadataLogError::LostMetadata { directory },
+            false => OpenMetadataLogError::NoMetadata { directory, used },
+        });
     }
     // The metadata directory comes first: a crash in between leaves it whole, and the others like
     // directories that were added later.
@@ -239,12 +242,15 @@ pub(super) fn has_records<D: Disk>(disk: &D, directory: &Path) -> Result<bool, S
     Ok(false)
 }
 
-/// The first directory that holds a partition, or a metadata log elsewhere than it should be.
+/// A directory that holds a partition, or a metadata log elsewhere than it should be: that of the
+/// metadata log if it is one.
 fn with_partitions<D: Disk>(
     disk: &D,
     options: &DirectoryOptions<'_>,
 ) -> Result<Option<PathBuf>, StorageError> {
-    for directory in options.directories {
+    let mut directories: Vec<&PathBuf> = options.directories.iter().collect();
+    directories.sort_by_key(|directory| *directory != options.metadata_directory);
+    for directory in directories {
         let content = scan_log_directory(disk, directory)?;
         let is_metadata =
             |name: &str| name == METADATA_LOG_FOLDER && *directory == options.metadata_directory;

@@ -99,6 +99,17 @@ pub enum OpenMetadataLogError {
         /// A directory that has been used.
         used: PathBuf,
     },
+    /// The directory of the metadata log has none, and partitions.
+    #[error(
+        "log directory `{}` holds partitions, but not the metadata log that says whose they are: \
+         restore its folder `__cluster_metadata-0`, mount the disk that has it, or set \
+         `metadata.log.dir` to the directory that has it",
+        directory.display()
+    )]
+    LostMetadata {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// A directory is empty, and another one that the metadata know is missing.
     #[error(
         "log directory `{}` has no `meta.properties`, and the directory {} with {partition_count} \

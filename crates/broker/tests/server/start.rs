@@ -464,3 +464,28 @@ fn a_directory_that_was_formatted_without_voters_is_refused_with_what_to_do() {
         server.stop();
     }
 }
+
+#[test]
+fn partitions_whose_metadata_log_is_gone_beside_them_wait_for_it() {
+    let root = tempfile::tempdir().unwrap();
+    let (path, other) = (root.path().join("a"), root.path().join("b"));
+    let log_dirs = format!("{},{}", other.display(), path.display());
+    let metadata_directory = path.display().to_string();
+    let keys = [
+        ("log.dirs", &*log_dirs),
+        ("metadata.log.dir", &*metadata_directory),
+    ];
+    let server = TestServer::start_in(&path, &keys).unwrap();
+    server.connect().create_topic("topic", 4, &[]);
+    server.stop();
+    let (metadata, aside) = (path.join("__cluster_metadata-0"), root.path().join("aside"));
+    std::fs::rename(&metadata, &aside).unwrap();
+    let words = [
+        &*format!("`{metadata_directory}` holds partitions"),
+        "restore its folder `__cluster_metadata-0`",
+    ];
+    assert_refused(root.path(), &path, &keys, &words);
+    std::fs::rename(&aside, &metadata).unwrap();
+    let server = TestServer::start_in(&path, &keys).unwrap();
+    assert_eq!(server.connect().topics().len(), 1);
+}
