@@ -433,7 +433,11 @@ fn make(
 /// Makes the name of a new partition free. A directory that has it belongs to a topic that is gone,
 /// and could not be renamed when that was deleted; or an earlier attempt has left it, if there was
 /// one, and could not remove it without a descriptor.
-fn free_name(path: &Path, topic_id: Uuid, is_tried_again: bool) -> Result<(), StorageError> {
+pub(crate) fn free_name(
+    path: &Path,
+    topic_id: Uuid,
+    is_tried_again: bool,
+) -> Result<(), StorageError> {
     match RealDisk.status(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error).context("read", path),

@@ -93,7 +93,10 @@ fn leave_one(
     directory.work().wait_for_all();
     broker.cleaner.wait_until_left(broker, directory);
     let until = Instant::now() + COPIES_MAX;
-    broker.moves.wait_until_left(directory, until);
+    let place = broker.logs.place_of(directory.shared_name());
+    broker.moves.wait_until_left(directory, place, until);
+    // A log that is locked to go to a disk that does not answer is not among those that are closed.
+    let is_left = broker.moves.is_left(place);
     let has_closed = || {
         leaving.progress.fetch_add(1, Ordering::Relaxed);
     };
@@ -105,6 +108,14 @@ fn leave_one(
     let image = broker.image();
     let registered = image.cluster.broker(broker.node_id);
     let epoch = registered.map_or(-1, |one| one.epoch);
+    if is_left {
+        tracing::error!(
+            directory = directory.name(),
+            "unclean shutdown of a log directory: a log that is being moved to another one, whose disk \
+             does not answer, could not be closed; the next start will recover it"
+        );
+        return;
+    }
     if failure.is_none() && is_metadata_closed && !directory.is_offline() {
         failure = write_clean_shutdown(&RealDisk, directory.path(), epoch).err();
     }

@@ -34,9 +34,9 @@ use crate::checkpoints::{self, Kind};
 use crate::cleaner::Pause;
 use crate::clock::{monotonic, now_ms, random_uuid};
 use crate::destinations::Destinations;
-use crate::hosting;
 use crate::log_directories::LogDirectory;
 use crate::removals::sync_directory;
+use crate::{creations, hosting};
 use metadata::{ConfigResource, MetadataRecord};
 use model::Uuid;
 use parking_lot::{Condvar, Mutex};
@@ -78,6 +78,27 @@ struct Known {
     by_partition: BTreeMap<(Uuid, i32), Arc<Move>>,
     /// The moves that a task has in hand, one of a partition, be it to end one that is cancelled.
     running: BTreeMap<(Uuid, i32), Arc<Move>>,
+    /// By the places of log directories, how many logs may be leaving at this moment.
+    leaving: BTreeMap<usize, usize>,
+}
+
+/// A log that may be leaving its log directory, until this is dropped.
+struct LastStep<'m> {
+    moves: &'m Moves,
+    place: usize,
+}
+
+impl Drop for LastStep<'_> {
+    fn drop(&mut self) {
+        let mut known = self.moves.known.lock();
+        if let Some(count) = known.leaving.get_mut(&self.place) {
+            *count -= 1;
+            if *count == 0 {
+                known.leaving.remove(&self.place);
+            }
+        }
+        self.moves.ended.notify_all();
+    }
 }
 
 /// One partition that is moved.
@@ -291,7 +312,12 @@ impl Moves {
     /// [`Self::cancel`] for who waits for no disk: the move ends where it is looked at next. What is
     /// left of the copy is the caller's to discard.
     pub(crate) fn give_up(&self, partition: &Partition) -> Option<GivenUp> {
-        let found = self.known.lock().by_partition.remove(&key(partition))?;
+        let mut known = self.known.lock();
+        let key = key(partition);
+        // One that was given up before may be in its last step still.
+        let found = known.by_partition.remove(&key);
+        let found = found.or_else(|| known.running.get(&key).cloned())?;
+        drop(known);
         let may_complete = !found.cancel();
         Some(GivenUp::new(found, may_complete))
     }
@@ -306,6 +332,22 @@ impl Moves {
     pub(crate) fn is_copying(&self, partition: &Partition) -> bool {
         let one = self.of(partition);
         one.is_some_and(|one| one.copy.try_lock().is_none())
+    }
+
+    /// Puts the copy of a log in its place, with something that comes between the claim and that. Says
+    /// whether it became the log.
+    #[cfg(test)]
+    pub(crate) fn complete_after(
+        &self,
+        broker: &Broker,
+        partition: &Partition,
+        meanwhile: impl FnOnce(),
+    ) -> bool {
+        let one = self.of(partition).expect("it is moved");
+        let mut copy = one.copy.lock();
+        let _step = self.claim(&one).expect("it goes on");
+        meanwhile();
+        one.put_in_place(broker, &mut copy).is_ok()
     }
 
     /// Gives up what is moved into or out of a log directory that has failed.
@@ -324,12 +366,30 @@ impl Moves {
         self.is_stopped.store(true, Ordering::Release);
     }
 
-    /// Waits until nothing is copied into a log directory any more, once that is to stop. No longer than
-    /// this: where a copy comes from may be stuck, and the next start checks the copy.
-    pub(crate) fn wait_until_left(&self, directory: &LogDirectory, until: Instant) {
+    /// Begins to put the copy of a move in the place of its log, unless that is cancelled, or all stop.
+    fn claim(&self, one: &Move) -> Option<LastStep<'_>> {
+        let mut known = self.known.lock();
+        if self.is_stopped.load(Ordering::Acquire) || !one.claim.complete() {
+            return None;
+        }
+        let place = one.source_place;
+        *known.leaving.entry(place).or_default() += 1;
+        Some(LastStep { moves: self, place })
+    }
+
+    /// Whether a log may be leaving the log directory in this place at this moment. None begins to once
+    /// the moves are stopped.
+    pub(crate) fn is_left(&self, place: usize) -> bool {
+        self.known.lock().leaving.contains_key(&place)
+    }
+
+    /// Waits until nothing is copied into a log directory any more, and no log leaves it, once that is to
+    /// stop. No longer than this: where a copy comes from or goes to may be stuck, and the next start
+    /// checks the copy.
+    pub(crate) fn wait_until_left(&self, directory: &LogDirectory, place: usize, until: Instant) {
         let mut known = self.known.lock();
         let is_here = |one: &Arc<Move>| one.destination.name() == directory.name();
-        while known.running.values().any(is_here) {
+        while known.leaving.contains_key(&place) || known.running.values().any(is_here) {
             if self.ended.wait_until(&mut known, until).timed_out() {
                 return;
             }
@@ -350,6 +410,7 @@ impl Moves {
         let Known {
             by_partition,
             running,
+            ..
         } = &mut *known;
         let mut moves = by_partition.iter();
         let (key, next) = moves.find(|(key, one)| {
@@ -560,20 +621,29 @@ impl Move {
         // Who cancels waits for this, and finds out on which side the partition is.
         let mut copy = self.copy.lock();
         // A move that goes no further changes nothing of the log, not for a moment either.
-        if !self.claim.complete() {
-            return Err(MoveError::Cancelled);
-        }
+        let step = broker.moves.claim(self);
+        let _step = step.ok_or(MoveError::Cancelled)?;
+        self.put_in_place(broker, &mut copy)
+    }
+
+    /// Makes the copy the log, as claimed.
+    fn put_in_place(
+        &self,
+        broker: &Broker,
+        copy: &mut Option<Log<RealDisk>>,
+    ) -> Result<Log<RealDisk>, MoveError> {
         let from = self.partition.log_directory();
         let directory = self.destination.shared_name();
         let mut loose_end = None;
         let moved = self.partition.move_log(directory, |source, moving| {
-            // Who stops has closed the log, or will: it stays where it is.
-            if broker.moves.is_stopped.load(Ordering::Acquire) {
+            // Who stops has closed the log, or will: it stays where it is. Whoever has deleted its topic
+            // while the log was waited for has retired it, and another may have its name.
+            let is_stopped = broker.moves.is_stopped.load(Ordering::Acquire);
+            if is_stopped || self.claim.is_cancelled() {
                 return Err(MoveError::Cancelled);
             }
-            self.finish(source, moving, &mut copy, &mut loose_end)
+            self.finish(source, moving, copy, &mut loose_end)
         });
-        drop(copy);
         if let Some(error) = loose_end {
             broker.report_directory_error(&from, &error);
         }
@@ -606,6 +676,9 @@ impl Move {
         let copy = slot.as_mut().ok_or(MoveError::Cancelled)?;
         self.copy_rest(source, copy)?;
         let name = self.partition.topic_partition();
+        // What has the name there belongs to a topic that is gone, and could not be renamed.
+        let path = self.destination.path().join(name.to_string());
+        creations::free_name(&path, self.partition.topic_id(), false)?;
         let state = PartitionDirectoryState::Deleted;
         let deleted = || PartitionDirectory::marked_name(name, state, random_uuid());
         if let Err(error) = copy.rename_directory(&name.to_string()) {

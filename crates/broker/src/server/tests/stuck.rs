@@ -512,3 +512,68 @@ fn deleted_topics_are_not_noted_for_groups_that_cannot_be_loaded() {
     }
     assert_eq!(groups.noted_topic_count(), 0);
 }
+
+/// Its last step waits for the log when the topic is deleted.
+#[test]
+fn a_log_that_is_deleted_in_the_last_step_of_its_move_goes_nowhere() {
+    let two = Two::start();
+    let mut client = two.running.connect();
+    let partition = begin_slow_move(&two, &mut client);
+    let moves = &two.broker().moves;
+    let is_moved = moves.complete_after(two.broker(), &partition, || {
+        assert_eq!(client.delete_topic("topic"), ErrorCode::None);
+    });
+    assert!(!is_moved);
+    assert!(!two.root.path().join("two/topic-0").exists());
+    let mut directories = two.broker().log_directories.iter();
+    assert!(directories.all(|one| !one.is_offline()));
+}
+
+#[test]
+fn a_move_that_was_given_up_is_known_until_its_last_step_is_over() {
+    let two = Two::start();
+    let mut client = two.running.connect();
+    let partition = begin_slow_move(&two, &mut client);
+    let moves = &two.broker().moves;
+    moves.complete_after(two.broker(), &partition, || {
+        for _ in 0..2 {
+            let given_up = moves.give_up(&partition).expect("it may complete");
+            assert_eq!(given_up.place_to_leave(), Some(0));
+        }
+    });
+}
+
+/// It is locked for as long as the disk that it goes to does not answer.
+#[test]
+fn a_directory_whose_log_could_not_be_closed_in_the_last_step_of_a_move_has_no_mark() {
+    let two = Two::start();
+    let mut client = two.running.connect();
+    let partition = begin_slow_move(&two, &mut client);
+    let moves = &two.broker().moves;
+    moves.complete_after(two.broker(), &partition, || {
+        leaving::leave(two.broker(), true);
+    });
+    let mark = take_clean_shutdown(&RealDisk, &two.root.path().join("one")).unwrap();
+    assert!(mark.is_none());
+}
+
+/// It belongs to a topic that is gone, and could not be renamed.
+#[test]
+fn what_has_the_name_of_a_log_where_it_is_moved_to_is_set_aside() {
+    let two = Two::start();
+    let mut client = two.running.connect();
+    let partition = two.create_in(&mut client, "topic", 0);
+    let left = two.root.path().join("two/topic-0");
+    fs::create_dir(&left).unwrap();
+    File::create(left.join("00000000000000000000.log")).unwrap();
+    let second = two.broker().log_directories[1].name();
+    let name = TopicPartition::new("topic", 0);
+    let begun = moves::begin(two.broker(), &name, second);
+    two.running.runtime.block_on(begun).unwrap();
+    wait_until("it has ended", || {
+        !two.broker().moves.is_running(&partition)
+            && two.broker().moves.copy_of(&partition).is_none()
+    });
+    assert_eq!(partition.place(), 1);
+    assert!(!two.broker().log_directories[1].is_offline());
+}
