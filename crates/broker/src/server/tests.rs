@@ -5,7 +5,6 @@ mod budgets;
 mod stuck;
 
 use super::*;
-use crate::disk_watch::Pace;
 use crate::heavy_work::is_off_workers;
 use crate::{idle_logs, maintenance};
 use config::sources::{Sources, load};
@@ -550,30 +549,4 @@ fn the_mark_of_a_stop_has_the_epoch_and_says_that_the_metadata_are_closed_too() 
         let noted = mark.and_then(|mark| mark.broker_epoch);
         assert_eq!(noted, is_metadata_closed.then_some(epoch));
     }
-}
-
-#[test]
-fn who_deletes_a_topic_waits_until_its_offsets_are_durably_deleted() {
-    use wire::messages::DeleteTopicsRequest;
-    let directory = tempfile::tempdir().unwrap();
-    let flushed = [("log.flush.interval.messages", "1")];
-    let running = Running::start_with(&[directory.path()], &flushed);
-    let mut client = running.connect();
-    client.create_topic("topic", 1, &[]);
-    client.wait_for_coordinator("group");
-    assert_eq!(client.commit_offset("group", "topic", 1), ErrorCode::None);
-    let taken = running.broker().flushes.take_all();
-    let taken = running.runtime.block_on(taken);
-    let request = DeleteTopicsRequest {
-        topic_names: vec!["topic"].into(),
-        timeout_ms: 30_000,
-        ..DeleteTopicsRequest::default()
-    };
-    client.send(5, &request);
-    let is_silent = client.is_silent_for(LOOK);
-    // A log directory that is late is not waited for.
-    let pace = running.broker().log_directories[0].work().pace();
-    assert!(is_silent || pace != Pace::Prompt);
-    drop(taken);
-    client.receive();
 }
