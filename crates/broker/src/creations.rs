@@ -34,6 +34,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use storage::log_directory::PartitionDirectory;
 use storage::partition_metadata::{read_partition_metadata, sync_partition_metadata};
@@ -50,6 +51,11 @@ pub(crate) struct Creations {
     unnoted: Mutex<BTreeSet<PartitionKey>>,
     /// What is unmade has changed.
     changed: Notify,
+    /// An attempt to make what is unmade has been asked for, and has not begun.
+    is_asked: AtomicBool,
+    /// Why the next logs cannot be made.
+    #[cfg(test)]
+    refusals: Mutex<Vec<StorageError>>,
 }
 
 /// A partition whose log could not be made yet.
@@ -70,6 +76,12 @@ impl Creations {
     /// Whether nothing is left to be done.
     pub(crate) fn is_empty(&self) -> bool {
         self.unmade.lock().is_empty() && self.unnoted.lock().is_empty()
+    }
+
+    /// Asks for an attempt to make what is unmade. Returns whether there is none yet that will begin
+    /// after this.
+    pub(crate) fn ask(&self) -> bool {
+        !self.is_asked.swap(true, Ordering::AcqRel)
     }
 
     /// Partitions of `delta` whose logs are to be made in a moment.
@@ -105,6 +117,12 @@ impl Creations {
         if self.unmade.lock().remove(&key).is_some() {
             self.changed.notify_waiters();
         }
+    }
+
+    /// The next log cannot be made.
+    #[cfg(test)]
+    pub(crate) fn refuse_next(&self, error: StorageError) {
+        self.refusals.lock().push(error);
     }
 
     /// Keeps in mind which places are to be noted, as `placed` say.
@@ -163,15 +181,13 @@ pub(crate) fn create(
     let directory_id = partition.directory_of(broker.node_id)?;
     let leader_epoch = partition.leader_epoch;
     let name = TopicPartition::new(&*topic.name, index);
-    let wanted = broker.moves.destinations.take(&name);
+    // It is wanted there until it is made, however often that is tried.
+    let wanted = broker.moves.destinations.of(&name);
     let choose = || hosting::choose_online(broker, directory_id, wanted.as_ref());
     while let Some(directory) = choose() {
         if let Err(unready) = make_ready(broker, &directory, &name) {
             if directory.is_offline() {
                 continue;
-            }
-            if let Some(wanted) = &wanted {
-                broker.moves.destinations.note(&name, wanted);
             }
             put_off(broker, topic, index, &unready);
             return None;
@@ -180,6 +196,7 @@ pub(crate) fn create(
             Ok(()) => {
                 topic.regain(index);
                 broker.creations.remove((topic.id, index));
+                broker.moves.destinations.remove(&name);
                 let id = directory.id();
                 return (id != directory_id)
                     .then(|| hosting::placement(topic.id, index, broker.node_id, partition, id));
@@ -199,6 +216,7 @@ pub(crate) fn create(
             Err(error) if error.is_name_too_long() => {
                 topic.lose(index, Absence::Offline);
                 broker.creations.remove((topic.id, index));
+                broker.moves.destinations.remove(&name);
                 tracing::error!(partition = %name, %error, "the log of a new partition cannot be made");
                 return None;
             }
@@ -316,6 +334,8 @@ fn put_off(broker: &Broker, topic: &HostedTopic, index: i32, unready: &Unready<'
 
 /// Tries to make the logs that could not be made before. Returns what [`create`] does.
 pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec<MetadataRecord> {
+    // What is asked for from here on may come too late for this attempt.
+    broker.creations.is_asked.swap(false, Ordering::AcqRel);
     let missing: Vec<PartitionKey> = broker.creations.unmade.lock().keys().copied().collect();
     if !missing.is_empty() {
         probe(broker);
@@ -395,6 +415,10 @@ fn create_in(
     leader_epoch: i32,
     directory: &LogDirectory,
 ) -> Result<(), StorageError> {
+    #[cfg(test)]
+    if let Some(error) = broker.creations.refusals.lock().pop() {
+        return Err(error);
+    }
     let name = TopicPartition::new(&*topic.name, index);
     let path = directory.path().join(name.to_string());
     free_name(&path, topic.id, broker.creations.has(topic.id, index))?;

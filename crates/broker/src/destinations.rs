@@ -29,9 +29,8 @@ impl Destinations {
         directory.filter(|one| one.is_usable())
     }
 
-    /// The same, asked for once.
-    pub(crate) fn take(&self, name: &TopicPartition) -> Option<Arc<LogDirectory>> {
-        let directory = self.0.lock().remove(name);
-        directory.filter(|one| one.is_usable())
+    /// A partition has been made, or never can be.
+    pub(crate) fn remove(&self, name: &TopicPartition) {
+        self.0.lock().remove(name);
     }
 }

@@ -176,6 +176,12 @@ impl DirectoryWork {
         queue.handed_count - queue.ended_count
     }
 
+    /// How many pieces were ever handed over.
+    #[cfg(test)]
+    pub(crate) fn handed_count(&self) -> u64 {
+        self.queue.lock().handed_count
+    }
+
     /// Waits until nothing is left to be done, for as long as the disk may be stuck.
     pub(crate) fn wait_for_all(&self) {
         let mut queue = self.queue.lock();
@@ -191,7 +197,9 @@ impl DirectoryWork {
 
     fn run(&self, broker: &Arc<Broker>, directory: &str) {
         let mut queue = self.queue.lock();
+        let mut may_free = false;
         while let Some((errand, piece)) = queue.pieces.pop_front() {
+            may_free |= errand.is_none();
             // What is asked for from here on may come too late for this one.
             if let Some(errand) = errand {
                 queue.errands.remove(&errand);
@@ -209,7 +217,8 @@ impl DirectoryWork {
             self.changed.notify_all();
         }
         queue.is_running = false;
-        if std::mem::take(&mut queue.is_behind) {
+        let was_behind = std::mem::take(&mut queue.is_behind);
+        if was_behind {
             tracing::info!(
                 directory,
                 "the log directory has caught up with the metadata"
@@ -217,8 +226,11 @@ impl DirectoryWork {
         }
         self.changed.notify_all();
         drop(queue);
-        // Logs may have waited for this.
-        maintenance::create_missing_logs(broker);
+        // Logs may have waited for the directory, or for what a piece has removed. An errand frees
+        // nothing, and is what who makes logs asks for: each attempt would be the reason for the next.
+        if may_free || was_behind {
+            maintenance::create_missing_logs(broker);
+        }
     }
 
     /// Waits for the piece of a number, unless the directory is behind.

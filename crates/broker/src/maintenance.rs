@@ -224,7 +224,7 @@ fn remove_due(broker: &Broker, directory: &LogDirectory) {
 
 /// Makes the logs that could not be made before.
 pub(crate) fn create_missing_logs(broker: &Broker) {
-    if broker.creations.is_empty() {
+    if broker.creations.is_empty() || !broker.creations.ask() {
         return;
     }
     let told = broker.controller.tell(|controller| {

@@ -4,9 +4,11 @@ use super::*;
 use crate::checkpoints;
 use crate::directory_work::Handed;
 use crate::disk_watch::Pace;
+use crate::maintenance;
 use crate::removals::NamesInUse;
 use replication::Partition;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// A call on a log that does not end before this does.
 struct StuckCall {
@@ -184,6 +186,121 @@ fn a_partition_on_a_disk_that_is_late_is_waited_for() {
         .assert_accepted();
     drop(release);
     assert_eq!(creating.join().unwrap(), ErrorCode::None);
+}
+
+/// A server with log directories that answer, and one that does not, which a partition waits for.
+struct Waiting {
+    _root: tempfile::TempDir,
+    running: Running,
+    release: mpsc::Sender<()>,
+    creating: std::thread::JoinHandle<()>,
+}
+
+impl Waiting {
+    fn start() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let paths = ["one", "two", "three", "four"].map(|name| root.path().join(name));
+        let running = Running::start(&paths.each_ref().map(|path| &**path));
+        let broker = running.broker();
+        let release = block_queue(broker, 3);
+        let name = TopicPartition::new("topic", 0);
+        let fourth = &broker.log_directories[3];
+        broker.moves.destinations.note(&name, fourth);
+        let mut client = running.connect();
+        let creating = std::thread::spawn(move || {
+            client.create_topic("topic", 1, &[]);
+        });
+        wait_until("it waits for its log", || !broker.creations.is_empty());
+        Self {
+            _root: root,
+            running,
+            release,
+            creating,
+        }
+    }
+
+    /// How often the disks that answer have been asked, or given other work.
+    fn handed_count(&self) -> u64 {
+        let directories = &self.running.broker().log_directories;
+        let counts = directories[1..3].iter();
+        counts.map(|one| one.work().handed_count()).max().unwrap()
+    }
+
+    fn end(self) {
+        drop(self.release);
+        self.creating.join().unwrap();
+        let partition = self.running.broker().partitions.find("topic", 0).unwrap();
+        assert_eq!(partition.place(), 3);
+    }
+}
+
+/// Each attempt asks the disks of the others whether they answer, which is no reason for the next one.
+#[test]
+fn a_partition_that_waits_for_its_disk_is_tried_now_and_then() {
+    const TOPICS: u64 = 10;
+    let waiting = Waiting::start();
+    let mut other = waiting.running.connect();
+    let (before, begun_at) = (waiting.handed_count(), Instant::now());
+    for number in 0..TOPICS {
+        other.create_topic(&format!("other-{number}"), 1, &[]);
+    }
+    // Each of them asks, and so does an attempt in each second.
+    let asked_count = waiting.handed_count() - before;
+    let expected_max = TOPICS + begun_at.elapsed().as_secs() + 2;
+    assert!(asked_count <= expected_max, "{asked_count}");
+    waiting.end();
+}
+
+#[test]
+fn attempts_that_the_controller_has_not_begun_are_one() {
+    let waiting = Waiting::start();
+    let broker = waiting.running.broker();
+    let ((resume, held), (begun, has_begun)) = (mpsc::channel::<()>(), mpsc::channel());
+    let hold = broker.controller.tell(move |_| {
+        begun.send(()).unwrap();
+        let _ = held.recv();
+    });
+    waiting.running.runtime.spawn(hold);
+    has_begun.recv().unwrap();
+    let (before, begun_at) = (waiting.handed_count(), Instant::now());
+    for _ in 0..30 {
+        maintenance::create_missing_logs(broker);
+    }
+    drop(resume);
+    // Whatever waits has its turn before these.
+    for _ in 0..3 {
+        let turn = broker.controller.run(|_| ());
+        waiting.running.runtime.block_on(turn).unwrap();
+    }
+    let asked_count = waiting.handed_count() - before;
+    let expected_max = begun_at.elapsed().as_secs() + 2;
+    assert!(asked_count <= expected_max, "{asked_count}");
+    waiting.end();
+}
+
+/// No room, and no file descriptor.
+#[test]
+fn a_partition_that_could_not_be_made_is_made_where_it_is_wanted() {
+    for number in [28, 24] {
+        let two = Two::start();
+        let source = std::io::Error::from_raw_os_error(number);
+        let error = storage::StorageError {
+            source,
+            ..refused()
+        };
+        assert!(error.is_passing());
+        two.broker().creations.refuse_next(error);
+        let name = TopicPartition::new("topic", 0);
+        let broker = two.broker();
+        // The other one has as few partitions, and comes first.
+        let second = &broker.log_directories[1];
+        broker.moves.destinations.note(&name, second);
+        two.running.connect().create_topic("topic", 1, &[]);
+        let find = || broker.partitions.find("topic", 0);
+        wait_until("it is made", || find().is_ok());
+        assert_eq!(find().unwrap().place(), 1);
+        assert!(broker.moves.destinations.of(&name).is_none());
+    }
 }
 
 #[test]
