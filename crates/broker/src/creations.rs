@@ -36,6 +36,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use storage::disk::OpenMode;
 use storage::log_directory::PartitionDirectory;
 use storage::partition_metadata::{read_partition_metadata, sync_partition_metadata};
 use storage::{Context, Disk, FileError, Log, LogOpening, RealDisk, StorageError};
@@ -239,10 +240,21 @@ pub(crate) fn probe(broker: &Arc<Broker>) {
     Handed::new(broker).errand(&asked, Errand::Probe).wait();
 }
 
-/// Returns when the disk of a log directory has answered.
+/// A file by which a disk is asked; a crash may leave it, and it is nobody's.
+const PROBE_FILE: &str = ".probe.tmp";
+
+/// Returns when the disk of a log directory has answered. There is something new for it to take: what it
+/// has already is synced without it.
 pub(crate) fn ask_disk(broker: &Broker, directory: &LogDirectory) {
-    if let Err(error) = sync_directory(directory.path()) {
-        broker.report_directory_error(directory.name(), &error);
+    let probe = directory.path().join(PROBE_FILE);
+    let written = RealDisk.open(&probe, OpenMode::Replace).map(drop);
+    let written = written.and_then(|()| RealDisk.remove_file(&probe));
+    let written = written.context("write", &probe);
+    if let Err(error) = written.and_then(|()| sync_directory(directory.path())) {
+        // Where there is no room or no descriptor, the disk has answered.
+        if !error.is_passing() {
+            broker.report_directory_error(directory.name(), &error);
+        }
     }
 }
 

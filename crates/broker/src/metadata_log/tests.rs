@@ -105,6 +105,16 @@ fn options(directory: &str, directory_id: Uuid) -> MetadataLogOptions {
     }
 }
 
+/// Options of a node whose configuration names the voter, on a disk that is prepared for it.
+fn fixed_voter(disk: &SimDisk) -> MetadataLogOptions {
+    let directories = prepare(disk, &["/a"], false).expect("new");
+    let id = directories.id_of(Path::new("/a")).expect("prepared");
+    MetadataLogOptions {
+        fixed_voters: Some(vec![NODE_ID]),
+        ..options("/a", id)
+    }
+}
+
 fn open_with(
     disk: &SimDisk,
     options: MetadataLogOptions,
@@ -287,13 +297,9 @@ fn voters_fixed_by_configuration_stay_out_of_the_log() {
 #[test]
 fn a_raised_kraft_version_takes_the_fixed_voter_into_the_log() {
     let disk = new_disk();
-    let directories = prepare(&disk, &["/a"], false).expect("new");
-    let id = directories.id_of(Path::new("/a")).expect("prepared");
-    let fixed = || MetadataLogOptions {
-        fixed_voters: Some(vec![NODE_ID]),
-        ..options("/a", id)
-    };
-    let mut log = open_with(&disk, fixed()).expect("new");
+    let fixed = fixed_voter(&disk);
+    let id = fixed.local.directory_id;
+    let mut log = open_with(&disk, fixed.clone()).expect("new");
     let end_offset = log.end_offset();
     let image = log.raise_kraft_version(1, 2_000).expect("there is room");
     // The level and the voters, as one batch.
@@ -306,7 +312,7 @@ fn a_raised_kraft_version_takes_the_fixed_voter_into_the_log() {
     );
     log.append(&topic(1, 2), 3_000).expect("fits");
     log.close(4_000).expect("works");
-    for options in [options("/a", id), fixed()] {
+    for options in [options("/a", id), fixed] {
         let log = open_with(&disk, options).expect("there");
         let quorum = log.describe_quorum(0);
         assert_eq!(

@@ -164,18 +164,29 @@ impl Arriving {
 mod tests {
     use super::*;
     use std::future::poll_fn;
-    use std::pin::pin;
+    use std::pin::{Pin, pin};
     use std::task::Poll;
 
     const MIB: usize = 1024 * 1024;
 
-    #[tokio::test]
-    async fn the_one_that_is_read_on_has_to_be_as_fast_as_many_wait() {
+    /// Memory that one frame has taken before another is read on.
+    async fn spent() -> (RequestMemory, Arriving, Arriving) {
         let memory = RequestMemory::new(Some(MIB as u64));
         let mut before = Arriving::new(&memory);
         before.arrived(MIB);
         let mut last = Arriving::new(&memory);
         last.room(0, 8 * MIB).await;
+        (memory, before, last)
+    }
+
+    /// Whether somebody still waits for room.
+    async fn waits(room: &mut Pin<&mut impl Future<Output = ()>>) -> bool {
+        poll_fn(|context| Poll::Ready(room.as_mut().poll(context).is_pending())).await
+    }
+
+    #[tokio::test]
+    async fn the_one_that_is_read_on_has_to_be_as_fast_as_many_wait() {
+        let (memory, before, last) = spent().await;
         assert!(last.right_to_end.is_some());
         let long = Duration::from_hours(1);
         assert!(!last.is_slow(long, 4 * MIB), "nobody waits");
@@ -183,15 +194,13 @@ mod tests {
         let [first, second] = &mut others;
         let mut first = pin!(first.room(0, 8 * MIB));
         let mut second = pin!(second.room(0, 8 * MIB));
-        let waits = poll_fn(|context| Poll::Ready(first.as_mut().poll(context)));
-        assert!(waits.await.is_pending());
+        assert!(waits(&mut first).await);
         let of_one = LAST_GRACE + Duration::from_secs(4);
         assert!(!last.is_slow(of_one, 4 * MIB));
         assert!(last.is_slow(of_one + Duration::from_millis(1), 4 * MIB));
         // One that was begun before the memory was spent has more time.
         assert!(!before.is_slow(FRAME_GRACE + Duration::from_secs(16), MIB));
-        let waits = poll_fn(|context| Poll::Ready(second.as_mut().poll(context)));
-        assert!(waits.await.is_pending());
+        assert!(waits(&mut second).await);
         let of_two = LAST_GRACE + Duration::from_secs(2);
         assert!(!last.is_slow(of_two, 4 * MIB));
         assert!(last.is_slow(of_two + Duration::from_millis(1), 4 * MIB));
@@ -199,15 +208,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_time_of_a_frame_is_summed_and_ends_with_it() {
-        let memory = RequestMemory::new(Some(MIB as u64));
-        let mut one = Arriving::new(&memory);
-        one.arrived(MIB);
-        let mut last = Arriving::new(&memory);
-        last.room(0, 8 * MIB).await;
+        let (memory, mut one, mut last) = spent().await;
         let mut other = Arriving::new(&memory);
         let mut other = pin!(other.room(0, 8 * MIB));
-        let waits = poll_fn(|context| Poll::Ready(other.as_mut().poll(context)));
-        assert!(waits.await.is_pending());
+        assert!(waits(&mut other).await);
         // The grace, and 16 s for a MiB, in two halves.
         let half = Duration::from_secs(11);
         for is_slow in [false, true, false] {
@@ -220,22 +224,16 @@ mod tests {
         }
         // Who is read on leaves that to the next when its frame has ended.
         last.frame_ended();
-        let waits = poll_fn(|context| Poll::Ready(other.as_mut().poll(context)));
-        assert!(waits.await.is_ready());
+        assert!(!waits(&mut other).await);
     }
 
     /// It is not slow yet by the rate that everybody has to keep.
     #[tokio::test(start_paused = true)]
     async fn whoever_holds_most_for_longest_gives_way_to_those_that_wait_for_long() {
-        let memory = RequestMemory::new(Some(MIB as u64));
-        let mut one = Arriving::new(&memory);
-        one.arrived(MIB);
-        let mut last = Arriving::new(&memory);
-        last.room(0, 8 * MIB).await;
+        let (memory, mut one, _last) = spent().await;
         let mut other = Arriving::new(&memory);
         let mut other = pin!(other.room(0, 8 * MIB));
-        let waits = poll_fn(|context| Poll::Ready(other.as_mut().poll(context)));
-        assert!(waits.await.is_pending());
+        assert!(waits(&mut other).await);
         let since = Instant::now();
         let due = FRAME_GRACE + Duration::from_secs(16);
         while !one.is_too_slow(since, MIB, 8 * MIB) {

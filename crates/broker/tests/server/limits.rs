@@ -271,7 +271,7 @@ fn who_does_not_go_on_sending_gives_way_to_those_that_wait() {
         ("socket.request.max.bytes", "1048576"),
         ("queued.max.request.bytes", "1048576"),
     ]);
-    let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    let mut clients: Vec<_> = (0..5).map(|_| server.connect()).collect();
     let request = MetadataRequest {
         topics: Some(vec![].into()),
         allow_auto_topic_creation: false,
@@ -282,6 +282,8 @@ fn who_does_not_go_on_sending_gives_way_to_those_that_wait() {
     frame.resize(REQUEST_BYTES, 0);
     frame[..4].copy_from_slice(&(REQUEST_BYTES as u32 - 4).to_be_bytes());
     let mut other = clients.remove(0);
+    // Two have all of their memory; the other two are one that is read on and one that waits for it,
+    // also where the whole request is answered before them.
     for client in &mut clients {
         client.send_bytes(&frame[..REQUEST_BYTES / 2]);
     }

@@ -42,13 +42,8 @@ fn a_full_disk_ends_when_there_is_room_again() {
 #[test]
 fn a_level_that_finds_no_room_is_not_raised() {
     let disk = new_disk();
-    let directories = prepare(&disk, &["/a"], false).expect("new");
-    let id = directories.id_of(Path::new("/a")).expect("prepared");
-    let fixed = || MetadataLogOptions {
-        fixed_voters: Some(vec![NODE_ID]),
-        ..options("/a", id)
-    };
-    let mut log = open_with(&disk, fixed()).expect("new");
+    let fixed = fixed_voter(&disk);
+    let mut log = open_with(&disk, fixed.clone()).expect("new");
     let end_offset = log.end_offset();
     disk.set_full(true);
     let failed = log.raise_kraft_version(1, 2_000).map(|_| ());
@@ -65,7 +60,7 @@ fn a_level_that_finds_no_room_is_not_raised() {
     log.append(&topic(3, 1), 6_000).expect("there is room");
     drop(log);
     disk.crash(Crash::LosesUnsynced);
-    let log = open_with(&disk, fixed()).expect("there");
+    let log = open_with(&disk, fixed).expect("there");
     assert_eq!(log.describe_quorum(0).kraft_version, 1);
     assert_eq!(names(log.image()), ["t1", "t3"]);
 }

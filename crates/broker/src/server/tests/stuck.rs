@@ -1,11 +1,11 @@
 //! Logs, and work on them, that are stuck for as long as a test wants.
 
 use super::*;
-use crate::checkpoints;
 use crate::directory_work::Handed;
 use crate::disk_watch::Pace;
 use crate::maintenance;
 use crate::removals::NamesInUse;
+use crate::{checkpoints, creations};
 use replication::Partition;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -145,6 +145,22 @@ fn block_queue(broker: &Arc<Broker>, place: usize) -> mpsc::Sender<()> {
     Handed::new(broker).in_each(shares, block).leave();
     has_begun.recv().unwrap();
     release
+}
+
+/// Where there is nothing new to be synced, a disk is not asked by a sync.
+#[test]
+fn who_asks_a_disk_has_something_new_for_it() {
+    let two = Two::start();
+    let directory = &two.broker().log_directories[1];
+    let before = std::time::SystemTime::UNIX_EPOCH;
+    let opened = File::open(directory.path()).unwrap();
+    opened.set_modified(before).unwrap();
+    creations::ask_disk(two.broker(), directory);
+    assert!(opened.metadata().unwrap().modified().unwrap() > before);
+    assert!(!directory.is_offline());
+    let names = fs::read_dir(directory.path()).unwrap();
+    let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(names.all(|name| !name.contains("probe")));
 }
 
 /// Nothing has shown yet that the disk does not answer.
