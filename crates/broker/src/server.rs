@@ -1,37 +1,40 @@
 //! Starting and stopping: read from top to bottom, this is how a server is put together.
 
+pub(crate) mod broker;
+pub(crate) mod start_error;
+
 use crate::Broker;
-use crate::clock::{self, now_ms, random_uuid};
-use crate::controller_thread::{self, ControllerThread};
-use crate::coordinator_topics::UnmadeTopics;
-use crate::disk_watch::DiskWatch;
-use crate::failed_logs::{self, FailedLog, FailedLogs};
-use crate::fetch_sessions::FetchSessions;
-use crate::file_shares::FileShares;
-use crate::file_shortage::FileShortage;
-use crate::flushes::Flushes;
-use crate::group_settings::{group_config, offsets_compression};
-use crate::groups::{Groups, OFFSETS_TOPIC};
-use crate::heavy_work::{ASIDE, HeavyWork};
-use crate::live_config::connection_limits;
-use crate::log_directories::{self, LogDirectory, absolute};
-use crate::loggers::Loggers;
-use crate::metadata_log::{
+use crate::api::fetch_sessions::FetchSessions;
+use crate::controller::controller_thread::{self, ControllerThread};
+use crate::controller::metadata_log::{
     DirectoryOptions, LoadedMetadataLog, LocalVoter, LogDirectories, MetadataLog,
     MetadataLogOptions, find_log_directories, known_directories,
 };
-use crate::moves::Moves;
+use crate::coordinators::coordinator_topics::UnmadeTopics;
+use crate::coordinators::group_settings::{group_config, offsets_compression};
+use crate::coordinators::groups::{Groups, OFFSETS_TOPIC};
+use crate::coordinators::transactions::{self, TRANSACTION_TOPIC, Transactions};
+use crate::logs::failed_logs::{self, FailedLog, FailedLogs};
+use crate::logs::file_shortage::FileShortage;
+use crate::logs::flushes::Flushes;
+use crate::logs::log_directories::{self, LogDirectory, absolute};
+use crate::logs::moves::Moves;
+use crate::logs::partitions::Partitions;
+use crate::logs::removals::Removals;
 use crate::net::{
     AnswerMemory, BoundListener, BoundSocket, ByteBudget, ConnectionLimits, Listeners,
     RequestMemory, SocketSettings,
 };
-use crate::partitions::Partitions;
-use crate::removals::Removals;
-use crate::reserve::{Reserve, ReserveEnd};
-use crate::seldom::Seldom;
-use crate::start_error::StartError;
-use crate::transactions::{self, TRANSACTION_TOPIC, Transactions};
-use crate::{cleaner, hosting, leaving, maintenance, moves};
+use crate::runtime::clock::{self, now_ms, random_uuid};
+use crate::runtime::disk_watch::DiskWatch;
+use crate::runtime::heavy_work::{ASIDE, HeavyWork};
+use crate::runtime::reserve::{Reserve, ReserveEnd};
+use crate::runtime::seldom::Seldom;
+use crate::server::start_error::StartError;
+use crate::settings::file_shares::FileShares;
+use crate::settings::live_config::connection_limits;
+use crate::settings::loggers::Loggers;
+use crate::{logs::cleaner, logs::hosting, logs::leaving, logs::maintenance, logs::moves};
 use config::ServerConfig;
 use controller::ControllerContext;
 use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};

@@ -5,7 +5,7 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::groups::OFFSETS_TOPIC;
+use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::net::ResponseBuffer;
 use coordinator::partition_for;
 use coordinator::transaction::{AddPartitions, ProducerIdAndEpoch};

@@ -10,7 +10,7 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::moves;
+use crate::logs::moves;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode, TopicPartition};
 use std::collections::BTreeMap;

@@ -7,10 +7,10 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::clock::random_uuid;
-use crate::groups::Answer;
-use crate::heavy_work::Lane;
+use crate::coordinators::groups::Answer;
 use crate::net::{ConnectionContext, ResponseBuffer};
+use crate::runtime::clock::random_uuid;
+use crate::runtime::heavy_work::Lane;
 use coordinator::group::{
     ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse, Refusal, TopicRegex,
 };

@@ -2,7 +2,7 @@
 
 use super::{Request, Served, Turn};
 use crate::Broker;
-use crate::groups::Answer;
+use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};
 use wire::messages::delete_groups_response::DeletableGroupResult;

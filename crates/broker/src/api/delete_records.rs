@@ -7,9 +7,9 @@
 
 use super::{Request, Served, Turn};
 use crate::Broker;
-use crate::disk_watch::DiskUse;
+use crate::logs::partitions::Absence;
 use crate::net::ResponseBuffer;
-use crate::partitions::Absence;
+use crate::runtime::disk_watch::DiskUse;
 use model::{DecodeError, ErrorCode};
 use std::collections::BTreeMap;
 use wire::messages::delete_records_response::{

@@ -9,8 +9,8 @@
 use super::weight::SMALL_REQUEST_BYTES;
 use super::{Request, Served, Turn};
 use crate::Broker;
-use crate::broker::ConfigLayers;
 use crate::net::ResponseBuffer;
+use crate::server::broker::ConfigLayers;
 use config::describe::{self, ConfigEntry, ConfigSource};
 use config::{ConfigMap, ValueError};
 use metadata::{ConfigResource, ConfigResourceType, MetadataImage};

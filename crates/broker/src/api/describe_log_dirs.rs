@@ -9,10 +9,10 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::disk_watch::DiskUse;
-use crate::log_directories::LogDirectory;
+use crate::logs::log_directories::LogDirectory;
+use crate::logs::partitions::HostedTopic;
 use crate::net::ResponseBuffer;
-use crate::partitions::HostedTopic;
+use crate::runtime::disk_watch::DiskUse;
 use model::{DecodeError, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

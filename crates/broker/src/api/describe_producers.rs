@@ -2,8 +2,8 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::disk_watch::DiskUse;
 use crate::net::ResponseBuffer;
+use crate::runtime::disk_watch::DiskUse;
 use model::{DecodeError, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::messages::describe_producers_response::{

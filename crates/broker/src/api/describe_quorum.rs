@@ -6,9 +6,9 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::clock::now_ms;
-use crate::metadata_log::QuorumDescription;
+use crate::controller::metadata_log::QuorumDescription;
 use crate::net::ResponseBuffer;
+use crate::runtime::clock::now_ms;
 use model::{DecodeError, ErrorCode};
 use wire::messages::describe_quorum_response::{
     Listener, Node, PartitionData, ReplicaState, TopicData,

@@ -14,10 +14,10 @@
 use super::weight::LIGHT_FETCH_BYTES;
 use super::{Request, Served, Turn};
 use crate::Broker;
-use crate::clock::{monotonic, random_bytes};
-use crate::disk_watch::{DiskUse, DiskWatch};
+use crate::logs::partitions::Absence;
 use crate::net::{ConnectionContext, FileRange, ResponseBuffer};
-use crate::partitions::Absence;
+use crate::runtime::clock::{monotonic, random_bytes};
+use crate::runtime::disk_watch::{DiskUse, DiskWatch};
 use controller::topic_name;
 use metadata::NO_LEADER;
 use model::{DecodeError, ErrorCode, Uuid};

@@ -7,9 +7,9 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::groups::OFFSETS_TOPIC;
+use crate::coordinators::groups::OFFSETS_TOPIC;
+use crate::coordinators::transactions::TRANSACTION_TOPIC;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use crate::transactions::TRANSACTION_TOPIC;
 use coordinator::partition_for;
 use metadata::Topic;
 use model::{DecodeError, ErrorCode};

@@ -3,7 +3,7 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::groups::Answer;
+use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::Decision;
 use coordinator::group::Heartbeat;

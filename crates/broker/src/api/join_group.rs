@@ -8,9 +8,9 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::clock::random_member_suffix;
-use crate::groups::Answer;
+use crate::coordinators::groups::Answer;
 use crate::net::{ConnectionContext, ResponseBuffer};
+use crate::runtime::clock::random_member_suffix;
 use coordinator::GroupResponse;
 use coordinator::group::{JoinGroup, JoinGroupResponse, JoinProtocol};
 use model::{DecodeError, ErrorCode};

@@ -10,8 +10,8 @@
 
 use super::{Request, Served, Turn};
 use crate::Broker;
-use crate::disk_watch::DiskUse;
 use crate::net::ResponseBuffer;
+use crate::runtime::disk_watch::DiskUse;
 use model::{DecodeError, ErrorCode};
 use replication::{ReadError, TimestampSearch};
 use std::collections::BTreeMap;

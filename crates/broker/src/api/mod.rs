@@ -15,6 +15,8 @@ pub(crate) use weight::{AnswerSize, Weight};
 
 pub mod served;
 
+pub(crate) mod fetch_sessions;
+
 mod access_control;
 mod authorized_operations;
 mod weight;

@@ -4,7 +4,7 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::groups::Answer;
+use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::group::{OffsetDelete, OffsetDeleteTopic, PartitionErrors};
 use model::{DecodeError, ErrorCode};

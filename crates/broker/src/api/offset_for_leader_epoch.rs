@@ -5,8 +5,8 @@
 
 use super::{Request, Served, Turn};
 use crate::Broker;
-use crate::disk_watch::DiskUse;
 use crate::net::ResponseBuffer;
+use crate::runtime::disk_watch::DiskUse;
 use model::{DecodeError, ErrorCode};
 use wire::messages::offset_for_leader_epoch_request::OffsetForLeaderPartition;
 use wire::messages::offset_for_leader_epoch_response::{

@@ -17,14 +17,14 @@
 use self::pace::Pace;
 use super::{Request, Served, Turn};
 use crate::Broker;
-use crate::clock::now_ms;
-use crate::disk_watch::DiskUse;
-use crate::heavy_work::{Lane, off_workers};
-use crate::net::{ConnectionContext, ResponseBuffer};
-use crate::partitions::{Absence, HostedTopic};
-use crate::transaction_verification::{
+use crate::coordinators::transaction_verification::{
     Enrolment, TransactionSupport, TransactionalProducer, Verification,
 };
+use crate::logs::partitions::{Absence, HostedTopic};
+use crate::net::{ConnectionContext, ResponseBuffer};
+use crate::runtime::clock::now_ms;
+use crate::runtime::disk_watch::DiskUse;
+use crate::runtime::heavy_work::{Lane, off_workers};
 use model::{DecodeError, ErrorCode, Uuid};
 use record::batch::HEADER_SIZE_BYTES;
 use record::{

@@ -5,7 +5,7 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::groups::Answer;
+use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::GroupResponse;
 use coordinator::group::{SyncAssignment, SyncGroup, SyncGroupResponse};

@@ -10,9 +10,11 @@
 
 use super::{Request, Served, Turn};
 use crate::Broker;
-use crate::groups::{OFFSETS_TOPIC, TransactionalWriter};
+use crate::coordinators::groups::{OFFSETS_TOPIC, TransactionalWriter};
+use crate::coordinators::transaction_verification::{
+    Enrolment, TransactionSupport, TransactionalProducer,
+};
 use crate::net::ResponseBuffer;
-use crate::transaction_verification::{Enrolment, TransactionSupport, TransactionalProducer};
 use coordinator::group::{
     OffsetCommitPartition, OffsetCommitTopic, PartitionErrors, TxnOffsetCommit, append_error,
 };

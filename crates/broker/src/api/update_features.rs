@@ -7,9 +7,9 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::clock::now_ms;
-use crate::controller_thread::ActiveController;
+use crate::controller::controller_thread::ActiveController;
 use crate::net::ResponseBuffer;
+use crate::runtime::clock::now_ms;
 use controller::update_features::{FeatureUpdate, UpdatedFeatures, UpgradeType, update_features};
 use controller::{ApiError, Decision};
 use model::{DecodeError, ErrorCode};

@@ -2,7 +2,7 @@
 
 use super::served;
 use crate::Broker;
-use crate::heavy_work::Lane;
+use crate::runtime::heavy_work::Lane;
 use model::{DecodeError, Message, Reader};
 use wire::messages::{DescribeTopicPartitionsRequest, MetadataRequest, OffsetFetchRequest};
 use wire::{ApiKey, RequestHeader};

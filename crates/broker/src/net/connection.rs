@@ -16,7 +16,7 @@ use super::response::ResponseBuffer;
 use super::unread::{Unread, UnreadEnd};
 use crate::Broker;
 use crate::api::{self, AnswerSize, Served, Turn, Weight};
-use crate::heavy_work::Lane;
+use crate::runtime::heavy_work::Lane;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;

@@ -9,7 +9,7 @@
 //! Between pieces other connections have their turn, however fast a socket takes them.
 
 use super::response::Progress;
-use crate::disk_watch::{DiskUse, DiskWatch};
+use crate::runtime::disk_watch::{DiskUse, DiskWatch};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;

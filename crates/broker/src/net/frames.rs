@@ -13,7 +13,7 @@
 //! time.
 
 use super::refusals::stranger;
-use crate::heavy_work::off_workers;
+use crate::runtime::heavy_work::off_workers;
 use parking_lot::Mutex;
 use std::io;
 use std::mem::{replace, take};

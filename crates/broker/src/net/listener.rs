@@ -5,7 +5,7 @@ use super::limits::{ConnectionLimits, ConnectionRoom};
 use super::loopback;
 use super::refusals::Refusals;
 use crate::Broker;
-use crate::apart::in_steps;
+use crate::runtime::apart::in_steps;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;

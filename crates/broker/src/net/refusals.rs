@@ -1,7 +1,7 @@
 //! Connections that are closed because what they bring cannot be served: a line in the log for
 //! whoever set up the client, and no flood of lines for a flood of connections.
 
-use crate::seldom::Seldom;
+use crate::runtime::seldom::Seldom;
 use std::net::SocketAddr;
 
 /// What was refused at one listener.

@@ -9,7 +9,7 @@
 
 use super::budget::{ByteBudget, Share};
 use super::response::{HEAD_MAX_BYTES, Progress, ResponseBuffer};
-use crate::heavy_work::Lane;
+use crate::runtime::heavy_work::Lane;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;

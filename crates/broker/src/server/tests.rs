@@ -5,8 +5,8 @@ mod budgets;
 mod stuck;
 
 use super::*;
-use crate::heavy_work::is_off_workers;
-use crate::{idle_logs, maintenance};
+use crate::runtime::heavy_work::is_off_workers;
+use crate::{logs::idle_logs, logs::maintenance};
 use config::sources::{Sources, load};
 use model::{ErrorCode, TopicPartition};
 use std::fs::{self, File};

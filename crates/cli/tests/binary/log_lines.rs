@@ -214,7 +214,10 @@ fn a_level_for_what_does_not_log_is_told() {
         line_with(&process, &["WARN", "no logger is named", word]);
         process.stop();
     }
-    let process = Process::start_with_log(directory.path(), "info,broker.moves=debug,storage=warn");
+    let process = Process::start_with_log(
+        directory.path(),
+        "info,broker.logs.moves=debug,storage=warn",
+    );
     assert!(
         !process.log().contains("no logger is named"),
         "{}",

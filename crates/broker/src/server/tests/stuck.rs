@@ -1,11 +1,11 @@
 //! Logs, and work on them, that are stuck for as long as a test wants.
 
 use super::*;
-use crate::directory_work::Handed;
-use crate::disk_watch::Pace;
-use crate::maintenance;
-use crate::removals::NamesInUse;
-use crate::{checkpoints, creations};
+use crate::logs::directory_work::Handed;
+use crate::logs::maintenance;
+use crate::logs::removals::NamesInUse;
+use crate::runtime::disk_watch::Pace;
+use crate::{logs::checkpoints, logs::creations};
 use replication::Partition;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;

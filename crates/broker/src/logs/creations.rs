@@ -1,0 +1,564 @@
+//! Logs of new partitions: made in a log directory that is online.
+//!
+//! ```text
+//!   delta ──> create: the directory that the metadata name, else the one with the fewest
+//!                │      partitions; one that fails goes offline, and the next one is tried
+//!                ├─ no file descriptor, no room, no directory, or a disk that is stuck: clients get
+//!                │  KAFKA_STORAGE_ERROR, and create_missing tries again
+//!                └─ a disk that is late: whoever has asked for the partition waits
+//! ```
+//!
+//! The controller's thread waits for a disk no longer than a moment, as everybody's requests come after.
+//! What is not made by then is made when the disk has answered; the request that has asked for it has its
+//! answer when that is so, or when the disk is known as stuck.
+
+use crate::Broker;
+use crate::coordinators::groups::OFFSETS_TOPIC;
+use crate::coordinators::transactions::TRANSACTION_TOPIC;
+use crate::logs::directory_work::{Errand, Handed};
+use crate::logs::log_directories::LogDirectory;
+use crate::logs::owners::holds_batches;
+use crate::logs::partitions::{Absence, HostedTopic};
+use crate::logs::removals::sync_directory;
+use crate::logs::scan;
+use crate::runtime::clock::now_ms;
+use crate::runtime::disk_watch::{Pace, STUCK};
+use crate::{logs::hosting, logs::idle_logs};
+use metadata::{MetadataDelta, MetadataImage, MetadataRecord, Partition};
+use model::{TopicPartition, Uuid};
+use parking_lot::Mutex;
+use replication::PartitionKey;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use storage::disk::OpenMode;
+use storage::log_directory::PartitionDirectory;
+use storage::partition_metadata::{read_partition_metadata, sync_partition_metadata};
+use storage::{Context, Disk, FileError, Log, LogOpening, RealDisk, StorageError};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// New partitions, by topic id and index, that something is left to be done for.
+#[derive(Debug, Default)]
+pub(crate) struct Creations {
+    /// Their logs could not be made yet.
+    unmade: Mutex<BTreeMap<PartitionKey, Unmade>>,
+    /// The metadata do not say yet where their logs are.
+    unnoted: Mutex<BTreeSet<PartitionKey>>,
+    /// What is unmade has changed.
+    changed: Notify,
+    /// An attempt to make what is unmade has been asked for, and has not begun.
+    is_asked: AtomicBool,
+    /// Why the next logs cannot be made.
+    #[cfg(test)]
+    refusals: Mutex<Vec<StorageError>>,
+}
+
+/// A partition whose log could not be made yet.
+#[derive(Debug, Clone, Copy)]
+struct Unmade {
+    /// Whether it is likely to be made in a moment.
+    is_late: bool,
+    /// Whether an operator has been told.
+    is_told: bool,
+}
+
+impl Creations {
+    /// Whether a partition waits for its log.
+    pub(crate) fn has(&self, topic_id: Uuid, index: i32) -> bool {
+        self.unmade.lock().contains_key(&(topic_id, index))
+    }
+
+    /// Whether nothing is left to be done.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.unmade.lock().is_empty() && self.unnoted.lock().is_empty()
+    }
+
+    /// Asks for an attempt to make what is unmade. Returns whether there is none yet that will begin
+    /// after this.
+    pub(crate) fn ask(&self) -> bool {
+        !self.is_asked.swap(true, Ordering::AcqRel)
+    }
+
+    /// Partitions of `delta` whose logs are to be made in a moment.
+    pub(crate) fn late_among(&self, delta: &MetadataDelta) -> Vec<PartitionKey> {
+        let unmade = self.unmade.lock();
+        if unmade.is_empty() {
+            return Vec::new();
+        }
+        let keys = delta.partitions();
+        let keys = keys.map(|changed| (changed.topic.id, changed.partition_id));
+        keys.filter(|key| unmade.get(key).is_some_and(|one| one.is_late))
+            .collect()
+    }
+
+    /// Waits until these have their logs, or are known not to have them for now; no longer than this.
+    pub(crate) async fn wait_for(&self, late: &[PartitionKey], limit: Duration) {
+        let all = async {
+            loop {
+                let mut changed = pin!(self.changed.notified());
+                changed.as_mut().enable();
+                let is_late =
+                    |key: &PartitionKey| self.unmade.lock().get(key).is_some_and(|one| one.is_late);
+                if !late.iter().any(is_late) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let _ = timeout(limit.min(STUCK), all).await;
+    }
+
+    fn remove(&self, key: PartitionKey) {
+        if self.unmade.lock().remove(&key).is_some() {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// The next log cannot be made.
+    #[cfg(test)]
+    pub(crate) fn refuse_next(&self, error: StorageError) {
+        self.refusals.lock().push(error);
+    }
+
+    /// Keeps in mind which places are to be noted, as `placed` say.
+    pub(crate) fn keep(&self, placed: &[MetadataRecord]) {
+        let mut unnoted = self.unnoted.lock();
+        unnoted.extend(placed.iter().filter_map(|record| match record {
+            MetadataRecord::PartitionChange(change) => Some((change.topic_id, change.partition_id)),
+            _ => None,
+        }));
+    }
+}
+
+/// Records of places that `image` does not know yet, those of earlier attempts too. A place is noted
+/// once `image` has it, or names another directory that can be used.
+pub(crate) fn unnoted_places(broker: &Broker, image: &MetadataImage) -> Vec<MetadataRecord> {
+    let mut unnoted = broker.creations.unnoted.lock();
+    let mut records = Vec::new();
+    unnoted.retain(|&(topic_id, index)| {
+        let record = place_of(broker, image, topic_id, index);
+        let is_unnoted = record.is_some();
+        records.extend(record);
+        is_unnoted
+    });
+    records
+}
+
+fn place_of(
+    broker: &Broker,
+    image: &MetadataImage,
+    topic_id: Uuid,
+    index: i32,
+) -> Option<MetadataRecord> {
+    if !image.metadata_version().supports_directory_assignment() {
+        return None;
+    }
+    let partition = image.topics.by_id(topic_id)?.partition(index)?;
+    let named = partition.directory_of(broker.node_id)?;
+    let mut usable = broker.log_directories.iter().filter(|one| one.is_usable());
+    if usable.any(|one| one.id() == named) {
+        return None;
+    }
+    let place = broker.partitions.by_key((topic_id, index))?.log_directory();
+    let mut directories = broker.log_directories.iter();
+    let id = directories.find(|one| *one.name() == *place)?.id();
+    let node_id = broker.node_id;
+    (id != named).then(|| hosting::placement(topic_id, index, node_id, partition, id))
+}
+
+/// Makes the log of a new partition. Returns a record that says where, when the metadata do not.
+pub(crate) fn create(
+    broker: &Arc<Broker>,
+    topic: &Arc<HostedTopic>,
+    index: i32,
+    partition: &Partition,
+) -> Option<MetadataRecord> {
+    let directory_id = partition.directory_of(broker.node_id)?;
+    let leader_epoch = partition.leader_epoch;
+    let name = TopicPartition::new(&*topic.name, index);
+    // It is wanted there until it is made, however often that is tried.
+    let wanted = broker.moves.destinations.of(&name);
+    let choose = || hosting::choose_online(broker, directory_id, wanted.as_ref());
+    while let Some(directory) = choose() {
+        if let Err(unready) = make_ready(broker, &directory, &name) {
+            if directory.is_offline() {
+                continue;
+            }
+            put_off(broker, topic, index, &unready);
+            return None;
+        }
+        match create_in(broker, topic, index, leader_epoch, &directory) {
+            Ok(()) => {
+                topic.regain(index);
+                broker.creations.remove((topic.id, index));
+                broker.moves.destinations.remove(&name);
+                let id = directory.id();
+                return (id != directory_id)
+                    .then(|| hosting::placement(topic.id, index, broker.node_id, partition, id));
+            }
+            // A descriptor may be free in a moment.
+            Err(error) if error.is_out_of_files() => {
+                broker.report_directory_error(directory.name(), &error);
+                put_off(broker, topic, index, &Unready::Told);
+                return None;
+            }
+            // Other logs go on, and there may be room later.
+            Err(error) if error.is_passing() => {
+                put_off(broker, topic, index, &Unready::Refused(&error));
+                return None;
+            }
+            // It never can be, in any directory.
+            Err(error) if error.is_name_too_long() => {
+                topic.lose(index, Absence::Offline);
+                broker.creations.remove((topic.id, index));
+                broker.moves.destinations.remove(&name);
+                tracing::error!(partition = %name, %error, "the log of a new partition cannot be made");
+                return None;
+            }
+            Err(error) => broker.fail_directory(directory.name(), &error),
+        }
+    }
+    let unready = Unready::Refused(&"there is no log directory");
+    put_off(broker, topic, index, &unready);
+    None
+}
+
+/// Asks the disks whether they answer, before the controller's thread makes logs on them: a log directory
+/// whose disk does not is behind from here on. The disk of the metadata has just been written to.
+pub(crate) fn probe(broker: &Arc<Broker>) {
+    let directories = broker.log_directories.iter().enumerate();
+    let asked = directories.filter(|(place, one)| {
+        one.is_usable() && broker.pace(*place) == Pace::Prompt && !broker.holds_metadata(one)
+    });
+    let asked = asked.map(|(place, _)| place).collect();
+    Handed::new(broker).errand(&asked, Errand::Probe).wait();
+}
+
+/// A file by which a disk is asked; a crash may leave it, and it is nobody's.
+const PROBE_FILE: &str = ".probe.tmp";
+
+/// Returns when the disk of a log directory has answered. There is something new for it to take: what it
+/// has already is synced without it.
+pub(crate) fn ask_disk(broker: &Broker, directory: &LogDirectory) {
+    let probe = directory.path().join(PROBE_FILE);
+    let written = RealDisk.open(&probe, OpenMode::Replace).map(drop);
+    let written = written.and_then(|()| RealDisk.remove_file(&probe));
+    let written = written.context("write", &probe);
+    if let Err(error) = written.and_then(|()| sync_directory(directory.path())) {
+        // Where there is no room or no descriptor, the disk has answered.
+        if !error.is_passing() {
+            broker.report_directory_error(directory.name(), &error);
+        }
+    }
+}
+
+/// Why a new partition has to wait.
+#[derive(Clone, Copy)]
+enum Unready<'a> {
+    /// For what its disk has before it.
+    Late,
+    Refused(&'a dyn Display),
+    /// For a reason that has been told.
+    Told,
+}
+
+/// Sees to it that a log directory, and its checkpoints, have nothing of a deleted topic that a new
+/// partition could be taken for.
+///
+/// # Errors
+/// Why the partition has to wait.
+fn make_ready(
+    broker: &Arc<Broker>,
+    directory: &LogDirectory,
+    name: &TopicPartition,
+) -> Result<(), Unready<'static>> {
+    let late_or = |is_late: bool, reason: &'static &str| match is_late {
+        true => Unready::Late,
+        false => Unready::Refused(reason),
+    };
+    if let Some(time) = directory.leaving_for(name) {
+        let reason = &"the log of a deleted topic is still in its place";
+        return Err(late_or(time < STUCK, reason));
+    }
+    let place = broker.logs.place_of(directory.shared_name());
+    let pace = broker.pace(place);
+    // Without the disk of the metadata nothing is decided in any case.
+    if pace > Pace::Prompt && !broker.holds_metadata(directory) {
+        let reason = &"the disk of its log directory does not answer";
+        return Err(late_or(pace == Pace::Late, reason));
+    }
+    if directory.checkpoints().have_leftovers() {
+        let handed = Handed::new(broker).errand(&[place].into(), Errand::Leftovers);
+        handed.wait();
+    }
+    match directory.checkpoints().have_leftovers() {
+        true => {
+            let reason = &"the checkpoints of its log directory cannot be written";
+            Err(late_or(broker.pace(place) == Pace::Late, reason))
+        }
+        false => Ok(()),
+    }
+}
+
+/// Clients are refused until the log of a new partition can be made; while that is a matter of moments, as
+/// by a broker that does not know of the partition yet.
+fn put_off(broker: &Broker, topic: &HostedTopic, index: i32, unready: &Unready<'_>) {
+    let is_late = matches!(unready, Unready::Late);
+    topic.lose(
+        index,
+        match is_late {
+            true => Absence::Unmade,
+            false => Absence::Offline,
+        },
+    );
+    let is_told = {
+        let mut unmade = broker.creations.unmade.lock();
+        let one = unmade.entry((topic.id, index)).or_insert(Unmade {
+            is_late,
+            is_told: false,
+        });
+        one.is_late = is_late;
+        let is_told = one.is_told;
+        one.is_told |= !is_late;
+        is_told
+    };
+    if is_late {
+        return;
+    }
+    broker.creations.changed.notify_waiters();
+    if let Unready::Refused(reason) = unready
+        && !is_told
+    {
+        let partition = TopicPartition::new(&*topic.name, index);
+        tracing::error!(
+            %partition,
+            %reason,
+            "the log of a new partition cannot be made for now"
+        );
+    }
+}
+
+/// Tries to make the logs that could not be made before. Returns what [`create`] does.
+pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec<MetadataRecord> {
+    // What is asked for from here on may come too late for this attempt.
+    broker.creations.is_asked.swap(false, Ordering::AcqRel);
+    let missing: Vec<PartitionKey> = broker.creations.unmade.lock().keys().copied().collect();
+    if !missing.is_empty() {
+        probe(broker);
+    }
+    let (mut placed, mut created) = (Vec::new(), Vec::new());
+    let mut tried_in_vain = BTreeMap::new();
+    for (topic_id, index) in missing {
+        let topic = broker.partitions.topic_by_id(topic_id);
+        let partition = image
+            .topics
+            .by_id(topic_id)
+            .and_then(|topic| topic.partition(index));
+        match (topic, partition) {
+            (Some(topic), Some(partition)) => {
+                let name = TopicPartition::new(&*topic.name, index);
+                let wanted = broker.moves.destinations.of(&name);
+                let choose = |id| hosting::choose_online(broker, id, wanted.as_ref());
+                let directory = partition.directory_of(broker.node_id).and_then(choose);
+                // It waits alone.
+                let is_leaving = |one: &Arc<LogDirectory>| one.leaving_for(&name).is_some();
+                let waits_alone = directory.as_ref().is_some_and(is_leaving);
+                let place = directory.map(|one| one.shared_name().clone());
+                // The others there would fare no better.
+                if let Some(is_late) = tried_in_vain.get(&place)
+                    && !waits_alone
+                {
+                    let unready = match is_late {
+                        true => Unready::Late,
+                        false => Unready::Told,
+                    };
+                    put_off(broker, &topic, index, &unready);
+                    continue;
+                }
+                placed.extend(create(broker, &topic, index, partition));
+                let unmade = broker
+                    .creations
+                    .unmade
+                    .lock()
+                    .get(&(topic_id, index))
+                    .copied();
+                if let Some(unmade) = unmade
+                    && !waits_alone
+                {
+                    tried_in_vain.insert(place, unmade.is_late);
+                }
+                created.extend(topic.partition(index));
+            }
+            // It has been deleted meanwhile.
+            _ => broker.creations.remove((topic_id, index)),
+        }
+    }
+    sync_topic_ids(broker, &created);
+    placed
+}
+
+/// Makes it durable which topics the directories of new logs belong to, before there is a record in
+/// them: after a crash nobody could tell.
+pub(crate) fn sync_topic_ids(broker: &Broker, partitions: &[Arc<replication::Partition>]) {
+    for directory in broker.log_directories.iter().filter(|one| one.is_usable()) {
+        let here = idle_logs::in_directory(partitions.iter().cloned(), directory);
+        if here.len() > idle_logs::FEW && directory.sync_all(broker.logs.open_files()) {
+            continue;
+        }
+        let synced = here
+            .iter()
+            .try_for_each(|one| sync_partition_metadata(&RealDisk, &one.directory()));
+        if let Err(error) = synced {
+            broker.report_directory_error(directory.name(), &error);
+        }
+    }
+}
+
+fn create_in(
+    broker: &Arc<Broker>,
+    topic: &Arc<HostedTopic>,
+    index: i32,
+    leader_epoch: i32,
+    directory: &LogDirectory,
+) -> Result<(), StorageError> {
+    #[cfg(test)]
+    if let Some(error) = broker.creations.refusals.lock().pop() {
+        return Err(error);
+    }
+    let name = TopicPartition::new(&*topic.name, index);
+    let path = directory.path().join(name.to_string());
+    free_name(&path, topic.id, broker.creations.has(topic.id, index))?;
+    let made = make(broker, topic, leader_epoch, directory, (name, &path));
+    if let Err(error) = made {
+        // What there is of it would be in the way of the next attempt.
+        let _ = free_name(&path, topic.id, true);
+        return Err(error);
+    }
+    let partition = || topic.partition(index).expect("added just above");
+    match &*topic.name {
+        OFFSETS_TOPIC => broker.groups.load(index, partition()),
+        TRANSACTION_TOPIC => broker.load_transactions(index, partition()),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn make(
+    broker: &Broker,
+    topic: &Arc<HostedTopic>,
+    leader_epoch: i32,
+    directory: &LogDirectory,
+    (name, path): (TopicPartition, &Path),
+) -> Result<(), StorageError> {
+    let log = Log::create(LogOpening {
+        topic_id: Some(topic.id),
+        config: hosting::topic_log_config(broker, topic),
+        open_files: broker.logs.open_files().clone(),
+        now_ms: now_ms(),
+        ..LogOpening::new(RealDisk, path.to_owned(), name)
+    })?;
+    hosting::lead(broker, topic, log, directory, leader_epoch)
+}
+
+/// Makes the name of a new partition free. A directory that has it belongs to a topic that is gone,
+/// and could not be renamed when that was deleted; or an earlier attempt has left it, if there was
+/// one, and could not remove it without a descriptor.
+pub(crate) fn free_name(
+    path: &Path,
+    topic_id: Uuid,
+    is_tried_again: bool,
+) -> Result<(), StorageError> {
+    match RealDisk.status(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error).context("read", path),
+        Ok(_) if is_tried_again && is_leftover(path, topic_id)? => {
+            RealDisk.remove_directory(path).context("remove", path)
+        }
+        Ok(_) => set_aside(path),
+    }
+}
+
+/// Whether a directory is one that an attempt to make the log of a partition may leave: without a
+/// record, and of no other topic.
+fn is_leftover(path: &Path, topic_id: Uuid) -> Result<bool, StorageError> {
+    let is_of_other = match read_partition_metadata(&RealDisk, path) {
+        Ok(id) => id.is_some_and(|id| id != topic_id),
+        Err(FileError::Storage(error)) => return Err(error),
+        // The attempt may have ended before all of it was written.
+        Err(FileError::Damaged { .. }) => false,
+    };
+    Ok(!is_of_other && !holds_batches(path)?)
+}
+
+fn set_aside(path: &Path) -> Result<(), StorageError> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let Some(found) = name.and_then(PartitionDirectory::parse) else {
+        return Ok(());
+    };
+    scan::set_aside(&found, path)?;
+    path.parent().map_or(Ok(()), sync_directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const TOPIC_ID: Uuid = Uuid::from_u128(7);
+
+    /// What becomes of a directory that has the name of a new partition, with a segment of these
+    /// bytes and the id of a topic.
+    fn freed(segment: &str, topic_id: Option<Uuid>, is_tried_again: bool) -> &'static str {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("topic-0");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("00000000000000000000.log"), segment).unwrap();
+        if let Some(id) = topic_id {
+            let text = format!("version: 0\ntopic_id: {id}");
+            fs::write(path.join("partition.metadata"), text).unwrap();
+        }
+        free_name(&path, TOPIC_ID, is_tried_again).unwrap();
+        assert!(!path.exists(), "the name is free");
+        let mut left = fs::read_dir(root.path()).unwrap();
+        let Some(left) = left.next() else {
+            return "removed";
+        };
+        let left = left.unwrap().path();
+        assert!(left.display().to_string().ends_with("-stray"));
+        let kept = fs::read_to_string(left.join("00000000000000000000.log"));
+        assert_eq!(kept.unwrap(), segment);
+        "set aside"
+    }
+
+    #[test]
+    fn only_what_an_earlier_attempt_has_left_is_removed_for_a_new_partition() {
+        let (own, other) = (Some(TOPIC_ID), Some(Uuid::from_u128(8)));
+        for id in [None, own] {
+            assert_eq!(freed("", id, true), "removed");
+            assert_eq!(freed("records", id, true), "set aside");
+        }
+        for segment in ["", "records"] {
+            assert_eq!(freed(segment, other, true), "set aside");
+            for id in [None, own, other] {
+                assert_eq!(freed(segment, id, false), "set aside");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_that_nobody_has_is_free() {
+        let root = tempfile::tempdir().unwrap();
+        for is_tried_again in [false, true] {
+            free_name(&root.path().join("topic-0"), TOPIC_ID, is_tried_again).unwrap();
+        }
+        let too_long = root.path().join("t".repeat(300));
+        let error = free_name(&too_long, TOPIC_ID, false).unwrap_err();
+        assert!(error.is_name_too_long());
+    }
+}

@@ -1,0 +1,782 @@
+//! Logs of partitions: opened at the start, and handed on as the metadata change.
+//!
+//! ```text
+//!   image at start ──> find_all: `scan` log directories; open_all: recover logs on several threads
+//!   delta          ──> apply: deleted topics ──> `removals`
+//!                            created partitions ──> `creations`, directory noted in the metadata
+//!                            changed configurations ──> settings of logs
+//! ```
+
+use crate::Broker;
+use crate::controller::metadata_log::known_directories;
+use crate::coordinators::groups::OFFSETS_TOPIC;
+use crate::logs::idle_logs::read_settled;
+use crate::logs::log_directories::{LogDirectory, warn_of_missing};
+use crate::logs::partitions::{Absence, HostedTopic};
+use crate::logs::scan::{Existing, Scanned, scan, set_aside_or_say};
+use crate::logs::untold_logs::Telling;
+use crate::runtime::clock::now_ms;
+use crate::server::broker::ConfigLayers;
+use crate::server::start_error::StartError;
+use crate::settings::told_changes::tell_changes;
+use crate::{logs::checkpoints, logs::creations, logs::maintenance, logs::moves, logs::removals};
+use config::topic_settings::{TopicDefaults, TopicSettings};
+use metadata::{
+    ConfigResourceType, LOST_DIRECTORY, MIGRATING_DIRECTORY, MetadataDelta, MetadataImage,
+    MetadataRecord, PartitionChange, Topic, UNASSIGNED_DIRECTORY,
+};
+use model::{TopicPartition, Uuid};
+use parking_lot::Mutex;
+use replication::{Partition, PartitionKey};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use storage::checkpoint::OffsetCheckpoint;
+use storage::log_directory::PartitionDirectory;
+use storage::partition_metadata::{read_partition_metadata, sync_partition_metadata};
+use storage::settled_logs::{SettledLog, SettledLogs};
+use storage::{Disk, FileError, Log, LogConfig, LogOpening, OpenError, RealDisk, StorageError};
+
+/// How often opening a log is tried while there is no file descriptor left.
+const OPEN_ATTEMPTS: usize = 20;
+/// The pause between two of them.
+const OPEN_PAUSE: Duration = Duration::from_millis(200);
+
+/// The settings that a topic has on this broker: its own over `defaults`.
+pub(crate) fn topic_settings(
+    image: &MetadataImage,
+    defaults: &TopicDefaults,
+    topic: &str,
+) -> TopicSettings {
+    let none = config::ConfigMap::new();
+    let overrides = image.configs.of_topic(topic).map_or(&none, |set| &**set);
+    defaults.settings(overrides).unwrap_or_else(|error| {
+        tracing::warn!(topic, %error, "the topic's configuration is unusable; defaults hold");
+        defaults
+            .settings(&none)
+            .unwrap_or_else(|_| TopicSettings::kafka_defaults())
+    })
+}
+
+fn topic_defaults(broker: &Broker, image: &MetadataImage) -> TopicDefaults {
+    let layers = ConfigLayers::of(&broker.config, image);
+    TopicDefaults::of_broker(&layers.layers())
+        .unwrap_or_else(|_| broker.config.topic_defaults.clone())
+}
+
+/// What a log directory knew of its partitions when it was left.
+struct Found {
+    directory: Arc<LogDirectory>,
+    recovery_points: OffsetCheckpoint,
+    log_start_offsets: OffsetCheckpoint,
+    settled: SettledLogs,
+    is_clean: bool,
+}
+
+/// A log to open: where it is, or that it has to be made.
+struct Opening {
+    topic: Arc<HostedTopic>,
+    index: i32,
+    leader_epoch: i32,
+    found: usize,
+    existing: Existing,
+}
+
+/// Where a log is: the place of its directory in `log.dirs`, and what there is of it.
+type Place = (u32, Existing);
+
+/// Where the partitions of this broker are.
+#[derive(Default)]
+pub(crate) struct Places {
+    /// Says so where the metadata says otherwise.
+    pub(crate) records: Vec<MetadataRecord>,
+    founds: Vec<Found>,
+    partitions: HashMap<PartitionKey, Place>,
+    /// Copies that were on their way into a log directory, with its place.
+    futures: Vec<(usize, PartitionDirectory)>,
+    /// Partitions of a directory that is not there, or cannot be used.
+    lost: BTreeSet<(Uuid, i32)>,
+}
+
+/// Looks for the log of every partition of the image that has a replica here. A partition of a
+/// directory that is not there, or cannot be used, has no place.
+///
+/// `clean` tells for each log directory whether it was left in order.
+///
+/// # Errors
+/// A [`StartError`] for a directory that cannot be listed, if it is that of the metadata.
+pub(crate) fn find_all(
+    broker: &Broker,
+    image: &MetadataImage,
+    clean: &[bool],
+) -> Result<Places, StartError> {
+    let mut places = Places::default();
+    for (at, (directory, is_clean)) in broker.log_directories.iter().zip(clean).enumerate() {
+        let mut found = Found::nothing(directory, *is_clean);
+        let Some(scanned) = scan_or_fail(broker, image, &mut found)? else {
+            places.founds.push(Found::nothing(directory, false));
+            continue;
+        };
+        places.founds.push(found);
+        places
+            .futures
+            .extend(scanned.futures.into_iter().map(|found| (at, found)));
+        places.partitions.reserve(scanned.current.len());
+        for (key, existing) in scanned.current {
+            let other = places.partitions.insert(key, (at as u32, existing));
+            if let Some((other, _)) = other {
+                let kept = settle_duplicate(broker, image, key, [other as usize, at]);
+                let place = (kept as u32, Existing::Directory);
+                places.partitions.insert(key, place);
+            }
+        }
+    }
+    promote_futures(broker, image, &mut places);
+    read_checkpoints(broker, image, &mut places);
+    place_all(broker, image, &mut places);
+    Ok(places)
+}
+
+/// Chooses a directory for each partition that has no log yet; one whose log may be in a directory that
+/// is not there has no place.
+fn place_all(broker: &Broker, image: &MetadataImage, places: &mut Places) {
+    let mut counts = vec![0usize; broker.log_directories.len()];
+    for (at, _) in places.partitions.values() {
+        counts[*at as usize] += 1;
+    }
+    let mut missing: BTreeMap<Uuid, Vec<TopicPartition>> = BTreeMap::new();
+    let are_all_here = are_all_directories_here(broker, image);
+    for topic in image.topics.iter() {
+        for (index, partition) in topic.partitions.iter() {
+            let Some(directory_id) = partition.directory_of(broker.node_id) else {
+                continue;
+            };
+            let key = (topic.id, *index);
+            let place = places.partitions.get(&key).copied();
+            let is_known = broker
+                .log_directories
+                .iter()
+                .any(|one| one.is_usable() && one.id() == directory_id);
+            let may_be_new = match is_unplaced(directory_id) {
+                true => are_all_here,
+                false => is_known,
+            };
+            // Its records are where they were: an empty log in their place would lose them.
+            if place.is_none() && !may_be_new {
+                let name = TopicPartition::new(&*topic.name, *index);
+                missing.entry(directory_id).or_default().push(name);
+                places.lost.insert(key);
+                // Nobody leads it until it is found: not at later starts either, when the directory
+                // that is missing may have been forgotten.
+                if is_unplaced(directory_id) {
+                    let lost = LOST_DIRECTORY;
+                    let record = placement(topic.id, *index, broker.node_id, partition, lost);
+                    places.records.push(record);
+                }
+                continue;
+            }
+            let (found, _) = *places.partitions.entry(key).or_insert_with(|| {
+                let at = choose_directory(broker, directory_id, |at| counts[at]);
+                counts[at] += 1;
+                (at as u32, Existing::None)
+            });
+            let id = broker.log_directories[found as usize].id();
+            if id != directory_id {
+                let record = placement(topic.id, *index, broker.node_id, partition, id);
+                places.records.push(record);
+            }
+        }
+    }
+    warn_of_missing(&missing);
+}
+
+/// Reads what the checkpoints say of the logs that are there. What they say of others, of an earlier
+/// topic's maybe, must not be applied to a log that is made now.
+fn read_checkpoints(broker: &Broker, image: &MetadataImage, places: &mut Places) {
+    let Places {
+        founds, partitions, ..
+    } = places;
+    let existing_in = |at: usize, name: &TopicPartition| {
+        let topic_id = image.topics.id_of(&name.topic)?;
+        let (place, existing) = partitions.get(&(topic_id, name.partition))?;
+        (*place as usize == at).then_some(*existing)
+    };
+    for (at, found) in founds.iter_mut().enumerate() {
+        let is_there = |name: &TopicPartition| existing_in(at, name).is_some();
+        let is_opened = |name: &TopicPartition| {
+            existing_in(at, name).is_some_and(|existing| existing != Existing::Settled)
+        };
+        if !found.directory.is_offline() {
+            let read = checkpoints::read_at_start(broker, &found.directory, &is_there, &is_opened);
+            (found.recovery_points, found.log_start_offsets) = read;
+        }
+    }
+}
+
+/// A copy that the metadata name, while there is no log: the directory that the log was moved out of
+/// is gone. The copy was complete but for what was written last, and becomes the log.
+fn promote_futures(broker: &Broker, image: &MetadataImage, places: &mut Places) {
+    let Places {
+        futures,
+        partitions,
+        ..
+    } = places;
+    futures.retain(|(at, found)| {
+        let directory = &broker.log_directories[*at];
+        let TopicPartition { topic, partition } = &found.topic_partition;
+        let Some(topic) = image.topics.by_name(topic) else {
+            return true;
+        };
+        let key = (topic.id, *partition);
+        let named = named_directory(broker, image, key);
+        if named != Some(directory.id()) || partitions.contains_key(&key) {
+            return true;
+        }
+        let from = directory.path().join(&found.name);
+        let to = directory.path().join(found.topic_partition.to_string());
+        let renamed = RealDisk
+            .rename(&from, &to)
+            .and_then(|()| RealDisk.sync_directory(directory.path()));
+        match renamed {
+            Ok(()) => {
+                tracing::warn!(
+                    partition = %found.topic_partition,
+                    directory = directory.name(),
+                    "the log has not come back, and its copy takes its place; what was written \
+                     to it last may be missing"
+                );
+                partitions.insert(key, (*at as u32, Existing::Directory));
+                false
+            }
+            Err(error) => {
+                tracing::error!(directory = %from.display(), %error, "partition directory could not be renamed");
+                true
+            }
+        }
+    });
+}
+
+/// Whether every directory can be used that may hold a partition of this broker.
+fn are_all_directories_here(broker: &Broker, image: &MetadataImage) -> bool {
+    let directories = &broker.log_directories;
+    let known = known_directories(image, broker.node_id).unwrap_or_default();
+    let is_here = |id: &Uuid| {
+        let mut usable = directories.iter().filter(|one| one.is_usable());
+        usable.any(|one| one.id() == *id)
+    };
+    directories.iter().all(|one| one.is_usable()) && known.keys().all(is_here)
+}
+
+/// Whether the metadata leaves open where a replica is.
+pub(crate) fn is_unplaced(directory_id: Uuid) -> bool {
+    [UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY].contains(&directory_id)
+}
+
+/// Opens the logs that have been found, and makes those that are missing. A log directory that
+/// fails meanwhile is offline, and its partitions have no leader.
+///
+/// # Errors
+/// A [`StartError`] when the directory of the metadata fails, and when the process runs out of file
+/// descriptors.
+pub(crate) fn open_all(
+    broker: &Arc<Broker>,
+    image: &MetadataImage,
+    places: Places,
+) -> Result<(), StartError> {
+    let defaults = topic_defaults(broker, image);
+    let mut openings = Vec::new();
+    for topic in image.topics.iter() {
+        let hosted = host(broker, image, &defaults, topic);
+        for (index, partition) in topic.partitions.iter() {
+            let leader_epoch = partition.leader_epoch;
+            let Some((found, existing)) = places.partitions.get(&(topic.id, *index)) else {
+                if places.lost.contains(&(topic.id, *index)) {
+                    hosted.lose(*index, Absence::NotLed { leader_epoch });
+                }
+                continue;
+            };
+            let opening = Opening {
+                topic: hosted.clone(),
+                index: *index,
+                leader_epoch,
+                found: *found as usize,
+                existing: *existing,
+            };
+            let found = &places.founds[opening.found];
+            if opening.existing != Existing::Settled || !lead_settled(broker, found, &opening) {
+                openings.push(opening);
+            }
+        }
+    }
+    let failures = open_in_parallel(broker, &places.founds, openings)?;
+    for (found, reason) in failures {
+        let directory = &broker.log_directories[found];
+        if broker.holds_metadata(directory) {
+            return Err(StartError::MetadataDirectory {
+                path: directory.path().to_owned(),
+                reason,
+            });
+        }
+        broker.fail_directory(directory.name(), &reason);
+    }
+    for found in places.founds.iter().filter(|found| !found.is_clean) {
+        checkpoints::settle_at_start(broker, &found.directory);
+    }
+    let clean = places.founds.iter().filter(|found| found.is_clean);
+    let clean = clean.map(|found| found.directory.name()).collect();
+    let futures = places.futures.into_iter();
+    for (at, found) in futures.filter(|(at, _)| broker.log_directories[*at].is_usable()) {
+        moves::resume(broker, &broker.log_directories[at], &found, &clean);
+    }
+    Ok(())
+}
+
+/// A partition of which two directories hold a log: a crash has come while one was moved, when the
+/// copy was complete and the original had not gone yet. What the metadata names stays; the other is
+/// set aside.
+fn settle_duplicate(
+    broker: &Broker,
+    image: &MetadataImage,
+    key: PartitionKey,
+    places: [usize; 2],
+) -> usize {
+    let [first, second] = places;
+    let named = named_directory(broker, image, key);
+    let (kept, other) = match Some(broker.log_directories[second].id()) == named {
+        true => (second, first),
+        false => (first, second),
+    };
+    if let Some(topic) = image.topics.by_id(key.0) {
+        let name = TopicPartition::new(&*topic.name, key.1).to_string();
+        let path = broker.log_directories[other].path().join(&name);
+        if let Some(found) = PartitionDirectory::parse(&name) {
+            set_aside_or_say(&found, &path);
+        }
+    }
+    kept
+}
+
+/// The directory of this broker's replica, as the metadata say.
+fn named_directory(broker: &Broker, image: &MetadataImage, key: PartitionKey) -> Option<Uuid> {
+    let partition = image.topics.by_id(key.0)?.partition(key.1)?;
+    partition.directory_of(broker.node_id)
+}
+
+fn host(
+    broker: &Broker,
+    image: &MetadataImage,
+    defaults: &TopicDefaults,
+    topic: &Topic,
+) -> Arc<HostedTopic> {
+    if let Some(hosted) = broker.partitions.topic_by_id(topic.id) {
+        return hosted;
+    }
+    let settings = topic_settings(image, defaults, &topic.name);
+    let hosted = Arc::new(HostedTopic::new(topic.name.clone(), topic.id, settings));
+    broker.partitions.insert(hosted.clone());
+    hosted
+}
+
+impl Found {
+    /// Whether a log was found not to be what was known of it.
+    fn is_changed(&self, name: &TopicPartition) -> bool {
+        let settled = self.settled.find(name);
+        settled.is_some_and(|settled| settled.is_changed())
+    }
+
+    fn recovery_point(&self, name: &TopicPartition) -> i64 {
+        match self.is_changed(name) {
+            true => 0,
+            false => self.recovery_points.get(name).copied().unwrap_or(0),
+        }
+    }
+
+    fn nothing(directory: &Arc<LogDirectory>, is_clean: bool) -> Self {
+        Self {
+            directory: directory.clone(),
+            recovery_points: OffsetCheckpoint::new(),
+            log_start_offsets: OffsetCheckpoint::new(),
+            settled: SettledLogs::default(),
+            is_clean,
+        }
+    }
+}
+
+/// [`scan`]; `None` of a directory that cannot be used, or that fails and is offline then.
+fn scan_or_fail(
+    broker: &Broker,
+    image: &MetadataImage,
+    found: &mut Found,
+) -> Result<Option<Scanned>, StartError> {
+    let directory = found.directory.clone();
+    if !directory.is_usable() {
+        return Ok(None);
+    }
+    found.settled = read_settled(&directory);
+    match scan(broker, image, &directory, &found.settled) {
+        Ok(scanned) => Ok(Some(scanned)),
+        Err(error) if error.is_disk_failure() && !broker.holds_metadata(&directory) => {
+            directory.fail(&error);
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Where to make the log of a new partition: where the metadata say, else where it is wanted, else in the
+/// directory with the fewest. `None` when every directory is offline.
+pub(crate) fn choose_online(
+    broker: &Broker,
+    directory_id: Uuid,
+    wanted: Option<&Arc<LogDirectory>>,
+) -> Option<Arc<LogDirectory>> {
+    let directories = &broker.log_directories;
+    let named = named_place(broker, directory_id).map(|at| &directories[at]);
+    let known = named.or(wanted.filter(|one| one.is_usable()));
+    let chosen = known.unwrap_or_else(|| {
+        let count = |at: usize| directories[at].partition_count();
+        &directories[choose_directory(broker, directory_id, count)]
+    });
+    Some(chosen.clone()).filter(|one| !one.is_offline())
+}
+
+/// The place of the directory that the metadata say, if it can be used.
+fn named_place(broker: &Broker, directory_id: Uuid) -> Option<usize> {
+    let mut directories = broker.log_directories.iter();
+    directories.position(|one| one.is_usable() && one.id() == directory_id)
+}
+
+/// The directory that the metadata say, or else of those that take new partitions, and whose disk
+/// answers, the one with the fewest.
+fn choose_directory(broker: &Broker, directory_id: Uuid, count: impl Fn(usize) -> usize) -> usize {
+    let directories = &broker.log_directories;
+    if let Some(at) = named_place(broker, directory_id) {
+        return at;
+    }
+    if directories.len() == 1 {
+        return 0;
+    }
+    let online = (0..directories.len()).filter(|at| !directories[*at].is_offline());
+    let reluctance = |at: usize| (broker.is_cordoned(&directories[at]), broker.pace(at));
+    let fewest = online.min_by_key(|at| (reluctance(*at), count(*at)));
+    fewest.unwrap_or(0)
+}
+
+pub(crate) fn placement(
+    topic_id: Uuid,
+    partition_id: i32,
+    node_id: i32,
+    partition: &metadata::Partition,
+    directory: Uuid,
+) -> MetadataRecord {
+    let replicas = partition.replicas.iter().zip(&partition.directories);
+    let directories = replicas
+        .map(|(id, before)| if *id == node_id { directory } else { *before })
+        .collect();
+    MetadataRecord::PartitionChange(PartitionChange {
+        directories: Some(directories),
+        ..PartitionChange::of(topic_id, partition_id)
+    })
+}
+
+/// Opens logs on several threads. Gives the directories that have failed, by their place, with the
+/// reason.
+fn open_in_parallel(
+    broker: &Broker,
+    founds: &[Found],
+    openings: Vec<Opening>,
+) -> Result<BTreeMap<usize, String>, StartError> {
+    let per_directory = broker
+        .live_config()
+        .log
+        .num_recovery_threads_per_data_dir
+        .max(1) as usize;
+    let threads = (per_directory * founds.len()).min(openings.len());
+    let queue = Mutex::new(openings.into_iter());
+    let failed = Mutex::new(BTreeMap::new());
+    let refused = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let Some(opening) = queue.lock().next() else {
+                        return;
+                    };
+                    let directory = &founds[opening.found].directory;
+                    let is_failed =
+                        directory.is_offline() || failed.lock().contains_key(&opening.found);
+                    let opened = match is_failed {
+                        true => Ok(false),
+                        false => open_one(broker, &founds[opening.found], &opening),
+                    };
+                    match opened {
+                        Ok(true) => continue,
+                        Ok(false) => {}
+                        Err(OpenFailure::Disk(reason)) => {
+                            failed.lock().entry(opening.found).or_insert(reason);
+                        }
+                        Err(OpenFailure::Log(reason)) => {
+                            tracing::error!(reason, "a log cannot be opened");
+                        }
+                        Err(OpenFailure::Refused(error)) => {
+                            *refused.lock() = Some(error);
+                            return;
+                        }
+                    }
+                    let leader_epoch = opening.leader_epoch;
+                    let absence = Absence::NotLed { leader_epoch };
+                    opening.topic.lose(opening.index, absence);
+                }
+            });
+        }
+    });
+    match refused.into_inner() {
+        Some(error) => Err(error),
+        None => Ok(failed.into_inner()),
+    }
+}
+
+/// Why a log was not opened.
+enum OpenFailure {
+    /// Its log directory is to be done without.
+    Disk(String),
+    /// It alone is to be done without.
+    Log(String),
+    /// The server cannot start.
+    Refused(StartError),
+}
+
+/// Opens or makes a log, and leads its partition; true when that is done.
+fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, OpenFailure> {
+    let topic = &opening.topic;
+    let name = TopicPartition::new(&*topic.name, opening.index);
+    let config = topic.log_config(&broker.live_config().transactions);
+    let directory: PathBuf = found.directory.path().join(name.to_string());
+    let refused = |reason: String| {
+        OpenFailure::Refused(StartError::Partition {
+            partition: name.to_string(),
+            directory: found.directory.path().to_owned(),
+            reason,
+        })
+    };
+    let failed = |error: OpenError| match error {
+        OpenError::Storage(error) if error.is_out_of_files() => refused(format!(
+            "{error}; raise the limit of open files (`ulimit -n`) and start again"
+        )),
+        OpenError::Storage(error) if error.is_name_too_long() => {
+            OpenFailure::Log(format!("{name}: {error}"))
+        }
+        OpenError::Storage(error) => OpenFailure::Disk(format!("{name}: {error}")),
+        error @ OpenError::OldFormat { .. } => {
+            OpenFailure::Log(format!("{name} has no leader: {error}"))
+        }
+        error @ OpenError::TopicId { .. } => refused(error.to_string()),
+    };
+    let log_opening = LogOpening {
+        topic_id: Some(topic.id),
+        config,
+        open_files: broker.logs.open_files().clone(),
+        log_start_offset: found.log_start_offsets.get(&name).copied().unwrap_or(0),
+        recovery_point: found.recovery_point(&name),
+        is_clean: found.is_clean && !found.is_changed(&name),
+        now_ms: now_ms(),
+        ..LogOpening::new(RealDisk, directory, name.clone())
+    };
+    let open = || {
+        // An attempt may have made it, unless it is another topic's that could not be set aside.
+        let path = &log_opening.directory;
+        let is_made = || match read_partition_metadata(&RealDisk, path) {
+            Ok(id) => Ok(RealDisk.status(path).is_ok() && id.is_none_or(|id| id == topic.id)),
+            Err(FileError::Storage(error)) => Err(error),
+            Err(FileError::Damaged { .. }) => Ok(false),
+        };
+        let exists = opening.existing != Existing::None || is_made()?;
+        let log = match exists {
+            true => {
+                let opened = Log::open(log_opening.clone())?;
+                for event in &opened.events {
+                    if event.is_loss() {
+                        tracing::warn!(partition = %name, "{event}");
+                    } else {
+                        tracing::info!(partition = %name, "{event}");
+                    }
+                }
+                opened.log
+            }
+            false => {
+                let log = Log::create(log_opening.clone())?;
+                // Durable before the first record: after a crash nobody could tell whose they are.
+                sync_partition_metadata(&RealDisk, path)?;
+                log
+            }
+        };
+        lead(broker, topic, log, &found.directory, opening.leader_epoch)?;
+        Ok(())
+    };
+    open_with_patience(broker, open).map_err(failed)?;
+    Ok(true)
+}
+
+/// Leads the partition of a log that is as `settled-logs` says, without opening it; false when it has
+/// to be opened.
+fn lead_settled(broker: &Broker, found: &Found, opening: &Opening) -> bool {
+    if found.directory.is_offline() {
+        return false;
+    }
+    let (topic, epoch) = (&opening.topic, opening.leader_epoch);
+    let config = topic_log_config(broker, topic);
+    let name = TopicPartition::new(&*topic.name, opening.index);
+    let Some(SettledLog { mut idle, .. }) = found.settled.find(&name) else {
+        return false;
+    };
+    if !idle.may_stay(&config) {
+        return false;
+    }
+    let checkpointed = found.log_start_offsets.get(&name).copied().unwrap_or(0);
+    let start = checkpointed.min(idle.log_end_offset);
+    idle.log_start_offset = idle.log_start_offset.max(start);
+    let place = (found.directory.shared_name().clone(), config);
+    let partition = Partition::lead_idle(&broker.logs, name, topic.id, idle, true, place, epoch);
+    found.directory.count_partition();
+    topic.add(Arc::new(partition));
+    true
+}
+
+/// Opens a log again while there is no file descriptor left: others close theirs meanwhile.
+pub(crate) fn open_with_patience<T>(
+    broker: &Broker,
+    open: impl Fn() -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
+    for _ in 0..OPEN_ATTEMPTS {
+        match open() {
+            Err(OpenError::Storage(error)) if error.is_out_of_files() => {
+                tracing::warn!(%error, "waits for other files to be closed");
+            }
+            result => return result,
+        }
+        // Files stay open for those who use them between two calls.
+        maintenance::release_files(broker);
+        std::thread::sleep(OPEN_PAUSE);
+    }
+    open()
+}
+
+pub(crate) fn topic_log_config(broker: &Broker, topic: &HostedTopic) -> Arc<LogConfig> {
+    topic.log_config(&broker.live_config().transactions)
+}
+
+/// Leads the partition of a log, which is opened again when it is first used.
+///
+/// # Errors
+/// When the log cannot be written.
+pub(crate) fn lead(
+    broker: &Broker,
+    topic: &Arc<HostedTopic>,
+    mut log: Log<RealDisk>,
+    directory: &LogDirectory,
+    leader_epoch: i32,
+) -> Result<(), StorageError> {
+    let (logs, name) = (&broker.logs, directory.shared_name().clone());
+    let partition = match log.idle(now_ms(), false)? {
+        Some(idle) => {
+            let partition = log.topic_partition().clone();
+            let place = (name, log.config().clone());
+            Partition::lead_idle(logs, partition, topic.id, idle, false, place, leader_epoch)
+        }
+        None => Partition::lead(logs, log, topic.id, name, leader_epoch)?,
+    };
+    directory.count_partition();
+    topic.add(Arc::new(partition));
+    Ok(())
+}
+
+/// Makes this broker serve what changed between two images. Returns records that say where new
+/// partitions were put, when the metadata left that open.
+pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<MetadataRecord> {
+    let deleted: Vec<&Topic> = delta.deleted_topics().map(|topic| &**topic).collect();
+    for topic in &deleted {
+        tracing::info!(topic = &*topic.name, id = %topic.id, "topic deleted");
+    }
+    if !deleted.is_empty() {
+        removals::delete_topics(broker, &delta.after, &deleted);
+    }
+    for topic in delta.created_topics() {
+        let partitions = topic.partition_count();
+        tracing::info!(topic = &*topic.name, id = %topic.id, partitions, "topic created");
+    }
+    if delta
+        .partitions()
+        .any(|one| one.before.is_none() && one.after.is_some())
+    {
+        creations::probe(broker);
+    }
+    let defaults = topic_defaults(broker, &delta.after);
+    let (mut placed, mut created) = (Vec::new(), Vec::new());
+    let mut telling = Telling::new(broker);
+    for changed in delta.partitions() {
+        let Some(after) = changed.after else { continue };
+        let hosted = host(broker, &delta.after, &defaults, changed.topic);
+        if let Some(partition) = hosted.partition(changed.partition_id) {
+            let before = changed.before.map(|before| before.leader_epoch);
+            if before != Some(after.leader_epoch) {
+                telling.leader_epoch(&partition, after.leader_epoch);
+            }
+            continue;
+        }
+        let is_new = broker.creations.has(hosted.id, changed.partition_id);
+        if !is_new && hosted.loss_of(changed.partition_id).is_some() {
+            let leader_epoch = after.leader_epoch;
+            hosted.lose(changed.partition_id, Absence::NotLed { leader_epoch });
+            continue;
+        }
+        placed.extend(creations::create(
+            broker,
+            &hosted,
+            changed.partition_id,
+            after,
+        ));
+        created.extend(hosted.partition(changed.partition_id));
+    }
+    creations::sync_topic_ids(broker, &created);
+    telling.tell();
+    apply_configs(broker, delta, &defaults);
+    placed
+}
+
+fn apply_configs(broker: &Arc<Broker>, delta: &MetadataDelta, defaults: &TopicDefaults) {
+    let (mut all, mut groups) = (false, false);
+    let mut topics = Vec::new();
+    tell_changes(delta);
+    for changed in delta.configs() {
+        match changed.key.resource_type {
+            ConfigResourceType::Topic => {
+                groups |= *changed.key.name == *OFFSETS_TOPIC;
+                topics.extend(broker.partitions.topic(&changed.key.name));
+            }
+            ConfigResourceType::Broker => all = true,
+            ConfigResourceType::Group => groups = true,
+            _ => {}
+        }
+    }
+    if all {
+        broker.reconfigure(&delta.after);
+        topics = broker.partitions.all_topics();
+    }
+    if all || groups {
+        broker.configure_groups(&delta.after);
+    }
+    let config = broker.live_config();
+    let mut telling = Telling::new(broker);
+    for topic in topics {
+        let settings = topic_settings(&delta.after, defaults, &topic.name);
+        topic.set_settings(&settings, &config.transactions);
+        for partition in topic.partitions() {
+            telling.settings(&partition);
+        }
+    }
+    telling.tell();
+    if all {
+        broker.reconfigure_cleaner();
+    }
+}

@@ -1,0 +1,256 @@
+//! Work on the logs that no request asks for: retention, flushes, checkpoints, removals.
+//!
+//! Every task blocks on files, so each run is on a thread for blocking work.
+
+use crate::Broker;
+use crate::logs::checkpoints::{self, Kind};
+use crate::logs::idle_logs::{self, is_in, open_partitions_in};
+use crate::logs::log_directories::LogDirectory;
+use crate::runtime::clock::{self, now_ms};
+use replication::Partition;
+use std::sync::Arc;
+use std::time::Duration;
+use storage::{AppendError, Log, RealDisk};
+
+/// How often files and directories that wait for removal are looked at.
+const REMOVAL_INTERVAL_MS: i64 = 1_000;
+
+/// How often logs are made that could not be made before.
+const CREATION_INTERVAL_MS: i64 = 1_000;
+
+/// Flushes that are due are looked for at least this often where a topic has `flush.ms`, whatever
+/// the scheduler's interval, so that it means what it says.
+const FLUSH_CHECK_INTERVAL_MS: i64 = 100;
+/// So many files are closed when there is no file descriptor left.
+const RELEASED_FILES: usize = 64;
+/// How often room is made for files to be opened.
+const OPEN_FILES_INTERVAL_MS: i64 = 1_000;
+/// How long a log stays open that nobody uses, at most twice that.
+const IDLE_FILES_INTERVAL_MS: i64 = 30_000;
+/// How often closed segments, which nobody has asked to flush, are looked for.
+const CLOSED_SEGMENTS_INTERVAL_MS: i64 = 1_000;
+
+/// Starts every task; they end when the broker stops.
+pub(crate) fn start(broker: &Arc<Broker>) {
+    // A wrong date that comes later than this is noticed.
+    clock::retention_ms();
+    for place in 0..broker.log_directories.len() {
+        start_in(broker, place);
+    }
+    every(broker, 0, CREATION_INTERVAL_MS, create_missing_logs);
+    every(broker, 0, OPEN_FILES_INTERVAL_MS, keep_room);
+}
+
+/// Starts the tasks of a log directory. Each directory has its own: one whose disk is stuck keeps its
+/// pass, and none of the others'.
+fn start_in(broker: &Arc<Broker>, place: usize) {
+    let each = |first_ms: i64, interval_ms: i64, work: fn(&Broker, &LogDirectory)| {
+        every(broker, first_ms, interval_ms, move |broker| {
+            let directory = &broker.log_directories[place];
+            if !directory.is_offline() {
+                work(broker, directory);
+            }
+        });
+    };
+    let log = &broker.config.log;
+    let first_ms = log.initial_task_delay_ms;
+    each(
+        first_ms,
+        log.retention_check_interval_ms,
+        delete_old_segments,
+    );
+    let interval_ms = i64::from(log.flush_offset_checkpoint_interval_ms);
+    each(first_ms, interval_ms, |broker, directory| {
+        checkpoints::write_unless_written(broker, directory, Kind::RecoveryPoints);
+    });
+    let interval_ms = i64::from(log.flush_start_offset_checkpoint_interval_ms);
+    each(first_ms, interval_ms, |broker, directory| {
+        checkpoints::write_unless_written(broker, directory, Kind::LogStartOffsets);
+    });
+    let replication = &broker.config.replication;
+    let interval_ms = replication.high_watermark_checkpoint_interval_ms;
+    each(0, interval_ms, |broker, directory| {
+        checkpoints::write_unless_written(broker, directory, Kind::HighWatermarks);
+    });
+    let interval_ms = log.flush_scheduler_interval_ms.min(FLUSH_CHECK_INTERVAL_MS);
+    each(0, interval_ms, flush_in_time);
+    each(0, CLOSED_SEGMENTS_INTERVAL_MS, flush_due);
+    each(0, REMOVAL_INTERVAL_MS, remove_due);
+    let expiration = &broker.config.transactions;
+    let interval_ms = i64::from(expiration.producer_id_expiration_check_interval_ms);
+    each(interval_ms, interval_ms, expire_producers);
+    each(
+        IDLE_FILES_INTERVAL_MS,
+        IDLE_FILES_INTERVAL_MS,
+        idle_logs::rest,
+    );
+}
+
+/// Does everything once that is done now and then.
+#[cfg(test)]
+pub(crate) fn keep_up(broker: &Broker) {
+    let in_each: [fn(&Broker, &LogDirectory); 5] = [
+        delete_old_segments,
+        flush_in_time,
+        flush_due,
+        remove_due,
+        expire_producers,
+    ];
+    for directory in &broker.log_directories {
+        in_each.iter().for_each(|work| work(broker, directory));
+        for kind in Kind::ALL {
+            checkpoints::write_unless_written(broker, directory, kind);
+        }
+    }
+    create_missing_logs(broker);
+    keep_room(broker);
+}
+
+/// Does `work` after `first_ms`, then each time that `interval_ms` have gone by.
+fn every(
+    broker: &Arc<Broker>,
+    first_ms: i64,
+    interval_ms: i64,
+    work: impl Fn(&Broker) + Copy + Send + 'static,
+) {
+    let weak = Arc::downgrade(broker);
+    let mut stop = broker.stop.subscribe();
+    let duration = |ms: i64| Duration::from_millis(ms.clamp(0, i64::from(u32::MAX)) as u64);
+    let (first, interval) = (duration(first_ms), duration(interval_ms.max(1)));
+    tokio::spawn(async move {
+        let mut wait = first;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+            wait = interval;
+            let Some(broker) = weak.upgrade() else { return };
+            let done = tokio::task::spawn_blocking(move || work(&broker)).await;
+            if let Err(error) = done {
+                tracing::error!(%error, "maintenance of the logs failed");
+            }
+        }
+    });
+}
+
+fn delete_old_segments(broker: &Broker, directory: &LogDirectory) {
+    let now_ms = clock::retention_ms();
+    for partition in broker.partitions.all() {
+        if is_in(&partition, directory) && partition.is_retention_due(now_ms) {
+            delete_old_segments_of(broker, &partition, now_ms);
+        }
+    }
+}
+
+fn delete_old_segments_of(broker: &Broker, partition: &Partition, now_ms: i64) {
+    let high_watermark = partition.high_watermark();
+    let mut deleted_count = 0;
+    loop {
+        let deleted = partition.with_log(|log| log.delete_old_segments(high_watermark, now_ms));
+        match deleted {
+            Ok(Ok(deleted)) if deleted.segments.is_empty() => break,
+            Ok(Ok(deleted)) => deleted_count += deleted.segments.len(),
+            Ok(Err(AppendError::Storage(error))) | Err(error) => {
+                broker.report_log_error(partition, &error);
+                break;
+            }
+            Ok(Err(error)) => {
+                broker.report_storage_error(partition, &error);
+                break;
+            }
+        }
+    }
+    if deleted_count > 0 {
+        let start = partition.offsets().log_start_offset;
+        tracing::info!(%partition, count = deleted_count, start, "old segments are deleted");
+        partition.notify();
+    }
+}
+
+/// Flushes the logs that `flush.ms` asks for.
+fn flush_in_time(broker: &Broker, directory: &LogDirectory) {
+    flush(broker, directory, |log| {
+        log.config().flush_ms < i64::MAX && log.is_flush_due(now_ms())
+    });
+}
+
+fn flush_due(broker: &Broker, directory: &LogDirectory) {
+    flush(broker, directory, |log| {
+        // A closed segment that is durable need not be recovered after a crash.
+        let has_rolled = log.recovery_point() < log.active_segment_base_offset();
+        has_rolled || log.is_flush_due(now_ms())
+    });
+}
+
+fn flush(broker: &Broker, directory: &LogDirectory, is_due: impl Fn(&Log<RealDisk>) -> bool) {
+    for partition in open_partitions_in(broker, directory) {
+        let found = partition.with_open_log(|log| {
+            let end = is_due(log).then(|| log.log_end_offset());
+            (log.is_failed(), end)
+        });
+        let Some((is_failed, end)) = found else {
+            continue;
+        };
+        if is_failed {
+            // Whoever wrote has said so; if not, this does.
+            broker.report_storage_error(&partition, &format!("{partition} could not be written"));
+            continue;
+        }
+        let Some(end) = end else { continue };
+        if let Err(error) = partition.flush_up_to(end, now_ms()) {
+            broker.report_log_error(&partition, &error);
+        }
+    }
+}
+
+fn remove_due(broker: &Broker, directory: &LogDirectory) {
+    let removals = &broker.removals;
+    removals.remove_due_in(directory.path(), clock::monotonic());
+    for partition in open_partitions_in(broker, directory) {
+        let remove = || partition.with_open_log(|log| log.remove_some_deleted_files(now_ms()));
+        loop {
+            match remove() {
+                Some(Ok(true)) => {}
+                Some(Ok(false)) | None => break,
+                Some(Err(error)) => {
+                    tracing::warn!(%partition, %error, "a deleted file cannot be removed");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Makes the logs that could not be made before.
+pub(crate) fn create_missing_logs(broker: &Broker) {
+    if broker.creations.is_empty() || !broker.creations.ask() {
+        return;
+    }
+    let told = broker.controller.tell(|controller| {
+        if let Err(error) = controller.create_missing_logs() {
+            tracing::error!(%error, "the metadata log takes no records");
+        }
+    });
+    broker.runtime.spawn(told);
+}
+
+fn expire_producers(broker: &Broker, directory: &LogDirectory) {
+    let expiration_ms = i64::from(broker.live_config().transactions.producer_id_expiration_ms);
+    let now_ms = clock::retention_ms();
+    for partition in open_partitions_in(broker, directory) {
+        partition.with_open_log(|log| {
+            log.producer_state_mut().expire(now_ms, expiration_ms);
+        });
+    }
+}
+
+/// Closes files that nobody uses, for somebody who needs one.
+pub(crate) fn release_files(broker: &Broker) {
+    broker.logs.open_files().release(RELEASED_FILES);
+}
+
+/// Closes files before somebody has to who waits for another one.
+fn keep_room(broker: &Broker) {
+    broker.logs.open_files().keep_room();
+}

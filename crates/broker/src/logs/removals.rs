@@ -1,0 +1,256 @@
+//! Partitions that go: the logs of deleted topics, and the directories that wait for their delay to
+//! be over.
+//!
+//! ```text
+//!   topic-0   ── renamed, synced ──> topic-0.<id>-delete   removed after file.delete.delay.ms
+//!   checkpoints of its directory ──> without it            durable before the name can come back
+//! ```
+//!
+//! The controller's thread hands both to the queue of the log directory (`directory_work`). Where that is
+//! behind, the deletion is answered before, and the name is not free in this directory until it is done. A
+//! restart finds a log of an id that no topic has, and sets it aside.
+
+use crate::Broker;
+use crate::logs::checkpoints::{self, Kind};
+use crate::logs::directory_work::{DirectoryWork, Errand, Handed};
+use crate::logs::idle_logs::in_directory;
+use crate::logs::moves::GivenUp;
+use crate::runtime::clock::{monotonic, random_uuid};
+use coordinator::group::DeletedTopic;
+use metadata::{MetadataImage, Topic};
+use model::{MonotonicTime, TopicPartition};
+use parking_lot::Mutex;
+use replication::Partition;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
+use storage::{Context, Disk, RealDisk, StorageError};
+
+/// How long after a directory could not be removed that is tried again.
+const RETRY_MS: i64 = 60_000;
+
+/// Directories to remove, each with its time.
+#[derive(Debug, Default)]
+pub(crate) struct Removals(Mutex<Vec<(MonotonicTime, PathBuf)>>);
+
+impl Removals {
+    /// Removes `path` once it is `at`. After a restart it is removed at once: its name says so.
+    pub(crate) fn schedule(&self, path: PathBuf, at: MonotonicTime) {
+        self.0.lock().push((at, path));
+    }
+
+    /// Removes what is due in a log directory; what cannot be removed is due again later.
+    pub(crate) fn remove_due_in(&self, directory: &Path, now: MonotonicTime) {
+        let mut waiting = self.0.lock();
+        let is_due =
+            |(at, path): &(MonotonicTime, PathBuf)| *at <= now && path.starts_with(directory);
+        let (due, later) = std::mem::take(&mut *waiting).into_iter().partition(is_due);
+        *waiting = later;
+        drop(waiting);
+        let due: Vec<(MonotonicTime, PathBuf)> = due;
+        for (_, path) in due {
+            self.remove(path, now);
+        }
+    }
+
+    /// Removes `path`, now or later.
+    pub(crate) fn remove(&self, path: PathBuf, now: MonotonicTime) {
+        match std::fs::remove_dir_all(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "directory of a deleted partition could not be removed; retrying later");
+                self.schedule(path, now.plus_ms(RETRY_MS));
+            }
+        }
+    }
+}
+
+/// What deleted topics leave in a log directory.
+#[derive(Debug, Default)]
+struct Leaving {
+    logs: Vec<LeavingLog>,
+    /// Copies of logs that were being moved.
+    copies: Vec<GivenUp>,
+}
+
+/// The log of a deleted topic.
+#[derive(Debug)]
+struct LeavingLog {
+    partition: Arc<Partition>,
+    /// `file.delete.delay.ms`.
+    delay_ms: i64,
+    /// The places of the log directories that it may be in.
+    places: BTreeSet<usize>,
+}
+
+/// Deletes the logs of topics, which `image` does not have, and what groups have committed for them.
+/// When this returns, nobody finds anything of them; and nothing that is on the disk under their names says anything about
+/// topics that get these names later, but for log directories that are behind, where no log can get
+/// such a name yet.
+pub(crate) fn delete_topics(broker: &Arc<Broker>, image: &Arc<MetadataImage>, topics: &[&Topic]) {
+    let mut shares: BTreeMap<usize, Leaving> = BTreeMap::new();
+    for topic in topics {
+        let Some(hosted) = broker.partitions.remove(topic.id) else {
+            continue;
+        };
+        let delay_ms = hosted.settings().file_delete_delay_ms;
+        for partition in hosted.partitions() {
+            broker.unload_coordinator(&hosted.name, partition.index());
+            let copy = broker.moves.give_up(&partition);
+            let mut place = partition.place();
+            let mut places = BTreeSet::from([place]);
+            if let Some(copy) = copy {
+                let to = broker.logs.place_of(copy.directory().shared_name());
+                // Otherwise nothing comes there any more. The log is locked until it does.
+                if let Some(left) = copy.place_to_leave() {
+                    places.extend([to, left]);
+                    place = to;
+                }
+                shares.entry(to).or_default().copies.push(copy);
+            }
+            for place in &places {
+                broker.log_directories[*place].begin_leaving(partition.topic_partition());
+            }
+            let log = LeavingLog {
+                partition,
+                delay_ms,
+                places,
+            };
+            shares.entry(place).or_default().logs.push(log);
+        }
+    }
+    let deleted: Vec<DeletedTopic<'_>> = topics
+        .iter()
+        .map(|topic| DeletedTopic {
+            name: &topic.name,
+            topic_id: topic.id,
+        })
+        .collect();
+    let noted = broker.groups.note_deleted_topics(image, &deleted);
+    Handed::new(broker)
+        .in_each(shares, |broker, leaving| remove_all(broker, &leaving))
+        .errand(&noted, Errand::DeletedOffsets)
+        .wait();
+}
+
+/// Names of logs that leave, with the places of their log directories. They are free when this is dropped,
+/// however the removal ends: what is still in the place of a log is set aside then.
+pub(crate) struct NamesInUse<'a> {
+    broker: &'a Broker,
+    names: Vec<(usize, TopicPartition)>,
+}
+
+impl<'a> NamesInUse<'a> {
+    pub(crate) const fn new(broker: &'a Broker, names: Vec<(usize, TopicPartition)>) -> Self {
+        Self { broker, names }
+    }
+}
+
+impl Drop for NamesInUse<'_> {
+    fn drop(&mut self) {
+        for (place, name) in &self.names {
+            self.broker.log_directories[*place].end_leaving(name);
+        }
+    }
+}
+
+/// Takes logs out of service, durably.
+fn remove_all(broker: &Broker, leaving: &Leaving) {
+    let names = leaving.logs.iter().flat_map(|log| {
+        let name = log.partition.topic_partition();
+        log.places.iter().map(|place| (*place, name.clone()))
+    });
+    let names_in_use = NamesInUse::new(broker, names.collect());
+    for copy in &leaving.copies {
+        copy.discard();
+    }
+    for log in &leaving.logs {
+        retire(broker, &log.partition, log.delay_ms);
+        let work = |place: &usize| broker.log_directories[*place].work();
+        log.places
+            .iter()
+            .map(work)
+            .for_each(DirectoryWork::note_progress);
+    }
+    let logs = leaving.logs.iter();
+    let gone: Vec<_> = logs.map(|log| log.partition.clone()).collect();
+    if !gone.is_empty() {
+        forget(broker, &gone);
+    }
+    drop(names_in_use);
+}
+
+/// Takes a log out of service; its directory is removed after a delay. A move of it that has not ended
+/// by then never will.
+fn retire(broker: &Broker, partition: &Partition, delay_ms: i64) {
+    // A compaction that went on would write into the directory of the next topic of this name.
+    let _pause = broker.cleaner.pause(partition);
+    let state = PartitionDirectoryState::Deleted;
+    let name = PartitionDirectory::marked_name(partition.topic_partition(), state, random_uuid());
+    // Requests that still hold the partition get KAFKA_STORAGE_ERROR from here on.
+    let retired = partition.retire(&name);
+    broker.uncount_partition(partition);
+    partition.notify();
+    match retired {
+        Ok(path) => {
+            let at = monotonic().plus_ms(delay_ms);
+            broker.removals.schedule(path, at);
+        }
+        Err(error) => tracing::error!(
+            %partition,
+            %error,
+            "a deleted partition stays on disk; it is set aside when the server starts again, or \
+             when its name is needed"
+        ),
+    }
+}
+
+/// Makes it durable that logs have left their log directories.
+fn forget(broker: &Broker, gone: &[Arc<Partition>]) {
+    for directory in &broker.log_directories {
+        let here = in_directory(gone.iter().cloned(), directory);
+        if here.is_empty() {
+            continue;
+        }
+        broker.cleaner.forget(broker, directory, &here);
+        if directory.is_offline() {
+            continue;
+        }
+        // An offset of zero says no more than no entry does.
+        let kinds: BTreeSet<Kind> = here.iter().flat_map(|one| Kind::told_of(one)).collect();
+        checkpoints::forget(broker, directory, &kinds);
+    }
+}
+
+/// Makes the names in a log directory durable.
+pub(crate) fn sync_directory(path: &Path) -> Result<(), StorageError> {
+    let synced = RealDisk.sync_directory(path);
+    synced.context("sync", path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_removed_is_removed_later() {
+        let directory = tempfile::tempdir().unwrap();
+        // Nothing can be removed below a file.
+        let parent = directory.path().join("parent");
+        std::fs::write(&parent, "").unwrap();
+        let path = parent.join("topic-0.0123-delete");
+        let removals = Removals::default();
+        removals.schedule(path.clone(), MonotonicTime::from_ms(5));
+        removals.remove_due_in(directory.path(), MonotonicTime::from_ms(5));
+        std::fs::remove_file(&parent).unwrap();
+        std::fs::create_dir_all(&path).unwrap();
+        removals.remove_due_in(directory.path(), MonotonicTime::from_ms(4 + RETRY_MS));
+        assert!(path.exists(), "after a pause");
+        removals.remove_due_in(directory.path(), MonotonicTime::from_ms(5 + RETRY_MS));
+        assert!(!path.exists());
+        assert!(removals.0.lock().is_empty());
+    }
+}

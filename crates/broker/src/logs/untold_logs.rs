@@ -1,0 +1,115 @@
+//! What the metadata have for logs that are there: leader epochs and settings.
+//!
+//! A log may be in a call on a disk that is stuck, so it is told in the queue of its log directory. What is
+//! noted for it until then is the newest of each, however often that changes.
+
+use crate::Broker;
+use crate::logs::directory_work::{Errand, Handed};
+use crate::logs::hosting::topic_log_config;
+use crate::logs::idle_logs::is_in;
+use crate::logs::log_directories::LogDirectory;
+use parking_lot::Mutex;
+use replication::{Partition, PartitionKey};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What a log is to be told.
+#[derive(Debug, Clone, Copy, Default)]
+struct Untold {
+    leader_epoch: Option<i32>,
+    /// The settings of its topic, as they are then.
+    has_settings: bool,
+}
+
+/// Logs of a directory that are to be told something.
+#[derive(Debug, Default)]
+pub(crate) struct UntoldLogs(Mutex<BTreeMap<PartitionKey, Untold>>);
+
+impl UntoldLogs {
+    fn note(&self, key: PartitionKey, note: impl FnOnce(&mut Untold)) {
+        note(self.0.lock().entry(key).or_default());
+    }
+
+    fn take_one(&self) -> Option<(PartitionKey, Untold)> {
+        self.0.lock().pop_first()
+    }
+}
+
+/// Logs that are about to be told something, with the places of their directories.
+pub(crate) struct Telling<'a> {
+    broker: &'a Arc<Broker>,
+    places: BTreeSet<usize>,
+}
+
+impl<'a> Telling<'a> {
+    pub(crate) const fn new(broker: &'a Arc<Broker>) -> Self {
+        let places = BTreeSet::new();
+        Self { broker, places }
+    }
+
+    /// A partition has a leader in a new epoch.
+    pub(crate) fn leader_epoch(&mut self, partition: &Partition, leader_epoch: i32) {
+        self.note(partition, |untold| untold.leader_epoch = Some(leader_epoch));
+    }
+
+    /// The settings of a partition's topic have changed.
+    pub(crate) fn settings(&mut self, partition: &Partition) {
+        self.note(partition, |untold| untold.has_settings = true);
+    }
+
+    fn note(&mut self, partition: &Partition, note: impl FnOnce(&mut Untold)) {
+        let place = partition.place();
+        let untold = self.broker.log_directories[place].untold_logs();
+        untold.note(partition.key(), note);
+        self.places.insert(place);
+    }
+
+    /// Tells them, and returns when they know, but for those in directories that are behind.
+    pub(crate) fn tell(self) {
+        self.hand().wait();
+    }
+
+    fn hand(self) -> Handed<'a> {
+        Handed::new(self.broker).errand(&self.places, Errand::UntoldLogs)
+    }
+}
+
+/// Tells the logs of a directory what they are to be told.
+pub(crate) fn tell_all(broker: &Arc<Broker>, directory: &LogDirectory) {
+    let mut elsewhere = Telling::new(broker);
+    while let Some((key, untold)) = directory.untold_logs().take_one() {
+        let Some(topic) = broker.partitions.topic_by_id(key.0) else {
+            continue;
+        };
+        let Some(partition) = topic.partition(key.1) else {
+            continue;
+        };
+        // It has moved, and its disk may be another one that is stuck.
+        if !is_in(&partition, directory) {
+            elsewhere.note(&partition, |there| {
+                there.leader_epoch = there.leader_epoch.or(untold.leader_epoch);
+                there.has_settings |= untold.has_settings;
+            });
+            continue;
+        }
+        if let Some(leader_epoch) = untold.leader_epoch {
+            set_leader_epoch(&partition, leader_epoch);
+        }
+        if untold.has_settings {
+            // The newest, whichever change this is.
+            partition.set_config(topic_log_config(broker, &topic));
+        }
+        directory.work().note_progress();
+    }
+    elsewhere.hand().leave();
+}
+
+fn set_leader_epoch(partition: &Partition, leader_epoch: i32) {
+    // Nothing more is written where a write has failed.
+    if partition.is_failed() {
+        return;
+    }
+    if let Err(error) = partition.set_leader_epoch(leader_epoch) {
+        tracing::error!(%partition, %error, "a leader epoch cannot be noted");
+    }
+}

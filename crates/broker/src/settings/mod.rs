@@ -1,0 +1,6 @@
+//! What is configured, as of now, and what of it is told to whoever runs the server.
+
+pub(crate) mod file_shares;
+pub(crate) mod live_config;
+pub mod loggers;
+pub(crate) mod told_changes;
