@@ -22,6 +22,7 @@ mod beginning;
 mod claim;
 mod debt;
 mod given_up;
+mod place;
 
 pub(crate) use self::beginning::begin;
 pub(crate) use self::given_up::GivenUp;
@@ -32,12 +33,12 @@ use self::debt::Debt;
 use crate::Broker;
 use crate::logs::checkpoints::{self, Kind};
 use crate::logs::cleaner::Pause;
+use crate::logs::creations;
 use crate::logs::destinations::Destinations;
 use crate::logs::log_directories::LogDirectory;
 use crate::logs::removals::sync_directory;
 use crate::runtime::clock::{monotonic, now_ms, random_uuid};
-use crate::{logs::creations, logs::hosting};
-use metadata::{ConfigResource, MetadataRecord};
+use metadata::ConfigResource;
 use model::Uuid;
 use parking_lot::{Condvar, Mutex};
 use replication::{Isolation, Moving, Partition, ReadRequest};
@@ -595,23 +596,6 @@ impl Move {
         completed
     }
 
-    /// Tells the controller where the partition is, and waits until the metadata say so.
-    fn place(&self, broker: &Broker, directory: Uuid) -> Result<(), MoveError> {
-        let (topic_id, index) = (self.partition.topic_id(), self.partition.index());
-        let node_id = broker.node_id;
-        let told = broker.controller.run(move |controller| {
-            let image = controller.log.image().clone();
-            let Some(record) = placed(&image, topic_id, index, node_id, directory) else {
-                return Ok(());
-            };
-            let committed = controller.commit(&[record]);
-            committed.map_err(|error| error.to_string())
-        });
-        let told = broker.runtime.block_on(told);
-        told.unwrap_or_else(|error| Err(error.to_string()))
-            .map_err(MoveError::Place)
-    }
-
     /// Makes the copy the log; returns what was the log before, retired.
     fn complete(&self, broker: &Broker) -> Result<Log<RealDisk>, MoveError> {
         // Most of the copy is made durable before the log is locked.
@@ -635,6 +619,9 @@ impl Move {
         let from = self.partition.log_directory();
         let directory = self.destination.shared_name();
         let mut loose_end = None;
+        // It may be idle by now. What keeps it from being opened is no fault of where it goes to.
+        let opened = self.partition.with_log(|_| ());
+        opened.map_err(MoveError::Source)?;
         let moved = self.partition.move_log(directory, |source, moving| {
             // Who stops has closed the log, or will: it stays where it is. Whoever has deleted its topic
             // while the log was waited for has retired it, and another may have its name.
@@ -776,19 +763,6 @@ fn bytes_per_second(broker: &Broker) -> i64 {
         .iter()
         .filter_map(|resource| image.configs.of(resource)?.get(RATE_KEY)?.parse().ok());
     values.next().unwrap_or(i64::MAX)
-}
-
-fn placed(
-    image: &metadata::MetadataImage,
-    topic_id: Uuid,
-    index: i32,
-    node_id: i32,
-    directory: Uuid,
-) -> Option<MetadataRecord> {
-    let partition = image.topics.by_id(topic_id)?.partition(index)?;
-    Some(hosting::placement(
-        topic_id, index, node_id, partition, directory,
-    ))
 }
 
 #[cfg(test)]

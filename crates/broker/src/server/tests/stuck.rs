@@ -271,13 +271,7 @@ fn a_partition_that_waits_for_its_disk_is_tried_now_and_then() {
 fn attempts_that_the_controller_has_not_begun_are_one() {
     let waiting = Waiting::start();
     let broker = waiting.running.broker();
-    let ((resume, held), (begun, has_begun)) = (mpsc::channel::<()>(), mpsc::channel());
-    let hold = broker.controller.tell(move |_| {
-        begun.send(()).unwrap();
-        let _ = held.recv();
-    });
-    waiting.running.runtime.spawn(hold);
-    has_begun.recv().unwrap();
+    let resume = hold_controller(&waiting.running);
     let (before, begun_at) = (waiting.handed_count(), Instant::now());
     for _ in 0..30 {
         maintenance::create_missing_logs(broker);
@@ -709,4 +703,80 @@ fn what_has_the_name_of_a_log_where_it_is_moved_to_is_set_aside() {
     });
     assert_eq!(partition.place(), 1);
     assert!(!two.broker().log_directories[1].is_offline());
+}
+
+/// Keeps the controller's thread until what it gives is dropped.
+fn hold_controller(running: &Running) -> mpsc::Sender<()> {
+    let ((resume, held), (begun, has_begun)) = (mpsc::channel::<()>(), mpsc::channel());
+    let hold = running.broker().controller.tell(move |_| {
+        begun.send(()).unwrap();
+        let _ = held.recv();
+    });
+    running.runtime.spawn(hold);
+    has_begun.recv().unwrap();
+    resume
+}
+
+/// A move of `topic` from the first directory to the second, all of which is copied, and which asks the
+/// controller for its place.
+fn begin_held_move(two: &Two, client: &mut Client) -> (Arc<Partition>, mpsc::Sender<()>) {
+    let partition = two.create_in(client, "topic", 0);
+    client
+        .produce("topic", 0, &batch(&["value"]))
+        .assert_accepted();
+    let resume = hold_controller(&two.running);
+    let name = TopicPartition::new("topic", 0);
+    let second = two.broker().log_directories[1].name();
+    let begun = moves::begin(two.broker(), &name, second);
+    two.running.runtime.block_on(begun).unwrap();
+    let controller = &two.broker().controller;
+    wait_until("it asks for its place", || controller.queued_count() > 0);
+    (partition, resume)
+}
+
+/// To sync its copy has taken so long that nobody has used it meanwhile.
+#[test]
+fn a_log_that_cannot_be_opened_for_the_last_step_of_its_move_is_no_fault_of_where_it_goes_to() {
+    let two = Two::start();
+    let mut client = two.running.connect();
+    let (partition, resume) = begin_held_move(&two, &mut client);
+    wait_until("the log is idle", || {
+        partition.become_idle(now_ms(), true).unwrap()
+    });
+    let log = two.root.path().join("one/topic-0/00000000000000000000.log");
+    fs::rename(&log, log.with_extension("gone")).unwrap();
+    drop(resume);
+    wait_until("the move has ended", || {
+        !two.broker().moves.is_running(&partition)
+    });
+    assert_eq!(partition.place(), 0);
+    assert!(!two.broker().log_directories[1].is_offline());
+}
+
+/// It had none while the metadata had it where it was to go.
+#[test]
+fn a_log_that_stays_where_it_is_as_its_destination_fails_has_a_leader_again() {
+    let two = Two::start();
+    let mut client = two.running.connect();
+    let (partition, resume) = begin_held_move(&two, &mut client);
+    let stuck = StuckCall::begin(&two.running, "topic");
+    drop(resume);
+    let broker = two.broker();
+    wait_until("it waits for the log", || broker.moves.is_left(0));
+    broker.fail_directory(broker.log_directories[1].name(), &"a test of this");
+    let leader = || {
+        let image = broker.image();
+        let topic = image.topics.by_name("topic").unwrap();
+        topic.partition(0).unwrap().leader
+    };
+    wait_until("it has no leader", || leader() == metadata::NO_LEADER);
+    stuck.end();
+    wait_until("the move has ended", || {
+        !broker.moves.is_running(&partition)
+    });
+    assert_eq!(partition.place(), 0);
+    assert_eq!(leader(), broker.node_id);
+    client
+        .produce("topic", 0, &batch(&["value"]))
+        .assert_accepted();
 }
