@@ -6,19 +6,14 @@
 //!      └─ Metadata (pure): topics, leaders, epochs
 //! ```
 
-mod backoff;
 mod brokers;
 mod connection;
-mod deadline;
 mod metadata;
-mod request;
-mod versions;
+mod random;
 
-pub(crate) use backoff::{Backoff, Random};
+pub(crate) use self::connection::{Answer, Connection, Pending, Sent};
+pub(crate) use ::connection::{Backoff, Deadline, Request};
 pub(crate) use brokers::{Brokers, BrokersOptions, CoordinatorKind, Lane};
-pub(crate) use connection::{Answer, Connection, Pending, Sent};
-pub(crate) use deadline::Deadline;
 pub use metadata::{Broker, Partition, Topic};
 pub(crate) use metadata::{Leader, Metadata, is_another};
-pub(crate) use request::Request;
-pub(crate) use versions::ServedVersions;
+pub(crate) use random::Random;

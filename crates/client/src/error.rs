@@ -135,6 +135,53 @@ pub enum Error {
 }
 
 impl Error {
+    /// What went wrong with a connection. Not `From`, which would be public.
+    pub(crate) fn of(error: connection::Error) -> Self {
+        use connection::Error as Of;
+        match error {
+            Of::Unreachable {
+                address,
+                waited_ms,
+                reason,
+            } => Self::Unreachable {
+                address,
+                waited_ms,
+                reason,
+            },
+            Of::TimedOut {
+                operation,
+                address,
+                waited_ms,
+                setting,
+            } => Self::TimedOut {
+                operation,
+                address,
+                waited_ms,
+                setting,
+            },
+            Of::Disconnected { address, reason } => Self::Disconnected { address, reason },
+            Of::Malformed { address, reason } => Self::Malformed { address, reason },
+            Of::Unsupported {
+                address,
+                api,
+                detail,
+            } => Self::Unsupported {
+                address,
+                api,
+                detail,
+            },
+            Of::Refused {
+                subject,
+                code,
+                message,
+            } => Self::Refused {
+                subject,
+                code,
+                message,
+            },
+        }
+    }
+
     /// Whether the same call may succeed later, without a change by the caller.
     pub fn is_retriable(&self) -> bool {
         match self {

@@ -9,7 +9,7 @@
 //!     │                           │                               │
 //!     └────────── cluster::Metadata: topics, leaders, epochs (pure) ──────────┘
 //!                 cluster::Brokers: bootstrap, backoff, rebootstrap
-//!                 cluster::Connection: one task a broker, pipelined, one vectored write
+//!                 the crate connection: one task a broker, pipelined, one vectored write
 //!                 transport: TCP, or the application's own; who authenticates
 //! ```
 //!

@@ -9,102 +9,35 @@
 //! [`ClientConfig::connector`](crate::ClientConfig::connector). Without them bytes go over TCP, and
 //! nobody is authenticated. A transport that encrypts is all there is to TLS: `security.protocol`
 //! stays `PLAINTEXT`.
+//!
+//! ```
+//! use riverrun_client::config::Endpoint;
+//! use riverrun_client::transport::{BoxFuture, ByteStream, Transport};
+//! use riverrun_client::ClientConfig;
+//! use std::sync::Arc;
+//!
+//! /// Reaches every broker through one tunnel.
+//! #[derive(Debug)]
+//! struct Tunnel;
+//!
+//! impl Transport for Tunnel {
+//!     fn connect<'a>(&'a self, broker: &'a Endpoint) -> BoxFuture<'a, std::io::Result<Box<dyn ByteStream>>> {
+//!         Box::pin(async move {
+//!             let stream = tokio::net::TcpStream::connect("localhost:1080").await?;
+//!             // ... ask the tunnel for `broker.host` and `broker.port`, or encrypt ...
+//!             Ok(Box::new(stream) as Box<dyn ByteStream>)
+//!         })
+//!     }
+//! }
+//!
+//! let mut config = ClientConfig::with_bootstrap_servers("broker.example:9092")?;
+//! config.connector.transport = Some(Arc::new(Tunnel));
+//! # Ok::<(), riverrun_client::Error>(())
+//! ```
 
-use crate::config::{Endpoint, Settings};
-use std::fmt;
-use std::io;
-use std::pin::Pin;
-use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncWrite};
+use crate::config::Settings;
 
-/// A future whose type nobody names.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// A connection to a broker: bytes in both directions at once.
-pub trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for T {}
-
-/// Makes connections instead of TCP.
-///
-/// ```
-/// use riverrun_client::config::Endpoint;
-/// use riverrun_client::transport::{BoxFuture, ByteStream, Transport};
-/// use riverrun_client::ClientConfig;
-/// use std::sync::Arc;
-///
-/// /// Reaches every broker through one tunnel.
-/// #[derive(Debug)]
-/// struct Tunnel;
-///
-/// impl Transport for Tunnel {
-///     fn connect<'a>(&'a self, broker: &'a Endpoint) -> BoxFuture<'a, std::io::Result<Box<dyn ByteStream>>> {
-///         Box::pin(async move {
-///             let stream = tokio::net::TcpStream::connect("localhost:1080").await?;
-///             // ... ask the tunnel for `broker.host` and `broker.port`, or encrypt ...
-///             Ok(Box::new(stream) as Box<dyn ByteStream>)
-///         })
-///     }
-/// }
-///
-/// let mut config = ClientConfig::with_bootstrap_servers("broker.example:9092")?;
-/// config.connector.transport = Some(Arc::new(Tunnel));
-/// # Ok::<(), riverrun_client::Error>(())
-/// ```
-pub trait Transport: fmt::Debug + Send + Sync {
-    /// Connects to a broker, as bootstrap addresses or the broker itself name it. Takes up to
-    /// `socket.connection.setup.timeout.ms` before it is dropped; names are the transport's to
-    /// resolve.
-    fn connect<'a>(
-        &'a self,
-        endpoint: &'a Endpoint,
-    ) -> BoxFuture<'a, io::Result<Box<dyn ByteStream>>>;
-}
-
-/// Proves to each broker who the client is, by a mechanism of SASL (KIP-43, KIP-152).
-pub trait Authenticator: fmt::Debug + Send + Sync {
-    /// The name of the mechanism, such as `PLAIN` or `SCRAM-SHA-256`.
-    fn mechanism(&self) -> &str;
-
-    /// The client's side of one authentication, on a new connection to `endpoint`.
-    fn begin(&self, endpoint: &Endpoint) -> Box<dyn Exchange>;
-}
-
-/// The client's side of one authentication: what it says, in turn with the broker.
-pub trait Exchange: Send {
-    /// What to send next: first, with `challenge` = `None`, and then after each answer of the
-    /// broker; `None` when there is nothing more to say. The broker has the last word: it ends the
-    /// connection of a client that it does not believe.
-    ///
-    /// # Errors
-    /// Why the broker is not to be trusted, as when it does not know the secret either. The
-    /// connection fails with these words.
-    fn respond(&mut self, challenge: Option<&[u8]>) -> Result<Option<Vec<u8>>, String>;
-}
-
-/// The hooks of a client's connections; by default there are none. Equal when they are the same ones.
-#[derive(Debug, Clone, Default)]
-pub struct Connector {
-    /// What carries the bytes; TCP when there is none.
-    pub transport: Option<Arc<dyn Transport>>,
-    /// Who proves who the client is, after ApiVersions and before any other request. A broker that ends
-    /// the session ends the connection; the next one authenticates anew.
-    pub authenticator: Option<Arc<dyn Authenticator>>,
-}
-
-impl PartialEq for Connector {
-    fn eq(&self, other: &Self) -> bool {
-        fn is_same<T: ?Sized>(a: &Option<Arc<T>>, b: &Option<Arc<T>>) -> bool {
-            match (a, b) {
-                (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-                (None, None) => true,
-                _ => false,
-            }
-        }
-        is_same(&self.transport, &other.transport)
-            && is_same(&self.authenticator, &other.authenticator)
-    }
-}
+pub use connection::{Authenticator, BoxFuture, ByteStream, Connector, Exchange, Transport};
 
 /// No key sets what is code.
 impl Settings for Connector {

@@ -10,14 +10,8 @@ const BANNED_SUFFIXES: &[&str] = &["Manager", "Helper", "Utils", "Impl", "Wrappe
 const IMPURE: &[(&str, &str)] = &[
     ("Instant::now", "take the time as an argument"),
     ("SystemTime::now", "take the time as an argument"),
-    (
-        "net::Tcp",
-        "leave sockets to the broker and the client's shell",
-    ),
-    (
-        "net::Udp",
-        "leave sockets to the broker and the client's shell",
-    ),
+    ("net::Tcp", "leave sockets to the broker and `connection`"),
+    ("net::Udp", "leave sockets to the broker and `connection`"),
     ("thread::spawn", "leave threads to the shell"),
     ("thread::sleep", "leave waiting to the shell"),
     ("collections::HashMap", "its order is random; use BTreeMap"),

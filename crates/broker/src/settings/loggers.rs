@@ -63,6 +63,7 @@ pub const LOGGERS: &[&str] = &[
     "broker.settings.live_config",
     "broker.settings.loggers",
     "broker.settings.told_changes",
+    "connection",
     "model",
     "riverrun",
     "riverrun_client",

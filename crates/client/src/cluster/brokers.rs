@@ -15,7 +15,7 @@ mod tests;
 pub(crate) use coordinators::CoordinatorKind;
 pub(crate) use pool::Lane;
 
-use super::connection::ConnectionSettings;
+use super::connection::options_of;
 use super::{Backoff, Broker, Connection, Deadline, Leader, Metadata, Random, Topic};
 use crate::Error;
 use crate::config::{ClientConfig, Endpoint};
@@ -81,7 +81,7 @@ impl Brokers {
         let shared = Arc::new(Shared {
             config: config.clone(),
             options,
-            pool: Pool::new(ConnectionSettings::of(config), config),
+            pool: Pool::new(options_of(config)),
             coordinators: Coordinators::default(),
             metadata: watch::Sender::new(Arc::new(metadata)),
             wake: Notify::new(),
@@ -358,7 +358,7 @@ impl Shared {
                 reason,
             },
             Some((_, error)) => error,
-            None => deadline.error(operation, self.config.bootstrap_text()),
+            None => Error::of(deadline.error(operation, self.config.bootstrap_text())),
         }
     }
 

@@ -178,7 +178,7 @@ impl Commit {
         deadline: Deadline,
     ) -> Result<(), Error> {
         if deadline.bound(self.turn.come()).await.is_none() {
-            return Err(deadline.error("OffsetCommit", "the coordinator"));
+            return Err(Error::of(deadline.error("OffsetCommit", "the coordinator")));
         }
         if self.offsets.is_empty() {
             return Ok(());

@@ -171,7 +171,7 @@ mod tests {
             .into(),
         };
         for version in 3..=13 {
-            let mut request = Request::for_tests(wire::ApiKey::Produce, version);
+            let mut request = Request::begin(wire::ApiKey::Produce, version, "", Vec::new());
             write_produce(&mut request, Some("me"), -1, 30, &batches, &[ID; 3]);
             assert_eq!(
                 request.body_bytes(),

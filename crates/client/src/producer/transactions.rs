@@ -120,7 +120,7 @@ impl Producer {
             // Why the cluster cannot be reached says more than that time is over.
             let error = shared.brokers.failure_at(name, deadline);
             return Err(match error {
-                Error::TimedOut { .. } => deadline.error(name, "the coordinator"),
+                Error::TimedOut { .. } => Error::of(deadline.error(name, "the coordinator")),
                 error => error,
             });
         }

@@ -2,7 +2,7 @@
 
 use super::groups::Groups;
 use super::logs::Logs;
-use super::network::{self, HOST, Pipe};
+use super::network::{self, HOST};
 use super::transactions::Transactions;
 use crate::cluster::Random;
 use model::{ErrorCode, Message, Reader};
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use wire::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey};
@@ -237,7 +237,7 @@ impl Cluster {
         }
     }
 
-    pub(super) fn accept(&self, node: i32, pipe: Pipe) -> io::Result<()> {
+    pub(super) fn accept(&self, node: i32, pipe: DuplexStream) -> io::Result<()> {
         if !(1..=self.0.world.lock().nodes).contains(&node) {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
@@ -253,11 +253,11 @@ impl Cluster {
         Ok(())
     }
 
-    async fn serve(&self, node: i32, mut pipe: Pipe) -> io::Result<()> {
+    async fn serve(&self, node: i32, mut pipe: DuplexStream) -> io::Result<()> {
         loop {
-            let size = pipe.input.read_u32().await?;
+            let size = pipe.read_u32().await?;
             let mut frame = vec![0; size as usize];
-            pipe.input.read_exact(&mut frame).await?;
+            pipe.read_exact(&mut frame).await?;
             let mut reader = Reader::new(&frame);
             let header = RequestHeader::decode(&mut reader).expect("a header");
             let api = ApiKey::from_number(header.api_key).expect("an API");
@@ -303,7 +303,7 @@ impl Cluster {
                 out.extend_from_slice(&answer);
                 let size = (out.len() - 4) as u32;
                 out[..4].copy_from_slice(&size.to_be_bytes());
-                pipe.output.write_all(&out).await?;
+                pipe.write_all(&out).await?;
             }
         }
     }

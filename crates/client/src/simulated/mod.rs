@@ -23,7 +23,7 @@ mod scripts_of_ends;
 mod scripts_of_producers;
 
 use cluster::{Cluster, Fault};
-pub(crate) use network::{Pipe, dial, seed};
+pub(crate) use network::{connector_of, seed};
 
 use std::future::Future;
 use std::time::Duration;

@@ -1,10 +1,11 @@
 //! Pipes in memory instead of sockets.
 
 use super::Cluster;
-use crate::config::Endpoint;
+use crate::config::{ClientConfig, Endpoint};
+use crate::transport::{BoxFuture, ByteStream, Connector, Transport};
 use std::cell::RefCell;
 use std::io;
-use tokio::io::DuplexStream;
+use std::sync::Arc;
 
 /// The name of every simulated host; the port is the node.
 pub(super) const HOST: &str = "simulated";
@@ -15,43 +16,41 @@ thread_local! {
     static WORLD: RefCell<Option<(Cluster, u64)>> = const { RefCell::new(None) };
 }
 
-/// One end of a connection.
-#[derive(Debug)]
-pub(crate) struct Pipe {
-    pub(super) input: DuplexStream,
-    pub(super) output: DuplexStream,
-}
-
-impl Pipe {
-    /// Both directions apart.
-    pub(crate) const fn split(&mut self) -> (&mut DuplexStream, &mut DuplexStream) {
-        (&mut self.input, &mut self.output)
-    }
-}
-
 /// Makes this thread's clients meet `cluster`.
 pub(super) fn enter(cluster: &Cluster, seed: u64) {
     WORLD.with(|world| *world.borrow_mut() = Some((cluster.clone(), seed)));
 }
 
-/// Connects to a simulated node; `None` for any other address.
-pub(crate) fn dial(endpoint: &Endpoint) -> Option<io::Result<Pipe>> {
-    if &*endpoint.host != HOST {
-        return None;
+/// What meets the simulated nodes.
+#[derive(Debug)]
+struct Pipes(Cluster);
+
+impl Transport for Pipes {
+    fn connect<'a>(
+        &'a self,
+        endpoint: &'a Endpoint,
+    ) -> BoxFuture<'a, io::Result<Box<dyn ByteStream>>> {
+        let (here, there) = tokio::io::duplex(PIPE_BYTES);
+        let accepted = self.0.accept(i32::from(endpoint.port), there);
+        let connected = accepted.map(|()| Box::new(here) as Box<dyn ByteStream>);
+        Box::pin(std::future::ready(connected))
     }
-    let cluster = WORLD.with(|world| world.borrow().as_ref().map(|(one, _)| one.clone()))?;
-    let (there, here) = tokio::io::duplex(PIPE_BYTES);
-    let (back, answer) = tokio::io::duplex(PIPE_BYTES);
-    let pipe = Pipe {
-        input: answer,
-        output: there,
-    };
-    let peer = Pipe {
-        input: here,
-        output: back,
-    };
-    let accepted = cluster.accept(i32::from(endpoint.port), peer);
-    Some(accepted.map(|()| pipe))
+}
+
+/// The hooks of a client of `config`: of one that starts from a simulated node, pipes to this thread's
+/// cluster.
+pub(crate) fn connector_of(config: &ClientConfig) -> Connector {
+    let mut connector = config.connector.clone();
+    if config
+        .bootstrap_servers
+        .iter()
+        .any(|one| &*one.host == HOST)
+    {
+        let cluster = WORLD.with(|world| world.borrow().as_ref().map(|(one, _)| one.clone()));
+        let cluster = cluster.expect("a simulated address is of a simulation");
+        connector.transport = Some(Arc::new(Pipes(cluster)));
+    }
+    connector
 }
 
 /// The next seed of this thread's simulation, if it is one.

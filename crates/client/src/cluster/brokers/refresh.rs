@@ -1,8 +1,7 @@
 //! The task that keeps the metadata fresh.
 
-use super::super::connection::Answer;
 use super::super::metadata::Wanted;
-use super::super::{Connection, Deadline};
+use super::super::{Answer, Connection, Deadline};
 use super::{Lane, Shared};
 use crate::Error;
 use crate::config::{Endpoint, MetadataRecoveryStrategy};

@@ -1,9 +1,9 @@
 //! The task that owns a connection's socket.
 
-use super::open::Duplex;
-use super::pipeline::{InFlight, Pipeline};
-use super::{Answer, ConnectionSettings, Queued, Request, Shared};
-use crate::Error;
+use crate::connection::{Queued, Reply, Shared};
+use crate::open::Duplex;
+use crate::pipeline::{InFlight, Pipeline};
+use crate::{Answer, Error, Options, Request};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 /// The most parts that one write takes; the system takes 1024.
@@ -21,18 +21,18 @@ const FAR: Duration = Duration::from_secs(24 * 3_600);
 
 /// What the task works on.
 #[derive(Debug)]
-pub(super) struct Driver {
+pub(crate) struct Driver {
     queue: mpsc::Receiver<Queued>,
     /// A request that came while the broker wanted none.
     held: Option<Queued>,
     /// Whether every handle is gone, so that the queue stays empty.
     is_abandoned: bool,
     shared: Arc<Shared>,
-    pipeline: Pipeline,
+    pipeline: Pipeline<Reply>,
     outgoing: Outgoing,
-    next_correlation_id: i32,
     in_flight_max: usize,
     idle_max: Option<Duration>,
+    idle_setting: &'static str,
     used_at: Instant,
     /// No later than when something is due even if nothing happens.
     wake_at: Instant,
@@ -49,7 +49,7 @@ struct Outgoing {
 #[derive(Debug)]
 struct Leaving {
     request: Request,
-    written: Option<oneshot::Sender<Result<Answer, Error>>>,
+    written: Option<Reply>,
     deadline: Instant,
 }
 
@@ -62,11 +62,11 @@ enum Moved {
 }
 
 impl Driver {
-    pub(super) fn new(
+    pub(crate) fn new(
         queue: mpsc::Receiver<Queued>,
         shared: Arc<Shared>,
-        pipeline: Pipeline,
-        settings: &ConnectionSettings,
+        pipeline: Pipeline<Reply>,
+        options: &Options,
     ) -> Self {
         let used_at = Instant::now();
         Self {
@@ -76,23 +76,25 @@ impl Driver {
             shared,
             pipeline,
             outgoing: Outgoing::default(),
-            next_correlation_id: 1 << 8,
-            in_flight_max: settings.in_flight_max,
-            idle_max: settings.idle_max,
+            in_flight_max: options.in_flight_max,
+            idle_max: options.idle_max,
             used_at,
-            wake_at: settings
+            idle_setting: options.names.idle_max,
+            wake_at: options
                 .idle_max
                 .map_or(used_at + FAR, |idle_max| used_at + idle_max),
         }
     }
 
     /// Moves bytes until the connection ends, then fails what is left.
-    pub(super) async fn run(mut self, mut stream: impl Duplex) {
+    pub(crate) async fn run(mut self, mut stream: impl Duplex) {
         let error = self.drive(&mut stream).await;
         tracing::debug!(%error, "connection ended");
         *self.shared.ended.lock() = Some(error.clone());
         self.queue.close();
-        self.pipeline.handle_end(&error);
+        for reply in self.pipeline.handle_end() {
+            let _ = reply.send(Err(error.clone()));
+        }
         for leaving in self.outgoing.requests {
             if let Some(written) = leaving.written {
                 let _ = written.send(Err(error.clone()));
@@ -136,14 +138,13 @@ impl Driver {
                         Err(error) => return self.disconnected(error.to_string()),
                     }
                 }
-                read = read_half.read_buf(self.pipeline.input.room()) => match read {
+                read = read_half.read_buf(self.pipeline.input().room()) => match read {
                     Ok(0) => return self.disconnected("the broker ended it"),
                     Ok(_) => {
                         self.used_at = Instant::now();
-                        if let Err(error) = self.pipeline.handle_arrived() {
+                        if let Err(error) = self.hand_out() {
                             return error;
                         }
-                        self.shared.hold_ms(self.pipeline.take_throttle_ms());
                     }
                     Err(error) => return self.disconnected(error.to_string()),
                 },
@@ -152,7 +153,8 @@ impl Driver {
                     None => self.is_abandoned = true,
                 },
                 () = &mut timer => {
-                    if let Some(error) = self.handle_time(Instant::now()) {
+                    let now = Instant::now();
+                    if let Some(error) = self.handle_time(now) {
                         return error;
                     }
                     self.wake_at = self.next_due();
@@ -160,6 +162,16 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Hands each answer that has arrived to who waits for it.
+    fn hand_out(&mut self) -> Result<(), Error> {
+        while let Some((reply, answer)) = self.pipeline.poll_answer()? {
+            // Who has stopped waiting does not want it.
+            let _ = reply.send(Ok(answer));
+        }
+        self.shared.hold_ms(self.pipeline.take_throttle_ms());
+        Ok(())
     }
 
     fn has_room(&self) -> bool {
@@ -222,8 +234,7 @@ impl Driver {
             return;
         }
         self.wake_at = self.wake_at.min(deadline.at());
-        let correlation_id = self.next_correlation_id;
-        self.next_correlation_id = correlation_id.checked_add(1).unwrap_or(0);
+        let correlation_id = self.pipeline.take_correlation_id();
         request.finish(correlation_id);
         let written = if request.is_answered {
             self.pipeline.handle_sent(InFlight {
@@ -248,11 +259,8 @@ impl Driver {
     fn handle_written(&mut self, bytes: usize) {
         for leaving in self.outgoing.advance(bytes) {
             if let Some(written) = leaving.written {
-                let answer = Answer {
-                    address: self.shared.address.clone(),
-                    version: leaving.request.version(),
-                    body: Bytes::new(),
-                };
+                let address = self.shared.address.clone();
+                let answer = Answer::new(address, leaving.request.version(), Bytes::new());
                 let _ = written.send(Ok(answer));
             }
             self.shared.recycle(leaving.request.into_buffer());
@@ -266,15 +274,18 @@ impl Driver {
             .requests
             .iter()
             .map(|leaving| leaving.deadline);
-        let idle = self.idle_max.map(|idle_max| self.used_at + idle_max);
         let deadline = leaving.chain(self.pipeline.next_deadline()).min();
+        let idle = self.idle_max.map(|idle_max| self.used_at + idle_max);
         deadline.or(idle).unwrap_or(self.used_at + FAR)
     }
 
     /// What is due ends the connection.
     fn handle_time(&mut self, now: Instant) -> Option<Error> {
-        if let Some(error) = self.pipeline.handle_deadline(now) {
-            return Some(error);
+        if let Some(late) = self.pipeline.handle_deadline(now) {
+            for (reply, error) in late.replies {
+                let _ = reply.send(Err(error));
+            }
+            return Some(late.end);
         }
         let stuck = |leaving: &Leaving| leaving.deadline <= now;
         if self.outgoing.requests.iter().any(stuck) {
@@ -282,7 +293,7 @@ impl Driver {
         }
         let idle_max = self.idle_max?;
         (self.is_idle() && now >= self.used_at + idle_max)
-            .then(|| self.disconnected("it was idle for `connections.max.idle.ms`"))
+            .then(|| self.disconnected(format!("it was idle for `{}`", self.idle_setting)))
     }
 
     fn disconnected(&self, reason: impl Into<String>) -> Error {

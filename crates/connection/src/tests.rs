@@ -1,11 +1,18 @@
-use super::pipeline::Input;
-use super::*;
-use bytes::BufMut as _;
+//! Connections over sockets.
+
+use crate::{
+    Backoff, Connection, Connector, Deadline, Endpoint, Error, Options, Request, SettingNames,
+};
+use bytes::{BufMut as _, Bytes};
 use model::Message as _;
-use proptest::prelude::*;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use wire::ApiKey;
 use wire::messages::ApiVersionsResponse;
 use wire::messages::api_versions_response::ApiVersion;
 
@@ -15,11 +22,35 @@ const VERSION: i16 = 0;
 /// Bytes before the body of such a request: numbers, correlation id, client id.
 const HEADER_BYTES: usize = 2 + 2 + 4 + 2 + 2;
 
-fn settings() -> ConnectionSettings {
-    let mut settings = ConnectionSettings::of(&ClientConfig::default());
-    settings.client_id = "me".to_owned();
-    settings.request_timeout_ms = 20_000;
-    settings
+/// What the tests of this crate say of themselves.
+pub(crate) fn options() -> Options {
+    Options {
+        client_id: "me".to_owned(),
+        software_name: "tests",
+        software_version: "1",
+        request_timeout_ms: 20_000,
+        setup_timeout: Backoff {
+            base_ms: 10_000,
+            max_ms: 30_000,
+        },
+        reconnect: Backoff {
+            base_ms: 50,
+            max_ms: 1_000,
+        },
+        idle_max: None,
+        send_buffer_bytes: None,
+        receive_buffer_bytes: None,
+        response_bytes_max: 100_000_000,
+        in_flight_max: 64,
+        connector: Connector::default(),
+        names: SettingNames {
+            addresses: "brokers",
+            request_timeout: "request.timeout.ms",
+            setup_timeout: "setup.timeout.ms",
+            idle_max: "idle.max.ms",
+            response_bytes_max: "response.max.bytes",
+        },
+    }
 }
 
 /// A frame as the peer reads it, without its size.
@@ -41,14 +72,14 @@ fn answer(request: &[u8], body: &[u8]) -> Vec<u8> {
 }
 
 /// Connects to a peer that does as `peer` says once versions are agreed on.
-async fn connect<F>(settings: ConnectionSettings, peer: impl FnOnce(TcpStream) -> F) -> Connection
+async fn connect<F>(options: Options, peer: impl FnOnce(TcpStream) -> F) -> Connection
 where
     F: Future<Output = ()> + Send + 'static,
 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("is bound");
     let endpoint = Endpoint::new("127.0.0.1", address.port());
-    let opened = tokio::spawn(async move { Connection::open(&endpoint, "peer", &settings).await });
+    let opened = tokio::spawn(async move { Connection::open(&endpoint, "peer", &options).await });
     let (mut stream, _) = listener.accept().await.expect("connects");
     let request = read_frame(&mut stream).await.expect("asks");
     let apis = [ApiVersion {
@@ -85,7 +116,7 @@ fn request(connection: &Connection, body: &[u8]) -> Request {
 
 #[tokio::test]
 async fn every_request_gets_its_own_answer() {
-    let connection = connect(settings(), echo).await;
+    let connection = connect(options(), echo).await;
     let mut pending = Vec::new();
     for number in 0..1_000_u32 {
         let body = number.to_be_bytes().repeat(1 + number as usize % 50);
@@ -105,7 +136,7 @@ async fn every_request_gets_its_own_answer() {
 
 #[tokio::test]
 async fn slices_arrive_between_the_fields_and_large_answers_whole() {
-    let connection = connect(settings(), echo).await;
+    let connection = connect(options(), echo).await;
     for size in [0, 1, 5_000, 70_000, 3_000_000] {
         let slice = Bytes::from(vec![b's'; size]);
         let mut request = request(&connection, b"before");
@@ -121,12 +152,12 @@ async fn slices_arrive_between_the_fields_and_large_answers_whole() {
 
 #[tokio::test]
 async fn no_more_requests_are_in_flight_than_may_be() {
-    let mut settings = settings();
-    settings.in_flight_max = 3;
+    let mut options = options();
+    options.in_flight_max = 3;
     let arrived = Arc::new(AtomicUsize::new(0));
     let counter = arrived.clone();
     let (go, may_answer) = oneshot::channel::<()>();
-    let connection = connect(settings, async move |mut stream: TcpStream| {
+    let connection = connect(options, async move |mut stream: TcpStream| {
         let mut unanswered = Vec::new();
         for _ in 0..3 {
             unanswered.push(read_frame(&mut stream).await.expect("arrives"));
@@ -164,7 +195,7 @@ async fn no_more_requests_are_in_flight_than_may_be() {
 #[tokio::test]
 async fn a_broker_that_throttles_is_left_alone_for_as_long() {
     const THROTTLE_MS: u32 = 250;
-    let connection = connect(settings(), echo).await;
+    let connection = connect(options(), echo).await;
     let send = async |throttle_ms: u32, deadline: Deadline| {
         let mut request = connection.request(API, 1);
         request.body().extend_from_slice(&throttle_ms.to_be_bytes());
@@ -191,7 +222,7 @@ async fn a_broker_that_throttles_is_left_alone_for_as_long() {
 
 #[tokio::test]
 async fn a_late_answer_ends_the_connection_for_all() {
-    let connection = connect(settings(), async |stream: TcpStream| {
+    let connection = connect(options(), async |stream: TcpStream| {
         std::future::pending::<()>().await;
         drop(stream);
     })
@@ -220,7 +251,7 @@ async fn a_late_answer_ends_the_connection_for_all() {
 
 #[tokio::test]
 async fn a_peer_that_closes_fails_what_is_in_flight() {
-    let connection = connect(settings(), async |mut stream: TcpStream| {
+    let connection = connect(options(), async |mut stream: TcpStream| {
         read_frame(&mut stream).await;
     })
     .await;
@@ -236,7 +267,7 @@ async fn a_peer_that_closes_fails_what_is_in_flight() {
 #[tokio::test]
 async fn a_request_without_an_answer_is_done_when_it_has_left() {
     let (arrived, has_arrived) = oneshot::channel();
-    let connection = connect(settings(), async move |mut stream: TcpStream| {
+    let connection = connect(options(), async move |mut stream: TcpStream| {
         let frame = read_frame(&mut stream).await.expect("arrives");
         arrived
             .send(frame[HEADER_BYTES..].to_vec())
@@ -256,13 +287,13 @@ async fn a_request_without_an_answer_is_done_when_it_has_left() {
 
 #[tokio::test]
 async fn an_idle_connection_closes_and_so_does_one_that_nobody_holds() {
-    let mut idle = settings();
+    let mut idle = options();
     idle.idle_max = Some(Duration::from_millis(10));
     let connection = connect(idle, echo).await;
     connection.closed().await;
 
     let (ended, has_ended) = oneshot::channel();
-    let connection = connect(settings(), async move |mut stream: TcpStream| {
+    let connection = connect(options(), async move |mut stream: TcpStream| {
         let frame = read_frame(&mut stream).await.expect("arrives");
         let frame = answer(&frame, b"last");
         stream.write_all(&frame).await.expect("takes it");
@@ -276,57 +307,4 @@ async fn an_idle_connection_closes_and_so_does_one_that_nobody_holds() {
     drop(connection);
     assert_eq!(pending.await.expect("is answered").body(), &b"last"[..]);
     has_ended.await.expect("the peer sees the end");
-}
-
-#[test]
-fn a_claimed_size_is_believed_as_far_as_bytes_arrive() {
-    let mut input = Input::new(100_000_000);
-    input.room().put_slice(&50_000_000_u32.to_be_bytes());
-    let mut arrived = 4;
-    while arrived < 1_000_000 {
-        assert_eq!(input.next_frame(), Ok(None));
-        let room = input.room();
-        assert!(room.capacity() <= 4 * arrived.max(64 * 1024), "{arrived}");
-        let count = (room.capacity() - room.len()).min(10_000);
-        assert!(count > 0, "there is room");
-        room.put_slice(&vec![0; count]);
-        arrived += count;
-    }
-}
-
-proptest! {
-    #![proptest_config(trials::property(64))]
-
-    #[test]
-    fn frames_come_out_as_they_went_in(
-        sizes in proptest::collection::vec(prop_oneof![4..40_usize, 4_000..4_200_usize, 60_000..200_000_usize], 1..6),
-        cuts in proptest::collection::vec(1..100_000_usize, 1..8),
-    ) {
-        let frames: Vec<Vec<u8>> = sizes.iter().enumerate()
-            .map(|(index, size)| vec![index as u8; *size])
-            .collect();
-        let mut stream = Vec::new();
-        for frame in &frames {
-            stream.put_u32(frame.len() as u32);
-            stream.extend_from_slice(frame);
-        }
-        let mut input = Input::new(1_000_000);
-        let mut out = Vec::new();
-        let mut rest = &stream[..];
-        for cut in cuts.iter().cycle() {
-            let room = input.room();
-            let spare = room.capacity() - room.len();
-            prop_assert!(spare > 0);
-            let (chunk, later) = rest.split_at((*cut).min(rest.len()).min(spare));
-            room.put_slice(chunk);
-            rest = later;
-            while let Some(frame) = input.next_frame().expect("sizes are allowed") {
-                out.push(frame);
-            }
-            if rest.is_empty() {
-                break;
-            }
-        }
-        prop_assert!(out == frames);
-    }
 }

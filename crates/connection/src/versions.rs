@@ -1,4 +1,4 @@
-//! Which versions of each API a broker serves.
+//! Which versions of each API a broker serves. Pure.
 
 use crate::Error;
 use model::ErrorCode;
@@ -8,7 +8,7 @@ use wire::messages::ApiVersionsResponse;
 
 /// What a broker said about itself when the connection was made (KIP-35).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ServedVersions {
+pub struct ServedVersions {
     /// The lowest and the highest version, by the API's number.
     ranges: BTreeMap<i16, (i16, i16)>,
     /// The finalized levels of features, by name (KIP-584).
@@ -16,8 +16,11 @@ pub(crate) struct ServedVersions {
 }
 
 impl ServedVersions {
-    /// What the answer to ApiVersions says; `Err` with its code if it is an error.
-    pub(crate) fn of(response: &ApiVersionsResponse<'_>) -> Result<Self, ErrorCode> {
+    /// What the answer to ApiVersions says.
+    ///
+    /// # Errors
+    /// The code of an answer that is an error.
+    pub fn of(response: &ApiVersionsResponse<'_>) -> Result<Self, ErrorCode> {
         match ErrorCode::from_code(response.error_code) {
             ErrorCode::None => Ok(Self {
                 ranges: response
@@ -36,30 +39,28 @@ impl ServedVersions {
     }
 
     /// The finalized level of a feature; 0 without one.
-    pub(crate) fn finalized_level(&self, feature: &str) -> i16 {
+    pub fn finalized_level(&self, feature: &str) -> i16 {
         self.features.get(feature).copied().unwrap_or(0)
     }
 
-    /// Whether the broker serves some version of `api` that this client has.
-    pub(crate) fn serves(&self, api: ApiKey) -> bool {
+    /// Whether the broker serves some version of `api` that this side has.
+    pub fn serves(&self, api: ApiKey) -> bool {
         self.highest(api, i16::MAX).is_some()
     }
 
     /// The highest version of `api` that both sides have, not above `at_most`; `None` without one.
-    pub(crate) fn highest(&self, api: ApiKey, at_most: i16) -> Option<i16> {
+    pub fn highest(&self, api: ApiKey, at_most: i16) -> Option<i16> {
         let facts = api.facts();
         let &(first, last) = self.ranges.get(&(api as i16))?;
         let version = last.min(facts.max_stable_version).min(at_most);
         (version >= first.max(facts.min_version)).then_some(version)
     }
 
-    /// As [`ServedVersions::highest`], or the error that names both sides.
-    pub(crate) fn version_of(
-        &self,
-        api: ApiKey,
-        at_most: i16,
-        address: &str,
-    ) -> Result<i16, Error> {
+    /// As [`ServedVersions::highest`], of the broker that errors call `address`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`], which names both sides.
+    pub fn version_of(&self, api: ApiKey, at_most: i16, address: &str) -> Result<i16, Error> {
         self.highest(api, at_most).ok_or_else(|| {
             let facts = api.facts();
             let ours = facts.max_stable_version.min(at_most);

@@ -1,11 +1,11 @@
 //! How long a broker asks its client to send it nothing more (KIP-219).
 //!
-//! Nearly every answer begins with that time, from some version on. Produce has it at its end:
+//! Pure. Nearly every answer begins with that time, from some version on. Produce has it at its end:
 //! there the producer, which reads all of it anyway, tells the connection.
 
 use wire::ApiKey;
 
-/// The APIs that clients here use, and the first version whose answer begins with the time.
+/// The APIs that are used here, and the first version whose answer begins with the time.
 const FIRST_VERSIONS: &[(ApiKey, i16)] = &[
     (ApiKey::Fetch, 1),
     (ApiKey::ListOffsets, 2),
@@ -45,7 +45,7 @@ const FIRST_VERSIONS: &[(ApiKey, i16)] = &[
 ];
 
 /// The time that an answer begins with, in ms; 0 for none.
-pub(super) fn throttle_ms(api: ApiKey, version: i16, body: &[u8]) -> u64 {
+pub(crate) fn throttle_ms(api: ApiKey, version: i16, body: &[u8]) -> u64 {
     let is_told = |(one, first): &(ApiKey, i16)| *one == api && version >= *first;
     match body.first_chunk() {
         Some(time) if FIRST_VERSIONS.iter().any(is_told) => {

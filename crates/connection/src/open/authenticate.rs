@@ -1,11 +1,8 @@
 //! Who the client is: SaslHandshake names the mechanism, SaslAuthenticate carries what both sides say
 //! (KIP-43, KIP-152).
 
-use super::{Duplex, Peer};
-use crate::Error;
-use crate::cluster::ServedVersions;
-use crate::cluster::connection::pipeline::malformed;
-use crate::transport::Exchange;
+use super::{Duplex, Greeting, malformed};
+use crate::{Error, Exchange, ServedVersions};
 use model::{ErrorCode, Message as _};
 use wire::ApiKey;
 use wire::messages::{
@@ -21,12 +18,12 @@ const HANDSHAKE_VERSION: i16 = 1;
 
 /// Lets `exchange` speak with the broker until it has nothing more to say.
 pub(super) async fn run<S: Duplex>(
-    peer: &mut Peer<'_, S>,
+    greeting: &mut Greeting<'_, S>,
     versions: &ServedVersions,
     mechanism: &str,
     mut exchange: Box<dyn Exchange>,
 ) -> Result<(), Error> {
-    let address = peer.address;
+    let address = greeting.address;
     let version = versions.version_of(ApiKey::SaslHandshake, HANDSHAKE_VERSION, address)?;
     if version < HANDSHAKE_VERSION {
         return Err(Error::Unsupported {
@@ -36,7 +33,9 @@ pub(super) async fn run<S: Duplex>(
         });
     }
     let handshake = SaslHandshakeRequest { mechanism };
-    let body = peer.ask(&handshake, version, FIRST_CORRELATION_ID).await?;
+    let body = greeting
+        .ask(&handshake, version, FIRST_CORRELATION_ID)
+        .await?;
     let response = SaslHandshakeResponse::from_bytes(&body, version)
         .map_err(|error| malformed(address, format!("SaslHandshake: {error}")))?;
     let code = ErrorCode::from_code(response.error_code);
@@ -59,7 +58,7 @@ pub(super) async fn run<S: Duplex>(
         let request = SaslAuthenticateRequest {
             auth_bytes: &auth_bytes,
         };
-        let body = peer
+        let body = greeting
             .ask(&request, version, FIRST_CORRELATION_ID + round)
             .await?;
         let response = SaslAuthenticateResponse::from_bytes(&body, version)

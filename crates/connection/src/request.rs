@@ -1,4 +1,4 @@
-//! A request as the socket takes it: encoded fields, with slices of other buffers between them.
+//! A request as the socket takes it: encoded fields, with slices of other buffers between them. Pure.
 
 use bytes::Bytes;
 use std::io::IoSlice;
@@ -14,20 +14,23 @@ const CORRELATION_ID_AT: usize = 8;
 ///   slices                               ^ record batch, never copied
 /// ```
 #[derive(Debug)]
-pub(crate) struct Request {
-    pub(super) api: ApiKey,
-    pub(super) version: i16,
+pub struct Request {
+    pub(crate) api: ApiKey,
+    pub(crate) version: i16,
     /// Without it the broker sends nothing back: Produce with `acks=0`.
-    pub(super) is_answered: bool,
+    pub(crate) is_answered: bool,
     fields: Vec<u8>,
     /// Where in `fields` each slice is inserted, in order.
     slices: Vec<(usize, Bytes)>,
     slices_bytes: usize,
+    /// Where the body begins, after size and header.
+    header_bytes: usize,
 }
 
 impl Request {
-    /// A request without a body yet, written into `fields`, whose content is discarded.
-    pub(super) fn begin(api: ApiKey, version: i16, client_id: &str, mut fields: Vec<u8>) -> Self {
+    /// A request without a body yet, written into `fields`, whose content is discarded. `client_id` is
+    /// what the broker's logs and quotas call the caller.
+    pub fn begin(api: ApiKey, version: i16, client_id: &str, mut fields: Vec<u8>) -> Self {
         fields.clear();
         begin_frame(&mut fields);
         let header = RequestHeader {
@@ -41,6 +44,7 @@ impl Request {
             api,
             version,
             is_answered: true,
+            header_bytes: fields.len(),
             fields,
             slices: Vec::new(),
             slices_bytes: 0,
@@ -48,17 +52,17 @@ impl Request {
     }
 
     /// The version that the body must have.
-    pub(crate) const fn version(&self) -> i16 {
+    pub const fn version(&self) -> i16 {
         self.version
     }
 
     /// Where the next fields of the body are appended. Only append.
-    pub(crate) const fn body(&mut self) -> &mut Vec<u8> {
+    pub const fn body(&mut self) -> &mut Vec<u8> {
         &mut self.fields
     }
 
     /// Appends `slice` to the body without copying it.
-    pub(crate) fn append_slice(&mut self, slice: Bytes) {
+    pub fn append_slice(&mut self, slice: Bytes) {
         if !slice.is_empty() {
             self.slices_bytes += slice.len();
             self.slices.push((self.fields.len(), slice));
@@ -66,33 +70,25 @@ impl Request {
     }
 
     /// Says that the broker will not answer.
-    pub(crate) const fn without_answer(mut self) -> Self {
+    pub const fn without_answer(mut self) -> Self {
         self.is_answered = false;
         self
     }
 
-    /// Bytes of the whole frame.
-    pub(crate) fn frame_bytes(&self) -> usize {
+    /// Bytes of the whole frame, with its size.
+    pub fn frame_bytes(&self) -> usize {
         self.fields.len() + self.slices_bytes
     }
 
-    /// A request outside of a connection.
-    #[cfg(test)]
-    pub(crate) fn for_tests(api: ApiKey, version: i16) -> Self {
-        Self::begin(api, version, "", Vec::new())
-    }
-
-    /// The whole body with its slices.
-    #[cfg(test)]
-    pub(crate) fn body_bytes(&self) -> Vec<u8> {
+    /// A copy of the whole body with its slices, for whoever checks what would be sent.
+    pub fn body_bytes(&self) -> Vec<u8> {
         let mut parts = Vec::new();
-        let empty = Self::for_tests(self.api, self.version);
-        self.parts(empty.frame_bytes(), &mut parts, usize::MAX);
+        self.parts(self.header_bytes, &mut parts, usize::MAX);
         parts.iter().flat_map(|part| part.to_vec()).collect()
     }
 
     /// Completes the frame.
-    pub(super) fn finish(&mut self, correlation_id: i32) {
+    pub(crate) fn finish(&mut self, correlation_id: i32) {
         finish_frame(&mut self.fields, 0, self.slices_bytes);
         self.fields[CORRELATION_ID_AT..CORRELATION_ID_AT + 4]
             .copy_from_slice(&correlation_id.to_be_bytes());
@@ -100,7 +96,7 @@ impl Request {
 
     /// Adds to `out` the parts of the frame past its first `skip` bytes, as many as it has room
     /// for.
-    pub(super) fn parts<'a>(&'a self, skip: usize, out: &mut Vec<IoSlice<'a>>, room: usize) {
+    pub(crate) fn parts<'a>(&'a self, skip: usize, out: &mut Vec<IoSlice<'a>>, room: usize) {
         let mut skip = skip;
         let mut add = |part: &'a [u8]| {
             let skipped = skip.min(part.len());
@@ -120,7 +116,7 @@ impl Request {
     }
 
     /// The buffer of the fields, for another request.
-    pub(super) fn into_buffer(self) -> Vec<u8> {
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.fields
     }
 }
