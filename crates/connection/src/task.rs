@@ -157,7 +157,7 @@ impl Driver {
                     if let Some(error) = self.handle_time(now) {
                         return error;
                     }
-                    self.wake_at = self.next_due();
+                    self.wake_at = self.next_due(now);
                     timer.as_mut().reset(self.wake_at);
                 }
             }
@@ -267,16 +267,18 @@ impl Driver {
         }
     }
 
-    /// When something is due even if nothing happens.
-    fn next_due(&self) -> Instant {
+    /// When something is due even if nothing happens; after `now`, at which all was done that was due.
+    fn next_due(&self, now: Instant) -> Instant {
         let leaving = self
             .outgoing
             .requests
             .iter()
             .map(|leaving| leaving.deadline);
         let deadline = leaving.chain(self.pipeline.next_deadline()).min();
-        let idle = self.idle_max.map(|idle_max| self.used_at + idle_max);
-        deadline.or(idle).unwrap_or(self.used_at + FAR)
+        // While something is held back, the connection is not idle however long that takes.
+        let idle_max = self.idle_max.filter(|_| self.is_idle());
+        let idle = idle_max.map(|idle_max| self.used_at + idle_max);
+        deadline.or(idle).unwrap_or(now + FAR)
     }
 
     /// What is due ends the connection.
@@ -337,5 +339,49 @@ impl Outgoing {
         }
         self.written_bytes = written_bytes;
         self.requests.drain(..complete)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frames::Input;
+    use crate::tests::options;
+    use crate::{Deadline, ServedVersions};
+    use tokio::sync::oneshot;
+    use wire::ApiKey;
+
+    fn driver(options: &Options) -> Driver {
+        let (_, queue) = mpsc::channel(1);
+        let address: Arc<str> = "one:9092".into();
+        let shared = Shared::new(address.clone(), options, ServedVersions::default());
+        let input = Input::new(options.response_bytes_max, options.names);
+        Driver::new(
+            queue,
+            Arc::new(shared),
+            Pipeline::new(address, input),
+            options,
+        )
+    }
+
+    /// A timer in the past would keep a processor busy for nothing.
+    #[tokio::test(start_paused = true)]
+    async fn the_next_time_to_wake_lies_ahead() {
+        for idle_max in [None, Some(Duration::from_secs(60))] {
+            let mut options = options();
+            options.idle_max = idle_max;
+            let mut driver = driver(&options);
+            if idle_max.is_some() {
+                // The broker wants nothing for longer than a connection may be idle.
+                driver.held = Some(Queued {
+                    request: Request::begin(ApiKey::Heartbeat, 0, "me", Vec::new()),
+                    deadline: Deadline::after_ms(u64::MAX, "timeout"),
+                    reply: oneshot::channel().0,
+                });
+            }
+            let now = driver.used_at + 3 * FAR;
+            assert_eq!(driver.handle_time(now), None);
+            assert!(driver.next_due(now) > now, "{idle_max:?}");
+        }
     }
 }
