@@ -3,7 +3,7 @@
 use super::fan_out::{Answers, Route};
 use super::{Admin, PerKey, checked, timeout_ms};
 use crate::Error;
-use crate::cluster::{Connection, Deadline};
+use crate::cluster::{Connection, Deadline, Partition};
 use model::{BrokerId, ErrorCode, Message as _, Uuid};
 use std::collections::BTreeMap;
 use wire::ApiKey;
@@ -487,18 +487,8 @@ async fn describe_by_metadata(
     checked(response.error_code, MetadataResponse::NAME, None)?;
     let described = response.topics.iter().map(|topic| {
         let name = topic.name.unwrap_or_default();
-        let partitions = topic
-            .partitions
-            .iter()
-            .map(|partition| PartitionDescription {
-                index: partition.partition_index,
-                leader: Some(partition.leader_id).filter(|id| *id >= 0),
-                leader_epoch: partition.leader_epoch,
-                replicas: partition.replica_nodes.iter().collect(),
-                in_sync_replicas: partition.isr_nodes.iter().collect(),
-                offline_replicas: partition.offline_replicas.iter().collect(),
-                eligible_leader_replicas: Vec::new(),
-            });
+        let partitions = topic.partitions.iter();
+        let partitions = partitions.map(|said| described(Partition::of(&said)));
         let mut partitions: Vec<PartitionDescription> = partitions.collect();
         partitions.sort_by_key(|partition| partition.index);
         // A partition without a leader makes no less of the topic's description.
@@ -516,6 +506,19 @@ async fn describe_by_metadata(
         (name.to_owned(), description)
     });
     Ok(described.collect())
+}
+
+/// A partition as Metadata tells of it, which knows nothing of who may lead out of sync.
+fn described(known: Partition) -> PartitionDescription {
+    PartitionDescription {
+        index: known.index,
+        leader: known.leader,
+        leader_epoch: known.leader_epoch,
+        replicas: known.replicas,
+        in_sync_replicas: known.in_sync_replicas,
+        offline_replicas: known.offline_replicas,
+        eligible_leader_replicas: Vec::new(),
+    }
 }
 
 pub(super) fn topic_subject(name: &str) -> String {

@@ -54,6 +54,20 @@ pub struct Partition {
     pub offline_replicas: Vec<BrokerId>,
 }
 
+impl Partition {
+    /// What an answer to Metadata says of a partition.
+    pub(crate) fn of(said: &MetadataResponsePartition<'_>) -> Self {
+        Self {
+            index: said.partition_index,
+            leader: Some(said.leader_id).filter(|id| *id >= 0),
+            leader_epoch: said.leader_epoch,
+            replicas: said.replica_nodes.iter().collect(),
+            in_sync_replicas: said.isr_nodes.iter().collect(),
+            offline_replicas: said.offline_replicas.iter().collect(),
+        }
+    }
+}
+
 /// A topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topic {
@@ -420,12 +434,5 @@ fn newer(known: &[Partition], new: &MetadataResponsePartition<'_>) -> Partition 
     {
         return known.clone();
     }
-    Partition {
-        index: new.partition_index,
-        leader: Some(new.leader_id).filter(|id| *id >= 0),
-        leader_epoch: new.leader_epoch,
-        replicas: new.replica_nodes.iter().collect(),
-        in_sync_replicas: new.isr_nodes.iter().collect(),
-        offline_replicas: new.offline_replicas.iter().collect(),
-    }
+    Partition::of(new)
 }
