@@ -1,4 +1,4 @@
-"""Runs scenarios by name and writes the lines that xtask reads.
+"""Runs scenarios by name and writes the lines that `interop/runner` reads.
 
 SCRIPT list
 SCRIPT run HOST:PORT DIR NAME...

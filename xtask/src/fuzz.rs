@@ -13,51 +13,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, bail, ensure};
-
-const USAGE: &str = "\
-usage: cargo xtask fuzz [OPTION...]
-  --minutes NUMBER   how long to search in all, once the program is built (20)
-  --target NAME      search this target only; can be repeated
-Prints what each target reached, and each input that crashed or hung with the command that repeats it.";
+use anyhow::{Context as _, Result, ensure};
+use clap::Args;
+use harness::workspace_root;
 
 /// The version whose program `fuzz/Cargo.lock` is built for.
 const INSTALL: &str = "install it with `cargo install cargo-afl --version 0.18.2 --locked`";
 
-struct Options {
-    seconds: u64,
+/// What the command line asks for. It prints what each target reached, and each input that crashed or
+/// hung with the command that repeats it.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// How long to search in all, once the program is built
+    #[arg(long, value_name = "NUMBER", default_value_t = 20.0)]
+    minutes: f64,
+    /// Search this target only; can be repeated
+    #[arg(long = "target", value_name = "NAME")]
     targets: Vec<String>,
 }
 
-impl Options {
-    fn parse(arguments: &[String]) -> Result<Self> {
-        let mut options = Self {
-            seconds: 1_200,
-            targets: Vec::new(),
-        };
-        let mut arguments = arguments.iter();
-        while let Some(argument) = arguments.next() {
-            let mut value = || {
-                let value = arguments.next();
-                value.with_context(|| format!("{argument} needs a value\n{USAGE}"))
-            };
-            match argument.as_str() {
-                "--minutes" => options.seconds = (value()?.parse::<f64>()? * 60.0) as u64,
-                "--target" => options.targets.push(value()?.clone()),
-                other => bail!("unknown option `{other}`\n{USAGE}"),
-            }
-        }
-        Ok(options)
-    }
-}
-
 /// Runs the command; fails if a target has crashed or hung.
-pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    if arguments.iter().any(|one| one == "--help" || one == "-h") {
-        println!("{USAGE}");
-        return Ok(());
-    }
-    let options = Options::parse(arguments)?;
+pub(crate) fn run(options: &Options) -> Result<()> {
     let program = build()?;
     let listed = Command::new(&program).arg("--list").output()?;
     let mut targets: Vec<&str> = std::str::from_utf8(&listed.stdout)?.lines().collect();
@@ -70,7 +46,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     targets
         .retain(|name| options.targets.is_empty() || options.targets.iter().any(|one| one == name));
     ensure!(!targets.is_empty(), "the program lists no targets");
-    let seconds = (options.seconds / targets.len() as u64).max(5);
+    let seconds = ((options.minutes * 60.0) as u64 / targets.len() as u64).max(5);
     println!("{} targets, {seconds} s each\n", targets.len());
     println!(
         "| target | executions | corpus | edges | crashes | hangs |\n| --- | ---: | ---: | ---: | ---: | ---: |"
@@ -86,15 +62,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("xtask is in the workspace")
-}
-
 fn folder() -> PathBuf {
     let set = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    set.unwrap_or_else(|| root().join("target")).join("fuzz")
+    set.unwrap_or_else(|| workspace_root().join("target"))
+        .join("fuzz")
 }
 
 fn build() -> Result<PathBuf> {
@@ -106,7 +77,7 @@ fn build() -> Result<PathBuf> {
     ensure!(found.success(), "cargo-afl is not installed: {INSTALL}");
     let built = Command::new("cargo")
         .args(["afl", "build", "--release", "--locked", "--manifest-path"])
-        .arg(root().join("fuzz/Cargo.toml"))
+        .arg(workspace_root().join("fuzz/Cargo.toml"))
         .env("CARGO_TARGET_DIR", folder())
         .status()?;
     ensure!(built.success(), "the program could not be built");

@@ -14,78 +14,77 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context as _, Result, bail, ensure};
-use serde_json::Value;
-
-use crate::interop::{self, SEEDED};
-
-const USAGE: &str = "\
-usage: cargo xtask hunt [OPTION...]
-  --minutes NUMBER   how long to try seeds, once the tests are built (10)
-  --seed NUMBER      the first seed (drawn from the time)
-  --rounds NUMBER    how many seeds to try at most (as many as the time allows)
-  --cases FACTOR     how many times as many cases each seed tries (1)
-  --package NAME     only the tests of this package; can be repeated
-  --interop          after the tests, with each seed, what `cargo xtask interop` has of its kind
-  --scenario NAME    only this one of them; can be repeated, and goes without the tests
-Prints each seed that fails with the command that repeats it.";
+use anyhow::{Result, ensure};
+use cargo_metadata::{Artifact, Message, MetadataCommand, TargetKind};
+use clap::Args;
+use harness::process::output_of;
+use harness::workspace_root;
 
 /// The bytes that every test program holds which draws seeds from `trials`.
 const MARK: &[u8] = b"RIVERRUN_TRIALS";
 
-struct Options {
-    limit: Duration,
+/// What the command line asks for. It prints each seed that fails with the command that repeats it.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// How long to try seeds, once the tests are built
+    #[arg(long, value_name = "NUMBER", default_value_t = 10.0)]
+    minutes: f64,
+    /// The first seed [default: drawn from the time]
+    #[arg(long = "seed", value_name = "NUMBER", default_value_t = seed_of_now(), hide_default_value = true)]
     first_seed: u64,
+    /// How many seeds to try at most [default: as many as the time allows]
+    #[arg(long, value_name = "NUMBER", default_value_t = u64::MAX, hide_default_value = true)]
     rounds: u64,
+    /// How many times as many cases each seed tries
+    #[arg(long, value_name = "FACTOR", default_value_t = 1)]
     cases: u64,
+    /// Only the tests of this package; can be repeated
+    #[arg(long = "package", value_name = "NAME")]
     packages: Vec<String>,
-    /// Of [`interop::SEEDED`].
+    /// After the tests, with each seed, what `cargo xtask interop` has of its kind
+    #[arg(long)]
+    interop: bool,
+    /// Only this one of them; can be repeated, and goes without the tests
+    #[arg(long = "scenario", value_name = "NAME")]
     scenarios: Vec<String>,
-    /// Whether only the scenarios are run.
-    skips_tests: bool,
 }
 
-impl Options {
-    fn parse(arguments: &[String]) -> Result<Self> {
-        let mut options = Self {
-            limit: Duration::from_secs(600),
-            first_seed: seed_of_now(),
-            rounds: u64::MAX,
-            cases: 1,
-            packages: Vec::new(),
-            scenarios: Vec::new(),
-            skips_tests: false,
-        };
-        let mut arguments = arguments.iter();
-        while let Some(argument) = arguments.next() {
-            let mut value = || {
-                let value = arguments.next();
-                value.with_context(|| format!("{argument} needs a value\n{USAGE}"))
-            };
-            match argument.as_str() {
-                "--minutes" => {
-                    options.limit = Duration::from_secs_f64(value()?.parse::<f64>()? * 60.0)
-                }
-                "--seed" => options.first_seed = value()?.parse()?,
-                "--rounds" => options.rounds = value()?.parse()?,
-                "--cases" => options.cases = value()?.parse()?,
-                "--package" => options.packages.push(value()?.clone()),
-                "--interop" => {
-                    options.scenarios = SEEDED.iter().map(|one| (*one).to_owned()).collect()
-                }
-                "--scenario" => {
-                    let name = value()?;
-                    ensure!(
-                        SEEDED.contains(&&**name),
-                        "`{name}` draws no random numbers"
-                    );
-                    options.scenarios.push(name.clone());
-                    options.skips_tests = true;
-                }
-                other => bail!("unknown option `{other}`\n{USAGE}"),
-            }
+/// The program of `cargo xtask interop`, and what of it is run with each seed.
+#[derive(Debug, Default)]
+struct Interop {
+    program: PathBuf,
+    scenarios: Vec<String>,
+}
+
+impl Interop {
+    /// What is asked for; the program is built if anything is.
+    fn build(options: &Options) -> Result<Self> {
+        if !options.interop && options.scenarios.is_empty() {
+            return Ok(Self::default());
         }
-        Ok(options)
+        let program = harness::build(workspace_root(), "interop", "dev")?;
+        let seeded = output_of(Command::new(&program).arg("--seeded"))?;
+        let mut scenarios = options.scenarios.clone();
+        for name in &scenarios {
+            let is_seeded = seeded.lines().any(|one| one == name);
+            ensure!(is_seeded, "`{name}` draws no random numbers");
+        }
+        if scenarios.is_empty() {
+            scenarios = seeded.lines().map(str::to_owned).collect();
+        }
+        Ok(Self { program, scenarios })
+    }
+
+    /// Runs a scenario; `None` if it succeeds, else how it is repeated and what it said.
+    fn failure(&self, scenario: &str, seed: u64) -> Result<Option<(String, String)>> {
+        let seed = seed.to_string();
+        let mut command = Command::new(&self.program);
+        command.args([scenario, "--seed", &seed]);
+        let output = command.stdout(Stdio::inherit()).output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.trim_start_matches("error: ").trim_end();
+        let repeated = format!("cargo xtask interop {scenario} --seed {seed}");
+        Ok((!output.status.success()).then(|| (repeated, said.to_owned())))
     }
 }
 
@@ -105,22 +104,19 @@ struct Program {
 }
 
 /// Runs the command; fails if a seed has.
-pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    if arguments.iter().any(|one| one == "--help" || one == "-h") {
-        println!("{USAGE}");
-        return Ok(());
-    }
-    let options = Options::parse(arguments)?;
-    let programs = match options.skips_tests {
-        true => Vec::new(),
-        false => random_programs(&options)?,
+pub(crate) fn run(options: Options) -> Result<()> {
+    let interop = Interop::build(&options)?;
+    let programs = match options.scenarios.is_empty() {
+        true => random_programs(&options)?,
+        false => Vec::new(),
     };
+    let limit = Duration::from_secs_f64(options.minutes * 60.0);
     let begun = Instant::now();
     let mut failures: BTreeMap<String, u64> = BTreeMap::new();
     let mut round = 0;
     'seeds: while round < options.rounds {
         let seed = options.first_seed.wrapping_add(round);
-        let is_over = || begun.elapsed() >= options.limit && round > 0;
+        let is_over = || begun.elapsed() >= limit && round > 0;
         for program in &programs {
             if is_over() {
                 break 'seeds;
@@ -138,14 +134,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
                 failures.entry(command).or_insert(seed);
             }
         }
-        for scenario in &options.scenarios {
+        for scenario in &interop.scenarios {
             if is_over() {
                 break 'seeds;
             }
-            let asked = [scenario.clone(), "--seed".to_owned(), seed.to_string()];
-            if let Err(error) = interop::run(&asked) {
-                let command = format!("cargo xtask interop {}", asked.join(" "));
-                println!("FAILED  {command}: {error:#}");
+            if let Some((command, said)) = interop.failure(scenario, seed)? {
+                println!("FAILED  {command}: {said}");
                 failures.entry(command).or_insert(seed);
             }
         }
@@ -192,10 +186,15 @@ fn build(options: &Options) -> Result<Vec<Program>> {
     }
     let output = command.stderr(Stdio::inherit()).output()?;
     ensure!(output.status.success(), "the tests do not build");
+    let workspace = MetadataCommand::new().no_deps().exec()?;
     let mut programs = Vec::new();
-    for line in String::from_utf8(output.stdout)?.lines() {
-        let message: Value = serde_json::from_str(line)?;
-        if let Some(program) = program_of(&message)?
+    for message in Message::parse_stream(&*output.stdout) {
+        let Message::CompilerArtifact(artifact) = message? else {
+            continue;
+        };
+        let mut packages = workspace.packages.iter();
+        if let Some(package) = packages.find(|one| one.id == artifact.package_id)
+            && let Some(program) = program_of(package.name.to_string(), &artifact)
             && holds(&program.path, MARK)?
         {
             programs.push(program);
@@ -204,39 +203,25 @@ fn build(options: &Options) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-fn program_of(message: &Value) -> Result<Option<Program>> {
-    let Some(path) = message["executable"].as_str() else {
-        return Ok(None);
-    };
-    if message["profile"]["test"] != true {
-        return Ok(None);
+/// The program of tests that a package's artifact is, if it is one.
+fn program_of(package: String, artifact: &Artifact) -> Option<Program> {
+    let path = artifact.executable.as_ref()?;
+    if !artifact.profile.test {
+        return None;
     }
-    let manifest = message["manifest_path"].as_str().context("no manifest")?;
-    let folder = Path::new(manifest).parent().context("no folder")?;
-    let name = message["target"]["name"].as_str().context("no target")?;
-    let kind = message["target"]["kind"][0].as_str().unwrap_or_default();
-    let target = match kind {
-        "test" => format!("--test {name}"),
-        "bin" => format!("--bin {name}"),
+    let name = &artifact.target.name;
+    let target = match &artifact.target.kind[..] {
+        [TargetKind::Test, ..] => format!("--test {name}"),
+        [TargetKind::Bin, ..] => format!("--bin {name}"),
         _ => "--lib".to_owned(),
     };
-    Ok(Some(Program {
-        package: package_name(message["package_id"].as_str().unwrap_or_default()),
+    Some(Program {
+        package,
         target,
         path: path.into(),
-        folder: folder.to_owned(),
+        folder: artifact.manifest_path.parent()?.into(),
         tests: BTreeSet::new(),
-    }))
-}
-
-/// The name in a package id: `path+file:///…/crates/wire#0.1.0` or `…/crates/client#name@0.1.0`.
-fn package_name(id: &str) -> String {
-    let (path, version) = id.rsplit_once('#').unwrap_or((id, ""));
-    let name = match version.split_once('@') {
-        Some((name, _)) => name,
-        None => path.rsplit('/').next().unwrap_or(path),
-    };
-    name.to_owned()
+    })
 }
 
 fn holds(path: &Path, mark: &[u8]) -> Result<bool> {
@@ -297,27 +282,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_are_named_in_both_forms_of_an_id() {
-        assert_eq!(package_name("path+file:///w/crates/wire#0.1.0"), "wire");
-        let named = "path+file:///w/crates/client#riverrun-client@0.1.0";
-        assert_eq!(package_name(named), "riverrun-client");
-    }
-
-    #[test]
     fn a_program_is_known_by_the_message_of_cargo() {
-        let message = serde_json::json!({
-            "executable": "/t/wire-1", "profile": {"test": true},
-            "manifest_path": "/w/crates/wire/Cargo.toml",
-            "target": {"name": "fuzz", "kind": ["test"]},
-            "package_id": "path+file:///w/crates/wire#0.1.0",
-        });
-        let program = program_of(&message).unwrap().unwrap();
+        let artifact = |executable: &str, kind: &str| {
+            let text = format!(
+                r#"{{"reason": "compiler-artifact", "package_id": "path+file:///w/crates/wire#0.1.0",
+                "manifest_path": "/w/crates/wire/Cargo.toml", "executable": {executable},
+                "target": {{"name": "fuzz", "kind": ["{kind}"], "src_path": "/w/a.rs"}},
+                "profile": {{"test": true, "opt_level": "0", "debug_assertions": true,
+                "overflow_checks": true}}, "features": [], "filenames": [], "fresh": true}}"#
+            );
+            let line = text.replace('\n', " ");
+            let message = Message::parse_stream(line.as_bytes()).next().unwrap();
+            let Message::CompilerArtifact(artifact) = message.unwrap() else {
+                panic!("no artifact: {line}");
+            };
+            artifact
+        };
+        let target = |kind| program_of("wire".to_owned(), &artifact("\"/t/wire-1\"", kind));
+        let program = target("test").unwrap();
         assert_eq!(
             (&*program.package, &*program.target),
             ("wire", "--test fuzz")
         );
         assert_eq!(program.folder, Path::new("/w/crates/wire"));
-        let library = serde_json::json!({"executable": null, "profile": {"test": true}});
-        assert!(program_of(&library).unwrap().is_none());
+        assert_eq!(target("bin").unwrap().target, "--bin fuzz");
+        assert_eq!(target("lib").unwrap().target, "--lib");
+        assert!(program_of("wire".to_owned(), &artifact("null", "lib")).is_none());
     }
 }

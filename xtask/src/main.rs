@@ -1,29 +1,66 @@
 //! The project's automation: `cargo xtask COMMAND [ARGUMENT...]`, one module per command.
+//!
+//! What runs other people's programs is a program of its own, started here; nothing links the server, so
+//! `cargo xtask tidy` is there in seconds.
 #![expect(clippy::print_stdout, reason = "a command's result is what it prints")]
 #![expect(
     clippy::print_stderr,
     reason = "a command's failure goes to standard error"
 )]
 
-mod bench;
 mod compat;
 mod fuzz;
 mod hunt;
-mod interop;
 mod tidy;
 
-use std::process::ExitCode;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result};
+use clap::{Parser, Subcommand};
 
-const USAGE: &str =
-    "usage: cargo xtask tidy | compat | interop | bench | fuzz | hunt [ARGUMENT...]";
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask", about, disable_help_subcommand = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Check the rules of the source that a machine can check
+    Tidy,
+    /// Write docs/compat.md from the table of served APIs
+    Compat,
+    /// Run other people's clients and tools against the server
+    #[command(disable_help_flag = true)]
+    Interop(Arguments),
+    /// Measure riverrun beside Apache Kafka
+    #[command(disable_help_flag = true)]
+    Bench(Arguments),
+    /// Search every parser by coverage
+    Fuzz(fuzz::Options),
+    /// Run every random test with fresh seeds
+    Hunt(hunt::Options),
+}
+
+/// What another program reads.
+#[derive(Debug, clap::Args)]
+struct Arguments {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let command = arguments.next().unwrap_or_default();
-    let arguments: Vec<String> = arguments.collect();
-    match dispatch(&command, &arguments) {
+    let command_line = match CommandLine::try_parse() {
+        Ok(command_line) => command_line,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(u8::from(error.use_stderr()));
+        }
+    };
+    match run(command_line.task) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -32,14 +69,22 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(command: &str, arguments: &[String]) -> Result<()> {
-    match command {
-        "compat" => compat::run(),
-        "tidy" => tidy::run(),
-        "interop" => interop::run(arguments),
-        "bench" => bench::run(arguments),
-        "fuzz" => fuzz::run(arguments),
-        "hunt" => hunt::run(arguments),
-        _ => bail!("{USAGE}"),
+fn run(task: Task) -> Result<()> {
+    match task {
+        Task::Tidy => tidy::run(),
+        Task::Compat => compat::run(),
+        Task::Interop(Arguments { arguments }) => become_program("interop", &arguments),
+        Task::Bench(Arguments { arguments }) => become_program("bench", &arguments),
+        Task::Fuzz(options) => fuzz::run(&options),
+        Task::Hunt(options) => hunt::run(options),
     }
+}
+
+/// Builds a program of the workspace and becomes it, so that signals and its exit code are its own.
+fn become_program(package: &str, arguments: &[OsString]) -> Result<()> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["run", "--quiet", "--manifest-path"]);
+    cargo.arg(harness::workspace_root().join("Cargo.toml"));
+    cargo.args(["--package", package, "--"]).args(arguments);
+    Err(cargo.exec()).context("cannot run cargo")
 }

@@ -1,13 +1,15 @@
 //! `cargo xtask tidy`: rules of the source that a machine can check.
 //!
-//! Layers and purity of crates, sizes of files and functions, a picture at the top of each file,
-//! names, unfinished work, seeds of tests, and documents that are generated from the code. Each
-//! finding names the file and says what to do. The same check runs as a test.
+//! Layers and purity of crates, sizes of files, a picture at the top of each file, names, unfinished
+//! work, and seeds of tests. Each finding names the file and says what to do. The same check runs as
+//! a test.
 
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use harness::workspace_root;
 
 mod crates;
 mod fields;
@@ -17,8 +19,7 @@ mod source;
 
 /// Runs every check on the workspace around this crate.
 pub(crate) fn run() -> Result<()> {
-    let root = workspace_root()?;
-    let findings = findings(&root)?;
+    let findings = findings(workspace_root())?;
     if findings.is_empty() {
         println!("tidy: nothing to report");
         return Ok(());
@@ -27,15 +28,6 @@ pub(crate) fn run() -> Result<()> {
         println!("{finding}");
     }
     bail!("tidy: {} findings", findings.len());
-}
-
-/// The folder of the workspace's `Cargo.toml`.
-pub(crate) fn workspace_root() -> Result<PathBuf> {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let root = xtask
-        .parent()
-        .context("xtask stands in the workspace's folder")?;
-    Ok(root.to_owned())
 }
 
 fn findings(root: &Path) -> Result<Vec<String>> {
@@ -55,7 +47,6 @@ fn findings(root: &Path) -> Result<Vec<String>> {
             source::check_purity(&name, &text, owner.pure, &mut findings);
         }
     }
-    crate::compat::check(root, &mut findings)?;
     check_schema_names(root, &mut findings)?;
     Ok(findings)
 }
@@ -63,7 +54,7 @@ fn findings(root: &Path) -> Result<Vec<String>> {
 /// Every Rust file that is not generated, with its text.
 fn rust_files(root: &Path) -> Result<BTreeMap<PathBuf, String>> {
     let mut files = BTreeMap::new();
-    let mut folders = ["crates", "benches", "interop/rust", "xtask"]
+    let mut folders = ["crates", "benches", "interop", "xtask"]
         .map(|name| root.join(name))
         .to_vec();
     while let Some(folder) = folders.pop() {
@@ -111,7 +102,6 @@ mod tests {
 
     #[test]
     fn the_workspace_is_tidy() {
-        let root = workspace_root().unwrap();
-        assert_eq!(findings(&root).unwrap(), Vec::<String>::new());
+        assert_eq!(findings(workspace_root()).unwrap(), Vec::<String>::new());
     }
 }

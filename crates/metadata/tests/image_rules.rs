@@ -68,6 +68,7 @@ impl<'a> Line<'a> {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn record(line: &str) -> MetadataRecord {
     let line = Line::parse(line);
     let topic_id = |index| Uuid::from_u128(line.number::<u128>(index));

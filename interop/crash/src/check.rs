@@ -267,23 +267,7 @@ fn read(
         start.offset,
         end.offset
     );
-    let mut found = Found {
-        start: start.offset,
-        records: BTreeMap::new(),
-        committed: BTreeSet::new(),
-    };
-    let number_of = |record: &FetchedRecord| -> Result<u64> {
-        let text = String::from_utf8(record.value.clone().unwrap_or_default())?;
-        let words: Vec<&str> = text.split(' ').collect();
-        let number = words.get(3).context("a value of the workload")?.parse()?;
-        let expected = value(name, topic.incarnation, index, number);
-        ensure!(
-            text == expected,
-            "`{text}` at {} is not of this topic: {expected}",
-            record.offset
-        );
-        Ok(number)
-    };
+    let mut records = BTreeMap::new();
     let mut at = start.offset;
     while at < end.offset {
         let fetched = client.fetch(name, number, at);
@@ -298,7 +282,7 @@ fn read(
             .iter()
             .filter(|record| record.offset >= at)
         {
-            found.records.insert(record.offset, number_of(record)?);
+            records.insert(record.offset, number_of(record, name, topic, index)?);
         }
         if next == at && has_lost {
             break;
@@ -310,19 +294,37 @@ fn read(
         );
         at = next;
     }
+    Ok(Found {
+        start: start.offset,
+        records,
+        committed: read_committed(client, name, topic, index, start.offset, has_lost)?,
+    })
+}
+
+/// The numbers of the committed records of a partition, read from the offset `start` on.
+fn read_committed(
+    client: &mut Client,
+    name: &str,
+    topic: &Topic,
+    index: usize,
+    start: i64,
+    has_lost: bool,
+) -> Result<BTreeSet<u64>> {
+    let number = i32::try_from(index)?;
     let stable = client.list_committed_offset(name, number, LATEST);
     ensure!(
         stable.error == ErrorCode::None,
         "its last stable offset: {}",
         stable.error
     );
-    let mut at = start.offset;
+    let mut committed = BTreeSet::new();
+    let mut at = start;
     while at < stable.offset {
         let fetched = client.fetch_committed(name, number, at);
         ensure!(fetched.fetched.error == ErrorCode::None, "fetched at {at}");
         let next = next_offset(&fetched.fetched.records, at)?;
         for record in committed_records_of(&fetched.fetched.records, &fetched.aborted) {
-            found.committed.insert(number_of(&record)?);
+            committed.insert(number_of(&record, name, topic, index)?);
         }
         if next == at && has_lost {
             break;
@@ -334,7 +336,21 @@ fn read(
         );
         at = next;
     }
-    Ok(found)
+    Ok(committed)
+}
+
+/// Which record of the workload this is; fails unless the workload wrote it to this partition.
+fn number_of(record: &FetchedRecord, name: &str, topic: &Topic, index: usize) -> Result<u64> {
+    let text = String::from_utf8(record.value.clone().unwrap_or_default())?;
+    let words: Vec<&str> = text.split(' ').collect();
+    let number = words.get(3).context("a value of the workload")?.parse()?;
+    let expected = value(name, topic.incarnation, index, number);
+    ensure!(
+        text == expected,
+        "`{text}` at {} is not of this topic: {expected}",
+        record.offset
+    );
+    Ok(number)
 }
 
 /// The offset after the last whole batch.

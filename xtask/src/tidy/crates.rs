@@ -1,102 +1,83 @@
 //! Crates and what they depend on: a crate depends only on lower layers.
 
-use anyhow::{Context, Result};
-use std::collections::BTreeSet;
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Crates of the workspace's own tooling; they stand outside the layers.
-const TOOLING: &[&str] = &["codegen", "interpreter", "testkit"];
+use anyhow::{Context as _, Result};
+use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
-/// A crate as its `Cargo.toml` tells.
+/// A crate of the workspace as its `Cargo.toml` tells.
 #[derive(Debug)]
 pub(super) struct Member {
     name: String,
+    /// The name that `use` has, where it is a library.
+    library: Option<String>,
     pub(super) folder: PathBuf,
-    layer: Option<u32>,
+    layer: Option<u64>,
     pub(super) pure: bool,
+    /// Tests and build scripts apart.
     dependencies: BTreeSet<String>,
 }
 
-/// Every crate under `crates/`.
+/// Every crate of the workspace at `root`.
 pub(super) fn read(root: &Path) -> Result<Vec<Member>> {
-    let mut members = Vec::new();
-    for entry in fs::read_dir(root.join("crates"))? {
-        let folder = entry?.path();
-        let manifest = folder.join("Cargo.toml");
-        let text = fs::read_to_string(&manifest).with_context(|| manifest.display().to_string())?;
-        members.push(parse(&text, folder));
-    }
-    members.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(members)
+    let mut command = MetadataCommand::new();
+    let workspace = command.current_dir(root).no_deps().exec();
+    let workspace = workspace.context("cargo cannot read the workspace")?;
+    Ok(workspace.packages.iter().map(member).collect())
 }
 
-/// Their names, as `use` has them.
+/// The names of the libraries, as `use` has them.
 pub(super) fn names(members: &[Member]) -> BTreeSet<String> {
-    members.iter().map(|one| one.name.clone()).collect()
+    members
+        .iter()
+        .filter_map(|one| one.library.clone())
+        .collect()
 }
 
-fn parse(text: &str, folder: PathBuf) -> Member {
-    let name = folder
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    let mut member = Member {
-        name,
-        folder,
-        layer: None,
-        pure: false,
-        dependencies: BTreeSet::new(),
-    };
-    let mut section = "";
-    for line in text.lines().map(str::trim) {
-        if let Some(heading) = line.strip_prefix('[') {
-            section = heading.trim_end_matches(']');
-        } else if let Some((key, value)) = line.split_once('=') {
-            match (section, key.trim()) {
-                ("package.metadata.riverrun", "layer") => member.layer = value.trim().parse().ok(),
-                ("package.metadata.riverrun", "pure") => member.pure = value.trim() == "true",
-                ("dependencies", key) => {
-                    let name = key.split('.').next().unwrap_or(key);
-                    member.dependencies.insert(name.to_owned());
-                }
-                _ => {}
-            }
-        }
+fn member(package: &Package) -> Member {
+    let told = &package.metadata["riverrun"];
+    let folder = package.manifest_path.parent();
+    let dependencies = package.dependencies.iter();
+    let library = package.targets.iter().find(|target| target.is_lib());
+    Member {
+        name: package.name.to_string(),
+        library: library.map(|target| target.name.clone()),
+        folder: folder.map(PathBuf::from).unwrap_or_default(),
+        layer: told["layer"].as_u64(),
+        pure: told["pure"] == true,
+        dependencies: dependencies
+            .filter(|one| one.kind == DependencyKind::Normal)
+            .map(|one| one.name.clone())
+            .collect(),
     }
-    member
 }
 
 /// Reports each dependency that does not point to a lower layer.
 pub(super) fn check_layers(members: &[Member], findings: &mut Vec<String>) {
-    for member in members
+    let layers: BTreeMap<&str, Option<u64>> = members
         .iter()
-        .filter(|m| !TOOLING.contains(&m.name.as_str()))
-    {
+        .map(|one| (one.name.as_str(), one.layer))
+        .collect();
+    for member in members {
+        let name = &member.name;
         let Some(layer) = member.layer else {
             findings.push(format!(
-                "{}: say the layer in [package.metadata.riverrun]",
-                member.name
+                "{name}: say the layer in [package.metadata.riverrun]"
             ));
             continue;
         };
-        for other in members
-            .iter()
-            .filter(|m| member.dependencies.contains(&m.name))
-        {
-            if other.layer.is_none_or(|lower| lower >= layer) {
+        for dependency in &member.dependencies {
+            let lower = layers.get(dependency.as_str());
+            if lower.is_some_and(|lower| lower.is_none_or(|lower| lower >= layer)) {
                 findings.push(format!(
-                    "{}: is in layer {layer} and may not depend on `{}`, which is not below it",
-                    member.name, other.name
+                    "{name}: is in layer {layer} and may not depend on `{dependency}`, which is not \
+                     below it"
                 ));
             }
         }
         if member.pure && member.dependencies.contains("tokio") {
-            findings.push(format!(
-                "{}: is pure and may not depend on tokio",
-                member.name
-            ));
+            findings.push(format!("{name}: is pure and may not depend on tokio"));
         }
     }
 }
@@ -105,22 +86,45 @@ pub(super) fn check_layers(members: &[Member], findings: &mut Vec<String>) {
 mod tests {
     use super::*;
 
+    fn member(name: &str, layer: Option<u64>, dependencies: &[&str]) -> Member {
+        Member {
+            name: name.to_owned(),
+            library: None,
+            folder: PathBuf::new(),
+            layer,
+            pure: true,
+            dependencies: dependencies.iter().map(|&one| one.to_owned()).collect(),
+        }
+    }
+
     #[test]
-    fn an_upward_edge_is_reported() {
-        let manifest = |layer: u32, dependency: &str| {
-            format!("[package.metadata.riverrun]\nlayer = {layer}\n[dependencies]\n{dependency}\n")
-        };
-        let low = parse(
-            &manifest(1, "high.workspace = true"),
-            PathBuf::from("crates/low"),
-        );
-        let high = parse(
-            &manifest(2, "low.workspace = true"),
-            PathBuf::from("crates/high"),
-        );
+    fn an_edge_that_does_not_point_down_is_reported() {
+        let members = [
+            member("low", Some(1), &["high", "anyhow"]),
+            member("high", Some(2), &["low"]),
+            member("beside", Some(2), &["high", "tokio"]),
+            member("nowhere", None, &[]),
+        ];
         let mut findings = Vec::new();
-        check_layers(&[low, high], &mut findings);
-        assert_eq!(findings.len(), 1, "{findings:?}");
-        assert!(findings[0].starts_with("low:"), "{findings:?}");
+        check_layers(&members, &mut findings);
+        let subjects: Vec<&str> = findings.iter().map(|one| &one[..12]).collect();
+        let expect = [
+            "low: is in l",
+            "beside: is i",
+            "beside: is p",
+            "nowhere: say",
+        ];
+        assert_eq!(subjects, expect, "{findings:?}");
+    }
+
+    #[test]
+    fn the_layers_of_the_workspace_are_read() {
+        let members = read(harness::workspace_root()).unwrap();
+        let broker = members.iter().find(|one| one.name == "broker").unwrap();
+        assert_eq!((broker.layer, broker.pure), (Some(5), false));
+        assert!(broker.folder.ends_with("crates/broker"));
+        assert!(broker.dependencies.contains("model"));
+        assert!(!broker.dependencies.contains("testkit"), "only tests do");
+        assert!(names(&members).contains("riverrun_client"));
     }
 }

@@ -1,9 +1,7 @@
-//! One Rust file: its size, its functions, its opening comment, its names, what it may not name.
+//! One Rust file: its size, its opening comment, its names, what it may not name.
 
 /// Most lines of a file, tests apart.
 const FILE_LINES_MAX: usize = 800;
-/// Most lines of a function.
-const FUNCTION_LINES_MAX: usize = 70;
 /// Suffixes that say nothing of what a type is.
 const BANNED_SUFFIXES: &[&str] = &["Manager", "Helper", "Utils", "Impl", "Wrapper"];
 /// What a crate without effects may not name, and why.
@@ -30,9 +28,6 @@ pub(super) fn check(name: &str, text: &str, findings: &mut Vec<String>) {
     }
     if !is_test && !text.starts_with("//!") {
         findings.push(format!("{name}: open with `//!` and say what the file is"));
-    }
-    if !is_test {
-        check_functions(name, code, findings);
     }
     check_names(name, code, findings);
     for (index, line) in text.lines().enumerate() {
@@ -68,47 +63,6 @@ pub(super) fn is_test_file(name: &str) -> bool {
 pub(super) fn without_test_module(text: &str) -> &str {
     text.find("#[cfg(test)]\nmod ")
         .map_or(text, |at| &text[..at])
-}
-
-/// Source that rustfmt wrote ends a function with a brace as far in as its `fn`.
-fn check_functions(name: &str, code: &str, findings: &mut Vec<String>) {
-    let lines: Vec<&str> = code.lines().collect();
-    for (index, line) in lines.iter().enumerate() {
-        let indent = line.len() - line.trim_start().len();
-        let Some(function) = function_name(line.trim_start()) else {
-            continue;
-        };
-        let end = |later: &&str| later.trim_end().len() == indent + 1 && later.trim() == "}";
-        let is_declaration = |later: &&str| later.trim_end().ends_with(';');
-        let body = &lines[index..];
-        let opens = body
-            .iter()
-            .position(|later| later.trim_end().ends_with('{'));
-        let declared = body.iter().position(is_declaration);
-        if opens.is_none() || declared < opens && declared.is_some() {
-            continue;
-        }
-        if let Some(length) = body.iter().position(end)
-            && length + 1 > FUNCTION_LINES_MAX
-        {
-            let at = index + 1;
-            findings.push(format!(
-                "{name}:{at}: `{function}` has {} lines; {FUNCTION_LINES_MAX} are the most",
-                length + 1
-            ));
-        }
-    }
-}
-
-fn function_name(line: &str) -> Option<&str> {
-    let rest = line
-        .trim_start_matches("pub(crate) ")
-        .trim_start_matches("pub(super) ")
-        .trim_start_matches("pub ")
-        .trim_start_matches("const ")
-        .trim_start_matches("async ")
-        .strip_prefix("fn ")?;
-    rest.split(['(', '<']).next()
 }
 
 fn check_names(name: &str, code: &str, findings: &mut Vec<String>) {
@@ -169,8 +123,6 @@ mod tests {
         check_text("//! A.\npub struct LogManager;\n", &["without `Manager`"]);
         check_text("//! A.\n// TODO later\n", &["finish it"]);
         check_text("//! A.\nlet now = Instant::now();\n", &["take the time"]);
-        let long = format!("//! A.\nfn long() {{\n{}}}\n", "    x();\n".repeat(80));
-        check_text(&long, &["`long` has 82 lines"]);
         check_text(&format!("//! A.\n{}", "\n".repeat(900)), &["split it"]);
     }
 }

@@ -98,6 +98,7 @@ fn a_header_that_claims_other_times_than_its_records_is_put_right() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn what_no_producer_may_send_is_refused() {
     let (server, mut client) = server_with_topic();
     let whole = || batch(&["first", "second"]);

@@ -176,6 +176,7 @@ fn lanes() -> usize {
 }
 
 /// A frame that names much, most of which does not exist.
+#[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn frame_of_many(client: &mut Client, kind: &str) -> Vec<u8> {
     const COUNT: i32 = 200_000;
     match kind {

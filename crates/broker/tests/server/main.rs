@@ -14,6 +14,7 @@ mod acks;
 mod api_versions;
 mod batches;
 mod compaction;
+mod compat;
 mod compression;
 mod configs;
 mod connections;

@@ -107,6 +107,7 @@ fn a_log_that_cannot_be_read_is_told_now_and_then() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn changes_are_logged_and_secrets_are_not() {
     let directory = tempfile::tempdir().unwrap();
     let process = Process::start(directory.path(), &[]);

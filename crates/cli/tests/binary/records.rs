@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Command;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn records_go_in_and_come_out() {
     let lab = Lab::new();
     let created = lab.run(&["topic", "create", "t"], "");

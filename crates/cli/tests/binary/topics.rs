@@ -5,6 +5,7 @@ use expect_test::expect;
 use std::collections::BTreeSet;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn topics_live_and_die() {
     let lab = Lab::new();
     let created = lab.run(

@@ -34,6 +34,7 @@ fn what_newcomers_type_is_understood_or_explained() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn nobody_is_left_without_a_word() {
     let lab = Lab::new();
     let tells = |arguments: &[&str], expected: &str| {

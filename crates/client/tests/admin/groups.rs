@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use testkit::TestServer;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn offsets_of_a_group_are_altered_listed_and_deleted() {
     let server = TestServer::start(&[]);
     run(async {

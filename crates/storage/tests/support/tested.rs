@@ -146,6 +146,7 @@ impl Tested {
     }
 
     /// Takes a step; `Err` when the disk has stopped.
+    #[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
     pub(crate) fn step(&mut self, step: &Step) -> Result<(), String> {
         self.now_ms += 10;
         self.before = self.model.clone();

@@ -10,6 +10,7 @@ use super::*;
 
 /// Runs lines such as `begin`, `call commit`, `answer NONE`, `lose`, `drained`, and renders what
 /// comes of each.
+#[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn check(script: &str, expected: Expect) {
     let backoff = Backoff {
         base_ms: 100,

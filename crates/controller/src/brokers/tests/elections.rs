@@ -215,6 +215,7 @@ fn unclean_elections_wait_for_the_topic_or_for_a_request() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn preferred_leaders_are_elected() {
     check(
         "brokers 1 2

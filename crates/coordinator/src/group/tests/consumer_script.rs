@@ -109,6 +109,7 @@ impl Script {
     }
 
     /// A heartbeat of a member of a consumer group.
+    #[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
     pub(super) fn beat(&mut self, group_id: &str, name: &str, words: &Words<'_>) {
         let mut known = self.consumers.get(name).cloned().unwrap_or_default();
         let epoch = words.number("epoch", known.epoch);
@@ -219,6 +220,7 @@ impl Script {
 }
 
 /// A record of a consumer group.
+#[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 pub(super) fn consumer_record_text(group_id: &str, record: &ConsumerRecord<'_>) -> String {
     let gone = |what: &str| format!("{what} gone");
     let text = match record {

@@ -4,6 +4,7 @@ use super::script::check;
 use expect_test::expect;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn a_classic_group_becomes_a_consumer_group_and_a_classic_one_again() {
     check(&expect![[r#"
         config delay=0 interval=0
@@ -152,6 +153,7 @@ fn a_generation_that_members_saw_is_never_given_again() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn a_member_that_has_the_newest_assignment_gets_it_though_the_group_has_moved_on() {
     check(&expect![[r#"
         config delay=0 interval=0

@@ -4,6 +4,7 @@ use super::script::check;
 use expect_test::expect;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn version_1_keeps_the_epoch_from_transaction_to_transaction() {
     check(
         "init t

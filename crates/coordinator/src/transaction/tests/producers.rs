@@ -168,6 +168,7 @@ fn a_producer_goes_on_after_an_error() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn epochs_that_are_used_up_bring_another_producer_id() {
     check(
         "given t 5 32765

@@ -12,7 +12,7 @@ import java.util.Map;
 
 /**
  * Runs scenarios by name: {@code SUITE list}, or {@code SUITE run HOST:PORT DIR NAME...}. Standard
- * output carries only the lines that xtask reads; what scenarios print goes to {@link Console}.
+ * output carries only the lines that the runner reads; what scenarios print goes to {@link Console}.
  */
 public final class Main {
     private Main() {}

@@ -1,0 +1,208 @@
+//! `cargo xtask bench macro`: whole brokers under the same load, and the floor below both.
+//!
+//!     scenario.rs ── what is measured, and the goals
+//!        │
+//!     round.rs ───── one server: started, warmed up, put under each load, ended
+//!        ├─ peer.rs      Apache Kafka, riverrun or the floor     cores.rs  on which core
+//!        ├─ network.rs   another network namespace for the load generator
+//!        └─ programs.rs  and `benches/macrobench`, which loads and is the floor
+//!        │
+//!     measured.rs ── estimates, ratios, verdicts ── report.rs  tables, JSON, charts
+//!     profile.rs ─── `cargo xtask bench profile`: flame graphs of riverrun under the same loads
+//!
+//! In each round every server is started afresh in turn, and each round begins with another one, so
+//! that what slows the machine down for a while falls on all of them, and each virtual machine
+//! compiles its code anew.
+
+mod cores;
+mod measured;
+mod network;
+pub(crate) mod options;
+pub(crate) mod partitions;
+mod peer;
+pub(crate) mod profile;
+pub(crate) mod programs;
+mod report;
+mod round;
+mod scenario;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::machine::Machine;
+use cores::Cores;
+use harness::process::output_of;
+use harness::workspace_root;
+use measured::Measured;
+use network::Network;
+use options::Options;
+use peer::{JVM_FLAGS, Kind};
+use programs::Programs;
+use report::Report;
+use round::{Bench, Results};
+use scenario::SCENARIOS;
+
+/// Runs the comparison.
+pub(super) fn run(options: Options) -> Result<()> {
+    let Some(options) = options.checked()? else {
+        return Ok(());
+    };
+    let root = workspace_root();
+    let mut machine = Machine::here(root)?;
+    let programs = Programs::prepare(root, options.binary.as_deref())?;
+    let cores = if options.no_pin {
+        None
+    } else {
+        Cores::choose()?
+    };
+    let scratch = Scratch::new()?;
+    machine.facts.push(("file system", file_system(&scratch.0)));
+    machine.facts.push(("JVM flags", JVM_FLAGS.join(" ")));
+    let network = network(&options);
+    let bench = Bench {
+        options: &options,
+        programs: &programs,
+        cores,
+        network,
+    };
+    let output = options.output.clone().unwrap_or_else(|| {
+        root.join(match options.is_whole() {
+            true => "benches/results",
+            false => "target/bench",
+        })
+    });
+    let mut report = Report {
+        machine,
+        measured: Measured::default(),
+        rounds: 0,
+        method: method(&bench),
+    };
+    let failed = measure(&bench, &scratch.0, &mut report, &output)?;
+    if options.is_whole() && options.output.is_none() {
+        let path = root.join("README.md");
+        if let Some(text) = report.in_readme(&fs::read_to_string(&path)?) {
+            fs::write(&path, text)?;
+        }
+    }
+    println!("\n{}\n{}", report.method, report.text());
+    println!(
+        "written to {}",
+        output.join("macro*.{md,json,svg}").display()
+    );
+    ensure!(failed == 0, "{failed} rounds failed and are left out");
+    Ok(())
+}
+
+/// Runs the rounds and writes the report after each, so that a later failure costs only its own
+/// round; returns how many have failed.
+fn measure(bench: &Bench<'_>, scratch: &Path, report: &mut Report, output: &Path) -> Result<usize> {
+    let mut failed = 0;
+    for round in 1..=bench.options.rounds() {
+        match measure_round(bench, scratch, round) {
+            Ok(results) => {
+                for (kind, results) in results {
+                    report.measured.push(kind, results);
+                }
+                report.rounds += 1;
+                report.write(output)?;
+            }
+            Err(error) => {
+                failed += 1;
+                eprintln!("round {round} failed: {error:#}");
+            }
+        }
+    }
+    Ok(failed)
+}
+
+/// Every server in turn; a round counts only as a whole, for ratios are taken within it.
+fn measure_round(bench: &Bench<'_>, scratch: &Path, round: usize) -> Result<Vec<(Kind, Results)>> {
+    let mut all = Vec::new();
+    let mut peers = bench.options.peers.clone();
+    let count = peers.len();
+    peers.rotate_left((round - 1) % count);
+    for kind in peers {
+        bench.programs.touch_memory()?;
+        let begin = Instant::now();
+        let dir = scratch.join(kind.name());
+        let results = bench.run(kind, &dir);
+        fs::remove_dir_all(&dir).with_context(|| format!("{} stays", dir.display()))?;
+        all.push((kind, results?));
+        println!(
+            "round {round} of {}: {} took {:.0} s",
+            bench.options.rounds(),
+            kind.title(),
+            begin.elapsed().as_secs_f64()
+        );
+    }
+    Ok(all)
+}
+
+/// The other host, if a scenario needs one; a user who may not make one goes without.
+fn network(options: &Options) -> Option<Network> {
+    let mut chosen = SCENARIOS.iter().filter(|one| options.chooses(one));
+    if !chosen.any(|scenario| scenario.over.is_some()) {
+        return None;
+    }
+    match Network::make() {
+        Ok(network) => Some(network),
+        Err(error) => {
+            eprintln!("the scenarios over a network are left out: {error:#}");
+            None
+        }
+    }
+}
+
+/// How the run is made, for the reader of its results.
+fn method(bench: &Bench<'_>) -> String {
+    let cores = match bench.cores {
+        Some(Cores { server, load }) => {
+            format!("Servers ran on core {server}, the load generator on core {load}.")
+        }
+        None => "Servers and the load generator shared the cores.".to_owned(),
+    };
+    format!(
+        "In each of {} rounds the servers were started in turn, another one first in each round, \
+         and put under the same load by the same program. Before each server most of the free \
+         memory was written to once. {cores} Before the first window Apache Kafka had {} s of \
+         these loads to compile its code, the others {} s; before each window went 1 s of its own \
+         load. Windows lasted {} s, some of them longer, or until they had produced enough. CPU \
+         time is that of all threads of the \
+         server's process, user and system, from `/proc/PID/stat`. A GB is 10^9 bytes of records \
+         before compression.",
+        bench.options.rounds(),
+        bench.warm_up_seconds(Kind::Kafka),
+        bench.warm_up_seconds(Kind::Riverrun),
+        bench.options.seconds(),
+    )
+}
+
+/// A folder for the servers' data that is removed at the end.
+#[derive(Debug)]
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self> {
+        let name = format!("riverrun-bench-{}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
+        Ok(Self(dir))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is reported where it is first tried.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The type of the file system that holds `dir`.
+fn file_system(dir: &Path) -> String {
+    let mut stat = std::process::Command::new("stat");
+    let text = output_of(stat.args(["-f", "-c", "%T"]).arg(dir));
+    text.map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
+}

@@ -1,0 +1,99 @@
+//! The command line of `cargo xtask bench macro` and `cargo xtask bench profile`.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+
+use super::peer::Kind;
+use super::scenario::{SCENARIOS, Scenario};
+
+/// What the command line asks for.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Data goes below TMPDIR, at most some 5 GB at a time, and is removed. A round takes \
+                  some 4 minutes beside building; let nothing else run."
+)]
+pub(crate) struct Options {
+    /// A name of --list, or how several names begin (abused, network); all but those of `abused`
+    /// unless one is given
+    #[arg(value_name = "SCENARIO")]
+    names: Vec<String>,
+    /// Two rounds of short windows, for development: some 3 minutes
+    #[arg(long)]
+    pub(super) quick: bool,
+    /// How many times each server is started and measured in turn [default: 5]
+    #[arg(long, value_name = "NUMBER")]
+    rounds: Option<usize>,
+    /// Length of a measured window; some are a multiple of it [default: 3]
+    #[arg(long, value_name = "NUMBER")]
+    seconds: Option<f64>,
+    /// The same as SCENARIO
+    #[arg(long = "scenario", value_name = "NAME")]
+    more_names: Vec<String>,
+    /// The servers
+    #[arg(long, value_name = "NAME,...", value_enum, value_delimiter = ',', default_values_t = Kind::ALL)]
+    pub(super) peers: Vec<Kind>,
+    /// A riverrun to run instead of building one in release mode
+    #[arg(long, value_name = "PATH")]
+    pub(super) binary: Option<PathBuf>,
+    /// Let server and load share all cores
+    #[arg(long)]
+    pub(super) no_pin: bool,
+    /// Where the report goes [default: benches/results; target/bench for a part or --quick]
+    #[arg(long, value_name = "DIR")]
+    pub(super) output: Option<PathBuf>,
+    /// Name the scenarios and run none
+    #[arg(long)]
+    list: bool,
+}
+
+impl Options {
+    /// The options, if they can be met; `None` when they only ask for the scenarios' names.
+    pub(super) fn checked(mut self) -> Result<Option<Self>> {
+        if self.list {
+            for scenario in &SCENARIOS {
+                println!("{:22} {}", scenario.name, scenario.about);
+            }
+            return Ok(None);
+        }
+        self.names.append(&mut self.more_names);
+        ensure!(self.rounds() > 0, "--rounds needs at least 1");
+        ensure!(self.seconds() > 0.0, "--seconds must be positive");
+        for name in &self.names {
+            let known = SCENARIOS.iter().any(|scenario| scenario.is_called(name));
+            ensure!(known, "no scenario `{name}`; --list names them");
+        }
+        Ok(Some(self))
+    }
+
+    /// How many times each server is measured.
+    pub(super) fn rounds(&self) -> usize {
+        self.rounds.unwrap_or(if self.quick { 2 } else { 5 })
+    }
+
+    /// How long a window lasts.
+    pub(super) fn seconds(&self) -> f64 {
+        self.seconds.unwrap_or(if self.quick { 1.5 } else { 3.0 })
+    }
+
+    /// Chooses these scenarios if the command line names none.
+    pub(super) fn choose_by_default(&mut self, names: &[&str]) {
+        if self.names.is_empty() {
+            self.names = names.iter().map(|&name| name.to_owned()).collect();
+        }
+    }
+
+    /// Whether a scenario is to be run.
+    pub(super) fn chooses(&self, scenario: &Scenario) -> bool {
+        match self.names.is_empty() {
+            true => !scenario.is_abuse(),
+            false => self.names.iter().any(|name| scenario.is_called(name)),
+        }
+    }
+
+    /// Whether this is the run whose results are kept.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.quick && self.names.is_empty() && self.peers.len() == Kind::ALL.len()
+    }
+}

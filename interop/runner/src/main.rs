@@ -1,0 +1,124 @@
+//! `cargo xtask interop`: other people's clients and tools against the server under test.
+//!
+//!     suite.rs ── which scenarios, in which order
+//!        │
+//!     run.rs ──── java.rs python.rs go.rs    install a language's programs
+//!        │   └─── server.rs                  riverrun or Apache Kafka, started and stopped
+//!     program.rs ─ process.rs                one program's scenarios, each within its limit
+//!        │
+//!     report.rs                              one line each, counts at the end
+//!
+//! Apache Kafka is the oracle: a scenario that fails with `--against kafka` is a wrong scenario.
+#![expect(clippy::print_stdout, reason = "a command's result is what it prints")]
+#![expect(
+    clippy::print_stderr,
+    reason = "a command's failure goes to standard error"
+)]
+
+mod application;
+mod campaign;
+mod client_on_kafka;
+mod clock;
+mod codec;
+mod commands;
+mod crash;
+mod cross;
+mod diff;
+mod exceptions;
+mod go;
+mod handover;
+mod kafka_crash;
+mod kafka_tests;
+mod kgo;
+mod mirror;
+mod options;
+mod program;
+mod python;
+mod report;
+mod run;
+mod serve;
+mod server;
+mod suite;
+mod swap;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use clap::{CommandFactory as _, Parser as _};
+
+use options::Options;
+use run::Run;
+use suite::SUITES;
+
+/// What draws random numbers from `--seed`: suites, and scenarios of suites that draw none elsewhere.
+/// `cargo xtask hunt --interop` runs them with others.
+const SEEDED: &[&str] = &[
+    "codec",
+    "client/life-groups",
+    "client/life-transactions",
+    "client/life-transactions-protocol-1",
+    "client/life-deliveries",
+    "crash/campaign",
+    "crash/disk",
+    "diff",
+];
+
+fn main() -> ExitCode {
+    let options = match Options::try_parse() {
+        Ok(options) => options,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(u8::from(error.use_stderr()));
+        }
+    };
+    match run(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs what is asked for; fails if a scenario has.
+fn run(options: Options) -> Result<()> {
+    if options.seeded {
+        println!("{}", SEEDED.join("\n"));
+        return Ok(());
+    }
+    let serve = options.selection == ["serve"];
+    for name in options.selection.iter().filter(|_| !serve) {
+        let suite = name.split('/').next().unwrap_or(name);
+        let known = SUITES.iter().any(|candidate| candidate.name == suite);
+        ensure!(
+            known,
+            "no suite `{suite}`\n{}",
+            Options::command().render_usage()
+        );
+    }
+    let list = options.list;
+    let mut run = Run::new(options, harness::workspace_root())?;
+    if serve {
+        return serve::run(&mut run);
+    }
+    if list {
+        for suite in SUITES
+            .iter()
+            .filter(|suite| run.options.selects_suite(suite.name))
+            .collect::<Vec<_>>()
+        {
+            for scenario in suite.list(&mut run)? {
+                println!("{}/{scenario}", suite.name);
+            }
+        }
+        return Ok(());
+    }
+    suite::run_all(&mut run);
+    run.report.print_summary();
+    ensure!(
+        run.report.failed_count() == 0,
+        "{} scenarios failed",
+        run.report.failed_count()
+    );
+    Ok(())
+}
