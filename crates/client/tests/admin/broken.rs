@@ -52,6 +52,11 @@ async fn ask(admin: &Admin, api: ApiKey, name: &str) -> Result<(), Error> {
     }
 }
 
+/// Whether the time of a call has ended before its error: on a machine that is busy, anywhere.
+fn is_late(error: &Error) -> bool {
+    matches!(error, Error::TimedOut { .. } | Error::Unreachable { .. })
+}
+
 #[test]
 fn every_fault_is_told_in_time_and_passes() {
     let apis = [
@@ -67,7 +72,12 @@ fn every_fault_is_told_in_time_and_passes() {
     };
     let cases: Vec<(ApiKey, Fault)> = apis.iter().flat_map(of_api).collect();
     let (server, proxies) = Proxy::start(cases.len(), &[]);
-    server.connect().create_topic("known", 1, &[]);
+    let mut client = server.connect();
+    client.create_topic("known", 1, &[]);
+    // The first question makes the topic of the coordinators, which may take longer than a call.
+    for index in 0..cases.len() {
+        client.wait_for_coordinator(&format!("name-{index}"));
+    }
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let mut running = JoinSet::new();
@@ -76,14 +86,23 @@ fn every_fault_is_told_in_time_and_passes() {
                 let name = format!("name-{index}");
                 let admin = admin(proxy.address(), SHORT);
                 proxy.fail(&[api], fault);
-                let started = Instant::now();
-                let asked = ask(&admin, api, &name).await;
-                let error = asked.expect_err("nobody answers").to_string();
-                assert!(started.elapsed() < IN_TIME, "{error}");
                 let address = proxy.address().to_string();
-                assert!(error.contains(&address), "{api} {fault:?}: {error}");
+                let started = Instant::now();
+                loop {
+                    let asked = ask(&admin, api, &name).await;
+                    let error = asked.expect_err("nobody answers");
+                    assert!(started.elapsed() < IN_TIME, "{error}");
+                    if error.to_string().contains(&address) {
+                        break;
+                    }
+                    assert!(is_late(&error), "{api} {fault:?}: {error}");
+                }
                 proxy.behave();
-                ask(&admin, api, &name).await.unwrap();
+                let started = Instant::now();
+                while let Err(error) = ask(&admin, api, &name).await {
+                    let is_excused = is_late(&error) && started.elapsed() < IN_TIME;
+                    assert!(is_excused, "{api} {fault:?}: {error}");
+                }
             });
         }
         while let Some(ended) = running.join_next().await {

@@ -123,7 +123,7 @@ fn a_group_without_members_is_described() {
 fn transactions_are_asked_of_their_coordinators() {
     let server = TestServer::start(&[]);
     run(async {
-        let admin = admin(server.address(), &[("default.api.timeout.ms", "1000")]);
+        let admin = admin(server.address(), &[("default.api.timeout.ms", "20000")]);
         // What is not served is an error that says so, and no transaction is no error.
         match admin.list_transactions(&TransactionFilter::default()).await {
             Ok(listed) => assert_eq!(listed, []),

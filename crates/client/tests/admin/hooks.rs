@@ -67,7 +67,7 @@ fn what_the_transport_meets_is_told() {
     run(async {
         let nowhere = Fake::nowhere().await;
         let mut config = AdminConfig::with_bootstrap_servers("closed.invalid:9092").unwrap();
-        config.set("default.api.timeout.ms", "200").unwrap();
+        config.set("default.api.timeout.ms", "2000").unwrap();
         config.client.connector.transport = Some(Arc::new(Tunnel {
             to: nowhere,
             count: AtomicUsize::new(0),
@@ -146,7 +146,7 @@ async fn authenticated(
     .await;
     let mut config = AdminConfig::with_bootstrap_servers(&fake.address.to_string()).unwrap();
     for (key, value) in [
-        ("default.api.timeout.ms", "400"),
+        ("default.api.timeout.ms", "5000"),
         ("reconnect.backoff.ms", "100"),
         ("reconnect.backoff.max.ms", "100"),
     ] {

@@ -55,7 +55,7 @@ async fn a_partition_or_topic_that_does_not_exist() {
             &[&format!("`topic-{index}`"), "the topic has 2 partitions"],
         );
     }
-    let keys = [("max.block.ms", "300")];
+    let keys = [("max.block.ms", "2000")];
     let topic = error(server.address(), &keys, ProducerRecord::new("none")).await;
     assert_names(&topic, &["`none`", "UNKNOWN_TOPIC_OR_PARTITION"]);
     let name = error(server.address(), &[], ProducerRecord::new("no/topic")).await;
@@ -68,7 +68,7 @@ async fn a_partition_or_topic_that_does_not_exist() {
 async fn a_broker_that_is_missing_or_silent() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let keys = [("max.block.ms", "400")];
+    let keys = [("max.block.ms", "2000")];
     let record = ProducerRecord::new("topic");
     // The listener accepts and says nothing.
     let silent = error(address, &keys, record).await;
@@ -86,9 +86,9 @@ async fn a_full_buffer() {
     let keys = [
         ("buffer.memory", "4000"),
         ("batch.size", "2000"),
-        ("max.block.ms", "300"),
-        ("request.timeout.ms", "1000"),
-        ("delivery.timeout.ms", "2000"),
+        ("max.block.ms", "2000"),
+        ("request.timeout.ms", "5000"),
+        ("delivery.timeout.ms", "6000"),
     ];
     let producer = producer(address, &keys);
     assert_eq!(send(&producer, "topic", "first").await.unwrap(), 0);
@@ -114,9 +114,9 @@ async fn an_advertised_address_that_nobody_reaches() {
     let server = TestServer::start(&advertised);
     server.connect().create_topic("topic", 1, &[]);
     let keys = [
-        ("max.block.ms", "500"),
-        ("request.timeout.ms", "300"),
-        ("delivery.timeout.ms", "1000"),
+        ("max.block.ms", "3000"),
+        ("request.timeout.ms", "3000"),
+        ("delivery.timeout.ms", "4000"),
     ];
     let error = error(server.address(), &keys, ProducerRecord::new("topic")).await;
     assert_names(&error, &["127.0.0.1:1", "`advertised.listeners`"]);
