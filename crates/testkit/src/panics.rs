@@ -14,6 +14,12 @@ static TESTS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 /// What the names of a server's own threads begin with; a number follows.
 pub(crate) const SERVER_THREADS: &str = "server-";
 
+/// The name of the threads of tests' own runtimes, which no server has: what fails there fails its test, and
+/// no other.
+const TEST_RUNTIMES: &str = "tokio-rt-worker";
+/// What is within the name of a test, which its thread has, and of no thread of a server.
+const PATH_SEPARATOR: &str = "::";
+
 /// Takes note of panics from here on, but for those of the calling test.
 pub(crate) fn watch() {
     if let Some(name) = std::thread::current().name() {
@@ -38,8 +44,11 @@ pub(crate) fn watch() {
 pub(crate) fn assert_none(thread_name: &str) {
     let panics = PANICS.lock().unwrap().clone();
     let tests = TESTS.lock().unwrap().clone();
-    let is_shared =
-        |name: &str| !name.is_empty() && !name.starts_with(SERVER_THREADS) && !tests.contains(name);
+    let is_shared = |name: &str| {
+        let is_test = name.contains(PATH_SEPARATOR) || tests.contains(name);
+        let is_of_test = is_test || name == TEST_RUNTIMES;
+        !name.is_empty() && !name.starts_with(SERVER_THREADS) && !is_of_test
+    };
     let mine = panics
         .iter()
         .find(|(name, _)| name == thread_name || is_shared(name));
@@ -63,6 +72,10 @@ mod tests {
         watch();
         panic_on("server-1000000");
         assert_none("server-1000001");
+        for name in [TEST_RUNTIMES, "tests::of_no_server"] {
+            panic_on(name);
+            assert_none("server-1000001");
+        }
         let told = std::panic::catch_unwind(|| assert_none("server-1000000"));
         assert!(told.is_err(), "its own thread");
         PANICS.lock().unwrap().clear();
