@@ -100,18 +100,29 @@ fn fetch(max_wait_ms: i32) -> FetchRequest<'static> {
 /// that: so this is tried until one has gone on in time.
 #[test]
 fn a_request_that_waits_is_not_silence() {
+    const SILENCE_MS: u64 = 150;
+    const WAIT_MS: u64 = 300;
     let directory = tempfile::tempdir().unwrap();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     server.connect().create_topic("topic", 1, &[]);
     server.stop();
-    let limit = [("connections.max.idle.ms", "150")];
+    let limit = SILENCE_MS.to_string();
+    let limit = [("connections.max.idle.ms", &*limit)];
     let server = TestServer::start_in(directory.path(), &limit).unwrap();
-    testkit::wait_until("a request that waits is answered, and the next one", || {
+    testkit::wait_until("a client has asked in time", || {
+        let begun = Instant::now();
         let mut client = server.connect();
-        client.send_if_open(FETCH_VERSION, &fetch(300));
-        let fetched = client.receive_frame_if_any(testkit::LIMIT);
+        let asking = Instant::now();
+        client.send_if_open(FETCH_VERSION, &fetch(WAIT_MS as i32));
+        let before_ms = begun.elapsed().as_millis() as u64;
+        let is_answered = client.receive_frame_if_any(testkit::LIMIT).is_some();
         client.send_if_open(9, &MetadataRequest::default());
-        fetched.is_some() && client.receive_frame_if_any(testkit::LIMIT).is_some()
+        // No answer comes before its wait is over.
+        let between_ms = (asking.elapsed().as_millis() as u64).saturating_sub(WAIT_MS);
+        let is_prompt = before_ms.max(between_ms) < SILENCE_MS - 50;
+        let goes_on = client.receive_frame_if_any(testkit::LIMIT).is_some();
+        assert!(!is_prompt || is_answered && goes_on, "it is closed");
+        is_prompt
     });
 }
 
