@@ -170,18 +170,28 @@ fn requests_wait_for_the_memory_of_those_before_them() {
     let mut other = running.connect();
     // Two that have nearly arrived take more than there is. One that has begun may go on then, and
     // the others wait.
-    let sizes = [REQUEST_BYTES - 1, REQUEST_BYTES - 1];
-    let mut begun: Vec<_> = sizes.map(|bytes| begin_request(&running, bytes)).into();
-    wait_until("nothing is left", || requests.is_spent());
-    let sizes = [REQUEST_BYTES / 2; 2];
+    let mut begun = Vec::new();
+    for count in 1..=2 {
+        begun.push(begin_request(&running, REQUEST_BYTES - 1));
+        // Before the next one begins, which might have to wait for the end of this one.
+        wait_until("it has nearly arrived", || {
+            requests.spent() == count * (REQUEST_BYTES as u64 - 1)
+        });
+    }
+    assert!(requests.is_spent());
+    // As little as the system keeps of what nobody reads.
+    let sizes = [10_000; 2];
     begun.extend(sizes.map(|bytes| begin_request(&running, bytes)));
     wait_until("they wait", || requests.waiting() >= sizes.len());
     // Small requests need not wait for more of them.
     other.brokers();
     assert!(requests.waiting() >= sizes.len());
-    for (client, rest) in &mut begun {
-        client.send_bytes(rest);
-    }
+    // In whichever order they are read.
+    std::thread::scope(|scope| {
+        for (client, rest) in &mut begun {
+            scope.spawn(|| client.send_bytes(rest));
+        }
+    });
     for (client, _) in &mut begun {
         assert!(!client.receive_frame().is_empty());
     }
