@@ -1,11 +1,13 @@
 //! Starting and stopping: read from top to bottom, this is how a server is put together.
 
 pub(crate) mod broker;
+mod publishers;
 pub(crate) mod start_error;
 
 use crate::Broker;
 use crate::api::fetch_sessions::FetchSessions;
-use crate::controller::controller_thread::{self, ControllerThread};
+use crate::controller::controller_thread::{self, Surroundings, Unstarted};
+use crate::controller::link::ControllerLink;
 use crate::controller::metadata_log::{
     DirectoryOptions, LoadedMetadataLog, LocalVoter, LogDirectories, MetadataLog,
     MetadataLogOptions, find_log_directories, known_directories,
@@ -21,6 +23,7 @@ use crate::logs::log_directories::{self, LogDirectory, absolute};
 use crate::logs::moves::Moves;
 use crate::logs::partitions::Partitions;
 use crate::logs::removals::Removals;
+use crate::logs::{cleaner, creations, hosting, leaving, maintenance, moves};
 use crate::net::{
     AnswerMemory, BoundListener, BoundSocket, ByteBudget, ConnectionLimits, Listeners,
     RequestMemory, SocketSettings,
@@ -34,10 +37,10 @@ use crate::server::start_error::StartError;
 use crate::settings::file_shares::FileShares;
 use crate::settings::live_config::connection_limits;
 use crate::settings::loggers::Loggers;
-use crate::{logs::cleaner, logs::hosting, logs::leaving, logs::maintenance, logs::moves};
 use config::ServerConfig;
 use controller::ControllerContext;
 use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
+use controller::directories::{change_directories, replicas_found};
 use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
 use parking_lot::RwLock;
 use replication::LogHost;
@@ -45,6 +48,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown};
 use storage::directory_lock::DirectoryLock;
 use storage::{OpenFiles, RealDisk};
@@ -167,7 +171,13 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
         .await
         .expect("opening does not panic")?;
     let broker = opened.broker;
-    controller_thread::start(&broker, opened.log, opened.jobs)
+    let surroundings = Surroundings {
+        config: broker.config.clone(),
+        publishers: publishers::all(&broker),
+        halt: publishers::halt(&broker),
+    };
+    let controller = opened.controller.start(opened.log, surroundings);
+    controller
         .map_err(|error| StartError::Unsupported(format!("no thread can be started: {error}")))?;
     if let Some(topic) = broker.partitions.topic(OFFSETS_TOPIC) {
         for partition in topic.partitions() {
@@ -221,7 +231,10 @@ async fn stop(server: Server) {
         let _ = task.await;
     }
     let broker = server.broker.clone();
-    let closing = broker.controller.run(|controller| controller.close());
+    let closing = async {
+        creations::note_places(&broker, &broker.image()).await;
+        broker.controller.close().await
+    };
     let is_metadata_closed = match tokio::time::timeout(leaving::STUCK, closing).await {
         Ok(Ok(Ok(()))) => true,
         Ok(Ok(Err(error))) => {
@@ -332,7 +345,7 @@ async fn bind(config: &ServerConfig) -> Result<(Listeners, Vec<BoundSocket>), St
 struct Opened {
     broker: Arc<Broker>,
     log: MetadataLog,
-    jobs: controller_thread::Jobs,
+    controller: Unstarted,
     failures: UnboundedReceiver<FailedLog>,
     /// The lock of `metadata.log.dir`, when it is none of `log.dirs`.
     metadata_lock: Option<DirectoryLock>,
@@ -375,7 +388,7 @@ fn open(
         let path = first.path().to_owned();
         return Err(StartError::NoDirectory { path });
     }
-    let (controller, jobs) = ControllerThread::new();
+    let (link, controller) = controller_thread::new();
     let (failed_logs, failures) = FailedLogs::new();
     let kraft_version = log.describe_quorum(now_ms()).kraft_version;
     let broker = Arc::new(new_broker(
@@ -383,16 +396,18 @@ fn open(
         (prepared.cluster_id, kraft_version),
         listeners,
         directories,
-        controller,
+        link,
         failed_logs,
         loggers,
     )?);
     // Where partitions are decides which of them can have a leader.
     let places = hosting::find_all(&broker, log.image(), &clean)?;
-    if !places.records.is_empty() {
-        log.append(&places.records, now_ms())?;
+    let placed = replicas_found(log.image(), broker.node_id, &places.found);
+    if !placed.records.is_empty() {
+        log.append(&placed.records, now_ms())?;
     }
     broker.reconfigure_at_start(log.image());
+    broker.configure_groups(log.image());
     register(&broker, &mut log, previous_broker_epoch)?;
     let image = log.image().clone();
     broker.groups.set_metadata(&image);
@@ -403,7 +418,7 @@ fn open(
     Ok(Opened {
         broker,
         log,
-        jobs,
+        controller,
         failures,
         metadata_lock,
     })
@@ -576,7 +591,7 @@ fn new_broker(
     (cluster_id, kraft_version): (String, i16),
     listeners: Listeners,
     log_directories: Vec<Arc<LogDirectory>>,
-    controller: ControllerThread,
+    controller: ControllerLink,
     failed_logs: FailedLogs,
     loggers: Loggers,
 ) -> Result<Broker, StartError> {
@@ -593,6 +608,7 @@ fn new_broker(
         cluster_id,
         kraft_version: kraft_version.into(),
         node_id: config.node_id,
+        broker_epoch: AtomicI64::new(-1),
         listeners,
         client_limits: ConnectionLimits::new(limits.clone()),
         controller_limits: ConnectionLimits::new(limits),
@@ -714,9 +730,14 @@ fn register(
     let image = log.image().clone();
     let unfenced = unfence_broker(&image, &context, broker.node_id, decision.response)?;
     log.append(&unfenced.records, now_ms())?;
-    let cordoned = broker.cordoning_records(log.image());
-    if !cordoned.is_empty() {
-        log.append(&cordoned, now_ms())?;
+    broker
+        .broker_epoch
+        .store(decision.response, Ordering::Release);
+    if let Some(change) = broker.cordoning_change(log.image()) {
+        let (at, cordoned) = ((change.broker_id, change.broker_epoch), change.cordoned);
+        let image = log.image().clone();
+        let decision = change_directories(&image, &context, at, &[], cordoned.as_deref())?;
+        log.append(&decision.records, now_ms())?;
     }
     Ok(())
 }

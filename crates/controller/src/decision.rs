@@ -38,9 +38,28 @@ impl<R> Decision<R> {
         }
     }
 
+    /// The same with another answer.
+    pub fn map<S>(self, response: impl FnOnce(R) -> S) -> Decision<S> {
+        Decision {
+            records: self.records,
+            is_atomic: self.is_atomic,
+            response: response(self.response),
+        }
+    }
+
     /// An answer that changes nothing.
     pub const fn unchanged(response: R) -> Self {
         Self::atomic(Vec::new(), response)
+    }
+}
+
+impl<R> Decision<Result<R, ApiError>> {
+    /// A decision, or the refusal of the whole request, which changes nothing.
+    pub fn of(decided: Result<Decision<R>, ApiError>) -> Self {
+        match decided {
+            Ok(decision) => decision.map(Ok),
+            Err(error) => Self::unchanged(Err(error)),
+        }
     }
 }
 

@@ -87,6 +87,31 @@ fn assign(
     Ok(update.build())
 }
 
+/// Where a broker that starts has found its replicas, before it registers. Nobody leads yet whom a
+/// place could cost the leadership; registration sees to that.
+pub fn replicas_found(
+    image: &MetadataImage,
+    broker_id: BrokerId,
+    found: &[DirectoryAssignment],
+) -> Decision<()> {
+    let record = |one: &DirectoryAssignment| {
+        let partition = image
+            .topics
+            .by_id(one.topic_id)?
+            .partition(one.partition_id)?;
+        let replicas = partition.replicas.iter().zip(&partition.directories);
+        let directories = replicas.map(|(id, before)| match *id == broker_id {
+            true => one.directory,
+            false => *before,
+        });
+        Some(MetadataRecord::PartitionChange(PartitionChange {
+            directories: Some(directories.collect()),
+            ..PartitionChange::of(one.topic_id, one.partition_id)
+        }))
+    };
+    Decision::splittable(found.iter().filter_map(record).collect(), ())
+}
+
 /// What a broker's heartbeat says about its directories: those that are offline, and those that
 /// take no new replicas, when it knows.
 ///

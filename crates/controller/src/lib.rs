@@ -14,7 +14,7 @@
 //! - What is refused leaves no record.
 //! - No I/O, no clock, no randomness: time and random bytes are arguments.
 //!
-//! Reading order: `decision`, `context`, `features`, `bootstrap`, `update_features`; topics:
+//! Reading order: `decision`, `requests`, `active`, `context`, `features`, `bootstrap`, `update_features`; topics:
 //! `topic_name`, `placement`, `assignment`, `create_topics`, `create_partitions`,
 //! `delete_topics`, `internal_topics`, `alter_configs`; brokers: `topic_values`,
 //! `partition_update`, `elections`, `brokers`, `controllers`, `directories`, `elect_leaders`,
@@ -22,7 +22,9 @@
 
 #![forbid(unsafe_code)]
 
+mod active;
 mod decision;
+mod requests;
 
 mod context;
 mod features;
@@ -59,8 +61,15 @@ mod test_cluster;
 #[cfg(test)]
 mod tests;
 
+pub use active::{ActiveController, Proposal};
 pub use context::{ControllerContext, Random};
 pub use decision::{ApiError, Decision, PartitionResults, TopicResult};
 pub use features::{
     SUPPORTED_FEATURES, SupportedFeature, supported_versions, unsupported_features,
+};
+pub use requests::{
+    AllocateProducerIds, AlterClientQuotas, AlterConfigs, AlterPartitionReassignments,
+    AlterScramCredentials, AssignReplicasToDirectories, ChangeDirectories, ControllerRequest,
+    ControllerResponse, CreatePartitions, CreateTopics, DeleteTopics, ElectLeaders, Request, Scene,
+    UnregisterBroker, UpdateFeatures,
 };

@@ -233,12 +233,10 @@ impl<'a> PartitionUpdate<'a> {
         has_records && self.is_acceptable(id)
     }
 
-    /// Whether the broker may lead, and the replica's directory is online.
+    /// Whether the broker may lead, and the directory that its replica is in from now on is online.
     fn is_acceptable(&self, id: BrokerId) -> bool {
-        let directory = self
-            .partition
-            .directory_of(id)
-            .unwrap_or(UNASSIGNED_DIRECTORY);
+        let directory = self.directories.get(&id).copied();
+        let directory = directory.unwrap_or(UNASSIGNED_DIRECTORY);
         let is_online =
             |broker: &metadata::BrokerRegistration| broker.has_online_directory(directory);
         (self.can_lead)(id) && self.image.cluster.broker(id).is_some_and(|b| is_online(b))

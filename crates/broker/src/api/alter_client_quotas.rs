@@ -7,8 +7,8 @@
 use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
-use controller::ApiError;
-use controller::client_quotas::{QuotaAlteration, QuotaResults, alter_client_quotas};
+use controller::client_quotas::{QuotaAlteration, QuotaResults};
+use controller::{AlterClientQuotas, ApiError};
 use metadata::QuotaEntity;
 use model::{DecodeError, ErrorCode};
 use std::collections::BTreeSet;
@@ -56,12 +56,12 @@ pub(crate) async fn serve(
         .collect();
     let entities: BTreeSet<QuotaEntity> =
         alterations.iter().map(|one| one.entity.clone()).collect();
-    let no_hosts = names_without_address(&entities).await;
-    let validate_only = message.validate_only;
-    let decided = broker.controller.decide(move |image, _, _| {
-        let is_host = |name: &str| !no_hosts.contains(name);
-        alter_client_quotas(image, &alterations, &is_host, validate_only)
-    });
+    let alter = AlterClientQuotas {
+        alterations,
+        unknown_hosts: names_without_address(&entities).await,
+        validate_only: message.validate_only,
+    };
+    let decided = broker.controller.request(alter);
     let results: QuotaResults = decided.await.unwrap_or_else(|error| {
         let failed = |entity| (entity, Err(ApiError::with_default_message(error)));
         entities.into_iter().map(failed).collect()

@@ -9,8 +9,8 @@
 use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
-use controller::reassign_partitions::{TopicReassignment, reassign_partitions};
-use controller::{ApiError, PartitionResults};
+use controller::reassign_partitions::TopicReassignment;
+use controller::{AlterPartitionReassignments, ApiError, PartitionResults};
 use model::{DecodeError, ErrorCode};
 use wire::messages::alter_partition_reassignments_response::{
     ReassignablePartitionResponse, ReassignableTopicResponse,
@@ -48,11 +48,11 @@ pub(crate) async fn serve(
         .collect();
     let asked = topics.clone();
     let timeout_ms = message.timeout_ms;
-    let decided = broker
-        .controller
-        .decide_within(timeout_ms, move |image, context, _| {
-            reassign_partitions(image, context, &topics, allows_other_counts)
-        });
+    let reassign = AlterPartitionReassignments {
+        topics,
+        allows_other_counts,
+    };
+    let decided = broker.controller.request_within(timeout_ms, reassign);
     match decided.await {
         Ok(results) => {
             let response = AlterPartitionReassignmentsResponse {

@@ -6,8 +6,8 @@
 use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
-use controller::ApiError;
-use controller::scram_credentials::{ScramUpsertion, alter_scram_credentials};
+use controller::scram_credentials::ScramUpsertion;
+use controller::{AlterScramCredentials, ApiError};
 use metadata::ScramKey;
 use model::{DecodeError, ErrorCode};
 use std::collections::BTreeSet;
@@ -43,9 +43,10 @@ pub(crate) async fn serve(
         .iter()
         .chain(upsertions.iter().map(|one| &one.key));
     let users: BTreeSet<String> = users.map(|key| key.user.clone()).collect();
-    let decided = broker
-        .controller
-        .decide(move |image, _, _| alter_scram_credentials(image, &deletions, &upsertions));
+    let decided = broker.controller.request(AlterScramCredentials {
+        deletions,
+        upsertions,
+    });
     let results = decided.await.unwrap_or_else(|error| {
         let failed = |user| (user, Err(ApiError::with_default_message(error)));
         users.into_iter().map(failed).collect()

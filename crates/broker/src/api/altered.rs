@@ -2,8 +2,8 @@
 //! once, and what is answered for them.
 
 use crate::Broker;
-use controller::ApiError;
-use controller::alter_configs::{AlterOptions, AlteredResource, alter_configs};
+use controller::alter_configs::{AlterOptions, AlteredResource};
+use controller::{AlterConfigs, ApiError};
 use model::ErrorCode;
 use std::collections::BTreeMap;
 
@@ -48,10 +48,10 @@ pub(super) async fn alter(
     options: AlterOptions,
 ) -> Vec<Result<(), ApiError>> {
     let count = resources.len();
-    let decided = broker
+    let altered = broker
         .controller
-        .decide(move |image, context, _| alter_configs(image, context, &resources, options));
-    decided.await.unwrap_or_else(|error| {
+        .request(AlterConfigs { resources, options });
+    altered.await.unwrap_or_else(|error| {
         (0..count)
             .map(|_| Err(ApiError::with_default_message(error)))
             .collect()

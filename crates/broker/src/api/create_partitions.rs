@@ -4,11 +4,11 @@
 //! - A client has its answer when the partitions can be used; a `TimeoutMs`
 //!   below 1 is over before it begins, others are ignored.
 
-use super::{Request, Served, has_single};
+use super::{Request, Served, has_single, limit_of};
 use crate::Broker;
 use crate::net::ResponseBuffer;
-use controller::create_partitions::{GrowingTopic, create_partitions};
-use controller::{ApiError, TopicResult};
+use controller::create_partitions::GrowingTopic;
+use controller::{ApiError, CreatePartitions, TopicResult};
 use model::{DecodeError, ErrorCode};
 use wire::messages::create_partitions_response::CreatePartitionsTopicResult;
 use wire::messages::{CreatePartitionsRequest, CreatePartitionsResponse};
@@ -39,13 +39,18 @@ pub(crate) async fn serve(
         true => message.timeout_ms,
         false => i32::MAX,
     };
-    let validate_only = message.validate_only;
-    let decided = broker
-        .controller
-        .decide_within(timeout_ms, move |image, _, random| {
-            create_partitions(image, &topics, validate_only, random)
-        });
-    let results = decided.await.unwrap_or_else(|error| {
+    let create = CreatePartitions {
+        topics,
+        validate_only: message.validate_only,
+    };
+    let decided = broker.controller.request_within(timeout_ms, create).await;
+    if decided.is_ok() {
+        let image = broker.image();
+        let ids = names.iter().filter_map(|name| image.topics.id_of(name));
+        let ids: Vec<_> = ids.collect();
+        broker.creations.wait_for(&ids, limit_of(timeout_ms)).await;
+    }
+    let results = decided.unwrap_or_else(|error| {
         let failed = |name| TopicResult {
             name,
             result: Err(ApiError::undecided(error)),

@@ -5,13 +5,14 @@
 //! - A client has its answer when the topics can be used; a `timeoutMs`
 //!   below 1 is over before it begins, others are ignored.
 
-use super::{Request, Served, has_single};
+use super::{Request, Served, has_single, limit_of};
 use crate::Broker;
 use crate::net::ResponseBuffer;
-use controller::create_topics::{CreatedTopic, NewTopic, PartitionAssignment, create_topics};
+use controller::create_topics::{CreatedTopic, NewTopic, PartitionAssignment};
 use controller::internal_topics::topic_for_first_use;
-use controller::{ApiError, TopicResult};
+use controller::{ApiError, CreateTopics, TopicResult};
 use model::{DecodeError, ErrorCode};
+use std::time::Duration;
 use wire::messages::create_topics_response::{CreatableTopicConfigs, CreatableTopicResult};
 use wire::messages::{CreateTopicsRequest, CreateTopicsResponse};
 
@@ -32,13 +33,15 @@ pub(crate) async fn serve(
         true => message.timeout_ms,
         false => i32::MAX,
     };
-    let validate_only = message.validate_only;
-    let decided = broker
-        .controller
-        .decide_within(timeout_ms, move |image, context, random| {
-            create_topics(image, context, &topics, validate_only, random)
-        });
-    let results = decided.await.unwrap_or_else(|error| {
+    let create = CreateTopics {
+        topics,
+        validate_only: message.validate_only,
+    };
+    let decided = broker.controller.request_within(timeout_ms, create).await;
+    if let Ok(results) = &decided {
+        broker.wait_for_new(results, limit_of(timeout_ms)).await;
+    }
+    let results = decided.unwrap_or_else(|error| {
         let failed = |name| TopicResult {
             name,
             result: Err(ApiError::undecided(error)),
@@ -118,15 +121,28 @@ impl Broker {
                 .iter()
                 .map(|name| topic_for_first_use(name, &self.config))
                 .collect();
-            let decided = self.controller.decide(move |image, context, random| {
-                create_topics(image, context, &topics, false, random)
-            });
-            match decided.await {
-                Ok(results) => outcomes.extend(names.iter().map(|name| created(name, &results))),
+            let create = CreateTopics {
+                topics,
+                validate_only: false,
+            };
+            match self.controller.request(create).await {
+                Ok(results) => {
+                    self.wait_for_new(&results, Duration::MAX).await;
+                    outcomes.extend(names.iter().map(|name| created(name, &results)));
+                }
                 Err(code) => outcomes.extend(names.iter().map(|_| Err(ApiError::bare(code)))),
             }
         }
         outcomes
+    }
+
+    /// Waits until topics that have been created can be used, or are known not to be for now.
+    async fn wait_for_new(&self, results: &[TopicResult<CreatedTopic>], limit: Duration) {
+        let created = results
+            .iter()
+            .filter_map(|topic| topic.result.as_ref().ok());
+        let ids: Vec<_> = created.map(|topic| topic.topic_id).collect();
+        self.creations.wait_for(&ids, limit).await;
     }
 }
 

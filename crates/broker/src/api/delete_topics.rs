@@ -6,8 +6,8 @@
 use super::{Request, Served, has_single};
 use crate::Broker;
 use crate::net::ResponseBuffer;
-use controller::ApiError;
-use controller::delete_topics::{DeletedTopic, TopicAccess, TopicToDelete, delete_topics};
+use controller::delete_topics::{DeletedTopic, TopicToDelete};
+use controller::{ApiError, DeleteTopics};
 use model::{DecodeError, ErrorCode};
 use wire::messages::delete_topics_response::DeletableTopicResult;
 use wire::messages::{DeleteTopicsRequest, DeleteTopicsResponse};
@@ -44,9 +44,7 @@ pub(crate) async fn serve(
     };
     let decided = broker
         .controller
-        .decide_within(timeout_ms, move |image, context, _| {
-            delete_topics(image, context, &topics, &|_| TopicAccess::Delete)
-        });
+        .request_within(timeout_ms, DeleteTopics { topics });
     let results = decided.await.unwrap_or_else(|error| {
         let failed = |topic: TopicToDelete| DeletedTopic {
             name: topic.name,

@@ -8,7 +8,6 @@ use super::{Request, Served};
 use crate::Broker;
 use crate::controller::metadata_log::QuorumDescription;
 use crate::net::ResponseBuffer;
-use crate::runtime::clock::now_ms;
 use model::{DecodeError, ErrorCode};
 use wire::messages::describe_quorum_response::{
     Listener, Node, PartitionData, ReplicaState, TopicData,
@@ -23,10 +22,7 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: DescribeQuorumRequest<'_> = request.decode()?;
-    let described = broker
-        .controller
-        .run(|controller| controller.log.describe_quorum(now_ms()));
-    let described = described.await;
+    let described = broker.controller.describe_quorum().await;
     let voters: Vec<ReplicaState> = described.as_ref().map(voters_of).unwrap_or_default();
     let is_valid = is_metadata_partition(&message);
     let topics = message.topics.iter().map(|topic| {

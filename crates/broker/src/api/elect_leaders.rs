@@ -9,8 +9,8 @@
 use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
-use controller::elect_leaders::{ElectionType, TopicElection, elect_leaders};
-use controller::{ApiError, PartitionResults};
+use controller::elect_leaders::{ElectionType, TopicElection};
+use controller::{ApiError, ElectLeaders, PartitionResults};
 use model::{DecodeError, ErrorCode};
 use wire::messages::elect_leaders_response::{PartitionResult, ReplicaElectionResult};
 use wire::messages::{ElectLeadersRequest, ElectLeadersResponse};
@@ -56,10 +56,9 @@ impl Broker {
             return Err(ApiError::undecided(ErrorCode::RequestTimedOut));
         }
         let election = ElectionType::from_id(message.election_type)?;
-        let decided = self.controller.decide(move |image, context, _| {
-            elect_leaders(image, context, election, topics.as_deref())
-        });
-        decided.await.map_err(ApiError::undecided)
+        let request = ElectLeaders { election, topics };
+        let elected = self.controller.request(request).await;
+        elected.map_err(ApiError::undecided)
     }
 }
 

@@ -11,8 +11,7 @@
 use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
-use controller::Decision;
-use controller::producer_ids::allocate_producer_ids;
+use controller::AllocateProducerIds;
 use coordinator::transaction::{InitProducerId as InitTransactionalId, ProducerIdAndEpoch};
 use model::{DecodeError, ErrorCode};
 use std::sync::Arc;
@@ -81,30 +80,15 @@ impl Broker {
         if let Some(id) = ids.next() {
             return Ok(id);
         }
-        let node_id = self.node_id;
-        let decided = self.controller.decide(move |image, _, _| {
-            let epoch = image
-                .cluster
-                .broker(node_id)
-                .map_or(-1, |broker| broker.epoch);
-            match allocate_producer_ids(image, node_id, epoch) {
-                Ok(Decision {
-                    records,
-                    is_atomic,
-                    response,
-                }) => Decision {
-                    records,
-                    is_atomic,
-                    response: Ok(response),
-                },
-                Err(error) => Decision::unchanged(Err(error.code)),
-            }
-        });
+        let request = AllocateProducerIds {
+            broker_id: self.node_id,
+            broker_epoch: self.broker_epoch(),
+        };
         // Kafka's clients try again later on this code.
-        let block = decided
-            .await
-            .flatten()
-            .map_err(|_| ErrorCode::CoordinatorLoadInProgress)?;
+        let block = match self.controller.request(request).await {
+            Ok(Ok(block)) => block,
+            Ok(Err(_)) | Err(_) => return Err(ErrorCode::CoordinatorLoadInProgress),
+        };
         *ids = block.first..block.first + block.count;
         ids.next().ok_or(ErrorCode::CoordinatorLoadInProgress)
     }

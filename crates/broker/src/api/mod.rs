@@ -466,6 +466,11 @@ impl Turn {
     }
 }
 
+/// How long a client waits that gives a request so many milliseconds.
+fn limit_of(timeout_ms: i32) -> Duration {
+    Duration::from_millis(timeout_ms.max(0).unsigned_abs().into())
+}
+
 /// Whether anything is named exactly once.
 pub(crate) fn has_single<T: Ord>(names: impl Iterator<Item = T>) -> bool {
     let mut sorted: Vec<T> = names.collect();

@@ -7,11 +7,9 @@
 
 use super::{Request, Served};
 use crate::Broker;
-use crate::controller::controller_thread::ActiveController;
 use crate::net::ResponseBuffer;
-use crate::runtime::clock::now_ms;
-use controller::update_features::{FeatureUpdate, UpdatedFeatures, UpgradeType, update_features};
-use controller::{ApiError, Decision};
+use controller::update_features::{FeatureUpdate, UpgradeType};
+use controller::{ApiError, UpdateFeatures};
 use model::{DecodeError, ErrorCode};
 use wire::messages::update_features_response::UpdatableFeatureResult;
 use wire::messages::{UpdateFeaturesRequest, UpdateFeaturesResponse};
@@ -68,51 +66,12 @@ impl Broker {
         updates: Vec<FeatureUpdate>,
         validate_only: bool,
     ) -> Result<(), ApiError> {
-        let updated = self
-            .controller
-            .run(move |controller| controller.update_features(&updates, validate_only));
-        updated.await.map_err(ApiError::with_default_message)?
-    }
-}
-
-impl ActiveController {
-    /// Updates the features if every update is right: first that of the quorum, as Kafka does.
-    fn update_features(
-        &mut self,
-        updates: &[FeatureUpdate],
-        validate_only: bool,
-    ) -> Result<(), ApiError> {
-        let updated = self.decide_features(updates, true)?;
-        if validate_only {
-            return Ok(());
-        }
-        if let Some(level) = updated.kraft_version {
-            self.raise_kraft_version(level)
-                .map_err(ApiError::with_default_message)?;
-        }
-        self.decide_features(updates, false).map(|_| ())
-    }
-
-    fn decide_features(
-        &mut self,
-        updates: &[FeatureUpdate],
-        validate_only: bool,
-    ) -> Result<UpdatedFeatures, ApiError> {
-        let kraft_version = self.log.describe_quorum(now_ms()).kraft_version;
-        let decided = self.decide(|image, context, _| {
-            match update_features(image, context, kraft_version, updates, validate_only) {
-                Ok(Decision {
-                    records,
-                    is_atomic,
-                    response,
-                }) => Decision {
-                    records,
-                    is_atomic,
-                    response: Ok(response),
-                },
-                Err(error) => Decision::unchanged(Err(error)),
-            }
-        });
-        decided.map_err(ApiError::with_default_message)?
+        let update = UpdateFeatures {
+            updates,
+            validate_only,
+        };
+        let updated = self.controller.request(update).await;
+        let updated = updated.map_err(ApiError::with_default_message)?;
+        updated.map(drop)
     }
 }

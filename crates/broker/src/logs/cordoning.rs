@@ -6,9 +6,8 @@
 
 use crate::Broker;
 use crate::logs::log_directories::{LogDirectory, absolute};
-use controller::ControllerContext;
-use controller::directories::change_directories;
-use metadata::{MetadataImage, MetadataRecord};
+use controller::ChangeDirectories;
+use metadata::MetadataImage;
 use std::path::Path;
 
 impl Broker {
@@ -20,11 +19,9 @@ impl Broker {
         cordoned.is_some_and(|ids| ids.contains(&directory.id()))
     }
 
-    /// The records that make the registration in `image` say what is configured, if it does not.
-    pub(crate) fn cordoning_records(&self, image: &MetadataImage) -> Vec<MetadataRecord> {
-        let Some(registration) = image.cluster.broker(self.node_id) else {
-            return Vec::new();
-        };
+    /// What makes the registration in `image` say what is configured, if it does not.
+    pub(crate) fn cordoning_change(&self, image: &MetadataImage) -> Option<ChangeDirectories> {
+        let registration = image.cluster.broker(self.node_id)?;
         let config = self.live_config();
         let configured = &config.log.cordoned_log_dirs;
         let directories = self.log_directories.iter();
@@ -33,21 +30,27 @@ impl Broker {
             one.is_usable() && configured.iter().any(is_named)
         });
         let (ids, names): (Vec<_>, Vec<_>) = cordoned.map(|one| (one.id(), one.name())).unzip();
-        if ids.is_empty() && registration.cordoned_directories.is_none() {
-            return Vec::new();
+        let known = registration.cordoned_directories.as_deref();
+        let is_known = match known {
+            Some(known) => known.len() == ids.len() && ids.iter().all(|id| known.contains(id)),
+            None => ids.is_empty(),
+        };
+        if is_known || !image.metadata_version().supports_cordoned_directories() {
+            return None;
         }
-        let context = ControllerContext::new(&self.config);
-        let broker = (self.node_id, registration.epoch);
-        let decided = change_directories(image, &context, broker, &[], Some(&ids));
-        let records = decided.map_or_else(|_| Vec::new(), |decision| decision.records);
-        if !records.is_empty() && names.is_empty() {
+        if names.is_empty() {
             tracing::info!("no log directory is cordoned any more");
-        } else if !records.is_empty() {
+        } else {
             tracing::info!(
                 directories = names.join(","),
                 "only these log directories are cordoned: they take no new partitions"
             );
         }
-        records
+        Some(ChangeDirectories {
+            broker_id: self.node_id,
+            broker_epoch: self.broker_epoch(),
+            offline: Vec::new(),
+            cordoned: Some(ids),
+        })
     }
 }

@@ -8,7 +8,7 @@
 //!                └─ a disk that is late: whoever has asked for the partition waits
 //! ```
 //!
-//! The controller's thread waits for a disk no longer than a moment, as everybody's requests come after.
+//! The metadata loader waits for a disk no longer than a moment, as all that is committed comes after.
 //! What is not made by then is made when the disk has answered; the request that has asked for it has its
 //! answer when that is so, or when the disk is known as stuck.
 
@@ -24,11 +24,13 @@ use crate::logs::scan;
 use crate::runtime::clock::now_ms;
 use crate::runtime::disk_watch::{Pace, STUCK};
 use crate::{logs::hosting, logs::idle_logs};
-use metadata::{MetadataDelta, MetadataImage, MetadataRecord, Partition};
+use controller::AssignReplicasToDirectories;
+use controller::directories::DirectoryAssignment;
+use metadata::{MetadataImage, Partition};
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
 use replication::PartitionKey;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -48,9 +50,9 @@ use tokio::time::timeout;
 pub(crate) struct Creations {
     /// Their logs could not be made yet.
     unmade: Mutex<BTreeMap<PartitionKey, Unmade>>,
-    /// The metadata do not say yet where their logs are.
-    unnoted: Mutex<BTreeSet<PartitionKey>>,
-    /// What is unmade has changed.
+    /// The metadata do not say yet where their logs are; true while the controller is being told.
+    unnoted: Mutex<BTreeMap<PartitionKey, bool>>,
+    /// What is left to be done has changed.
     changed: Notify,
     /// An attempt to make what is unmade has been asked for, and has not begun.
     is_asked: AtomicBool,
@@ -79,33 +81,36 @@ impl Creations {
         self.unmade.lock().is_empty() && self.unnoted.lock().is_empty()
     }
 
+    /// Whether the metadata say where each new log is.
+    pub(crate) fn is_noted(&self) -> bool {
+        self.unnoted.lock().is_empty()
+    }
+
     /// Asks for an attempt to make what is unmade. Returns whether there is none yet that will begin
     /// after this.
     pub(crate) fn ask(&self) -> bool {
         !self.is_asked.swap(true, Ordering::AcqRel)
     }
 
-    /// Partitions of `delta` whose logs are to be made in a moment.
-    pub(crate) fn late_among(&self, delta: &MetadataDelta) -> Vec<PartitionKey> {
-        let unmade = self.unmade.lock();
-        if unmade.is_empty() {
-            return Vec::new();
-        }
-        let keys = delta.partitions();
-        let keys = keys.map(|changed| (changed.topic.id, changed.partition_id));
-        keys.filter(|key| unmade.get(key).is_some_and(|one| one.is_late))
-            .collect()
-    }
-
-    /// Waits until these have their logs, or are known not to have them for now; no longer than this.
-    pub(crate) async fn wait_for(&self, late: &[PartitionKey], limit: Duration) {
+    /// Waits until the new partitions of these topics have their logs, and the metadata say where, or
+    /// until it is known that this takes longer; no longer than `limit`.
+    pub(crate) async fn wait_for(&self, topic_ids: &[Uuid], limit: Duration) {
+        let is_of_them = |key: &PartitionKey| topic_ids.contains(&key.0);
         let all = async {
             loop {
                 let mut changed = pin!(self.changed.notified());
                 changed.as_mut().enable();
-                let is_late =
-                    |key: &PartitionKey| self.unmade.lock().get(key).is_some_and(|one| one.is_late);
-                if !late.iter().any(is_late) {
+                let is_late = {
+                    let unmade = self.unmade.lock();
+                    let mut late = unmade.iter().filter(|(_, one)| one.is_late);
+                    late.any(|(key, _)| is_of_them(key))
+                };
+                let is_being_told = || {
+                    let unnoted = self.unnoted.lock();
+                    let mut told = unnoted.iter().filter(|(_, is_told)| **is_told);
+                    told.any(|(key, _)| is_of_them(key))
+                };
+                if !is_late && !is_being_told() {
                     return;
                 }
                 changed.await;
@@ -126,59 +131,90 @@ impl Creations {
         self.refusals.lock().push(error);
     }
 
-    /// Keeps in mind which places are to be noted, as `placed` say.
-    pub(crate) fn keep(&self, placed: &[MetadataRecord]) {
+    /// Keeps in mind that the metadata have other places for these.
+    pub(crate) fn keep(&self, misplaced: &[PartitionKey]) {
         let mut unnoted = self.unnoted.lock();
-        unnoted.extend(placed.iter().filter_map(|record| match record {
-            MetadataRecord::PartitionChange(change) => Some((change.topic_id, change.partition_id)),
-            _ => None,
-        }));
+        unnoted.extend(misplaced.iter().map(|key| (*key, true)));
     }
 }
 
-/// Records of places that `image` does not know yet, those of earlier attempts too. A place is noted
-/// once `image` has it, or names another directory that can be used.
-pub(crate) fn unnoted_places(broker: &Broker, image: &MetadataImage) -> Vec<MetadataRecord> {
+/// What the controller has to be told of places that `image` does not know yet, those of earlier
+/// attempts too. A place is noted once `image` has it, or names another directory that can be used.
+fn unnoted_places(
+    broker: &Broker,
+    image: &MetadataImage,
+    is_told: bool,
+) -> Option<AssignReplicasToDirectories> {
     let mut unnoted = broker.creations.unnoted.lock();
-    let mut records = Vec::new();
-    unnoted.retain(|&(topic_id, index)| {
-        let record = place_of(broker, image, topic_id, index);
-        let is_unnoted = record.is_some();
-        records.extend(record);
-        is_unnoted
+    let mut assignments = Vec::new();
+    unnoted.retain(|&(topic_id, index), is_being_told| {
+        let assignment = misplaced(broker, image, topic_id, index);
+        *is_being_told = is_told;
+        assignments.extend(assignment);
+        assignment.is_some()
     });
-    records
+    drop(unnoted);
+    broker.creations.changed.notify_waiters();
+    (!assignments.is_empty()).then(|| AssignReplicasToDirectories {
+        broker_id: broker.node_id,
+        broker_epoch: broker.broker_epoch(),
+        assignments,
+    })
 }
 
-fn place_of(
+/// Tells the controller of the places that `image` does not know, if there are any. What cannot be noted
+/// for now is tried again: without it nobody could tell at the next start in which directory a partition
+/// is.
+pub(crate) async fn note_places(broker: &Broker, image: &MetadataImage) {
+    let Some(request) = unnoted_places(broker, image, true) else {
+        return;
+    };
+    let noted = broker.controller.request(request).await;
+    let refusal = match noted {
+        Ok(Ok(_)) => None,
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(code) => Some(code.to_string()),
+    };
+    if let Some(error) = refusal {
+        tracing::warn!(%error, "places of new partitions are not noted for now");
+    }
+    unnoted_places(broker, &broker.image(), false);
+}
+
+/// What the controller is to be told of a partition whose place `image` does not know.
+fn misplaced(
     broker: &Broker,
     image: &MetadataImage,
     topic_id: Uuid,
-    index: i32,
-) -> Option<MetadataRecord> {
+    partition_id: i32,
+) -> Option<DirectoryAssignment> {
     if !image.metadata_version().supports_directory_assignment() {
         return None;
     }
-    let partition = image.topics.by_id(topic_id)?.partition(index)?;
+    let partition = image.topics.by_id(topic_id)?.partition(partition_id)?;
     let named = partition.directory_of(broker.node_id)?;
     let mut usable = broker.log_directories.iter().filter(|one| one.is_usable());
     if usable.any(|one| one.id() == named) {
         return None;
     }
-    let place = broker.partitions.by_key((topic_id, index))?.log_directory();
+    let hosted = broker.partitions.by_key((topic_id, partition_id))?;
+    let place = hosted.log_directory();
     let mut directories = broker.log_directories.iter();
-    let id = directories.find(|one| *one.name() == *place)?.id();
-    let node_id = broker.node_id;
-    (id != named).then(|| hosting::placement(topic_id, index, node_id, partition, id))
+    let directory = directories.find(|one| *one.name() == *place)?.id();
+    (directory != named).then_some(DirectoryAssignment {
+        directory,
+        topic_id,
+        partition_id,
+    })
 }
 
-/// Makes the log of a new partition. Returns a record that says where, when the metadata do not.
+/// Makes the log of a new partition. Returns its key when the metadata have another place for it.
 pub(crate) fn create(
     broker: &Arc<Broker>,
     topic: &Arc<HostedTopic>,
     index: i32,
     partition: &Partition,
-) -> Option<MetadataRecord> {
+) -> Option<PartitionKey> {
     let directory_id = partition.directory_of(broker.node_id)?;
     let leader_epoch = partition.leader_epoch;
     let name = TopicPartition::new(&*topic.name, index);
@@ -199,8 +235,7 @@ pub(crate) fn create(
                 broker.creations.remove((topic.id, index));
                 broker.moves.destinations.remove(&name);
                 let id = directory.id();
-                return (id != directory_id)
-                    .then(|| hosting::placement(topic.id, index, broker.node_id, partition, id));
+                return (id != directory_id).then_some((topic.id, index));
             }
             // A descriptor may be free in a moment.
             Err(error) if error.is_out_of_files() => {
@@ -229,7 +264,7 @@ pub(crate) fn create(
     None
 }
 
-/// Asks the disks whether they answer, before the controller's thread makes logs on them: a log directory
+/// Asks the disks whether they answer, before the metadata loader makes logs on them: a log directory
 /// whose disk does not is behind from here on. The disk of the metadata has just been written to.
 pub(crate) fn probe(broker: &Arc<Broker>) {
     let directories = broker.log_directories.iter().enumerate();
@@ -345,7 +380,7 @@ fn put_off(broker: &Broker, topic: &HostedTopic, index: i32, unready: &Unready<'
 }
 
 /// Tries to make the logs that could not be made before. Returns what [`create`] does.
-pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec<MetadataRecord> {
+pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec<PartitionKey> {
     // What is asked for from here on may come too late for this attempt.
     broker.creations.is_asked.swap(false, Ordering::AcqRel);
     let missing: Vec<PartitionKey> = broker.creations.unmade.lock().keys().copied().collect();

@@ -9,7 +9,6 @@
 
 use crate::Broker;
 use crate::controller::metadata_log::known_directories;
-use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::logs::idle_logs::read_settled;
 use crate::logs::log_directories::{LogDirectory, warn_of_missing};
 use crate::logs::partitions::{Absence, HostedTopic};
@@ -18,12 +17,15 @@ use crate::logs::untold_logs::Telling;
 use crate::runtime::clock::now_ms;
 use crate::server::broker::ConfigLayers;
 use crate::server::start_error::StartError;
-use crate::settings::told_changes::tell_changes;
-use crate::{logs::checkpoints, logs::creations, logs::maintenance, logs::moves, logs::removals};
+use crate::{
+    logs::checkpoints, logs::cleaner, logs::creations, logs::maintenance, logs::moves,
+    logs::removals,
+};
 use config::topic_settings::{TopicDefaults, TopicSettings};
+use controller::directories::DirectoryAssignment;
 use metadata::{
-    ConfigResourceType, LOST_DIRECTORY, MIGRATING_DIRECTORY, MetadataDelta, MetadataImage,
-    MetadataRecord, PartitionChange, Topic, UNASSIGNED_DIRECTORY,
+    ConfigResourceType, LOST_DIRECTORY, MIGRATING_DIRECTORY, MetadataDelta, MetadataImage, Topic,
+    UNASSIGNED_DIRECTORY,
 };
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
@@ -90,13 +92,23 @@ type Place = (u32, Existing);
 #[derive(Default)]
 pub(crate) struct Places {
     /// Says so where the metadata says otherwise.
-    pub(crate) records: Vec<MetadataRecord>,
+    pub(crate) found: Vec<DirectoryAssignment>,
     founds: Vec<Found>,
     partitions: HashMap<PartitionKey, Place>,
     /// Copies that were on their way into a log directory, with its place.
     futures: Vec<(usize, PartitionDirectory)>,
     /// Partitions of a directory that is not there, or cannot be used.
     lost: BTreeSet<(Uuid, i32)>,
+}
+
+impl Places {
+    fn note(&mut self, (topic_id, partition_id): PartitionKey, directory: Uuid) {
+        self.found.push(DirectoryAssignment {
+            directory,
+            topic_id,
+            partition_id,
+        });
+    }
 }
 
 /// Looks for the log of every partition of the image that has a replica here. A partition of a
@@ -170,9 +182,7 @@ fn place_all(broker: &Broker, image: &MetadataImage, places: &mut Places) {
                 // Nobody leads it until it is found: not at later starts either, when the directory
                 // that is missing may have been forgotten.
                 if is_unplaced(directory_id) {
-                    let lost = LOST_DIRECTORY;
-                    let record = placement(topic.id, *index, broker.node_id, partition, lost);
-                    places.records.push(record);
+                    places.note(key, LOST_DIRECTORY);
                 }
                 continue;
             }
@@ -183,8 +193,7 @@ fn place_all(broker: &Broker, image: &MetadataImage, places: &mut Places) {
             });
             let id = broker.log_directories[found as usize].id();
             if id != directory_id {
-                let record = placement(topic.id, *index, broker.node_id, partition, id);
-                places.records.push(record);
+                places.note(key, id);
             }
         }
     }
@@ -463,23 +472,6 @@ fn choose_directory(broker: &Broker, directory_id: Uuid, count: impl Fn(usize) -
     fewest.unwrap_or(0)
 }
 
-pub(crate) fn placement(
-    topic_id: Uuid,
-    partition_id: i32,
-    node_id: i32,
-    partition: &metadata::Partition,
-    directory: Uuid,
-) -> MetadataRecord {
-    let replicas = partition.replicas.iter().zip(&partition.directories);
-    let directories = replicas
-        .map(|(id, before)| if *id == node_id { directory } else { *before })
-        .collect();
-    MetadataRecord::PartitionChange(PartitionChange {
-        directories: Some(directories),
-        ..PartitionChange::of(topic_id, partition_id)
-    })
-}
-
 /// Opens logs on several threads. Gives the directories that have failed, by their place, with the
 /// reason.
 fn open_in_parallel(
@@ -691,9 +683,9 @@ pub(crate) fn lead(
     Ok(())
 }
 
-/// Makes this broker serve what changed between two images. Returns records that say where new
-/// partitions were put, when the metadata left that open.
-pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<MetadataRecord> {
+/// Makes this broker serve what changed between two images. Returns the new partitions that the metadata
+/// have other places for, or none.
+pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<PartitionKey> {
     let deleted: Vec<&Topic> = delta.deleted_topics().map(|topic| &**topic).collect();
     for topic in &deleted {
         tracing::info!(topic = &*topic.name, id = %topic.id, "topic deleted");
@@ -745,26 +737,17 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Metadata
 }
 
 fn apply_configs(broker: &Arc<Broker>, delta: &MetadataDelta, defaults: &TopicDefaults) {
-    let (mut all, mut groups) = (false, false);
+    let mut all = false;
     let mut topics = Vec::new();
-    tell_changes(delta);
     for changed in delta.configs() {
         match changed.key.resource_type {
-            ConfigResourceType::Topic => {
-                groups |= *changed.key.name == *OFFSETS_TOPIC;
-                topics.extend(broker.partitions.topic(&changed.key.name));
-            }
+            ConfigResourceType::Topic => topics.extend(broker.partitions.topic(&changed.key.name)),
             ConfigResourceType::Broker => all = true,
-            ConfigResourceType::Group => groups = true,
             _ => {}
         }
     }
     if all {
-        broker.reconfigure(&delta.after);
         topics = broker.partitions.all_topics();
-    }
-    if all || groups {
-        broker.configure_groups(&delta.after);
     }
     let config = broker.live_config();
     let mut telling = Telling::new(broker);
@@ -777,6 +760,6 @@ fn apply_configs(broker: &Arc<Broker>, delta: &MetadataDelta, defaults: &TopicDe
     }
     telling.tell();
     if all {
-        broker.reconfigure_cleaner();
+        cleaner::start(broker);
     }
 }

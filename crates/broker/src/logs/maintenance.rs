@@ -227,12 +227,7 @@ pub(crate) fn create_missing_logs(broker: &Broker) {
     if broker.creations.is_empty() || !broker.creations.ask() {
         return;
     }
-    let told = broker.controller.tell(|controller| {
-        if let Err(error) = controller.create_missing_logs() {
-            tracing::error!(%error, "the metadata log takes no records");
-        }
-    });
-    broker.runtime.spawn(told);
+    broker.controller.revisit();
 }
 
 fn expire_producers(broker: &Broker, directory: &LogDirectory) {

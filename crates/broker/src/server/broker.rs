@@ -1,7 +1,7 @@
 //! What the tasks of a server share.
 
 use crate::api::fetch_sessions::FetchSessions;
-use crate::controller::controller_thread::ControllerThread;
+use crate::controller::link::ControllerLink;
 use crate::coordinators::coordinator_topics::UnmadeTopics;
 use crate::coordinators::groups::{Groups, OFFSETS_TOPIC};
 use crate::coordinators::transactions::{TRANSACTION_TOPIC, Transactions};
@@ -20,8 +20,7 @@ use crate::runtime::heavy_work::HeavyWork;
 use crate::runtime::seldom::Seldom;
 use crate::settings::loggers::Loggers;
 use config::{BrokerLayers, ConfigMap, ServerConfig};
-use controller::Decision;
-use controller::directories::change_directories;
+use controller::ChangeDirectories;
 use metadata::{Config, ConfigResource, MetadataImage};
 use model::{ErrorCode, Uuid};
 use parking_lot::RwLock;
@@ -31,7 +30,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI16;
+use std::sync::atomic::{AtomicI16, AtomicI64, Ordering};
 use std::time::Instant;
 use storage::StorageError;
 use tokio::runtime::Handle;
@@ -50,6 +49,8 @@ pub(crate) struct Broker {
     pub(crate) kraft_version: AtomicI16,
     /// `node.id`.
     pub(crate) node_id: i32,
+    /// The epoch of the registration of this run; -1 before.
+    pub(crate) broker_epoch: AtomicI64,
     /// Where it listens.
     pub(crate) listeners: Listeners,
     /// How many connections there may be of clients.
@@ -95,7 +96,7 @@ pub(crate) struct Broker {
     /// Where tasks run.
     pub(crate) runtime: Handle,
     /// Decides about the cluster, one request after the other.
-    pub(crate) controller: ControllerThread,
+    pub(crate) controller: ControllerLink,
     /// What this process logs.
     pub(crate) loggers: Loggers,
     /// The group coordinator.
@@ -158,11 +159,16 @@ impl Broker {
         }
     }
 
-    /// Lets everybody see the newest image.
+    /// Lets every request see the newest image.
     pub(crate) fn publish(&self, image: Arc<MetadataImage>) {
         // First the groups: what a request has found in the metadata is not unknown to them.
         self.groups.set_metadata(&image);
         *self.image.write() = image;
+    }
+
+    /// The epoch of this run's registration.
+    pub(crate) fn broker_epoch(&self) -> i64 {
+        self.broker_epoch.load(Ordering::Acquire)
     }
 
     /// The newest image of the cluster.
@@ -267,16 +273,19 @@ impl Broker {
 
     /// Tells the controller that a log directory has failed.
     fn give_up_leaderships(&self, directory: Uuid) {
-        let node_id = self.node_id;
-        let told = self.controller.tell(move |controller| {
-            controller.decide(|image, context, _| {
-                let epoch = image.cluster.broker(node_id).map_or(-1, |one| one.epoch);
-                let broker = (node_id, epoch);
-                change_directories(image, context, broker, &[directory], None)
-                    .unwrap_or_else(|_| Decision::unchanged(()))
-            })
+        let request = ChangeDirectories {
+            broker_id: self.node_id,
+            broker_epoch: self.broker_epoch(),
+            offline: vec![directory],
+            cordoned: None,
+        };
+        let controller = self.controller.clone();
+        self.runtime.spawn(async move {
+            // Without a controller nobody goes by the metadata any more.
+            if let Ok(Err(error)) = controller.request(request).await {
+                tracing::error!(%error, "the controller does not take that a log directory has failed");
+            }
         });
-        self.runtime.spawn(told);
     }
 
     /// Whether the metadata log is in a directory.

@@ -35,7 +35,6 @@ impl Broker {
         if set(ConfigResource::all_brokers()) || set(ConfigResource::broker(self.node_id)) {
             self.reconfigure(image);
         }
-        self.configure_groups(image);
         tell_what_has_no_effect(image);
     }
 
@@ -62,11 +61,6 @@ impl Broker {
             Err(error) => tracing::warn!(%error, "the limits of connections stay as they are"),
         }
         *self.live_config.write() = config;
-    }
-
-    /// Lets the cleaner's threads be as many as are configured.
-    pub(crate) fn reconfigure_cleaner(self: &Arc<Self>) {
-        crate::logs::cleaner::start(self);
     }
 }
 

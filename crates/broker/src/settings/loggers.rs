@@ -59,6 +59,7 @@ pub const LOGGERS: &[&str] = &[
     "broker.runtime.disk_watch",
     "broker.server",
     "broker.server.broker",
+    "broker.server.publishers",
     "broker.settings",
     "broker.settings.live_config",
     "broker.settings.loggers",

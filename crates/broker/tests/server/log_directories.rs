@@ -613,7 +613,9 @@ fn a_cordoned_directory_takes_no_new_partitions() {
     assert_eq!(cordoned(&mut client), [] as [PathBuf; 0]);
     let one = directories.one.display().to_string();
     cordon(&mut client, &one);
-    assert_eq!(cordoned(&mut client), [directories.one.as_path()]);
+    wait_until("the controller knows", || {
+        cordoned(&mut client) == [directories.one.as_path()]
+    });
     assert_eq!(create(&mut client, "a"), ErrorCode::None);
     assert_eq!(count_in(&mut client, &directories.one, "a"), 0);
     assert_eq!(count_in(&mut client, &directories.two, "a"), 4);
@@ -621,7 +623,7 @@ fn a_cordoned_directory_takes_no_new_partitions() {
     assert_eq!(moved, ErrorCode::InvalidReplicaAssignment);
     // What is there stays in use.
     cordon(&mut client, "*");
-    assert_eq!(cordoned(&mut client).len(), 2);
+    wait_until("the controller knows", || cordoned(&mut client).len() == 2);
     client.produce("a", 0, &batch(&["x"])).assert_accepted();
     let refused = ErrorCode::InvalidReplicationFactor;
     assert_eq!(create(&mut client, "b"), refused);
@@ -631,7 +633,7 @@ fn a_cordoned_directory_takes_no_new_partitions() {
     let mut client = server.connect();
     assert_eq!(create(&mut client, "b"), refused);
     cordon(&mut client, "");
-    assert_eq!(cordoned(&mut client), [] as [PathBuf; 0]);
+    wait_until("the controller knows", || cordoned(&mut client).is_empty());
     assert_eq!(create(&mut client, "b"), ErrorCode::None);
     assert_eq!(move_to(&mut client, &one, "a", 0), ErrorCode::None);
 }

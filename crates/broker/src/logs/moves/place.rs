@@ -2,73 +2,44 @@
 
 use super::{Move, MoveError};
 use crate::Broker;
-use crate::controller::controller_thread::ActiveController;
-use crate::logs::hosting;
-use controller::Decision;
-use controller::directories::{DirectoryAssignment, assign_replicas_to_directories};
-use metadata::{MetadataImage, MetadataRecord};
-use model::Uuid;
+use controller::AssignReplicasToDirectories;
+use controller::directories::DirectoryAssignment;
+use model::{ErrorCode, Uuid};
 
 impl Move {
-    /// Tells the controller where the partition is, and waits until the metadata say so.
+    /// Tells the controller where the partition is, and waits until the metadata say so. A partition
+    /// that has lost its leader with the directory that it was about to be in has one again.
     pub(super) fn place(&self, broker: &Broker, directory: Uuid) -> Result<(), MoveError> {
-        let (topic_id, index) = (self.partition.topic_id(), self.partition.index());
-        let node_id = broker.node_id;
-        let told = broker.controller.run(move |controller| {
-            let image = controller.log.image().clone();
-            let Some(record) = placed(&image, topic_id, index, node_id, directory) else {
-                return Ok(());
-            };
-            let committed = controller.commit(&[record]);
-            committed.map_err(|error| error.to_string())?;
-            let image = controller.log.image();
-            if is_without_leader(image, topic_id, index) {
-                let assignment = DirectoryAssignment {
-                    directory,
-                    topic_id,
-                    partition_id: index,
-                };
-                elect(controller, node_id, assignment)?;
-            }
-            Ok(())
-        });
-        let told = broker.runtime.block_on(told);
-        told.unwrap_or_else(|error| Err(error.to_string()))
-            .map_err(MoveError::Place)
+        if !broker
+            .image()
+            .metadata_version()
+            .supports_directory_assignment()
+        {
+            return Ok(());
+        }
+        let request = AssignReplicasToDirectories {
+            broker_id: broker.node_id,
+            broker_epoch: broker.broker_epoch(),
+            assignments: vec![DirectoryAssignment {
+                directory,
+                topic_id: self.partition.topic_id(),
+                partition_id: self.partition.index(),
+            }],
+        };
+        let told = broker.runtime.block_on(broker.controller.request(request));
+        let refusal = match told {
+            Ok(Ok(results)) => results.into_iter().find(|code| !is_told(*code)),
+            Ok(Err(error)) => return Err(MoveError::Place(error.to_string())),
+            Err(code) => Some(code),
+        };
+        refusal.map_or(Ok(()), |code| Err(MoveError::Place(code.to_string())))
     }
 }
 
-fn is_without_leader(image: &MetadataImage, topic_id: Uuid, index: i32) -> bool {
-    let topic = image.topics.by_id(topic_id);
-    let partition = topic.and_then(|topic| topic.partition(index));
-    partition.is_some_and(|partition| !partition.has_leader())
-}
-
-/// Gives a partition a leader where it is. Its destination may have failed while the metadata had it there,
-/// and taken the leader from it.
-fn elect(
-    controller: &mut ActiveController,
-    node_id: i32,
-    assignment: DirectoryAssignment,
-) -> Result<(), String> {
-    let elected = controller.decide(|image, context, _| {
-        let broker = image.cluster.broker(node_id);
-        let at = (node_id, broker.map_or(-1, |one| one.epoch));
-        assign_replicas_to_directories(image, context, at, &[assignment])
-            .unwrap_or_else(|_| Decision::unchanged(Vec::new()))
-    });
-    elected.map(drop).map_err(|error| error.to_string())
-}
-
-fn placed(
-    image: &MetadataImage,
-    topic_id: Uuid,
-    index: i32,
-    node_id: i32,
-    directory: Uuid,
-) -> Option<MetadataRecord> {
-    let partition = image.topics.by_id(topic_id)?.partition(index)?;
-    Some(hosting::placement(
-        topic_id, index, node_id, partition, directory,
-    ))
+/// Nothing is left to be told of a partition that has been deleted.
+const fn is_told(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::None | ErrorCode::UnknownTopicId | ErrorCode::UnknownTopicOrPartition
+    )
 }

@@ -246,10 +246,14 @@ fn large_requests_to_the_controller_wait_for_memory_and_small_ones_do_not() {
     );
     let (go_on, told) = mpsc::channel::<()>();
     let (is_busy, busy) = mpsc::channel();
-    running.runtime.spawn(controller.tell(move |_| {
-        is_busy.send(()).expect("the test listens");
-        let _ = told.recv();
-    }));
+    let held = controller.clone();
+    running.runtime.spawn(async move {
+        let hold = held.run(move |_| {
+            is_busy.send(()).expect("the test listens");
+            let _ = told.recv();
+        });
+        hold.await
+    });
     busy.recv().expect("the controller takes the job");
     let names = ["one", "two", "three"];
     let mut clients = names.map(|name| {

@@ -268,10 +268,10 @@ fn a_partition_that_waits_for_its_disk_is_tried_now_and_then() {
 }
 
 #[test]
-fn attempts_that_the_controller_has_not_begun_are_one() {
+fn attempts_that_the_metadata_loader_has_not_begun_are_one() {
     let waiting = Waiting::start();
     let broker = waiting.running.broker();
-    let resume = hold_controller(&waiting.running);
+    let resume = hold_loader(&waiting.running);
     let (before, begun_at) = (waiting.handed_count(), Instant::now());
     for _ in 0..30 {
         maintenance::create_missing_logs(broker);
@@ -279,8 +279,11 @@ fn attempts_that_the_controller_has_not_begun_are_one() {
     drop(resume);
     // Whatever waits has its turn before these.
     for _ in 0..3 {
-        let turn = broker.controller.run(|_| ());
-        waiting.running.runtime.block_on(turn).unwrap();
+        let (done, is_done) = mpsc::channel();
+        broker
+            .controller
+            .run_in_loader(move || done.send(()).unwrap());
+        is_done.recv().unwrap();
     }
     let asked_count = waiting.handed_count() - before;
     let expected_max = begun_at.elapsed().as_secs() + 2;
@@ -573,7 +576,7 @@ static MOVE_ERRORS: AtomicUsize = AtomicUsize::new(0);
 
 impl tracing::Subscriber for MoveErrors {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() == tracing::Level::ERROR && metadata.target() == "broker::moves"
+        *metadata.level() == tracing::Level::ERROR && metadata.target() == "broker::logs::moves"
     }
 
     fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
@@ -584,8 +587,13 @@ impl tracing::Subscriber for MoveErrors {
 
     fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
 
-    fn event(&self, _: &tracing::Event<'_>) {
-        MOVE_ERRORS.fetch_add(1, Ordering::Relaxed);
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(
+            &mut |_: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+                let is_of_place = format!("{value:?}").contains("do not take its new place");
+                MOVE_ERRORS.fetch_add(is_of_place.into(), Ordering::Relaxed);
+            },
+        );
     }
 
     fn enter(&self, _: &tracing::span::Id) {}
@@ -599,7 +607,7 @@ fn a_move_that_the_metadata_do_not_take_is_told_once() {
     let two = Two::start();
     let mut client = two.running.connect();
     let stuck = begin_stuck_move(&two, &mut client);
-    let closing = two.broker().controller.run(|controller| controller.close());
+    let closing = two.broker().controller.close();
     two.running.runtime.block_on(closing).unwrap().unwrap();
     let partition = two.broker().partitions.find("topic", 0).unwrap();
     stuck.end();
@@ -708,11 +716,25 @@ fn what_has_the_name_of_a_log_where_it_is_moved_to_is_set_aside() {
 /// Keeps the controller's thread until what it gives is dropped.
 fn hold_controller(running: &Running) -> mpsc::Sender<()> {
     let ((resume, held), (begun, has_begun)) = (mpsc::channel::<()>(), mpsc::channel());
-    let hold = running.broker().controller.tell(move |_| {
+    let controller = running.broker().controller.clone();
+    running.runtime.spawn(async move {
+        let hold = controller.run(move |_| {
+            begun.send(()).unwrap();
+            let _ = held.recv();
+        });
+        hold.await
+    });
+    has_begun.recv().unwrap();
+    resume
+}
+
+/// Keeps the metadata loader until what it gives is dropped.
+fn hold_loader(running: &Running) -> mpsc::Sender<()> {
+    let ((resume, held), (begun, has_begun)) = (mpsc::channel::<()>(), mpsc::channel());
+    running.broker().controller.run_in_loader(move || {
         begun.send(()).unwrap();
         let _ = held.recv();
     });
-    running.runtime.spawn(hold);
     has_begun.recv().unwrap();
     resume
 }

@@ -1,0 +1,144 @@
+//! The metadata loader: takes what is committed, in its order, to all who live by the metadata.
+//!
+//! ```text
+//!   committed ─> image with its delta ─> publishers, one after the other ─> answers
+//! ```
+//!
+//! One thread does it, so each publisher sees each change once and after the one before. The controller
+//! decides on meanwhile. A client has its answer when this broker serves what was decided.
+
+use controller::ControllerResponse;
+use metadata::{MetadataDelta, MetadataImage};
+use model::ErrorCode;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
+
+/// Whoever waits for an answer of the controller.
+pub(crate) type Waiting = oneshot::Sender<Result<ControllerResponse, ErrorCode>>;
+
+/// An answer, and who waits for it.
+pub(super) type Answer = (Waiting, ControllerResponse);
+
+/// A step of the metadata.
+#[derive(Debug, Clone)]
+pub(crate) struct MetadataChange {
+    /// The images before and after, and what is different.
+    pub(crate) delta: MetadataDelta,
+    /// The level of `kraft.version`: the quorum's, hence not in the image.
+    pub(crate) kraft_version: i16,
+}
+
+/// Whoever lives by the metadata.
+pub(crate) trait MetadataPublisher: Send {
+    /// Does what a change asks for.
+    fn publish(&self, change: &MetadataChange);
+
+    /// Tries again what could not be done before; `image` is the newest.
+    fn revisit(&self, _image: &Arc<MetadataImage>) {}
+}
+
+/// What the loader is given to do.
+enum Task {
+    /// What is committed, and who is answered after it.
+    Change(Box<MetadataChange>, Vec<Answer>),
+    /// Answers to what changed nothing.
+    Answers(Vec<Answer>),
+    Revisit,
+    /// Something that nobody else could ask for.
+    #[cfg(test)]
+    Test(Box<dyn FnOnce() + Send>),
+}
+
+/// Where the loader is reached; it ends when nobody can reach it any more.
+#[derive(Debug, Clone)]
+pub(crate) struct Loader(Sender<Task>);
+
+/// The other end of a [`Loader`].
+pub(crate) struct Tasks(Receiver<Task>);
+
+impl Loader {
+    /// A loader that has yet to be started.
+    pub(super) fn new() -> (Self, Tasks) {
+        let (sender, receiver) = channel();
+        (Self(sender), Tasks(receiver))
+    }
+
+    /// Publishes what is committed, and lets answers go after it.
+    pub(super) fn load(&self, change: MetadataChange, answers: Vec<Answer>) {
+        self.send(Task::Change(Box::new(change), answers));
+    }
+
+    /// Lets answers go after all that was loaded before.
+    pub(super) fn answer(&self, answers: Vec<Answer>) {
+        if !answers.is_empty() {
+            self.send(Task::Answers(answers));
+        }
+    }
+
+    /// Lets every publisher try again what it could not do.
+    pub(super) fn revisit(&self) {
+        self.send(Task::Revisit);
+    }
+
+    /// Runs `call` on the thread.
+    #[cfg(test)]
+    pub(super) fn run(&self, call: impl FnOnce() + Send + 'static) {
+        self.send(Task::Test(Box::new(call)));
+    }
+
+    fn send(&self, task: Task) {
+        // It has ended when the server halts: nobody waits for an answer then.
+        let _ = self.0.send(task);
+    }
+}
+
+/// Starts the thread, over the image that all publishers have already. What `halt` is given is why it
+/// cannot go on.
+///
+/// # Errors
+/// When no thread can be started.
+pub(super) fn start(
+    tasks: Tasks,
+    mut image: Arc<MetadataImage>,
+    publishers: Vec<Box<dyn MetadataPublisher>>,
+    halt: impl Fn(String) + Send + 'static,
+) -> std::io::Result<()> {
+    let work = move || {
+        for task in tasks.0 {
+            // What a publisher that panics has left cannot be trusted.
+            let done = AssertUnwindSafe(|| carry_out(task, &mut image, &publishers));
+            if std::panic::catch_unwind(done).is_err() {
+                return halt("the metadata can no longer be followed".to_owned());
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("metadata-loader".into());
+    thread.spawn(work).map(drop)
+}
+
+fn carry_out(
+    task: Task,
+    image: &mut Arc<MetadataImage>,
+    publishers: &[Box<dyn MetadataPublisher>],
+) {
+    let answers = match task {
+        Task::Change(change, answers) => {
+            publishers.iter().for_each(|one| one.publish(&change));
+            *image = change.delta.after;
+            answers
+        }
+        Task::Answers(answers) => answers,
+        #[cfg(test)]
+        Task::Test(test) => return test(),
+        Task::Revisit => {
+            publishers.iter().for_each(|one| one.revisit(image));
+            return;
+        }
+    };
+    for (waiting, response) in answers {
+        // Whoever has gone does not wait any more.
+        let _ = waiting.send(Ok(response));
+    }
+}

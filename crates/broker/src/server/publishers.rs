@@ -1,0 +1,152 @@
+//! Who learns of new metadata, in which order.
+//!
+//! ```text
+//!   change ─> settings ─> logs ─> coordinators ─> what requests see ─> registration
+//! ```
+//!
+//! Settings come first, as logs are made with them. Requests see a topic when its log is there, and when
+//! the coordinators know of it.
+
+use crate::Broker;
+use crate::controller::metadata_loader::{MetadataChange, MetadataPublisher};
+use crate::coordinators::groups::OFFSETS_TOPIC;
+use crate::logs::{creations, hosting};
+use crate::settings::told_changes::tell_changes;
+use metadata::{ConfigResourceType, MetadataDelta, MetadataImage};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+/// Every publisher of a broker.
+pub(super) fn all(broker: &Arc<Broker>) -> Vec<Box<dyn MetadataPublisher>> {
+    let weak = || Arc::downgrade(broker);
+    vec![
+        Box::new(Settings(weak())),
+        Box::new(Logs(weak())),
+        Box::new(Coordinators(weak())),
+        Box::new(Requests(weak())),
+        Box::new(Registration(weak())),
+    ]
+}
+
+/// Ends the process when the metadata cannot go on, unless the server stops anyway.
+pub(super) fn halt(broker: &Arc<Broker>) -> Arc<dyn Fn(String) + Send + Sync> {
+    let weak = Arc::downgrade(broker);
+    Arc::new(move |reason| {
+        let broker = weak.upgrade();
+        if let Some(broker) = broker.filter(|broker| !*broker.stop.borrow()) {
+            broker.halt(reason);
+        }
+    })
+}
+
+fn has_changed(delta: &MetadataDelta, kind: ConfigResourceType) -> bool {
+    let mut changed = delta.configs();
+    changed.any(|one| one.key.resource_type == kind)
+}
+
+/// The configuration of this broker.
+struct Settings(Weak<Broker>);
+
+impl MetadataPublisher for Settings {
+    fn publish(&self, change: &MetadataChange) {
+        let Some(broker) = self.0.upgrade() else {
+            return;
+        };
+        tell_changes(&change.delta);
+        if has_changed(&change.delta, ConfigResourceType::Broker) {
+            broker.reconfigure(&change.delta.after);
+        }
+    }
+}
+
+/// The partitions that are here, and their logs.
+struct Logs(Weak<Broker>);
+
+impl MetadataPublisher for Logs {
+    fn publish(&self, change: &MetadataChange) {
+        let Some(broker) = self.0.upgrade() else {
+            return;
+        };
+        let misplaced = hosting::apply(&broker, &change.delta);
+        broker.creations.keep(&misplaced);
+        note_places(&broker, &change.delta.after);
+    }
+
+    fn revisit(&self, image: &Arc<MetadataImage>) {
+        let Some(broker) = self.0.upgrade() else {
+            return;
+        };
+        let misplaced = creations::create_missing(&broker, image);
+        broker.creations.keep(&misplaced);
+        note_places(&broker, image);
+    }
+}
+
+/// The controller decides after this thread has gone on.
+fn note_places(broker: &Arc<Broker>, image: &Arc<MetadataImage>) {
+    if broker.creations.is_noted() {
+        return;
+    }
+    let (noting, image) = (broker.clone(), image.clone());
+    broker.runtime.spawn(async move {
+        creations::note_places(&noting, &image).await;
+    });
+}
+
+/// Groups and transactions.
+struct Coordinators(Weak<Broker>);
+
+impl MetadataPublisher for Coordinators {
+    fn publish(&self, change: &MetadataChange) {
+        let Some(broker) = self.0.upgrade() else {
+            return;
+        };
+        let (delta, image) = (&change.delta, &change.delta.after);
+        let kinds = [ConfigResourceType::Broker, ConfigResourceType::Group];
+        let is_of_offsets = |name: &str| name == OFFSETS_TOPIC;
+        let mut topics = delta.configs();
+        if kinds.into_iter().any(|kind| has_changed(delta, kind))
+            || topics.any(|one| {
+                one.key.resource_type == ConfigResourceType::Topic && is_of_offsets(&one.key.name)
+            })
+        {
+            broker.configure_groups(image);
+        }
+        broker.groups.follow(image);
+        broker.transactions.follow(image);
+    }
+}
+
+/// The image that requests are answered from.
+struct Requests(Weak<Broker>);
+
+impl MetadataPublisher for Requests {
+    fn publish(&self, change: &MetadataChange) {
+        let Some(broker) = self.0.upgrade() else {
+            return;
+        };
+        broker
+            .kraft_version
+            .store(change.kraft_version, Ordering::Release);
+        broker.publish(change.delta.after.clone());
+    }
+}
+
+/// What the controller is to know of this broker.
+struct Registration(Weak<Broker>);
+
+impl MetadataPublisher for Registration {
+    fn publish(&self, change: &MetadataChange) {
+        let Some(broker) = self.0.upgrade() else {
+            return;
+        };
+        if let Some(change) = broker.cordoning_change(&change.delta.after) {
+            let controller = broker.controller.clone();
+            broker.runtime.spawn(async move {
+                if let Ok(Err(error)) = controller.request(change).await {
+                    tracing::error!(%error, "the controller does not take which log directories are cordoned");
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The active controller: which request is decided over which image, and when it is answered.
+//!
+//! ```text
+//!   request ─> propose ─> Proposal ─┬─ accepted: appended to the metadata log, not yet committed
+//!                                   │     the next decision sees it ─> committed ─> answered
+//!                                   └─ refused: nothing has changed
+//!   leadership lost ─> resign: whoever waits learns that this is no controller any more
+//! ```
+//!
+//! Invariants:
+//! - One proposal is accepted or refused before the next request is decided.
+//! - An answer leaves once all that its decision has seen is committed: also one that changes
+//!   nothing, as what it has seen may never be.
+//! - Answers leave in the order of their decisions, each request has one.
+
+use crate::context::{ControllerContext, Random};
+use crate::requests::{ControllerRequest, ControllerResponse, Scene};
+use metadata::{MetadataImage, MetadataRecord};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The controller of a quorum whose leader is this node. `T` stands for whoever waits for an answer.
+#[derive(Debug)]
+pub struct ActiveController<T> {
+    /// With all that is appended, committed or not.
+    image: Arc<MetadataImage>,
+    kraft_version: i16,
+    /// The end of the log that `image` is of.
+    end_offset: i64,
+    high_watermark: i64,
+    proposed: Option<(T, ControllerResponse)>,
+    waiting: VecDeque<Waiting<T>>,
+}
+
+#[derive(Debug)]
+struct Waiting<T> {
+    asker: T,
+    response: ControllerResponse,
+    /// The end of what the decision has seen.
+    seen_offset: i64,
+}
+
+/// What a decision asks of the metadata log.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use = "it is to be appended, and accepted or refused"]
+pub struct Proposal {
+    /// The level that `kraft.version` is raised to, before the records are appended.
+    pub kraft_version: Option<i16>,
+    /// To append; may be none.
+    pub records: Vec<MetadataRecord>,
+}
+
+impl Proposal {
+    /// Whether it asks for nothing.
+    pub const fn is_empty(&self) -> bool {
+        self.kraft_version.is_none() && self.records.is_empty()
+    }
+}
+
+impl<T> ActiveController<T> {
+    /// A controller that begins over `image`, which is that of the log up to `end_offset` and
+    /// committed.
+    pub const fn new(image: Arc<MetadataImage>, kraft_version: i16, end_offset: i64) -> Self {
+        Self {
+            image,
+            kraft_version,
+            end_offset,
+            high_watermark: end_offset,
+            proposed: None,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Decides. What is proposed is to be appended, and then to be [accepted](Self::accepted) or
+    /// [refused](Self::refused); an empty proposal is accepted as it is.
+    ///
+    /// # Panics
+    /// When an earlier proposal is neither accepted nor refused.
+    pub fn propose(
+        &mut self,
+        request: &ControllerRequest,
+        asker: T,
+        context: &ControllerContext<'_>,
+        random: &mut Random<'_>,
+    ) -> Proposal {
+        assert!(self.proposed.is_none(), "one proposal at a time");
+        let decision = request.decide(&mut Scene {
+            image: &self.image,
+            context,
+            kraft_version: self.kraft_version,
+            random,
+        });
+        let kraft_version = match (request, &decision.response) {
+            (
+                ControllerRequest::UpdateFeatures(update),
+                ControllerResponse::UpdateFeatures(Ok(updated)),
+            ) if !update.validate_only => updated.kraft_version,
+            _ => None,
+        };
+        let proposal = Proposal {
+            kraft_version,
+            records: decision.records,
+        };
+        match proposal.is_empty() {
+            true => self.wait(asker, decision.response),
+            false => self.proposed = Some((asker, decision.response)),
+        }
+        proposal
+    }
+
+    /// The log ends at `end_offset` now, and `image` has what is before it.
+    ///
+    /// # Panics
+    /// When the log has become shorter.
+    pub fn appended(&mut self, image: Arc<MetadataImage>, kraft_version: i16, end_offset: i64) {
+        assert!(end_offset >= self.end_offset, "a leader cuts nothing");
+        self.image = image;
+        self.kraft_version = kraft_version;
+        self.end_offset = end_offset;
+    }
+
+    /// All that was proposed is [appended](Self::appended).
+    ///
+    /// # Panics
+    /// When nothing was proposed.
+    pub fn accepted(&mut self) {
+        let (asker, response) = self.proposed.take().expect("something was proposed");
+        self.wait(asker, response);
+    }
+
+    /// Not all that was proposed is in the log, and no more of it will be; gives whoever has asked.
+    ///
+    /// # Panics
+    /// When nothing was proposed.
+    pub fn refused(&mut self) -> T {
+        let proposed = self.proposed.take();
+        proposed.expect("something was proposed").0
+    }
+
+    /// All before `high_watermark` is committed; gives the answers that this lets go.
+    pub fn committed(&mut self, high_watermark: i64) -> Vec<(T, ControllerResponse)> {
+        debug_assert!(high_watermark <= self.end_offset);
+        self.high_watermark = self.high_watermark.max(high_watermark);
+        let waits = |one: &Waiting<T>| one.seen_offset > self.high_watermark;
+        let count = self.waiting.iter().take_while(|one| !waits(one)).count();
+        let released = self.waiting.drain(..count);
+        released.map(|one| (one.asker, one.response)).collect()
+    }
+
+    /// Another node leads the quorum, or this one cannot: gives whoever waits for an answer.
+    pub fn resign(self) -> Vec<T> {
+        let proposed = self.proposed.into_iter().map(|(asker, _)| asker);
+        let waiting = self.waiting.into_iter().map(|one| one.asker);
+        waiting.chain(proposed).collect()
+    }
+
+    fn wait(&mut self, asker: T, response: ControllerResponse) {
+        self.waiting.push_back(Waiting {
+            asker,
+            response,
+            seen_offset: self.end_offset,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::create_topics::NewTopic;
+    use crate::requests::{CreateTopics, Request as _};
+    use crate::test_cluster::TestCluster;
+    use model::ErrorCode;
+
+    /// A controller, and the log that it writes to.
+    struct Script {
+        cluster: TestCluster,
+        controller: ActiveController<&'static str>,
+        end_offset: i64,
+        proposal: Option<Proposal>,
+    }
+
+    impl Script {
+        fn new() -> Self {
+            let cluster = TestCluster::new(&[]).with_brokers(&[1]);
+            let image = Arc::new(cluster.image.clone());
+            Self {
+                cluster,
+                controller: ActiveController::new(image, 1, 10),
+                end_offset: 10,
+                proposal: None,
+            }
+        }
+
+        /// Lets `asker` create a topic; whether that proposes something.
+        fn create(&mut self, asker: &'static str, topic: &str) -> bool {
+            let request = CreateTopics {
+                topics: vec![NewTopic::of_defaults(topic)],
+                validate_only: false,
+            };
+            let context = ControllerContext::new(&self.cluster.config);
+            let mut drawn = self.end_offset as u128;
+            let mut random = || {
+                drawn += 1 << 70;
+                drawn.to_be_bytes()
+            };
+            let controller = &mut self.controller;
+            let proposal = controller.propose(&request.into(), asker, &context, &mut random);
+            let is_some = !proposal.is_empty();
+            self.proposal = Some(proposal).filter(|one| !one.is_empty());
+            is_some
+        }
+
+        fn accept(&mut self) {
+            let proposal = self.proposal.take().expect("there is one");
+            self.end_offset += proposal.records.len() as i64;
+            self.cluster.replay(&proposal.records);
+            let image = Arc::new(self.cluster.image.clone());
+            self.controller.appended(image, 1, self.end_offset);
+            self.controller.accepted();
+        }
+
+        /// Who is answered, and how, when all before this is committed.
+        fn committed(&mut self, high_watermark: i64) -> Vec<(&'static str, ErrorCode)> {
+            let answers = self.controller.committed(high_watermark).into_iter();
+            let code = |response| {
+                let results = CreateTopics::response_of(response).expect("of its kind");
+                let result = results[0].result.as_ref();
+                result.map_or_else(|error| error.code, |_| ErrorCode::None)
+            };
+            answers
+                .map(|(asker, response)| (asker, code(response)))
+                .collect()
+        }
+    }
+
+    #[test]
+    fn an_answer_waits_until_all_that_its_decision_has_seen_is_committed() {
+        let mut script = Script::new();
+        assert!(script.create("first", "t"));
+        script.accept();
+        let first = script.end_offset;
+        // It has seen the first one's topic, and changes nothing.
+        assert!(!script.create("again", "t"));
+        assert!(script.create("second", "u"));
+        script.accept();
+        assert_eq!(script.committed(first - 1), []);
+        let expect = [
+            ("first", ErrorCode::None),
+            ("again", ErrorCode::TopicAlreadyExists),
+        ];
+        assert_eq!(script.committed(first), expect);
+        assert_eq!(
+            script.committed(script.end_offset),
+            [("second", ErrorCode::None)]
+        );
+        // Whoever sees only what is committed has its answer at once.
+        assert!(!script.create("later", "u"));
+        let answered = script.committed(script.end_offset);
+        assert_eq!(answered, [("later", ErrorCode::TopicAlreadyExists)]);
+    }
+
+    #[test]
+    fn what_is_refused_was_never_decided() {
+        let mut script = Script::new();
+        assert!(script.create("refused", "t"));
+        assert_eq!(script.controller.refused(), "refused");
+        assert_eq!(script.committed(10), []);
+        assert!(script.create("again", "t"), "there is no such topic");
+        script.accept();
+        assert_eq!(
+            script.committed(script.end_offset),
+            [("again", ErrorCode::None)]
+        );
+    }
+
+    #[test]
+    fn who_waits_learns_that_leadership_is_lost() {
+        let mut script = Script::new();
+        assert!(script.create("answered", "t"));
+        script.accept();
+        script.committed(script.end_offset);
+        assert!(script.create("appended", "u"));
+        script.accept();
+        assert!(!script.create("unchanged", "u"));
+        assert!(script.create("proposed", "v"));
+        assert_eq!(
+            script.controller.resign(),
+            ["appended", "unchanged", "proposed"]
+        );
+    }
+}

@@ -1,0 +1,358 @@
+//! Requests to the active controller as values, so that they can cross a thread or a socket.
+//!
+//! ```text
+//!   CreateTopics ─ into ─> ControllerRequest ── decide ──> Decision<ControllerResponse>
+//!                                                               │ answered once committed
+//!   Vec<TopicResult<…>> <─ of ─ ControllerResponse <────────────┘
+//! ```
+//!
+//! Each request is decided by the function of its own file; here is only what it carries.
+
+use crate::alter_configs::{AlterOptions, AlteredResource, alter_configs};
+use crate::brokers::unregister_broker;
+use crate::client_quotas::{QuotaAlteration, QuotaResults, alter_client_quotas};
+use crate::context::{ControllerContext, Random};
+use crate::create_partitions::{GrowingTopic, create_partitions};
+use crate::create_topics::{CreatedTopic, NewTopic, create_topics};
+use crate::decision::{ApiError, Decision, PartitionResults, TopicResult};
+use crate::delete_topics::{DeletedTopic, TopicAccess, TopicToDelete, delete_topics};
+use crate::directories::{DirectoryAssignment, assign_replicas_to_directories, change_directories};
+use crate::elect_leaders::{ElectionType, TopicElection, elect_leaders};
+use crate::producer_ids::{ProducerIdBlock, allocate_producer_ids};
+use crate::reassign_partitions::{TopicReassignment, reassign_partitions};
+use crate::scram_credentials::{ScramResults, ScramUpsertion, alter_scram_credentials};
+use crate::update_features::{FeatureUpdate, UpdatedFeatures, update_features};
+use metadata::{MetadataImage, ScramKey};
+use model::{BrokerId, ErrorCode, Uuid};
+use std::collections::BTreeSet;
+
+/// What a request is decided over.
+pub struct Scene<'a, 'r> {
+    /// The newest image, with what is decided and not committed yet.
+    pub image: &'a MetadataImage,
+    /// The controller.
+    pub context: &'a ControllerContext<'a>,
+    /// The level of `kraft.version`, which is the quorum's.
+    pub kraft_version: i16,
+    /// Where random ids come from.
+    pub random: &'a mut Random<'r>,
+}
+
+impl std::fmt::Debug for Scene<'_, '_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scene")
+            .field("context", &self.context)
+            .field("kraft_version", &self.kraft_version)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A request to the controller.
+pub trait Request: Into<ControllerRequest> {
+    /// What the controller answers.
+    type Response;
+
+    /// The answer to this kind of request; `None` for that to another one.
+    fn response_of(response: ControllerResponse) -> Option<Self::Response>;
+}
+
+macro_rules! requests {
+    ($($name:ident => $response:ty),+ $(,)?) => {
+        /// Any request to the controller.
+        #[derive(Debug, Clone)]
+        pub enum ControllerRequest {
+            $(#[doc = concat!("See [`", stringify!($name), "`].")] $name($name),)+
+        }
+
+        /// The answer to a request, of the same kind.
+        #[derive(Debug, Clone)]
+        pub enum ControllerResponse {
+            $(#[doc = concat!("To [`", stringify!($name), "`].")] $name($response),)+
+        }
+
+        impl ControllerRequest {
+            /// Decides over a scene.
+            pub(crate) fn decide(&self, scene: &mut Scene<'_, '_>) -> Decision<ControllerResponse> {
+                match self {
+                    $(Self::$name(request) => {
+                        request.decide(scene).map(ControllerResponse::$name)
+                    })+
+                }
+            }
+        }
+
+        $(impl From<$name> for ControllerRequest {
+            fn from(request: $name) -> Self {
+                Self::$name(request)
+            }
+        }
+
+        impl Request for $name {
+            type Response = $response;
+
+            fn response_of(response: ControllerResponse) -> Option<Self::Response> {
+                match response {
+                    ControllerResponse::$name(response) => Some(response),
+                    _ => None,
+                }
+            }
+        })+
+    };
+}
+
+requests! {
+    AllocateProducerIds => Result<ProducerIdBlock, ApiError>,
+    AlterClientQuotas => QuotaResults,
+    AlterConfigs => Vec<Result<(), ApiError>>,
+    AlterPartitionReassignments => Vec<PartitionResults>,
+    AlterScramCredentials => ScramResults,
+    AssignReplicasToDirectories => Result<Vec<ErrorCode>, ApiError>,
+    ChangeDirectories => Result<(), ApiError>,
+    CreatePartitions => Vec<TopicResult<()>>,
+    CreateTopics => Vec<TopicResult<CreatedTopic>>,
+    DeleteTopics => Vec<DeletedTopic>,
+    ElectLeaders => Vec<PartitionResults>,
+    UnregisterBroker => Result<(), ApiError>,
+    UpdateFeatures => Result<UpdatedFeatures, ApiError>,
+}
+
+/// AllocateProducerIds: a broker asks for ids that no producer has had.
+#[derive(Debug, Clone, Copy)]
+pub struct AllocateProducerIds {
+    /// The broker that asks.
+    pub broker_id: BrokerId,
+    /// The epoch of its registration.
+    pub broker_epoch: i64,
+}
+
+impl AllocateProducerIds {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<ProducerIdBlock, ApiError>> {
+        Decision::of(allocate_producer_ids(
+            scene.image,
+            self.broker_id,
+            self.broker_epoch,
+        ))
+    }
+}
+
+/// AlterClientQuotas (KIP-546).
+#[derive(Debug, Clone)]
+pub struct AlterClientQuotas {
+    /// In their order.
+    pub alterations: Vec<QuotaAlteration>,
+    /// Names of hosts among them that have no address, as whoever sends this has found.
+    pub unknown_hosts: BTreeSet<String>,
+    /// Changes nothing.
+    pub validate_only: bool,
+}
+
+impl AlterClientQuotas {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<QuotaResults> {
+        let is_host = |name: &str| !self.unknown_hosts.contains(name);
+        alter_client_quotas(scene.image, &self.alterations, &is_host, self.validate_only)
+    }
+}
+
+/// AlterConfigs and IncrementalAlterConfigs; one result for each resource.
+#[derive(Debug, Clone)]
+pub struct AlterConfigs {
+    /// In their order.
+    pub resources: Vec<AlteredResource>,
+    /// How they are altered.
+    pub options: AlterOptions,
+}
+
+impl AlterConfigs {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Vec<Result<(), ApiError>>> {
+        alter_configs(scene.image, scene.context, &self.resources, self.options)
+    }
+}
+
+/// AlterPartitionReassignments (KIP-455).
+#[derive(Debug, Clone)]
+pub struct AlterPartitionReassignments {
+    /// In their order.
+    pub topics: Vec<TopicReassignment>,
+    /// Whether a partition may get another number of replicas.
+    pub allows_other_counts: bool,
+}
+
+impl AlterPartitionReassignments {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Vec<PartitionResults>> {
+        reassign_partitions(
+            scene.image,
+            scene.context,
+            &self.topics,
+            self.allows_other_counts,
+        )
+    }
+}
+
+/// AlterUserScramCredentials (KIP-554).
+#[derive(Debug, Clone)]
+pub struct AlterScramCredentials {
+    /// Credentials to delete.
+    pub deletions: Vec<ScramKey>,
+    /// Credentials to set.
+    pub upsertions: Vec<ScramUpsertion>,
+}
+
+impl AlterScramCredentials {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<ScramResults> {
+        alter_scram_credentials(scene.image, &self.deletions, &self.upsertions)
+    }
+}
+
+/// AssignReplicasToDirs (KIP-858): a broker tells where it has placed replicas.
+#[derive(Debug, Clone)]
+pub struct AssignReplicasToDirectories {
+    /// The broker that tells.
+    pub broker_id: BrokerId,
+    /// The epoch of its registration.
+    pub broker_epoch: i64,
+    /// In their order; one result for each.
+    pub assignments: Vec<DirectoryAssignment>,
+}
+
+impl AssignReplicasToDirectories {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<Vec<ErrorCode>, ApiError>> {
+        let broker = (self.broker_id, self.broker_epoch);
+        let decided =
+            assign_replicas_to_directories(scene.image, scene.context, broker, &self.assignments);
+        Decision::of(decided)
+    }
+}
+
+/// What a BrokerHeartbeat tells of log directories (KIP-858, KIP-1066).
+#[derive(Debug, Clone)]
+pub struct ChangeDirectories {
+    /// The broker that tells.
+    pub broker_id: BrokerId,
+    /// The epoch of its registration.
+    pub broker_epoch: i64,
+    /// Those that have failed.
+    pub offline: Vec<Uuid>,
+    /// Those that take no new partitions; `None` when nothing is told of it.
+    pub cordoned: Option<Vec<Uuid>>,
+}
+
+impl ChangeDirectories {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<(), ApiError>> {
+        let broker = (self.broker_id, self.broker_epoch);
+        let (offline, cordoned) = (&self.offline, self.cordoned.as_deref());
+        let decided = change_directories(scene.image, scene.context, broker, offline, cordoned);
+        Decision::of(decided)
+    }
+}
+
+/// CreatePartitions.
+#[derive(Debug, Clone)]
+pub struct CreatePartitions {
+    /// In their order.
+    pub topics: Vec<GrowingTopic>,
+    /// Changes nothing.
+    pub validate_only: bool,
+}
+
+impl CreatePartitions {
+    fn decide(&self, scene: &mut Scene<'_, '_>) -> Decision<Vec<TopicResult<()>>> {
+        create_partitions(scene.image, &self.topics, self.validate_only, scene.random)
+    }
+}
+
+/// CreateTopics.
+#[derive(Debug, Clone)]
+pub struct CreateTopics {
+    /// In their order.
+    pub topics: Vec<NewTopic>,
+    /// Changes nothing.
+    pub validate_only: bool,
+}
+
+impl CreateTopics {
+    fn decide(&self, scene: &mut Scene<'_, '_>) -> Decision<Vec<TopicResult<CreatedTopic>>> {
+        let (image, context) = (scene.image, scene.context);
+        create_topics(
+            image,
+            context,
+            &self.topics,
+            self.validate_only,
+            scene.random,
+        )
+    }
+}
+
+/// DeleteTopics.
+#[derive(Debug, Clone)]
+pub struct DeleteTopics {
+    /// In their order.
+    pub topics: Vec<TopicToDelete>,
+}
+
+impl DeleteTopics {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Vec<DeletedTopic>> {
+        let access = |_: &str| TopicAccess::Delete;
+        delete_topics(scene.image, scene.context, &self.topics, &access)
+    }
+}
+
+/// ElectLeaders (KIP-460).
+#[derive(Debug, Clone)]
+pub struct ElectLeaders {
+    /// Preferred or unclean.
+    pub election: ElectionType,
+    /// Of which partitions; `None` for all.
+    pub topics: Option<Vec<TopicElection>>,
+}
+
+impl ElectLeaders {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Vec<PartitionResults>> {
+        elect_leaders(
+            scene.image,
+            scene.context,
+            self.election,
+            self.topics.as_deref(),
+        )
+    }
+}
+
+/// UnregisterBroker (KIP-185): forgets a broker that is gone.
+#[derive(Debug, Clone, Copy)]
+pub struct UnregisterBroker {
+    /// The broker.
+    pub broker_id: BrokerId,
+}
+
+impl UnregisterBroker {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<(), ApiError>> {
+        let broker_id = self.broker_id;
+        if broker_id == scene.context.node_id {
+            let words =
+                format!("Broker ID {broker_id} is the broker that answers, and it is running");
+            let error = ApiError::new(ErrorCode::InvalidRequest, words);
+            return Decision::unchanged(Err(error));
+        }
+        Decision::of(unregister_broker(scene.image, scene.context, broker_id))
+    }
+}
+
+/// UpdateFeatures (KIP-584); `kraft.version` is raised in the quorum before the others.
+#[derive(Debug, Clone)]
+pub struct UpdateFeatures {
+    /// In their order.
+    pub updates: Vec<FeatureUpdate>,
+    /// Changes nothing.
+    pub validate_only: bool,
+}
+
+impl UpdateFeatures {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<UpdatedFeatures, ApiError>> {
+        Decision::of(update_features(
+            scene.image,
+            scene.context,
+            scene.kraft_version,
+            &self.updates,
+            self.validate_only,
+        ))
+    }
+}
