@@ -3,7 +3,7 @@
 //! ```text
 //!   socket ─> net::connection ─> api::serve ─> api::<name> ─┬─> logs ─> replication, storage
 //!                                                           ├─> coordinators ─> coordinator
-//!                                                           └─> controller ─> controller, metadata
+//!                                                           └─> controller ─> controller, metadata, raft
 //!   start: server::Server ─> everything
 //!   below all of them: settings, runtime
 //! ```

@@ -67,7 +67,8 @@ pub use security::{
 pub use shared_map::SharedMap;
 pub use snapshot::{
     NotASnapshot, Snapshot, SnapshotError, SnapshotId, SnapshotQuorum, bootstrap_snapshot,
-    fuzz_snapshot, read_bootstrap_snapshot, read_snapshot, snapshot_timestamp_ms, write_snapshot,
+    check_snapshot, fuzz_snapshot, read_bootstrap_snapshot, read_snapshot, snapshot_header,
+    write_snapshot,
 };
 pub use topics::{
     LOST_DIRECTORY, LeaderRecoveryState, MIGRATING_DIRECTORY, NO_LEADER, Partition,

@@ -288,18 +288,49 @@ pub fn read_snapshot(
     })
 }
 
-/// When the last record of a snapshot was appended to the log, read from the snapshot's first
-/// bytes; `None` when they do not hold a whole and valid header.
-pub fn snapshot_timestamp_ms(first_bytes: &[u8]) -> Option<i64> {
-    let batch = Batches::new(first_bytes).next()?.ok()?;
-    match BatchContentReader::default().read(&batch).ok()? {
-        BatchContent::Quorum(records) => match records.first()? {
-            QuorumRecord::SnapshotHeader {
-                last_contained_log_timestamp_ms,
-            } => Some(*last_contained_log_timestamp_ms),
-            _ => None,
-        },
-        BatchContent::Metadata(_) => None,
+/// What a snapshot says before its records, from its first bytes.
+///
+/// # Errors
+/// A [`SnapshotError`] when they do not hold a whole and valid header.
+pub fn snapshot_header(first_bytes: &[u8]) -> Result<Snapshot<()>, SnapshotError> {
+    let batch = Batches::new(first_bytes).next();
+    let mut snapshot = None;
+    if let BatchContent::Quorum(records) =
+        BatchContentReader::default().read(&batch.ok_or(SnapshotError::Header)??)?
+    {
+        for record in records {
+            read_quorum_record(record, &mut snapshot)?;
+        }
+    }
+    snapshot.ok_or(SnapshotError::Header)
+}
+
+/// Checks that a snapshot is whole, without its records of metadata: checksums, header and footer.
+///
+/// # Errors
+/// A [`SnapshotError`] when it is damaged or incomplete.
+pub fn check_snapshot(bytes: &[u8]) -> Result<(), SnapshotError> {
+    snapshot_header(bytes)?;
+    let mut batches = Batches::new(bytes);
+    let mut is_complete = false;
+    for batch in batches.by_ref() {
+        let batch = batch?;
+        let base_offset = batch.base_offset();
+        if !batch.is_crc_valid() {
+            return Err(BatchContentError::Checksum { base_offset }.into());
+        }
+        if is_complete {
+            return Err(SnapshotError::Footer);
+        }
+        is_complete = batch.is_control()
+            && match BatchContentReader::default().read(&batch)? {
+                BatchContent::Quorum(records) => records.contains(&QuorumRecord::SnapshotFooter),
+                BatchContent::Metadata(_) => false,
+            };
+    }
+    match is_complete && batches.rest().is_empty() {
+        true => Ok(()),
+        false => Err(SnapshotError::Footer),
     }
 }
 

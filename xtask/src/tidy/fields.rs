@@ -17,6 +17,7 @@ const READ_IN: &[&str] = &[
     "crates/cli/src/server.rs",
     "crates/config/src/",
     "crates/controller/src/",
+    "crates/raft/src/",
 ];
 
 /// Checks every public field of the typed configuration.

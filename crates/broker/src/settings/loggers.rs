@@ -27,7 +27,6 @@ pub const LOGGERS: &[&str] = &[
     "broker.api.leave_group",
     "broker.controller",
     "broker.controller.controller_thread",
-    "broker.controller.metadata_log",
     "broker.coordinators",
     "broker.coordinators.coordinator_log",
     "broker.coordinators.coordinator_topics",

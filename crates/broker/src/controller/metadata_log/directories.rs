@@ -17,9 +17,10 @@ use super::error::OpenMetadataLogError;
 use super::recorded_ids::RecordedIds;
 use metadata::{
     LOST_DIRECTORY, MIGRATING_DIRECTORY, MetadataImage, MetadataRecord, SnapshotId, SnapshotQuorum,
-    UNASSIGNED_DIRECTORY, VersionRange, Voter, VoterEndpoint, bootstrap_snapshot, write_snapshot,
+    UNASSIGNED_DIRECTORY, Voter, VoterEndpoint, bootstrap_snapshot, write_snapshot,
 };
 use model::{BrokerId, Uuid};
+use raft::{KRAFT_VERSIONS, METADATA_LOG_FOLDER, log_files};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
@@ -29,12 +30,8 @@ use storage::log_directory::{PartitionDirectory, PartitionDirectoryState, scan_l
 use storage::meta_properties::{MetaProperties, read_meta_properties, write_meta_properties};
 use storage::{StorageError, replace_file};
 
-/// The folder of the metadata log in its log directory.
-pub const METADATA_LOG_FOLDER: &str = "__cluster_metadata-0";
 /// The records of a new cluster, in every log directory.
 pub const BOOTSTRAP_CHECKPOINT: &str = "bootstrap.checkpoint";
-/// The levels of `kraft.version` that this build can work with.
-pub const KRAFT_VERSIONS: VersionRange = VersionRange { min: 0, max: 1 };
 
 /// What a new cluster, or a new directory of an old one, is made with.
 pub struct DirectoryOptions<'a> {
@@ -194,7 +191,7 @@ fn check_not_in_use<D: Disk>(
 /// What a directory holds that only a broker can have written after its `meta.properties`.
 fn content_of<D: Disk>(disk: &D, directory: &Path) -> Result<Option<&'static str>, StorageError> {
     let first_voter = SnapshotId::BOOTSTRAP.to_string();
-    let mut metadata = metadata_files(disk, directory)?.into_iter();
+    let mut metadata = log_files(disk, directory)?.into_iter();
     if metadata.any(|name| name != first_voter) {
         return Ok(Some("a metadata log"));
     }
@@ -208,38 +205,7 @@ fn content_of<D: Disk>(disk: &D, directory: &Path) -> Result<Option<&'static str
 
 /// Whether a directory holds a metadata log or a snapshot of one.
 fn has_metadata<D: Disk>(disk: &D, directory: &Path) -> Result<bool, StorageError> {
-    Ok(!metadata_files(disk, directory)?.is_empty())
-}
-
-/// The names of the segments and snapshots of a directory's metadata log.
-fn metadata_files<D: Disk>(disk: &D, directory: &Path) -> Result<Vec<String>, StorageError> {
-    let folder = directory.join(METADATA_LOG_FOLDER);
-    let entries = match disk.list(&folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failure("list", &folder, error)),
-    };
-    let names = entries.into_iter().map(|entry| entry.name);
-    let is_content = |name: &String| name.ends_with(".log") || name.ends_with(".checkpoint");
-    Ok(names.filter(is_content).collect())
-}
-
-/// Whether a directory holds a record of the metadata, or a snapshot. A log may be there without one:
-/// Kafka makes it and waits for somebody who leads.
-pub(super) fn has_records<D: Disk>(disk: &D, directory: &Path) -> Result<bool, StorageError> {
-    let folder = directory.join(METADATA_LOG_FOLDER);
-    for name in metadata_files(disk, directory)? {
-        let path = folder.join(name);
-        let status = disk.status(&path);
-        if status
-            .map_err(|error| failure("read", &path, error))?
-            .length
-            > 0
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    Ok(!log_files(disk, directory)?.is_empty())
 }
 
 /// A directory that holds a partition, or a metadata log elsewhere than it should be: that of the
@@ -436,7 +402,7 @@ fn write_first_voter<D: Disk>(
     replace_file(disk, &path, &bytes)
 }
 
-pub(super) fn sync_directory<D: Disk>(disk: &D, directory: &Path) -> Result<(), StorageError> {
+fn sync_directory<D: Disk>(disk: &D, directory: &Path) -> Result<(), StorageError> {
     disk.sync_directory(directory)
         .map_err(|source| failure("sync", directory, source))
 }

@@ -1,6 +1,6 @@
 //! Why the metadata log cannot be opened or written.
 
-use metadata::{BatchContentError, QuorumStateError, ReplayError, SnapshotError, SnapshotId};
+use metadata::{BatchContentError, ReplayError, SnapshotError, SnapshotId};
 use model::{BrokerId, Uuid};
 use std::path::PathBuf;
 use storage::{FileError, StorageError};
@@ -14,21 +14,12 @@ pub enum OpenMetadataLogError {
     /// A small file is damaged.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The log itself cannot be opened.
-    #[error("cannot open the metadata log: {0}")]
-    Log(String),
-    /// A batch that was durable once is damaged.
-    #[error(
-        "`{}` is damaged at position {position}, and not as a crash would leave it; nothing was \
-         changed: restore the file from a copy",
-        file.display()
-    )]
-    Damaged {
-        /// The segment's file.
-        file: PathBuf,
-        /// Where the damaged batch begins.
-        position: u64,
-    },
+    /// The quorum's log cannot be opened.
+    #[error(transparent)]
+    Quorum(#[from] raft::OpenError),
+    /// The quorum's log cannot be read.
+    #[error(transparent)]
+    Read(#[from] raft::ReadError),
     /// Two log directories belong to different clusters.
     #[error(
         "log directory `{}` belongs to cluster `{found}`, not `{expected}`; set `log.dirs` to \
@@ -142,14 +133,6 @@ pub enum OpenMetadataLogError {
         /// The empty directory.
         directory: PathBuf,
     },
-    /// The file `quorum-state` is damaged.
-    #[error("`{}`: {error}", file.display())]
-    QuorumState {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong.
-        error: QuorumStateError,
-    },
     /// A snapshot is damaged, or holds what this build does not know.
     #[error("snapshot {id}: {error}")]
     Snapshot {
@@ -161,12 +144,6 @@ pub enum OpenMetadataLogError {
     /// `bootstrap.checkpoint` is damaged, or holds what this build does not know.
     #[error("`bootstrap.checkpoint`: {0}")]
     Bootstrap(SnapshotError),
-    /// The log starts beyond zero, and no snapshot says what came before.
-    #[error("the metadata log starts at offset {log_start_offset}, and no snapshot reaches there")]
-    MissingSnapshot {
-        /// Where the log starts.
-        log_start_offset: i64,
-    },
     /// A batch of the log is damaged, or holds what this build does not know.
     #[error("metadata log: {0}")]
     Content(#[from] BatchContentError),
@@ -178,43 +155,6 @@ pub enum OpenMetadataLogError {
         /// What is wrong.
         error: ReplayError,
     },
-    /// A new directory, and nothing says who votes: Apache Kafka waits until a quorum takes such a
-    /// node in.
-    #[error(
-        "log directory `{}` was formatted without voters, as by `kafka-storage format \
-         --no-initial-controllers`, and this build joins no other quorum: format it with \
-         `kafka-storage format --standalone` instead, or leave it empty, or set \
-         `controller.quorum.voters` to {node_id}@ and the address of the controller's listener",
-        directory.display()
-    )]
-    NoVoters {
-        /// The directory.
-        directory: PathBuf,
-        /// This node.
-        node_id: BrokerId,
-    },
-    /// The quorum has other voters than this node alone.
-    #[error(
-        "the quorum has the voters {voters:?}; this build can only be a quorum of its own, node {node_id}"
-    )]
-    Voters {
-        /// The voters.
-        voters: Vec<BrokerId>,
-        /// This node.
-        node_id: BrokerId,
-    },
-    /// The voter of this node's id keeps its log in another directory.
-    #[error(
-        "the voter {node_id} has the directory.id {found}, but `metadata.log.dir` has {expected}"
-    )]
-    VoterDirectory {
-        /// This node.
-        node_id: BrokerId,
-        /// The directory of the voter.
-        found: Uuid,
-        /// The directory that was given.
-        expected: Uuid,
-    },
     /// Features are finalized that this build cannot work with.
     #[error(
         "{} finalized in this cluster, which this version cannot work with; nothing was changed: \
@@ -225,9 +165,6 @@ pub enum OpenMetadataLogError {
         /// Each with its level.
         features: Vec<(String, i16)>,
     },
-    /// The level of `kraft.version` is unknown.
-    #[error("kraft.version {0} is not between 0 and 1")]
-    KRaftVersion(i16),
     /// The first records could not be written.
     #[error(transparent)]
     Append(#[from] AppendMetadataError),
@@ -276,11 +213,8 @@ pub enum AppendMetadataError {
         /// What is wrong.
         error: ReplayError,
     },
-    /// The log could not be written or flushed; [`super::MetadataLog::has_failed`] tells whether a
-    /// later append may succeed.
-    #[error("cannot write the metadata log: {0}")]
-    Log(String),
-    /// An earlier write failed, so nothing is written any more.
-    #[error("the metadata log failed earlier and takes no more records")]
-    Failed,
+    /// The quorum's log takes nothing; [`super::MetadataLog::has_failed`] tells whether a later
+    /// append may succeed.
+    #[error(transparent)]
+    Quorum(#[from] raft::AppendError),
 }

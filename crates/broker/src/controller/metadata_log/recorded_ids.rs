@@ -2,9 +2,9 @@
 //! `meta.properties`. The files are read as they lie there, as far as they can be: nothing is
 //! opened, cut or written.
 
-use super::directories::METADATA_LOG_FOLDER;
 use metadata::{BatchContent, BatchContentReader, MetadataRecord, QuorumRecord};
 use model::{BrokerId, Uuid};
+use raft::METADATA_LOG_FOLDER;
 use record::Batches;
 use std::path::Path;
 use storage::disk::Disk;

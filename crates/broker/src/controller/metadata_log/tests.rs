@@ -4,9 +4,11 @@ mod snapshots;
 
 use super::*;
 use metadata::{
-    ConfigResource, MetadataVersion, Partition, SnapshotId, VoterEndpoint, read_snapshot,
+    ConfigResource, MetadataVersion, Partition, VoterEndpoint, metadata_batch, read_snapshot,
 };
+use model::Uuid;
 use proptest::prelude::*;
+use raft::{AppendError, OpenError};
 use std::collections::BTreeMap;
 use std::path::Path;
 use storage::disk::{DiskFile, OpenMode};
@@ -126,9 +128,20 @@ fn open_with(
 
 /// Prepares and opens `/a`.
 fn open(disk: &SimDisk) -> Result<MetadataLog<SimDisk>, OpenMetadataLogError> {
+    open_as(disk, config())
+}
+
+fn open_as(
+    disk: &SimDisk,
+    config: MetadataLogConfig,
+) -> Result<MetadataLog<SimDisk>, OpenMetadataLogError> {
     let directories = prepare(disk, &["/a"], true)?;
     let id = directories.id_of(Path::new("/a")).expect("prepared");
-    open_with(disk, options("/a", id))
+    let options = MetadataLogOptions {
+        config,
+        ..options("/a", id)
+    };
+    open_with(disk, options)
 }
 
 fn new_disk() -> SimDisk {
@@ -283,7 +296,10 @@ fn voters_fixed_by_configuration_stay_out_of_the_log() {
     );
     drop(log);
     let refused = open_with(&disk, fixed(&[1, 2, 3])).map(|_| ());
-    assert!(matches!(refused, Err(OpenMetadataLogError::Voters { .. })));
+    assert!(matches!(
+        refused,
+        Err(OpenMetadataLogError::Quorum(OpenError::Voters { .. }))
+    ));
     open_with(&disk, fixed(&[NODE_ID])).expect("there");
     let path = Path::new("/a/__cluster_metadata-0/quorum-state");
     let others = text(&disk, "/a/__cluster_metadata-0/quorum-state")
@@ -291,7 +307,10 @@ fn voters_fixed_by_configuration_stay_out_of_the_log() {
     let file = disk.open(path, OpenMode::Replace).expect("there");
     file.write_at(others.as_bytes(), 0).expect("written");
     let refused = open_with(&disk, options("/a", id)).map(|_| ());
-    assert!(matches!(refused, Err(OpenMetadataLogError::Voters { .. })));
+    assert!(matches!(
+        refused,
+        Err(OpenMetadataLogError::Quorum(OpenError::Voters { .. }))
+    ));
 }
 
 #[test]
@@ -411,7 +430,9 @@ fn directories_of_others_are_refused() {
     let elsewhere = open_with(&disk, options("/a", directory_id(9))).map(|_| ());
     assert!(matches!(
         elsewhere,
-        Err(OpenMetadataLogError::VoterDirectory { .. })
+        Err(OpenMetadataLogError::Quorum(
+            OpenError::VoterDirectory { .. }
+        ))
     ));
 }
 
@@ -532,9 +553,10 @@ fn a_transaction_that_a_crash_left_open_is_aborted() {
     log.append(&topic(1, 1), 2_000).expect("fits");
     let mut records = vec![MetadataRecord::BeginTransaction { name: None }];
     records.extend(topic(2, 3));
-    let batch = metadata_batch(&records, MetadataVersion::LATEST, log.place(2_000));
-    log.write(&batch, 2_000).expect("works");
-    log.flush(2_000).expect("works");
+    let place = log.replica.next_place(2_000);
+    let batch = metadata_batch(&records, MetadataVersion::LATEST, place);
+    log.replica.append(vec![batch], 2_000).expect("works");
+    log.replica.flush(2_000).expect("works");
     drop(log);
     for _ in 0..2 {
         let mut log = open(&disk).expect("there");

@@ -9,6 +9,10 @@ fn open_of(disk: &SimDisk, is_dynamic: bool) -> Result<MetadataLog<SimDisk>, Ope
     let fixed_voters = (!is_dynamic).then(|| vec![NODE_ID]);
     let options = MetadataLogOptions {
         fixed_voters,
+        config: MetadataLogConfig {
+            retention_bytes: 0,
+            ..config()
+        },
         ..options("/a", id)
     };
     open_with(disk, options)
@@ -30,7 +34,6 @@ fn live(disk: &SimDisk, is_dynamic: bool) -> Vec<MetadataImage> {
         if number % 2 == 1
             && let Some(job) = log.begin_snapshot(now_ms)
         {
-            log.config.retention_bytes = 0;
             // A failure here shows at the next append, or does no harm.
             let _ = log.complete_snapshot(job.run(now_ms), now_ms);
         }

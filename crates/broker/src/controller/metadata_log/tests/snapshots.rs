@@ -3,34 +3,6 @@
 use super::*;
 
 #[test]
-fn a_log_without_the_snapshot_before_it_is_left_alone() {
-    let disk = new_disk();
-    let mut log = open(&disk).expect("new");
-    log.config.retention_bytes = 0;
-    for number in 0..2 {
-        log.append(&topic(number, 1), 2_000).expect("fits");
-        log.log.roll_segment(2_000).expect("works");
-        let job = log.begin_snapshot(2_000).expect("the first one");
-        log.complete_snapshot(job.run(2_000), 2_000).expect("works");
-    }
-    assert!(log.start_offset() > 0);
-    drop(log);
-    let folder = Path::new("/a").join(METADATA_LOG_FOLDER);
-    let snapshot = files(&disk, "/a/__cluster_metadata-0")
-        .into_iter()
-        .find(|name| name.parse::<SnapshotId>().is_ok())
-        .expect("the newest one");
-    let kept = folder.join(SnapshotId::BOOTSTRAP.to_string());
-    disk.rename(&folder.join(snapshot), &kept).expect("renamed");
-    let refused = open(&disk).map(|_| ());
-    assert!(matches!(
-        refused,
-        Err(OpenMetadataLogError::MissingSnapshot { .. })
-    ));
-    assert!(disk.status(&kept).is_ok(), "nothing was removed");
-}
-
-#[test]
 fn snapshots_are_taken_and_old_ones_go_with_their_segments() {
     let disk = new_disk();
     let directories = prepare(&disk, &["/a"], true).expect("new");

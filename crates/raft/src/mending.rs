@@ -1,4 +1,4 @@
-//! A metadata log that has met a full disk or a lack of file descriptors, and goes on.
+//! A log that has met a full disk or a lack of file descriptors, and goes on.
 //!
 //! ```text
 //!   append fails for lack of room     [batch][batch][bat      torn: nothing is taken
@@ -6,15 +6,20 @@
 //!   damage in what was durable        [batch][b?tch][bat      nothing is cut: failed
 //!   any other failure, and any sync   ?                       failed: only a restart tells
 //! ```
+//!
+//! What is cut is all above the high watermark. An observer fetches it again.
 
-use super::load::log_opening;
-use super::{AppendMetadataError, MetadataLog, OpenMetadataLogError, damage};
+use crate::damage;
+use crate::error::{AppendError, OpenError};
+use crate::open::log_opening;
+use crate::quorum_log::QuorumLog;
+use crate::replica::{Replica, Standing};
 use storage::disk::Disk;
 use storage::{Log, StorageError};
 
 /// Whether the log takes records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LogState {
+pub(crate) enum LogState {
     /// It does.
     Open,
     /// The last append has failed for a reason that may pass, and part of it may be in the file.
@@ -25,7 +30,7 @@ pub(super) enum LogState {
 
 impl LogState {
     /// The state that a failure of the disk leaves.
-    pub(super) fn after(error: &StorageError) -> Self {
+    pub(crate) fn after(error: &StorageError) -> Self {
         match error.is_passing() {
             true => Self::Torn,
             false => Self::Failed,
@@ -33,46 +38,52 @@ impl LogState {
     }
 }
 
-impl<D: Disk> MetadataLog<D> {
-    /// Makes the log what its image says, if an append was torn.
+impl<D: Disk> Replica<D> {
+    /// Cuts what is not committed, if an append was torn.
     ///
     /// # Errors
     /// When it cannot be cut yet, or never.
-    pub(super) fn mend(&mut self, now_ms: i64) -> Result<(), AppendMetadataError> {
-        match self.state {
+    pub fn mend(&mut self, now_ms: i64) -> Result<(), AppendError> {
+        match self.log.state {
             LogState::Open => return Ok(()),
-            LogState::Failed => return Err(AppendMetadataError::Failed),
+            LogState::Failed => return Err(AppendError::Failed),
             LogState::Torn => {}
         }
-        match self.reopen(now_ms) {
+        let is_voter = matches!(self.standing, Standing::Voter(_));
+        match self.log.reopen(is_voter, now_ms) {
             Ok(log) => {
-                self.log = log;
-                self.state = LogState::Open;
+                self.log.log = log;
+                self.log.voters.truncate_to(self.log.high_watermark());
+                self.log.state = LogState::Open;
                 Ok(())
             }
             Err((state, reason)) => {
-                self.state = state;
-                Err(AppendMetadataError::Log(reason))
+                self.log.state = state;
+                Err(AppendError::Log(reason))
             }
         }
     }
+}
 
-    /// Opens the log as after a crash, which checks every batch, and cuts what the image does not
-    /// know. The state is the one to be in when that fails.
+impl<D: Disk> QuorumLog<D> {
+    /// Opens the log as after a crash, which checks every batch, and cuts what is not committed. The
+    /// state is the one to be in when that fails.
     ///
-    /// Opening cuts a log at its first damaged batch, so what the image knows is checked before.
-    fn reopen(&self, now_ms: i64) -> Result<Log<D>, (LogState, String)> {
+    /// Opening cuts a log at its first damaged batch, so what is committed is checked before.
+    fn reopen(&self, is_voter: bool, now_ms: i64) -> Result<Log<D>, (LogState, String)> {
         let of_disk = |error: StorageError| (LogState::after(&error), error.to_string());
-        let end_offset = self.image.provenance.last_offset + 1;
+        let end_offset = self.high_watermark();
         match damage::check_below(&self.disk, &self.folder, end_offset) {
             Ok(()) => {}
-            Err(OpenMetadataLogError::Storage(error)) => return Err(of_disk(error)),
+            Err(OpenError::Storage(error)) => return Err(of_disk(error)),
+            // An observer's next start fetches again what it finds damaged.
+            Err(error) if !is_voter => return Err((LogState::Failed, error.to_string())),
             Err(error) => {
-                if let Err(error) = damage::note(&self.disk, &self.folder, end_offset) {
-                    let folder = self.folder.display();
-                    tracing::error!(%folder, %error, "keep a copy: the next start may cut the log");
-                }
-                return Err((LogState::Failed, error.to_string()));
+                let noted = damage::note(&self.disk, &self.folder, end_offset);
+                let advice = noted.err().map_or_else(String::new, |failure| {
+                    format!("; keep a copy, the next start may cut the log: {failure}")
+                });
+                return Err((LogState::Failed, format!("{error}{advice}")));
             }
         }
         let opening = log_opening(&self.disk, &self.folder, &self.config, now_ms);

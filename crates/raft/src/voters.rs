@@ -1,33 +1,29 @@
-//! The election of a quorum of one: it is won by writing it down.
+//! Who votes, as the log and its snapshots say, and this node as one who does.
 //!
-//! The epoch is one above all that `quorum-state` and the log know. `quorum-state` is durable
-//! before the epoch's first batch is written, so that no epoch is ever led twice.
+//! Voters count from the batch on that names them, committed or not (KIP-853); what is truncated
+//! takes its voters along.
 
-use super::directories::{KRAFT_VERSIONS, failure};
-use super::error::OpenMetadataLogError;
-use metadata::{QuorumRecord, QuorumState, Voter, VoterEndpoint};
+use crate::error::OpenError;
+use metadata::{QuorumRecord, VersionRange, Voter, VoterEndpoint};
 use model::{BrokerId, Uuid};
-use std::path::Path;
-use storage::disk::Disk;
-use storage::replace_file;
 
-/// Name of the file in the folder of the metadata log.
-pub const QUORUM_STATE: &str = "quorum-state";
+/// The levels of `kraft.version` that this build can work with.
+pub const KRAFT_VERSIONS: VersionRange = VersionRange { min: 0, max: 1 };
 
 /// The voters, as the log and its snapshots say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Voters {
+pub struct Voters {
     /// The level of `kraft.version`.
-    pub(super) kraft_version: i16,
+    pub kraft_version: i16,
     /// The voters of the log; `None` when configuration fixes them.
-    pub(super) voters: Option<Vec<Voter>>,
+    pub voters: Option<Vec<Voter>>,
     /// Whether the log itself holds them, and not only the snapshot that formatting wrote.
-    pub(super) are_in_log: bool,
+    pub are_in_log: bool,
 }
 
 impl Voters {
     /// Follows a control record of the log.
-    pub(super) fn replay(&mut self, record: &QuorumRecord) {
+    pub(crate) fn replay(&mut self, record: &QuorumRecord) {
         match record {
             QuorumRecord::KRaftVersion(level) => self.kraft_version = *level,
             QuorumRecord::Voters(voters) => {
@@ -41,7 +37,7 @@ impl Voters {
     }
 
     /// Whether the voters are in the log, rather than fixed by configuration.
-    pub(super) const fn can_change(&self) -> bool {
+    pub const fn can_change(&self) -> bool {
         self.kraft_version > 0
     }
 }
@@ -68,15 +64,15 @@ impl LocalVoter {
     }
 
     /// Checks that this node is the one voter.
-    pub(super) fn check_is_alone(
+    pub(crate) fn check_is_alone(
         &self,
         voters: &Voters,
         fixed_voters: Option<&[BrokerId]>,
-    ) -> Result<(), OpenMetadataLogError> {
+    ) -> Result<(), OpenError> {
         if !(KRAFT_VERSIONS.contains(voters.kraft_version)) {
-            return Err(OpenMetadataLogError::KRaftVersion(voters.kraft_version));
+            return Err(OpenError::KRaftVersion(voters.kraft_version));
         }
-        let others = |voters: Vec<BrokerId>| OpenMetadataLogError::Voters {
+        let others = |voters: Vec<BrokerId>| OpenError::Voters {
             voters,
             node_id: self.id,
         };
@@ -90,7 +86,7 @@ impl LocalVoter {
         }
         match voters.voters.as_deref().unwrap_or_default() {
             [voter] if voter.id == self.id && voter.directory_id == self.directory_id => Ok(()),
-            [voter] if voter.id == self.id => Err(OpenMetadataLogError::VoterDirectory {
+            [voter] if voter.id == self.id => Err(OpenError::VoterDirectory {
                 node_id: self.id,
                 found: voter.directory_id,
                 expected: self.directory_id,
@@ -101,7 +97,7 @@ impl LocalVoter {
 
     /// The control records that begin an epoch led by this node. The voters are among them when
     /// the log does not hold them yet, or when this one is reached elsewhere than it says.
-    pub(super) fn epoch_start(&self, voters: &Voters) -> Vec<QuorumRecord> {
+    pub(crate) fn epoch_start(&self, voters: &Voters) -> Vec<QuorumRecord> {
         let mut records = vec![QuorumRecord::LeaderChange {
             leader_id: self.id,
             voters: vec![self.id],
@@ -115,7 +111,7 @@ impl LocalVoter {
     }
 
     /// The control records that take this node into the log as the one voter.
-    pub(super) fn level_and_voters(&self, kraft_version: i16) -> [QuorumRecord; 2] {
+    pub(crate) fn level_and_voters(&self, kraft_version: i16) -> [QuorumRecord; 2] {
         [
             QuorumRecord::KRaftVersion(kraft_version),
             QuorumRecord::Voters(vec![self.voter()]),
@@ -123,38 +119,56 @@ impl LocalVoter {
     }
 }
 
-/// Reads `quorum-state`; `None` when there is none.
-pub(super) fn read_quorum_state<D: Disk>(
-    disk: &D,
-    folder: &Path,
-) -> Result<Option<QuorumState>, OpenMetadataLogError> {
-    let file = folder.join(QUORUM_STATE);
-    let bytes = match disk.read(&file, 1 << 20) {
-        Ok(bytes) => bytes,
-        Err(source) if source.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(failure("read", &file, source).into()),
-    };
-    let state = QuorumState::from_text(&String::from_utf8_lossy(&bytes));
-    state
-        .map(Some)
-        .map_err(|error| OpenMetadataLogError::QuorumState { file, error })
+/// The voters as of each batch that changes them, from the oldest that may be asked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct VoterHistory {
+    /// Before all changes.
+    oldest: Voters,
+    /// Each as of an offset on, ascending.
+    changes: Vec<(i64, Voters)>,
 }
 
-/// Writes down that this node leads `leader_epoch`; durable on return.
-pub(super) fn write_leadership<D: Disk>(
-    disk: &D,
-    folder: &Path,
-    local: &LocalVoter,
-    voters: &Voters,
-    leader_epoch: i32,
-) -> Result<(), OpenMetadataLogError> {
-    let state = QuorumState {
-        leader_id: Some(local.id),
-        leader_epoch,
-        voted_id: None,
-        voted_directory_id: Uuid::ZERO,
-        fixed_voters: (!voters.can_change()).then(|| vec![local.id]),
-    };
-    replace_file(disk, &folder.join(QUORUM_STATE), state.to_text().as_bytes())?;
-    Ok(())
+impl VoterHistory {
+    /// A history that begins with the voters of a snapshot.
+    pub(crate) const fn new(oldest: Voters) -> Self {
+        Self {
+            oldest,
+            changes: Vec::new(),
+        }
+    }
+
+    /// Those of the whole log.
+    pub(crate) fn newest(&self) -> &Voters {
+        let newest = self.changes.last();
+        newest.map_or(&self.oldest, |(_, voters)| voters)
+    }
+
+    /// Those of the log below `end_offset`.
+    pub(crate) fn at(&self, end_offset: i64) -> &Voters {
+        let count = self.changes.partition_point(|(at, _)| *at <= end_offset);
+        let newest = self.changes[..count].last();
+        newest.map_or(&self.oldest, |(_, voters)| voters)
+    }
+
+    /// Follows the control records of a batch that ends at `end_offset`.
+    pub(crate) fn replay(&mut self, end_offset: i64, records: &[QuorumRecord]) {
+        let mut voters = self.newest().clone();
+        for record in records {
+            voters.replay(record);
+        }
+        if voters != *self.newest() {
+            self.changes.push((end_offset, voters));
+        }
+    }
+
+    /// Forgets what batches beyond `end_offset` have said.
+    pub(crate) fn truncate_to(&mut self, end_offset: i64) {
+        self.changes.retain(|(at, _)| *at <= end_offset);
+    }
+
+    /// Forgets what was before `offset`, which a snapshot stands for.
+    pub(crate) fn forget_before(&mut self, offset: i64) {
+        self.oldest = self.at(offset).clone();
+        self.changes.retain(|(at, _)| *at > offset);
+    }
 }

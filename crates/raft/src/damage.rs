@@ -1,7 +1,7 @@
-//! Damage of the metadata log that no crash explains.
+//! Damage of a leader's log that no crash explains.
 //!
 //! Recovery cuts a log at its first damaged batch, which is right for a batch that a crash or a full
-//! disk has left incomplete. Of the metadata log that can only be the last one, as each batch is
+//! disk has left incomplete. Of a leader's log that can only be the last one, as each batch is
 //! synced before the next is written. Anything else is a disk that forgets or somebody's mistake:
 //! cutting there would throw away topics, so the log is left as it is and not opened.
 //!
@@ -15,17 +15,20 @@
 //! empty file named after the end of what it had synced, which takes no room on a full disk: below
 //! that offset nothing is cut.
 //!
+//! An observer writes what its leader sends, several batches at once; what it loses its leader has. Its
+//! log is not looked at here.
+//!
 //! A mark of an orderly stop does not tell that the tail is whole: it may be older than that, as
 //! Apache Kafka takes it after it has appended.
 
-use super::directories::failure;
-use super::error::OpenMetadataLogError;
+use crate::error::OpenError;
 use record::batch::{HEADER_SIZE_BYTES, MAGIC, MAGIC_OFFSET, batch_size_bytes};
 use record::{Batches, RecordBatch};
 use std::io;
 use std::path::{Path, PathBuf};
 use storage::clean_shutdown::CLEAN_SHUTDOWN_FILE;
 use storage::disk::{Disk, DiskFile, OpenMode};
+use storage::{Context, StorageError};
 
 /// How much of a segment is read at a time, unless a batch is larger.
 const READ_BYTES: u64 = 1 << 20;
@@ -40,32 +43,26 @@ const SYNCED_SUFFIX: &str = ".synced";
 ///
 /// # Errors
 /// When a batch is damaged that was durable once; when the disk fails.
-pub(super) fn check<D: Disk>(
-    disk: &D,
-    directory: &Path,
-    folder: &Path,
-) -> Result<(), OpenMetadataLogError> {
+pub(crate) fn check<D: Disk>(disk: &D, directory: &Path, folder: &Path) -> Result<(), OpenError> {
     check_noted(disk, folder)?;
     let segments = segments(disk, folder)?;
     let is_marked = disk.status(&directory.join(CLEAN_SHUTDOWN_FILE)).is_ok();
-    let read_error = |path: &Path, source| failure("read", path, source);
     for (index, (base_offset, path)) in segments.iter().enumerate() {
-        let file = disk
-            .open(path, OpenMode::Read)
-            .map_err(|error| read_error(path, error))?;
-        let sound = sound_part(&file, *base_offset).map_err(|error| read_error(path, error))?;
+        let file = disk.open(path, OpenMode::Read).context("read", path)?;
+        let sound = sound_part(&file, *base_offset).context("read", path)?;
         let position = sound.bytes;
-        let length = file.length().map_err(|error| read_error(path, error))?;
+        let length = file.length().context("read", path)?;
         if position == length {
             continue;
         }
         let was_durable = index + 1 < segments.len()
-            || (is_marked && is_whole(&file, position).map_err(|error| read_error(path, error))?)
-            || has_batch_after(&file, position).map_err(|error| read_error(path, error))?;
+            || (is_marked && is_whole(&file, position).context("read", path)?)
+            || has_batch_after(&file, position).context("read", path)?;
         if was_durable {
-            return Err(OpenMetadataLogError::Damaged {
+            return Err(OpenError::Damaged {
                 file: path.clone(),
                 position,
+                note: None,
             });
         }
     }
@@ -73,25 +70,26 @@ pub(super) fn check<D: Disk>(
 }
 
 /// Notes for the next start that the batches below `end_offset` were synced, and one is damaged.
-pub(super) fn note<D: Disk>(disk: &D, folder: &Path, end_offset: i64) -> io::Result<()> {
+pub(crate) fn note<D: Disk>(disk: &D, folder: &Path, end_offset: i64) -> io::Result<()> {
     let name = format!("{end_offset:0NAME_DIGITS$}{SYNCED_SUFFIX}");
     disk.open(&folder.join(name), OpenMode::Replace)?;
     disk.sync_directory(folder)
 }
 
 /// Checks what an earlier run has noted. When the damage has been mended, the note goes.
-fn check_noted<D: Disk>(disk: &D, folder: &Path) -> Result<(), OpenMetadataLogError> {
+fn check_noted<D: Disk>(disk: &D, folder: &Path) -> Result<(), OpenError> {
     for (end_offset, path) in numbered_files(disk, folder, SYNCED_SUFFIX)? {
-        if let Err(error) = check_below(disk, folder, end_offset) {
-            tracing::error!(
-                note = %path.display(),
-                "an earlier run had synced what is damaged or missing now; whoever removes this \
-                 note accepts that the log is cut there"
-            );
-            return Err(error);
+        match check_below(disk, folder, end_offset) {
+            Ok(()) => disk.remove_file(&path).context("remove", &path)?,
+            Err(OpenError::Damaged { file, position, .. }) => {
+                return Err(OpenError::Damaged {
+                    file,
+                    position,
+                    note: Some(path),
+                });
+            }
+            Err(error) => return Err(error),
         }
-        disk.remove_file(&path)
-            .map_err(|error| failure("remove", &path, error))?;
     }
     Ok(())
 }
@@ -101,11 +99,11 @@ fn check_noted<D: Disk>(disk: &D, folder: &Path) -> Result<(), OpenMetadataLogEr
 ///
 /// # Errors
 /// When one of them is; when the disk fails.
-pub(super) fn check_below<D: Disk>(
+pub(crate) fn check_below<D: Disk>(
     disk: &D,
     folder: &Path,
     end_offset: i64,
-) -> Result<(), OpenMetadataLogError> {
+) -> Result<(), OpenError> {
     let mut end = (folder.to_owned(), SoundPart::default());
     for (index, (base_offset, path)) in segments(disk, folder)?.into_iter().enumerate() {
         if index > 0 && (end.1.next_offset >= end_offset || end.1.next_offset != base_offset) {
@@ -114,21 +112,22 @@ pub(super) fn check_below<D: Disk>(
         let sound = disk
             .open(&path, OpenMode::Read)
             .and_then(|file| sound_part(&file, base_offset))
-            .map_err(|error| failure("read", &path, error))?;
+            .context("read", &path)?;
         end = (path, sound);
     }
     let (file, sound) = end;
     match sound.next_offset >= end_offset {
         true => Ok(()),
-        false => Err(OpenMetadataLogError::Damaged {
+        false => Err(OpenError::Damaged {
             file,
             position: sound.bytes,
+            note: None,
         }),
     }
 }
 
 /// The files of batches with their first offsets, in order.
-fn segments<D: Disk>(disk: &D, folder: &Path) -> Result<Vec<(i64, PathBuf)>, OpenMetadataLogError> {
+fn segments<D: Disk>(disk: &D, folder: &Path) -> Result<Vec<(i64, PathBuf)>, StorageError> {
     numbered_files(disk, folder, ".log")
 }
 
@@ -137,11 +136,11 @@ fn numbered_files<D: Disk>(
     disk: &D,
     folder: &Path,
     suffix: &str,
-) -> Result<Vec<(i64, PathBuf)>, OpenMetadataLogError> {
+) -> Result<Vec<(i64, PathBuf)>, StorageError> {
     let entries = match disk.list(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failure("list", folder, error).into()),
+        listed => listed.context("list", folder)?,
     };
     let offset = |name: &str| -> Option<i64> {
         let digits = name.strip_suffix(suffix)?;

@@ -1,0 +1,32 @@
+//! A snapshot of the image, to be written apart from the log.
+
+use metadata::{MetadataImage, SnapshotId, write_snapshot};
+use raft::{SnapshotDraft, WrittenSnapshot};
+use std::sync::Arc;
+use storage::StorageError;
+use storage::disk::Disk;
+
+/// A snapshot to be written: that takes as long as the cluster is big.
+#[derive(Debug, Clone)]
+pub struct SnapshotJob<D> {
+    pub(super) draft: SnapshotDraft<D>,
+    pub(super) image: Arc<MetadataImage>,
+}
+
+impl<D: Disk> SnapshotJob<D> {
+    /// The snapshot that will be written.
+    pub const fn id(&self) -> SnapshotId {
+        self.draft.id()
+    }
+
+    /// Writes the snapshot; it is durable on return.
+    ///
+    /// # Errors
+    /// When the disk fails; nothing counts as written then.
+    pub fn run(&self, now_ms: i64) -> Result<WrittenSnapshot, StorageError> {
+        let timestamp_ms = self.image.provenance.last_timestamp_ms;
+        self.draft.write(timestamp_ms, |sink| {
+            write_snapshot(&self.image, self.draft.quorum(), now_ms, sink)
+        })
+    }
+}

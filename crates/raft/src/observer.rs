@@ -1,0 +1,478 @@
+//! An observer: it fetches the log of a leader that others elect, and asks around when it knows none.
+//!
+//! ```text
+//!   poll_request ──> Fetch to the leader ──> records      append, flush, high watermark
+//!        ▲                                   diverging    cut, fetch from there
+//!        │                                   snapshot id  FetchSnapshot … ──> in the log's place
+//!        │                                   other leader follow that one
+//!        └── next_deadline: an answer is late, or it is time to ask again
+//! ```
+//!
+//! One request is under way at a time, and an answer counts only while it does: not after its time
+//! is over, nor when the leader has changed meanwhile. What was fetched is flushed before it counts
+//! as committed and before more is fetched, which a voter must do and costs an observer little.
+
+use crate::download::{Download, discard};
+use crate::error::{AppendError, ObserverError, ReadError};
+use crate::messages::{Answer, Content, LeaderAndEpoch, Recipient, Request, SnapshotPiece, Wanted};
+use crate::quorum_state_file;
+use crate::replica::{Replica, RoleState, Standing};
+use metadata::{BatchContent, BatchContentReader, QuorumRecord, SnapshotId};
+use model::{BrokerId, ErrorCode, MonotonicTime, Now};
+use record::Batches;
+use storage::disk::Disk;
+use storage::leader_epochs::LeaderEpochEnd;
+
+/// How long an observer waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// `controller.quorum.fetch.timeout.ms`: a leader that is silent for so long may be none any more.
+    pub fetch_ms: i64,
+    /// `controller.quorum.request.timeout.ms`: an answer that is later does not come.
+    pub request_ms: i64,
+    /// `controller.quorum.retry.backoff.ms`: before asking again what was not answered.
+    pub retry_backoff_ms: i64,
+}
+
+impl Default for Timeouts {
+    /// Apache Kafka's.
+    fn default() -> Self {
+        Self {
+            fetch_ms: 2_000,
+            request_ms: 2_000,
+            retry_backoff_ms: 20,
+        }
+    }
+}
+
+/// What an observer knows beside its log.
+#[derive(Debug)]
+pub(crate) struct Observer<D: Disk> {
+    timeouts: Timeouts,
+    leader_id: Option<BrokerId>,
+    /// When the leader was last heard of, or became known.
+    heard_at: MonotonicTime,
+    /// Whether somebody else is asked for the leader, which has been silent.
+    is_asking_around: bool,
+    under_way: Option<UnderWay>,
+    /// Before then nothing is asked.
+    retry_at: MonotonicTime,
+    request_count: u64,
+    download: Option<Download<D>>,
+}
+
+/// A request that may still be answered.
+#[derive(Debug, Clone, Copy)]
+struct UnderWay {
+    request: Request,
+    deadline: MonotonicTime,
+}
+
+impl<D: Disk> Observer<D> {
+    /// One that knows the leader of its epoch, or none.
+    pub(crate) const fn new(
+        timeouts: Timeouts,
+        leader_id: Option<BrokerId>,
+        now: MonotonicTime,
+    ) -> Self {
+        Self {
+            timeouts,
+            leader_id,
+            heard_at: now,
+            is_asking_around: false,
+            under_way: None,
+            retry_at: MonotonicTime::MIN,
+            request_count: 0,
+            download: None,
+        }
+    }
+
+    pub(crate) const fn leader_id(&self) -> Option<BrokerId> {
+        self.leader_id
+    }
+
+    /// Asks nothing for a moment.
+    fn back_off(&mut self, now: MonotonicTime) {
+        self.retry_at = now.plus_ms(self.timeouts.retry_backoff_ms);
+    }
+
+    /// Notes what time has brought: an answer that will not come, a leader that is silent.
+    fn pass_time(&mut self, now: MonotonicTime) {
+        if self.under_way.is_some_and(|asked| asked.deadline <= now) {
+            self.under_way = None;
+        }
+        if self.heard_at.plus_ms(self.timeouts.fetch_ms) <= now {
+            self.is_asking_around = true;
+        }
+    }
+}
+
+/// What is to be done with an answer whose sender and epoch are known.
+enum Reply {
+    /// It is what the leader of this epoch says.
+    Counts,
+    /// It has told who leads, or nothing at all.
+    Done,
+}
+
+impl<D: Disk> Replica<D> {
+    /// Learns of a leader or of an epoch from elsewhere, as from the answer to another request.
+    ///
+    /// # Errors
+    /// When that cannot be, or cannot be written down: then it is not followed.
+    pub fn handle_leader(&mut self, leader: LeaderAndEpoch, now: Now) -> Result<(), ObserverError> {
+        self.follow(leader, now.monotonic)
+    }
+
+    /// The next request, if this node observes and it is time for one. What has been answered by
+    /// nobody until [`Self::next_deadline`] is asked again.
+    pub fn poll_request(&mut self, now: MonotonicTime) -> Option<Request> {
+        let wanted_log = Wanted::Log {
+            fetch_offset: self.log.log.log_end_offset(),
+            last_fetched_epoch: self.log.last_epoch(),
+            high_watermark: self.high_watermark(),
+        };
+        let has_failed = self.has_failed();
+        let RoleState::Observer(observer) = &mut self.role else {
+            return None;
+        };
+        observer.pass_time(now);
+        if observer.under_way.is_some() || now < observer.retry_at || has_failed {
+            return None;
+        }
+        let (to, wanted) = match (observer.leader_id, &observer.download) {
+            (Some(leader_id), Some(download)) if !observer.is_asking_around => {
+                let (id, position) = (download.id, download.position);
+                let wanted = Wanted::Snapshot { id, position };
+                (Recipient::Leader(leader_id), wanted)
+            }
+            (Some(leader_id), None) if !observer.is_asking_around => {
+                (Recipient::Leader(leader_id), wanted_log)
+            }
+            _ => (Recipient::Anyone, wanted_log),
+        };
+        observer.request_count += 1;
+        let request = Request {
+            number: observer.request_count,
+            to,
+            leader_epoch: self.epoch,
+            wanted,
+        };
+        observer.under_way = Some(UnderWay {
+            request,
+            deadline: now.plus_ms(observer.timeouts.request_ms),
+        });
+        Some(request)
+    }
+
+    /// When [`Self::poll_request`] may have something without an answer having come; `None` if this
+    /// node does not observe.
+    pub fn next_deadline(&self) -> Option<MonotonicTime> {
+        match &self.role {
+            RoleState::Observer(_) if self.has_failed() => None,
+            RoleState::Observer(observer) => Some(match observer.under_way {
+                Some(asked) => asked.deadline,
+                None => observer.retry_at,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Takes the answer to the request of this number. One that is late, or of another epoch than
+    /// the present one, is left unread.
+    ///
+    /// # Errors
+    /// What the answer asks for that cannot be, or what the disk refuses. Unless [`Self::has_failed`]
+    /// the observer goes on asking, after a moment.
+    pub fn handle_answer(
+        &mut self,
+        number: u64,
+        answer: Answer<'_>,
+        now: Now,
+    ) -> Result<(), ObserverError> {
+        let RoleState::Observer(observer) = &mut self.role else {
+            return Ok(());
+        };
+        observer.pass_time(now.monotonic);
+        let is_awaited = |asked: &mut UnderWay| asked.request.number == number;
+        let Some(UnderWay { request, .. }) = observer.under_way.take_if(is_awaited) else {
+            return Ok(());
+        };
+        let Answer::Answer {
+            error,
+            leader,
+            content,
+        } = answer
+        else {
+            // The leader may be gone for good: somebody else knows who is next.
+            observer.is_asking_around |= matches!(request.to, Recipient::Leader(_));
+            observer.back_off(now.monotonic);
+            return Ok(());
+        };
+        let outcome = match self.read_head(error, leader, now.monotonic) {
+            Ok(Reply::Counts) => self.read_content(&request.wanted, content, now),
+            Ok(Reply::Done) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if outcome.is_err() {
+            self.give_up_download();
+            if let RoleState::Observer(observer) = &mut self.role {
+                observer.back_off(now.monotonic);
+            }
+        }
+        outcome
+    }
+
+    /// What an answer says of leader and epoch, and whether the rest of it counts.
+    fn read_head(
+        &mut self,
+        error: ErrorCode,
+        leader: LeaderAndEpoch,
+        now: MonotonicTime,
+    ) -> Result<Reply, ObserverError> {
+        let (epoch_before, is_older) = (self.epoch, leader.epoch < self.epoch);
+        if error == ErrorCode::InvalidRequest {
+            return Err(ObserverError::Refused(error));
+        }
+        self.follow(leader, now)?;
+        let RoleState::Observer(observer) = &mut self.role else {
+            return Ok(Reply::Done);
+        };
+        if self.epoch != epoch_before {
+            // It answers what was asked in another epoch.
+            return Ok(Reply::Done);
+        }
+        if !is_older && leader.leader_id.is_some() {
+            // Whoever was asked: the leader is next, and has its time again.
+            if std::mem::take(&mut observer.is_asking_around) {
+                observer.heard_at = now;
+            }
+        }
+        match error {
+            ErrorCode::None if !is_older && leader.leader_id.is_some() => {
+                observer.heard_at = now;
+                observer.retry_at = MonotonicTime::MIN;
+                Ok(Reply::Counts)
+            }
+            ErrorCode::SnapshotNotFound | ErrorCode::PositionOutOfRange => {
+                observer.back_off(now);
+                self.give_up_download();
+                Ok(Reply::Done)
+            }
+            _ => {
+                observer.back_off(now);
+                Ok(Reply::Done)
+            }
+        }
+    }
+
+    /// Follows the leader of the present epoch or of a later one, which is written down before.
+    fn follow(&mut self, leader: LeaderAndEpoch, now: MonotonicTime) -> Result<(), ObserverError> {
+        let Standing::Observer { id, timeouts } = self.standing else {
+            return Ok(());
+        };
+        let RoleState::Observer(observer) = &self.role else {
+            return Ok(());
+        };
+        // Nobody follows itself.
+        let named = leader.leader_id.filter(|named| *named != id);
+        match (observer.leader_id, named) {
+            _ if leader.epoch < self.epoch => return Ok(()),
+            _ if leader.epoch > self.epoch => {}
+            (None, Some(_)) => {}
+            (Some(known), Some(named)) if known != named => {
+                return Err(ObserverError::TwoLeaders {
+                    epoch: self.epoch,
+                    known,
+                    named,
+                });
+            }
+            _ => return Ok(()),
+        }
+        let is_fixed = !self.voters().can_change();
+        let fixed_voters = is_fixed.then(|| self.fixed_voters.clone().unwrap_or_default());
+        quorum_state_file::write(
+            &self.log.disk,
+            &self.log.folder,
+            (named, leader.epoch),
+            fixed_voters,
+        )?;
+        self.give_up_download();
+        let RoleState::Observer(observer) = &mut self.role else {
+            return Ok(());
+        };
+        let request_count = observer.request_count;
+        *observer = Observer {
+            request_count,
+            ..Observer::new(timeouts, named, now)
+        };
+        self.epoch = leader.epoch;
+        Ok(())
+    }
+
+    fn read_content(
+        &mut self,
+        wanted: &Wanted,
+        content: Content<'_>,
+        now: Now,
+    ) -> Result<(), ObserverError> {
+        let RoleState::Observer(observer) = &self.role else {
+            return Ok(());
+        };
+        match (wanted, content) {
+            // The question was only who leads.
+            (Wanted::Log { .. }, _) if observer.download.is_some() => Ok(()),
+            (
+                Wanted::Log { .. },
+                Content::Records {
+                    bytes,
+                    high_watermark,
+                },
+            ) => self.take_records(bytes, high_watermark, now.wall_ms),
+            (Wanted::Log { .. }, Content::Diverging(end)) => self.cut_where_logs_part(end, now),
+            (Wanted::Log { .. }, Content::SnapshotId(id)) => self.begin_download(id, now),
+            (Wanted::Snapshot { .. }, Content::Piece(piece)) => self.take_piece(&piece, now),
+            _ => Err(ObserverError::Records(
+                "an answer to another question".to_owned(),
+            )),
+        }
+    }
+
+    fn take_records(
+        &mut self,
+        bytes: &[u8],
+        high_watermark: i64,
+        now_ms: i64,
+    ) -> Result<(), ObserverError> {
+        self.mend(now_ms)?;
+        let log = &mut self.log;
+        let changes = quorum_records(bytes, log.log.log_end_offset())?;
+        match log.write(bytes, self.epoch, now_ms) {
+            Ok(()) => log.flush(now_ms)?,
+            Err(storage::AppendError::Empty) => {}
+            Err(storage::AppendError::Storage(error)) => return Err(error.into()),
+            Err(storage::AppendError::Offline) => return Err(AppendError::Failed.into()),
+            Err(error) => return Err(ObserverError::Records(error.to_string())),
+        }
+        let end_offset = log.log.log_end_offset();
+        for (at, records) in changes {
+            if at <= end_offset {
+                log.voters.replay(at, &records);
+            }
+        }
+        // Only whole batches are committed, so that what is above can be cut.
+        let committed = log.batch_start(high_watermark.min(end_offset));
+        log.commit(committed.map_err(of_read)?);
+        Ok(())
+    }
+
+    /// Cuts what the leader does not have (KIP-320 as KIP-595 has it for Fetch).
+    fn cut_where_logs_part(&mut self, end: LeaderEpochEnd, now: Now) -> Result<(), ObserverError> {
+        self.mend(now.wall_ms)?;
+        let log = &mut self.log;
+        let log_end_offset = log.log.log_end_offset();
+        // Where the leader's last epoch that is not above that one ends here.
+        let offset = match log.log.offset_for_leader_epoch(end.leader_epoch) {
+            Some(own) if own.leader_epoch == end.leader_epoch => own.end_offset.min(end.end_offset),
+            Some(own) => own.end_offset,
+            None => end.end_offset,
+        };
+        let high_watermark = log.high_watermark();
+        if offset < high_watermark {
+            return Err(ObserverError::BelowHighWatermark {
+                offset,
+                high_watermark,
+                directory: log.folder.clone(),
+            });
+        }
+        let offset = log.batch_start(offset).map_err(of_read)?;
+        if offset < log_end_offset {
+            log.truncate_to(offset, now.wall_ms)?;
+        } else if let RoleState::Observer(observer) = &mut self.role {
+            // There is nothing to cut: asking the same at once would be of no use.
+            observer.back_off(now.monotonic);
+        }
+        Ok(())
+    }
+
+    fn begin_download(&mut self, id: SnapshotId, now: Now) -> Result<(), ObserverError> {
+        self.mend(now.wall_ms)?;
+        let high_watermark = self.high_watermark();
+        if id.end_offset < high_watermark {
+            return Err(ObserverError::BelowHighWatermark {
+                offset: id.end_offset,
+                high_watermark,
+                directory: self.log.folder.clone(),
+            });
+        }
+        let is_stored = self.log.snapshots.newest() >= Some(id);
+        if is_stored && id.end_offset > self.log.log.log_end_offset() {
+            return self.log.take_over(id, now.wall_ms);
+        }
+        let RoleState::Observer(observer) = &mut self.role else {
+            return Ok(());
+        };
+        if is_stored {
+            observer.back_off(now.monotonic);
+            return Ok(());
+        }
+        observer.download = Some(Download::begin(&self.log, id)?);
+        Ok(())
+    }
+
+    fn take_piece(&mut self, piece: &SnapshotPiece<'_>, now: Now) -> Result<(), ObserverError> {
+        let RoleState::Observer(observer) = &mut self.role else {
+            return Ok(());
+        };
+        let Some(download) = &mut observer.download else {
+            return Ok(());
+        };
+        if !download.add(&self.log, piece)? {
+            return Ok(());
+        }
+        match observer.download.take() {
+            Some(whole) => self.log.install(whole, now.wall_ms),
+            None => Ok(()),
+        }
+    }
+
+    fn give_up_download(&mut self) {
+        if let RoleState::Observer(observer) = &mut self.role
+            && let Some(download) = observer.download.take()
+        {
+            discard(&self.log, download.id);
+        }
+    }
+}
+
+fn of_read(error: ReadError) -> ObserverError {
+    match error {
+        ReadError::Storage(error) => error.into(),
+        ReadError::Log(reason) => AppendError::Log(reason).into(),
+    }
+}
+
+/// The control records of batches, each with the offset after its batch. The first batch begins at
+/// `offset`, and none is left out: a partition's log may have gaps, the quorum's has none. What is no
+/// batch is found by the log.
+fn quorum_records(
+    bytes: &[u8],
+    mut offset: i64,
+) -> Result<Vec<(i64, Vec<QuorumRecord>)>, ObserverError> {
+    let mut found = Vec::new();
+    let mut reader = BatchContentReader::default();
+    for batch in Batches::new(bytes).map_while(Result::ok) {
+        let base_offset = batch.base_offset();
+        if base_offset != offset {
+            let reason = format!("offset {base_offset} does not follow {offset}");
+            return Err(ObserverError::Records(reason));
+        }
+        offset = batch.next_offset();
+        if batch.is_control()
+            && let BatchContent::Quorum(records) = reader.read(&batch)?
+        {
+            found.push((offset, records));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,81 @@
+//! Snapshots of a leader's log: when they are due, and what they let go.
+
+use super::*;
+
+fn snapshot(replica: &mut Replica<SimDisk>, state: &mut State) -> Option<SnapshotId> {
+    state.apply(replica);
+    let draft = replica.begin_snapshot(state.id(), 2_000)?;
+    let written = state.write(&draft);
+    replica.complete_snapshot(written, 2_000).expect("works");
+    Some(draft.id())
+}
+
+#[test]
+fn a_log_without_the_snapshot_before_it_is_left_alone() {
+    let disk = new_disk();
+    let mut options = options(voter());
+    options.config.retention_bytes = 0;
+    let (mut replica, mut state) = lead_with(&disk, options).expect("new");
+    let mut newest = None;
+    for value in ["a", "b"] {
+        append(&mut replica, &[value]).expect("fits");
+        replica.log.log.roll_segment(2_000).expect("works");
+        newest = snapshot(&mut replica, &mut state);
+    }
+    assert!(replica.start_offset() > 0);
+    drop(replica);
+    let folder = Path::new("/a").join(METADATA_LOG_FOLDER);
+    let kept = folder.join(SnapshotId::BOOTSTRAP.to_string());
+    let newest = folder.join(newest.expect("written").to_string());
+    disk.rename(&newest, &kept).expect("renamed");
+    let refused = lead(&disk).map(|_| ());
+    assert!(matches!(refused, Err(OpenError::MissingSnapshot { .. })));
+    assert!(disk.status(&kept).is_ok(), "nothing was removed");
+}
+
+#[test]
+fn a_snapshot_is_due_by_bytes_and_by_time_and_after_a_pause() {
+    let disk = new_disk();
+    let mut options = options(voter());
+    options.config.max_record_bytes_between_snapshots = 300;
+    let (mut replica, mut state) = lead_with(&disk, options).expect("new");
+    assert!(!replica.is_snapshot_due(1_000));
+    assert!(replica.is_snapshot_due(3_601_000), "an hour has gone by");
+    assert!(replica.is_snapshot_due(0), "the clock was set back");
+    append(&mut replica, &["v".repeat(300).as_str()]).expect("fits");
+    assert!(replica.is_snapshot_due(1_000), "enough was appended");
+    state.apply(&mut replica);
+    let draft = replica.begin_snapshot(state.id(), 1_000).expect("due");
+    assert!(!replica.is_snapshot_due(1_000), "it is being written");
+    assert!(replica.begin_snapshot(state.id(), 1_000).is_none());
+    disk.set_full(true);
+    let written = state.write(&draft);
+    replica
+        .complete_snapshot(written, 1_000)
+        .expect_err("no room");
+    disk.set_full(false);
+    assert!(!replica.is_snapshot_due(1_001), "after a pause");
+    assert!(replica.is_snapshot_due(61_000));
+    assert!(snapshot(&mut replica, &mut state).is_some());
+    assert!(snapshot(&mut replica, &mut state).is_none(), "there is one");
+    assert!(!replica.is_snapshot_due(i64::MAX), "nothing was appended");
+}
+
+/// The voters of a snapshot are those of its end, and not of what comes after.
+#[test]
+fn a_snapshot_has_the_voters_of_its_time() {
+    let disk = new_disk();
+    let (mut replica, mut state) = lead(&disk).expect("new");
+    append(&mut replica, &["a"]).expect("fits");
+    state.apply(&mut replica);
+    let before = state.id();
+    replica.raise_kraft_version(1, 2_000).expect("works");
+    let draft = replica.begin_snapshot(before, 2_000).expect("new");
+    assert_eq!(draft.quorum().kraft_version, 0);
+    let written = state.write(&draft);
+    replica.complete_snapshot(written, 2_000).expect("works");
+    state.apply(&mut replica);
+    let draft = replica.begin_snapshot(state.id(), 2_000).expect("new");
+    assert_eq!(draft.quorum().kraft_version, 1);
+    assert_eq!(draft.quorum().voters.as_ref().map(Vec::len), Some(1));
+}
