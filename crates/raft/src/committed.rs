@@ -85,17 +85,11 @@ impl<D: Disk> QuorumLog<D> {
         self.log
             .read_into(start_offset, READ_BYTES, end_offset, &mut bytes)
             .map_err(|error| of_log(error.to_string()))?;
-        let (mut length, mut next_offset) = (0, start_offset);
+        let mut next_offset = start_offset;
         for batch in Batches::new(&bytes) {
             let batch = batch.map_err(|error| of_log(error.to_string()))?;
-            // A leader's high watermark need not be where a batch ends.
-            if batch.next_offset() > end_offset {
-                break;
-            }
-            length += batch.size_in_bytes();
             next_offset = next_offset.max(batch.next_offset());
         }
-        bytes.truncate(length);
         Ok((next_offset > start_offset).then_some(CommittedBatches {
             start_offset,
             end_offset: next_offset,

@@ -125,19 +125,27 @@ impl<D: Disk> Replica<D> {
     }
 
     /// The next request, if this node observes and it is time for one. What has been answered by
-    /// nobody until [`Self::next_deadline`] is asked again.
-    pub fn poll_request(&mut self, now: MonotonicTime) -> Option<Request> {
+    /// nobody until [`Self::next_deadline`] is asked again. A log that was torn is mended before, as
+    /// soon as that can be.
+    pub fn poll_request(&mut self, now: Now) -> Option<Request> {
+        let RoleState::Observer(observer) = &mut self.role else {
+            return None;
+        };
+        observer.pass_time(now.monotonic);
+        if observer.under_way.is_some() || now.monotonic < observer.retry_at {
+            return None;
+        }
+        let mended = self.mend(now.wall_ms);
         let wanted_log = Wanted::Log {
             fetch_offset: self.log.log.log_end_offset(),
             last_fetched_epoch: self.log.last_epoch(),
             high_watermark: self.high_watermark(),
         };
-        let has_failed = self.has_failed();
         let RoleState::Observer(observer) = &mut self.role else {
             return None;
         };
-        observer.pass_time(now);
-        if observer.under_way.is_some() || now < observer.retry_at || has_failed {
+        if mended.is_err() {
+            observer.back_off(now.monotonic);
             return None;
         }
         let (to, wanted) = match (observer.leader_id, &observer.download) {
@@ -160,7 +168,7 @@ impl<D: Disk> Replica<D> {
         };
         observer.under_way = Some(UnderWay {
             request,
-            deadline: now.plus_ms(observer.timeouts.request_ms),
+            deadline: now.monotonic.plus_ms(observer.timeouts.request_ms),
         });
         Some(request)
     }
@@ -430,10 +438,15 @@ impl<D: Disk> Replica<D> {
         if !download.add(&self.log, piece)? {
             return Ok(());
         }
-        match observer.download.take() {
-            Some(whole) => self.log.install(whole, now.wall_ms),
-            None => Ok(()),
+        let Some(whole) = observer.download.take() else {
+            return Ok(());
+        };
+        let id = whole.id;
+        let installed = self.log.install(whole, now.wall_ms);
+        if installed.is_err() {
+            discard(&self.log, id);
         }
+        installed
     }
 
     fn give_up_download(&mut self) {

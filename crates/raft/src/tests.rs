@@ -1,4 +1,5 @@
 mod crashes;
+mod downloads;
 mod faults;
 mod following;
 mod roles;

@@ -67,6 +67,41 @@ fn a_crash_at_any_change_loses_nothing_that_was_acknowledged() {
     }
 }
 
+/// Appends batches that count together, until the disk stops.
+fn append_together(disk: &SimDisk) {
+    let large = "v".repeat(700);
+    let Ok((mut replica, _)) = lead(disk) else {
+        return;
+    };
+    let mut place = replica.next_place(2_000);
+    let mut batches = Vec::new();
+    for _ in 0..4 {
+        batches.push(batch(place, &[&large]));
+        place.base_offset += 1;
+    }
+    if replica.append(batches, 2_000).is_ok() {
+        let _ = replica.flush(2_000);
+    }
+}
+
+/// A start tells them apart only because each batch is synced before the next is written.
+#[test]
+fn no_crash_looks_like_damage() {
+    let disk = new_disk();
+    let start = disk.change_count();
+    append_together(&disk);
+    for stop_at in start..disk.change_count() {
+        for seed in trials::seeds(0..20) {
+            let disk = new_disk();
+            disk.stop_at(Some(stop_at));
+            append_together(&disk);
+            disk.crash(Crash::Random(seed));
+            let opened = lead(&disk).map(|_| ());
+            assert!(opened.is_ok(), "stopped at {stop_at}, {seed}: {opened:?}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(trials::property(48))]
 

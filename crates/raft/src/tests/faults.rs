@@ -210,13 +210,53 @@ fn what_no_batch_can_hold_is_flushed_batch_by_batch() {
         &["end"],
     );
     replica.append(vec![first, second], 2_000).expect("fits");
+    stage(&mut replica, &["last"]).expect("fits");
     replica.raise_kraft_version(1, 2_000).expect("works");
     let bytes = disk.read(Path::new(LOG), 1 << 30).expect("there");
-    // The start of the epoch, two large ones, the two that count together, the level.
-    assert_eq!(Batches::new(&bytes).count(), 6);
+    // The start of the epoch, two large ones, the two that count together, the last one, the level.
+    assert_eq!(Batches::new(&bytes).count(), 7);
     while let Some(Committed::Batches(batches)) = replica.next_committed().expect("works") {
         state.end_offset = batches.end_offset;
     }
     assert_eq!(state.end_offset, replica.end_offset());
     assert_eq!(replica.voters().kraft_version, 1);
+}
+
+/// The log may be torn by something else than an append: by what a snapshot lets go.
+#[test]
+fn what_could_not_be_flushed_is_not_flushed_later() {
+    let disk = new_disk();
+    let (mut replica, mut state) = lead(&disk).expect("new");
+    stage(&mut replica, &["a"]).expect("fits");
+    replica.log.state = mending::LogState::Torn;
+    disk.set_full(true);
+    replica.flush(2_000).expect_err("no room to mend it");
+    disk.set_full(false);
+    append(&mut replica, &["b"]).expect("there is room");
+    state.apply(&mut replica);
+    assert_eq!(state.values, ["b"]);
+}
+
+#[test]
+fn a_quorum_of_others_is_left_to_them() {
+    let disk = new_disk();
+    let others = |voters: &[BrokerId]| ReplicaOptions {
+        fixed_voters: Some(voters.to_vec()),
+        ..options(voter())
+    };
+    let refused = lead_with(&disk, others(&[1, 2])).map(|_| ());
+    assert!(
+        matches!(refused, Err(OpenError::Voters { .. })),
+        "{refused:?}"
+    );
+    let nobody = ReplicaOptions {
+        fixed_voters: None,
+        ..options(voter())
+    };
+    let refused = lead_with(&new_disk(), nobody).map(|_| ());
+    assert!(
+        matches!(refused, Err(OpenError::NoVoters { .. })),
+        "{refused:?}"
+    );
+    lead_with(&disk, others(&[1])).expect("nothing has happened");
 }

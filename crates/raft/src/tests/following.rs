@@ -236,8 +236,7 @@ impl World {
             self.deliver(number, &reply, leader);
         }
         self.now_ms += if fate == Fate::IsLost { 2_100 } else { 30 };
-        let now = MonotonicTime::from_ms(self.now_ms);
-        let Some(request) = self.replica.poll_request(now) else {
+        let Some(request) = self.replica.poll_request(Now::at_ms(self.now_ms)) else {
             return;
         };
         let leader = LeaderAndEpoch {

@@ -348,3 +348,166 @@ fn what_a_leader_cannot_say_is_refused() {
         "#]],
     );
 }
+
+/// So that what is above can be cut without a part of what is below.
+#[test]
+fn only_whole_batches_are_committed() {
+    check(
+        observer(),
+        "learn 2 5
+         poll
+         2 5 records 2 0:5:a,b,c
+         apply
+         poll
+         2 5 records 4 3:5:d
+         apply
+         poll
+         2 5 diverging 5 2",
+        &expect![[r#"
+            learn 2 5 => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            2 5 records 2 0:5:a,b,c => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 0
+            apply => 
+            poll => Leader(2) in 5 Log { fetch_offset: 3, last_fetched_epoch: 5, high_watermark: 0 }
+            2 5 records 4 3:5:d => Observer { leader_id: 2 } epoch 5 log 0..4 high watermark 4
+            apply => to 4 ["a", "b", "c", "d"]
+            poll => Leader(2) in 5 Log { fetch_offset: 4, last_fetched_epoch: 5, high_watermark: 4 }
+            2 5 diverging 5 2 => ! the leader's log leaves this one at offset 2, and what is below 4 is committed: is `/a/__cluster_metadata-0` the directory of another cluster?
+        "#]],
+    );
+}
+
+/// The leader has an epoch that this log has not: it goes back to the one before.
+#[test]
+fn where_the_leader_has_another_epoch_the_whole_own_one_is_cut() {
+    check(
+        observer(),
+        "learn 2 6
+         poll
+         2 6 records 1 0:3:a,b 2:5:c 3:5:d
+         poll
+         2 6 diverging 4 10
+         poll",
+        &expect![[r#"
+            learn 2 6 => Observer { leader_id: 2 } epoch 6 log 0..0 high watermark 0
+            poll => Leader(2) in 6 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            2 6 records 1 0:3:a,b 2:5:c 3:5:d => Observer { leader_id: 2 } epoch 6 log 0..4 high watermark 0
+            poll => Leader(2) in 6 Log { fetch_offset: 4, last_fetched_epoch: 5, high_watermark: 0 }
+            2 6 diverging 4 10 => Observer { leader_id: 2 } epoch 6 log 0..2 high watermark 0
+            poll => Leader(2) in 6 Log { fetch_offset: 2, last_fetched_epoch: 3, high_watermark: 0 }
+        "#]],
+    );
+}
+
+#[test]
+fn an_answer_counts_for_its_own_request_alone() {
+    check(
+        observer(),
+        "learn 2 5
+         poll
+         wait 2000
+         poll
+         late 2 5 records 1 0:5:a
+         2 5 records 1 0:5:a
+         poll
+         wait 1999
+         2 5 records 1
+         poll
+         wait 2000
+         2 5 records 2 1:5:b
+         poll
+         2 5 not-leader
+         wait 20
+         poll",
+        &expect![[r#"
+            learn 2 5 => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            wait 2000 => 
+            poll => Anyone in 5 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            late 2 5 records 1 0:5:a => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            2 5 records 1 0:5:a => Observer { leader_id: 2 } epoch 5 log 0..1 high watermark 1
+            poll => Leader(2) in 5 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 1 }
+            wait 1999 => 
+            2 5 records 1 => Observer { leader_id: 2 } epoch 5 log 0..1 high watermark 1
+            poll => Leader(2) in 5 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 1 }
+            wait 2000 => 
+            2 5 records 2 1:5:b => Observer { leader_id: 2 } epoch 5 log 0..1 high watermark 1
+            poll => Anyone in 5 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 1 }
+            2 5 not-leader => Observer { leader_id: 2 } epoch 5 log 0..1 high watermark 1
+            wait 20 => 
+            poll => Leader(2) in 5 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 1 }
+        "#]],
+    );
+}
+
+#[test]
+fn a_download_goes_on_when_the_leader_is_back() {
+    check(
+        observer(),
+        "learn 2 5
+         poll
+         2 5 snapshot 7 4
+         poll
+         2 5 piece 7 4 0 100 a x y
+         poll
+         wait 2000
+         poll
+         2 5 records 1 0:5:a
+         poll
+         learn 3 6
+         poll",
+        &expect![[r#"
+            learn 2 5 => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            2 5 snapshot 7 4 => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Snapshot { id: SnapshotId { end_offset: 7, epoch: 4 }, position: 0 }
+            2 5 piece 7 4 0 100 a x y => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Snapshot { id: SnapshotId { end_offset: 7, epoch: 4 }, position: 100 }
+            wait 2000 => 
+            poll => Anyone in 5 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            2 5 records 1 0:5:a => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Snapshot { id: SnapshotId { end_offset: 7, epoch: 4 }, position: 100 }
+            learn 3 6 => Observer { leader_id: 3 } epoch 6 log 0..0 high watermark 0
+            poll => Leader(3) in 6 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+        "#]],
+    );
+}
+
+#[test]
+fn an_observer_goes_on_when_there_is_room_again() {
+    check(
+        observer(),
+        "learn 2 5
+         poll
+         2 5 records 1 0:5:a 1:5:b
+         apply
+         full yes
+         poll
+         2 5 records 3 2:5:c
+         poll
+         wait 20
+         poll
+         full no
+         wait 20
+         poll
+         2 5 records 3 1:5:b 2:5:c
+         apply",
+        &expect![[r#"
+            learn 2 5 => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            2 5 records 1 0:5:a 1:5:b => Observer { leader_id: 2 } epoch 5 log 0..2 high watermark 1
+            apply => to 1 ["a"]
+            full yes => 
+            poll => Leader(2) in 5 Log { fetch_offset: 2, last_fetched_epoch: 5, high_watermark: 1 }
+            2 5 records 3 2:5:c => ! cannot write `/a/__cluster_metadata-0/00000000000000000000.log`: No space left on device (os error 28)
+            poll => nothing until Some(1020)
+            wait 20 => 
+            poll => nothing until Some(1040)
+            full no => 
+            wait 20 => 
+            poll => Leader(2) in 5 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 1 }
+            2 5 records 3 1:5:b 2:5:c => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 3
+            apply => to 3 ["b", "c"]
+        "#]],
+    );
+}

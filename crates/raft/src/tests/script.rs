@@ -88,7 +88,7 @@ impl World {
             ["append", values @ ..] => told(stage(replica, values).map(|end| format!("to {end}"))),
             ["flush"] => told(replica.flush(now_ms).map(|end| format!("committed {end}"))),
             ["poll"] => {
-                let request = replica.poll_request(MonotonicTime::from_ms(now_ms));
+                let request = replica.poll_request(Now::at_ms(now_ms));
                 let Some(request) = request else {
                     let deadline = replica.next_deadline().map(MonotonicTime::as_ms);
                     return format!("nothing until {deadline:?}");
@@ -115,9 +115,15 @@ impl World {
                         .map(|()| self.describe()),
                 )
             }
+            // To the request before the last one.
+            ["late", leader, epoch, answer @ ..] => {
+                let leader = leader_and_epoch(leader, epoch);
+                let outcome = self.answer(self.asked - 1, leader, answer);
+                told(outcome.map(|()| self.describe()))
+            }
             [leader, epoch, answer @ ..] => {
                 let leader = leader_and_epoch(leader, epoch);
-                let outcome = self.answer(leader, answer);
+                let outcome = self.answer(self.asked, leader, answer);
                 told(outcome.map(|()| self.describe()))
             }
             _ => panic!("{words:?} is a command"),
@@ -125,7 +131,12 @@ impl World {
     }
 
     /// An answer of the node that leads, or of one that knows who does.
-    fn answer(&mut self, leader: LeaderAndEpoch, answer: &[&str]) -> Result<(), ObserverError> {
+    fn answer(
+        &mut self,
+        number_asked: u64,
+        leader: LeaderAndEpoch,
+        answer: &[&str],
+    ) -> Result<(), ObserverError> {
         let mut bytes = Vec::new();
         let mut error = model::ErrorCode::None;
         let mut high_watermark = -1;
@@ -188,7 +199,7 @@ impl World {
             content,
         };
         let now = Now::at_ms(self.now_ms);
-        self.replica.handle_answer(self.asked, answer, now)
+        self.replica.handle_answer(number_asked, answer, now)
     }
 }
 

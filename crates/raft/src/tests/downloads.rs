@@ -1,0 +1,220 @@
+//! A snapshot that comes from the leader: whole or not at all, with its voters.
+
+use super::*;
+use metadata::{VersionRange, Voter};
+use storage::leader_epochs::LeaderEpochEnd;
+
+const ID: SnapshotId = SnapshotId {
+    end_offset: 7,
+    epoch: 5,
+};
+
+fn leader() -> LeaderAndEpoch {
+    LeaderAndEpoch {
+        leader_id: Some(2),
+        epoch: 9,
+    }
+}
+
+/// What came of one request that is answered so.
+fn exchange(
+    replica: &mut Replica<SimDisk>,
+    now_ms: i64,
+    content: Content<'_>,
+) -> Result<(), ObserverError> {
+    let request = replica.poll_request(Now::at_ms(now_ms));
+    let request = request.expect("it is time");
+    let answer = Answer::Answer {
+        error: model::ErrorCode::None,
+        leader: leader(),
+        content,
+    };
+    replica.handle_answer(request.number, answer, Now::at_ms(now_ms))
+}
+
+const fn piece(bytes: &[u8]) -> Content<'_> {
+    Content::Piece(SnapshotPiece {
+        id: ID,
+        size_bytes: bytes.len() as u64,
+        position: 0,
+        bytes,
+    })
+}
+
+/// An observer with a log of two records, which the leader has in `epoch` or not at all.
+fn follower(disk: &SimDisk, epoch: i32) -> Result<Replica<SimDisk>, ObserverError> {
+    let opened = Replica::open(disk.clone(), options(observer()));
+    let mut replica = opened.map_err(|_| AppendError::Failed)?.replica;
+    replica.handle_leader(leader(), Now::at_ms(1_000))?;
+    let place = BatchPlace {
+        base_offset: 0,
+        leader_epoch: epoch,
+        timestamp_ms: 2_000,
+    };
+    // As long as what the snapshot holds.
+    let bytes = batch(place, &["a", "b", "c", "d", "e", "f", "g", "h"]);
+    let records = Content::Records {
+        bytes: &bytes,
+        high_watermark: 0,
+    };
+    exchange(&mut replica, 2_000, records)?;
+    Ok(replica)
+}
+
+fn download(disk: &SimDisk, epoch: i32) -> Result<Replica<SimDisk>, ObserverError> {
+    let mut replica = follower(disk, epoch)?;
+    exchange(&mut replica, 3_000, Content::SnapshotId(ID))?;
+    exchange(&mut replica, 3_000, piece(&snapshot_bytes(ID, &["x", "y"])))?;
+    Ok(replica)
+}
+
+/// Whatever another leader has written beside it: in an earlier epoch, the same or a later one.
+#[test]
+fn a_crash_leaves_the_log_or_the_snapshot_in_its_place() {
+    for epoch in [3, 5, 8] {
+        let disk = new_disk();
+        let start = disk.change_count();
+        download(&disk, epoch).expect("the disk works");
+        for stop_at in start..disk.change_count() {
+            let disk = new_disk();
+            disk.stop_at(Some(stop_at));
+            let _ = download(&disk, epoch);
+            disk.crash(Crash::LosesUnsynced);
+            let voter_disk = disk.fork();
+            let opened = Replica::open(disk.clone(), options(observer()));
+            let mut replica = opened.expect("a crash harms nothing").replica;
+            assert!(!files(&disk).iter().any(|name| name.ends_with(".part")));
+            let mut state = State::default();
+            state.apply(&mut replica);
+            match replica.newest_snapshot() {
+                None => assert_eq!((state.end_offset, replica.start_offset()), (0, 0)),
+                Some(id) => {
+                    assert_eq!(
+                        (id, &state.values[..]),
+                        (ID, &["x", "y"].map(String::from)[..])
+                    );
+                    // What is in the way of the leader's log is gone.
+                    let is_alike = epoch == ID.epoch;
+                    let end_offset = replica.end_offset();
+                    assert!(
+                        end_offset == 7 || is_alike && end_offset == 8,
+                        "{end_offset}"
+                    );
+                }
+            }
+            if epoch == 3 && replica.newest_snapshot().is_some() {
+                let opened = Replica::open(voter_disk, options(voter())).expect("whole");
+                assert_eq!(opened.replica.end_offset(), 7);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_whole_snapshot_is_not_taken() {
+    let whole = snapshot_bytes(ID, &["x", "y"]);
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 1;
+    let header = whole.len() - batch_length_from_end(&whole);
+    for bytes in [&damaged[..], &whole[..header]] {
+        let disk = new_disk();
+        let mut replica = follower(&disk, 5).expect("the disk works");
+        exchange(&mut replica, 3_000, Content::SnapshotId(ID)).expect("asked for");
+        let refused = exchange(&mut replica, 3_000, piece(bytes));
+        assert!(
+            matches!(refused, Err(ObserverError::Snapshot { .. })),
+            "{refused:?}"
+        );
+        assert_eq!((replica.newest_snapshot(), replica.end_offset()), (None, 8));
+        assert!(!files(&disk).iter().any(|name| name.ends_with(".part")));
+    }
+}
+
+/// The length of the last batch.
+fn batch_length_from_end(bytes: &[u8]) -> usize {
+    let last = Batches::new(bytes).last().expect("some");
+    last.expect("whole").size_in_bytes()
+}
+
+#[test]
+fn a_download_leaves_no_older_snapshot() {
+    let disk = new_disk();
+    let mut replica = follower(&disk, 5).expect("the disk works");
+    let older = SnapshotId {
+        end_offset: 2,
+        epoch: 5,
+    };
+    exchange(&mut replica, 3_000, Content::SnapshotId(older)).expect("asked for");
+    let bytes = snapshot_bytes(older, &["o"]);
+    let content = Content::Piece(SnapshotPiece {
+        id: older,
+        size_bytes: bytes.len() as u64,
+        position: 0,
+        bytes: &bytes,
+    });
+    exchange(&mut replica, 3_000, content).expect("whole");
+    exchange(&mut replica, 3_000, Content::SnapshotId(ID)).expect("asked for");
+    exchange(&mut replica, 3_000, piece(&snapshot_bytes(ID, &["x"]))).expect("whole");
+    let names = files(&disk).into_iter();
+    let snapshots: Vec<_> = names.filter(|name| name.ends_with(".checkpoint")).collect();
+    assert_eq!(snapshots, [ID.to_string()]);
+}
+
+fn voters(id: BrokerId) -> [QuorumRecord; 2] {
+    let voter = Voter {
+        id,
+        directory_id: Uuid::from_u128(7),
+        endpoints: Vec::new(),
+        kraft_version: VersionRange { min: 0, max: 1 },
+    };
+    [
+        QuorumRecord::KRaftVersion(1),
+        QuorumRecord::Voters(vec![voter]),
+    ]
+}
+
+fn voter_ids(replica: &Replica<SimDisk>) -> Vec<BrokerId> {
+    let voters = replica.voters().voters.iter().flatten();
+    voters.map(|voter| voter.id).collect()
+}
+
+/// They count from where they are appended, and no longer when that is cut (KIP-853).
+#[test]
+fn voters_are_those_of_the_log_as_it_is() {
+    let disk = new_disk();
+    let opened = Replica::open(disk.clone(), options(observer()));
+    let mut replica = opened.expect("new").replica;
+    replica
+        .handle_leader(leader(), Now::at_ms(1_000))
+        .expect("it is the first");
+    let place = |base_offset, leader_epoch| BatchPlace {
+        base_offset,
+        leader_epoch,
+        timestamp_ms: 2_000,
+    };
+    let mut bytes = quorum_batch(&voters(4), place(0, 3));
+    bytes.extend(quorum_batch(&voters(5), place(2, 5)));
+    let records = Content::Records {
+        bytes: &bytes,
+        high_watermark: 2,
+    };
+    exchange(&mut replica, 2_000, records).expect("in order");
+    assert_eq!(voter_ids(&replica), [5]);
+    let opened = Replica::open(disk.fork(), options(observer()));
+    assert_eq!(voter_ids(&opened.expect("whole").replica), [5]);
+    let end = LeaderEpochEnd {
+        leader_epoch: 3,
+        end_offset: 2,
+    };
+    exchange(&mut replica, 2_000, Content::Diverging(end)).expect("it can be cut");
+    assert_eq!((voter_ids(&replica), replica.end_offset()), (vec![4], 2));
+    let mut header = vec![QuorumRecord::SnapshotHeader {
+        last_contained_log_timestamp_ms: 2_000,
+    }];
+    header.extend(voters(6));
+    let mut bytes = quorum_batch(&header, place(0, 5));
+    bytes.extend(quorum_batch(&[QuorumRecord::SnapshotFooter], place(3, 5)));
+    exchange(&mut replica, 2_000, Content::SnapshotId(ID)).expect("asked for");
+    exchange(&mut replica, 2_000, piece(&bytes)).expect("whole");
+    assert_eq!(voter_ids(&replica), [6]);
+}
