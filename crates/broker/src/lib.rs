@@ -38,8 +38,9 @@ mod settings;
 
 pub use api::served;
 pub use controller::metadata_log;
-pub use server::start_error::StartError;
+
 pub use server::{Server, ServerOptions, reserve_workers};
 pub use settings::loggers;
+pub use settings::start_error::StartError;
 
 use server::broker::Broker;

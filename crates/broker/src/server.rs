@@ -2,7 +2,6 @@
 
 pub(crate) mod broker;
 mod publishers;
-pub(crate) mod start_error;
 
 use crate::Broker;
 use crate::api::fetch_sessions::FetchSessions;
@@ -17,44 +16,36 @@ use crate::coordinators::group_settings::{group_config, offsets_compression};
 use crate::coordinators::groups::{Groups, OFFSETS_TOPIC};
 use crate::coordinators::transactions::{self, TRANSACTION_TOPIC, Transactions};
 use crate::logs::failed_logs::{self, FailedLog, FailedLogs};
-use crate::logs::file_shortage::FileShortage;
-use crate::logs::flushes::Flushes;
 use crate::logs::log_directories::{self, LogDirectory, absolute};
-use crate::logs::moves::Moves;
-use crate::logs::partitions::Partitions;
-use crate::logs::removals::Removals;
-use crate::logs::{cleaner, creations, hosting, leaving, maintenance, moves};
+use crate::logs::{Logs, cleaner, creations, hosting, leaving, maintenance, moves};
 use crate::net::{
     AnswerMemory, BoundListener, BoundSocket, ByteBudget, ConnectionLimits, Listeners,
-    RequestMemory, SocketSettings,
+    RequestMemory, SocketSettings, connection_limits,
 };
 use crate::runtime::clock::{self, now_ms, random_uuid};
-use crate::runtime::disk_watch::DiskWatch;
 use crate::runtime::heavy_work::{ASIDE, HeavyWork};
 use crate::runtime::reserve::{Reserve, ReserveEnd};
 use crate::runtime::seldom::Seldom;
-use crate::server::start_error::StartError;
 use crate::settings::file_shares::FileShares;
-use crate::settings::live_config::connection_limits;
 use crate::settings::loggers::Loggers;
+use crate::settings::node::Node;
+use crate::settings::start_error::StartError;
 use config::ServerConfig;
 use controller::ControllerContext;
 use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
 use controller::directories::{change_directories, replicas_found};
 use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
-use parking_lot::RwLock;
 use replication::LogHost;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown};
 use storage::directory_lock::DirectoryLock;
 use storage::{OpenFiles, RealDisk};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::watch;
 
 /// A server that runs until it is stopped.
 #[derive(Debug)]
@@ -111,7 +102,7 @@ impl Server {
 
     /// The id of the cluster, which its first start has chosen.
     pub fn cluster_id(&self) -> &str {
-        &self.broker.cluster_id
+        &self.broker.node.cluster_id
     }
 
     /// The addresses that the server listens on, with the names of the listeners.
@@ -126,7 +117,7 @@ impl Server {
     /// Gives the reason. It has been logged, and the process is to end at once, without
     /// [`Server::stop`].
     pub async fn halted(&self) -> String {
-        let mut halted = self.broker.halted.subscribe();
+        let mut halted = self.broker.node.halted.subscribe();
         let reason = halted.wait_for(|reason| !reason.is_empty()).await;
         reason.expect("the broker is there").clone()
     }
@@ -134,7 +125,7 @@ impl Server {
     /// How many logs are open, and how many idle ones were opened to become so and are not noted as
     /// durable yet: upkeep and the next start cost in proportion to both.
     pub fn log_counts(&self) -> (usize, usize) {
-        let logs = &self.broker.logs;
+        let logs = &self.broker.logs.host;
         (logs.open_logs().len(), logs.unsettled_logs().len())
     }
 
@@ -172,41 +163,38 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
         .expect("opening does not panic")?;
     let broker = opened.broker;
     let surroundings = Surroundings {
-        config: broker.config.clone(),
+        config: broker.node.config.clone(),
         publishers: publishers::all(&broker),
         halt: publishers::halt(&broker),
     };
     let controller = opened.controller.start(opened.log, surroundings);
     controller
         .map_err(|error| StartError::Unsupported(format!("no thread can be started: {error}")))?;
-    if let Some(topic) = broker.partitions.topic(OFFSETS_TOPIC) {
-        for partition in topic.partitions() {
-            broker.groups.load(partition.index(), partition);
-        }
-    }
-    if let Some(topic) = broker.partitions.topic(TRANSACTION_TOPIC) {
-        for partition in topic.partitions() {
-            broker.load_transactions(partition.index(), partition);
+    for name in [OFFSETS_TOPIC, TRANSACTION_TOPIC] {
+        let topic = broker.logs.partitions.topic(name);
+        for partition in topic.into_iter().flat_map(|topic| topic.partitions()) {
+            broker.logs.users().led(name, partition.index(), partition);
         }
     }
     let watching = broker
+        .logs
         .disks
-        .start(broker.runtime.clone(), reserve.0.clone());
+        .start(broker.node.runtime.clone(), reserve.0.clone());
     watching
         .map_err(|error| StartError::Unsupported(format!("no thread can be started: {error}")))?;
-    maintenance::start(&broker);
-    cleaner::start(&broker);
-    moves::start(&broker);
+    maintenance::start(&broker.logs);
+    cleaner::start(&broker.logs);
+    moves::start(&broker.logs);
     let mut tasks = vec![
         tokio::spawn(clock::keep_pulse()),
-        tokio::spawn(failed_logs::act(broker.clone(), opened.failures)),
+        tokio::spawn(failed_logs::act(broker.logs.clone(), opened.failures)),
         tokio::spawn(broker.groups.clone().keep_time()),
         tokio::spawn(transactions::keep_time(broker.clone())),
     ];
     // Only now: whoever can connect is served.
     for (listener, socket) in broker.listeners.iter().zip(sockets) {
         let socket = socket.listen().map_err(|source| {
-            broker.stop.send_replace(true);
+            broker.node.stop.send_replace(true);
             StartError::Bind {
                 listener: listener.name.clone(),
                 address: listener.address.to_string(),
@@ -225,14 +213,14 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
 }
 
 async fn stop(server: Server) {
-    server.broker.stop.send_replace(true);
+    server.broker.node.stop.send_replace(true);
     for task in server.tasks {
         task.abort();
         let _ = task.await;
     }
     let broker = server.broker.clone();
     let closing = async {
-        creations::note_places(&broker, &broker.image()).await;
+        creations::note_places(&broker.logs, &broker.node.image()).await;
         broker.controller.close().await
     };
     let is_metadata_closed = match tokio::time::timeout(leaving::STUCK, closing).await {
@@ -243,7 +231,7 @@ async fn stop(server: Server) {
         }
         Ok(Err(_)) => false,
         Err(_) => {
-            let directory = &broker.config.log.metadata_log_dir;
+            let directory = &broker.node.config.log.metadata_log_dir;
             tracing::error!(
                 directory,
                 "the metadata log was not shut down cleanly: its disk does not answer"
@@ -251,7 +239,7 @@ async fn stop(server: Server) {
             false
         }
     };
-    let leave = move || leaving::leave(&broker, is_metadata_closed);
+    let leave = move || leaving::leave(&broker.logs, is_metadata_closed);
     let _ = tokio::task::spawn_blocking(leave).await;
 }
 
@@ -400,18 +388,20 @@ fn open(
         failed_logs,
         loggers,
     )?);
+    let state = publishers::State(Arc::downgrade(&broker));
+    broker.logs.set_users(Box::new(state));
     // Where partitions are decides which of them can have a leader.
-    let places = hosting::find_all(&broker, log.image(), &clean)?;
-    let placed = replicas_found(log.image(), broker.node_id, &places.found);
+    let places = hosting::find_all(&broker.logs, log.image(), &clean)?;
+    let placed = replicas_found(log.image(), broker.node.id, &places.found);
     if !placed.records.is_empty() {
         log.append(&placed.records, now_ms())?;
     }
-    broker.reconfigure_at_start(log.image());
+    broker.node.reconfigure_at_start(log.image());
     broker.configure_groups(log.image());
     register(&broker, &mut log, previous_broker_epoch)?;
     let image = log.image().clone();
     broker.groups.set_metadata(&image);
-    hosting::open_all(&broker, &image, places)?;
+    hosting::open_all(&broker.logs, &image, places)?;
     broker.groups.follow(log.image());
     broker.transactions.follow(log.image());
     broker.publish(log.image().clone());
@@ -588,7 +578,7 @@ fn load_metadata_log(
 
 fn new_broker(
     config: ServerConfig,
-    (cluster_id, kraft_version): (String, i16),
+    cluster: (String, i16),
     listeners: Listeners,
     log_directories: Vec<Arc<LogDirectory>>,
     controller: ControllerLink,
@@ -601,53 +591,39 @@ fn new_broker(
         .queued_max_request_bytes
         .and_then(|bytes| u64::try_from(bytes).ok());
     let runtime = Handle::current();
-    let names = log_directories.iter().map(|one| one.shared_name().clone());
-    let disks = Arc::new(DiskWatch::new(names));
+    let host = log_host(&log_directories);
     let sessions = network.max_incremental_fetch_session_cache_slots.max(0) as usize;
+    let (controller_memory, groups) = (
+        controller_memory(network.socket_request_max_bytes),
+        group_config(&config, &MetadataImage::default()),
+    );
+    let compression = offsets_compression(&config);
+    let node = Arc::new(Node::new(config, cluster, loggers, runtime.clone()));
+    let logs = Logs::new(node.clone(), controller.clone(), log_directories, host);
+    let (disks, config) = (&logs.disks, &node.config);
     Ok(Broker {
-        cluster_id,
-        kraft_version: kraft_version.into(),
-        node_id: config.node_id,
-        broker_epoch: AtomicI64::new(-1),
-        listeners,
-        client_limits: ConnectionLimits::new(limits.clone()),
-        controller_limits: ConnectionLimits::new(limits),
-        logs: Arc::new(log_host(&log_directories)),
-        request_memory: RequestMemory::new(request_memory_bytes),
-        answer_memory: AnswerMemory::new(request_memory_bytes),
-        controller_memory: controller_memory(network.socket_request_max_bytes),
-        disks: disks.clone(),
-        flushes: Flushes::new(log_directories.len()),
-        heavy_work: HeavyWork::default(),
-        log_directories,
-        file_shortage: FileShortage::default(),
-        unread_logs: Seldom::default(),
-        unmade_topics: UnmadeTopics::default(),
-        unaccepted: Seldom::default(),
-        refused_batches: Seldom::default(),
-        partitions: Partitions::default(),
-        removals: Removals::default(),
-        creations: Arc::default(),
-        cleaner: Arc::default(),
-        moves: Moves::default(),
-        controller,
-        loggers,
         groups: Arc::new(Groups::new(
-            group_config(&config, &MetadataImage::default()),
-            offsets_compression(&config),
+            groups,
+            compression,
             runtime.clone(),
             failed_logs.clone(),
             disks.clone(),
         )),
-        transactions: Transactions::new(&config, runtime.clone(), failed_logs, disks),
-        runtime,
+        transactions: Transactions::new(config, runtime, failed_logs, disks.clone()),
+        logs: Arc::new(logs),
+        node,
+        listeners,
+        client_limits: ConnectionLimits::new(limits.clone()),
+        controller_limits: ConnectionLimits::new(limits),
+        request_memory: RequestMemory::new(request_memory_bytes),
+        answer_memory: AnswerMemory::new(request_memory_bytes),
+        controller_memory,
+        heavy_work: HeavyWork::default(),
+        unmade_topics: UnmadeTopics::default(),
+        unaccepted: Seldom::default(),
+        controller,
         fetch_sessions: FetchSessions::new(sessions),
         producer_ids: tokio::sync::Mutex::new(0..0),
-        stop: watch::Sender::new(false),
-        halted: watch::Sender::default(),
-        image: RwLock::new(Arc::new(MetadataImage::default())),
-        live_config: RwLock::new(Arc::new(config.clone())),
-        config,
     })
 }
 
@@ -704,13 +680,14 @@ fn register(
         .map(|feature| (feature.name.to_owned(), feature.versions))
         .collect();
     let registration = NewRegistration {
-        broker_id: broker.node_id,
+        broker_id: broker.node.id,
         incarnation_id: random_uuid(),
         endpoints: endpoints.collect(),
         features,
-        rack: broker.config.rack.clone(),
+        rack: broker.node.config.rack.clone(),
         directories: broker
-            .log_directories
+            .logs
+            .directories
             .iter()
             .filter(|one| one.is_usable())
             .map(|one| one.id())
@@ -723,17 +700,18 @@ fn register(
         has_live_session: false,
         detects_clean_shutdown: true,
     };
-    let context = ControllerContext::new(&broker.config);
+    let context = ControllerContext::new(&broker.node.config);
     let image = log.image().clone();
     let decision = register_broker(&image, &context, &registration, state)?;
     log.append(&decision.records, now_ms())?;
     let image = log.image().clone();
-    let unfenced = unfence_broker(&image, &context, broker.node_id, decision.response)?;
+    let unfenced = unfence_broker(&image, &context, broker.node.id, decision.response)?;
     log.append(&unfenced.records, now_ms())?;
     broker
+        .node
         .broker_epoch
         .store(decision.response, Ordering::Release);
-    if let Some(change) = broker.cordoning_change(log.image()) {
+    if let Some(change) = broker.logs.cordoning_change(log.image()) {
         let (at, cordoned) = ((change.broker_id, change.broker_epoch), change.cordoned);
         let image = log.image().clone();
         let decision = change_directories(&image, &context, at, &[], cordoned.as_deref())?;

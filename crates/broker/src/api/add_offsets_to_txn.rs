@@ -18,10 +18,10 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: AddOffsetsToTxnRequest<'_> = request.decode()?;
-    let image = broker.image();
+    let image = broker.node.image();
     let partition_count = match image.topics.by_name(OFFSETS_TOPIC) {
         Some(topic) => i32::try_from(topic.partition_count()).unwrap_or(i32::MAX),
-        None => broker.config.groups.offsets.topic.num_partitions,
+        None => broker.node.config.groups.offsets.topic.num_partitions,
     };
     let index = partition_for(message.group_id, partition_count.max(1));
     let partitions = [TopicPartition::new(OFFSETS_TOPIC, index)];

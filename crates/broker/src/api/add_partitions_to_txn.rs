@@ -93,7 +93,7 @@ async fn add<'f>(
         client_transaction_version: if version >= BROKER_VERSION { 2 } else { 0 },
     };
     let transactions = &broker.transactions;
-    let outcomes = match unknown_partitions(&broker.image(), &partitions) {
+    let outcomes = match unknown_partitions(&broker.node.image(), &partitions) {
         Some(refused) => refused,
         None if transaction.verify_only => transactions
             .verify(&request)

@@ -67,10 +67,10 @@ async fn begin_all(broker: &Arc<Broker>, destinations: &Destinations<'_>) -> Vec
     let mut errors = Vec::new();
     let mut shares: BTreeMap<_, Vec<(usize, Arc<str>, i32)>> = BTreeMap::new();
     for (topic, partitions) in destinations {
-        let hosted = broker.partitions.topic(topic);
+        let hosted = broker.logs.partitions.topic(topic);
         let topic: Arc<str> = (*topic).into();
         for (index, destination) in partitions {
-            let mut directories = broker.log_directories.iter();
+            let mut directories = broker.logs.directories.iter();
             if let Some(to) = directories.position(|one| one.name() == *destination) {
                 let partition = hosted.as_ref().and_then(|one| one.partition(*index));
                 let from = partition.map(|one| one.place());
@@ -105,8 +105,8 @@ async fn begin_some(
     let mut begun = Vec::with_capacity(partitions.len());
     for (at, topic, index) in partitions {
         let name = TopicPartition::new(&*topic, index);
-        let destination = broker.log_directories[to].name();
-        let error = moves::begin(&broker, &name, destination).await.err();
+        let destination = broker.logs.directories[to].name();
+        let error = moves::begin(&broker.logs, &name, destination).await.err();
         begun.push((at, error.unwrap_or(ErrorCode::None)));
     }
     begun

@@ -39,7 +39,7 @@ pub(crate) fn serve(
         );
         return Ok(Served::Answered);
     }
-    let image = broker.image();
+    let image = broker.node.image();
     let supported = controller::SUPPORTED_FEATURES;
     let supported_features = supported
         .iter()
@@ -52,7 +52,7 @@ pub(crate) fn serve(
         })
         .collect();
     let finalized = image.features.finalized();
-    let level = broker.kraft_version.load(Ordering::Acquire);
+    let level = broker.node.kraft_version.load(Ordering::Acquire);
     let kraft_version = (KRAFT_VERSION_FEATURE, level);
     let finalized_features = finalized
         .iter()

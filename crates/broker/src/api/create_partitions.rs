@@ -45,10 +45,14 @@ pub(crate) async fn serve(
     };
     let decided = broker.controller.request_within(timeout_ms, create).await;
     if decided.is_ok() {
-        let image = broker.image();
+        let image = broker.node.image();
         let ids = names.iter().filter_map(|name| image.topics.id_of(name));
         let ids: Vec<_> = ids.collect();
-        broker.creations.wait_for(&ids, limit_of(timeout_ms)).await;
+        broker
+            .logs
+            .creations
+            .wait_for(&ids, limit_of(timeout_ms))
+            .await;
     }
     let results = decided.unwrap_or_else(|error| {
         let failed = |name| TopicResult {

@@ -113,13 +113,13 @@ impl Broker {
     /// Makes topics because somebody uses them, with the broker's defaults or, for internal topics,
     /// their own. A topic that is there already is no error.
     pub(crate) async fn create_missing_topics(&self, names: &[&str]) -> Vec<Result<(), ApiError>> {
-        let partition_count = self.config.topics.num_partitions.max(1).unsigned_abs() as usize;
+        let partition_count = self.node.config.topics.num_partitions.max(1).unsigned_abs() as usize;
         let count = (USED_PARTITIONS_MAX / partition_count).clamp(1, USED_TOPICS_MAX);
         let mut outcomes = Vec::with_capacity(names.len());
         for names in names.chunks(count) {
             let topics: Vec<NewTopic> = names
                 .iter()
-                .map(|name| topic_for_first_use(name, &self.config))
+                .map(|name| topic_for_first_use(name, &self.node.config))
                 .collect();
             let create = CreateTopics {
                 topics,
@@ -142,7 +142,7 @@ impl Broker {
             .iter()
             .filter_map(|topic| topic.result.as_ref().ok());
         let ids: Vec<_> = created.map(|topic| topic.topic_id).collect();
-        self.creations.wait_for(&ids, limit).await;
+        self.logs.creations.wait_for(&ids, limit).await;
     }
 }
 

@@ -59,7 +59,11 @@ pub(crate) async fn serve(
 }
 
 async fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result<i64, ErrorCode> {
-    let hosted = broker.partitions.topic(topic).ok_or(Absence::Unknown)?;
+    let hosted = broker
+        .logs
+        .partitions
+        .topic(topic)
+        .ok_or(Absence::Unknown)?;
     let found = hosted.find(index);
     if super::is_internal(topic) && !found.as_ref().is_err_and(|absence| absence.is_unknown()) {
         return Err(ErrorCode::InvalidTopicException);
@@ -78,12 +82,18 @@ async fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result
     if !(0..=high_watermark).contains(&offset) {
         return Err(ErrorCode::OffsetOutOfRange);
     }
-    let disk = broker.disks.turn(partition.place(), DiskUse::Write).await;
+    let disk = broker
+        .logs
+        .disks
+        .turn(partition.place(), DiskUse::Write)
+        .await;
     let deleted = disk.run(|| partition.delete_records_before(offset));
     deleted.map_err(|error| {
         match error.is_out_of_files() {
-            true => broker.note_shortage("records are not deleted", &partition, &error),
-            false => broker.report_append_error(&partition, &error),
+            true => broker
+                .logs
+                .note_shortage("records are not deleted", &partition, &error),
+            false => broker.logs.report_append_error(&partition, &error),
         }
         error.code()
     })

@@ -25,7 +25,7 @@ pub(crate) fn serve(
             name: one.r#match.map(str::to_owned),
         })
         .collect();
-    let image = broker.image();
+    let image = broker.node.image();
     let described = describe_client_quotas(&image, &filters, message.strict);
     let response = match &described {
         Ok(found) => DescribeClientQuotasResponse {

@@ -53,8 +53,8 @@ pub(crate) fn serve(
     let included = message.include_cluster_authorized_operations;
     let response = DescribeClusterResponse {
         endpoint_type: own_kind,
-        cluster_id: &broker.cluster_id,
-        controller_id: broker.node_id,
+        cluster_id: &broker.node.cluster_id,
+        controller_id: broker.node.id,
         brokers: brokers.collect(),
         cluster_authorized_operations: match included {
             true => authorized_operations::CLUSTER,

@@ -10,7 +10,7 @@ use super::weight::SMALL_REQUEST_BYTES;
 use super::{Request, Served, Turn};
 use crate::Broker;
 use crate::net::ResponseBuffer;
-use crate::server::broker::ConfigLayers;
+use crate::settings::node::ConfigLayers;
 use config::describe::{self, ConfigEntry, ConfigSource};
 use config::{ConfigMap, ValueError};
 use metadata::{ConfigResource, ConfigResourceType, MetadataImage};
@@ -52,8 +52,8 @@ pub(crate) async fn serve(
     let mut turn = Turn::begin();
     let source = Source {
         broker,
-        image: broker.image(),
-        layers: broker.config_layers(),
+        image: broker.node.image(),
+        layers: broker.node.config_layers(),
     };
     // Each resource is encoded before the next one is described: one at a time is in memory.
     let version = DescribeConfigsResponse::layout(request.version);
@@ -220,17 +220,17 @@ fn not_empty(name: &str, reason: &str) -> Result<(), Refusal> {
 }
 
 fn check_broker(broker: &Broker, name: &str) -> Result<(), Refusal> {
-    if name.parse() == Ok(broker.node_id) {
+    if name.parse() == Ok(broker.node.id) {
         return Ok(());
     }
-    let own = broker.node_id;
+    let own = broker.node.id;
     let reason =
         format!("Unexpected broker id, expected {own} or empty string, but received {name}");
     Err((ErrorCode::InvalidRequest, reason))
 }
 
 fn check_logging_broker(broker: &Broker, name: &str) -> Result<(), Refusal> {
-    let own = broker.node_id;
+    let own = broker.node.id;
     let reason = match name.parse::<i32>() {
         Ok(id) if id == own => return Ok(()),
         Ok(id) => format!("Unexpected broker id, expected {own} but received {id}"),
@@ -241,7 +241,7 @@ fn check_logging_broker(broker: &Broker, name: &str) -> Result<(), Refusal> {
 }
 
 fn loggers(broker: &Broker, keys: &[&str]) -> Vec<ConfigEntry> {
-    let all = broker.loggers.describe();
+    let all = broker.node.loggers.describe();
     let asked = all
         .iter()
         .filter(|(name, _)| keys.is_empty() || keys.contains(name));

@@ -39,16 +39,16 @@ pub(crate) async fn serve(
         asked
     });
     // Batches are refused in all of them.
-    let is_out_of_files = broker.file_shortage.is_lasting(Instant::now());
-    let hosted = broker.partitions.all_topics();
+    let is_out_of_files = broker.logs.file_shortage.is_lasting(Instant::now());
+    let hosted = broker.logs.partitions.all_topics();
     let wanted = |topic: &str, index| match &asked {
         None => true,
         Some(asked) => asked
             .get(topic)
             .is_some_and(|indexes| indexes.contains(&index)),
     };
-    let mut results = Vec::with_capacity(broker.log_directories.len());
-    for (place, directory) in broker.log_directories.iter().enumerate() {
+    let mut results = Vec::with_capacity(broker.logs.directories.len());
+    for (place, directory) in broker.logs.directories.iter().enumerate() {
         if directory.is_offline() || is_out_of_files {
             results.push(DescribeLogDirsResult {
                 error_code: ErrorCode::KafkaStorageError.code(),
@@ -57,7 +57,7 @@ pub(crate) async fn serve(
             });
             continue;
         }
-        let disk = broker.disks.turn(place, DiskUse::Read).await;
+        let disk = broker.logs.disks.turn(place, DiskUse::Read).await;
         results.push(disk.run(|| describe(broker, directory, &hosted, wanted)));
     }
     let response = DescribeLogDirsResponse {
@@ -94,7 +94,7 @@ fn describe<'a>(
         topics: topics.collect(),
         total_bytes,
         usable_bytes,
-        is_cordoned: broker.is_cordoned(directory),
+        is_cordoned: broker.logs.is_cordoned(directory),
     }
 }
 
@@ -115,7 +115,7 @@ fn partitions_in(
                 offset_lag: 0,
                 is_future_key: false,
             });
-            let copy = broker.moves.copy_of(one);
+            let copy = broker.logs.moves.copy_of(one);
             let copy = copy.filter(|copy| copy.directory == directory);
             let future = copy.map(|copy| DescribeLogDirsPartition {
                 partition_index: one.index(),

@@ -25,21 +25,25 @@ pub(crate) async fn serve(
     }
     let mut topics = Vec::with_capacity(asked.len());
     for (name, indexes) in &asked {
-        let hosted = broker.partitions.topic(name).is_some();
+        let hosted = broker.logs.partitions.topic(name).is_some();
         let mut partitions = Vec::with_capacity(indexes.len());
         for partition_index in indexes.iter().copied() {
             let found = match controller::topic_name::check(name) {
                 Ok(()) => {
-                    let found = broker.partitions.find(name, partition_index);
+                    let found = broker.logs.partitions.find(name, partition_index);
                     found.map_err(ErrorCode::from)
                 }
                 Err(_) => Err(ErrorCode::InvalidTopicException),
             };
             let found = match found {
                 Ok(partition) => {
-                    let disk = broker.disks.turn(partition.place(), DiskUse::Read).await;
+                    let disk = broker
+                        .logs
+                        .disks
+                        .turn(partition.place(), DiskUse::Read)
+                        .await;
                     let producers = disk.run(|| partition.producers());
-                    producers.map_err(|error| broker.report_read_error(&partition, &error))
+                    producers.map_err(|error| broker.logs.report_read_error(&partition, &error))
                 }
                 Err(error) => Err(error),
             };

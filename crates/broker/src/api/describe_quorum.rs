@@ -48,7 +48,7 @@ pub(crate) async fn serve(
         })
         .collect();
     let node = Node {
-        node_id: broker.node_id,
+        node_id: broker.node.id,
         listeners: (&listeners).into(),
     };
     let error = described.as_ref().err().copied().unwrap_or(ErrorCode::None);

@@ -21,7 +21,7 @@ pub(crate) fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: DescribeTopicPartitionsRequest<'_> = request.decode()?;
-    let image = broker.image();
+    let image = broker.node.image();
     let mut names: BTreeSet<&str> = message.topics.iter().map(|topic| topic.name).collect();
     let all = names.is_empty();
     if all {
@@ -36,7 +36,7 @@ pub(crate) fn serve(
         request.answer(&refused(&message), out);
         return Ok(Served::Answered);
     }
-    let limit_max = broker.config.network.max_request_partition_size_limit;
+    let limit_max = broker.node.config.network.max_request_partition_size_limit;
     let limit = message.response_partition_limit.min(limit_max);
     let mut left = limit.max(1) as usize;
     let mut topics = Vec::new();

@@ -22,7 +22,7 @@ pub(crate) fn serve(
     let users: Vec<String> = message.users.as_ref().map_or_else(Vec::new, |users| {
         users.iter().map(|user| user.name.to_owned()).collect()
     });
-    let described = describe_scram_credentials(&broker.image(), &users);
+    let described = describe_scram_credentials(&broker.node.image(), &users);
     let results = described.iter().map(|(user, result)| match result {
         Ok(credentials) => DescribeUserScramCredentialsResult {
             user,

@@ -97,7 +97,7 @@ pub(crate) async fn serve(
     let context = match started {
         Ok(context) => context,
         Err(error) => {
-            answer(request, &Told::refusal(error, &broker.disks), out);
+            answer(request, &Told::refusal(error, &broker.logs.disks), out);
             return Ok(Served::Answered);
         }
     };
@@ -107,7 +107,7 @@ pub(crate) async fn serve(
         FetchContext::Incremental(fetch) => match take_changed(broker, fetch) {
             Ok(taken) => parts_of(broker, taken, &mut turn).await,
             Err(error) => {
-                answer(request, &Told::refusal(error, &broker.disks), out);
+                answer(request, &Told::refusal(error, &broker.logs.disks), out);
                 return Ok(Served::Answered);
             }
         },
@@ -129,10 +129,10 @@ pub(crate) async fn serve(
         error,
         session_id,
         parts: &told,
-        node_id: broker.node_id,
+        node_id: broker.node.id,
         client: (!limits.is_follower).then_some(connection),
-        rack: broker.config.rack.as_deref(),
-        disks: &broker.disks,
+        rack: broker.node.config.rack.as_deref(),
+        disks: &broker.logs.disks,
     };
     answer(request, &told, out);
     Ok(Served::Answered)
@@ -287,10 +287,11 @@ impl Part {
 fn find(broker: &Broker, topic: &SessionTopic, index: i32) -> Result<Arc<Partition>, Absence> {
     let hosted = match topic {
         SessionTopic::Id(id) => broker
+            .logs
             .partitions
             .topic_by_id(*id)
             .ok_or(Absence::UnknownTopicId)?,
-        SessionTopic::Name(name) => broker.partitions.topic(name).ok_or(Absence::Unknown)?,
+        SessionTopic::Name(name) => broker.logs.partitions.topic(name).ok_or(Absence::Unknown)?,
     };
     hosted.find(index)
 }
@@ -302,7 +303,7 @@ fn limits(broker: &Broker, version: i16, message: &FetchRequest<'_>) -> Limits {
     };
     let max_bytes = message
         .max_bytes
-        .min(broker.config.network.fetch_max_bytes)
+        .min(broker.node.config.network.fetch_max_bytes)
         .min(super::ANSWER_MAX_BYTES as i32 / 2)
         .max(0);
     Limits {
@@ -442,7 +443,7 @@ async fn read_or_wait(
     limits: Limits,
     mut turn: Option<Turn>,
 ) {
-    let mut found = read(&broker.disks, parts, 0.., 0, limits, &mut turn).await;
+    let mut found = read(&broker.logs.disks, parts, 0.., 0, limits, &mut turn).await;
     let is_enough = |found: usize, parts: &[Part]| {
         found >= limits.min_bytes || parts.iter().any(Part::is_urgent)
     };
@@ -471,7 +472,7 @@ async fn read_or_wait(
         let before: usize = last_read.iter().map(|at| parts[*at].bytes()).sum();
         let places = last_read.iter().copied();
         found = read(
-            &broker.disks,
+            &broker.logs.disks,
             parts,
             places,
             found - before,
@@ -536,9 +537,11 @@ fn report_failures(broker: &Broker, parts: &[Part]) {
             continue;
         };
         if !error.is_out_of_files() {
-            broker.report_read_error(partition, error);
+            broker.logs.report_read_error(partition, error);
         } else if !std::mem::replace(&mut is_short, true) {
-            broker.note_shortage("records are left out of an answer", partition, error);
+            broker
+                .logs
+                .note_shortage("records are left out of an answer", partition, error);
         }
     }
 }

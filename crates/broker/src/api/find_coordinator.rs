@@ -47,7 +47,7 @@ pub(crate) async fn serve(
             {
                 Ok(()) => Coordinator {
                     key,
-                    node_id: broker.node_id,
+                    node_id: broker.node.id,
                     host: &host,
                     port: i32::from(port),
                     error_code: ErrorCode::None.code(),
@@ -85,7 +85,7 @@ pub(crate) async fn serve(
 /// The topic in which the coordinators keep their state.
 async fn coordinator_topic(broker: &Broker, name: &str) -> Result<Arc<Topic>, ErrorCode> {
     broker.ensure_coordinator_topic(name).await?;
-    let topic = broker.image().topics.by_name(name).cloned();
+    let topic = broker.node.image().topics.by_name(name).cloned();
     topic.ok_or(ErrorCode::CoordinatorNotAvailable)
 }
 

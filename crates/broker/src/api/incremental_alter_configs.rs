@@ -100,7 +100,7 @@ fn alter_loggers(
     resource: &AlteredResource,
     validate_only: bool,
 ) -> Result<(), ApiError> {
-    let (own, name) = (broker.node_id, &resource.resource_name);
+    let (own, name) = (broker.node.id, &resource.resource_name);
     match name.parse::<i32>() {
         Ok(id) if id == own => {}
         Ok(id) => {
@@ -113,7 +113,9 @@ fn alter_loggers(
         }
     }
     match &resource.change {
-        ConfigChange::Operations(operations) => broker.loggers.alter(operations, validate_only),
+        ConfigChange::Operations(operations) => {
+            broker.node.loggers.alter(operations, validate_only)
+        }
         ConfigChange::Values(_) => Err(invalid_request("the levels of loggers change one by one")),
     }
 }

@@ -81,8 +81,8 @@ impl Broker {
             return Ok(id);
         }
         let request = AllocateProducerIds {
-            broker_id: self.node_id,
-            broker_epoch: self.broker_epoch(),
+            broker_id: self.node.id,
+            broker_epoch: self.node.broker_epoch(),
         };
         // Kafka's clients try again later on this code.
         let block = match self.controller.request(request).await {

@@ -60,7 +60,7 @@ pub(crate) fn serve(
 }
 
 fn resources(broker: &Broker, asked: &[i8]) -> Vec<(i8, String)> {
-    let image = broker.image();
+    let image = broker.node.image();
     let mut resources = Vec::new();
     for kind in LISTED.into_iter().filter(|kind| asked.contains(&kind.id())) {
         let mut add = |name: String| resources.push((kind.id(), name));

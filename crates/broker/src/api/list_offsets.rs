@@ -151,10 +151,10 @@ async fn find(
         return Err(ErrorCode::UnsupportedVersion);
     }
     let epoch = asked.current_leader_epoch;
-    let partition = broker.partitions.find(topic, asked.partition_index);
+    let partition = broker.logs.partitions.find(topic, asked.partition_index);
     let partition = partition.map_err(|absence| absence.code_for(epoch))?;
     let place = partition.place();
-    let disk = broker.disks.turn(place, DiskUse::Read).await;
+    let disk = broker.logs.disks.turn(place, DiskUse::Read).await;
     let offsets = disk.run(|| {
         let checked = partition.check_leader_epoch(epoch);
         checked.map(|()| partition.offsets())
@@ -173,7 +173,7 @@ async fn find(
         LATEST => Ok(at(end, offsets.leader_epoch)),
         EARLIEST | EARLIEST_LOCAL => {
             let start = offsets.log_start_offset;
-            let disk = broker.disks.turn(place, DiskUse::Read).await;
+            let disk = broker.logs.disks.turn(place, DiskUse::Read).await;
             let epoch = disk.run(|| partition.leader_epoch_at(start));
             epoch.map(|epoch| at(start, epoch.unwrap_or(-1)))
         }
@@ -189,7 +189,7 @@ async fn find(
             searched.map(|record| found_below(end, record))
         }
     };
-    found.map_err(|error| broker.report_read_error(&partition, &error))
+    found.map_err(|error| broker.logs.report_read_error(&partition, &error))
 }
 
 /// Searches for a record: at once if little has to be read and expanded for it.
@@ -198,12 +198,12 @@ async fn search_in_turn(
     place: usize,
     search: impl Fn(usize) -> Result<TimestampSearch, ReadError>,
 ) -> Result<Option<replication::TimestampOffset>, ReadError> {
-    let disk = broker.disks.turn(place, DiskUse::Read).await;
+    let disk = broker.logs.disks.turn(place, DiskUse::Read).await;
     match disk.run(|| search(QUICK_BYTES))? {
         TimestampSearch::Ended(found) => Ok(found),
         TimestampSearch::TooLarge => {
             // First the disk's turn: who has one to compute must not wait for a disk.
-            let disk = broker.disks.turn(place, DiskUse::Read).await;
+            let disk = broker.logs.disks.turn(place, DiskUse::Read).await;
             let search = || disk.run(|| search(usize::MAX));
             let searched = broker.heavy_work.run(search).await?;
             let TimestampSearch::Ended(found) = searched else {

@@ -25,7 +25,7 @@ pub(crate) fn serve(
             .map(|topic| (topic.name, topic.partition_indexes.iter().collect()))
             .collect()
     });
-    let ongoing = list_reassignments(&broker.image(), topics.as_deref());
+    let ongoing = list_reassignments(&broker.node.image(), topics.as_deref());
     let response = ListPartitionReassignmentsResponse {
         error_message: None,
         topics: ongoing.iter().map(topic_of).collect(),

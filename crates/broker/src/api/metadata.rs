@@ -33,7 +33,7 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: MetadataRequest<'_> = request.decode()?;
-    let image = broker.image();
+    let image = broker.node.image();
     let (found, mut missing) = match asked(&message, request.version) {
         Some(topics) => look_up(&image, &topics, request.version),
         None => (
@@ -84,8 +84,8 @@ pub(crate) async fn serve(
     }
     let response = MetadataResponse {
         brokers: brokers.collect(),
-        cluster_id: Some(&broker.cluster_id),
-        controller_id: broker.node_id,
+        cluster_id: Some(&broker.node.cluster_id),
+        controller_id: broker.node.id,
         topics,
         cluster_authorized_operations: operations(
             message.include_cluster_authorized_operations,
@@ -192,7 +192,7 @@ async fn create_missing(
         }
         if controller::topic_name::check(name).is_err() {
             one.error = ErrorCode::InvalidTopicException;
-        } else if allowed && broker.config.topics.auto_create_enable {
+        } else if allowed && broker.node.config.topics.auto_create_enable {
             wanted.push((name, &mut one.error));
         }
     }
@@ -251,10 +251,10 @@ pub(crate) struct Node {
 
 /// The brokers of the cluster as this connection reaches them.
 pub(crate) fn brokers(broker: &Broker, context: &ConnectionContext) -> Vec<Node> {
-    let image = broker.image();
+    let image = broker.node.image();
     let mut nodes = Vec::new();
     for (id, registration) in image.cluster.brokers().iter() {
-        let (host, port) = if *id == broker.node_id {
+        let (host, port) = if *id == broker.node.id {
             context.advertised()
         } else {
             match registration.endpoint(&context.listener.name) {
@@ -262,7 +262,7 @@ pub(crate) fn brokers(broker: &Broker, context: &ConnectionContext) -> Vec<Node>
                 None => continue,
             }
         };
-        let is_fenced = registration.is_fenced && *id != broker.node_id;
+        let is_fenced = registration.is_fenced && *id != broker.node.id;
         nodes.push(Node {
             id: *id,
             host,

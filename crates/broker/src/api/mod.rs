@@ -120,7 +120,7 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(100);
 
 /// How many elements the arrays of a request may have in all.
 fn elements_max(broker: &Broker, frame_bytes: usize) -> usize {
-    let largest_bytes = broker.config.network.socket_request_max_bytes;
+    let largest_bytes = broker.node.config.network.socket_request_max_bytes;
     ELEMENTS_FREE
         .max(frame_bytes / BYTES_PER_ELEMENT)
         .max(largest_bytes.max(0) as usize / LARGEST_BYTES_PER_ELEMENT)

@@ -26,7 +26,7 @@ pub(crate) async fn serve(
 ) -> Result<Served, DecodeError> {
     let message: OffsetCommitRequest<'_> = request.decode()?;
     let topics: Vec<OffsetCommitRequestTopic<'_>> = message.topics.iter().collect();
-    let image = broker.image();
+    let image = broker.node.image();
     let mut answer = Answered::default();
     let mut stored_for = Vec::new();
     let mut existing = Vec::new();

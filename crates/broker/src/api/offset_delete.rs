@@ -20,7 +20,7 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: OffsetDeleteRequest<'_> = request.decode()?;
-    let image = broker.image();
+    let image = broker.node.image();
     let exists = |topic: &str, partition| image.topics.partition(topic, partition).is_some();
     let mut existing = Vec::new();
     let mut answer = Answered::default();

@@ -231,7 +231,7 @@ fn fetch<'f>(
     require_stable: bool,
     by_id: bool,
 ) -> Fetched<'f> {
-    let image = broker.image();
+    let image = broker.node.image();
     let (mut topics, mut unknown) = (None, Vec::new());
     if let Some(asked) = &asked {
         let mut known = Vec::new();

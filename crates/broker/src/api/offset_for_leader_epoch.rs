@@ -53,9 +53,13 @@ async fn find(
     asked: &OffsetForLeaderPartition,
 ) -> Result<(i32, i64), ErrorCode> {
     let epoch = asked.current_leader_epoch;
-    let partition = broker.partitions.find(topic, asked.partition);
+    let partition = broker.logs.partitions.find(topic, asked.partition);
     let partition = partition.map_err(|absence| absence.code_for(epoch))?;
-    let disk = broker.disks.turn(partition.place(), DiskUse::Read).await;
+    let disk = broker
+        .logs
+        .disks
+        .turn(partition.place(), DiskUse::Read)
+        .await;
     let end = disk.run(|| {
         let checked = partition.check_leader_epoch(epoch);
         checked.map(|()| partition.end_offset_of_epoch(asked.leader_epoch))
@@ -63,6 +67,6 @@ async fn find(
     match end? {
         Ok(end) => Ok(end.unwrap_or((-1, -1))),
         // Without an error a consumer takes it for a log that was cut, and begins elsewhere.
-        Err(error) => Err(broker.report_read_error(&partition, &error)),
+        Err(error) => Err(broker.logs.report_read_error(&partition, &error)),
     }
 }

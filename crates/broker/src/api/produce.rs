@@ -422,10 +422,10 @@ fn parse(
     for parts in partitions.chunk_by(|a, b| a.topic_key(frame) == b.topic_key(frame)) {
         let (name, id) = &parts[0].topic;
         let hosted = match version {
-            13.. => broker.partitions.topic_by_id(*id),
+            13.. => broker.logs.partitions.topic_by_id(*id),
             _ => std::str::from_utf8(&frame[name.clone()])
                 .ok()
-                .and_then(|name| broker.partitions.topic(name)),
+                .and_then(|name| broker.logs.partitions.topic(name)),
         };
         topics.push(TopicPart {
             name: name.clone(),
@@ -579,7 +579,7 @@ impl Append<'_> {
         part: &mut PartitionPart,
         frame: &mut [u8],
     ) -> Outcome {
-        let (heavy_work, disks) = (&self.broker.heavy_work, &self.broker.disks);
+        let (heavy_work, disks) = (&self.broker.heavy_work, &self.broker.logs.disks);
         let mut appending = self.to(topic, part, frame, Pace::Quick, None);
         if matches!(appending, Appending::TooLarge) {
             let turn = Some(heavy_work.expanding_turn().await);
@@ -652,7 +652,7 @@ impl Append<'_> {
             Ok(partition) => partition,
             Err(absence) => return refused(Outcome::absent(absence)),
         };
-        let (place, disks) = (partition.place(), &self.broker.disks);
+        let (place, disks) = (partition.place(), &self.broker.logs.disks);
         if (pace == Pace::Quick || turn.is_some()) && disks.is_slow(place, DiskUse::Write) {
             return Appending::SlowDisk(place);
         }
@@ -717,7 +717,7 @@ fn append_validated(
             }
         }
         Err(error) => {
-            broker.report_append_error(&partition, &error);
+            broker.logs.report_append_error(&partition, &error);
             Outcome::refused_by(&partition, error.code())
         }
     }
@@ -729,7 +729,7 @@ async fn flush(broker: &Broker, partitions: &mut [PartitionPart]) {
         .iter()
         .map(|part| {
             let batch = part.appended.as_ref().filter(|batch| batch.is_flush_due)?;
-            Some(broker.flush(batch.partition.clone(), batch.end_offset))
+            Some(broker.logs.flush(batch.partition.clone(), batch.end_offset))
         })
         .collect();
     for (part, flush) in partitions.iter_mut().zip(flushes) {

@@ -74,7 +74,7 @@ async fn existing_topics<'f>(
     message: &TxnOffsetCommitRequest<'f>,
     answer: &mut Answered<'f>,
 ) -> Vec<OffsetCommitTopic<'f>> {
-    let image = broker.image();
+    let image = broker.node.image();
     let mut existing = Vec::new();
     let mut turn = Turn::begin();
     for asked in message.topics.iter() {
@@ -115,7 +115,7 @@ async fn store(
         return Err(ErrorCode::InvalidGroupId);
     }
     // Kafka asks the partition about the transaction before it asks for the group.
-    if broker.image().topics.by_name(OFFSETS_TOPIC).is_none() {
+    if broker.node.image().topics.by_name(OFFSETS_TOPIC).is_none() {
         return Err(ErrorCode::CoordinatorNotAvailable);
     }
     let enrolment = Enrolment {

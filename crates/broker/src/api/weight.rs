@@ -177,7 +177,7 @@ fn asks_for_all_offsets(frame: &[u8]) -> bool {
 
 /// How many partitions a request of these APIs describes: exactly, or more than takes little time.
 fn described_partitions(broker: &Broker, api: ApiKey, frame: &[u8]) -> usize {
-    let image = broker.image();
+    let image = broker.node.image();
     let mut reader = Reader::new(frame);
     let version = match served_version(api, &mut reader) {
         Ok(version) => version,

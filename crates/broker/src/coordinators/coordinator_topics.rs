@@ -29,7 +29,7 @@ impl Broker {
     /// # Errors
     /// That it cannot be made, or that it was made just now; clients should ask again.
     pub(crate) async fn ensure_coordinator_topic(&self, name: &str) -> Result<(), ErrorCode> {
-        if self.image().topics.by_name(name).is_some() {
+        if self.node.image().topics.by_name(name).is_some() {
             return Ok(());
         }
         let outcomes = self.create_missing_topics(&[name]).await;

@@ -14,14 +14,14 @@ use std::sync::Arc;
 impl Broker {
     /// Whether members may speak the consumer protocol (KIP-848).
     pub(crate) fn speaks_consumer_protocol(&self) -> bool {
-        let protocols = self.config.groups.coordinator.rebalance_protocols;
-        protocols.consumer && self.image().features.level(GROUP_VERSION_FEATURE) > 0
+        let protocols = self.node.config.groups.coordinator.rebalance_protocols;
+        protocols.consumer && self.node.image().features.level(GROUP_VERSION_FEATURE) > 0
     }
 
     /// Puts in force what the image says of groups and of the broker.
     pub(crate) fn configure_groups(&self, image: &MetadataImage) {
         self.groups
-            .set_config(group_config(&self.live_config(), image));
+            .set_config(group_config(&self.node.live_config(), image));
     }
 }
 

@@ -99,8 +99,12 @@ impl Broker {
         target: &TopicPartition,
         transaction_version: i16,
     ) -> Result<(Arc<Partition>, Appended), ErrorCode> {
-        let partition = self.partitions.find(&target.topic, target.partition)?;
-        let disk = self.disks.turn(partition.place(), DiskUse::Write).await;
+        let partition = self.logs.partitions.find(&target.topic, target.partition)?;
+        let disk = self
+            .logs
+            .disks
+            .turn(partition.place(), DiskUse::Write)
+            .await;
         disk.run(|| {
             let appended = match target.topic == OFFSETS_TOPIC {
                 true => self
@@ -111,7 +115,7 @@ impl Broker {
                 false => marker.append_to(&partition, transaction_version, now_ms()),
             };
             appended.map_err(|error| {
-                self.report_append_error(&partition, &error);
+                self.logs.report_append_error(&partition, &error);
                 error.code()
             })
         })
@@ -123,6 +127,6 @@ impl Broker {
         partition: Arc<Partition>,
         end_offset: i64,
     ) -> Result<(), ErrorCode> {
-        self.flush(partition, end_offset).await
+        self.logs.flush(partition, end_offset).await
     }
 }

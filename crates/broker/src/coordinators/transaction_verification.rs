@@ -92,7 +92,7 @@ impl Broker {
         enrolments: &[Enrolment],
         support: TransactionSupport,
     ) -> Vec<Verification> {
-        let config = self.live_config().transactions;
+        let config = self.node.live_config().transactions;
         let millis = |ms: i32| Duration::from_millis(ms.max(0).unsigned_abs().into());
         let deadline = Instant::now() + millis(config.add_partitions_retry_backoff_max_ms);
         loop {
@@ -115,6 +115,7 @@ impl Broker {
     ) -> Vec<Verification> {
         let is_enrolled = support == TransactionSupport::Enrolled;
         let is_enabled = self
+            .node
             .live_config()
             .transactions
             .partition_verification_enable;
@@ -129,11 +130,15 @@ impl Broker {
                 base_sequence: one.base_sequence,
             };
             let partition = &one.partition;
-            let disk = self.disks.turn(partition.place(), DiskUse::Write).await;
+            let disk = self
+                .logs
+                .disks
+                .turn(partition.place(), DiskUse::Write)
+                .await;
             let guard =
                 disk.run(|| partition.start_verification(first_batch, is_enrolled, now_ms()));
             guards.push(guard.map_err(|error| {
-                self.report_append_error(partition, &error);
+                self.logs.report_append_error(partition, &error);
                 error.code()
             }));
         }

@@ -11,7 +11,7 @@
 //! any: a topic made anew inherits nothing. The lock of a checkpoint is taken before that of a
 //! partition.
 
-use crate::Broker;
+use crate::logs::Logs;
 use crate::logs::log_directories::LogDirectory;
 use crate::logs::removals::sync_directory;
 use model::TopicPartition;
@@ -262,16 +262,15 @@ impl Kind {
 /// Writes one kind of checkpoint into a log directory that is online, unless nothing has changed since
 /// that was last done. A failure is reported, and returned.
 pub(crate) fn write_unless_written(
-    broker: &Broker,
+    logs: &Logs,
     directory: &LogDirectory,
     kind: Kind,
 ) -> Option<StorageError> {
     let checkpointed = &directory.checkpoints().checkpointed;
-    let change_count = broker.logs.change_count();
-    let written =
-        checkpointed.unless_written(kind, change_count, || write(broker, directory, kind));
+    let change_count = logs.host.change_count();
+    let written = checkpointed.unless_written(kind, change_count, || write(logs, directory, kind));
     written
-        .inspect_err(|error| broker.report_directory_error(directory.name(), error))
+        .inspect_err(|error| logs.report_directory_error(directory.name(), error))
         .err()
 }
 
@@ -302,14 +301,14 @@ impl Checkpointed {
 /// Makes it durable that deleted logs have left a directory: their new names, and checkpoints
 /// without them. If that cannot be done now, [`settle`] does it before there is a log that could be
 /// taken for one of them.
-pub(crate) fn forget(broker: &Broker, directory: &LogDirectory, kinds: &BTreeSet<Kind>) {
+pub(crate) fn forget(logs: &Logs, directory: &LogDirectory, kinds: &BTreeSet<Kind>) {
     let written = sync_directory(directory.path()).and_then(|()| {
         let mut kinds = kinds.iter();
-        kinds.try_for_each(|kind| write(broker, directory, *kind))
+        kinds.try_for_each(|kind| write(logs, directory, *kind))
     });
     if let Err(error) = written {
         directory.checkpoints().note_leftovers();
-        broker.report_directory_error(directory.name(), &error);
+        logs.report_directory_error(directory.name(), &error);
     }
 }
 
@@ -317,14 +316,14 @@ pub(crate) fn forget(broker: &Broker, directory: &LogDirectory, kinds: &BTreeSet
 ///
 /// # Errors
 /// When the disk fails.
-pub(crate) fn settle(broker: &Broker, directory: &LogDirectory) -> Result<(), StorageError> {
+pub(crate) fn settle(logs: &Logs, directory: &LogDirectory) -> Result<(), StorageError> {
     let checkpoints = directory.checkpoints();
     if !checkpoints.have_leftovers() {
         return Ok(());
     }
     sync_directory(directory.path())?;
     for kind in Kind::ALL {
-        write(broker, directory, kind)?;
+        write(logs, directory, kind)?;
     }
     checkpoints.cleaner_offsets.update(|_| true)?;
     checkpoints.has_leftovers.store(false, Ordering::Release);
@@ -332,32 +331,32 @@ pub(crate) fn settle(broker: &Broker, directory: &LogDirectory) -> Result<(), St
 }
 
 /// [`settle`] while the server runs.
-pub(crate) fn settle_or_report(broker: &Broker, directory: &LogDirectory) {
-    let failure = settle(broker, directory).err();
+pub(crate) fn settle_or_report(logs: &Logs, directory: &LogDirectory) {
+    let failure = settle(logs, directory).err();
     // There may be room later.
     let failure = failure.filter(|error| error.is_out_of_files() || !error.is_passing());
     if let Some(error) = failure {
-        broker.report_directory_error(directory.name(), &error);
+        logs.report_directory_error(directory.name(), &error);
     }
 }
 
 /// [`settle`] when the logs of a directory have been opened that was not left in order. A log may
 /// end below what its recovery point was: what is written there now is not known to be durable.
-pub(crate) fn settle_at_start(broker: &Broker, directory: &LogDirectory) {
+pub(crate) fn settle_at_start(logs: &Logs, directory: &LogDirectory) {
     let written =
-        settle(broker, directory).and_then(|()| write(broker, directory, Kind::RecoveryPoints));
+        settle(logs, directory).and_then(|()| write(logs, directory, Kind::RecoveryPoints));
     if let Err(error) = written {
-        broker.report_directory_error(directory.name(), &error);
+        logs.report_directory_error(directory.name(), &error);
     }
 }
 
-fn write(broker: &Broker, directory: &LogDirectory, kind: Kind) -> Result<(), StorageError> {
+fn write(logs: &Logs, directory: &LogDirectory, kind: Kind) -> Result<(), StorageError> {
     if directory.is_offline() {
         return Ok(());
     }
     kind.file(directory.checkpoints()).write(|| {
         let mut text = CheckpointText::default();
-        for partition in broker.partitions.all() {
+        for partition in logs.partitions.all() {
             if let Some(offset) = kind.offset_in(&partition, directory.name()) {
                 text.add(partition.topic_partition(), offset);
             }
@@ -370,7 +369,7 @@ fn write(broker: &Broker, directory: &LogDirectory, kind: Kind) -> Result<(), St
 /// to be opened, and log start offsets. What they say of partitions that are not there is dropped,
 /// from the files as well.
 pub(crate) fn read_at_start(
-    broker: &Broker,
+    logs: &Logs,
     directory: &LogDirectory,
     is_there: &dyn Fn(&TopicPartition) -> bool,
     is_opened: &dyn Fn(&TopicPartition) -> bool,
@@ -379,7 +378,7 @@ pub(crate) fn read_at_start(
     let read = |result: Result<OffsetCheckpoint, StorageError>| {
         result.unwrap_or_else(|error| {
             checkpoints.note_leftovers();
-            broker.report_directory_error(directory.name(), &error);
+            logs.report_directory_error(directory.name(), &error);
             OffsetCheckpoint::new()
         })
     };

@@ -15,7 +15,7 @@
 //! Whoever copies a log or takes its directory away pauses its compaction; pauses of one log are
 //! counted, and each ends when it is dropped.
 
-use crate::Broker;
+use crate::logs::Logs;
 use crate::logs::idle_logs::is_in;
 use crate::logs::log_directories::LogDirectory;
 use crate::runtime::clock::{now_ms, random_bytes, retention_ms};
@@ -135,9 +135,9 @@ const fn key(partition: &Partition) -> LogKey {
 }
 
 /// Starts the threads that are missing, and lets those that sleep look at the settings.
-pub(crate) fn start(broker: &Arc<Broker>) {
-    let cleaner = &broker.cleaner;
-    let config = broker.live_config().log.cleaner;
+pub(crate) fn start(logs: &Arc<Logs>) {
+    let cleaner = &logs.cleaner;
+    let config = logs.node.live_config().log.cleaner;
     let mut state = cleaner.state.lock();
     state.wake_count += 1;
     cleaner.changed.notify_all();
@@ -146,7 +146,7 @@ pub(crate) fn start(broker: &Arc<Broker>) {
     }
     for number in 0..thread_count(&config) {
         if state.threads.insert(number) {
-            let (cleaner, weak) = (cleaner.clone(), Arc::downgrade(broker));
+            let (cleaner, weak) = (cleaner.clone(), Arc::downgrade(logs));
             let started = std::thread::Builder::new()
                 .name(format!("cleaner-{number}"))
                 .spawn(move || run(&Registration { cleaner, number }, &weak));
@@ -175,11 +175,11 @@ impl Drop for Registration {
     }
 }
 
-fn run(registration: &Registration, weak: &Weak<Broker>) {
+fn run(registration: &Registration, weak: &Weak<Logs>) {
     let cleaner = &registration.cleaner;
     loop {
-        let Some(broker) = weak.upgrade() else { return };
-        let config = broker.live_config().log.cleaner;
+        let Some(logs) = weak.upgrade() else { return };
+        let config = logs.node.live_config().log.cleaner;
         let wake_count = {
             let state = cleaner.state.lock();
             if state.is_stopped || registration.number >= thread_count(&config) {
@@ -187,8 +187,8 @@ fn run(registration: &Registration, weak: &Weak<Broker>) {
             }
             state.wake_count
         };
-        let has_worked = cleaner.clean_dirtiest(&broker, &config);
-        drop(broker);
+        let has_worked = cleaner.clean_dirtiest(&logs, &config);
+        drop(logs);
         if !has_worked {
             let pause = Duration::from_millis(config.backoff_ms.max(1).unsigned_abs());
             cleaner.sleep(pause, wake_count);
@@ -216,9 +216,9 @@ impl Cleaner {
     }
 
     /// Waits until no log in a directory is compacted any more, once that is to stop.
-    pub(crate) fn wait_until_left(&self, broker: &Broker, directory: &LogDirectory) {
+    pub(crate) fn wait_until_left(&self, logs: &Logs, directory: &LogDirectory) {
         let is_here = |key: &LogKey| {
-            let partition = broker.partitions.by_key(*key);
+            let partition = logs.partitions.by_key(*key);
             partition.is_some_and(|one| is_in(&one, directory))
         };
         let mut state = self.state.lock();
@@ -250,7 +250,7 @@ impl Cleaner {
     /// Takes the checkpoint of a log along from one of these log directories to another.
     pub(crate) fn move_checkpoint(
         &self,
-        broker: &Broker,
+        logs: &Logs,
         partition: &Partition,
         directories: &[&Arc<LogDirectory>],
         to: &str,
@@ -259,15 +259,15 @@ impl Cleaner {
         let mut moved = None;
         let directories = directories.iter();
         for directory in directories.clone().filter(|one| one.name() != to) {
-            update_checkpoint(broker, directory, |offsets| {
+            update_checkpoint(logs, directory, |offsets| {
                 let found = offsets.remove(name);
                 moved = found.or(moved);
                 found.is_some()
             });
         }
         for directory in directories.filter(|one| one.name() == to) {
-            update_checkpoint(broker, directory, |offsets| match moved {
-                Some(offset) if is_hosted(broker, partition) => {
+            update_checkpoint(logs, directory, |offsets| match moved {
+                Some(offset) if is_hosted(logs, partition) => {
                     offsets.insert(name.clone(), offset) != moved
                 }
                 _ => offsets.remove(name).is_some(),
@@ -278,7 +278,7 @@ impl Cleaner {
     /// Forgets logs of a directory that are deleted: others may get their names.
     pub(crate) fn forget(
         &self,
-        broker: &Broker,
+        logs: &Logs,
         directory: &LogDirectory,
         partitions: &[Arc<Partition>],
     ) {
@@ -288,7 +288,7 @@ impl Cleaner {
             state.deferred.remove(&key(partition));
         }
         drop(state);
-        update_checkpoint(broker, directory, |offsets| {
+        update_checkpoint(logs, directory, |offsets| {
             let count = offsets.len();
             for partition in partitions {
                 offsets.remove(partition.topic_partition());
@@ -309,8 +309,8 @@ impl Cleaner {
 
     /// Compacts the log with the largest dirty share, if one is due. Whether to look for the next
     /// at once.
-    fn clean_dirtiest(&self, broker: &Broker, config: &CleanerConfig) -> bool {
-        let Some(choice) = self.choose(broker) else {
+    fn clean_dirtiest(&self, logs: &Logs, config: &CleanerConfig) -> bool {
+        let Some(choice) = self.choose(logs) else {
             return false;
         };
         let started = Instant::now();
@@ -320,7 +320,7 @@ impl Cleaner {
             in_progress,
             ..
         } = choice;
-        let is_next = self.settle(broker, &partition, outcome, config, started);
+        let is_next = self.settle(logs, &partition, outcome, config, started);
         drop(in_progress);
         is_next
     }
@@ -328,7 +328,7 @@ impl Cleaner {
     /// Acts on what came of a compaction, while the log still counts as being compacted.
     fn settle(
         &self,
-        broker: &Broker,
+        logs: &Logs,
         partition: &Partition,
         outcome: Outcome,
         config: &CleanerConfig,
@@ -337,7 +337,7 @@ impl Cleaner {
         let key = key(partition);
         match outcome {
             Outcome::Cleaned(end_offset, statistics) => {
-                note_clean(broker, partition, end_offset);
+                note_clean(logs, partition, end_offset);
                 self.state.lock().deferred.remove(&key);
                 report(partition, end_offset, &statistics, started);
                 partition.notify();
@@ -369,12 +369,12 @@ impl Cleaner {
                 tell_deferred(partition, &error, pause);
                 if error.is_out_of_files() {
                     // Files that nobody uses are closed for the next attempt.
-                    broker.report_log_error(partition, &error);
+                    logs.report_log_error(partition, &error);
                 }
                 true
             }
             Outcome::Failed(CleanError::Storage(error)) => {
-                broker.report_log_error(partition, &error);
+                logs.report_log_error(partition, &error);
                 false
             }
         }
@@ -390,12 +390,12 @@ impl Cleaner {
         );
     }
 
-    fn choose(&self, broker: &Broker) -> Option<Choice<'_>> {
+    fn choose(&self, logs: &Logs) -> Option<Choice<'_>> {
         let _choosing = self.choosing.lock();
         let mut due: Vec<(f64, Arc<Partition>)> = Vec::new();
         // Where a log was not to be had.
         let mut busy = BTreeSet::new();
-        for topic in broker.partitions.all_topics() {
+        for topic in logs.partitions.all_topics() {
             if !topic.settings().cleanup_policy.compact {
                 continue;
             }
@@ -408,7 +408,7 @@ impl Cleaner {
                     true => Duration::ZERO,
                     false => LOOK_MOMENT,
                 };
-                match self.due(broker, &partition, patience) {
+                match self.due(logs, &partition, patience) {
                     Ok(Some(cleanable)) => due.push((cleanable.dirty_ratio(), partition)),
                     Ok(None) => {}
                     Err(Busy) => drop(busy.insert(place)),
@@ -417,7 +417,7 @@ impl Cleaner {
         }
         due.sort_by(|a, b| b.0.total_cmp(&a.0));
         due.into_iter().find_map(|(_, partition)| {
-            let look = || self.due(broker, &partition, LOOK_MOMENT).ok().flatten();
+            let look = || self.due(logs, &partition, LOOK_MOMENT).ok().flatten();
             let (in_progress, cleanable) = self.take_up_if_due(key(&partition), look)?;
             Some(Choice {
                 partition,
@@ -453,12 +453,12 @@ impl Cleaner {
     /// What is to be compacted of a log, if it is due. Waits no longer than this for who has the log.
     fn due(
         &self,
-        broker: &Broker,
+        logs: &Logs,
         partition: &Arc<Partition>,
         patience: Duration,
     ) -> Result<Option<Cleanable>, Busy> {
         let name = partition.log_directory();
-        let Some(directory) = directory(broker, &name) else {
+        let Some(directory) = directory(logs, &name) else {
             return Ok(None);
         };
         let offsets = &directory.checkpoints().cleaner_offsets;
@@ -474,17 +474,17 @@ impl Cleaner {
         Ok(match candidate {
             Ok(candidate) => {
                 if candidate.cleanable.is_checkpoint_wrong {
-                    note_clean(broker, partition, candidate.cleanable.first_dirty_offset);
+                    note_clean(logs, partition, candidate.cleanable.first_dirty_offset);
                 }
                 candidate.is_due.then_some(candidate.cleanable)
             }
             Err(ReadError::Storage(error)) if error.is_out_of_files() => {
-                broker.report_log_error(partition, &error);
+                logs.report_log_error(partition, &error);
                 None
             }
             // The disk may answer later.
             Err(ReadError::Storage(error)) => {
-                let backoff_ms = broker.live_config().log.cleaner.backoff_ms;
+                let backoff_ms = logs.node.live_config().log.cleaner.backoff_ms;
                 let mut state = self.state.lock();
                 let pause = state.defer(key(partition), backoff_ms, Instant::now());
                 drop(state);
@@ -620,31 +620,31 @@ fn is_no_room(partition: &Partition, error: &StorageError) -> bool {
     (is_full || error.is_out_of_files()) && !partition.is_failed()
 }
 
-fn directory<'a>(broker: &'a Broker, name: &str) -> Option<&'a Arc<LogDirectory>> {
-    broker.log_directories.iter().find(|one| one.name() == name)
+fn directory<'a>(logs: &'a Logs, name: &str) -> Option<&'a Arc<LogDirectory>> {
+    logs.directories.iter().find(|one| one.name() == name)
 }
 
 /// Notes up to where a log is clean, unless it is being deleted.
-fn note_clean(broker: &Broker, partition: &Partition, offset: i64) {
+fn note_clean(logs: &Logs, partition: &Partition, offset: i64) {
     let name = partition.log_directory();
-    let Some(directory) = directory(broker, &name) else {
+    let Some(directory) = directory(logs, &name) else {
         return;
     };
-    update_checkpoint(broker, directory, |offsets| {
+    update_checkpoint(logs, directory, |offsets| {
         let name = partition.topic_partition().clone();
-        is_hosted(broker, partition) && offsets.insert(name, offset) != Some(offset)
+        is_hosted(logs, partition) && offsets.insert(name, offset) != Some(offset)
     });
 }
 
 /// Whether a log may have an entry, asked while the entries are locked: whoever deletes a topic
 /// removes its entries after it has removed the topic.
-fn is_hosted(broker: &Broker, partition: &Partition) -> bool {
-    let topic = broker.partitions.topic_by_id(partition.topic_id());
+fn is_hosted(logs: &Logs, partition: &Partition) -> bool {
+    let topic = logs.partitions.topic_by_id(partition.topic_id());
     topic.is_some()
 }
 
 fn update_checkpoint(
-    broker: &Broker,
+    logs: &Logs,
     directory: &LogDirectory,
     change: impl FnOnce(&mut OffsetCheckpoint) -> bool,
 ) {
@@ -653,7 +653,7 @@ fn update_checkpoint(
     }
     if let Err(error) = directory.checkpoints().cleaner_offsets.update(change) {
         directory.checkpoints().note_leftovers();
-        broker.report_directory_error(directory.name(), &error);
+        logs.report_directory_error(directory.name(), &error);
     }
 }
 

@@ -4,27 +4,27 @@
 //! that the controller places nothing here once no directory is left. Whoever needs to know looks at
 //! the registration.
 
-use crate::Broker;
+use crate::logs::Logs;
 use crate::logs::log_directories::{LogDirectory, absolute};
 use controller::ChangeDirectories;
 use metadata::MetadataImage;
 use std::path::Path;
 
-impl Broker {
+impl Logs {
     /// Whether the directory takes no new partitions.
     pub(crate) fn is_cordoned(&self, directory: &LogDirectory) -> bool {
-        let image = self.image();
-        let registration = image.cluster.broker(self.node_id);
+        let image = self.node.image();
+        let registration = image.cluster.broker(self.node.id);
         let cordoned = registration.and_then(|one| one.cordoned_directories.as_deref());
         cordoned.is_some_and(|ids| ids.contains(&directory.id()))
     }
 
     /// What makes the registration in `image` say what is configured, if it does not.
     pub(crate) fn cordoning_change(&self, image: &MetadataImage) -> Option<ChangeDirectories> {
-        let registration = image.cluster.broker(self.node_id)?;
-        let config = self.live_config();
+        let registration = image.cluster.broker(self.node.id)?;
+        let config = self.node.live_config();
         let configured = &config.log.cordoned_log_dirs;
-        let directories = self.log_directories.iter();
+        let directories = self.directories.iter();
         let cordoned = directories.filter(|one| {
             let is_named = |name: &String| name == "*" || absolute(Path::new(name)) == one.path();
             one.is_usable() && configured.iter().any(is_named)
@@ -47,8 +47,8 @@ impl Broker {
             );
         }
         Some(ChangeDirectories {
-            broker_id: self.node_id,
-            broker_epoch: self.broker_epoch(),
+            broker_id: self.node.id,
+            broker_epoch: self.node.broker_epoch(),
             offline: Vec::new(),
             cordoned: Some(ids),
         })

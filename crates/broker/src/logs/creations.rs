@@ -12,9 +12,7 @@
 //! What is not made by then is made when the disk has answered; the request that has asked for it has its
 //! answer when that is so, or when the disk is known as stuck.
 
-use crate::Broker;
-use crate::coordinators::groups::OFFSETS_TOPIC;
-use crate::coordinators::transactions::TRANSACTION_TOPIC;
+use crate::logs::Logs;
 use crate::logs::directory_work::{Errand, Handed};
 use crate::logs::log_directories::LogDirectory;
 use crate::logs::owners::holds_batches;
@@ -141,23 +139,23 @@ impl Creations {
 /// What the controller has to be told of places that `image` does not know yet, those of earlier
 /// attempts too. A place is noted once `image` has it, or names another directory that can be used.
 fn unnoted_places(
-    broker: &Broker,
+    logs: &Logs,
     image: &MetadataImage,
     is_told: bool,
 ) -> Option<AssignReplicasToDirectories> {
-    let mut unnoted = broker.creations.unnoted.lock();
+    let mut unnoted = logs.creations.unnoted.lock();
     let mut assignments = Vec::new();
     unnoted.retain(|&(topic_id, index), is_being_told| {
-        let assignment = misplaced(broker, image, topic_id, index);
+        let assignment = misplaced(logs, image, topic_id, index);
         *is_being_told = is_told;
         assignments.extend(assignment);
         assignment.is_some()
     });
     drop(unnoted);
-    broker.creations.changed.notify_waiters();
+    logs.creations.changed.notify_waiters();
     (!assignments.is_empty()).then(|| AssignReplicasToDirectories {
-        broker_id: broker.node_id,
-        broker_epoch: broker.broker_epoch(),
+        broker_id: logs.node.id,
+        broker_epoch: logs.node.broker_epoch(),
         assignments,
     })
 }
@@ -165,11 +163,11 @@ fn unnoted_places(
 /// Tells the controller of the places that `image` does not know, if there are any. What cannot be noted
 /// for now is tried again: without it nobody could tell at the next start in which directory a partition
 /// is.
-pub(crate) async fn note_places(broker: &Broker, image: &MetadataImage) {
-    let Some(request) = unnoted_places(broker, image, true) else {
+pub(crate) async fn note_places(logs: &Logs, image: &MetadataImage) {
+    let Some(request) = unnoted_places(logs, image, true) else {
         return;
     };
-    let noted = broker.controller.request(request).await;
+    let noted = logs.controller.request(request).await;
     let refusal = match noted {
         Ok(Ok(_)) => None,
         Ok(Err(error)) => Some(error.to_string()),
@@ -178,12 +176,12 @@ pub(crate) async fn note_places(broker: &Broker, image: &MetadataImage) {
     if let Some(error) = refusal {
         tracing::warn!(%error, "places of new partitions are not noted for now");
     }
-    unnoted_places(broker, &broker.image(), false);
+    unnoted_places(logs, &logs.node.image(), false);
 }
 
 /// What the controller is to be told of a partition whose place `image` does not know.
 fn misplaced(
-    broker: &Broker,
+    logs: &Logs,
     image: &MetadataImage,
     topic_id: Uuid,
     partition_id: i32,
@@ -192,14 +190,14 @@ fn misplaced(
         return None;
     }
     let partition = image.topics.by_id(topic_id)?.partition(partition_id)?;
-    let named = partition.directory_of(broker.node_id)?;
-    let mut usable = broker.log_directories.iter().filter(|one| one.is_usable());
+    let named = partition.directory_of(logs.node.id)?;
+    let mut usable = logs.directories.iter().filter(|one| one.is_usable());
     if usable.any(|one| one.id() == named) {
         return None;
     }
-    let hosted = broker.partitions.by_key((topic_id, partition_id))?;
+    let hosted = logs.partitions.by_key((topic_id, partition_id))?;
     let place = hosted.log_directory();
-    let mut directories = broker.log_directories.iter();
+    let mut directories = logs.directories.iter();
     let directory = directories.find(|one| *one.name() == *place)?.id();
     (directory != named).then_some(DirectoryAssignment {
         directory,
@@ -210,69 +208,69 @@ fn misplaced(
 
 /// Makes the log of a new partition. Returns its key when the metadata have another place for it.
 pub(crate) fn create(
-    broker: &Arc<Broker>,
+    logs: &Arc<Logs>,
     topic: &Arc<HostedTopic>,
     index: i32,
     partition: &Partition,
 ) -> Option<PartitionKey> {
-    let directory_id = partition.directory_of(broker.node_id)?;
+    let directory_id = partition.directory_of(logs.node.id)?;
     let leader_epoch = partition.leader_epoch;
     let name = TopicPartition::new(&*topic.name, index);
     // It is wanted there until it is made, however often that is tried.
-    let wanted = broker.moves.destinations.of(&name);
-    let choose = || hosting::choose_online(broker, directory_id, wanted.as_ref());
+    let wanted = logs.moves.destinations.of(&name);
+    let choose = || hosting::choose_online(logs, directory_id, wanted.as_ref());
     while let Some(directory) = choose() {
-        if let Err(unready) = make_ready(broker, &directory, &name) {
+        if let Err(unready) = make_ready(logs, &directory, &name) {
             if directory.is_offline() {
                 continue;
             }
-            put_off(broker, topic, index, &unready);
+            put_off(logs, topic, index, &unready);
             return None;
         }
-        match create_in(broker, topic, index, leader_epoch, &directory) {
+        match create_in(logs, topic, index, leader_epoch, &directory) {
             Ok(()) => {
                 topic.regain(index);
-                broker.creations.remove((topic.id, index));
-                broker.moves.destinations.remove(&name);
+                logs.creations.remove((topic.id, index));
+                logs.moves.destinations.remove(&name);
                 let id = directory.id();
                 return (id != directory_id).then_some((topic.id, index));
             }
             // A descriptor may be free in a moment.
             Err(error) if error.is_out_of_files() => {
-                broker.report_directory_error(directory.name(), &error);
-                put_off(broker, topic, index, &Unready::Told);
+                logs.report_directory_error(directory.name(), &error);
+                put_off(logs, topic, index, &Unready::Told);
                 return None;
             }
             // Other logs go on, and there may be room later.
             Err(error) if error.is_passing() => {
-                put_off(broker, topic, index, &Unready::Refused(&error));
+                put_off(logs, topic, index, &Unready::Refused(&error));
                 return None;
             }
             // It never can be, in any directory.
             Err(error) if error.is_name_too_long() => {
                 topic.lose(index, Absence::Offline);
-                broker.creations.remove((topic.id, index));
-                broker.moves.destinations.remove(&name);
+                logs.creations.remove((topic.id, index));
+                logs.moves.destinations.remove(&name);
                 tracing::error!(partition = %name, %error, "the log of a new partition cannot be made");
                 return None;
             }
-            Err(error) => broker.fail_directory(directory.name(), &error),
+            Err(error) => logs.fail_directory(directory.name(), &error),
         }
     }
     let unready = Unready::Refused(&"there is no log directory");
-    put_off(broker, topic, index, &unready);
+    put_off(logs, topic, index, &unready);
     None
 }
 
 /// Asks the disks whether they answer, before the metadata loader makes logs on them: a log directory
 /// whose disk does not is behind from here on. The disk of the metadata has just been written to.
-pub(crate) fn probe(broker: &Arc<Broker>) {
-    let directories = broker.log_directories.iter().enumerate();
+pub(crate) fn probe(logs: &Arc<Logs>) {
+    let directories = logs.directories.iter().enumerate();
     let asked = directories.filter(|(place, one)| {
-        one.is_usable() && broker.pace(*place) == Pace::Prompt && !broker.holds_metadata(one)
+        one.is_usable() && logs.pace(*place) == Pace::Prompt && !logs.holds_metadata(one)
     });
     let asked = asked.map(|(place, _)| place).collect();
-    Handed::new(broker).errand(&asked, Errand::Probe).wait();
+    Handed::new(logs).errand(&asked, Errand::Probe).wait();
 }
 
 /// A file by which a disk is asked; a crash may leave it, and it is nobody's.
@@ -280,7 +278,7 @@ const PROBE_FILE: &str = ".probe.tmp";
 
 /// Returns when the disk of a log directory has answered. There is something new for it to take: what it
 /// has already is synced without it.
-pub(crate) fn ask_disk(broker: &Broker, directory: &LogDirectory) {
+pub(crate) fn ask_disk(logs: &Logs, directory: &LogDirectory) {
     let probe = directory.path().join(PROBE_FILE);
     let written = RealDisk.open(&probe, OpenMode::Replace).map(drop);
     let written = written.and_then(|()| RealDisk.remove_file(&probe));
@@ -288,7 +286,7 @@ pub(crate) fn ask_disk(broker: &Broker, directory: &LogDirectory) {
     if let Err(error) = written.and_then(|()| sync_directory(directory.path())) {
         // Where there is no room or no descriptor, the disk has answered.
         if !error.is_passing() {
-            broker.report_directory_error(directory.name(), &error);
+            logs.report_directory_error(directory.name(), &error);
         }
     }
 }
@@ -309,7 +307,7 @@ enum Unready<'a> {
 /// # Errors
 /// Why the partition has to wait.
 fn make_ready(
-    broker: &Arc<Broker>,
+    logs: &Arc<Logs>,
     directory: &LogDirectory,
     name: &TopicPartition,
 ) -> Result<(), Unready<'static>> {
@@ -321,21 +319,21 @@ fn make_ready(
         let reason = &"the log of a deleted topic is still in its place";
         return Err(late_or(time < STUCK, reason));
     }
-    let place = broker.logs.place_of(directory.shared_name());
-    let pace = broker.pace(place);
+    let place = logs.host.place_of(directory.shared_name());
+    let pace = logs.pace(place);
     // Without the disk of the metadata nothing is decided in any case.
-    if pace > Pace::Prompt && !broker.holds_metadata(directory) {
+    if pace > Pace::Prompt && !logs.holds_metadata(directory) {
         let reason = &"the disk of its log directory does not answer";
         return Err(late_or(pace == Pace::Late, reason));
     }
     if directory.checkpoints().have_leftovers() {
-        let handed = Handed::new(broker).errand(&[place].into(), Errand::Leftovers);
+        let handed = Handed::new(logs).errand(&[place].into(), Errand::Leftovers);
         handed.wait();
     }
     match directory.checkpoints().have_leftovers() {
         true => {
             let reason = &"the checkpoints of its log directory cannot be written";
-            Err(late_or(broker.pace(place) == Pace::Late, reason))
+            Err(late_or(logs.pace(place) == Pace::Late, reason))
         }
         false => Ok(()),
     }
@@ -343,7 +341,7 @@ fn make_ready(
 
 /// Clients are refused until the log of a new partition can be made; while that is a matter of moments, as
 /// by a broker that does not know of the partition yet.
-fn put_off(broker: &Broker, topic: &HostedTopic, index: i32, unready: &Unready<'_>) {
+fn put_off(logs: &Logs, topic: &HostedTopic, index: i32, unready: &Unready<'_>) {
     let is_late = matches!(unready, Unready::Late);
     topic.lose(
         index,
@@ -353,7 +351,7 @@ fn put_off(broker: &Broker, topic: &HostedTopic, index: i32, unready: &Unready<'
         },
     );
     let is_told = {
-        let mut unmade = broker.creations.unmade.lock();
+        let mut unmade = logs.creations.unmade.lock();
         let one = unmade.entry((topic.id, index)).or_insert(Unmade {
             is_late,
             is_told: false,
@@ -366,7 +364,7 @@ fn put_off(broker: &Broker, topic: &HostedTopic, index: i32, unready: &Unready<'
     if is_late {
         return;
     }
-    broker.creations.changed.notify_waiters();
+    logs.creations.changed.notify_waiters();
     if let Unready::Refused(reason) = unready
         && !is_told
     {
@@ -380,17 +378,17 @@ fn put_off(broker: &Broker, topic: &HostedTopic, index: i32, unready: &Unready<'
 }
 
 /// Tries to make the logs that could not be made before. Returns what [`create`] does.
-pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec<PartitionKey> {
+pub(crate) fn create_missing(logs: &Arc<Logs>, image: &MetadataImage) -> Vec<PartitionKey> {
     // What is asked for from here on may come too late for this attempt.
-    broker.creations.is_asked.swap(false, Ordering::AcqRel);
-    let missing: Vec<PartitionKey> = broker.creations.unmade.lock().keys().copied().collect();
+    logs.creations.is_asked.swap(false, Ordering::AcqRel);
+    let missing: Vec<PartitionKey> = logs.creations.unmade.lock().keys().copied().collect();
     if !missing.is_empty() {
-        probe(broker);
+        probe(logs);
     }
     let (mut placed, mut created) = (Vec::new(), Vec::new());
     let mut tried_in_vain = BTreeMap::new();
     for (topic_id, index) in missing {
-        let topic = broker.partitions.topic_by_id(topic_id);
+        let topic = logs.partitions.topic_by_id(topic_id);
         let partition = image
             .topics
             .by_id(topic_id)
@@ -398,9 +396,9 @@ pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec
         match (topic, partition) {
             (Some(topic), Some(partition)) => {
                 let name = TopicPartition::new(&*topic.name, index);
-                let wanted = broker.moves.destinations.of(&name);
-                let choose = |id| hosting::choose_online(broker, id, wanted.as_ref());
-                let directory = partition.directory_of(broker.node_id).and_then(choose);
+                let wanted = logs.moves.destinations.of(&name);
+                let choose = |id| hosting::choose_online(logs, id, wanted.as_ref());
+                let directory = partition.directory_of(logs.node.id).and_then(choose);
                 // It waits alone.
                 let is_leaving = |one: &Arc<LogDirectory>| one.leaving_for(&name).is_some();
                 let waits_alone = directory.as_ref().is_some_and(is_leaving);
@@ -413,11 +411,11 @@ pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec
                         true => Unready::Late,
                         false => Unready::Told,
                     };
-                    put_off(broker, &topic, index, &unready);
+                    put_off(logs, &topic, index, &unready);
                     continue;
                 }
-                placed.extend(create(broker, &topic, index, partition));
-                let unmade = broker
+                placed.extend(create(logs, &topic, index, partition));
+                let unmade = logs
                     .creations
                     .unmade
                     .lock()
@@ -431,61 +429,57 @@ pub(crate) fn create_missing(broker: &Arc<Broker>, image: &MetadataImage) -> Vec
                 created.extend(topic.partition(index));
             }
             // It has been deleted meanwhile.
-            _ => broker.creations.remove((topic_id, index)),
+            _ => logs.creations.remove((topic_id, index)),
         }
     }
-    sync_topic_ids(broker, &created);
+    sync_topic_ids(logs, &created);
     placed
 }
 
 /// Makes it durable which topics the directories of new logs belong to, before there is a record in
 /// them: after a crash nobody could tell.
-pub(crate) fn sync_topic_ids(broker: &Broker, partitions: &[Arc<replication::Partition>]) {
-    for directory in broker.log_directories.iter().filter(|one| one.is_usable()) {
+pub(crate) fn sync_topic_ids(logs: &Logs, partitions: &[Arc<replication::Partition>]) {
+    for directory in logs.directories.iter().filter(|one| one.is_usable()) {
         let here = idle_logs::in_directory(partitions.iter().cloned(), directory);
-        if here.len() > idle_logs::FEW && directory.sync_all(broker.logs.open_files()) {
+        if here.len() > idle_logs::FEW && directory.sync_all(logs.host.open_files()) {
             continue;
         }
         let synced = here
             .iter()
             .try_for_each(|one| sync_partition_metadata(&RealDisk, &one.directory()));
         if let Err(error) = synced {
-            broker.report_directory_error(directory.name(), &error);
+            logs.report_directory_error(directory.name(), &error);
         }
     }
 }
 
 fn create_in(
-    broker: &Arc<Broker>,
+    logs: &Arc<Logs>,
     topic: &Arc<HostedTopic>,
     index: i32,
     leader_epoch: i32,
     directory: &LogDirectory,
 ) -> Result<(), StorageError> {
     #[cfg(test)]
-    if let Some(error) = broker.creations.refusals.lock().pop() {
+    if let Some(error) = logs.creations.refusals.lock().pop() {
         return Err(error);
     }
     let name = TopicPartition::new(&*topic.name, index);
     let path = directory.path().join(name.to_string());
-    free_name(&path, topic.id, broker.creations.has(topic.id, index))?;
-    let made = make(broker, topic, leader_epoch, directory, (name, &path));
+    free_name(&path, topic.id, logs.creations.has(topic.id, index))?;
+    let made = make(logs, topic, leader_epoch, directory, (name, &path));
     if let Err(error) = made {
         // What there is of it would be in the way of the next attempt.
         let _ = free_name(&path, topic.id, true);
         return Err(error);
     }
-    let partition = || topic.partition(index).expect("added just above");
-    match &*topic.name {
-        OFFSETS_TOPIC => broker.groups.load(index, partition()),
-        TRANSACTION_TOPIC => broker.load_transactions(index, partition()),
-        _ => {}
-    }
+    let partition = topic.partition(index).expect("added just above");
+    logs.users().led(&topic.name, index, partition);
     Ok(())
 }
 
 fn make(
-    broker: &Broker,
+    logs: &Logs,
     topic: &Arc<HostedTopic>,
     leader_epoch: i32,
     directory: &LogDirectory,
@@ -493,12 +487,12 @@ fn make(
 ) -> Result<(), StorageError> {
     let log = Log::create(LogOpening {
         topic_id: Some(topic.id),
-        config: hosting::topic_log_config(broker, topic),
-        open_files: broker.logs.open_files().clone(),
+        config: hosting::topic_log_config(logs, topic),
+        open_files: logs.host.open_files().clone(),
         now_ms: now_ms(),
         ..LogOpening::new(RealDisk, path.to_owned(), name)
     })?;
-    hosting::lead(broker, topic, log, directory, leader_epoch)
+    hosting::lead(logs, topic, log, directory, leader_epoch)
 }
 
 /// Makes the name of a new partition free. A directory that has it belongs to a topic that is gone,

@@ -16,7 +16,7 @@
 //! What may be asked for any number of times is an [`Errand`]: one that has not begun is not handed over
 //! again, so that the queue of a disk that is stuck is as long as there are partitions, and no longer.
 
-use crate::Broker;
+use crate::logs::Logs;
 use crate::logs::log_directories::LogDirectory;
 use crate::runtime::disk_watch::{Pace, STUCK};
 use crate::{logs::checkpoints, logs::creations, logs::maintenance, logs::untold_logs};
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 /// A piece that takes longer holds up the controller no more.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-type Piece = Box<dyn FnOnce(&Arc<Broker>) + Send>;
+type Piece = Box<dyn FnOnce(&Arc<Logs>) + Send>;
 
 /// Work that is the same however often it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,12 +46,12 @@ pub(crate) enum Errand {
 }
 
 impl Errand {
-    fn run(self, broker: &Arc<Broker>, directory: &LogDirectory) {
+    fn run(self, logs: &Arc<Logs>, directory: &LogDirectory) {
         match self {
-            Self::Probe => creations::ask_disk(broker, directory),
-            Self::Leftovers => checkpoints::settle_or_report(broker, directory),
-            Self::UntoldLogs => untold_logs::tell_all(broker, directory),
-            Self::DeletedOffsets => broker.groups.delete_noted_offsets(directory.name()),
+            Self::Probe => creations::ask_disk(logs, directory),
+            Self::Leftovers => checkpoints::settle_or_report(logs, directory),
+            Self::UntoldLogs => untold_logs::tell_all(logs, directory),
+            Self::DeletedOffsets => logs.users().forget_deleted(directory.name()),
         }
     }
 }
@@ -84,14 +84,14 @@ struct Queue {
 /// Pieces of work that were handed over, by the places of their directories in `log.dirs`.
 #[must_use = "whoever has the answer finds the work done"]
 pub(crate) struct Handed<'a> {
-    broker: &'a Arc<Broker>,
+    logs: &'a Arc<Logs>,
     numbers: Vec<(usize, u64)>,
 }
 
 impl<'a> Handed<'a> {
-    pub(crate) const fn new(broker: &'a Arc<Broker>) -> Self {
+    pub(crate) const fn new(logs: &'a Arc<Logs>) -> Self {
         Self {
-            broker,
+            logs,
             numbers: Vec::new(),
         }
     }
@@ -100,12 +100,12 @@ impl<'a> Handed<'a> {
     pub(crate) fn in_each<T: Send + 'static>(
         mut self,
         shares: BTreeMap<usize, T>,
-        work: fn(&Arc<Broker>, T),
+        work: fn(&Arc<Logs>, T),
     ) -> Self {
         for (place, share) in shares {
-            let piece = move |broker: &Arc<Broker>| work(broker, share);
+            let piece = move |logs: &Arc<Logs>| work(logs, share);
             self.numbers
-                .push((place, hand(self.broker, place, None, Box::new(piece))));
+                .push((place, hand(self.logs, place, None, Box::new(piece))));
         }
         self
     }
@@ -113,9 +113,8 @@ impl<'a> Handed<'a> {
     /// Hands over an errand in log directories.
     pub(crate) fn errand(mut self, places: &BTreeSet<usize>, errand: Errand) -> Self {
         for &place in places {
-            let piece =
-                move |broker: &Arc<Broker>| errand.run(broker, &broker.log_directories[place]);
-            let number = hand(self.broker, place, Some(errand), Box::new(piece));
+            let piece = move |logs: &Arc<Logs>| errand.run(logs, &logs.directories[place]);
+            let number = hand(self.logs, place, Some(errand), Box::new(piece));
             self.numbers.push((place, number));
         }
         self
@@ -124,7 +123,7 @@ impl<'a> Handed<'a> {
     /// Returns when all is done but for directories that are behind.
     pub(crate) fn wait(self) {
         for (place, number) in self.numbers {
-            let directory = &self.broker.log_directories[place];
+            let directory = &self.logs.directories[place];
             directory.work().wait(number, directory.name());
         }
     }
@@ -134,8 +133,8 @@ impl<'a> Handed<'a> {
 }
 
 /// Adds a piece to the queue of a directory, and gives its number there.
-fn hand(broker: &Arc<Broker>, place: usize, errand: Option<Errand>, piece: Piece) -> u64 {
-    let mut queue = broker.log_directories[place].work().queue.lock();
+fn hand(logs: &Arc<Logs>, place: usize, errand: Option<Errand>, piece: Piece) -> u64 {
+    let mut queue = logs.directories[place].work().queue.lock();
     if let Some(number) = errand.and_then(|errand| queue.errands.get(&errand)) {
         return *number;
     }
@@ -147,12 +146,12 @@ fn hand(broker: &Arc<Broker>, place: usize, errand: Option<Errand>, piece: Piece
     }
     if !std::mem::replace(&mut queue.is_running, true) {
         queue.progress_at = Some(Instant::now());
-        let running = broker.clone();
+        let running = logs.clone();
         let run = move || {
-            let directory = &running.log_directories[place];
+            let directory = &running.directories[place];
             directory.work().run(&running, directory.name());
         };
-        drop(broker.runtime.spawn_blocking(run));
+        drop(logs.node.runtime.spawn_blocking(run));
     }
     number
 }
@@ -195,7 +194,7 @@ impl DirectoryWork {
         self.queue.lock().alive_at = Some(Instant::now());
     }
 
-    fn run(&self, broker: &Arc<Broker>, directory: &str) {
+    fn run(&self, logs: &Arc<Logs>, directory: &str) {
         let mut queue = self.queue.lock();
         let mut may_free = false;
         while let Some((errand, piece)) = queue.pieces.pop_front() {
@@ -205,7 +204,7 @@ impl DirectoryWork {
                 queue.errands.remove(&errand);
             }
             drop(queue);
-            if catch_unwind(AssertUnwindSafe(|| piece(broker))).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| piece(logs))).is_err() {
                 tracing::error!(
                     directory,
                     "work on logs that the metadata ask for has failed"
@@ -229,7 +228,7 @@ impl DirectoryWork {
         // Logs may have waited for the directory, or for what a piece has removed. An errand frees
         // nothing, and is what who makes logs asks for: each attempt would be the reason for the next.
         if may_free || was_behind {
-            maintenance::create_missing_logs(broker);
+            maintenance::create_missing_logs(logs);
         }
     }
 

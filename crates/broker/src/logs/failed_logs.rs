@@ -1,7 +1,7 @@
 //! Logs that the coordinators could not write: they know no broker that would act on it, and hold
 //! a lock which that needs.
 
-use crate::Broker;
+use crate::logs::Logs;
 use crate::runtime::seldom::Seldom;
 use replication::{AppendError, Partition};
 use std::sync::Arc;
@@ -58,20 +58,20 @@ impl FailedLogs {
 }
 
 /// Takes the log directories of failed logs offline, for ever.
-pub(crate) async fn act(broker: Arc<Broker>, mut failed: mpsc::UnboundedReceiver<FailedLog>) {
+pub(crate) async fn act(logs: Arc<Logs>, mut failed: mpsc::UnboundedReceiver<FailedLog>) {
     let mut closing = OneAtATime::default();
     while let Some(failed) = failed.recv().await {
         let FailedLog {
             partition, reason, ..
         } = failed;
         if !failed.is_out_of_files {
-            broker.report_storage_error(&partition, &reason);
+            logs.report_storage_error(&partition, &reason);
             continue;
         }
         // To close files may take as long as a disk is stuck.
-        let broker = broker.clone();
+        let logs = logs.clone();
         closing.run(move || {
-            broker.note_shortage("a coordinator cannot write", &partition, &reason);
+            logs.note_shortage("a coordinator cannot write", &partition, &reason);
         });
     }
 }

@@ -4,7 +4,7 @@
 //! each log directory, however many producers wait: the others wait without a thread, and reads from
 //! the disk, checkpoints and moves find theirs. Those that wait for the same partition share one sync.
 
-use crate::Broker;
+use crate::logs::Logs;
 use crate::runtime::clock::now_ms;
 use model::ErrorCode;
 use replication::{AppendError, Partition};
@@ -51,7 +51,7 @@ impl Flushes {
     }
 }
 
-impl Broker {
+impl Logs {
     /// Makes everything of a partition below `end_offset` durable, from now on and whether this is
     /// waited for or not; a failure is reported.
     pub(crate) fn flush(
@@ -60,7 +60,7 @@ impl Broker {
         end_offset: i64,
     ) -> impl Future<Output = Result<(), ErrorCode>> {
         let (permits, flushed) = (self.flushes.of(&partition), partition.clone());
-        let flushing = self.runtime.spawn(async move {
+        let flushing = self.node.runtime.spawn(async move {
             let permit = permits.acquire_owned().await;
             if flushed.flushed_end_offset() >= end_offset {
                 return Ok(Ok(()));

@@ -7,16 +7,16 @@
 //!                            changed configurations ──> settings of logs
 //! ```
 
-use crate::Broker;
 use crate::controller::metadata_log::known_directories;
+use crate::logs::Logs;
 use crate::logs::idle_logs::read_settled;
 use crate::logs::log_directories::{LogDirectory, warn_of_missing};
 use crate::logs::partitions::{Absence, HostedTopic};
 use crate::logs::scan::{Existing, Scanned, scan, set_aside_or_say};
 use crate::logs::untold_logs::Telling;
 use crate::runtime::clock::now_ms;
-use crate::server::broker::ConfigLayers;
-use crate::server::start_error::StartError;
+use crate::settings::node::ConfigLayers;
+use crate::settings::start_error::StartError;
 use crate::{
     logs::checkpoints, logs::cleaner, logs::creations, logs::maintenance, logs::moves,
     logs::removals,
@@ -61,10 +61,10 @@ pub(crate) fn topic_settings(
     })
 }
 
-fn topic_defaults(broker: &Broker, image: &MetadataImage) -> TopicDefaults {
-    let layers = ConfigLayers::of(&broker.config, image);
+fn topic_defaults(logs: &Logs, image: &MetadataImage) -> TopicDefaults {
+    let layers = ConfigLayers::of(&logs.node.config, image);
     TopicDefaults::of_broker(&layers.layers())
-        .unwrap_or_else(|_| broker.config.topic_defaults.clone())
+        .unwrap_or_else(|_| logs.node.config.topic_defaults.clone())
 }
 
 /// What a log directory knew of its partitions when it was left.
@@ -119,14 +119,14 @@ impl Places {
 /// # Errors
 /// A [`StartError`] for a directory that cannot be listed, if it is that of the metadata.
 pub(crate) fn find_all(
-    broker: &Broker,
+    logs: &Logs,
     image: &MetadataImage,
     clean: &[bool],
 ) -> Result<Places, StartError> {
     let mut places = Places::default();
-    for (at, (directory, is_clean)) in broker.log_directories.iter().zip(clean).enumerate() {
+    for (at, (directory, is_clean)) in logs.directories.iter().zip(clean).enumerate() {
         let mut found = Found::nothing(directory, *is_clean);
-        let Some(scanned) = scan_or_fail(broker, image, &mut found)? else {
+        let Some(scanned) = scan_or_fail(logs, image, &mut found)? else {
             places.founds.push(Found::nothing(directory, false));
             continue;
         };
@@ -138,36 +138,36 @@ pub(crate) fn find_all(
         for (key, existing) in scanned.current {
             let other = places.partitions.insert(key, (at as u32, existing));
             if let Some((other, _)) = other {
-                let kept = settle_duplicate(broker, image, key, [other as usize, at]);
+                let kept = settle_duplicate(logs, image, key, [other as usize, at]);
                 let place = (kept as u32, Existing::Directory);
                 places.partitions.insert(key, place);
             }
         }
     }
-    promote_futures(broker, image, &mut places);
-    read_checkpoints(broker, image, &mut places);
-    place_all(broker, image, &mut places);
+    promote_futures(logs, image, &mut places);
+    read_checkpoints(logs, image, &mut places);
+    place_all(logs, image, &mut places);
     Ok(places)
 }
 
 /// Chooses a directory for each partition that has no log yet; one whose log may be in a directory that
 /// is not there has no place.
-fn place_all(broker: &Broker, image: &MetadataImage, places: &mut Places) {
-    let mut counts = vec![0usize; broker.log_directories.len()];
+fn place_all(logs: &Logs, image: &MetadataImage, places: &mut Places) {
+    let mut counts = vec![0usize; logs.directories.len()];
     for (at, _) in places.partitions.values() {
         counts[*at as usize] += 1;
     }
     let mut missing: BTreeMap<Uuid, Vec<TopicPartition>> = BTreeMap::new();
-    let are_all_here = are_all_directories_here(broker, image);
+    let are_all_here = are_all_directories_here(logs, image);
     for topic in image.topics.iter() {
         for (index, partition) in topic.partitions.iter() {
-            let Some(directory_id) = partition.directory_of(broker.node_id) else {
+            let Some(directory_id) = partition.directory_of(logs.node.id) else {
                 continue;
             };
             let key = (topic.id, *index);
             let place = places.partitions.get(&key).copied();
-            let is_known = broker
-                .log_directories
+            let is_known = logs
+                .directories
                 .iter()
                 .any(|one| one.is_usable() && one.id() == directory_id);
             let may_be_new = match is_unplaced(directory_id) {
@@ -187,11 +187,11 @@ fn place_all(broker: &Broker, image: &MetadataImage, places: &mut Places) {
                 continue;
             }
             let (found, _) = *places.partitions.entry(key).or_insert_with(|| {
-                let at = choose_directory(broker, directory_id, |at| counts[at]);
+                let at = choose_directory(logs, directory_id, |at| counts[at]);
                 counts[at] += 1;
                 (at as u32, Existing::None)
             });
-            let id = broker.log_directories[found as usize].id();
+            let id = logs.directories[found as usize].id();
             if id != directory_id {
                 places.note(key, id);
             }
@@ -202,7 +202,7 @@ fn place_all(broker: &Broker, image: &MetadataImage, places: &mut Places) {
 
 /// Reads what the checkpoints say of the logs that are there. What they say of others, of an earlier
 /// topic's maybe, must not be applied to a log that is made now.
-fn read_checkpoints(broker: &Broker, image: &MetadataImage, places: &mut Places) {
+fn read_checkpoints(logs: &Logs, image: &MetadataImage, places: &mut Places) {
     let Places {
         founds, partitions, ..
     } = places;
@@ -217,7 +217,7 @@ fn read_checkpoints(broker: &Broker, image: &MetadataImage, places: &mut Places)
             existing_in(at, name).is_some_and(|existing| existing != Existing::Settled)
         };
         if !found.directory.is_offline() {
-            let read = checkpoints::read_at_start(broker, &found.directory, &is_there, &is_opened);
+            let read = checkpoints::read_at_start(logs, &found.directory, &is_there, &is_opened);
             (found.recovery_points, found.log_start_offsets) = read;
         }
     }
@@ -225,20 +225,20 @@ fn read_checkpoints(broker: &Broker, image: &MetadataImage, places: &mut Places)
 
 /// A copy that the metadata name, while there is no log: the directory that the log was moved out of
 /// is gone. The copy was complete but for what was written last, and becomes the log.
-fn promote_futures(broker: &Broker, image: &MetadataImage, places: &mut Places) {
+fn promote_futures(logs: &Logs, image: &MetadataImage, places: &mut Places) {
     let Places {
         futures,
         partitions,
         ..
     } = places;
     futures.retain(|(at, found)| {
-        let directory = &broker.log_directories[*at];
+        let directory = &logs.directories[*at];
         let TopicPartition { topic, partition } = &found.topic_partition;
         let Some(topic) = image.topics.by_name(topic) else {
             return true;
         };
         let key = (topic.id, *partition);
-        let named = named_directory(broker, image, key);
+        let named = named_directory(logs, image, key);
         if named != Some(directory.id()) || partitions.contains_key(&key) {
             return true;
         }
@@ -267,9 +267,9 @@ fn promote_futures(broker: &Broker, image: &MetadataImage, places: &mut Places) 
 }
 
 /// Whether every directory can be used that may hold a partition of this broker.
-fn are_all_directories_here(broker: &Broker, image: &MetadataImage) -> bool {
-    let directories = &broker.log_directories;
-    let known = known_directories(image, broker.node_id).unwrap_or_default();
+fn are_all_directories_here(logs: &Logs, image: &MetadataImage) -> bool {
+    let directories = &logs.directories;
+    let known = known_directories(image, logs.node.id).unwrap_or_default();
     let is_here = |id: &Uuid| {
         let mut usable = directories.iter().filter(|one| one.is_usable());
         usable.any(|one| one.id() == *id)
@@ -289,14 +289,14 @@ pub(crate) fn is_unplaced(directory_id: Uuid) -> bool {
 /// A [`StartError`] when the directory of the metadata fails, and when the process runs out of file
 /// descriptors.
 pub(crate) fn open_all(
-    broker: &Arc<Broker>,
+    logs: &Arc<Logs>,
     image: &MetadataImage,
     places: Places,
 ) -> Result<(), StartError> {
-    let defaults = topic_defaults(broker, image);
+    let defaults = topic_defaults(logs, image);
     let mut openings = Vec::new();
     for topic in image.topics.iter() {
-        let hosted = host(broker, image, &defaults, topic);
+        let hosted = host(logs, image, &defaults, topic);
         for (index, partition) in topic.partitions.iter() {
             let leader_epoch = partition.leader_epoch;
             let Some((found, existing)) = places.partitions.get(&(topic.id, *index)) else {
@@ -313,30 +313,30 @@ pub(crate) fn open_all(
                 existing: *existing,
             };
             let found = &places.founds[opening.found];
-            if opening.existing != Existing::Settled || !lead_settled(broker, found, &opening) {
+            if opening.existing != Existing::Settled || !lead_settled(logs, found, &opening) {
                 openings.push(opening);
             }
         }
     }
-    let failures = open_in_parallel(broker, &places.founds, openings)?;
+    let failures = open_in_parallel(logs, &places.founds, openings)?;
     for (found, reason) in failures {
-        let directory = &broker.log_directories[found];
-        if broker.holds_metadata(directory) {
+        let directory = &logs.directories[found];
+        if logs.holds_metadata(directory) {
             return Err(StartError::MetadataDirectory {
                 path: directory.path().to_owned(),
                 reason,
             });
         }
-        broker.fail_directory(directory.name(), &reason);
+        logs.fail_directory(directory.name(), &reason);
     }
     for found in places.founds.iter().filter(|found| !found.is_clean) {
-        checkpoints::settle_at_start(broker, &found.directory);
+        checkpoints::settle_at_start(logs, &found.directory);
     }
     let clean = places.founds.iter().filter(|found| found.is_clean);
     let clean = clean.map(|found| found.directory.name()).collect();
     let futures = places.futures.into_iter();
-    for (at, found) in futures.filter(|(at, _)| broker.log_directories[*at].is_usable()) {
-        moves::resume(broker, &broker.log_directories[at], &found, &clean);
+    for (at, found) in futures.filter(|(at, _)| logs.directories[*at].is_usable()) {
+        moves::resume(logs, &logs.directories[at], &found, &clean);
     }
     Ok(())
 }
@@ -345,20 +345,20 @@ pub(crate) fn open_all(
 /// copy was complete and the original had not gone yet. What the metadata names stays; the other is
 /// set aside.
 fn settle_duplicate(
-    broker: &Broker,
+    logs: &Logs,
     image: &MetadataImage,
     key: PartitionKey,
     places: [usize; 2],
 ) -> usize {
     let [first, second] = places;
-    let named = named_directory(broker, image, key);
-    let (kept, other) = match Some(broker.log_directories[second].id()) == named {
+    let named = named_directory(logs, image, key);
+    let (kept, other) = match Some(logs.directories[second].id()) == named {
         true => (second, first),
         false => (first, second),
     };
     if let Some(topic) = image.topics.by_id(key.0) {
         let name = TopicPartition::new(&*topic.name, key.1).to_string();
-        let path = broker.log_directories[other].path().join(&name);
+        let path = logs.directories[other].path().join(&name);
         if let Some(found) = PartitionDirectory::parse(&name) {
             set_aside_or_say(&found, &path);
         }
@@ -367,23 +367,23 @@ fn settle_duplicate(
 }
 
 /// The directory of this broker's replica, as the metadata say.
-fn named_directory(broker: &Broker, image: &MetadataImage, key: PartitionKey) -> Option<Uuid> {
+fn named_directory(logs: &Logs, image: &MetadataImage, key: PartitionKey) -> Option<Uuid> {
     let partition = image.topics.by_id(key.0)?.partition(key.1)?;
-    partition.directory_of(broker.node_id)
+    partition.directory_of(logs.node.id)
 }
 
 fn host(
-    broker: &Broker,
+    logs: &Logs,
     image: &MetadataImage,
     defaults: &TopicDefaults,
     topic: &Topic,
 ) -> Arc<HostedTopic> {
-    if let Some(hosted) = broker.partitions.topic_by_id(topic.id) {
+    if let Some(hosted) = logs.partitions.topic_by_id(topic.id) {
         return hosted;
     }
     let settings = topic_settings(image, defaults, &topic.name);
     let hosted = Arc::new(HostedTopic::new(topic.name.clone(), topic.id, settings));
-    broker.partitions.insert(hosted.clone());
+    logs.partitions.insert(hosted.clone());
     hosted
 }
 
@@ -414,7 +414,7 @@ impl Found {
 
 /// [`scan`]; `None` of a directory that cannot be used, or that fails and is offline then.
 fn scan_or_fail(
-    broker: &Broker,
+    logs: &Logs,
     image: &MetadataImage,
     found: &mut Found,
 ) -> Result<Option<Scanned>, StartError> {
@@ -423,9 +423,9 @@ fn scan_or_fail(
         return Ok(None);
     }
     found.settled = read_settled(&directory);
-    match scan(broker, image, &directory, &found.settled) {
+    match scan(logs, image, &directory, &found.settled) {
         Ok(scanned) => Ok(Some(scanned)),
-        Err(error) if error.is_disk_failure() && !broker.holds_metadata(&directory) => {
+        Err(error) if error.is_disk_failure() && !logs.holds_metadata(&directory) => {
             directory.fail(&error);
             Ok(None)
         }
@@ -436,38 +436,38 @@ fn scan_or_fail(
 /// Where to make the log of a new partition: where the metadata say, else where it is wanted, else in the
 /// directory with the fewest. `None` when every directory is offline.
 pub(crate) fn choose_online(
-    broker: &Broker,
+    logs: &Logs,
     directory_id: Uuid,
     wanted: Option<&Arc<LogDirectory>>,
 ) -> Option<Arc<LogDirectory>> {
-    let directories = &broker.log_directories;
-    let named = named_place(broker, directory_id).map(|at| &directories[at]);
+    let directories = &logs.directories;
+    let named = named_place(logs, directory_id).map(|at| &directories[at]);
     let known = named.or(wanted.filter(|one| one.is_usable()));
     let chosen = known.unwrap_or_else(|| {
         let count = |at: usize| directories[at].partition_count();
-        &directories[choose_directory(broker, directory_id, count)]
+        &directories[choose_directory(logs, directory_id, count)]
     });
     Some(chosen.clone()).filter(|one| !one.is_offline())
 }
 
 /// The place of the directory that the metadata say, if it can be used.
-fn named_place(broker: &Broker, directory_id: Uuid) -> Option<usize> {
-    let mut directories = broker.log_directories.iter();
+fn named_place(logs: &Logs, directory_id: Uuid) -> Option<usize> {
+    let mut directories = logs.directories.iter();
     directories.position(|one| one.is_usable() && one.id() == directory_id)
 }
 
 /// The directory that the metadata say, or else of those that take new partitions, and whose disk
 /// answers, the one with the fewest.
-fn choose_directory(broker: &Broker, directory_id: Uuid, count: impl Fn(usize) -> usize) -> usize {
-    let directories = &broker.log_directories;
-    if let Some(at) = named_place(broker, directory_id) {
+fn choose_directory(logs: &Logs, directory_id: Uuid, count: impl Fn(usize) -> usize) -> usize {
+    let directories = &logs.directories;
+    if let Some(at) = named_place(logs, directory_id) {
         return at;
     }
     if directories.len() == 1 {
         return 0;
     }
     let online = (0..directories.len()).filter(|at| !directories[*at].is_offline());
-    let reluctance = |at: usize| (broker.is_cordoned(&directories[at]), broker.pace(at));
+    let reluctance = |at: usize| (logs.is_cordoned(&directories[at]), logs.pace(at));
     let fewest = online.min_by_key(|at| (reluctance(*at), count(*at)));
     fewest.unwrap_or(0)
 }
@@ -475,11 +475,12 @@ fn choose_directory(broker: &Broker, directory_id: Uuid, count: impl Fn(usize) -
 /// Opens logs on several threads. Gives the directories that have failed, by their place, with the
 /// reason.
 fn open_in_parallel(
-    broker: &Broker,
+    logs: &Logs,
     founds: &[Found],
     openings: Vec<Opening>,
 ) -> Result<BTreeMap<usize, String>, StartError> {
-    let per_directory = broker
+    let per_directory = logs
+        .node
         .live_config()
         .log
         .num_recovery_threads_per_data_dir
@@ -500,7 +501,7 @@ fn open_in_parallel(
                         directory.is_offline() || failed.lock().contains_key(&opening.found);
                     let opened = match is_failed {
                         true => Ok(false),
-                        false => open_one(broker, &founds[opening.found], &opening),
+                        false => open_one(logs, &founds[opening.found], &opening),
                     };
                     match opened {
                         Ok(true) => continue,
@@ -540,10 +541,10 @@ enum OpenFailure {
 }
 
 /// Opens or makes a log, and leads its partition; true when that is done.
-fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, OpenFailure> {
+fn open_one(logs: &Logs, found: &Found, opening: &Opening) -> Result<bool, OpenFailure> {
     let topic = &opening.topic;
     let name = TopicPartition::new(&*topic.name, opening.index);
-    let config = topic.log_config(&broker.live_config().transactions);
+    let config = topic.log_config(&logs.node.live_config().transactions);
     let directory: PathBuf = found.directory.path().join(name.to_string());
     let refused = |reason: String| {
         OpenFailure::Refused(StartError::Partition {
@@ -568,7 +569,7 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, O
     let log_opening = LogOpening {
         topic_id: Some(topic.id),
         config,
-        open_files: broker.logs.open_files().clone(),
+        open_files: logs.host.open_files().clone(),
         log_start_offset: found.log_start_offsets.get(&name).copied().unwrap_or(0),
         recovery_point: found.recovery_point(&name),
         is_clean: found.is_clean && !found.is_changed(&name),
@@ -603,21 +604,21 @@ fn open_one(broker: &Broker, found: &Found, opening: &Opening) -> Result<bool, O
                 log
             }
         };
-        lead(broker, topic, log, &found.directory, opening.leader_epoch)?;
+        lead(logs, topic, log, &found.directory, opening.leader_epoch)?;
         Ok(())
     };
-    open_with_patience(broker, open).map_err(failed)?;
+    open_with_patience(logs, open).map_err(failed)?;
     Ok(true)
 }
 
 /// Leads the partition of a log that is as `settled-logs` says, without opening it; false when it has
 /// to be opened.
-fn lead_settled(broker: &Broker, found: &Found, opening: &Opening) -> bool {
+fn lead_settled(logs: &Logs, found: &Found, opening: &Opening) -> bool {
     if found.directory.is_offline() {
         return false;
     }
     let (topic, epoch) = (&opening.topic, opening.leader_epoch);
-    let config = topic_log_config(broker, topic);
+    let config = topic_log_config(logs, topic);
     let name = TopicPartition::new(&*topic.name, opening.index);
     let Some(SettledLog { mut idle, .. }) = found.settled.find(&name) else {
         return false;
@@ -629,7 +630,7 @@ fn lead_settled(broker: &Broker, found: &Found, opening: &Opening) -> bool {
     let start = checkpointed.min(idle.log_end_offset);
     idle.log_start_offset = idle.log_start_offset.max(start);
     let place = (found.directory.shared_name().clone(), config);
-    let partition = Partition::lead_idle(&broker.logs, name, topic.id, idle, true, place, epoch);
+    let partition = Partition::lead_idle(&logs.host, name, topic.id, idle, true, place, epoch);
     found.directory.count_partition();
     topic.add(Arc::new(partition));
     true
@@ -637,7 +638,7 @@ fn lead_settled(broker: &Broker, found: &Found, opening: &Opening) -> bool {
 
 /// Opens a log again while there is no file descriptor left: others close theirs meanwhile.
 pub(crate) fn open_with_patience<T>(
-    broker: &Broker,
+    logs: &Logs,
     open: impl Fn() -> Result<T, OpenError>,
 ) -> Result<T, OpenError> {
     for _ in 0..OPEN_ATTEMPTS {
@@ -648,14 +649,14 @@ pub(crate) fn open_with_patience<T>(
             result => return result,
         }
         // Files stay open for those who use them between two calls.
-        maintenance::release_files(broker);
+        maintenance::release_files(logs);
         std::thread::sleep(OPEN_PAUSE);
     }
     open()
 }
 
-pub(crate) fn topic_log_config(broker: &Broker, topic: &HostedTopic) -> Arc<LogConfig> {
-    topic.log_config(&broker.live_config().transactions)
+pub(crate) fn topic_log_config(logs: &Logs, topic: &HostedTopic) -> Arc<LogConfig> {
+    topic.log_config(&logs.node.live_config().transactions)
 }
 
 /// Leads the partition of a log, which is opened again when it is first used.
@@ -663,13 +664,13 @@ pub(crate) fn topic_log_config(broker: &Broker, topic: &HostedTopic) -> Arc<LogC
 /// # Errors
 /// When the log cannot be written.
 pub(crate) fn lead(
-    broker: &Broker,
+    logs: &Logs,
     topic: &Arc<HostedTopic>,
     mut log: Log<RealDisk>,
     directory: &LogDirectory,
     leader_epoch: i32,
 ) -> Result<(), StorageError> {
-    let (logs, name) = (&broker.logs, directory.shared_name().clone());
+    let (logs, name) = (&logs.host, directory.shared_name().clone());
     let partition = match log.idle(now_ms(), false)? {
         Some(idle) => {
             let partition = log.topic_partition().clone();
@@ -685,13 +686,13 @@ pub(crate) fn lead(
 
 /// Makes this broker serve what changed between two images. Returns the new partitions that the metadata
 /// have other places for, or none.
-pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<PartitionKey> {
+pub(crate) fn apply(logs: &Arc<Logs>, delta: &MetadataDelta) -> Vec<PartitionKey> {
     let deleted: Vec<&Topic> = delta.deleted_topics().map(|topic| &**topic).collect();
     for topic in &deleted {
         tracing::info!(topic = &*topic.name, id = %topic.id, "topic deleted");
     }
     if !deleted.is_empty() {
-        removals::delete_topics(broker, &delta.after, &deleted);
+        removals::delete_topics(logs, &delta.after, &deleted);
     }
     for topic in delta.created_topics() {
         let partitions = topic.partition_count();
@@ -701,14 +702,14 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Partitio
         .partitions()
         .any(|one| one.before.is_none() && one.after.is_some())
     {
-        creations::probe(broker);
+        creations::probe(logs);
     }
-    let defaults = topic_defaults(broker, &delta.after);
+    let defaults = topic_defaults(logs, &delta.after);
     let (mut placed, mut created) = (Vec::new(), Vec::new());
-    let mut telling = Telling::new(broker);
+    let mut telling = Telling::new(logs);
     for changed in delta.partitions() {
         let Some(after) = changed.after else { continue };
-        let hosted = host(broker, &delta.after, &defaults, changed.topic);
+        let hosted = host(logs, &delta.after, &defaults, changed.topic);
         if let Some(partition) = hosted.partition(changed.partition_id) {
             let before = changed.before.map(|before| before.leader_epoch);
             if before != Some(after.leader_epoch) {
@@ -716,41 +717,41 @@ pub(crate) fn apply(broker: &Arc<Broker>, delta: &MetadataDelta) -> Vec<Partitio
             }
             continue;
         }
-        let is_new = broker.creations.has(hosted.id, changed.partition_id);
+        let is_new = logs.creations.has(hosted.id, changed.partition_id);
         if !is_new && hosted.loss_of(changed.partition_id).is_some() {
             let leader_epoch = after.leader_epoch;
             hosted.lose(changed.partition_id, Absence::NotLed { leader_epoch });
             continue;
         }
         placed.extend(creations::create(
-            broker,
+            logs,
             &hosted,
             changed.partition_id,
             after,
         ));
         created.extend(hosted.partition(changed.partition_id));
     }
-    creations::sync_topic_ids(broker, &created);
+    creations::sync_topic_ids(logs, &created);
     telling.tell();
-    apply_configs(broker, delta, &defaults);
+    apply_configs(logs, delta, &defaults);
     placed
 }
 
-fn apply_configs(broker: &Arc<Broker>, delta: &MetadataDelta, defaults: &TopicDefaults) {
+fn apply_configs(logs: &Arc<Logs>, delta: &MetadataDelta, defaults: &TopicDefaults) {
     let mut all = false;
     let mut topics = Vec::new();
     for changed in delta.configs() {
         match changed.key.resource_type {
-            ConfigResourceType::Topic => topics.extend(broker.partitions.topic(&changed.key.name)),
+            ConfigResourceType::Topic => topics.extend(logs.partitions.topic(&changed.key.name)),
             ConfigResourceType::Broker => all = true,
             _ => {}
         }
     }
     if all {
-        topics = broker.partitions.all_topics();
+        topics = logs.partitions.all_topics();
     }
-    let config = broker.live_config();
-    let mut telling = Telling::new(broker);
+    let config = logs.node.live_config();
+    let mut telling = Telling::new(logs);
     for topic in topics {
         let settings = topic_settings(&delta.after, defaults, &topic.name);
         topic.set_settings(&settings, &config.transactions);
@@ -760,6 +761,6 @@ fn apply_configs(broker: &Arc<Broker>, delta: &MetadataDelta, defaults: &TopicDe
     }
     telling.tell();
     if all {
-        cleaner::start(broker);
+        cleaner::start(logs);
     }
 }

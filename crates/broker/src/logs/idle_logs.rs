@@ -15,7 +15,7 @@
 //! open, or idle and not durable, when that failed is synced by itself once, whatever its file system
 //! says later.
 
-use crate::Broker;
+use crate::logs::Logs;
 use crate::logs::log_directories::LogDirectory;
 use crate::runtime::clock::now_ms;
 use metadata::MetadataImage;
@@ -34,41 +34,41 @@ pub(crate) const FEW: usize = 64;
 const CLOSING_THREADS: usize = 4;
 
 /// Closes what has not been used since the last time, and settles what is idle.
-pub(crate) fn rest(broker: &Broker, directory: &LogDirectory) {
-    report_events(broker);
-    let open = open_partitions_in(broker, directory);
+pub(crate) fn rest(logs: &Logs, directory: &LogDirectory) {
+    report_events(logs);
+    let open = open_partitions_in(logs, directory);
     let is_few = open.len() <= FEW;
-    let is_synced = is_few || !directory.sync_all(broker.logs.open_files());
+    let is_synced = is_few || !directory.sync_all(logs.host.open_files());
     for partition in &open {
         if let Err(error) = partition.become_idle(now_ms(), is_synced) {
-            broker.report_log_error(partition, &error);
+            logs.report_log_error(partition, &error);
         }
         // What is still open needs fewer files.
         partition.with_open_log(storage::Log::close_idle_files);
     }
-    note_changed(broker, directory);
-    let unsettled = unsettled_partitions_in(broker, directory);
-    if let Err(error) = settle_unused(broker, directory, &unsettled) {
-        broker.report_directory_error(directory.name(), &error);
+    note_changed(logs, directory);
+    let unsettled = unsettled_partitions_in(logs, directory);
+    if let Err(error) = settle_unused(logs, directory, &unsettled) {
+        logs.report_directory_error(directory.name(), &error);
     }
 }
 
 /// The partitions of a directory with an open log.
-pub(crate) fn open_partitions_in(broker: &Broker, directory: &LogDirectory) -> Vec<Arc<Partition>> {
-    let keys = broker.logs.open_logs().into_iter();
+pub(crate) fn open_partitions_in(logs: &Logs, directory: &LogDirectory) -> Vec<Arc<Partition>> {
+    let keys = logs.host.open_logs().into_iter();
     let open = keys.filter_map(|key| {
-        let partition = broker.partitions.by_key(key);
+        let partition = logs.partitions.by_key(key);
         if partition.is_none() {
-            broker.logs.forget(key);
+            logs.host.forget(key);
         }
         partition
     });
     in_directory(open, directory)
 }
 
-fn unsettled_partitions_in(broker: &Broker, directory: &LogDirectory) -> Vec<Arc<Partition>> {
-    let keys = broker.logs.unsettled_logs().into_iter();
-    let unsettled = keys.filter_map(|key| broker.partitions.by_key(key));
+fn unsettled_partitions_in(logs: &Logs, directory: &LogDirectory) -> Vec<Arc<Partition>> {
+    let keys = logs.host.unsettled_logs().into_iter();
+    let unsettled = keys.filter_map(|key| logs.partitions.by_key(key));
     in_directory(unsettled, directory)
 }
 
@@ -86,35 +86,35 @@ pub(crate) fn in_directory(
 
 /// Notes the logs that are out of service since their files have changed, so that the next start
 /// checks them whatever the times of their files are.
-fn note_changed(broker: &Broker, directory: &LogDirectory) {
+fn note_changed(logs: &Logs, directory: &LogDirectory) {
     if !directory.is_usable() {
         return;
     }
-    let keys = broker.logs.changed_logs().into_iter();
-    let changed = keys.filter_map(|key| broker.partitions.by_key(key));
+    let keys = logs.host.changed_logs().into_iter();
+    let changed = keys.filter_map(|key| logs.partitions.by_key(key));
     let mut here = in_directory(changed, directory);
-    here.retain(|one| broker.logs.take_changed(one.key()));
+    here.retain(|one| logs.host.take_changed(one.key()));
     let lines = here
         .iter()
         .filter_map(|one| Some(Ok((one.topic_partition(), one.changed()?))));
     if let Err(error) = directory.note_settled(lines) {
         tracing::warn!(%error, "logs that have changed are not noted for now");
         here.iter()
-            .for_each(|one| broker.logs.note_changed(one.key()));
+            .for_each(|one| logs.host.note_changed(one.key()));
     }
 }
 
 /// Says what opening logs again has mended.
-fn report_events(broker: &Broker) {
-    for (key, event) in broker.logs.take_events() {
-        let partition = broker.partitions.by_key(key);
+fn report_events(logs: &Logs) {
+    for (key, event) in logs.host.take_events() {
+        let partition = logs.partitions.by_key(key);
         let partition = partition.map_or_else(String::new, |one| one.to_string());
         tracing::warn!(partition, "{event}");
     }
 }
 
 fn settle_unused(
-    broker: &Broker,
+    logs: &Logs,
     directory: &LogDirectory,
     partitions: &[Arc<Partition>],
 ) -> Result<(), StorageError> {
@@ -125,14 +125,14 @@ fn settle_unused(
     if unsynced.is_empty() {
         return Ok(());
     }
-    let syncs_all = unsynced.len() > FEW && directory.sync_all(broker.logs.open_files());
+    let syncs_all = unsynced.len() > FEW && directory.sync_all(logs.host.open_files());
     // Asked after the sync, which may not have been told what another one was.
     let is_settled = |one: &(Arc<Partition>, Unsettled)| syncs_all && one.0.is_synced_with_others();
     let (settled, unsynced): (Vec<_>, Vec<_>) = unsynced.into_iter().partition(is_settled);
     settle(directory, &settled, false)?;
     for (partition, _) in &unsynced {
         if let Err(error) = sync_idle(partition) {
-            broker.report_log_error(partition, &error);
+            logs.report_log_error(partition, &error);
         }
     }
     Ok(())
@@ -186,7 +186,7 @@ pub(crate) fn read_settled(directory: &LogDirectory) -> SettledLogs {
 
 /// Whether a partition is the cluster's and its log as it was when it was closed. No file is read.
 pub(crate) fn is_settled(
-    broker: &Broker,
+    logs: &Logs,
     image: &MetadataImage,
     found: &PartitionDirectory,
     path: &Path,
@@ -199,7 +199,7 @@ pub(crate) fn is_settled(
     };
     let is_replica = topic
         .partition(name.partition)
-        .is_some_and(|one| one.replicas.contains(&broker.node_id));
+        .is_some_and(|one| one.replicas.contains(&logs.node.id));
     is_replica && settled.topic_id == topic.id && settled.is_unchanged(&RealDisk, path)
 }
 
@@ -209,22 +209,22 @@ pub(crate) fn is_settled(
 /// # Errors
 /// The first failure.
 pub(crate) fn close_all(
-    broker: &Broker,
+    logs: &Logs,
     directory: &LogDirectory,
     has_closed: impl Fn() + Sync,
 ) -> Result<(), StorageError> {
-    note_changed(broker, directory);
+    note_changed(logs, directory);
     if directory.is_offline() {
         return Ok(());
     }
-    let partitions = in_directory(broker.partitions.all(), directory);
-    let open_count = open_partitions_in(broker, directory).len();
-    let is_few = open_count + unsettled_partitions_in(broker, directory).len() <= FEW;
+    let partitions = in_directory(logs.partitions.all(), directory);
+    let open_count = open_partitions_in(logs, directory).len();
+    let is_few = open_count + unsettled_partitions_in(logs, directory).len() <= FEW;
     // Most of what is dirty is written before the logs close; clients wait for less then.
-    let syncs_all = !is_few && directory.sync_all(broker.logs.open_files());
+    let syncs_all = !is_few && directory.sync_all(logs.host.open_files());
     let failure = Mutex::new(None);
     let queue = Mutex::new(partitions.iter());
-    let log = &broker.live_config().log;
+    let log = &logs.node.live_config().log;
     let threads = log.num_recovery_threads_per_data_dir.max(1) as usize * CLOSING_THREADS;
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -245,10 +245,10 @@ pub(crate) fn close_all(
     if let Some(error) = failure.into_inner() {
         return Err(error);
     }
-    let unsettled = take_unsettled(&unsettled_partitions_in(broker, directory));
+    let unsettled = take_unsettled(&unsettled_partitions_in(logs, directory));
     let is_all_synced = unsettled.iter().all(|one| one.1.is_synced);
     let is_synced = is_all_synced
-        || directory.sync_all(broker.logs.open_files())
+        || directory.sync_all(logs.host.open_files())
             && unsettled.iter().all(|one| one.0.is_synced_with_others());
     if !is_synced {
         return Err(StorageError {

@@ -7,7 +7,7 @@
 //!     └ wait: until all have left, or the others have done nothing for long: those have no mark
 //! ```
 
-use crate::Broker;
+use crate::logs::Logs;
 use crate::logs::checkpoints;
 use crate::logs::idle_logs;
 use crate::logs::log_directories::LogDirectory;
@@ -54,14 +54,14 @@ impl Drop for OneLeaving {
 /// Closes the logs, and marks the directories where all went well: the next start trusts a directory
 /// with the mark, and the epoch in it. Returns when that is done, or when what is left to do is on
 /// disks that are stuck.
-pub(crate) fn leave(broker: &Arc<Broker>, is_metadata_closed: bool) {
-    broker.cleaner.stop();
-    broker.moves.stop();
+pub(crate) fn leave(logs: &Arc<Logs>, is_metadata_closed: bool) {
+    logs.cleaner.stop();
+    logs.moves.stop();
     let leaving = Arc::new(Leaving::default());
-    for directory in &broker.log_directories {
+    for directory in &logs.directories {
         let one = leaving.begin(directory.shared_name());
-        let (broker, directory) = (broker.clone(), directory.clone());
-        let leave = move || leave_one(&broker, &directory, is_metadata_closed, &one);
+        let (logs, directory) = (logs.clone(), directory.clone());
+        let leave = move || leave_one(&logs, &directory, is_metadata_closed, &one);
         let started = std::thread::Builder::new()
             .name("leave".to_owned())
             .spawn(leave);
@@ -85,28 +85,28 @@ pub(crate) fn leave(broker: &Arc<Broker>, is_metadata_closed: bool) {
 }
 
 fn leave_one(
-    broker: &Broker,
+    logs: &Logs,
     directory: &LogDirectory,
     is_metadata_closed: bool,
     leaving: &OneLeaving,
 ) {
     directory.work().wait_for_all();
-    broker.cleaner.wait_until_left(broker, directory);
+    logs.cleaner.wait_until_left(logs, directory);
     let until = Instant::now() + COPIES_MAX;
-    let place = broker.logs.place_of(directory.shared_name());
-    broker.moves.wait_until_left(directory, place, until);
+    let place = logs.host.place_of(directory.shared_name());
+    logs.moves.wait_until_left(directory, place, until);
     // A log that is locked to go to a disk that does not answer is not among those that are closed.
-    let is_left = broker.moves.is_left(place);
+    let is_left = logs.moves.is_left(place);
     let has_closed = || {
         leaving.progress.fetch_add(1, Ordering::Relaxed);
     };
-    let mut failure = idle_logs::close_all(broker, directory, has_closed).err();
+    let mut failure = idle_logs::close_all(logs, directory, has_closed).err();
     for kind in checkpoints::Kind::ALL {
-        let failed = checkpoints::write_unless_written(broker, directory, kind);
+        let failed = checkpoints::write_unless_written(logs, directory, kind);
         failure = failure.or(failed);
     }
-    let image = broker.image();
-    let registered = image.cluster.broker(broker.node_id);
+    let image = logs.node.image();
+    let registered = image.cluster.broker(logs.node.id);
     let epoch = registered.map_or(-1, |one| one.epoch);
     if is_left {
         tracing::error!(

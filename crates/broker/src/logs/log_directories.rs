@@ -4,7 +4,7 @@ use crate::logs::checkpoints::Checkpoints;
 use crate::logs::directory_work::DirectoryWork;
 use crate::logs::hosting::is_unplaced;
 use crate::logs::untold_logs::UntoldLogs;
-use crate::server::start_error::StartError;
+use crate::settings::start_error::StartError;
 use metadata::LOST_DIRECTORY;
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;

@@ -2,7 +2,7 @@
 //!
 //! Every task blocks on files, so each run is on a thread for blocking work.
 
-use crate::Broker;
+use crate::logs::Logs;
 use crate::logs::checkpoints::{self, Kind};
 use crate::logs::idle_logs::{self, is_in, open_partitions_in};
 use crate::logs::log_directories::LogDirectory;
@@ -31,28 +31,28 @@ const IDLE_FILES_INTERVAL_MS: i64 = 30_000;
 const CLOSED_SEGMENTS_INTERVAL_MS: i64 = 1_000;
 
 /// Starts every task; they end when the broker stops.
-pub(crate) fn start(broker: &Arc<Broker>) {
+pub(crate) fn start(logs: &Arc<Logs>) {
     // A wrong date that comes later than this is noticed.
     clock::retention_ms();
-    for place in 0..broker.log_directories.len() {
-        start_in(broker, place);
+    for place in 0..logs.directories.len() {
+        start_in(logs, place);
     }
-    every(broker, 0, CREATION_INTERVAL_MS, create_missing_logs);
-    every(broker, 0, OPEN_FILES_INTERVAL_MS, keep_room);
+    every(logs, 0, CREATION_INTERVAL_MS, create_missing_logs);
+    every(logs, 0, OPEN_FILES_INTERVAL_MS, keep_room);
 }
 
 /// Starts the tasks of a log directory. Each directory has its own: one whose disk is stuck keeps its
 /// pass, and none of the others'.
-fn start_in(broker: &Arc<Broker>, place: usize) {
-    let each = |first_ms: i64, interval_ms: i64, work: fn(&Broker, &LogDirectory)| {
-        every(broker, first_ms, interval_ms, move |broker| {
-            let directory = &broker.log_directories[place];
+fn start_in(logs: &Arc<Logs>, place: usize) {
+    let each = |first_ms: i64, interval_ms: i64, work: fn(&Logs, &LogDirectory)| {
+        every(logs, first_ms, interval_ms, move |logs| {
+            let directory = &logs.directories[place];
             if !directory.is_offline() {
-                work(broker, directory);
+                work(logs, directory);
             }
         });
     };
-    let log = &broker.config.log;
+    let log = &logs.node.config.log;
     let first_ms = log.initial_task_delay_ms;
     each(
         first_ms,
@@ -60,23 +60,23 @@ fn start_in(broker: &Arc<Broker>, place: usize) {
         delete_old_segments,
     );
     let interval_ms = i64::from(log.flush_offset_checkpoint_interval_ms);
-    each(first_ms, interval_ms, |broker, directory| {
-        checkpoints::write_unless_written(broker, directory, Kind::RecoveryPoints);
+    each(first_ms, interval_ms, |logs, directory| {
+        checkpoints::write_unless_written(logs, directory, Kind::RecoveryPoints);
     });
     let interval_ms = i64::from(log.flush_start_offset_checkpoint_interval_ms);
-    each(first_ms, interval_ms, |broker, directory| {
-        checkpoints::write_unless_written(broker, directory, Kind::LogStartOffsets);
+    each(first_ms, interval_ms, |logs, directory| {
+        checkpoints::write_unless_written(logs, directory, Kind::LogStartOffsets);
     });
-    let replication = &broker.config.replication;
+    let replication = &logs.node.config.replication;
     let interval_ms = replication.high_watermark_checkpoint_interval_ms;
-    each(0, interval_ms, |broker, directory| {
-        checkpoints::write_unless_written(broker, directory, Kind::HighWatermarks);
+    each(0, interval_ms, |logs, directory| {
+        checkpoints::write_unless_written(logs, directory, Kind::HighWatermarks);
     });
     let interval_ms = log.flush_scheduler_interval_ms.min(FLUSH_CHECK_INTERVAL_MS);
     each(0, interval_ms, flush_in_time);
     each(0, CLOSED_SEGMENTS_INTERVAL_MS, flush_due);
     each(0, REMOVAL_INTERVAL_MS, remove_due);
-    let expiration = &broker.config.transactions;
+    let expiration = &logs.node.config.transactions;
     let interval_ms = i64::from(expiration.producer_id_expiration_check_interval_ms);
     each(interval_ms, interval_ms, expire_producers);
     each(
@@ -88,33 +88,33 @@ fn start_in(broker: &Arc<Broker>, place: usize) {
 
 /// Does everything once that is done now and then.
 #[cfg(test)]
-pub(crate) fn keep_up(broker: &Broker) {
-    let in_each: [fn(&Broker, &LogDirectory); 5] = [
+pub(crate) fn keep_up(logs: &Logs) {
+    let in_each: [fn(&Logs, &LogDirectory); 5] = [
         delete_old_segments,
         flush_in_time,
         flush_due,
         remove_due,
         expire_producers,
     ];
-    for directory in &broker.log_directories {
-        in_each.iter().for_each(|work| work(broker, directory));
+    for directory in &logs.directories {
+        in_each.iter().for_each(|work| work(logs, directory));
         for kind in Kind::ALL {
-            checkpoints::write_unless_written(broker, directory, kind);
+            checkpoints::write_unless_written(logs, directory, kind);
         }
     }
-    create_missing_logs(broker);
-    keep_room(broker);
+    create_missing_logs(logs);
+    keep_room(logs);
 }
 
 /// Does `work` after `first_ms`, then each time that `interval_ms` have gone by.
 fn every(
-    broker: &Arc<Broker>,
+    logs: &Arc<Logs>,
     first_ms: i64,
     interval_ms: i64,
-    work: impl Fn(&Broker) + Copy + Send + 'static,
+    work: impl Fn(&Logs) + Copy + Send + 'static,
 ) {
-    let weak = Arc::downgrade(broker);
-    let mut stop = broker.stop.subscribe();
+    let weak = Arc::downgrade(logs);
+    let mut stop = logs.node.stop.subscribe();
     let duration = |ms: i64| Duration::from_millis(ms.clamp(0, i64::from(u32::MAX)) as u64);
     let (first, interval) = (duration(first_ms), duration(interval_ms.max(1)));
     tokio::spawn(async move {
@@ -125,8 +125,8 @@ fn every(
                 _ = stop.wait_for(|stop| *stop) => return,
             }
             wait = interval;
-            let Some(broker) = weak.upgrade() else { return };
-            let done = tokio::task::spawn_blocking(move || work(&broker)).await;
+            let Some(logs) = weak.upgrade() else { return };
+            let done = tokio::task::spawn_blocking(move || work(&logs)).await;
             if let Err(error) = done {
                 tracing::error!(%error, "maintenance of the logs failed");
             }
@@ -134,16 +134,16 @@ fn every(
     });
 }
 
-fn delete_old_segments(broker: &Broker, directory: &LogDirectory) {
+fn delete_old_segments(logs: &Logs, directory: &LogDirectory) {
     let now_ms = clock::retention_ms();
-    for partition in broker.partitions.all() {
+    for partition in logs.partitions.all() {
         if is_in(&partition, directory) && partition.is_retention_due(now_ms) {
-            delete_old_segments_of(broker, &partition, now_ms);
+            delete_old_segments_of(logs, &partition, now_ms);
         }
     }
 }
 
-fn delete_old_segments_of(broker: &Broker, partition: &Partition, now_ms: i64) {
+fn delete_old_segments_of(logs: &Logs, partition: &Partition, now_ms: i64) {
     let high_watermark = partition.high_watermark();
     let mut deleted_count = 0;
     loop {
@@ -152,11 +152,11 @@ fn delete_old_segments_of(broker: &Broker, partition: &Partition, now_ms: i64) {
             Ok(Ok(deleted)) if deleted.segments.is_empty() => break,
             Ok(Ok(deleted)) => deleted_count += deleted.segments.len(),
             Ok(Err(AppendError::Storage(error))) | Err(error) => {
-                broker.report_log_error(partition, &error);
+                logs.report_log_error(partition, &error);
                 break;
             }
             Ok(Err(error)) => {
-                broker.report_storage_error(partition, &error);
+                logs.report_storage_error(partition, &error);
                 break;
             }
         }
@@ -169,22 +169,22 @@ fn delete_old_segments_of(broker: &Broker, partition: &Partition, now_ms: i64) {
 }
 
 /// Flushes the logs that `flush.ms` asks for.
-fn flush_in_time(broker: &Broker, directory: &LogDirectory) {
-    flush(broker, directory, |log| {
+fn flush_in_time(logs: &Logs, directory: &LogDirectory) {
+    flush(logs, directory, |log| {
         log.config().flush_ms < i64::MAX && log.is_flush_due(now_ms())
     });
 }
 
-fn flush_due(broker: &Broker, directory: &LogDirectory) {
-    flush(broker, directory, |log| {
+fn flush_due(logs: &Logs, directory: &LogDirectory) {
+    flush(logs, directory, |log| {
         // A closed segment that is durable need not be recovered after a crash.
         let has_rolled = log.recovery_point() < log.active_segment_base_offset();
         has_rolled || log.is_flush_due(now_ms())
     });
 }
 
-fn flush(broker: &Broker, directory: &LogDirectory, is_due: impl Fn(&Log<RealDisk>) -> bool) {
-    for partition in open_partitions_in(broker, directory) {
+fn flush(logs: &Logs, directory: &LogDirectory, is_due: impl Fn(&Log<RealDisk>) -> bool) {
+    for partition in open_partitions_in(logs, directory) {
         let found = partition.with_open_log(|log| {
             let end = is_due(log).then(|| log.log_end_offset());
             (log.is_failed(), end)
@@ -194,20 +194,20 @@ fn flush(broker: &Broker, directory: &LogDirectory, is_due: impl Fn(&Log<RealDis
         };
         if is_failed {
             // Whoever wrote has said so; if not, this does.
-            broker.report_storage_error(&partition, &format!("{partition} could not be written"));
+            logs.report_storage_error(&partition, &format!("{partition} could not be written"));
             continue;
         }
         let Some(end) = end else { continue };
         if let Err(error) = partition.flush_up_to(end, now_ms()) {
-            broker.report_log_error(&partition, &error);
+            logs.report_log_error(&partition, &error);
         }
     }
 }
 
-fn remove_due(broker: &Broker, directory: &LogDirectory) {
-    let removals = &broker.removals;
+fn remove_due(logs: &Logs, directory: &LogDirectory) {
+    let removals = &logs.removals;
     removals.remove_due_in(directory.path(), clock::monotonic());
-    for partition in open_partitions_in(broker, directory) {
+    for partition in open_partitions_in(logs, directory) {
         let remove = || partition.with_open_log(|log| log.remove_some_deleted_files(now_ms()));
         loop {
             match remove() {
@@ -223,17 +223,22 @@ fn remove_due(broker: &Broker, directory: &LogDirectory) {
 }
 
 /// Makes the logs that could not be made before.
-pub(crate) fn create_missing_logs(broker: &Broker) {
-    if broker.creations.is_empty() || !broker.creations.ask() {
+pub(crate) fn create_missing_logs(logs: &Logs) {
+    if logs.creations.is_empty() || !logs.creations.ask() {
         return;
     }
-    broker.controller.revisit();
+    logs.controller.revisit();
 }
 
-fn expire_producers(broker: &Broker, directory: &LogDirectory) {
-    let expiration_ms = i64::from(broker.live_config().transactions.producer_id_expiration_ms);
+fn expire_producers(logs: &Logs, directory: &LogDirectory) {
+    let expiration_ms = i64::from(
+        logs.node
+            .live_config()
+            .transactions
+            .producer_id_expiration_ms,
+    );
     let now_ms = clock::retention_ms();
-    for partition in open_partitions_in(broker, directory) {
+    for partition in open_partitions_in(logs, directory) {
         partition.with_open_log(|log| {
             log.producer_state_mut().expire(now_ms, expiration_ms);
         });
@@ -241,11 +246,11 @@ fn expire_producers(broker: &Broker, directory: &LogDirectory) {
 }
 
 /// Closes files that nobody uses, for somebody who needs one.
-pub(crate) fn release_files(broker: &Broker) {
-    broker.logs.open_files().release(RELEASED_FILES);
+pub(crate) fn release_files(logs: &Logs) {
+    logs.host.open_files().release(RELEASED_FILES);
 }
 
 /// Closes files before somebody has to who waits for another one.
-fn keep_room(broker: &Broker) {
-    broker.logs.open_files().keep_room();
+fn keep_room(logs: &Logs) {
+    logs.host.open_files().keep_room();
 }

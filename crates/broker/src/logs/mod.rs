@@ -20,3 +20,293 @@ pub(crate) mod partitions;
 pub(crate) mod removals;
 pub(crate) mod scan;
 pub(crate) mod untold_logs;
+
+use crate::controller::link::ControllerLink;
+use crate::logs::cleaner::Cleaner;
+use crate::logs::creations::Creations;
+use crate::logs::file_shortage::FileShortage;
+use crate::logs::flushes::Flushes;
+use crate::logs::log_directories::{LogDirectory, absolute};
+use crate::logs::moves::Moves;
+use crate::logs::partitions::{Absence, HostedTopic, Partitions};
+use crate::logs::removals::Removals;
+use crate::runtime::disk_watch::{DiskWatch, Pace};
+use crate::runtime::seldom::Seldom;
+use crate::settings::node::Node;
+use controller::ChangeDirectories;
+use metadata::{MetadataImage, Topic};
+use model::{ErrorCode, Uuid};
+use replication::{AppendError, LogHost, Partition, ReadError};
+use std::collections::BTreeSet;
+use std::fmt::{self, Display};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+use storage::StorageError;
+
+/// The log directories of this node.
+#[derive(Debug)]
+pub(crate) struct Logs {
+    /// The node that they are of.
+    pub(crate) node: Arc<Node>,
+    /// Who is told where partitions are.
+    pub(crate) controller: ControllerLink,
+    /// Every `log.dirs` entry, in their order.
+    pub(crate) directories: Vec<Arc<LogDirectory>>,
+    /// What their logs share.
+    pub(crate) host: Arc<LogHost>,
+    /// Which log directories are slow.
+    pub(crate) disks: Arc<DiskWatch>,
+    /// Syncs that requests wait for.
+    pub(crate) flushes: Flushes,
+    /// The partitions that are led here.
+    pub(crate) partitions: Partitions,
+    /// New partitions whose logs could not be made yet.
+    pub(crate) creations: Creations,
+    /// Directories of deleted partitions.
+    pub(crate) removals: Removals,
+    /// Compacts logs.
+    pub(crate) cleaner: Arc<Cleaner>,
+    /// Partitions on their way to another log directory.
+    pub(crate) moves: Moves,
+    /// That there was no file descriptor left.
+    pub(crate) file_shortage: FileShortage,
+    /// Lines about logs that clients cannot read.
+    unread_logs: Seldom,
+    /// Lines about batches that logs do not take which are out of service.
+    refused_batches: Seldom,
+    /// Who keeps state in partitions.
+    users: OnceLock<Box<dyn PartitionUsers>>,
+}
+
+/// Whoever keeps state in partitions, as coordinators do.
+pub(crate) trait PartitionUsers: fmt::Debug + Send + Sync {
+    /// A partition has its log, and is led here.
+    fn led(&self, topic: &str, index: i32, partition: Arc<Partition>);
+
+    /// A partition is not led here any more.
+    fn left(&self, topic: &str, index: i32);
+
+    /// Topics are gone, which `image` does not have. Gives the places of the log directories in which
+    /// [`Self::forget_deleted`] is to be called.
+    fn topics_deleted(&self, image: &Arc<MetadataImage>, topics: &[&Topic]) -> BTreeSet<usize>;
+
+    /// Removes what the partitions of a log directory have of deleted topics; this may wait for its
+    /// disk.
+    fn forget_deleted(&self, directory: &str);
+}
+
+impl Logs {
+    /// The logs of these directories.
+    pub(crate) fn new(
+        node: Arc<Node>,
+        controller: ControllerLink,
+        directories: Vec<Arc<LogDirectory>>,
+        host: LogHost,
+    ) -> Self {
+        let names = directories.iter().map(|one| one.shared_name().clone());
+        Self {
+            node,
+            controller,
+            disks: Arc::new(DiskWatch::new(names)),
+            flushes: Flushes::new(directories.len()),
+            directories,
+            host: Arc::new(host),
+            partitions: Partitions::default(),
+            creations: Creations::default(),
+            removals: Removals::default(),
+            cleaner: Arc::default(),
+            moves: Moves::default(),
+            file_shortage: FileShortage::default(),
+            unread_logs: Seldom::default(),
+            refused_batches: Seldom::default(),
+            users: OnceLock::new(),
+        }
+    }
+
+    /// Lets those who keep state in partitions know from now on.
+    pub(crate) fn set_users(&self, users: Box<dyn PartitionUsers>) {
+        let set = self.users.set(users);
+        assert!(set.is_ok(), "they are set once");
+    }
+
+    pub(crate) fn users(&self) -> &dyn PartitionUsers {
+        let users = self.users.get();
+        &**users.expect("they are set before any log is opened")
+    }
+
+    /// Takes a log directory offline after a failed write: none of its logs takes more records,
+    /// whichever file it was. Where other directories go on, the controller takes the leadership
+    /// from its partitions (KIP-858), which nobody can read any more then. Without another one, or
+    /// without the directory of the metadata log, the server halts. Waits for no log: one of them may be
+    /// in a call that is stuck.
+    pub(crate) fn fail_directory(&self, name: &str, reason: &dyn Display) {
+        let mut directories = self.directories.iter();
+        let found = directories.find(|one| one.name() == name);
+        let Some(failed) = found.filter(|one| one.fail(reason)) else {
+            return;
+        };
+        let has_other = self.directories.iter().any(|one| !one.is_offline());
+        let is_given_up = has_other && !self.holds_metadata(failed);
+        if has_other && !is_given_up {
+            self.node.halt(format!(
+                "log directory `{name}`, which holds the metadata log, has failed"
+            ));
+        } else if !has_other {
+            self.node.halt("every log directory has failed".to_owned());
+        }
+        self.moves.cancel_in(name);
+        if is_given_up {
+            self.give_up_leaderships(failed.id());
+        }
+        let place = self.host.place_of(failed.shared_name());
+        for topic in self.partitions.all_topics() {
+            let partitions = topic.partitions().into_iter();
+            for partition in partitions.filter(|one| one.place() == place) {
+                let is_there = partition.fail_at(place);
+                // Where one is that is being moved is known when the move has ended.
+                let is_there = is_there.unwrap_or_else(|| !self.moves.is_running(&partition));
+                if is_there && is_given_up {
+                    self.lose(&topic, &partition);
+                }
+                partition.notify();
+            }
+        }
+    }
+
+    /// Acts on a log directory that has failed while a partition was moved into it, or out of it.
+    pub(crate) fn fail_if_offline(&self, partition: &Partition) {
+        let place = partition.place();
+        let Some(directory) = self.directories.get(place) else {
+            return;
+        };
+        if !directory.is_offline() {
+            return;
+        }
+        partition.fail_at(place);
+        if let Some(topic) = self.partitions.topic_by_id(partition.topic_id()) {
+            self.lose(&topic, partition);
+        }
+        partition.notify();
+    }
+
+    /// Lets no client to a partition whose log directory has failed.
+    fn lose(&self, topic: &HostedTopic, partition: &Partition) {
+        topic.lose(partition.index(), Absence::Offline);
+        self.users().left(&topic.name, partition.index());
+    }
+
+    /// How the disk of a log directory answers.
+    pub(crate) fn pace(&self, place: usize) -> Pace {
+        let work = self.directories[place].work().pace();
+        work.max(self.disks.pace(place))
+    }
+
+    /// Tells the controller that a log directory has failed.
+    fn give_up_leaderships(&self, directory: Uuid) {
+        let request = ChangeDirectories {
+            broker_id: self.node.id,
+            broker_epoch: self.node.broker_epoch(),
+            offline: vec![directory],
+            cordoned: None,
+        };
+        let controller = self.controller.clone();
+        self.node.runtime.spawn(async move {
+            // Without a controller nobody goes by the metadata any more.
+            if let Ok(Err(error)) = controller.request(request).await {
+                tracing::error!(%error, "the controller does not take that a log directory has failed");
+            }
+        });
+    }
+
+    /// Whether the metadata log is in a directory.
+    pub(crate) fn holds_metadata(&self, directory: &LogDirectory) -> bool {
+        directory.path() == absolute(Path::new(&self.node.config.log.metadata_log_dir))
+    }
+
+    /// Acts on a file of a log directory that could not be written. The directory fails, unless
+    /// there were only too many files open.
+    pub(crate) fn report_directory_error(&self, name: &str, error: &StorageError) {
+        if error.is_out_of_files() {
+            self.note_shortage(
+                "a file of a log directory is written again later",
+                name,
+                error,
+            );
+        } else {
+            self.fail_directory(name, error);
+        }
+    }
+
+    /// A partition has left the log directory that it says it is in.
+    pub(crate) fn uncount_partition(&self, partition: &Partition) {
+        let name = partition.log_directory();
+        let left = self.directories.iter().find(|one| one.name() == &*name);
+        left.into_iter().for_each(|one| one.uncount_partition());
+    }
+
+    /// Acts on a failed write to a partition, unless its topic is being deleted.
+    pub(crate) fn report_storage_error(&self, partition: &Partition, error: &dyn Display) {
+        match self.partitions.topic_by_id(partition.topic_id()) {
+            Some(_) => self.fail_directory(&partition.log_directory(), error),
+            None => tracing::debug!(%partition, %error, "a deleted partition cannot be written"),
+        }
+    }
+
+    /// Acts on a log that could not be opened, read or written. Its directory fails, unless there
+    /// were only too many files open, or the log has been changed while it was idle: then it alone
+    /// is out of service.
+    pub(crate) fn report_log_error(&self, partition: &Partition, error: &StorageError) {
+        if error.is_log_changed() {
+            return tracing::error!(%partition, %error, "the log is out of service");
+        }
+        match error.is_out_of_files() {
+            _ if partition.is_closed() => tracing::debug!(%partition, %error, "the log is closed"),
+            true => self.note_shortage("a log is looked at again later", partition, error),
+            false => self.report_storage_error(partition, error),
+        }
+    }
+
+    /// Acts on what was refused or is put off because there is no file descriptor left. Files of
+    /// logs that nobody uses are closed for the next attempt.
+    pub(crate) fn note_shortage(&self, what: &'static str, of: impl Display, error: impl Display) {
+        maintenance::release_files(self);
+        if let Some(not_logged) = self.file_shortage.note(what, Instant::now()) {
+            tracing::error!(
+                %of,
+                %error,
+                not_logged,
+                "{what}: there is no file descriptor left; raise the limit of open files \
+                 (`ulimit -n`)"
+            );
+        }
+    }
+
+    /// Acts on what was not read of a log for a client, who is told the code.
+    pub(crate) fn report_read_error(&self, partition: &Partition, error: &ReadError) -> ErrorCode {
+        let code = error.code();
+        if error.is_out_of_files() {
+            self.note_shortage("a log is not read", partition, error);
+        } else if code == ErrorCode::KafkaStorageError
+            && let Some(not_logged) = self.unread_logs.due()
+        {
+            tracing::error!(%partition, %error, not_logged, "a log cannot be read");
+        }
+        code
+    }
+
+    /// Acts on a batch that was not appended.
+    pub(crate) fn report_append_error(&self, partition: &Partition, error: &AppendError) {
+        if error.is_disk_failure() {
+            self.report_storage_error(partition, error);
+        } else if error.is_log_changed() {
+            if let Some(not_logged) = self.refused_batches.due() {
+                tracing::error!(%partition, %error, not_logged, "the log is out of service");
+            }
+        } else if error.is_out_of_files() {
+            self.note_shortage("a batch is refused", partition, error);
+        } else {
+            tracing::debug!(%partition, %error, "a batch is refused");
+        }
+    }
+}

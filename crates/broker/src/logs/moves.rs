@@ -30,7 +30,7 @@ pub(crate) use self::given_up::GivenUp;
 use self::beginning::{Beginnings, create, first_offset, future_path};
 use self::claim::Claim;
 use self::debt::Debt;
-use crate::Broker;
+use crate::logs::Logs;
 use crate::logs::checkpoints::{self, Kind};
 use crate::logs::cleaner::Pause;
 use crate::logs::creations;
@@ -121,20 +121,20 @@ struct Move {
 
 /// A move that a task has in hand; dropped when it has ended.
 struct Running {
-    broker: Arc<Broker>,
+    logs: Arc<Logs>,
     one: Arc<Move>,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let moves = &self.broker.moves;
+        let moves = &self.logs.moves;
         moves.forget(&self.one);
         moves.known.lock().running.remove(&key(&self.one.partition));
         moves.ended.notify_all();
         // The partition's next one may have been waiting.
         moves.changed.notify_one();
         // Where the log would be was not known while a log directory failed.
-        self.broker.fail_if_offline(&self.one.partition);
+        self.logs.fail_if_offline(&self.one.partition);
     }
 }
 
@@ -171,22 +171,22 @@ enum MoveError {
 }
 
 /// Starts the tasks that copy; they end when the broker stops.
-pub(crate) fn start(broker: &Arc<Broker>) {
-    let asked = broker.config.log.num_replica_alter_log_dirs_threads;
+pub(crate) fn start(logs: &Arc<Logs>) {
+    let asked = logs.node.config.log.num_replica_alter_log_dirs_threads;
     let count = asked.and_then(|count| usize::try_from(count).ok());
-    for _ in 0..count.unwrap_or(broker.log_directories.len()).max(1) {
-        tokio::spawn(run(Arc::downgrade(broker)));
+    for _ in 0..count.unwrap_or(logs.directories.len()).max(1) {
+        tokio::spawn(run(Arc::downgrade(logs)));
     }
 }
 
-async fn run(weak: Weak<Broker>) {
-    let Some(broker) = weak.upgrade() else { return };
-    let mut stop = broker.stop.subscribe();
-    drop(broker);
+async fn run(weak: Weak<Logs>) {
+    let Some(logs) = weak.upgrade() else { return };
+    let mut stop = logs.node.stop.subscribe();
+    drop(logs);
     loop {
-        let Some(broker) = weak.upgrade() else { return };
-        let Some(next) = broker.moves.next() else {
-            let changed = broker.moves.changed.notified();
+        let Some(logs) = weak.upgrade() else { return };
+        let Some(next) = logs.moves.next() else {
+            let changed = logs.moves.changed.notified();
             tokio::select! {
                 () = changed => {}
                 _ = stop.wait_for(|stop| *stop) => return,
@@ -194,9 +194,9 @@ async fn run(weak: Weak<Broker>) {
             continue;
         };
         // There may be work for another task.
-        broker.moves.changed.notify_one();
-        let running = Running { broker, one: next };
-        let work = move || running.one.run(&running.broker);
+        logs.moves.changed.notify_one();
+        let running = Running { logs, one: next };
+        let work = move || running.one.run(&running.logs);
         let done = tokio::task::spawn_blocking(work).await;
         if let Err(error) = done {
             tracing::error!(%error, "moving a partition failed");
@@ -214,16 +214,16 @@ async fn run(weak: Weak<Broker>) {
 /// in between go to other records. So only a copy that was left in order, of a log that was, is one;
 /// any other begins anew.
 pub(crate) fn resume(
-    broker: &Broker,
+    logs: &Logs,
     directory: &Arc<LogDirectory>,
     found: &PartitionDirectory,
     clean: &BTreeSet<&str>,
 ) {
     let path = directory.path().join(&found.name);
     let name = &found.topic_partition;
-    let partition = broker.partitions.find(&name.topic, name.partition).ok();
+    let partition = logs.partitions.find(&name.topic, name.partition).ok();
     let wanted = partition.filter(|partition| {
-        *partition.log_directory() != *directory.name() && broker.moves.of(partition).is_none()
+        *partition.log_directory() != *directory.name() && logs.moves.of(partition).is_none()
     });
     let Some(partition) = wanted else {
         remove(&path);
@@ -242,18 +242,18 @@ pub(crate) fn resume(
             remove(&path);
             let start = match first_offset(&partition) {
                 Ok(start) => start,
-                Err(error) => return broker.report_log_error(&partition, &error),
+                Err(error) => return logs.report_log_error(&partition, &error),
             };
             create(&partition, future_path(directory, name), start)
         }
     };
     match copy {
         Ok(copy) => {
-            let pause = broker.cleaner.pause(&partition);
-            let moves = &broker.moves;
+            let pause = logs.cleaner.pause(&partition);
+            let moves = &logs.moves;
             moves.insert(partition, directory.clone(), copy, pause);
         }
-        Err(error) => broker.report_directory_error(directory.name(), &error),
+        Err(error) => logs.report_directory_error(directory.name(), &error),
     }
 }
 
@@ -340,7 +340,7 @@ impl Moves {
     #[cfg(test)]
     pub(crate) fn complete_after(
         &self,
-        broker: &Broker,
+        logs: &Logs,
         partition: &Partition,
         meanwhile: impl FnOnce(),
     ) -> bool {
@@ -348,7 +348,7 @@ impl Moves {
         let mut copy = one.copy.lock();
         let _step = self.claim(&one).expect("it goes on");
         meanwhile();
-        one.put_in_place(broker, &mut copy).is_ok()
+        one.put_in_place(logs, &mut copy).is_ok()
     }
 
     /// Gives up what is moved into or out of a log directory that has failed.
@@ -471,39 +471,39 @@ impl Move {
     }
 
     /// Copies all there is, and puts the copy in the place of the log.
-    fn run(self: &Arc<Self>, broker: &Broker) {
+    fn run(self: &Arc<Self>, logs: &Logs) {
         // The metadata take no new place any more before copies are told to stop.
         let is_stopped =
-            || *broker.stop.borrow() || broker.moves.is_stopped.load(Ordering::Acquire);
+            || *logs.node.stop.borrow() || logs.moves.is_stopped.load(Ordering::Acquire);
         let moved = loop {
             if is_stopped() {
                 return;
             }
             match self.copy_some() {
-                Ok(0) => break self.take_over(broker),
-                Ok(bytes) => self.pace(bytes, broker),
+                Ok(0) => break self.take_over(logs),
+                Ok(bytes) => self.pace(bytes, logs),
                 Err(error) => break Err(error),
             }
         };
         match moved {
-            Ok(old) => self.settle(broker, old),
+            Ok(old) => self.settle(logs, old),
             // The next start goes on with it.
             Err(_) if is_stopped() => {}
             Err(error) => {
                 self.discard();
-                broker.moves.forget(self);
-                self.report(broker, &error);
+                logs.moves.forget(self);
+                self.report(logs, &error);
             }
         }
     }
 
-    fn report(&self, broker: &Broker, error: &MoveError) {
+    fn report(&self, logs: &Logs, error: &MoveError) {
         let partition = &self.partition;
         match error {
             MoveError::Cancelled => tracing::debug!(%partition, "no longer moved"),
             MoveError::Append(AppendError::Storage(failure)) | MoveError::Copy(failure) => {
                 tracing::error!(%partition, %error, "the partition is not moved");
-                broker.report_directory_error(self.destination.name(), failure);
+                logs.report_directory_error(self.destination.name(), failure);
             }
             // The log may be gone.
             _ if self.claim.is_cancelled() => {
@@ -558,11 +558,11 @@ impl Move {
 
     /// Waits as long as `replica.alter.log.dirs.io.max.bytes.per.second` asks for; a limit that is
     /// changed meanwhile holds from then on.
-    fn pace(&self, bytes: usize, broker: &Broker) {
-        let moves = &broker.moves;
+    fn pace(&self, bytes: usize, logs: &Logs) {
+        let moves = &logs.moves;
         let mut added_bytes = bytes as i64;
         loop {
-            let rate = bytes_per_second(broker);
+            let rate = bytes_per_second(logs);
             let left_bytes = {
                 let mut debt = moves.debt.lock();
                 debt.settle(monotonic(), rate);
@@ -581,14 +581,14 @@ impl Move {
 
     /// Puts the copy in the place of the log, in the metadata first; returns what was the log
     /// before, retired.
-    fn take_over(&self, broker: &Broker) -> Result<Log<RealDisk>, MoveError> {
+    fn take_over(&self, logs: &Logs) -> Result<Log<RealDisk>, MoveError> {
         let from = self.partition.log_directory();
-        self.place(broker, self.destination.id())?;
-        let completed = self.complete(broker);
-        let mut directories = broker.log_directories.iter();
+        self.place(logs, self.destination.id())?;
+        let completed = self.complete(logs);
+        let mut directories = logs.directories.iter();
         let source = directories.find(|one| *one.name() == *from);
         if let (Err(_), Some(source)) = (&completed, source)
-            && let Err(error) = self.place(broker, source.id())
+            && let Err(error) = self.place(logs, source.id())
         {
             let partition = &self.partition;
             tracing::error!(%partition, %error, "new log directory not recorded in the metadata; retrying at the next start");
@@ -597,7 +597,7 @@ impl Move {
     }
 
     /// Makes the copy the log; returns what was the log before, retired.
-    fn complete(&self, broker: &Broker) -> Result<Log<RealDisk>, MoveError> {
+    fn complete(&self, logs: &Logs) -> Result<Log<RealDisk>, MoveError> {
         // Most of the copy is made durable before the log is locked.
         let flush = self.with_copy(|copy| copy.begin_flush(now_ms()))?;
         let outcome = flush.sync();
@@ -605,15 +605,15 @@ impl Move {
         // Who cancels waits for this, and finds out on which side the partition is.
         let mut copy = self.copy.lock();
         // A move that goes no further changes nothing of the log, not for a moment either.
-        let step = broker.moves.claim(self);
+        let step = logs.moves.claim(self);
         let _step = step.ok_or(MoveError::Cancelled)?;
-        self.put_in_place(broker, &mut copy)
+        self.put_in_place(logs, &mut copy)
     }
 
     /// Makes the copy the log, as claimed.
     fn put_in_place(
         &self,
-        broker: &Broker,
+        logs: &Logs,
         copy: &mut Option<Log<RealDisk>>,
     ) -> Result<Log<RealDisk>, MoveError> {
         let from = self.partition.log_directory();
@@ -625,17 +625,17 @@ impl Move {
         let moved = self.partition.move_log(directory, |source, moving| {
             // Who stops has closed the log, or will: it stays where it is. Whoever has deleted its topic
             // while the log was waited for has retired it, and another may have its name.
-            let is_stopped = broker.moves.is_stopped.load(Ordering::Acquire);
+            let is_stopped = logs.moves.is_stopped.load(Ordering::Acquire);
             if is_stopped || self.claim.is_cancelled() {
                 return Err(MoveError::Cancelled);
             }
             self.finish(source, moving, copy, &mut loose_end)
         });
         if let Some(error) = loose_end {
-            broker.report_directory_error(&from, &error);
+            logs.report_directory_error(&from, &error);
         }
         if moved.is_ok() {
-            let mut directories = broker.log_directories.iter();
+            let mut directories = logs.directories.iter();
             let left = directories.find(|one| *one.name() == *from);
             left.into_iter().for_each(|one| one.uncount_partition());
             self.destination.count_partition();
@@ -710,7 +710,7 @@ impl Move {
     }
 
     /// What follows when the copy is the log.
-    fn settle(self: &Arc<Self>, broker: &Broker, old: Log<RealDisk>) {
+    fn settle(self: &Arc<Self>, logs: &Logs, old: Log<RealDisk>) {
         let partition = &self.partition;
         let delay_ms = old.config().file_delete_delay_ms;
         let path = old.directory().to_owned();
@@ -719,22 +719,21 @@ impl Move {
         // If it could not be renamed, its directory has failed and is left as it is.
         if !path.ends_with(partition.topic_partition().to_string()) {
             let at = monotonic().plus_ms(delay_ms);
-            broker.removals.schedule(path, at);
+            logs.removals.schedule(path, at);
         }
         let destination = self.destination.name();
-        let directories = broker.log_directories.iter();
+        let directories = logs.directories.iter();
         let concerned = directories
             .filter(|one| one.name() == destination || left.as_deref() == Some(one.path()));
         let concerned: Vec<_> = concerned.collect();
-        broker
-            .cleaner
-            .move_checkpoint(broker, partition, &concerned, destination);
+        logs.cleaner
+            .move_checkpoint(logs, partition, &concerned, destination);
         for directory in concerned {
             for kind in [Kind::RecoveryPoints, Kind::LogStartOffsets] {
-                checkpoints::write_unless_written(broker, directory, kind);
+                checkpoints::write_unless_written(logs, directory, kind);
             }
         }
-        broker.moves.forget(self);
+        logs.moves.forget(self);
         tracing::info!(%partition, destination, "the partition is moved");
     }
 
@@ -753,10 +752,10 @@ fn discard(copy: Option<Log<RealDisk>>) {
 }
 
 /// The limit in force; it can only be set while the server runs.
-fn bytes_per_second(broker: &Broker) -> i64 {
-    let image = broker.image();
+fn bytes_per_second(logs: &Logs) -> i64 {
+    let image = logs.node.image();
     let resources = [
-        ConfigResource::broker(broker.node_id),
+        ConfigResource::broker(logs.node.id),
         ConfigResource::all_brokers(),
     ];
     let mut values = resources

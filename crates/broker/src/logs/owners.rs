@@ -9,9 +9,9 @@
 //!                        cannot be read       an error: waits for file descriptors, else the disk's
 //! ```
 
-use crate::Broker;
+use crate::logs::Logs;
 use crate::logs::hosting::open_with_patience;
-use crate::server::start_error::StartError;
+use crate::settings::start_error::StartError;
 use metadata::MetadataImage;
 use model::TopicPartition;
 use std::path::Path;
@@ -24,7 +24,7 @@ use storage::{Context, Disk, FileError, OpenError, RealDisk, StorageError};
 /// # Errors
 /// A [`StartError`] when the disk fails, or there is no file descriptor left for long.
 pub(crate) fn is_known(
-    broker: &Broker,
+    logs: &Logs,
     image: &MetadataImage,
     found: &PartitionDirectory,
     path: &Path,
@@ -35,7 +35,7 @@ pub(crate) fn is_known(
     };
     let is_replica = topic
         .partition(*partition)
-        .is_some_and(|one| one.replicas.contains(&broker.node_id));
+        .is_some_and(|one| one.replicas.contains(&logs.node.id));
     if !is_replica {
         return Ok(false);
     }
@@ -55,7 +55,7 @@ pub(crate) fn is_known(
             Ok(!holds_batches)
         }
     };
-    open_with_patience(broker, read).map_err(|error| match error {
+    open_with_patience(logs, read).map_err(|error| match error {
         OpenError::Storage(error) if error.is_out_of_files() => StartError::Partition {
             partition: found.topic_partition.to_string(),
             directory: path.parent().unwrap_or(path).to_owned(),

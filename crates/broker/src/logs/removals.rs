@@ -10,13 +10,12 @@
 //! behind, the deletion is answered before, and the name is not free in this directory until it is done. A
 //! restart finds a log of an id that no topic has, and sets it aside.
 
-use crate::Broker;
+use crate::logs::Logs;
 use crate::logs::checkpoints::{self, Kind};
 use crate::logs::directory_work::{DirectoryWork, Errand, Handed};
 use crate::logs::idle_logs::in_directory;
 use crate::logs::moves::GivenUp;
 use crate::runtime::clock::{monotonic, random_uuid};
-use coordinator::group::DeletedTopic;
 use metadata::{MetadataImage, Topic};
 use model::{MonotonicTime, TopicPartition};
 use parking_lot::Mutex;
@@ -90,20 +89,20 @@ struct LeavingLog {
 /// When this returns, nobody finds anything of them; and nothing that is on the disk under their names says anything about
 /// topics that get these names later, but for log directories that are behind, where no log can get
 /// such a name yet.
-pub(crate) fn delete_topics(broker: &Arc<Broker>, image: &Arc<MetadataImage>, topics: &[&Topic]) {
+pub(crate) fn delete_topics(logs: &Arc<Logs>, image: &Arc<MetadataImage>, topics: &[&Topic]) {
     let mut shares: BTreeMap<usize, Leaving> = BTreeMap::new();
     for topic in topics {
-        let Some(hosted) = broker.partitions.remove(topic.id) else {
+        let Some(hosted) = logs.partitions.remove(topic.id) else {
             continue;
         };
         let delay_ms = hosted.settings().file_delete_delay_ms;
         for partition in hosted.partitions() {
-            broker.unload_coordinator(&hosted.name, partition.index());
-            let copy = broker.moves.give_up(&partition);
+            logs.users().left(&hosted.name, partition.index());
+            let copy = logs.moves.give_up(&partition);
             let mut place = partition.place();
             let mut places = BTreeSet::from([place]);
             if let Some(copy) = copy {
-                let to = broker.logs.place_of(copy.directory().shared_name());
+                let to = logs.host.place_of(copy.directory().shared_name());
                 // Otherwise nothing comes there any more. The log is locked until it does.
                 if let Some(left) = copy.place_to_leave() {
                     places.extend([to, left]);
@@ -112,7 +111,7 @@ pub(crate) fn delete_topics(broker: &Arc<Broker>, image: &Arc<MetadataImage>, to
                 shares.entry(to).or_default().copies.push(copy);
             }
             for place in &places {
-                broker.log_directories[*place].begin_leaving(partition.topic_partition());
+                logs.directories[*place].begin_leaving(partition.topic_partition());
             }
             let log = LeavingLog {
                 partition,
@@ -122,16 +121,9 @@ pub(crate) fn delete_topics(broker: &Arc<Broker>, image: &Arc<MetadataImage>, to
             shares.entry(place).or_default().logs.push(log);
         }
     }
-    let deleted: Vec<DeletedTopic<'_>> = topics
-        .iter()
-        .map(|topic| DeletedTopic {
-            name: &topic.name,
-            topic_id: topic.id,
-        })
-        .collect();
-    let noted = broker.groups.note_deleted_topics(image, &deleted);
-    Handed::new(broker)
-        .in_each(shares, |broker, leaving| remove_all(broker, &leaving))
+    let noted = logs.users().topics_deleted(image, topics);
+    Handed::new(logs)
+        .in_each(shares, |logs, leaving| remove_all(logs, &leaving))
         .errand(&noted, Errand::DeletedOffsets)
         .wait();
 }
@@ -139,65 +131,65 @@ pub(crate) fn delete_topics(broker: &Arc<Broker>, image: &Arc<MetadataImage>, to
 /// Names of logs that leave, with the places of their log directories. They are free when this is dropped,
 /// however the removal ends: what is still in the place of a log is set aside then.
 pub(crate) struct NamesInUse<'a> {
-    broker: &'a Broker,
+    logs: &'a Logs,
     names: Vec<(usize, TopicPartition)>,
 }
 
 impl<'a> NamesInUse<'a> {
-    pub(crate) const fn new(broker: &'a Broker, names: Vec<(usize, TopicPartition)>) -> Self {
-        Self { broker, names }
+    pub(crate) const fn new(logs: &'a Logs, names: Vec<(usize, TopicPartition)>) -> Self {
+        Self { logs, names }
     }
 }
 
 impl Drop for NamesInUse<'_> {
     fn drop(&mut self) {
         for (place, name) in &self.names {
-            self.broker.log_directories[*place].end_leaving(name);
+            self.logs.directories[*place].end_leaving(name);
         }
     }
 }
 
 /// Takes logs out of service, durably.
-fn remove_all(broker: &Broker, leaving: &Leaving) {
+fn remove_all(logs: &Logs, leaving: &Leaving) {
     let names = leaving.logs.iter().flat_map(|log| {
         let name = log.partition.topic_partition();
         log.places.iter().map(|place| (*place, name.clone()))
     });
-    let names_in_use = NamesInUse::new(broker, names.collect());
+    let names_in_use = NamesInUse::new(logs, names.collect());
     for copy in &leaving.copies {
         copy.discard();
     }
     for log in &leaving.logs {
-        retire(broker, &log.partition, log.delay_ms);
-        let work = |place: &usize| broker.log_directories[*place].work();
+        retire(logs, &log.partition, log.delay_ms);
+        let work = |place: &usize| logs.directories[*place].work();
         log.places
             .iter()
             .map(work)
             .for_each(DirectoryWork::note_progress);
     }
-    let logs = leaving.logs.iter();
-    let gone: Vec<_> = logs.map(|log| log.partition.clone()).collect();
+    let removed = leaving.logs.iter();
+    let gone: Vec<_> = removed.map(|log| log.partition.clone()).collect();
     if !gone.is_empty() {
-        forget(broker, &gone);
+        forget(logs, &gone);
     }
     drop(names_in_use);
 }
 
 /// Takes a log out of service; its directory is removed after a delay. A move of it that has not ended
 /// by then never will.
-fn retire(broker: &Broker, partition: &Partition, delay_ms: i64) {
+fn retire(logs: &Logs, partition: &Partition, delay_ms: i64) {
     // A compaction that went on would write into the directory of the next topic of this name.
-    let _pause = broker.cleaner.pause(partition);
+    let _pause = logs.cleaner.pause(partition);
     let state = PartitionDirectoryState::Deleted;
     let name = PartitionDirectory::marked_name(partition.topic_partition(), state, random_uuid());
     // Requests that still hold the partition get KAFKA_STORAGE_ERROR from here on.
     let retired = partition.retire(&name);
-    broker.uncount_partition(partition);
+    logs.uncount_partition(partition);
     partition.notify();
     match retired {
         Ok(path) => {
             let at = monotonic().plus_ms(delay_ms);
-            broker.removals.schedule(path, at);
+            logs.removals.schedule(path, at);
         }
         Err(error) => tracing::error!(
             %partition,
@@ -209,19 +201,19 @@ fn retire(broker: &Broker, partition: &Partition, delay_ms: i64) {
 }
 
 /// Makes it durable that logs have left their log directories.
-fn forget(broker: &Broker, gone: &[Arc<Partition>]) {
-    for directory in &broker.log_directories {
+fn forget(logs: &Logs, gone: &[Arc<Partition>]) {
+    for directory in &logs.directories {
         let here = in_directory(gone.iter().cloned(), directory);
         if here.is_empty() {
             continue;
         }
-        broker.cleaner.forget(broker, directory, &here);
+        logs.cleaner.forget(logs, directory, &here);
         if directory.is_offline() {
             continue;
         }
         // An offset of zero says no more than no entry does.
         let kinds: BTreeSet<Kind> = here.iter().flat_map(|one| Kind::told_of(one)).collect();
-        checkpoints::forget(broker, directory, &kinds);
+        checkpoints::forget(logs, directory, &kinds);
     }
 }
 

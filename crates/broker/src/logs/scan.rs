@@ -6,12 +6,12 @@
 //!
 //! A partition is kept as its topic's id and index: there may be very many of them.
 
-use crate::Broker;
+use crate::logs::Logs;
 use crate::logs::idle_logs::is_settled;
 use crate::logs::log_directories::LogDirectory;
 use crate::logs::owners::is_known;
 use crate::runtime::clock::{monotonic, random_uuid};
-use crate::server::start_error::StartError;
+use crate::settings::start_error::StartError;
 use metadata::MetadataImage;
 use model::TopicPartition;
 use parking_lot::Mutex;
@@ -48,7 +48,7 @@ pub(crate) struct Scanned {
 /// # Errors
 /// A [`StartError`] when the directory cannot be listed or a file in it cannot be read.
 pub(crate) fn scan(
-    broker: &Broker,
+    logs: &Logs,
     image: &MetadataImage,
     directory: &LogDirectory,
     settled: &SettledLogs,
@@ -62,7 +62,7 @@ pub(crate) fn scan(
         let path = directory.path().join(&entry.name);
         tracing::warn!(path = %path.display(), "cannot be examined, and is left alone: a link to nothing?");
     }
-    let log = &broker.live_config().log;
+    let log = &logs.node.live_config().log;
     let threads = log.num_recovery_threads_per_data_dir.max(1) as usize;
     let shares = Mutex::new(entries.chunks(SHARE));
     let all = Mutex::new(Ok(Scanned::default()));
@@ -73,13 +73,7 @@ pub(crate) fn scan(
                 break;
             };
             for entry in share.iter().filter(|entry| entry.is_directory) {
-                let looked = look_at(
-                    broker,
-                    image,
-                    (directory, settled),
-                    &entry.name,
-                    &mut scanned,
-                );
+                let looked = look_at(logs, image, (directory, settled), &entry.name, &mut scanned);
                 if let Err(error) = looked {
                     *all.lock() = Err(error);
                     return;
@@ -104,7 +98,7 @@ pub(crate) fn scan(
 
 /// Looks at one directory in a log directory.
 fn look_at(
-    broker: &Broker,
+    logs: &Logs,
     image: &MetadataImage,
     (directory, settled): (&LogDirectory, &SettledLogs),
     name: &str,
@@ -120,14 +114,14 @@ fn look_at(
     let key = image.topics.id_of(topic).map(|id| (id, *partition));
     let path = directory.path().join(name);
     match (found.state, key) {
-        (PartitionDirectoryState::Deleted, _) => broker.removals.remove(path, monotonic()),
+        (PartitionDirectoryState::Deleted, _) => logs.removals.remove(path, monotonic()),
         (PartitionDirectoryState::Stray, _) => {}
         (PartitionDirectoryState::Current, Some(key))
-            if is_settled(broker, image, &found, &path, settled) =>
+            if is_settled(logs, image, &found, &path, settled) =>
         {
             scanned.current.push((key, Existing::Settled));
         }
-        (state, Some(key)) if is_known(broker, image, &found, &path)? => match state {
+        (state, Some(key)) if is_known(logs, image, &found, &path)? => match state {
             PartitionDirectoryState::Current => {
                 scanned.current.push((key, Existing::Directory));
             }

@@ -3,7 +3,7 @@
 //! A log may be in a call on a disk that is stuck, so it is told in the queue of its log directory. What is
 //! noted for it until then is the newest of each, however often that changes.
 
-use crate::Broker;
+use crate::logs::Logs;
 use crate::logs::directory_work::{Errand, Handed};
 use crate::logs::hosting::topic_log_config;
 use crate::logs::idle_logs::is_in;
@@ -37,14 +37,14 @@ impl UntoldLogs {
 
 /// Logs that are about to be told something, with the places of their directories.
 pub(crate) struct Telling<'a> {
-    broker: &'a Arc<Broker>,
+    logs: &'a Arc<Logs>,
     places: BTreeSet<usize>,
 }
 
 impl<'a> Telling<'a> {
-    pub(crate) const fn new(broker: &'a Arc<Broker>) -> Self {
+    pub(crate) const fn new(logs: &'a Arc<Logs>) -> Self {
         let places = BTreeSet::new();
-        Self { broker, places }
+        Self { logs, places }
     }
 
     /// A partition has a leader in a new epoch.
@@ -59,7 +59,7 @@ impl<'a> Telling<'a> {
 
     fn note(&mut self, partition: &Partition, note: impl FnOnce(&mut Untold)) {
         let place = partition.place();
-        let untold = self.broker.log_directories[place].untold_logs();
+        let untold = self.logs.directories[place].untold_logs();
         untold.note(partition.key(), note);
         self.places.insert(place);
     }
@@ -70,15 +70,15 @@ impl<'a> Telling<'a> {
     }
 
     fn hand(self) -> Handed<'a> {
-        Handed::new(self.broker).errand(&self.places, Errand::UntoldLogs)
+        Handed::new(self.logs).errand(&self.places, Errand::UntoldLogs)
     }
 }
 
 /// Tells the logs of a directory what they are to be told.
-pub(crate) fn tell_all(broker: &Arc<Broker>, directory: &LogDirectory) {
-    let mut elsewhere = Telling::new(broker);
+pub(crate) fn tell_all(logs: &Arc<Logs>, directory: &LogDirectory) {
+    let mut elsewhere = Telling::new(logs);
     while let Some((key, untold)) = directory.untold_logs().take_one() {
-        let Some(topic) = broker.partitions.topic_by_id(key.0) else {
+        let Some(topic) = logs.partitions.topic_by_id(key.0) else {
             continue;
         };
         let Some(partition) = topic.partition(key.1) else {
@@ -97,7 +97,7 @@ pub(crate) fn tell_all(broker: &Arc<Broker>, directory: &LogDirectory) {
         }
         if untold.has_settings {
             // The newest, whichever change this is.
-            partition.set_config(topic_log_config(broker, &topic));
+            partition.set_config(topic_log_config(logs, &topic));
         }
         directory.work().note_progress();
     }

@@ -151,8 +151,8 @@ async fn requests(
 ) -> Result<std::convert::Infallible, End> {
     let mut buffer = FrameBuffer::default();
     let mut out = ResponseBuffer::default();
-    let max_bytes = broker.config.network.socket_request_max_bytes;
-    let max_idle_ms = broker.config.network.connections_max_idle_ms;
+    let max_bytes = broker.node.config.network.socket_request_max_bytes;
+    let max_idle_ms = broker.node.config.network.connections_max_idle_ms;
     let mut idle = Idle::new(max_idle_ms);
     let mut turn = Turn::begin();
     let mut arriving = Arriving::new(&broker.request_memory);

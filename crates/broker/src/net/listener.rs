@@ -135,7 +135,7 @@ impl BoundListener {
     /// one waits, accepted and not served, and those after it wait in the kernel. The connections
     /// end with this.
     pub(crate) async fn accept(self: Arc<Self>, socket: TcpListener, broker: Arc<Broker>) {
-        let mut stop = broker.stop.subscribe();
+        let mut stop = broker.node.stop.subscribe();
         let limits = broker.limits(self.is_controller);
         let mut connections = JoinSet::new();
         let mut accepting = pin!(self.accept_one(&socket, limits));
@@ -214,7 +214,7 @@ async fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::Limits;
+    use crate::net::limits::Limits;
     use rustix::net::sockopt::{socket_recv_buffer_size, socket_send_buffer_size};
 
     #[test]

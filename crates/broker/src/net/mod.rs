@@ -2,6 +2,7 @@
 
 mod arriving;
 mod budget;
+mod configured_limits;
 mod connection;
 mod file_range;
 mod frames;
@@ -15,9 +16,10 @@ mod unread;
 
 pub(crate) use arriving::RequestMemory;
 pub(crate) use budget::ByteBudget;
+pub(crate) use configured_limits::connection_limits;
 pub(crate) use connection::ConnectionContext;
 pub(crate) use file_range::FileRange;
-pub(crate) use limits::{ConnectionLimits, Limits, ListenerLimit};
+pub(crate) use limits::ConnectionLimits;
 pub(crate) use listener::{BoundListener, BoundSocket, Listeners, SocketSettings};
 pub(crate) use response::ResponseBuffer;
 pub(crate) use unread::AnswerMemory;

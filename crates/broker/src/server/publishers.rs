@@ -10,9 +10,13 @@
 use crate::Broker;
 use crate::controller::metadata_loader::{MetadataChange, MetadataPublisher};
 use crate::coordinators::groups::OFFSETS_TOPIC;
-use crate::logs::{creations, hosting};
+use crate::coordinators::transactions::TRANSACTION_TOPIC;
+use crate::logs::{PartitionUsers, creations, hosting};
 use crate::settings::told_changes::tell_changes;
-use metadata::{ConfigResourceType, MetadataDelta, MetadataImage};
+use coordinator::group::DeletedTopic;
+use metadata::{ConfigResourceType, MetadataDelta, MetadataImage, Topic};
+use replication::Partition;
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
@@ -33,8 +37,8 @@ pub(super) fn halt(broker: &Arc<Broker>) -> Arc<dyn Fn(String) + Send + Sync> {
     let weak = Arc::downgrade(broker);
     Arc::new(move |reason| {
         let broker = weak.upgrade();
-        if let Some(broker) = broker.filter(|broker| !*broker.stop.borrow()) {
-            broker.halt(reason);
+        if let Some(broker) = broker.filter(|broker| !*broker.node.stop.borrow()) {
+            broker.node.halt(reason);
         }
     })
 }
@@ -67,8 +71,8 @@ impl MetadataPublisher for Logs {
         let Some(broker) = self.0.upgrade() else {
             return;
         };
-        let misplaced = hosting::apply(&broker, &change.delta);
-        broker.creations.keep(&misplaced);
+        let misplaced = hosting::apply(&broker.logs, &change.delta);
+        broker.logs.creations.keep(&misplaced);
         note_places(&broker, &change.delta.after);
     }
 
@@ -76,20 +80,20 @@ impl MetadataPublisher for Logs {
         let Some(broker) = self.0.upgrade() else {
             return;
         };
-        let misplaced = creations::create_missing(&broker, image);
-        broker.creations.keep(&misplaced);
+        let misplaced = creations::create_missing(&broker.logs, image);
+        broker.logs.creations.keep(&misplaced);
         note_places(&broker, image);
     }
 }
 
 /// The controller decides after this thread has gone on.
 fn note_places(broker: &Arc<Broker>, image: &Arc<MetadataImage>) {
-    if broker.creations.is_noted() {
+    if broker.logs.creations.is_noted() {
         return;
     }
-    let (noting, image) = (broker.clone(), image.clone());
-    broker.runtime.spawn(async move {
-        creations::note_places(&noting, &image).await;
+    let (logs, image) = (broker.logs.clone(), image.clone());
+    broker.node.runtime.spawn(async move {
+        creations::note_places(&logs, &image).await;
     });
 }
 
@@ -126,6 +130,7 @@ impl MetadataPublisher for Requests {
             return;
         };
         broker
+            .node
             .kraft_version
             .store(change.kraft_version, Ordering::Release);
         broker.publish(change.delta.after.clone());
@@ -140,13 +145,59 @@ impl MetadataPublisher for Registration {
         let Some(broker) = self.0.upgrade() else {
             return;
         };
-        if let Some(change) = broker.cordoning_change(&change.delta.after) {
+        if let Some(change) = broker.logs.cordoning_change(&change.delta.after) {
             let controller = broker.controller.clone();
-            broker.runtime.spawn(async move {
+            broker.node.runtime.spawn(async move {
                 if let Ok(Err(error)) = controller.request(change).await {
                     tracing::error!(%error, "the controller does not take which log directories are cordoned");
                 }
             });
+        }
+    }
+}
+
+/// What coordinators keep in partitions.
+#[derive(Debug)]
+pub(super) struct State(pub(super) Weak<Broker>);
+
+impl PartitionUsers for State {
+    fn led(&self, topic: &str, index: i32, partition: Arc<Partition>) {
+        let Some(broker) = self.0.upgrade() else {
+            return;
+        };
+        match topic {
+            OFFSETS_TOPIC => broker.groups.load(index, partition),
+            TRANSACTION_TOPIC => broker.load_transactions(index, partition),
+            _ => {}
+        }
+    }
+
+    fn left(&self, topic: &str, index: i32) {
+        let Some(broker) = self.0.upgrade() else {
+            return;
+        };
+        match topic {
+            OFFSETS_TOPIC => broker.groups.unload(index),
+            TRANSACTION_TOPIC => broker.transactions.unload(index),
+            _ => {}
+        }
+    }
+
+    fn topics_deleted(&self, image: &Arc<MetadataImage>, topics: &[&Topic]) -> BTreeSet<usize> {
+        let deleted = topics.iter().map(|topic| DeletedTopic {
+            name: &topic.name,
+            topic_id: topic.id,
+        });
+        let deleted: Vec<_> = deleted.collect();
+        let broker = self.0.upgrade();
+        broker.map_or_else(BTreeSet::new, |broker| {
+            broker.groups.note_deleted_topics(image, &deleted)
+        })
+    }
+
+    fn forget_deleted(&self, directory: &str) {
+        if let Some(broker) = self.0.upgrade() {
+            broker.groups.delete_noted_offsets(directory);
         }
     }
 }

@@ -165,7 +165,7 @@ fn what_takes_long_to_append_waits_for_its_turn_and_the_rest_does_not() {
 fn what_takes_a_log_long_holds_up_no_worker() {
     let directory = tempfile::tempdir().unwrap();
     let running = Running::start(&[directory.path()]);
-    let logs = running.broker().logs.clone();
+    let logs = running.broker().logs.host.clone();
     let aside = async move { logs.open_files().aside().run(is_off_workers) };
     let is_aside = running.runtime.block_on(running.runtime.spawn(aside));
     assert!(is_aside.unwrap());
@@ -183,14 +183,14 @@ fn however_many_wait_for_a_flush_others_find_a_thread_and_all_are_answered() {
     client.create_topic("topic", PRODUCERS * EACH, &flushed);
     client.create_topic("other", 1, &[]);
     client.wait_for_coordinator("group");
-    let taken = running.broker().flushes.take_all();
+    let taken = running.broker().logs.flushes.take_all();
     let taken = running.runtime.block_on(taken);
     let mut producers: Vec<Client> = (0..PRODUCERS).map(|_| running.connect()).collect();
     for (producer, at) in producers.iter_mut().zip(0..) {
         send_to_many(producer, "topic", at * EACH..(at + 1) * EACH);
     }
     wait_until("every batch is in its log", || {
-        let partitions = running.broker().partitions.topic("topic").unwrap();
+        let partitions = running.broker().logs.partitions.topic("topic").unwrap();
         let mut partitions = partitions.partitions().into_iter();
         partitions.all(|one| one.offsets().log_end_offset == 1)
     });
@@ -227,9 +227,9 @@ fn the_upkeep_of_logs_that_nobody_uses_leaves_their_files_alone() {
     }
     let broker = running.broker().clone();
     wait_until("every log is idle and noted", || {
-        let directories = broker.log_directories.iter();
-        directories.for_each(|one| idle_logs::rest(&broker, one));
-        broker.logs.open_logs().is_empty() && broker.logs.unsettled_logs().is_empty()
+        let directories = broker.logs.directories.iter();
+        directories.for_each(|one| idle_logs::rest(&broker.logs, one));
+        broker.logs.host.open_logs().is_empty() && broker.logs.host.unsettled_logs().is_empty()
     });
     fs::create_dir(&elsewhere).unwrap();
     let move_all = |from: &Path, to: &Path| {
@@ -240,13 +240,13 @@ fn the_upkeep_of_logs_that_nobody_uses_leaves_their_files_alone() {
     };
     move_all(&directory, &elsewhere);
     for _ in 0..3 {
-        maintenance::keep_up(&broker);
-        let directories = broker.log_directories.iter();
-        directories.for_each(|one| idle_logs::rest(&broker, one));
+        maintenance::keep_up(&broker.logs);
+        let directories = broker.logs.directories.iter();
+        directories.for_each(|one| idle_logs::rest(&broker.logs, one));
     }
-    assert!(broker.logs.open_logs().is_empty());
-    assert!(broker.logs.changed_logs().is_empty());
-    assert!(broker.log_directories.iter().all(|one| one.is_usable()));
+    assert!(broker.logs.host.open_logs().is_empty());
+    assert!(broker.logs.host.changed_logs().is_empty());
+    assert!(broker.logs.directories.iter().all(|one| one.is_usable()));
     move_all(&elsewhere, &directory);
     for index in 0..COUNT {
         assert_eq!(client.fetch("topic", index, 0).values(), ["value"]);
@@ -291,12 +291,12 @@ fn no_offset_is_committed_for_a_topic_whose_offsets_have_been_deleted() {
     let deleted = broker.controller.run(move |controller| {
         let removal = MetadataRecord::RemoveTopic { topic_id };
         let appended = controller.log.append(&[removal], now_ms()).unwrap();
-        hosting::apply(&deleting, &appended.delta);
+        hosting::apply(&deleting.logs, &appended.delta);
         appended.image
     });
     let image = running.runtime.block_on(deleted).unwrap();
     // A request that comes now finds the topic in the metadata.
-    assert!(broker.image().topics.by_id(topic_id).is_some());
+    assert!(broker.node.image().topics.by_id(topic_id).is_some());
     let refused = client.commit_offset("group", "topic", 2);
     assert_eq!(refused, ErrorCode::UnknownTopicOrPartition);
     let refused = commit_by_id(&mut client, topic_id);
@@ -373,29 +373,29 @@ fn a_log_that_is_moved_between_directories_of_relative_paths_becomes_idle() {
         .produce("topic", 0, &batch(&["value"]))
         .assert_accepted();
     let name = TopicPartition::new("topic", 0);
-    let partition = broker.partitions.find("topic", 0).unwrap();
+    let partition = broker.logs.partitions.find("topic", 0).unwrap();
     for _ in 0..2 {
         let from = held(&broker, "topic");
-        let mut directories = broker.log_directories.iter();
+        let mut directories = broker.logs.directories.iter();
         let to = directories.find(|one| one.id() != from).unwrap();
-        let begun = moves::begin(&broker, &name, to.name());
+        let begun = moves::begin(&broker.logs, &name, to.name());
         running.runtime.block_on(begun).unwrap();
         wait_until("the log is in the other directory, and idle", || {
-            let directories = broker.log_directories.iter();
-            directories.for_each(|one| idle_logs::rest(&broker, one));
-            *partition.log_directory() == *to.name() && broker.logs.open_logs().is_empty()
+            let directories = broker.logs.directories.iter();
+            directories.for_each(|one| idle_logs::rest(&broker.logs, one));
+            *partition.log_directory() == *to.name() && broker.logs.host.open_logs().is_empty()
         });
         assert_eq!(client.fetch("topic", 0, 0).values(), ["value"]);
     }
-    assert!(broker.log_directories.iter().all(|one| one.is_usable()));
+    assert!(broker.logs.directories.iter().all(|one| one.is_usable()));
 }
 
 /// The log directory that the metadata name for a partition.
 fn noted(broker: &Broker, topic: &str) -> Option<model::Uuid> {
-    let image = broker.image();
+    let image = broker.node.image();
     let partition = image.topics.by_name(topic)?.partition(0)?;
-    let id = partition.directory_of(broker.node_id)?;
-    let mut directories = broker.log_directories.iter();
+    let id = partition.directory_of(broker.node.id)?;
+    let mut directories = broker.logs.directories.iter();
     directories.find(|one| one.id() == id).map(|one| one.id())
 }
 
@@ -407,7 +407,7 @@ fn held(broker: &Broker, topic: &str) -> model::Uuid {
         parsed.is_some(),
         "{name} is the name of a partition's directory"
     );
-    let mut directories = broker.log_directories.iter();
+    let mut directories = broker.logs.directories.iter();
     let found = directories.find(|one| one.path().join(&name).exists());
     found.expect("it is in one of them").id()
 }
@@ -454,7 +454,9 @@ fn the_place_of_a_partition_that_could_not_be_noted_is_noted_later() {
         wait_until("the place is noted", || {
             noted(&broker, "topic") == Some(held)
         });
-        wait_until("nothing is left to be done", || broker.creations.is_empty());
+        wait_until("nothing is left to be done", || {
+            broker.logs.creations.is_empty()
+        });
     }
 }
 
@@ -493,9 +495,9 @@ fn a_directory_that_is_stuck_keeps_no_other_from_its_mark() {
         .produce("topic", index, &large_batch())
         .assert_accepted();
     let broker = running.broker().clone();
-    cleaner::start(&broker);
+    cleaner::start(&broker.logs);
     wait_until("the log is being compacted", || {
-        broker.cleaner.is_compacting()
+        broker.logs.cleaner.is_compacting()
     });
     drop(broker);
     let stopping = std::thread::spawn(move || running.stop());
@@ -515,7 +517,7 @@ fn what_checkpoints_say_of_a_deleted_topic_is_gone_before_another_has_its_name()
     let running = Running::start(&[directory.path()]);
     let file = directory.path().join("log-start-offset-checkpoint");
     fs::write(&file, "0\n1\ntopic 0 50\n").unwrap();
-    let checkpoints = running.broker().log_directories[0].checkpoints();
+    let checkpoints = running.broker().logs.directories[0].checkpoints();
     checkpoints.note_leftovers();
     running.connect().create_topic("topic", 1, &[]);
     assert!(!checkpoints.have_leftovers());
@@ -529,8 +531,8 @@ fn a_broker_is_registered_with_the_listeners_of_clients() {
     let both = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0";
     let running = Running::start_with(&[directory.path()], &[("listeners", both)]);
     let broker = running.broker();
-    let image = broker.image();
-    let registered = image.cluster.broker(broker.node_id).unwrap();
+    let image = broker.node.image();
+    let registered = image.cluster.broker(broker.node.id).unwrap();
     let endpoints = registered.endpoints.iter();
     let endpoints: Vec<_> = endpoints.map(|one| (&*one.name, one.port)).collect();
     let port = broker.listeners[0].address.port();
@@ -543,8 +545,14 @@ fn the_mark_of_a_stop_has_the_epoch_and_says_that_the_metadata_are_closed_too() 
         let directory = tempfile::tempdir().unwrap();
         let running = Running::start(&[directory.path()]);
         let broker = running.broker();
-        let epoch = broker.image().cluster.broker(broker.node_id).unwrap().epoch;
-        leaving::leave(broker, is_metadata_closed);
+        let epoch = broker
+            .node
+            .image()
+            .cluster
+            .broker(broker.node.id)
+            .unwrap()
+            .epoch;
+        leaving::leave(&broker.logs, is_metadata_closed);
         let mark = take_clean_shutdown(&RealDisk, directory.path()).unwrap();
         let noted = mark.and_then(|mark| mark.broker_epoch);
         assert_eq!(noted, is_metadata_closed.then_some(epoch));

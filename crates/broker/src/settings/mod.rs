@@ -3,4 +3,6 @@
 pub(crate) mod file_shares;
 pub(crate) mod live_config;
 pub mod loggers;
+pub(crate) mod node;
+pub(crate) mod start_error;
 pub(crate) mod told_changes;

@@ -1,9 +1,8 @@
 //! What the log says of changes that clients make while the server runs: to configurations, quotas,
 //! credentials and features. Secrets are not shown.
 
-use crate::coordinators::groups::OFFSETS_TOPIC;
-use crate::coordinators::transactions::TRANSACTION_TOPIC;
 use config::{effect, sources};
+use controller::internal_topics::is_internal;
 use metadata::{
     Config, ConfigResource, ConfigResourceType, MetadataDelta, MetadataImage, QuotaEntity, Quotas,
 };
@@ -136,8 +135,7 @@ fn tell_config(
 
 /// Whether the broker itself sets keys of the resource, as Apache Kafka's does.
 fn is_own_topic(resource: &ConfigResource) -> bool {
-    resource.resource_type == ConfigResourceType::Topic
-        && [OFFSETS_TOPIC, TRANSACTION_TOPIC].contains(&&*resource.name)
+    resource.resource_type == ConfigResourceType::Topic && is_internal(&resource.name)
 }
 
 /// Whether a value may be logged: it is no secret. Of a key that nobody knows nobody can tell.

@@ -124,7 +124,7 @@ impl Broker {
         mut left: Vec<TopicPartition>,
         decision: EndDecision,
     ) {
-        let mut stop = self.stop.subscribe();
+        let mut stop = self.node.stop.subscribe();
         loop {
             tokio::select! {
                 () = tokio::time::sleep(RETRY_PAUSE) => {}
@@ -179,7 +179,7 @@ impl Broker {
     fn needs_marker_again(&self, partition: &TopicPartition, error: ErrorCode) -> bool {
         match error {
             ErrorCode::UnknownTopicOrPartition => {
-                let image = self.image();
+                let image = self.node.image();
                 let topic = image.topics.by_name(&partition.topic);
                 // What is deleted has no transactions.
                 topic.is_some_and(|topic| topic.partition(partition.partition).is_some())

@@ -13,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 /// Looks for what is due, for ever.
 pub(crate) async fn keep_time(broker: Arc<Broker>) {
-    let config = broker.config.transactions;
+    let config = broker.node.config.transactions;
     let period = |ms: i32| Duration::from_millis(u64::from(ms.max(1).unsigned_abs()));
     let every = |period: Duration| {
         let mut interval = interval_at(Instant::now() + period, period);
@@ -46,7 +46,7 @@ impl Broker {
         let shards = self.transactions.all_shards().into_iter();
         let is_fast = |shard: &Arc<Shard>| {
             let place = shard.partition.place();
-            !self.disks.is_slow(place, DiskUse::Write)
+            !self.logs.disks.is_slow(place, DiskUse::Write)
         };
         let shards = shards.filter(is_fast);
         shards.map(|shard| (self.clone(), shard)).collect()
@@ -56,7 +56,7 @@ impl Broker {
     async fn abort_timed_out(self: &Arc<Self>, shard: &Shard) {
         let now = crate::runtime::clock::monotonic();
         let place = shard.partition.place();
-        let disk = self.disks.turn(place, DiskUse::Write).await;
+        let disk = self.logs.disks.turn(place, DiskUse::Write).await;
         let timed_out = disk.run(|| Ok(shard.lock().ready()?.timed_out(now)));
         let timed_out: Result<_, ErrorCode> = timed_out;
         for id in timed_out.unwrap_or_default() {

@@ -6,7 +6,7 @@
 //! directories.
 
 use super::GivenUp;
-use crate::Broker;
+use crate::logs::Logs;
 use crate::logs::directory_work::Handed;
 use crate::logs::log_directories::LogDirectory;
 use crate::logs::partitions::Absence;
@@ -62,13 +62,13 @@ impl Beginnings {
 /// # Errors
 /// The codes of AlterReplicaLogDirs.
 pub(crate) async fn begin(
-    broker: &Arc<Broker>,
+    logs: &Arc<Logs>,
     name: &TopicPartition,
     destination: &str,
 ) -> Result<(), ErrorCode> {
-    let beginnings = &broker.moves.beginnings;
+    let beginnings = &logs.moves.beginnings;
     let turn = beginnings.of_partition(name).lock_owned().await;
-    let begun = begin_alone(broker, name, destination).await;
+    let begun = begin_alone(logs, name, destination).await;
     drop(turn);
     beginnings.forget(name);
     begun
@@ -76,15 +76,15 @@ pub(crate) async fn begin(
 
 /// [`begin`] of who has the turn of the partition.
 async fn begin_alone(
-    broker: &Arc<Broker>,
+    logs: &Arc<Logs>,
     name: &TopicPartition,
     destination: &str,
 ) -> Result<(), ErrorCode> {
-    let mut directories = broker.log_directories.iter();
+    let mut directories = logs.directories.iter();
     let to = directories
         .position(|one| one.name() == destination)
         .ok_or(ErrorCode::LogDirNotFound)?;
-    let directory = &broker.log_directories[to];
+    let directory = &logs.directories[to];
     let path = future_path(directory, name);
     let future_name = path.file_name().unwrap_or_default();
     if future_name.len() > NAME_LENGTH_MAX {
@@ -93,37 +93,37 @@ async fn begin_alone(
     if directory.is_offline() {
         return Err(ErrorCode::KafkaStorageError);
     }
-    if broker.is_cordoned(directory) {
+    if logs.is_cordoned(directory) {
         return Err(ErrorCode::InvalidReplicaAssignment);
     }
-    let partition = find(broker, name).inspect_err(|error| {
+    let partition = find(logs, name).inspect_err(|error| {
         if *error == ErrorCode::UnknownTopicOrPartition {
-            broker.moves.destinations.note(name, directory);
+            logs.moves.destinations.note(name, directory);
         }
     })?;
     // What has its name there is not out of the way yet.
     if directory.leaving_for(name).is_some() {
         return Err(ErrorCode::KafkaStorageError);
     }
-    if let Some(known) = broker.moves.of(&partition) {
+    if let Some(known) = logs.moves.of(&partition) {
         if known.destination.name() == destination {
             return Ok(());
         }
-        end(broker, &partition).await;
+        end(logs, &partition).await;
     }
     if *partition.log_directory() == *destination {
         return Ok(());
     }
     // Otherwise a copy could be left behind in the directory that is offline.
-    if broker.log_directories.iter().any(|one| one.is_offline()) {
+    if logs.directories.iter().any(|one| one.is_offline()) {
         return Err(ErrorCode::KafkaStorageError);
     }
-    let turn = broker.moves.beginnings.of_pair(partition.place(), to);
+    let turn = logs.moves.beginnings.of_pair(partition.place(), to);
     let turn = turn.lock_owned().await;
-    let (broker, directory) = (broker.clone(), directory.clone());
+    let (logs, directory) = (logs.clone(), directory.clone());
     let begin = move || {
         let _turn = turn;
-        begin_copy(&broker, &partition, &directory, path)
+        begin_copy(&logs, &partition, &directory, path)
     };
     // It is not begun any more when the server stops.
     let begun = tokio::task::spawn_blocking(begin).await;
@@ -131,54 +131,50 @@ async fn begin_alone(
 }
 
 /// Ends the move of a partition that is to go elsewhere. Its copy has become the log then, or never will.
-async fn end(broker: &Arc<Broker>, partition: &Partition) {
-    let Some(given_up) = broker.moves.give_up(partition) else {
+async fn end(logs: &Arc<Logs>, partition: &Partition) {
+    let Some(given_up) = logs.moves.give_up(partition) else {
         return;
     };
-    let place = broker.logs.place_of(given_up.directory().shared_name());
+    let place = logs.host.place_of(given_up.directory().shared_name());
     let wait = move || {
         given_up.wait_until_decided();
         given_up
     };
     if let Ok(given_up) = tokio::task::spawn_blocking(wait).await {
-        let discard = |_: &Arc<Broker>, copy: GivenUp| copy.discard();
+        let discard = |_: &Arc<Logs>, copy: GivenUp| copy.discard();
         let shares = [(place, given_up)].into();
-        Handed::new(broker).in_each(shares, discard).leave();
+        Handed::new(logs).in_each(shares, discard).leave();
     }
 }
 
 /// Makes the copy of a log, which is moved from then on. Blocks.
 fn begin_copy(
-    broker: &Broker,
+    logs: &Logs,
     partition: &Arc<Partition>,
     directory: &Arc<LogDirectory>,
     path: PathBuf,
 ) -> Result<(), ErrorCode> {
-    let pause = broker.cleaner.pause(partition);
+    let pause = logs.cleaner.pause(partition);
     let destination = directory.name();
     // What cannot be read is no fault of where it goes to.
     let start = first_offset(partition).map_err(|error| {
-        broker.report_log_error(partition, &error);
+        logs.report_log_error(partition, &error);
         ErrorCode::KafkaStorageError
     })?;
     match create(partition, path, start) {
         Ok(copy) => {
             tracing::info!(%partition, destination, "the partition is being moved");
-            let moves = &broker.moves;
+            let moves = &logs.moves;
             moves.insert(partition.clone(), directory.clone(), copy, pause);
             // Its topic may have been deleted meanwhile, by who has found nothing to cancel then.
-            if broker
-                .partitions
-                .topic_by_id(partition.topic_id())
-                .is_none()
-            {
+            if logs.partitions.topic_by_id(partition.topic_id()).is_none() {
                 moves.cancel(partition);
                 return Err(ErrorCode::UnknownTopicOrPartition);
             }
             Ok(())
         }
         Err(error) => {
-            broker.report_directory_error(destination, &error);
+            logs.report_directory_error(destination, &error);
             Err(ErrorCode::KafkaStorageError)
         }
     }
@@ -191,8 +187,8 @@ pub(super) fn future_path(directory: &LogDirectory, name: &TopicPartition) -> Pa
     directory.path().join(name)
 }
 
-fn find(broker: &Broker, name: &TopicPartition) -> Result<Arc<Partition>, ErrorCode> {
-    match broker.partitions.find(&name.topic, name.partition) {
+fn find(logs: &Logs, name: &TopicPartition) -> Result<Arc<Partition>, ErrorCode> {
+    match logs.partitions.find(&name.topic, name.partition) {
         Ok(partition) if partition.is_failed() => Err(ErrorCode::KafkaStorageError),
         Ok(partition) => Ok(partition),
         Err(Absence::NotLed { .. }) => Err(ErrorCode::ReplicaNotAvailable),

@@ -1,6 +1,7 @@
 //! Logs, and work on them, that are stuck for as long as a test wants.
 
 use super::*;
+use crate::logs::Logs;
 use crate::logs::directory_work::Handed;
 use crate::logs::maintenance;
 use crate::logs::removals::NamesInUse;
@@ -18,7 +19,7 @@ struct StuckCall {
 
 impl StuckCall {
     fn begin(running: &Running, topic: &str) -> Self {
-        let topic = running.broker().partitions.topic(topic).unwrap();
+        let topic = running.broker().logs.partitions.topic(topic).unwrap();
         let partition = topic.partition(0).unwrap();
         let ((release, stuck), (begun, has_begun)) = (mpsc::channel(), mpsc::channel());
         let call = std::thread::spawn(move || {
@@ -120,16 +121,16 @@ impl Two {
     fn create_in(&self, client: &mut Client, topic: &str, place: usize) -> Arc<Partition> {
         let broker = self.broker();
         let name = TopicPartition::new(topic, 0);
-        let directory = &broker.log_directories[place];
-        broker.moves.destinations.note(&name, directory);
+        let directory = &broker.logs.directories[place];
+        broker.logs.moves.destinations.note(&name, directory);
         client.create_topic(topic, 1, &[]);
-        let partition = broker.partitions.find(topic, 0).unwrap();
+        let partition = broker.logs.partitions.find(topic, 0).unwrap();
         assert_eq!(partition.place(), place);
         partition
     }
 
     fn pace(&self, place: usize) -> Pace {
-        self.broker().log_directories[place].work().pace()
+        self.broker().logs.directories[place].work().pace()
     }
 }
 
@@ -138,11 +139,11 @@ fn block_queue(broker: &Arc<Broker>, place: usize) -> mpsc::Sender<()> {
     let (release, stuck) = mpsc::channel::<()>();
     let (begun, has_begun) = mpsc::channel();
     let shares = [(place, (begun, stuck))].into();
-    let block = |_: &Arc<Broker>, (begun, stuck): (mpsc::Sender<()>, mpsc::Receiver<()>)| {
+    let block = |_: &Arc<Logs>, (begun, stuck): (mpsc::Sender<()>, mpsc::Receiver<()>)| {
         begun.send(()).unwrap();
         let _ = stuck.recv();
     };
-    Handed::new(broker).in_each(shares, block).leave();
+    Handed::new(&broker.logs).in_each(shares, block).leave();
     has_begun.recv().unwrap();
     release
 }
@@ -151,11 +152,11 @@ fn block_queue(broker: &Arc<Broker>, place: usize) -> mpsc::Sender<()> {
 #[test]
 fn who_asks_a_disk_has_something_new_for_it() {
     let two = Two::start();
-    let directory = &two.broker().log_directories[1];
+    let directory = &two.broker().logs.directories[1];
     let before = std::time::SystemTime::UNIX_EPOCH;
     let opened = File::open(directory.path()).unwrap();
     opened.set_modified(before).unwrap();
-    creations::ask_disk(two.broker(), directory);
+    creations::ask_disk(&two.broker().logs, directory);
     assert!(opened.metadata().unwrap().modified().unwrap() > before);
     assert!(!directory.is_offline());
     let names = fs::read_dir(directory.path()).unwrap();
@@ -170,7 +171,13 @@ fn disks_are_asked_before_logs_are_made_on_them() {
     let mut client = two.running.connect();
     let release = block_queue(two.broker(), 1);
     client.create_topic("topic", 4, &[]);
-    let partitions = two.broker().partitions.topic("topic").unwrap().partitions();
+    let partitions = two
+        .broker()
+        .logs
+        .partitions
+        .topic("topic")
+        .unwrap()
+        .partitions();
     assert_eq!(partitions.len(), 4);
     assert!(partitions.iter().all(|one| one.place() == 0));
     assert!(two.pace(1) >= Pace::Late);
@@ -185,8 +192,8 @@ fn a_partition_on_a_disk_that_is_late_is_waited_for() {
     let (mut client, mut other) = (two.running.connect(), two.running.connect());
     let release = block_queue(two.broker(), 1);
     let name = TopicPartition::new("topic", 0);
-    let second = &two.broker().log_directories[1];
-    two.broker().moves.destinations.note(&name, second);
+    let second = &two.broker().logs.directories[1];
+    two.broker().logs.moves.destinations.note(&name, second);
     let creating = std::thread::spawn(move || {
         client.create_topic("topic", 1, &[]);
         client.produce("topic", 0, &batch(&["value"])).error
@@ -220,13 +227,13 @@ impl Waiting {
         let broker = running.broker();
         let release = block_queue(broker, 3);
         let name = TopicPartition::new("topic", 0);
-        let fourth = &broker.log_directories[3];
-        broker.moves.destinations.note(&name, fourth);
+        let fourth = &broker.logs.directories[3];
+        broker.logs.moves.destinations.note(&name, fourth);
         let mut client = running.connect();
         let creating = std::thread::spawn(move || {
             client.create_topic("topic", 1, &[]);
         });
-        wait_until("it waits for its log", || !broker.creations.is_empty());
+        wait_until("it waits for its log", || !broker.logs.creations.is_empty());
         Self {
             _root: root,
             running,
@@ -237,7 +244,7 @@ impl Waiting {
 
     /// How often the disks that answer have been asked, or given other work.
     fn handed_count(&self) -> u64 {
-        let directories = &self.running.broker().log_directories;
+        let directories = &self.running.broker().logs.directories;
         let counts = directories[1..3].iter();
         counts.map(|one| one.work().handed_count()).max().unwrap()
     }
@@ -245,7 +252,13 @@ impl Waiting {
     fn end(self) {
         drop(self.release);
         self.creating.join().unwrap();
-        let partition = self.running.broker().partitions.find("topic", 0).unwrap();
+        let partition = self
+            .running
+            .broker()
+            .logs
+            .partitions
+            .find("topic", 0)
+            .unwrap();
         assert_eq!(partition.place(), 3);
     }
 }
@@ -274,7 +287,7 @@ fn attempts_that_the_metadata_loader_has_not_begun_are_one() {
     let resume = hold_loader(&waiting.running);
     let (before, begun_at) = (waiting.handed_count(), Instant::now());
     for _ in 0..30 {
-        maintenance::create_missing_logs(broker);
+        maintenance::create_missing_logs(&broker.logs);
     }
     drop(resume);
     // Whatever waits has its turn before these.
@@ -302,17 +315,17 @@ fn a_partition_that_could_not_be_made_is_made_where_it_is_wanted() {
             ..refused()
         };
         assert!(error.is_passing());
-        two.broker().creations.refuse_next(error);
+        two.broker().logs.creations.refuse_next(error);
         let name = TopicPartition::new("topic", 0);
         let broker = two.broker();
         // The other one has as few partitions, and comes first.
-        let second = &broker.log_directories[1];
-        broker.moves.destinations.note(&name, second);
+        let second = &broker.logs.directories[1];
+        broker.logs.moves.destinations.note(&name, second);
         two.running.connect().create_topic("topic", 1, &[]);
-        let find = || broker.partitions.find("topic", 0);
+        let find = || broker.logs.partitions.find("topic", 0);
         wait_until("it is made", || find().is_ok());
         assert_eq!(find().unwrap().place(), 1);
-        assert!(broker.moves.destinations.of(&name).is_none());
+        assert!(broker.logs.moves.destinations.of(&name).is_none());
     }
 }
 
@@ -329,12 +342,12 @@ fn what_a_log_that_is_stuck_is_to_be_told_is_kept_once() {
     for time in &times {
         client.alter_topic("topic", &[("retention.ms", time)]);
     }
-    let work = running.broker().log_directories[0].work();
+    let work = running.broker().logs.directories[0].work();
     // The one that the log has not taken yet, and one for all that came after.
     assert!((1..=2).contains(&work.unended_count()));
     stuck.end();
     work.wait_for_all();
-    let partition = running.broker().partitions.find("topic", 0).unwrap();
+    let partition = running.broker().logs.partitions.find("topic", 0).unwrap();
     assert_eq!(partition.config().retention_ms, 20_000_000);
 }
 
@@ -345,14 +358,14 @@ fn work_that_panics_holds_up_nothing_and_frees_its_names() {
     let running = Running::start(&[directory.path()]);
     let broker = running.broker();
     let name = TopicPartition::new("topic", 0);
-    let directory = &broker.log_directories[0];
+    let directory = &broker.logs.directories[0];
     directory.begin_leaving(&name);
     let shares = [(0, name.clone())].into();
-    let panics = |broker: &Arc<Broker>, name: TopicPartition| {
-        let _names = NamesInUse::new(broker, vec![(0, name)]);
+    let panics = |logs: &Arc<Logs>, name: TopicPartition| {
+        let _names = NamesInUse::new(logs, vec![(0, name)]);
         panic!("a test of this");
     };
-    Handed::new(broker).in_each(shares, panics).wait();
+    Handed::new(&broker.logs).in_each(shares, panics).wait();
     directory.work().wait_for_all();
     assert_eq!(directory.leaving_for(&name), None);
     running.connect().create_topic("topic", 1, &[]);
@@ -378,7 +391,7 @@ fn nobody_waits_for_a_move_who_uses_only_the_directory_that_it_is_from() {
         .assert_accepted();
     let (release, stuck) = mpsc::channel::<()>();
     let (begun, has_begun) = mpsc::channel();
-    let (moved, to) = (partition, two.broker().log_directories[1].clone());
+    let (moved, to) = (partition, two.broker().logs.directories[1].clone());
     let moving = std::thread::spawn(move || {
         let complete = |_: &mut storage::Log<RealDisk>, _: &replication::Moving<'_, RealDisk>| {
             begun.send(()).unwrap();
@@ -388,11 +401,11 @@ fn nobody_waits_for_a_move_who_uses_only_the_directory_that_it_is_from() {
         moved.move_log(to.shared_name(), complete).map(drop)
     });
     has_begun.recv().unwrap();
-    let first = &two.broker().log_directories[0];
+    let first = &two.broker().logs.directories[0];
     let (broker, upkept) = (two.broker().clone(), first.clone());
     let upkeep = std::thread::spawn(move || {
-        idle_logs::rest(&broker, &upkept);
-        let write = |kind| checkpoints::write_unless_written(&broker, &upkept, kind);
+        idle_logs::rest(&broker.logs, &upkept);
+        let write = |kind| checkpoints::write_unless_written(&broker.logs, &upkept, kind);
         checkpoints::Kind::ALL.into_iter().find_map(write)
     });
     wait_until(
@@ -435,9 +448,9 @@ fn a_log_that_is_stuck_keeps_no_other_from_being_compacted() {
         }
     }
     let stuck = StuckCall::begin(&two.running, "topic");
-    cleaner::start(two.broker());
+    cleaner::start(&two.broker().logs);
     let name = TopicPartition::new("other", 0);
-    let checkpoints = two.broker().log_directories[1].checkpoints();
+    let checkpoints = two.broker().logs.directories[1].checkpoints();
     wait_until("the other one is compacted", || {
         let offset = checkpoints.cleaner_offsets.of(&name, LOOK);
         offset.flatten().is_some()
@@ -480,12 +493,12 @@ fn begin_slow_move(two: &Two, client: &mut Client) -> Arc<Partition> {
             .assert_accepted();
     }
     limit_copies(client, "1");
-    let to = two.broker().log_directories[1].clone();
+    let to = two.broker().logs.directories[1].clone();
     let name = TopicPartition::new("topic", 0);
-    let begun = moves::begin(two.broker(), &name, to.name());
+    let begun = moves::begin(&two.broker().logs, &name, to.name());
     two.running.runtime.block_on(begun).unwrap();
     wait_until("some of it is copied", || {
-        let copy = two.broker().moves.copy_of(&partition);
+        let copy = two.broker().logs.moves.copy_of(&partition);
         copy.is_some_and(|copy| copy.end_offset > 0)
     });
     partition
@@ -497,7 +510,7 @@ fn begin_stuck_move(two: &Two, client: &mut Client) -> StuckCall {
     let stuck = StuckCall::begin(&two.running, "topic");
     limit_copies(client, "100000000");
     wait_until("the task reads", || {
-        two.broker().moves.is_copying(&partition)
+        two.broker().logs.moves.is_copying(&partition)
     });
     stuck
 }
@@ -509,16 +522,16 @@ fn a_log_that_is_moved_no_more_may_be_compacted() {
     let mut client = two.running.connect();
     let partition = begin_slow_move(&two, &mut client);
     let release = block_queue(two.broker(), 1);
-    assert!(two.broker().cleaner.is_paused(&partition));
-    let back = two.broker().log_directories[0].name();
+    assert!(two.broker().logs.cleaner.is_paused(&partition));
+    let back = two.broker().logs.directories[0].name();
     let name = TopicPartition::new("topic", 0);
-    let begun = moves::begin(two.broker(), &name, back);
+    let begun = moves::begin(&two.broker().logs, &name, back);
     two.running.runtime.block_on(begun).unwrap();
     wait_until("the task has ended", || {
-        !two.broker().moves.is_running(&partition)
+        !two.broker().logs.moves.is_running(&partition)
     });
-    assert!(!two.broker().cleaner.is_paused(&partition));
-    let second = two.broker().log_directories[1].work();
+    assert!(!two.broker().logs.cleaner.is_paused(&partition));
+    let second = two.broker().logs.directories[1].work();
     assert_eq!(second.unended_count(), 2, "what is left of the copy");
     drop(release);
 }
@@ -530,7 +543,7 @@ fn a_move_from_a_log_that_is_stuck_holds_up_nothing_where_it_goes_to() {
     let mut client = two.running.connect();
     let stuck = begin_stuck_move(&two, &mut client);
     assert_eq!(client.delete_topic("topic"), ErrorCode::None);
-    let unended_count = |place: usize| two.broker().log_directories[place].work().unended_count();
+    let unended_count = |place: usize| two.broker().logs.directories[place].work().unended_count();
     wait_until("all is done there", || unended_count(1) == 0);
     assert!(unended_count(0) > 0);
     client.create_topic("topic", 1, &[]);
@@ -609,10 +622,10 @@ fn a_move_that_the_metadata_do_not_take_is_told_once() {
     let stuck = begin_stuck_move(&two, &mut client);
     let closing = two.broker().controller.close();
     two.running.runtime.block_on(closing).unwrap().unwrap();
-    let partition = two.broker().partitions.find("topic", 0).unwrap();
+    let partition = two.broker().logs.partitions.find("topic", 0).unwrap();
     stuck.end();
     wait_until("the move has ended", || {
-        !two.broker().moves.is_running(&partition)
+        !two.broker().logs.moves.is_running(&partition)
     });
     assert_eq!(MOVE_ERRORS.load(Ordering::Relaxed), 1);
 }
@@ -629,7 +642,12 @@ fn deleted_topics_are_not_noted_for_groups_that_cannot_be_loaded() {
     let mut builder = record::BatchBuilder::new(record::BatchHeader::default());
     builder.append(testkit::now_ms(), Some(key), Some(&[0, 9]), &[]);
     let mut batch = builder.into_uncompressed();
-    let partition = running.broker().partitions.find(OFFSETS_TOPIC, 0).unwrap();
+    let partition = running
+        .broker()
+        .logs
+        .partitions
+        .find(OFFSETS_TOPIC, 0)
+        .unwrap();
     partition
         .append_as_coordinator(&mut batch, now_ms())
         .unwrap();
@@ -654,13 +672,13 @@ fn a_log_that_is_deleted_in_the_last_step_of_its_move_goes_nowhere() {
     let two = Two::start();
     let mut client = two.running.connect();
     let partition = begin_slow_move(&two, &mut client);
-    let moves = &two.broker().moves;
-    let is_moved = moves.complete_after(two.broker(), &partition, || {
+    let moves = &two.broker().logs.moves;
+    let is_moved = moves.complete_after(&two.broker().logs, &partition, || {
         assert_eq!(client.delete_topic("topic"), ErrorCode::None);
     });
     assert!(!is_moved);
     assert!(!two.root.path().join("two/topic-0").exists());
-    let mut directories = two.broker().log_directories.iter();
+    let mut directories = two.broker().logs.directories.iter();
     assert!(directories.all(|one| !one.is_offline()));
 }
 
@@ -669,8 +687,8 @@ fn a_move_that_was_given_up_is_known_until_its_last_step_is_over() {
     let two = Two::start();
     let mut client = two.running.connect();
     let partition = begin_slow_move(&two, &mut client);
-    let moves = &two.broker().moves;
-    moves.complete_after(two.broker(), &partition, || {
+    let moves = &two.broker().logs.moves;
+    moves.complete_after(&two.broker().logs, &partition, || {
         for _ in 0..2 {
             let given_up = moves.give_up(&partition).expect("it may complete");
             assert_eq!(given_up.place_to_leave(), Some(0));
@@ -684,9 +702,9 @@ fn a_directory_whose_log_could_not_be_closed_in_the_last_step_of_a_move_has_no_m
     let two = Two::start();
     let mut client = two.running.connect();
     let partition = begin_slow_move(&two, &mut client);
-    let moves = &two.broker().moves;
-    moves.complete_after(two.broker(), &partition, || {
-        leaving::leave(two.broker(), true);
+    let moves = &two.broker().logs.moves;
+    moves.complete_after(&two.broker().logs, &partition, || {
+        leaving::leave(&two.broker().logs, true);
     });
     let mark = take_clean_shutdown(&RealDisk, &two.root.path().join("one")).unwrap();
     assert!(mark.is_none());
@@ -701,16 +719,16 @@ fn what_has_the_name_of_a_log_where_it_is_moved_to_is_set_aside() {
     let left = two.root.path().join("two/topic-0");
     fs::create_dir(&left).unwrap();
     File::create(left.join("00000000000000000000.log")).unwrap();
-    let second = two.broker().log_directories[1].name();
+    let second = two.broker().logs.directories[1].name();
     let name = TopicPartition::new("topic", 0);
-    let begun = moves::begin(two.broker(), &name, second);
+    let begun = moves::begin(&two.broker().logs, &name, second);
     two.running.runtime.block_on(begun).unwrap();
     wait_until("it has ended", || {
-        !two.broker().moves.is_running(&partition)
-            && two.broker().moves.copy_of(&partition).is_none()
+        !two.broker().logs.moves.is_running(&partition)
+            && two.broker().logs.moves.copy_of(&partition).is_none()
     });
     assert_eq!(partition.place(), 1);
-    assert!(!two.broker().log_directories[1].is_offline());
+    assert!(!two.broker().logs.directories[1].is_offline());
 }
 
 /// Keeps the controller's thread until what it gives is dropped.
@@ -748,8 +766,8 @@ fn begin_held_move(two: &Two, client: &mut Client) -> (Arc<Partition>, mpsc::Sen
         .assert_accepted();
     let resume = hold_controller(&two.running);
     let name = TopicPartition::new("topic", 0);
-    let second = two.broker().log_directories[1].name();
-    let begun = moves::begin(two.broker(), &name, second);
+    let second = two.broker().logs.directories[1].name();
+    let begun = moves::begin(&two.broker().logs, &name, second);
     two.running.runtime.block_on(begun).unwrap();
     let controller = &two.broker().controller;
     wait_until("it asks for its place", || controller.queued_count() > 0);
@@ -769,10 +787,10 @@ fn a_log_that_cannot_be_opened_for_the_last_step_of_its_move_is_no_fault_of_wher
     fs::rename(&log, log.with_extension("gone")).unwrap();
     drop(resume);
     wait_until("the move has ended", || {
-        !two.broker().moves.is_running(&partition)
+        !two.broker().logs.moves.is_running(&partition)
     });
     assert_eq!(partition.place(), 0);
-    assert!(!two.broker().log_directories[1].is_offline());
+    assert!(!two.broker().logs.directories[1].is_offline());
 }
 
 /// It had none while the metadata had it where it was to go.
@@ -784,20 +802,22 @@ fn a_log_that_stays_where_it_is_as_its_destination_fails_has_a_leader_again() {
     let stuck = StuckCall::begin(&two.running, "topic");
     drop(resume);
     let broker = two.broker();
-    wait_until("it waits for the log", || broker.moves.is_left(0));
-    broker.fail_directory(broker.log_directories[1].name(), &"a test of this");
+    wait_until("it waits for the log", || broker.logs.moves.is_left(0));
+    broker
+        .logs
+        .fail_directory(broker.logs.directories[1].name(), &"a test of this");
     let leader = || {
-        let image = broker.image();
+        let image = broker.node.image();
         let topic = image.topics.by_name("topic").unwrap();
         topic.partition(0).unwrap().leader
     };
     wait_until("it has no leader", || leader() == metadata::NO_LEADER);
     stuck.end();
     wait_until("the move has ended", || {
-        !broker.moves.is_running(&partition)
+        !broker.logs.moves.is_running(&partition)
     });
     assert_eq!(partition.place(), 0);
-    assert_eq!(leader(), broker.node_id);
+    assert_eq!(leader(), broker.node.id);
     client
         .produce("topic", 0, &batch(&["value"]))
         .assert_accepted();
