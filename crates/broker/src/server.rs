@@ -11,7 +11,7 @@ use crate::controller::metadata_log::{
     DirectoryOptions, LoadedMetadataLog, LocalVoter, LogDirectories, MetadataLog,
     MetadataLogOptions, find_log_directories, known_directories,
 };
-use crate::coordinators::coordinator_topics::UnmadeTopics;
+use crate::coordinators::Coordinators;
 use crate::coordinators::group_settings::{group_config, offsets_compression};
 use crate::coordinators::groups::{Groups, OFFSETS_TOPIC};
 use crate::coordinators::transactions::{self, TRANSACTION_TOPIC, Transactions};
@@ -188,8 +188,8 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
     let mut tasks = vec![
         tokio::spawn(clock::keep_pulse()),
         tokio::spawn(failed_logs::act(broker.logs.clone(), opened.failures)),
-        tokio::spawn(broker.groups.clone().keep_time()),
-        tokio::spawn(transactions::keep_time(broker.clone())),
+        tokio::spawn(broker.coordinators.groups.clone().keep_time()),
+        tokio::spawn(transactions::keep_time(broker.coordinators.clone())),
     ];
     // Only now: whoever can connect is served.
     for (listener, socket) in broker.listeners.iter().zip(sockets) {
@@ -397,13 +397,13 @@ fn open(
         log.append(&placed.records, now_ms())?;
     }
     broker.node.reconfigure_at_start(log.image());
-    broker.configure_groups(log.image());
+    broker.coordinators.configure_groups(log.image());
     register(&broker, &mut log, previous_broker_epoch)?;
     let image = log.image().clone();
-    broker.groups.set_metadata(&image);
+    broker.coordinators.groups.set_metadata(&image);
     hosting::open_all(&broker.logs, &image, places)?;
-    broker.groups.follow(log.image());
-    broker.transactions.follow(log.image());
+    broker.coordinators.groups.follow(log.image());
+    broker.coordinators.transactions.follow(log.image());
     broker.publish(log.image().clone());
     Ok(Opened {
         broker,
@@ -601,16 +601,19 @@ fn new_broker(
     let node = Arc::new(Node::new(config, cluster, loggers, runtime.clone()));
     let logs = Logs::new(node.clone(), controller.clone(), log_directories, host);
     let (disks, config) = (&logs.disks, &node.config);
+    let groups = Groups::new(
+        groups,
+        compression,
+        runtime.clone(),
+        failed_logs.clone(),
+        disks.clone(),
+    );
+    let transactions = Transactions::new(config, runtime, failed_logs, disks.clone());
+    let logs = Arc::new(logs);
+    let coordinators = Coordinators::new(node.clone(), logs.clone(), groups, transactions);
     Ok(Broker {
-        groups: Arc::new(Groups::new(
-            groups,
-            compression,
-            runtime.clone(),
-            failed_logs.clone(),
-            disks.clone(),
-        )),
-        transactions: Transactions::new(config, runtime, failed_logs, disks.clone()),
-        logs: Arc::new(logs),
+        coordinators: Arc::new(coordinators),
+        logs,
         node,
         listeners,
         client_limits: ConnectionLimits::new(limits.clone()),
@@ -619,11 +622,9 @@ fn new_broker(
         answer_memory: AnswerMemory::new(request_memory_bytes),
         controller_memory,
         heavy_work: HeavyWork::default(),
-        unmade_topics: UnmadeTopics::default(),
         unaccepted: Seldom::default(),
         controller,
         fetch_sessions: FetchSessions::new(sessions),
-        producer_ids: tokio::sync::Mutex::new(0..0),
     })
 }
 

@@ -34,7 +34,10 @@ pub(crate) async fn serve(
         partitions: &partitions,
         client_transaction_version: 0,
     };
-    let error = super::fencing_error(broker.transactions.add(&add).await, request.version >= 2);
+    let error = super::fencing_error(
+        broker.coordinators.transactions.add(&add).await,
+        request.version >= 2,
+    );
     let response = AddOffsetsToTxnResponse {
         error_code: error.code(),
         ..Default::default()

@@ -92,7 +92,7 @@ async fn add<'f>(
         partitions: &partitions,
         client_transaction_version: if version >= BROKER_VERSION { 2 } else { 0 },
     };
-    let transactions = &broker.transactions;
+    let transactions = &broker.coordinators.transactions;
     let outcomes = match unknown_partitions(&broker.node.image(), &partitions) {
         Some(refused) => refused,
         None if transaction.verify_only => transactions

@@ -28,7 +28,7 @@ pub(crate) async fn serve(
     let group_ids = super::each_once(message.group_ids.iter());
     let mut described: Vec<(&str, Described)> = Vec::new();
     for group in group_ids {
-        let disk = broker.groups.turn_of([group]).await;
+        let disk = broker.coordinators.groups.turn_of([group]).await;
         described.push((group, disk.run(|| describe(broker, group))));
     }
     let groups = described
@@ -64,13 +64,14 @@ pub(crate) async fn serve(
 
 fn describe(broker: &Broker, group_id: &str) -> Described {
     let plain = |error| (error, String::new());
-    if !broker.speaks_consumer_protocol() {
+    if !broker.coordinators.speaks_consumer_protocol() {
         return Err(plain(ErrorCode::UnsupportedVersion));
     }
     if group_id.is_empty() {
         return Err(plain(ErrorCode::InvalidGroupId));
     }
     let described = broker
+        .coordinators
         .groups
         .read(group_id, |shard, _| shard.describe_consumer_group(group_id));
     let described = described.map_err(plain)?;

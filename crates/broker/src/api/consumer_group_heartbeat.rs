@@ -66,7 +66,7 @@ async fn heartbeat(
         error,
         message: error.message().to_owned(),
     };
-    if !broker.speaks_consumer_protocol() {
+    if !broker.coordinators.speaks_consumer_protocol() {
         return Err(Refusal {
             error: ErrorCode::UnsupportedVersion,
             message: String::new(),
@@ -106,9 +106,12 @@ async fn heartbeat(
             _ => String::new(),
         },
     };
-    let decided = broker.groups.decide(heartbeat.group_id, |shard, now| {
-        shard.consumer_group_heartbeat(&heartbeat, now)
-    });
+    let decided = broker
+        .coordinators
+        .groups
+        .decide(heartbeat.group_id, |shard, now| {
+            shard.consumer_group_heartbeat(&heartbeat, now)
+        });
     match decided.await.map_err(refuse)? {
         Answer::Now(result) => result,
         Answer::Later(_) => Err(refuse(ErrorCode::UnknownServerError)),

@@ -34,6 +34,7 @@ pub(crate) async fn serve(
 
 async fn delete(broker: &Broker, group_id: &str) -> ErrorCode {
     let decided = broker
+        .coordinators
         .groups
         .decide(group_id, |shard, now| shard.delete_groups(&[group_id], now));
     match decided.await {

@@ -20,7 +20,7 @@ pub(crate) async fn serve(
     let group_ids = super::each_once(message.groups.iter());
     let mut described = Vec::new();
     for group in group_ids {
-        let disk = broker.groups.turn_of([group]).await;
+        let disk = broker.coordinators.groups.turn_of([group]).await;
         described.push((group, disk.run(|| describe(broker, group, request.version))));
     }
     let groups = described.iter().map(|(group_id, one)| {
@@ -62,6 +62,7 @@ struct One {
 
 fn describe(broker: &Broker, group_id: &str, version: i16) -> One {
     let result = broker
+        .coordinators
         .groups
         .read(group_id, |shard, _| shard.describe_group(group_id));
     let none = |error| {

@@ -18,7 +18,7 @@ pub(crate) async fn serve(
     let message: DescribeTransactionsRequest<'_> = request.decode()?;
     let mut described = Vec::new();
     for id in super::each_once(message.transactional_ids.iter()) {
-        described.push((id, broker.transactions.describe(id).await));
+        described.push((id, broker.coordinators.transactions.describe(id).await));
     }
     let states = described.iter().map(|(id, described)| match described {
         Ok(one) => TransactionState {

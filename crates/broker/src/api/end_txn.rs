@@ -29,7 +29,7 @@ pub(crate) async fn serve(
         committed: message.committed,
         client_transaction_version: if request.version > 4 { 2 } else { 0 },
     };
-    let response = match broker.end_transaction(&end).await {
+    let response = match broker.coordinators.end_transaction(&end).await {
         Ok(producer) => EndTxnResponse {
             producer_id: producer.producer_id,
             producer_epoch: producer.producer_epoch,

@@ -84,7 +84,7 @@ pub(crate) async fn serve(
 
 /// The topic in which the coordinators keep their state.
 async fn coordinator_topic(broker: &Broker, name: &str) -> Result<Arc<Topic>, ErrorCode> {
-    broker.ensure_coordinator_topic(name).await?;
+    broker.coordinators.ensure_coordinator_topic(name).await?;
     let topic = broker.node.image().topics.by_name(name).cloned();
     topic.ok_or(ErrorCode::CoordinatorNotAvailable)
 }

@@ -26,7 +26,7 @@ pub(crate) async fn serve(
         "" => Err(ErrorCode::InvalidGroupId),
         // In a consumer group it may begin a wait for the member to join.
         group => {
-            let decided = broker.groups.decide(group, |shard, now| {
+            let decided = broker.coordinators.groups.decide(group, |shard, now| {
                 Decision::reply(shard.heartbeat(&heartbeat, now))
             });
             decided.await

@@ -11,7 +11,6 @@
 use super::{Request, Served};
 use crate::Broker;
 use crate::net::ResponseBuffer;
-use controller::AllocateProducerIds;
 use coordinator::transaction::{InitProducerId as InitTransactionalId, ProducerIdAndEpoch};
 use model::{DecodeError, ErrorCode};
 use std::sync::Arc;
@@ -27,6 +26,7 @@ pub(crate) async fn serve(
     let result = match message.transactional_id {
         _ if names_half => Err(ErrorCode::InvalidRequest),
         None => broker
+            .coordinators
             .next_producer_id()
             .await
             .map(|producer_id| ProducerIdAndEpoch {
@@ -69,27 +69,6 @@ async fn init(
 ) -> Result<ProducerIdAndEpoch, ErrorCode> {
     match request.transactional_id {
         "" => Err(ErrorCode::InvalidRequest),
-        _ => broker.init_transactional_id(request).await,
-    }
-}
-
-impl Broker {
-    /// An id that no producer has had.
-    pub(crate) async fn next_producer_id(&self) -> Result<i64, ErrorCode> {
-        let mut ids = self.producer_ids.lock().await;
-        if let Some(id) = ids.next() {
-            return Ok(id);
-        }
-        let request = AllocateProducerIds {
-            broker_id: self.node.id,
-            broker_epoch: self.node.broker_epoch(),
-        };
-        // Kafka's clients try again later on this code.
-        let block = match self.controller.request(request).await {
-            Ok(Ok(block)) => block,
-            Ok(Err(_)) | Err(_) => return Err(ErrorCode::CoordinatorLoadInProgress),
-        };
-        *ids = block.first..block.first + block.count;
-        ids.next().ok_or(ErrorCode::CoordinatorLoadInProgress)
+        _ => broker.coordinators.init_transactional_id(request).await,
     }
 }

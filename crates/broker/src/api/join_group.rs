@@ -102,6 +102,7 @@ async fn join(
         "a member joins"
     );
     let decided = broker
+        .coordinators
         .groups
         .decide(join.group_id, |shard, now| shard.join_group(&join, now));
     decided.await

@@ -49,6 +49,7 @@ pub(crate) async fn serve(
         "" => Err(ErrorCode::InvalidGroupId),
         group => {
             let decided = broker
+                .coordinators
                 .groups
                 .decide(group, |shard, now| shard.leave_group(&leave, now));
             decided.await

@@ -17,8 +17,13 @@ pub(crate) async fn serve(
 ) -> Result<Served, DecodeError> {
     let message: ListGroupsRequest<'_> = request.decode()?;
     let filter = ListGroups::new(message.states_filter.iter(), message.types_filter.iter());
-    let disk = broker.groups.turn_of_all().await;
-    let (groups, error) = disk.run(|| broker.groups.read_all(|shard| shard.list_groups(&filter)));
+    let disk = broker.coordinators.groups.turn_of_all().await;
+    let (groups, error) = disk.run(|| {
+        broker
+            .coordinators
+            .groups
+            .read_all(|shard| shard.list_groups(&filter))
+    });
     let mut groups: Vec<_> = groups.iter().flatten().collect();
     // By their names, wherever they are kept: who compares two lists sees what has changed.
     groups.sort_unstable_by(|one, other| one.group_id.cmp(&other.group_id));

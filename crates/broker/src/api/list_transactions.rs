@@ -55,7 +55,7 @@ async fn list(
     filter: &ListTransactions<'_>,
     pattern: Option<&str>,
 ) -> Result<Vec<ListedTransaction>, ErrorCode> {
-    let listed = broker.transactions.list(filter).await?;
+    let listed = broker.coordinators.transactions.list(filter).await?;
     let Some(pattern) = pattern.filter(|pattern| !pattern.is_empty()) else {
         return Ok(listed);
     };

@@ -197,7 +197,7 @@ async fn create_missing(
         }
     }
     let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
-    let outcomes = broker.create_missing_topics(&names).await;
+    let outcomes = broker.logs.create_missing_topics(&names).await;
     for ((_, code), outcome) in wanted.into_iter().zip(outcomes) {
         // One that was made just now is unknown until the client asks again.
         *code = outcome.map_or_else(|error| error.code, |()| ErrorCode::UnknownTopicOrPartition);

@@ -8,9 +8,10 @@ use crate::net::{ConnectionContext, ResponseBuffer};
 use model::{DecodeError, ErrorCode, InvalidStrings, Message, Reader};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wire::{ApiKey, RequestHeader, ResponseHeader};
 
+pub(crate) use crate::runtime::turn::Turn;
 pub(crate) use weight::{AnswerSize, Weight};
 
 pub mod served;
@@ -442,28 +443,6 @@ async fn dispatch_to_coordinators(
 pub(crate) fn each_once<T: Ord + Clone>(names: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let mut seen = BTreeSet::new();
     names.filter(move |name| seen.insert(name.clone()))
-}
-
-/// The time that a request may take on a worker before other connections have their turn.
-const TURN: Duration = Duration::from_millis(1);
-
-/// How long the requests of a connection have had a worker to themselves.
-#[derive(Debug)]
-pub(crate) struct Turn(Instant);
-
-impl Turn {
-    /// A turn that begins now.
-    pub(crate) fn begin() -> Self {
-        Self(Instant::now())
-    }
-
-    /// Lets the others have their turn if this one has lasted long enough.
-    pub(crate) async fn share(&mut self) {
-        if self.0.elapsed() > TURN {
-            tokio::task::yield_now().await;
-            self.0 = Instant::now();
-        }
-    }
 }
 
 /// How long a client waits that gives a request so many milliseconds.

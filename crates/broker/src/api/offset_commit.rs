@@ -189,6 +189,7 @@ async fn store(
     }
     let group_id = commit.group_id;
     let decided = broker
+        .coordinators
         .groups
         .decide(group_id, |shard, now| shard.commit_offsets(commit, now));
     let Answer::Now(errors) = decided.await? else {

@@ -104,6 +104,7 @@ async fn delete_offsets(
         return Err(ErrorCode::InvalidGroupId);
     }
     let decided = broker
+        .coordinators
         .groups
         .decide(delete.group_id, |shard, _| shard.delete_offsets(delete));
     match decided.await? {

@@ -68,17 +68,17 @@ pub(crate) async fn serve(
     if request.version >= 8 {
         serve_groups(broker, request, &message, out).await;
     } else {
-        let disk = broker.groups.turn_of([message.group_id]).await;
+        let disk = broker.coordinators.groups.turn_of([message.group_id]).await;
         disk.run(|| serve_one(broker, request, &message, out));
     }
     // What is not durable yet could be taken back by a crash.
     match request.version >= 8 {
         true => {
             for group in message.groups.iter() {
-                broker.groups.flushed(group.group_id).await;
+                broker.coordinators.groups.flushed(group.group_id).await;
             }
         }
-        false => broker.groups.flushed(message.group_id).await,
+        false => broker.coordinators.groups.flushed(message.group_id).await,
     }
     Ok(Served::Answered)
 }
@@ -101,7 +101,7 @@ async fn fetch_groups<'f>(
     for groups in groups.chunks(at_a_time.max(1)) {
         turn.share().await;
         let group_ids = groups.iter().map(|group| group.group_id);
-        let disk = broker.groups.turn_of(group_ids).await;
+        let disk = broker.coordinators.groups.turn_of(group_ids).await;
         disk.run(|| {
             for group in groups {
                 let asked = match &group.topics {
@@ -263,6 +263,7 @@ fn fetch<'f>(
         topics,
     };
     let result = broker
+        .coordinators
         .groups
         .read(group_id, |shard, _| shard.fetch_offsets(&fetch));
     let (error, mut topics) = match result {

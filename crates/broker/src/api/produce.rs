@@ -522,7 +522,9 @@ async fn verify(broker: &Broker, version: i16, asked: &mut Asked, parts: &mut Pa
         producer_epoch,
     };
     let support = TransactionSupport::of_produce(version);
-    let verified = broker.verify_produced(&producer, &enrolments, support);
+    let verified = broker
+        .coordinators
+        .verify_produced(&producer, &enrolments, support);
     for (at, verification) in places.into_iter().zip(verified.await) {
         partitions[at].verification = verification;
     }

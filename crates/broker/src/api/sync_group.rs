@@ -62,6 +62,7 @@ async fn sync(
         assignments: assignments.collect(),
     };
     let decided = broker
+        .coordinators
         .groups
         .decide(sync.group_id, |shard, now| shard.sync_group(&sync, now));
     decided.await

@@ -119,10 +119,11 @@ async fn store(
         return Err(ErrorCode::CoordinatorNotAvailable);
     }
     let enrolment = Enrolment {
-        partition: broker.groups.partition_of(commit.group_id)?,
+        partition: broker.coordinators.groups.partition_of(commit.group_id)?,
         base_sequence: NO_SEQUENCE,
     };
     let verified = broker
+        .coordinators
         .verify_transaction(producer, &[enrolment], support)
         .await;
     let verification = verified.into_iter().next().unwrap_or(Ok(None));
@@ -133,6 +134,7 @@ async fn store(
     };
     let group_id = commit.group_id;
     broker
+        .coordinators
         .groups
         .decide_in_transaction(group_id, writer, |shard, now| {
             shard.commit_transactional_offsets(commit, now)

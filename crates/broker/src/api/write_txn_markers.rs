@@ -49,6 +49,7 @@ pub(crate) async fn serve(
         }
         let version = i16::from(asked.transaction_version);
         let written = broker
+            .coordinators
             .write_transaction_markers(marker, &partitions, version)
             .await;
         let outcomes = by_producer.entry(asked.producer_id).or_default();

@@ -1,6 +1,6 @@
 //! The topics that coordinators keep their state in: made when somebody first asks for a coordinator.
 
-use crate::Broker;
+use crate::coordinators::Coordinators;
 use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::coordinators::transactions::TRANSACTION_TOPIC;
 use crate::runtime::seldom::Seldom;
@@ -23,7 +23,7 @@ impl Default for UnmadeTopics {
     }
 }
 
-impl Broker {
+impl Coordinators {
     /// Makes a topic that a coordinator keeps its state in when it is missing.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Broker {
         if self.node.image().topics.by_name(name).is_some() {
             return Ok(());
         }
-        let outcomes = self.create_missing_topics(&[name]).await;
+        let outcomes = self.logs.create_missing_topics(&[name]).await;
         if let Some(error) = outcomes.into_iter().find_map(Result::err) {
             let lines = match name {
                 TRANSACTION_TOPIC => &self.unmade_topics.transactions,

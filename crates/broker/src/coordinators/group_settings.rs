@@ -1,6 +1,6 @@
 //! The settings of the group coordinator: the broker's, and over them those of single groups.
 
-use crate::Broker;
+use crate::coordinators::Coordinators;
 use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::logs::hosting::topic_settings;
 use config::server::{ConsumerGroupConfig, MigrationPolicy};
@@ -11,7 +11,7 @@ use record::Compression;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-impl Broker {
+impl Coordinators {
     /// Whether members may speak the consumer protocol (KIP-848).
     pub(crate) fn speaks_consumer_protocol(&self) -> bool {
         let protocols = self.node.config.groups.coordinator.rebalance_protocols;

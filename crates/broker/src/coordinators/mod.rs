@@ -4,6 +4,51 @@ pub(crate) mod coordinator_log;
 pub(crate) mod coordinator_topics;
 pub(crate) mod group_settings;
 pub(crate) mod groups;
+pub(crate) mod producer_ids;
 pub(crate) mod transaction_markers;
 pub(crate) mod transaction_verification;
 pub(crate) mod transactions;
+
+use crate::logs::Logs;
+use crate::settings::node::Node;
+use coordinator_topics::UnmadeTopics;
+use groups::Groups;
+use std::ops::Range;
+use std::sync::Arc;
+use transactions::Transactions;
+
+/// The coordinators of this broker.
+#[derive(Debug)]
+pub(crate) struct Coordinators {
+    /// The node that they are of.
+    pub(crate) node: Arc<Node>,
+    /// Where their state is, and the partitions of transactions.
+    pub(crate) logs: Arc<Logs>,
+    /// The group coordinator.
+    pub(crate) groups: Arc<Groups>,
+    /// The transaction coordinator.
+    pub(crate) transactions: Transactions,
+    /// Lines about topics of coordinators that cannot be made.
+    unmade_topics: UnmadeTopics,
+    /// Producer ids that the controller has given to this broker.
+    producer_ids: tokio::sync::Mutex<Range<i64>>,
+}
+
+impl Coordinators {
+    /// Coordinators that have loaded nothing yet.
+    pub(crate) fn new(
+        node: Arc<Node>,
+        logs: Arc<Logs>,
+        groups: Groups,
+        transactions: Transactions,
+    ) -> Self {
+        Self {
+            node,
+            logs,
+            groups: Arc::new(groups),
+            transactions,
+            unmade_topics: UnmadeTopics::default(),
+            producer_ids: tokio::sync::Mutex::new(0..0),
+        }
+    }
+}

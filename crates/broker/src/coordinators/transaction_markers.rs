@@ -10,11 +10,11 @@
 //! A marker may come again, after a coordinator's restart: the log takes it once more, and nothing
 //! changes. One of an older coordinator or of an older producer epoch is refused.
 
-use crate::Broker;
-use crate::api::Turn;
+use crate::coordinators::Coordinators;
 use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::runtime::clock::now_ms;
 use crate::runtime::disk_watch::DiskUse;
+use crate::runtime::turn::Turn;
 use model::{ErrorCode, TopicPartition};
 use record::{BatchBuilder, BatchHeader, EndTransactionMarker, TransactionResult};
 use replication::{AppendError, Appended, Partition};
@@ -59,7 +59,7 @@ impl TransactionMarker {
     }
 }
 
-impl Broker {
+impl Coordinators {
     /// Ends a transaction in partitions that this broker leads; gives the outcome of each, in
     /// their order, once the markers are as durable as their topics ask.
     ///

@@ -9,7 +9,7 @@
 //! The guard is void once a marker has come between the answer and the append. Batches that follow
 //! in the same transaction ask nobody.
 
-use crate::Broker;
+use crate::coordinators::Coordinators;
 use crate::runtime::clock::now_ms;
 use crate::runtime::disk_watch::DiskUse;
 use model::ErrorCode;
@@ -83,7 +83,7 @@ pub(crate) struct Enrolment {
 /// What the batch may be appended with, or why it may not be appended.
 pub(crate) type Verification = Result<Option<VerificationGuard>, ErrorCode>;
 
-impl Broker {
+impl Coordinators {
     /// Verifies the batches of a Produce request. Newer clients do not expect to hear that the
     /// last transaction has yet to end, so the coordinator is asked again for a while.
     pub(crate) async fn verify_produced(

@@ -8,6 +8,7 @@ pub(crate) mod destinations;
 pub(crate) mod directory_work;
 pub(crate) mod failed_logs;
 pub(crate) mod file_shortage;
+pub(crate) mod first_use;
 pub(crate) mod flushes;
 pub(crate) mod hosting;
 pub(crate) mod idle_logs;

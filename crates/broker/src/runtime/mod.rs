@@ -9,3 +9,4 @@ pub(crate) mod disk_watch;
 pub(crate) mod heavy_work;
 pub(crate) mod reserve;
 pub(crate) mod seldom;
+pub(crate) mod turn;

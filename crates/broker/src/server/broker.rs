@@ -2,9 +2,7 @@
 
 use crate::api::fetch_sessions::FetchSessions;
 use crate::controller::link::ControllerLink;
-use crate::coordinators::coordinator_topics::UnmadeTopics;
-use crate::coordinators::groups::Groups;
-use crate::coordinators::transactions::Transactions;
+use crate::coordinators::Coordinators;
 use crate::logs::Logs;
 use crate::net::{
     AnswerMemory, ByteBudget, ConnectionLimits, Listeners, RequestMemory, connection_limits,
@@ -38,20 +36,14 @@ pub(crate) struct Broker {
     pub(crate) heavy_work: HeavyWork,
     /// Log directories and their partitions.
     pub(crate) logs: Arc<Logs>,
-    /// Lines about topics of coordinators that cannot be made.
-    pub(crate) unmade_topics: UnmadeTopics,
+    /// Groups and transactions.
+    pub(crate) coordinators: Arc<Coordinators>,
     /// Lines about connections that could not be accepted.
     pub(crate) unaccepted: Seldom,
     /// Decides about the cluster, one request after the other.
     pub(crate) controller: ControllerLink,
-    /// The group coordinator.
-    pub(crate) groups: Arc<Groups>,
-    /// The transaction coordinator.
-    pub(crate) transactions: Transactions,
     /// Incremental fetch sessions.
     pub(crate) fetch_sessions: FetchSessions,
-    /// Producer ids that the controller has given to this broker.
-    pub(crate) producer_ids: tokio::sync::Mutex<std::ops::Range<i64>>,
 }
 
 impl Broker {
@@ -66,7 +58,7 @@ impl Broker {
     /// Lets every request see the newest image.
     pub(crate) fn publish(&self, image: Arc<MetadataImage>) {
         // First the groups: what a request has found in the metadata is not unknown to them.
-        self.groups.set_metadata(&image);
+        self.coordinators.groups.set_metadata(&image);
         self.node.set_image(image);
     }
 

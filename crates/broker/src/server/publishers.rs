@@ -114,10 +114,10 @@ impl MetadataPublisher for Coordinators {
                 one.key.resource_type == ConfigResourceType::Topic && is_of_offsets(&one.key.name)
             })
         {
-            broker.configure_groups(image);
+            broker.coordinators.configure_groups(image);
         }
-        broker.groups.follow(image);
-        broker.transactions.follow(image);
+        broker.coordinators.groups.follow(image);
+        broker.coordinators.transactions.follow(image);
     }
 }
 
@@ -166,8 +166,8 @@ impl PartitionUsers for State {
             return;
         };
         match topic {
-            OFFSETS_TOPIC => broker.groups.load(index, partition),
-            TRANSACTION_TOPIC => broker.load_transactions(index, partition),
+            OFFSETS_TOPIC => broker.coordinators.groups.load(index, partition),
+            TRANSACTION_TOPIC => broker.coordinators.load_transactions(index, partition),
             _ => {}
         }
     }
@@ -177,8 +177,8 @@ impl PartitionUsers for State {
             return;
         };
         match topic {
-            OFFSETS_TOPIC => broker.groups.unload(index),
-            TRANSACTION_TOPIC => broker.transactions.unload(index),
+            OFFSETS_TOPIC => broker.coordinators.groups.unload(index),
+            TRANSACTION_TOPIC => broker.coordinators.transactions.unload(index),
             _ => {}
         }
     }
@@ -191,13 +191,16 @@ impl PartitionUsers for State {
         let deleted: Vec<_> = deleted.collect();
         let broker = self.0.upgrade();
         broker.map_or_else(BTreeSet::new, |broker| {
-            broker.groups.note_deleted_topics(image, &deleted)
+            broker
+                .coordinators
+                .groups
+                .note_deleted_topics(image, &deleted)
         })
     }
 
     fn forget_deleted(&self, directory: &str) {
         if let Some(broker) = self.0.upgrade() {
-            broker.groups.delete_noted_offsets(directory);
+            broker.coordinators.groups.delete_noted_offsets(directory);
         }
     }
 }

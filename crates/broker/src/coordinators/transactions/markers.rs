@@ -2,7 +2,7 @@
 //! and again until each partition that still exists has its own; then the transaction is complete.
 
 use super::{Flushing, Shard, State};
-use crate::Broker;
+use crate::coordinators::Coordinators;
 use crate::coordinators::coordinator_log::{GroupCommit, REPLAY_PAUSE};
 use crate::coordinators::transaction_markers::TransactionMarker;
 use crate::runtime::apart::in_steps;
@@ -55,7 +55,7 @@ impl EndDecision {
     }
 }
 
-impl Broker {
+impl Coordinators {
     /// Takes over a partition of `__transaction_state`: replays its log on a thread for blocking
     /// work, then serves it and writes the markers that a stop has prevented.
     pub(crate) fn load_transactions(self: &Arc<Self>, index: i32, partition: Arc<Partition>) {
@@ -70,20 +70,20 @@ impl Broker {
     }
 
     fn replay_transactions(self: &Arc<Self>, shard: Arc<Shard>) {
-        let broker = self.clone();
+        let coordinators = self.clone();
         self.transactions.runtime.spawn_blocking(move || {
-            let Some(prepared) = shard.load(broker.transactions.config) else {
-                let runtime = broker.transactions.runtime.clone();
+            let Some(prepared) = shard.load(coordinators.transactions.config) else {
+                let runtime = coordinators.transactions.runtime.clone();
                 runtime.spawn(async move {
                     tokio::time::sleep(REPLAY_PAUSE).await;
-                    broker.replay_transactions(shard);
+                    coordinators.replay_transactions(shard);
                 });
                 return;
             };
             let coordinator_epoch = shard.partition.offsets().leader_epoch;
             for one in prepared {
                 let decision = EndDecision::read_back(&shard);
-                drop(broker.finish(one, coordinator_epoch, decision));
+                drop(coordinators.finish(one, coordinator_epoch, decision));
             }
         });
     }
@@ -103,14 +103,14 @@ impl Broker {
             coordinator_epoch,
             is_commit: prepared.committed,
         };
-        let broker = self.clone();
+        let coordinators = self.clone();
         tokio::spawn(in_steps(async move {
             // A marker must not outlive the end that it speaks of.
             let outcome = durable(decision.flushing.take()).await;
             let mut left = prepared.partitions.clone();
-            if outcome.is_err() || !broker.try_finish(&prepared, marker, &mut left).await {
+            if outcome.is_err() || !coordinators.try_finish(&prepared, marker, &mut left).await {
                 tokio::spawn(in_steps(
-                    broker.go_on_finishing(prepared, marker, left, decision),
+                    coordinators.go_on_finishing(prepared, marker, left, decision),
                 ));
             }
             outcome

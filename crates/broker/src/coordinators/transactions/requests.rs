@@ -2,7 +2,7 @@
 
 use super::markers::{EndDecision, durable};
 use super::{Decided, Transactions};
-use crate::Broker;
+use crate::coordinators::Coordinators;
 use crate::runtime::clock;
 use crate::runtime::disk_watch::DiskUse;
 use coordinator::group::append_error;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The version of the protocol in which the leaders of partitions add them.
 const ENROLLED_BY_LEADERS: i16 = 2;
 
-impl Broker {
+impl Coordinators {
     /// Gives a transactional id to a producer.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //! the disk of another.
 
 use super::Shard;
-use crate::Broker;
+use crate::coordinators::Coordinators;
 use crate::runtime::apart::in_steps;
 use crate::runtime::disk_watch::DiskUse;
 use model::ErrorCode;
@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 /// Looks for what is due, for ever.
-pub(crate) async fn keep_time(broker: Arc<Broker>) {
-    let config = broker.node.config.transactions;
+pub(crate) async fn keep_time(coordinators: Arc<Coordinators>) {
+    let config = coordinators.node.config.transactions;
     let period = |ms: i32| Duration::from_millis(u64::from(ms.max(1).unsigned_abs()));
     let every = |period: Duration| {
         let mut interval = interval_at(Instant::now() + period, period);
@@ -25,14 +25,14 @@ pub(crate) async fn keep_time(broker: Arc<Broker>) {
     loop {
         tokio::select! {
             _ = abort.tick() => {
-                for (broker, shard) in broker.shards_on_fast_disks() {
-                    tokio::spawn(in_steps(async move { broker.abort_timed_out(&shard).await }));
+                for (coordinators, shard) in coordinators.shards_on_fast_disks() {
+                    tokio::spawn(in_steps(async move { coordinators.abort_timed_out(&shard).await }));
                 }
             }
             _ = expire.tick() => {
-                for (broker, shard) in broker.shards_on_fast_disks() {
+                for (coordinators, shard) in coordinators.shards_on_fast_disks() {
                     tokio::spawn(in_steps(async move {
-                        broker.transactions.expire_ids(&shard).await;
+                        coordinators.transactions.expire_ids(&shard).await;
                     }));
                 }
             }
@@ -40,7 +40,7 @@ pub(crate) async fn keep_time(broker: Arc<Broker>) {
     }
 }
 
-impl Broker {
+impl Coordinators {
     /// The shards whose log directory is not slow; a later look has the others.
     fn shards_on_fast_disks(self: &Arc<Self>) -> Vec<(Arc<Self>, Arc<Shard>)> {
         let shards = self.transactions.all_shards().into_iter();

@@ -655,7 +655,7 @@ fn deleted_topics_are_not_noted_for_groups_that_cannot_be_loaded() {
     running.stop();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
-    let groups = &running.broker().groups;
+    let groups = &running.broker().coordinators.groups;
     wait_until("the groups have failed to load", || {
         client.try_committed_offset("group", "topic", 0) == Err(ErrorCode::NotCoordinator)
     });
