@@ -8,10 +8,10 @@
 //!   below all of them: settings, runtime
 //! ```
 //!
-//! Rooms, from the ground up:
+//! Rooms, from the ground up; each is given its parts, and imports only from those before it:
 //! - `runtime`: threads, lanes and clocks;
-//! - `settings`: what is configured, as of now;
-//! - `controller`: decisions about the cluster, and the metadata log;
+//! - `controller`: decisions about the cluster, the metadata log, and the metadata loader;
+//! - `settings`: the node, as it is configured as of now;
 //! - `logs`: log directories and their partitions;
 //! - `coordinators`: groups and transactions;
 //! - `net`: sockets, and frames in and out;
@@ -38,9 +38,6 @@ mod settings;
 
 pub use api::served;
 pub use controller::metadata_log;
-
 pub use server::{Server, ServerOptions, reserve_workers};
 pub use settings::loggers;
 pub use settings::start_error::StartError;
-
-use server::broker::Broker;

@@ -1,9 +1,8 @@
 //! Starting and stopping: read from top to bottom, this is how a server is put together.
 
-pub(crate) mod broker;
 mod publishers;
 
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::api::fetch_sessions::FetchSessions;
 use crate::controller::controller_thread::{self, Surroundings, Unstarted};
 use crate::controller::link::ControllerLink;
@@ -20,7 +19,7 @@ use crate::logs::log_directories::{self, LogDirectory, absolute};
 use crate::logs::{Logs, cleaner, creations, hosting, leaving, maintenance, moves};
 use crate::net::{
     AnswerMemory, BoundListener, BoundSocket, ByteBudget, ConnectionLimits, Listeners,
-    RequestMemory, SocketSettings, connection_limits,
+    RequestMemory, SocketSettings, Sockets, connection_limits,
 };
 use crate::runtime::clock::{self, now_ms, random_uuid};
 use crate::runtime::heavy_work::{ASIDE, HeavyWork};
@@ -107,7 +106,7 @@ impl Server {
 
     /// The addresses that the server listens on, with the names of the listeners.
     pub fn addresses(&self) -> Vec<(String, SocketAddr)> {
-        let listeners = self.broker.listeners.iter();
+        let listeners = self.broker.sockets.listeners.iter();
         listeners
             .map(|one| (one.name.clone(), one.address))
             .collect()
@@ -192,7 +191,7 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
         tokio::spawn(transactions::keep_time(broker.coordinators.clone())),
     ];
     // Only now: whoever can connect is served.
-    for (listener, socket) in broker.listeners.iter().zip(sockets) {
+    for (listener, socket) in broker.sockets.listeners.iter().zip(sockets) {
         let socket = socket.listen().map_err(|source| {
             broker.node.stop.send_replace(true);
             StartError::Bind {
@@ -201,7 +200,9 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
                 source,
             }
         })?;
-        let accepting = listener.clone().accept(socket, broker.clone());
+        let accepting = listener
+            .clone()
+            .accept(socket, broker.sockets.clone(), broker.clone());
         tasks.push(tokio::spawn(accepting));
     }
     Ok(Server {
@@ -611,18 +612,25 @@ fn new_broker(
     let transactions = Transactions::new(config, runtime, failed_logs, disks.clone());
     let logs = Arc::new(logs);
     let coordinators = Coordinators::new(node.clone(), logs.clone(), groups, transactions);
-    Ok(Broker {
-        coordinators: Arc::new(coordinators),
-        logs,
-        node,
+    let heavy_work = Arc::new(HeavyWork::default());
+    let sockets = Sockets {
+        node: node.clone(),
+        logs: logs.clone(),
+        heavy_work: heavy_work.clone(),
         listeners,
         client_limits: ConnectionLimits::new(limits.clone()),
         controller_limits: ConnectionLimits::new(limits),
         request_memory: RequestMemory::new(request_memory_bytes),
         answer_memory: AnswerMemory::new(request_memory_bytes),
         controller_memory,
-        heavy_work: HeavyWork::default(),
         unaccepted: Seldom::default(),
+    };
+    Ok(Broker {
+        coordinators: Arc::new(coordinators),
+        logs,
+        node,
+        sockets: Arc::new(sockets),
+        heavy_work,
         controller,
         fetch_sessions: FetchSessions::new(sessions),
     })
@@ -663,6 +671,7 @@ fn register(
     previous_broker_epoch: i64,
 ) -> Result<(), StartError> {
     let endpoints = broker
+        .sockets
         .listeners
         .iter()
         .filter(|one| !one.is_controller)

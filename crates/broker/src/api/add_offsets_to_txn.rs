@@ -4,7 +4,7 @@
 //! - Versions before 2 do not know PRODUCER_FENCED: they get INVALID_PRODUCER_EPOCH (KIP-588).
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::net::ResponseBuffer;
 use coordinator::partition_for;

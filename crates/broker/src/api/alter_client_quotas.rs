@@ -5,7 +5,7 @@
 //! - `ValidateOnly` changes nothing and answers the same.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use controller::client_quotas::{QuotaAlteration, QuotaResults};
 use controller::{AlterClientQuotas, ApiError};

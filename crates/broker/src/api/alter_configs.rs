@@ -5,7 +5,7 @@
 
 use super::altered::{Named, alter, each_resource, results_of, told};
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use controller::alter_configs::{AlterOptions, AlteredResource, ConfigChange};
 use model::DecodeError;

@@ -7,7 +7,7 @@
 //!   below 1 is over before it begins, others are ignored.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use controller::reassign_partitions::TopicReassignment;
 use controller::{AlterPartitionReassignments, ApiError, PartitionResults};

@@ -9,7 +9,7 @@
 //!   cordoned (KIP-1066) INVALID_REPLICA_ASSIGNMENT.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::logs::moves;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode, TopicPartition};

@@ -4,7 +4,7 @@
 //! - Clients send the salted password; what is kept are the keys derived from it.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use controller::scram_credentials::ScramUpsertion;
 use controller::{AlterScramCredentials, ApiError};

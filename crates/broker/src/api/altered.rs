@@ -1,7 +1,7 @@
 //! What AlterConfigs and IncrementalAlterConfigs share: the resources of a request, each of them
 //! once, and what is answered for them.
 
-use crate::Broker;
+use crate::api::broker::Broker;
 use controller::alter_configs::{AlterOptions, AlteredResource};
 use controller::{AlterConfigs, ApiError};
 use model::ErrorCode;

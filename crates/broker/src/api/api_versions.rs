@@ -8,7 +8,7 @@
 //! - Produce is advertised from 0: librdkafka stops at a broker that does not (KAFKA-18659).
 
 use super::{Request, Served, served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use metadata::KRAFT_VERSION_FEATURE;
 use model::{DecodeError, ErrorCode};

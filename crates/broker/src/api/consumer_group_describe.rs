@@ -4,7 +4,7 @@
 //! - While consumer groups are not enabled, every group is answered with UNSUPPORTED_VERSION.
 
 use super::{Request, Served, authorized_operations};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::group::{DescribedConsumerGroup, DescribedConsumerMember, NamedPartitions};
 use model::{DecodeError, ErrorCode};

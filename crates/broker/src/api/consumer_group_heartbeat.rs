@@ -6,7 +6,7 @@
 //!   answer is UNSUPPORTED_VERSION.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::coordinators::groups::Answer;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::runtime::clock::random_uuid;

@@ -5,7 +5,7 @@
 //!   below 1 is over before it begins, others are ignored.
 
 use super::{Request, Served, has_single, limit_of};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use controller::create_partitions::GrowingTopic;
 use controller::{ApiError, CreatePartitions, TopicResult};

@@ -1,7 +1,7 @@
 //! DeleteGroups: v0–2. Empty groups go, with their offsets.
 
 use super::{Request, Served, Turn};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};

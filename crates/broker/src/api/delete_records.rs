@@ -6,7 +6,7 @@
 //! - Internal topics are INVALID_TOPIC_EXCEPTION.
 
 use super::{Request, Served, Turn};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::logs::partitions::Absence;
 use crate::net::ResponseBuffer;
 use crate::runtime::disk_watch::DiskUse;

@@ -4,7 +4,7 @@
 //! - The records are gone for clients at once, and on disk after `file.delete.delay.ms`.
 
 use super::{Request, Served, has_single};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use controller::delete_topics::{DeletedTopic, TopicToDelete};
 use controller::{ApiError, DeleteTopics};

@@ -3,7 +3,7 @@
 //! - A wrong filter refuses the whole request, without entries.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use controller::client_quotas::{QuotaFilter, describe_client_quotas};
 use model::DecodeError;

@@ -5,7 +5,7 @@
 //! - Version 2 includes fenced brokers when asked (KIP-1073).
 
 use super::{Request, Served, authorized_operations, metadata};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use model::{DecodeError, ErrorCode};
 use wire::messages::describe_cluster_response::DescribeClusterBroker;

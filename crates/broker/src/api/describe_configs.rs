@@ -8,7 +8,7 @@
 
 use super::weight::SMALL_REQUEST_BYTES;
 use super::{Request, Served, Turn};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use crate::settings::node::ConfigLayers;
 use config::describe::{self, ConfigEntry, ConfigSource};
@@ -46,7 +46,7 @@ pub(crate) async fn serve(
     let unknown = kinds.find(|kind| ConfigResourceType::from_id(*kind).is_none());
     let count = resources(&message).count();
     let making = match count > FEW_RESOURCES {
-        true => Some(broker.answer_memory.making().await),
+        true => Some(broker.sockets.answer_memory.making().await),
         false => None,
     };
     let mut turn = Turn::begin();

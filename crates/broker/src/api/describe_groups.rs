@@ -4,7 +4,7 @@
 //! - A group that is named again is described once.
 
 use super::{Request, Served, authorized_operations};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::group::DescribedGroup as Described;
 use model::{DecodeError, ErrorCode};

@@ -8,7 +8,7 @@
 //!   that is offline.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::logs::log_directories::LogDirectory;
 use crate::logs::partitions::HostedTopic;
 use crate::net::ResponseBuffer;

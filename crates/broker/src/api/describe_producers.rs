@@ -1,7 +1,7 @@
 //! DescribeProducers: v0. The producers that a partition knows (KIP-664).
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use crate::runtime::disk_watch::DiskUse;
 use model::{DecodeError, ErrorCode};

@@ -5,7 +5,7 @@
 //! - The one voter is this node; it has always caught up with itself.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::controller::metadata_log::QuorumDescription;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};
@@ -35,7 +35,11 @@ pub(crate) async fn serve(
             partitions: partitions.collect(),
         }
     });
-    let controllers = broker.listeners.iter().filter(|one| one.is_controller);
+    let controllers = broker
+        .sockets
+        .listeners
+        .iter()
+        .filter(|one| one.is_controller);
     let endpoints: Vec<_> = controllers
         .map(|one| (one.name.as_str(), one.advertised(one.address)))
         .collect();

@@ -5,7 +5,7 @@
 //!   `max.request.partition.size.limit`; the cursor names the partition that comes next.
 
 use super::{Request, Served, authorized_operations};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use metadata::Topic;
 use model::{Array, DecodeError, ErrorCode};

@@ -4,7 +4,7 @@
 //! - The partitions of a transaction are shown until all of them have their markers.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use model::DecodeError;
 use wire::messages::describe_transactions_response::{TopicData, TransactionState};

@@ -4,7 +4,7 @@
 //! - Salts and keys are never told.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use controller::scram_credentials::describe_scram_credentials;
 use model::DecodeError;

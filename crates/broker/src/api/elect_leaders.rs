@@ -7,7 +7,7 @@
 //!   before it begins, others are ignored.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use controller::elect_leaders::{ElectionType, TopicElection};
 use controller::{ApiError, ElectLeaders, PartitionResults};

@@ -13,7 +13,7 @@
 
 use super::weight::LIGHT_FETCH_BYTES;
 use super::{Request, Served, Turn};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::logs::partitions::Absence;
 use crate::net::{ConnectionContext, FileRange, ResponseBuffer};
 use crate::runtime::clock::{monotonic, random_bytes};

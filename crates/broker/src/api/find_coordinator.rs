@@ -6,7 +6,7 @@
 //! - Share groups are refused: their APIs are not served.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::coordinators::transactions::TRANSACTION_TOPIC;
 use crate::net::{ConnectionContext, ResponseBuffer};

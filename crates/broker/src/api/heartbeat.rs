@@ -2,7 +2,7 @@
 //! in which it speaks the classic protocol.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::Decision;

@@ -9,7 +9,7 @@
 //! - Version 6, two-phase commit (KIP-939), is not stable in Kafka 4.3 and not served.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::transaction::{InitProducerId as InitTransactionalId, ProducerIdAndEpoch};
 use model::{DecodeError, ErrorCode};

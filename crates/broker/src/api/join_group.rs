@@ -7,7 +7,7 @@
 //! - `Reason` (version 8) is logged only.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::coordinators::groups::Answer;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::runtime::clock::random_member_suffix;

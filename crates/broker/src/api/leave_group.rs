@@ -5,7 +5,7 @@
 //! - `Reason` (version 5) is logged only.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::group::{LeaveGroup, LeavingMember};

@@ -5,7 +5,7 @@
 //!   metrics only when something is.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use metadata::ConfigResourceType;
 use model::{DecodeError, ErrorCode};

@@ -3,7 +3,7 @@
 //! - Version 4 filters by state (KIP-518), version 5 by type (KIP-848).
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::group::ListGroups;
 use model::DecodeError;

@@ -9,7 +9,7 @@
 //! - `TimeoutMs` (version 10) is for tiered storage and ignored.
 
 use super::{Request, Served, Turn};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use crate::runtime::disk_watch::DiskUse;
 use model::{DecodeError, ErrorCode};

@@ -4,7 +4,7 @@
 //! - The broker's image is as new as any: `TimeoutMs` is ignored.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use controller::reassign_partitions::{OngoingReassignments, list_reassignments};
 use model::DecodeError;

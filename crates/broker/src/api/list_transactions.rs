@@ -6,7 +6,7 @@
 //! - Patterns know no Unicode classes (`\p{…}`); Kafka's do. One that takes much memory is refused.
 
 use super::{Request, Served, Turn};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::transaction::{ListTransactions, ListedTransaction};
 use model::{DecodeError, ErrorCode};

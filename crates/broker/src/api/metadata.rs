@@ -9,7 +9,7 @@
 //! - Ignored on purpose: throttling, and error 129 (REBOOTSTRAP_REQUIRED), which a broker never sends.
 
 use super::{Request, Served, authorized_operations};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use metadata::{MetadataImage, Topic};
 use model::{Array, DecodeError, ErrorCode, Uuid};

@@ -3,7 +3,7 @@
 //! Each API has its file, whose header names the versions served and what is ignored on purpose.
 //! Types of the wire end in those files.
 
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use model::{DecodeError, ErrorCode, InvalidStrings, Message, Reader};
 use std::collections::BTreeSet;
@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::{ApiKey, RequestHeader, ResponseHeader};
 
-pub(crate) use crate::runtime::turn::Turn;
-pub(crate) use weight::{AnswerSize, Weight};
+use crate::net::{Served, Service, Weight};
+use crate::runtime::turn::Turn;
 
+pub(crate) mod broker;
 pub mod served;
 
 pub(crate) mod fetch_sessions;
@@ -76,17 +77,6 @@ mod txn_offset_commit;
 mod unregister_broker;
 mod update_features;
 mod write_txn_markers;
-
-/// What became of a request.
-#[derive(Debug)]
-pub(crate) enum Served {
-    /// Its answer, if it has one, is in the buffer.
-    Answered,
-    /// There is no answer; the connection ends, for this reason.
-    Close(String),
-    /// The same, since the client asks for what is not done here: its operator should know.
-    Refuse(String),
-}
 
 /// No answer is longer. Its size has 31 bits; a client that gets so much to read at once asks for
 /// less.
@@ -222,9 +212,24 @@ impl Request<'_> {
     }
 }
 
+impl Service for Broker {
+    fn weight(&self, frame: &[u8]) -> Weight {
+        Weight::of(self, frame)
+    }
+
+    async fn serve(
+        self: &Arc<Self>,
+        context: &mut ConnectionContext,
+        frame: &mut [u8],
+        out: &mut ResponseBuffer,
+    ) -> Served {
+        serve(self, context, frame, out).await
+    }
+}
+
 /// Serves one request. Strings that are not UTF-8 are read as Kafka reads them, with U+FFFD in
 /// place of what is no text.
-pub(crate) async fn serve(
+async fn serve(
     broker: &Arc<Broker>,
     context: &mut ConnectionContext,
     frame: &mut [u8],

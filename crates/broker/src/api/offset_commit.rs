@@ -6,7 +6,7 @@
 //! - Partitions that do not exist are UNKNOWN_TOPIC_OR_PARTITION, and the others are stored.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::group::{OffsetCommit, OffsetCommitPartition, OffsetCommitTopic};

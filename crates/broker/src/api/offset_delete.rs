@@ -3,7 +3,7 @@
 //! - A topic without partitions has no answer, unless it does not exist.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::group::{OffsetDelete, OffsetDeleteTopic, PartitionErrors};

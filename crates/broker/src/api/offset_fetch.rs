@@ -6,7 +6,7 @@
 //! - A partition without an offset is answered with -1 and no error, whether it exists or not.
 
 use super::{Request, Served, Turn};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::group::{FetchedOffset, FetchedTopic, OffsetFetch, OffsetFetchTopic};
 use model::{DecodeError, ErrorCode, Uuid};

@@ -4,7 +4,7 @@
 //!   the next one starts, or the log's end for the last.
 
 use super::{Request, Served, Turn};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use crate::runtime::disk_watch::DiskUse;
 use model::{DecodeError, ErrorCode};

@@ -16,7 +16,7 @@
 
 use self::pace::Pace;
 use super::{Request, Served, Turn};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::coordinators::transaction_verification::{
     Enrolment, TransactionSupport, TransactionalProducer, Verification,
 };

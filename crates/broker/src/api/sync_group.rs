@@ -4,7 +4,7 @@
 //!   (KIP-559).
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::GroupResponse;

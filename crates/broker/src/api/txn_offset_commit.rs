@@ -9,7 +9,7 @@
 //!   no coordinator.
 
 use super::{Request, Served, Turn};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::coordinators::groups::{OFFSETS_TOPIC, TransactionalWriter};
 use crate::coordinators::transaction_verification::{
     Enrolment, TransactionSupport, TransactionalProducer,

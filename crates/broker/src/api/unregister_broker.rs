@@ -4,7 +4,7 @@
 //!   and the cluster has no broker until it starts again.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use controller::{ApiError, UnregisterBroker};
 use model::DecodeError;

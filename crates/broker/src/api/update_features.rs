@@ -6,7 +6,7 @@
 //!   into the log.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use controller::update_features::{FeatureUpdate, UpgradeType};
 use controller::{ApiError, UpdateFeatures};

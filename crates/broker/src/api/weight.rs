@@ -1,35 +1,12 @@
 //! What a request may take: known from its first bytes, so that it can wait before it is read.
 
 use super::served;
-use crate::Broker;
+use crate::api::broker::Broker;
+use crate::net::{AnswerSize, Weight};
 use crate::runtime::heavy_work::Lane;
 use model::{DecodeError, Message, Reader};
 use wire::messages::{DescribeTopicPartitionsRequest, MetadataRequest, OffsetFetchRequest};
 use wire::{ApiKey, RequestHeader};
-
-/// What serving a request may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Weight {
-    /// Whether it is answered at once as a rule.
-    pub(crate) is_quick: bool,
-    /// Where it waits for its turn, if it takes time that would hold up others.
-    pub(crate) lane: Option<Lane>,
-    /// How large its answer may be.
-    pub(crate) answer: AnswerSize,
-    /// Whether it waits for the controller, with all that it brings.
-    pub(crate) is_for_controller: bool,
-}
-
-/// How large an answer may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AnswerSize {
-    /// In proportion to the request.
-    Proportional,
-    /// As much as others have made. The request changes nothing, so it can be served again.
-    Unknown,
-    /// Much.
-    Large,
-}
 
 /// A request up to this size takes little time, unless it asks for all that there is.
 const LIGHT_REQUEST_BYTES: usize = 8 * 1024;

@@ -7,7 +7,7 @@
 //!   marker without partitions has none.
 
 use super::{Request, Served};
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::coordinators::transaction_markers::TransactionMarker;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode, TopicPartition};

@@ -13,10 +13,11 @@ use super::limits::ConnectionSlot;
 use super::listener::BoundListener;
 use super::refusals::shown;
 use super::response::ResponseBuffer;
+use super::service::{AnswerSize, Served, Service, Weight};
+use super::sockets::Sockets;
 use super::unread::{Unread, UnreadEnd};
-use crate::Broker;
-use crate::api::{self, AnswerSize, Served, Turn, Weight};
 use crate::runtime::heavy_work::Lane;
+use crate::runtime::turn::Turn;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -96,8 +97,8 @@ impl From<UnreadEnd> for End {
 }
 
 /// Serves one connection until it ends.
-pub(crate) async fn serve(
-    broker: Arc<Broker>,
+pub(crate) async fn serve<S: Service>(
+    (sockets, service): (Arc<Sockets>, Arc<S>),
     listener: Arc<BoundListener>,
     mut stream: TcpStream,
     peer: SocketAddr,
@@ -113,7 +114,7 @@ pub(crate) async fn serve(
         peer,
         client_id: None,
     };
-    let end = requests(&broker, &mut context, &mut stream, slot).await;
+    let end = requests((&sockets, &service), &mut context, &mut stream, slot).await;
     match end {
         Err(End::Refused(reason)) => {
             let (listener, client_id) = (&context.listener, context.client_id());
@@ -143,20 +144,20 @@ pub(crate) async fn serve(
     }
 }
 
-async fn requests(
-    broker: &Arc<Broker>,
+async fn requests<S: Service>(
+    (sockets, service): (&Sockets, &Arc<S>),
     context: &mut ConnectionContext,
     stream: &mut TcpStream,
     slot: &ConnectionSlot,
 ) -> Result<std::convert::Infallible, End> {
     let mut buffer = FrameBuffer::default();
     let mut out = ResponseBuffer::default();
-    let max_bytes = broker.node.config.network.socket_request_max_bytes;
-    let max_idle_ms = broker.node.config.network.connections_max_idle_ms;
+    let max_bytes = sockets.node.config.network.socket_request_max_bytes;
+    let max_idle_ms = sockets.node.config.network.connections_max_idle_ms;
     let mut idle = Idle::new(max_idle_ms);
     let mut turn = Turn::begin();
-    let mut arriving = Arriving::new(&broker.request_memory);
-    let mut unread = Unread::new(&broker.answer_memory, max_idle_ms);
+    let mut arriving = Arriving::new(&sockets.request_memory);
+    let mut unread = Unread::new(&sockets.answer_memory, max_idle_ms);
     loop {
         let frame = match buffer.take_frame(max_bytes) {
             Ok(frame) => frame,
@@ -175,7 +176,7 @@ async fn requests(
             read_more(&mut buffer, stream, &mut idle, &mut turn, &mut arriving).await?;
             slot.touch();
             if buffer.is_to_be_joined() {
-                let turn = broker.heavy_work.turn(Lane::Large).await;
+                let turn = sockets.heavy_work.turn(Lane::Large).await;
                 turn.serve(pin!(async { buffer.join() })).await;
             }
             // A frame of megabytes may take many reads, none of which waits.
@@ -183,7 +184,7 @@ async fn requests(
             continue;
         };
         arriving.frame_ended();
-        let weight = Weight::of(broker, buffer.frame(frame.clone()));
+        let weight = service.weight(buffer.frame(frame.clone()));
         // A request that may wait must not hold back the answers before it, nor a large buffer.
         if out.len() > if weight.is_quick { FLUSH_BYTES } else { 0 } {
             unread.flush(&mut out, stream).await?;
@@ -196,7 +197,7 @@ async fn requests(
         };
         let served = tokio::select! {
             biased;
-            served = serve_in_turn(broker, context, frame, weight, &mut out, &mut unread) => served,
+            served = serve_in_turn((sockets, service), context, frame, weight, &mut out, &mut unread) => served,
             () = left(stream) => return Err(End::Closed),
         };
         turn.share().await;
@@ -211,22 +212,22 @@ async fn requests(
 }
 
 /// Serves a request. One that may take long, or much memory, waits until few others do so.
-async fn serve_in_turn(
-    broker: &Arc<Broker>,
+async fn serve_in_turn<S: Service>(
+    (sockets, service): (&Sockets, &Arc<S>),
     context: &mut ConnectionContext,
     frame: &mut [u8],
     weight: Weight,
     out: &mut ResponseBuffer,
     unread: &mut Unread,
 ) -> Served {
-    let memory = &broker.answer_memory;
+    let memory = &sockets.answer_memory;
     out.set_copied_max(memory.copied_max_bytes());
     let is_large = weight.answer != AnswerSize::Proportional;
     if weight.answer == AnswerSize::Unknown && memory.is_spent() {
         let attempt = memory.attempt(weight.lane).await;
-        let serving = serve_counted(broker, context, frame, out, unread);
+        let serving = serve_counted(service, context, frame, out, unread);
         let served = match weight.lane {
-            Some(lane) => broker.heavy_work.serve(lane, pin!(serving)).await,
+            Some(lane) => sockets.heavy_work.serve(lane, pin!(serving)).await,
             None => serving.await,
         };
         if !unread.count_large(out) {
@@ -240,36 +241,36 @@ async fn serve_in_turn(
             memory.room().await;
         }
         let Some(lane) = weight.lane else {
-            return serve_counted(broker, context, frame, out, unread).await;
+            return serve_counted(service, context, frame, out, unread).await;
         };
         // Given back where this begins again: who waits for answers to be read holds nothing that
         // others wait for. Those without a lane wait in the controller's queue alone.
-        let mut for_controller = broker.controller_memory.share();
+        let mut for_controller = sockets.controller_memory.share();
         if weight.is_for_controller {
             for_controller.take_when_free(frame.len()).await;
         }
         if is_large && memory.is_spent() {
             continue;
         }
-        let turn = broker.heavy_work.turn(lane).await;
+        let turn = sockets.heavy_work.turn(lane).await;
         // Others have had theirs meanwhile.
         if is_large && memory.is_spent() {
             continue;
         }
-        let serving = serve_counted(broker, context, frame, out, unread);
+        let serving = serve_counted(service, context, frame, out, unread);
         return turn.serve(pin!(serving)).await;
     }
 }
 
 /// Serves a request, and counts its answer if that is large before anybody else looks for room.
-async fn serve_counted(
-    broker: &Arc<Broker>,
+async fn serve_counted<S: Service>(
+    service: &Arc<S>,
     context: &mut ConnectionContext,
     frame: &mut [u8],
     out: &mut ResponseBuffer,
     unread: &mut Unread,
 ) -> Served {
-    let served = api::serve(broker, context, frame, out).await;
+    let served = service.serve(context, frame, out).await;
     unread.count_large(out);
     served
 }

@@ -4,7 +4,8 @@ use super::connection;
 use super::limits::{ConnectionLimits, ConnectionRoom};
 use super::loopback;
 use super::refusals::Refusals;
-use crate::Broker;
+use super::service::Service;
+use super::sockets::Sockets;
 use crate::runtime::apart::in_steps;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -134,9 +135,14 @@ impl BoundListener {
     /// Accepts connections until the broker stops. Beyond the limits of connections, the next
     /// one waits, accepted and not served, and those after it wait in the kernel. The connections
     /// end with this.
-    pub(crate) async fn accept(self: Arc<Self>, socket: TcpListener, broker: Arc<Broker>) {
-        let mut stop = broker.node.stop.subscribe();
-        let limits = broker.limits(self.is_controller);
+    pub(crate) async fn accept<S: Service>(
+        self: Arc<Self>,
+        socket: TcpListener,
+        sockets: Arc<Sockets>,
+        service: Arc<S>,
+    ) {
+        let mut stop = sockets.node.stop.subscribe();
+        let limits = sockets.limits(self.is_controller);
         let mut connections = JoinSet::new();
         let mut accepting = pin!(self.accept_one(&socket, limits));
         loop {
@@ -149,10 +155,11 @@ impl BoundListener {
             match accepted {
                 Ok((stream, peer, room)) => match limits.admit(peer.ip(), room) {
                     Some(slot) => {
-                        let (broker, listener) = (broker.clone(), self.clone());
+                        let serving = (sockets.clone(), service.clone());
+                        let listener = self.clone();
                         connections.spawn(in_steps(async move {
                             tokio::select! {
-                                () = connection::serve(broker, listener, stream, peer, &slot) => {}
+                                () = connection::serve(serving, listener, stream, peer, &slot) => {}
                                 () = slot.is_excess() => {}
                             }
                         }));
@@ -166,7 +173,7 @@ impl BoundListener {
                 },
                 Err(error) => {
                     // Out of descriptors, most likely: wait for connections to go.
-                    broker.report_accept_error(&self.name, &error);
+                    sockets.report_accept_error(&self.name, &error);
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                 }
             }

@@ -12,6 +12,8 @@ mod listener;
 mod loopback;
 mod refusals;
 mod response;
+mod service;
+mod sockets;
 mod unread;
 
 pub(crate) use arriving::RequestMemory;
@@ -22,4 +24,6 @@ pub(crate) use file_range::FileRange;
 pub(crate) use limits::ConnectionLimits;
 pub(crate) use listener::{BoundListener, BoundSocket, Listeners, SocketSettings};
 pub(crate) use response::ResponseBuffer;
+pub(crate) use service::{AnswerSize, Served, Service, Weight};
+pub(crate) use sockets::Sockets;
 pub(crate) use unread::AnswerMemory;

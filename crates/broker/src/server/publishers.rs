@@ -7,7 +7,7 @@
 //! Settings come first, as logs are made with them. Requests see a topic when its log is there, and when
 //! the coordinators know of it.
 
-use crate::Broker;
+use crate::api::broker::Broker;
 use crate::controller::metadata_loader::{MetadataChange, MetadataPublisher};
 use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::coordinators::transactions::TRANSACTION_TOPIC;

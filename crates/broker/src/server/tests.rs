@@ -68,7 +68,7 @@ impl Running {
     }
 
     fn connect(&self) -> Client {
-        Client::connect(self.broker().listeners[0].address)
+        Client::connect(self.broker().sockets.listeners[0].address)
     }
 
     fn stop(mut self) {
@@ -535,7 +535,7 @@ fn a_broker_is_registered_with_the_listeners_of_clients() {
     let registered = image.cluster.broker(broker.node.id).unwrap();
     let endpoints = registered.endpoints.iter();
     let endpoints: Vec<_> = endpoints.map(|one| (&*one.name, one.port)).collect();
-    let port = broker.listeners[0].address.port();
+    let port = broker.sockets.listeners[0].address.port();
     assert_eq!(endpoints, [("PLAINTEXT", port)]);
 }
 

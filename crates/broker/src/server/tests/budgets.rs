@@ -92,7 +92,7 @@ fn offsets_of(group_id: &str) -> OffsetFetchRequest<'_> {
 /// Clients that read nothing of a large answer each, until there is room for no more; the last one
 /// has no answer.
 fn fill(running: &Running) -> (Vec<Client>, Client) {
-    let answers = running.broker().answer_memory.large();
+    let answers = running.broker().sockets.answer_memory.large();
     let mut deaf = Vec::new();
     loop {
         let mut client = running.connect();
@@ -119,7 +119,7 @@ fn small_answers_do_not_wait_for_large_ones() {
     client.call(3, &FindCoordinatorRequest::default());
     client.call(4, &ListGroupsRequest::default());
     // There is still no room for large ones.
-    assert_eq!(running.broker().answer_memory.large().waiting(), 1);
+    assert_eq!(running.broker().sockets.answer_memory.large().waiting(), 1);
     for client in &mut deaf {
         let size = client.receive().body.len();
         assert!(size > PARTITION_COUNT as usize * METADATA_BYTES);
@@ -137,7 +137,10 @@ fn a_request_that_is_served_is_not_held_while_its_answer_is_not_read() {
     let broker = running.broker();
     wait_until(
         "its answer waits, and nothing of the request is left",
-        || broker.answer_memory.large().spent() > 0 && broker.request_memory.budget().spent() == 0,
+        || {
+            broker.sockets.answer_memory.large().spent() > 0
+                && broker.sockets.request_memory.budget().spent() == 0
+        },
     );
     let size = deaf.receive_frame().len();
     assert!(size > PARTITION_COUNT as usize * METADATA_BYTES);
@@ -166,7 +169,7 @@ fn begin_request(running: &Running, bytes: usize) -> (Client, Vec<u8>) {
 fn requests_wait_for_the_memory_of_those_before_them() {
     let directory = tempfile::tempdir().unwrap();
     let running = Running::start_with(&[directory.path()], &REQUEST_LIMITS);
-    let requests = running.broker().request_memory.budget();
+    let requests = running.broker().sockets.request_memory.budget();
     let mut other = running.connect();
     // Two that have nearly arrived take more than there is. One that has begun may go on then, and
     // the others wait.
@@ -204,7 +207,7 @@ fn what_is_announced_and_not_sent_takes_no_memory() {
     const COUNT: usize = 20;
     let directory = tempfile::tempdir().unwrap();
     let running = Running::start_with(&[directory.path()], &REQUEST_LIMITS);
-    let requests = running.broker().request_memory.budget();
+    let requests = running.broker().sockets.request_memory.budget();
     let begun: Vec<_> = (0..COUNT)
         .map(|_| begin_request(&running, SENT_BYTES))
         .collect();
@@ -242,7 +245,7 @@ fn large_requests_to_the_controller_wait_for_memory_and_small_ones_do_not() {
     let running = Running::start_with(&[directory.path()], &keys);
     let (controller, memory) = (
         &running.broker().controller,
-        &running.broker().controller_memory,
+        &running.broker().sockets.controller_memory,
     );
     let (go_on, told) = mpsc::channel::<()>();
     let (is_busy, busy) = mpsc::channel();
@@ -295,7 +298,7 @@ fn who_tries_an_answer_waits_for_nobody_in_another_lane() {
     let directory = tempfile::tempdir().unwrap();
     let running = Running::start(&[directory.path()]);
     let broker = running.broker();
-    let spent = broker.answer_memory.spend();
+    let spent = broker.sockets.answer_memory.spend();
     let taken = running.runtime.block_on(broker.heavy_work.take_large());
     // More than may try at a time.
     let mut large: Vec<Client> = (0..3).map(|_| running.connect()).collect();
@@ -318,7 +321,7 @@ fn who_waits_for_answers_to_be_read_keeps_nobody_from_the_controller() {
     let directory = tempfile::tempdir().unwrap();
     let most = [("socket.request.max.bytes", "100000")];
     let running = Running::start_with(&[directory.path()], &most);
-    let spent = running.broker().answer_memory.spend();
+    let spent = running.broker().sockets.answer_memory.spend();
     let name = "n".repeat(30_000);
     let topic = ElectedPartitions {
         topic: &name,
@@ -335,7 +338,7 @@ fn who_waits_for_answers_to_be_read_keeps_nobody_from_the_controller() {
         client.send(2, &elections);
     }
     wait_until("they wait", || {
-        running.broker().answer_memory.large().waiting() == 2
+        running.broker().sockets.answer_memory.large().waiting() == 2
     });
     let deletion = DeleteTopicsRequest {
         topic_names: vec![&name[..10_000]].into(),
@@ -366,7 +369,7 @@ fn settings_of_many_are_described_one_request_at_a_time() {
             .collect(),
         ..Default::default()
     };
-    let answer_memory = &running.broker().answer_memory;
+    let answer_memory = &running.broker().sockets.answer_memory;
     let making = running.runtime.block_on(answer_memory.making());
     let mut waiting = running.connect();
     waiting.send(4, &describe(257));
