@@ -1,6 +1,6 @@
 //! `cargo xtask tidy`: rules of the source that a machine can check.
 //!
-//! Layers and purity of crates, sizes of files, a picture at the top of each file, names, unfinished
+//! Layers and purity of crates, rooms of the broker, sizes of files, a picture at the top of each file, names, unfinished
 //! work, and seeds of tests. Each finding names the file and says what to do. The same check runs as
 //! a test.
 
@@ -15,6 +15,7 @@ mod crates;
 mod fields;
 mod public;
 mod random;
+mod rooms;
 mod source;
 
 /// Runs every check on the workspace around this crate.
@@ -42,6 +43,7 @@ fn findings(root: &Path) -> Result<Vec<String>> {
     for (path, text) in files {
         let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
         source::check(&name, &text, &mut findings);
+        rooms::check(&name, &text, &mut findings);
         random::check(&name, &text, &mut findings);
         if let Some(owner) = crates.iter().find(|one| path.starts_with(&one.folder)) {
             source::check_purity(&name, &text, owner.pure, &mut findings);

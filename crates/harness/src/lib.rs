@@ -15,6 +15,7 @@ pub mod process;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
@@ -23,13 +24,22 @@ use process::run_quietly;
 /// Keeps installed parts between checkouts when it names a folder.
 const CACHE_VARIABLE: &str = "RIVERRUN_INTEROP_CACHE";
 
-/// The folder of the workspace's `Cargo.toml`.
+/// The folder of the workspace's `Cargo.toml`: of the one whose program cargo runs, as checkouts may
+/// share what is built.
 pub fn workspace_root() -> &'static Path {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    folder
-        .ancestors()
-        .nth(2)
-        .expect("the crate is in the workspace's folder `crates`")
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let run = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+        let start = run.or_else(|| std::env::current_dir().ok());
+        let folders = start.iter().flat_map(|start| start.ancestors());
+        let root = folders
+            .into_iter()
+            .find(|one| one.join("Cargo.lock").is_file());
+        let built = || Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+        let root = root.or_else(built);
+        root.expect("the crate is in the workspace's folder `crates`")
+            .to_owned()
+    });
+    &ROOT
 }
 
 /// Where the programs of other languages are kept between runs.
