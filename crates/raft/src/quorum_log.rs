@@ -183,8 +183,12 @@ impl<D: Disk> QuorumLog<D> {
         self.clean(now_ms)
     }
 
-    /// Removes old snapshots and the segments below the oldest one that stays.
+    /// Removes old snapshots and the segments below the oldest one that stays, unless the log is to be
+    /// mended first.
     pub(crate) fn clean(&mut self, now_ms: i64) -> Result<(), StorageError> {
+        if self.state != LogState::Open {
+            return Ok(());
+        }
         let cleaned = self.remove_old(now_ms);
         if let Err(error) = &cleaned
             && self.log.is_failed()

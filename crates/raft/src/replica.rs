@@ -204,7 +204,8 @@ impl<D: Disk> Replica<D> {
     }
 
     /// Removes old snapshots and the segments below the oldest one that stays, by size and age,
-    /// and files whose delay is over. The newest snapshot always stays.
+    /// and files whose delay is over. The newest snapshot always stays, and all while the log takes no
+    /// records.
     ///
     /// # Errors
     /// When the disk fails. The log goes on, unless a change of its own files has failed.

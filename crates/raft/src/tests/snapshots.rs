@@ -79,3 +79,28 @@ fn a_snapshot_has_the_voters_of_its_time() {
     assert_eq!(draft.quorum().kraft_version, 1);
     assert_eq!(draft.quorum().voters.as_ref().map(Vec::len), Some(1));
 }
+
+/// Its end is no reason to give up a log that waits for room.
+#[test]
+fn a_snapshot_that_ends_while_the_log_is_torn_lets_nothing_go() {
+    let disk = new_disk();
+    let mut options = options(voter());
+    options.config.retention_bytes = 0;
+    let (mut replica, mut state) = lead_with(&disk, options).expect("new");
+    append(&mut replica, &["a"]).expect("fits");
+    snapshot(&mut replica, &mut state).expect("the first one");
+    append(&mut replica, &["b"]).expect("fits");
+    state.apply(&mut replica);
+    let draft = replica.begin_snapshot(state.id(), 2_000).expect("new");
+    let written = state.write(&draft);
+    disk.set_full(true);
+    append(&mut replica, &["c"]).expect_err("no room");
+    disk.set_full(false);
+    replica.complete_snapshot(written, 2_000).expect("written");
+    assert!(!replica.has_failed());
+    append(&mut replica, &["d"]).expect("there is room");
+    replica.clean(2_000).expect("works");
+    assert_eq!(replica.start_offset(), draft.id().end_offset);
+    state.apply(&mut replica);
+    assert_eq!(state.values, ["a", "b", "d"]);
+}
