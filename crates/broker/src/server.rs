@@ -4,7 +4,7 @@ mod publishers;
 
 use crate::api::broker::Broker;
 use crate::api::fetch_sessions::FetchSessions;
-use crate::controller::controller_thread::{self, Surroundings, Unstarted};
+use crate::controller::controller_thread::{self, ControllerParts, Unstarted};
 use crate::controller::link::ControllerLink;
 use crate::controller::metadata_log::{
     DirectoryOptions, LoadedMetadataLog, LocalVoter, LogDirectories, MetadataLog,
@@ -161,12 +161,12 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
         .await
         .expect("opening does not panic")?;
     let broker = opened.broker;
-    let surroundings = Surroundings {
+    let parts = ControllerParts {
         config: broker.node.config.clone(),
         publishers: publishers::all(&broker),
         halt: publishers::halt(&broker),
     };
-    let controller = opened.controller.start(opened.log, surroundings);
+    let controller = opened.controller.start(opened.log, parts);
     controller
         .map_err(|error| StartError::Unsupported(format!("no thread can be started: {error}")))?;
     for name in [OFFSETS_TOPIC, TRANSACTION_TOPIC] {

@@ -12,7 +12,6 @@ mod lz4;
 mod snappy;
 #[cfg(test)]
 mod tests;
-mod xxhash32;
 mod zstd;
 
 pub(crate) use compressed_stream::CompressedStream;

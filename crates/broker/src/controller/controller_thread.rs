@@ -40,7 +40,7 @@ pub(crate) struct Unstarted {
 }
 
 /// What the controller has to know of the rest.
-pub(crate) struct Surroundings {
+pub(crate) struct ControllerParts {
     /// As the process was started with.
     pub(crate) config: ServerConfig,
     /// Whoever lives by the metadata, in the order in which they learn of a change.
@@ -66,8 +66,8 @@ impl Unstarted {
     ///
     /// # Errors
     /// When no thread can be started.
-    pub(crate) fn start(self, log: MetadataLog, with: Surroundings) -> std::io::Result<()> {
-        let Surroundings {
+    pub(crate) fn start(self, log: MetadataLog, with: ControllerParts) -> std::io::Result<()> {
+        let ControllerParts {
             config,
             publishers,
             halt,

@@ -49,7 +49,7 @@ const BUSY_PAUSE_MS: i64 = 100;
 /// The group coordinator of this broker.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    surroundings: RwLock<Surroundings>,
+    environment: RwLock<Environment>,
     /// `offsets.topic.compression.codec`.
     compression: Compression,
     /// Where logs are replayed: partitions also come from threads outside the runtime.
@@ -69,7 +69,7 @@ pub(crate) struct Groups {
 
 /// What shards obey and see, as of now.
 #[derive(Debug, Clone)]
-struct Surroundings {
+struct Environment {
     config: Arc<GroupConfig>,
     /// The newest metadata of the cluster.
     image: Arc<MetadataImage>,
@@ -119,7 +119,7 @@ enum State {
 struct Ready {
     shard: GroupShard,
     /// What the shard was told last.
-    surroundings: Surroundings,
+    environment: Environment,
     waiting: BTreeMap<Token, oneshot::Sender<GroupResponse>>,
     /// When offsets of deleted topics are deleted again, which the log has refused.
     deletion_due: Option<MonotonicTime>,
@@ -176,7 +176,7 @@ impl Groups {
         Self {
             disks,
             compression,
-            surroundings: RwLock::new(Surroundings {
+            environment: RwLock::new(Environment {
                 config: Arc::new(config),
                 image: Arc::default(),
             }),
@@ -232,15 +232,15 @@ impl Groups {
 
     /// Obeys other settings from now on.
     pub(crate) fn set_config(&self, config: GroupConfig) {
-        self.surroundings.write().config = Arc::new(config);
+        self.environment.write().config = Arc::new(config);
     }
 
     /// The cluster's metadata have changed.
     pub(crate) fn set_metadata(&self, image: &Arc<MetadataImage>) {
-        self.surroundings.write().image = Arc::clone(image);
+        self.environment.write().image = Arc::clone(image);
     }
 
-    /// The shard in a state, once it obeys the newest surroundings and has no offsets of topics that
+    /// The shard in a state, once it obeys the newest environment and has no offsets of topics that
     /// are gone.
     fn up_to_date<'a>(
         &self,
@@ -250,15 +250,15 @@ impl Groups {
         let ready = state.ready()?;
         // Before the metadata are looked at, which are newer then.
         let deleted = std::mem::take(&mut *shard.deleted.lock());
-        let surroundings = self.surroundings.read().clone();
-        if !Arc::ptr_eq(&ready.surroundings.config, &surroundings.config) {
-            let config = GroupConfig::clone(&surroundings.config);
+        let environment = self.environment.read().clone();
+        if !Arc::ptr_eq(&ready.environment.config, &environment.config) {
+            let config = GroupConfig::clone(&environment.config);
             ready.shard.set_config(config);
         }
-        if !Arc::ptr_eq(&ready.surroundings.image, &surroundings.image) {
-            ready.shard.set_metadata(Arc::clone(&surroundings.image));
+        if !Arc::ptr_eq(&ready.environment.image, &environment.image) {
+            ready.shard.set_metadata(Arc::clone(&environment.image));
         }
-        ready.surroundings = surroundings;
+        ready.environment = environment;
         self.forget_deleted(shard, ready, deleted);
         Ok(ready)
     }
@@ -268,8 +268,8 @@ impl Groups {
     }
 
     fn replay_log(self: &Arc<Self>, shard: &Arc<Shard>) {
-        let surroundings = self.surroundings.read().clone();
-        let mut loading = GroupShard::new(GroupConfig::clone(&surroundings.config));
+        let environment = self.environment.read().clone();
+        let mut loading = GroupShard::new(GroupConfig::clone(&environment.config));
         let result = replay(&shard.partition, &mut loading);
         let mut state = shard.lock();
         // The partition was unloaded meanwhile.
@@ -288,13 +288,13 @@ impl Groups {
                 return;
             }
             Ok(()) => {
-                let surroundings = self.surroundings.read().clone();
-                loading.set_config(GroupConfig::clone(&surroundings.config));
-                loading.set_metadata(Arc::clone(&surroundings.image));
+                let environment = self.environment.read().clone();
+                loading.set_config(GroupConfig::clone(&environment.config));
+                loading.set_metadata(Arc::clone(&environment.image));
                 loading.start(clock::now());
                 State::Ready(Box::new(Ready {
                     shard: loading,
-                    surroundings,
+                    environment,
                     waiting: BTreeMap::new(),
                     deletion_due: None,
                 }))
@@ -464,7 +464,7 @@ impl Groups {
             partition: &shard.partition,
             writer,
             compression: self.compression,
-            batch_bytes_max: ready.surroundings.config.batch_bytes_max,
+            batch_bytes_max: ready.environment.config.batch_bytes_max,
         };
         match ready.commit(&destination, &decision, now.wall_ms) {
             Ok(is_flush_due) => {

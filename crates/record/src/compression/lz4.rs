@@ -12,8 +12,8 @@
 
 use lz4::block::{CompressionMode, compress_bound, compress_to_buffer, decompress_to_buffer};
 
-use super::xxhash32::xxhash32;
 use super::{Compression, Corruption, Expanded};
+use xxhash_rust::xxh32::xxh32;
 
 const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 /// Magic, FLG 0x60, BD 0x40 and their header checksum.
@@ -150,7 +150,7 @@ impl<'a> Stream<'a> {
             self.take(8)?;
         }
         let descriptor = &descriptor[..descriptor.len() - self.rest.len()];
-        if self.take(1)? != [(xxhash32(descriptor) >> 8) as u8] {
+        if self.take(1)? != [(xxh32(descriptor, 0) >> 8) as u8] {
             return Err("lz4 header checksum mismatch");
         }
         Ok(Blocks {
@@ -170,7 +170,7 @@ impl<'a> Stream<'a> {
             return Err("lz4 block exceeds the size of the frame's blocks");
         }
         let block = self.take(size_bytes)?;
-        if blocks.has_checksum && self.take_u32()? != xxhash32(block) {
+        if blocks.has_checksum && self.take_u32()? != xxh32(block, 0) {
             return Err("lz4 block checksum mismatch");
         }
         if size & STORED_RAW != 0 {

@@ -160,7 +160,7 @@ impl Groups {
 
     fn delete_offsets_of_absent_topics(&self, shard: &Arc<Shard>) {
         // Metadata without the topic that the groups are in are older than the groups.
-        let image = self.surroundings.read().image.clone();
+        let image = self.environment.read().image.clone();
         if image.topics.by_name(OFFSETS_TOPIC).is_none() {
             return;
         }
