@@ -7,7 +7,9 @@ use crate::decision::{ApiError, Decision};
 use crate::elections::{BrokerEvent, elect_leaders};
 use crate::partition_update::PartitionUpdate;
 use crate::topic_values::TopicValues;
-use metadata::{BrokerRegistrationChange, MetadataImage, MetadataRecord, PartitionChange};
+use metadata::{
+    BrokerRegistrationChange, MetadataImage, MetadataRecord, Partition, PartitionChange,
+};
 use model::{BrokerId, ErrorCode, Uuid};
 use std::collections::BTreeSet;
 
@@ -48,7 +50,7 @@ pub fn assign_replicas_to_directories(
     let mut results = Vec::with_capacity(assignments.len());
     for assignment in assignments {
         let is_online = broker.is_some_and(|b| b.has_online_directory(assignment.directory));
-        let outcome = assign(image, &values, broker_id, assignment);
+        let outcome = assign(image, &values, (broker_id, is_online), assignment);
         if outcome.is_ok() && !is_online {
             offline.insert((assignment.topic_id, assignment.partition_id));
         }
@@ -56,17 +58,20 @@ pub fn assign_replicas_to_directories(
         let change = outcome.ok().flatten();
         records.extend(change.map(MetadataRecord::PartitionChange));
     }
-    let event = BrokerEvent::Leaves(broker_id);
-    records.extend(elect_leaders(image, context, event, &|topic, id, _| {
-        offline.contains(&(topic.id, id))
-    }));
+    // Every partition is looked at.
+    if !offline.is_empty() {
+        let event = BrokerEvent::Leaves(broker_id);
+        records.extend(elect_leaders(image, context, event, &|topic, id, _| {
+            offline.contains(&(topic.id, id))
+        }));
+    }
     Ok(Decision::splittable(records, results))
 }
 
 fn assign(
     image: &MetadataImage,
     values: &TopicValues<'_>,
-    broker_id: BrokerId,
+    (broker_id, is_online): (BrokerId, bool),
     assignment: &DirectoryAssignment,
 ) -> Result<Option<PartitionChange>, ErrorCode> {
     let topic = image
@@ -79,12 +84,34 @@ fn assign(
     if !partition.replicas.contains(&broker_id) {
         return Err(ErrorCode::NotLeaderOrFollower);
     }
+    // Who leads instead is decided once, with the in-sync replicas.
+    if !is_online {
+        return Ok(moved(partition, broker_id, assignment));
+    }
     let can_lead = |id: BrokerId| image.cluster.is_active(id);
     let at = (assignment.topic_id, assignment.partition_id);
     let min_isr = values.min_isr(topic);
     let mut update = PartitionUpdate::new(image, at, partition, min_isr, &can_lead);
     update.set_directory(broker_id, assignment.directory);
     Ok(update.build())
+}
+
+/// The partition with its replica on a broker in another directory, whoever leads it.
+fn moved(
+    partition: &Partition,
+    broker_id: BrokerId,
+    to: &DirectoryAssignment,
+) -> Option<PartitionChange> {
+    let replicas = partition.replicas.iter().zip(&partition.directories);
+    let directories = replicas.map(|(id, before)| match *id == broker_id {
+        true => to.directory,
+        false => *before,
+    });
+    let directories: Vec<Uuid> = directories.collect();
+    (directories != partition.directories).then(|| PartitionChange {
+        directories: Some(directories),
+        ..PartitionChange::of(to.topic_id, to.partition_id)
+    })
 }
 
 /// Where a broker that starts has found its replicas, before it registers. Nobody leads yet whom a
@@ -99,15 +126,7 @@ pub fn replicas_found(
             .topics
             .by_id(one.topic_id)?
             .partition(one.partition_id)?;
-        let replicas = partition.replicas.iter().zip(&partition.directories);
-        let directories = replicas.map(|(id, before)| match *id == broker_id {
-            true => one.directory,
-            false => *before,
-        });
-        Some(MetadataRecord::PartitionChange(PartitionChange {
-            directories: Some(directories.collect()),
-            ..PartitionChange::of(one.topic_id, one.partition_id)
-        }))
+        moved(partition, broker_id, one).map(MetadataRecord::PartitionChange)
     };
     Decision::splittable(found.iter().filter_map(record).collect(), ())
 }

@@ -88,6 +88,35 @@ fn directories_go_offline() {
 }
 
 #[test]
+fn a_replica_that_is_assigned_to_a_directory_that_is_offline_loses_the_leadership_once() {
+    check(
+        "brokers 1 2
+         topic t 1,2
+         topic u 1
+         assign 1 lost t-0
+         assign 1 lost u-0
+         assign 1 lost u-0
+         assign 1 1 u-0",
+        expect![[r#"
+            brokers 1 2
+              broker 1 epoch 1 directories [1, 101]
+              broker 2 epoch 3 directories [2, 102]
+            topic t 1,2
+              t-0 leader 1 epoch 0.0 isr [1, 2]
+            topic u 1
+              u-0 leader 1 epoch 0.0 isr [1]
+            assign 1 lost t-0 -> NONE
+              t-0 leader 2 epoch 1.2 isr [2]
+            assign 1 lost u-0 -> NONE
+              u-0 leader -1 epoch 1.2 isr [1]
+            assign 1 lost u-0 -> NONE
+            assign 1 1 u-0 -> NONE
+              u-0 leader 1 epoch 2.3 isr [1]
+        "#]],
+    );
+}
+
+#[test]
 fn old_metadata_versions_know_no_directories() {
     check(
         "metadata-version 16
