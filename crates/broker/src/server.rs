@@ -220,10 +220,18 @@ async fn stop(server: Server) {
         let _ = task.await;
     }
     let broker = server.broker.clone();
-    let closing = async {
-        creations::note_places(&broker.logs, &broker.node.image()).await;
-        broker.controller.close().await
+    let settling = async {
+        // From here on no log is made, and none goes: those that are closed are all of them.
+        let _ = broker.controller.settle().await;
+        creations::note_places(&broker.logs).await;
     };
+    if tokio::time::timeout(leaving::STUCK, settling)
+        .await
+        .is_err()
+    {
+        tracing::error!("a disk that does not answer keeps the metadata from being followed");
+    }
+    let closing = broker.controller.close();
     let is_metadata_closed = match tokio::time::timeout(leaving::STUCK, closing).await {
         Ok(Ok(Ok(()))) => true,
         Ok(Ok(Err(error))) => {

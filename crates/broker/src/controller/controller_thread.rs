@@ -112,6 +112,9 @@ impl ControllerThread {
             Message::DescribeQuorum(answer) => {
                 let _ = answer.send(self.log.describe_quorum(now_ms()));
             }
+            Message::Settle(answer) => self.loader.run(move || {
+                let _ = answer.send(());
+            }),
             Message::Close(answer) => {
                 let _ = answer.send(self.log.close(now_ms()));
             }

@@ -15,6 +15,8 @@ pub(crate) enum Message {
     Request(ControllerRequest, Waiting),
     /// How the quorum is.
     DescribeQuorum(oneshot::Sender<QuorumDescription>),
+    /// To say when this broker serves all that was decided before.
+    Settle(oneshot::Sender<()>),
     /// To close the metadata log, the last that it does.
     Close(oneshot::Sender<Result<(), AppendMetadataError>>),
     /// Something that no other broker could ask for.
@@ -73,6 +75,16 @@ impl ControllerLink {
     pub(crate) async fn describe_quorum(&self) -> Result<QuorumDescription, ErrorCode> {
         let (answer, answered) = oneshot::channel();
         self.send(Message::DescribeQuorum(answer)).await?;
+        answered.await.map_err(|_| ErrorCode::NotController)
+    }
+
+    /// Waits until this broker serves all that was asked before, whoever has asked.
+    ///
+    /// # Errors
+    /// `NotController` when there is no controller any more.
+    pub(crate) async fn settle(&self) -> Result<(), ErrorCode> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Message::Settle(answer)).await?;
         answered.await.map_err(|_| ErrorCode::NotController)
     }
 

@@ -46,9 +46,8 @@ enum Task {
     /// Answers to what changed nothing.
     Answers(Vec<Answer>),
     Revisit,
-    /// Something that nobody else could ask for.
-    #[cfg(test)]
-    Test(Box<dyn FnOnce() + Send>),
+    /// To call this.
+    Call(Box<dyn FnOnce() + Send>),
 }
 
 /// Where the loader is reached; it ends when nobody can reach it any more.
@@ -82,10 +81,9 @@ impl Loader {
         self.send(Task::Revisit);
     }
 
-    /// Runs `call` on the thread.
-    #[cfg(test)]
+    /// Runs `call` on the thread, after all that was loaded before.
     pub(super) fn run(&self, call: impl FnOnce() + Send + 'static) {
-        self.send(Task::Test(Box::new(call)));
+        self.send(Task::Call(Box::new(call)));
     }
 
     fn send(&self, task: Task) {
@@ -130,8 +128,7 @@ fn carry_out(
             answers
         }
         Task::Answers(answers) => answers,
-        #[cfg(test)]
-        Task::Test(test) => return test(),
+        Task::Call(call) => return call(),
         Task::Revisit => {
             publishers.iter().for_each(|one| one.revisit(image));
             return;

@@ -28,7 +28,7 @@ use metadata::{MetadataImage, Partition};
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
 use replication::PartitionKey;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -48,8 +48,12 @@ use tokio::time::timeout;
 pub(crate) struct Creations {
     /// Their logs could not be made yet.
     unmade: Mutex<BTreeMap<PartitionKey, Unmade>>,
-    /// The metadata do not say yet where their logs are; true while the controller is being told.
+    /// The metadata do not say yet where their logs are; true until the controller has been told.
     unnoted: Mutex<BTreeMap<PartitionKey, bool>>,
+    /// Of who tells the controller.
+    telling: tokio::sync::Mutex<()>,
+    /// That the controller is told has been asked for, and has not begun.
+    is_telling_asked: AtomicBool,
     /// What is left to be done has changed.
     changed: Notify,
     /// An attempt to make what is unmade has been asked for, and has not begun.
@@ -79,9 +83,10 @@ impl Creations {
         self.unmade.lock().is_empty() && self.unnoted.lock().is_empty()
     }
 
-    /// Whether the metadata say where each new log is.
-    pub(crate) fn is_noted(&self) -> bool {
-        self.unnoted.lock().is_empty()
+    /// Asks for the controller to be told of places that the metadata do not say. Returns whether there
+    /// are any, and nobody yet who will begin to tell of them after this.
+    pub(crate) fn ask_to_tell(&self) -> bool {
+        !self.unnoted.lock().is_empty() && !self.is_telling_asked.swap(true, Ordering::AcqRel)
     }
 
     /// Asks for an attempt to make what is unmade. Returns whether there is none yet that will begin
@@ -129,43 +134,64 @@ impl Creations {
         self.refusals.lock().push(error);
     }
 
-    /// Keeps in mind that the metadata have other places for these.
-    pub(crate) fn keep(&self, misplaced: &[PartitionKey]) {
-        let mut unnoted = self.unnoted.lock();
-        unnoted.extend(misplaced.iter().map(|key| (*key, true)));
+    /// Keeps in mind that the metadata have another place for this.
+    fn keep(&self, misplaced: PartitionKey) {
+        self.unnoted.lock().insert(misplaced, true);
     }
 }
 
-/// What the controller has to be told of places that `image` does not know yet, those of earlier
-/// attempts too. A place is noted once `image` has it, or names another directory that can be used.
-fn unnoted_places(
-    logs: &Logs,
-    image: &MetadataImage,
-    is_told: bool,
-) -> Option<AssignReplicasToDirectories> {
+/// What the controller has to be told of places that the metadata do not know, those of earlier attempts
+/// too. A place is noted once the metadata have it, or name another directory that can be used.
+fn untold_places(logs: &Logs) -> Vec<DirectoryAssignment> {
     let mut unnoted = logs.creations.unnoted.lock();
-    let mut assignments = Vec::new();
-    unnoted.retain(|&(topic_id, index), is_being_told| {
-        let assignment = misplaced(logs, image, topic_id, index);
-        *is_being_told = is_told;
-        assignments.extend(assignment);
+    let image = logs.node.image();
+    let mut untold = Vec::new();
+    unnoted.retain(|&key, is_being_told| {
+        // A log is made before requests see its topic: who sees to that asks for another attempt.
+        let topic = image.topics.by_id(key.0);
+        if topic.and_then(|topic| topic.partition(key.1)).is_none() {
+            return logs.partitions.by_key(key).is_some();
+        }
+        let assignment = misplaced(logs, &image, key);
+        *is_being_told = true;
+        untold.extend(assignment);
         assignment.is_some()
     });
     drop(unnoted);
     logs.creations.changed.notify_waiters();
-    (!assignments.is_empty()).then(|| AssignReplicasToDirectories {
-        broker_id: logs.node.id,
-        broker_epoch: logs.node.broker_epoch(),
-        assignments,
-    })
+    untold
 }
 
-/// Tells the controller of the places that `image` does not know, if there are any. What cannot be noted
-/// for now is tried again: without it nobody could tell at the next start in which directory a partition
-/// is.
-pub(crate) async fn note_places(logs: &Logs, image: &MetadataImage) {
-    let Some(request) = unnoted_places(logs, image, true) else {
+/// Nobody waits any more for the places that the controller has been told of; those that it has not taken
+/// stay to be told of again.
+fn forget_told(logs: &Logs, assignments: &[DirectoryAssignment]) {
+    let told = assignments.iter();
+    let told: BTreeSet<PartitionKey> = told.map(|one| (one.topic_id, one.partition_id)).collect();
+    let image = logs.node.image();
+    logs.creations.unnoted.lock().retain(|key, is_being_told| {
+        let is_told = told.contains(key);
+        *is_being_told &= !is_told;
+        !is_told || misplaced(logs, &image, *key).is_some()
+    });
+    logs.creations.changed.notify_waiters();
+}
+
+/// Tells the controller of the places that the metadata do not know, if there are any, one attempt after
+/// the other. What cannot be noted for now is tried again: without it nobody could tell at the next start
+/// in which directory a partition is.
+pub(crate) async fn note_places(logs: &Logs) {
+    let _turn = logs.creations.telling.lock().await;
+    // What is asked for from here on may come too late for this attempt.
+    let is_asked = &logs.creations.is_telling_asked;
+    is_asked.swap(false, Ordering::AcqRel);
+    let assignments = untold_places(logs);
+    if assignments.is_empty() {
         return;
+    }
+    let request = AssignReplicasToDirectories {
+        broker_id: logs.node.id,
+        broker_epoch: logs.node.broker_epoch(),
+        assignments: assignments.clone(),
     };
     let noted = logs.controller.request(request).await;
     let refusal = match noted {
@@ -176,15 +202,14 @@ pub(crate) async fn note_places(logs: &Logs, image: &MetadataImage) {
     if let Some(error) = refusal {
         tracing::warn!(%error, "places of new partitions are not noted for now");
     }
-    unnoted_places(logs, &logs.node.image(), false);
+    forget_told(logs, &assignments);
 }
 
 /// What the controller is to be told of a partition whose place `image` does not know.
 fn misplaced(
     logs: &Logs,
     image: &MetadataImage,
-    topic_id: Uuid,
-    partition_id: i32,
+    (topic_id, partition_id): PartitionKey,
 ) -> Option<DirectoryAssignment> {
     if !image.metadata_version().supports_directory_assignment() {
         return None;
@@ -206,14 +231,17 @@ fn misplaced(
     })
 }
 
-/// Makes the log of a new partition. Returns its key when the metadata have another place for it.
+/// Makes the log of a new partition. Where the metadata have another place for it, that is
+/// [noted](note_places) next.
 pub(crate) fn create(
     logs: &Arc<Logs>,
     topic: &Arc<HostedTopic>,
     index: i32,
     partition: &Partition,
-) -> Option<PartitionKey> {
-    let directory_id = partition.directory_of(logs.node.id)?;
+) {
+    let Some(directory_id) = partition.directory_of(logs.node.id) else {
+        return;
+    };
     let leader_epoch = partition.leader_epoch;
     let name = TopicPartition::new(&*topic.name, index);
     // It is wanted there until it is made, however often that is tried.
@@ -225,26 +253,29 @@ pub(crate) fn create(
                 continue;
             }
             put_off(logs, topic, index, &unready);
-            return None;
+            return;
         }
         match create_in(logs, topic, index, leader_epoch, &directory) {
             Ok(()) => {
                 topic.regain(index);
-                logs.creations.remove((topic.id, index));
                 logs.moves.destinations.remove(&name);
-                let id = directory.id();
-                return (id != directory_id).then_some((topic.id, index));
+                // Whoever waits for the log waits for this next.
+                if directory.id() != directory_id {
+                    logs.creations.keep((topic.id, index));
+                }
+                logs.creations.remove((topic.id, index));
+                return;
             }
             // A descriptor may be free in a moment.
             Err(error) if error.is_out_of_files() => {
                 logs.report_directory_error(directory.name(), &error);
                 put_off(logs, topic, index, &Unready::Told);
-                return None;
+                return;
             }
             // Other logs go on, and there may be room later.
             Err(error) if error.is_passing() => {
                 put_off(logs, topic, index, &Unready::Refused(&error));
-                return None;
+                return;
             }
             // It never can be, in any directory.
             Err(error) if error.is_name_too_long() => {
@@ -252,14 +283,13 @@ pub(crate) fn create(
                 logs.creations.remove((topic.id, index));
                 logs.moves.destinations.remove(&name);
                 tracing::error!(partition = %name, %error, "the log of a new partition cannot be made");
-                return None;
+                return;
             }
             Err(error) => logs.fail_directory(directory.name(), &error),
         }
     }
     let unready = Unready::Refused(&"there is no log directory");
     put_off(logs, topic, index, &unready);
-    None
 }
 
 /// Asks the disks whether they answer, before the metadata loader makes logs on them: a log directory
@@ -377,15 +407,15 @@ fn put_off(logs: &Logs, topic: &HostedTopic, index: i32, unready: &Unready<'_>) 
     }
 }
 
-/// Tries to make the logs that could not be made before. Returns what [`create`] does.
-pub(crate) fn create_missing(logs: &Arc<Logs>, image: &MetadataImage) -> Vec<PartitionKey> {
+/// Tries to make the logs that could not be made before.
+pub(crate) fn create_missing(logs: &Arc<Logs>, image: &MetadataImage) {
     // What is asked for from here on may come too late for this attempt.
     logs.creations.is_asked.swap(false, Ordering::AcqRel);
     let missing: Vec<PartitionKey> = logs.creations.unmade.lock().keys().copied().collect();
     if !missing.is_empty() {
         probe(logs);
     }
-    let (mut placed, mut created) = (Vec::new(), Vec::new());
+    let mut created = Vec::new();
     let mut tried_in_vain = BTreeMap::new();
     for (topic_id, index) in missing {
         let topic = logs.partitions.topic_by_id(topic_id);
@@ -414,7 +444,7 @@ pub(crate) fn create_missing(logs: &Arc<Logs>, image: &MetadataImage) -> Vec<Par
                     put_off(logs, &topic, index, &unready);
                     continue;
                 }
-                placed.extend(create(logs, &topic, index, partition));
+                create(logs, &topic, index, partition);
                 let unmade = logs
                     .creations
                     .unmade
@@ -433,7 +463,6 @@ pub(crate) fn create_missing(logs: &Arc<Logs>, image: &MetadataImage) -> Vec<Par
         }
     }
     sync_topic_ids(logs, &created);
-    placed
 }
 
 /// Makes it durable which topics the directories of new logs belong to, before there is a record in

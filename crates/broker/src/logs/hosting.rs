@@ -684,9 +684,8 @@ pub(crate) fn lead(
     Ok(())
 }
 
-/// Makes this broker serve what changed between two images. Returns the new partitions that the metadata
-/// have other places for, or none.
-pub(crate) fn apply(logs: &Arc<Logs>, delta: &MetadataDelta) -> Vec<PartitionKey> {
+/// Makes this broker serve what changed between two images.
+pub(crate) fn apply(logs: &Arc<Logs>, delta: &MetadataDelta) {
     let deleted: Vec<&Topic> = delta.deleted_topics().map(|topic| &**topic).collect();
     for topic in &deleted {
         tracing::info!(topic = &*topic.name, id = %topic.id, "topic deleted");
@@ -705,7 +704,7 @@ pub(crate) fn apply(logs: &Arc<Logs>, delta: &MetadataDelta) -> Vec<PartitionKey
         creations::probe(logs);
     }
     let defaults = topic_defaults(logs, &delta.after);
-    let (mut placed, mut created) = (Vec::new(), Vec::new());
+    let mut created = Vec::new();
     let mut telling = Telling::new(logs);
     for changed in delta.partitions() {
         let Some(after) = changed.after else { continue };
@@ -723,18 +722,12 @@ pub(crate) fn apply(logs: &Arc<Logs>, delta: &MetadataDelta) -> Vec<PartitionKey
             hosted.lose(changed.partition_id, Absence::NotLed { leader_epoch });
             continue;
         }
-        placed.extend(creations::create(
-            logs,
-            &hosted,
-            changed.partition_id,
-            after,
-        ));
+        creations::create(logs, &hosted, changed.partition_id, after);
         created.extend(hosted.partition(changed.partition_id));
     }
     creations::sync_topic_ids(logs, &created);
     telling.tell();
     apply_configs(logs, delta, &defaults);
-    placed
 }
 
 fn apply_configs(logs: &Arc<Logs>, delta: &MetadataDelta, defaults: &TopicDefaults) {

@@ -71,30 +71,15 @@ impl MetadataPublisher for Logs {
         let Some(broker) = self.0.upgrade() else {
             return;
         };
-        let misplaced = hosting::apply(&broker.logs, &change.delta);
-        broker.logs.creations.keep(&misplaced);
-        note_places(&broker, &change.delta.after);
+        hosting::apply(&broker.logs, &change.delta);
     }
 
     fn revisit(&self, image: &Arc<MetadataImage>) {
         let Some(broker) = self.0.upgrade() else {
             return;
         };
-        let misplaced = creations::create_missing(&broker.logs, image);
-        broker.logs.creations.keep(&misplaced);
-        note_places(&broker, image);
+        creations::create_missing(&broker.logs, image);
     }
-}
-
-/// The controller decides after this thread has gone on.
-fn note_places(broker: &Arc<Broker>, image: &Arc<MetadataImage>) {
-    if broker.logs.creations.is_noted() {
-        return;
-    }
-    let (logs, image) = (broker.logs.clone(), image.clone());
-    broker.node.runtime.spawn(async move {
-        creations::note_places(&logs, &image).await;
-    });
 }
 
 /// Groups and transactions.
@@ -145,6 +130,7 @@ impl MetadataPublisher for Registration {
         let Some(broker) = self.0.upgrade() else {
             return;
         };
+        note_places(&broker);
         if let Some(change) = broker.logs.cordoning_change(&change.delta.after) {
             let controller = broker.controller.clone();
             broker.node.runtime.spawn(async move {
@@ -153,6 +139,20 @@ impl MetadataPublisher for Registration {
                 }
             });
         }
+    }
+    fn revisit(&self, _image: &Arc<MetadataImage>) {
+        if let Some(broker) = self.0.upgrade() {
+            note_places(&broker);
+        }
+    }
+}
+
+/// The controller decides after this thread has gone on.
+fn note_places(broker: &Arc<Broker>) {
+    if broker.logs.creations.ask_to_tell() {
+        let logs = broker.logs.clone();
+        let runtime = &broker.node.runtime;
+        runtime.spawn(async move { creations::note_places(&logs).await });
     }
 }
 

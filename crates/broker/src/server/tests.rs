@@ -21,6 +21,9 @@ use tokio::runtime::Runtime;
 /// How long it is looked whether somebody waits.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
 
+/// Workers of a runtime.
+const WORKERS: usize = 2;
+
 struct Running {
     /// Before the runtime that it lives in.
     server: Option<Server>,
@@ -51,7 +54,7 @@ impl Running {
         };
         let values = load(&sources).unwrap().values;
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
+            .worker_threads(WORKERS)
             .enable_all()
             .build()
             .unwrap();
@@ -557,4 +560,103 @@ fn the_mark_of_a_stop_has_the_epoch_and_says_that_the_metadata_are_closed_too() 
         let noted = mark.and_then(|mark| mark.broker_epoch);
         assert_eq!(noted, is_metadata_closed.then_some(epoch));
     }
+}
+
+/// Keeps every worker of the runtime, until what it gives is dropped.
+fn hold_workers(running: &Running) -> Vec<mpsc::Sender<()>> {
+    let workers = (0..WORKERS).map(|_| {
+        let ((resume, held), (begun, has_begun)) = (mpsc::channel::<()>(), mpsc::channel());
+        running.runtime.spawn(async move {
+            begun.send(()).unwrap();
+            let _ = held.recv();
+        });
+        has_begun.recv().unwrap();
+        resume
+    });
+    workers.collect()
+}
+
+/// Who tells the controller begins when the metadata have gone on.
+#[test]
+fn places_of_topics_that_are_made_one_after_the_other_are_noted() {
+    let root = tempfile::tempdir().unwrap();
+    let directories = ["one", "two"].map(|name| root.path().join(name));
+    let directories = directories.each_ref().map(|path| &**path);
+    let running = Running::start(&directories);
+    let broker = running.broker().clone();
+    let names = ["first", "second", "third"];
+    let workers = hold_workers(&running);
+    let caller = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    for name in names {
+        let create = controller::CreateTopics {
+            topics: vec![controller::create_topics::NewTopic::of_defaults(name)],
+            validate_only: false,
+        };
+        let created = caller.block_on(broker.controller.request(create)).unwrap();
+        assert!(created[0].result.is_ok());
+    }
+    drop(workers);
+    for name in names {
+        wait_until("the place is noted", || {
+            noted(&broker, name) == Some(held(&broker, name))
+        });
+    }
+}
+
+#[test]
+fn who_has_made_a_topic_finds_its_place_in_the_metadata() {
+    let root = tempfile::tempdir().unwrap();
+    let directories = ["one", "two"].map(|name| root.path().join(name));
+    let directories = directories.each_ref().map(|path| &**path);
+    let running = Running::start(&directories);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (mut client, broker) = (running.connect(), running.broker());
+            scope.spawn(move || {
+                for index in 0..10 {
+                    let topic = format!("topic-{thread}-{index}");
+                    client.create_topic(&topic, 1, &[]);
+                    assert_eq!(noted(broker, &topic), Some(held(broker, &topic)));
+                }
+            });
+        }
+    });
+}
+
+/// What was decided is followed before the logs are closed.
+#[test]
+fn a_stop_waits_for_the_metadata_loader() {
+    let root = tempfile::tempdir().unwrap();
+    let directories = ["one", "two"].map(|name| root.path().join(name));
+    let directories = directories.each_ref().map(|path| &**path);
+    let running = Running::start(&directories);
+    let broker = running.broker().clone();
+    let resume = stuck::hold_loader(&running);
+    let create = controller::CreateTopics {
+        topics: vec![controller::create_topics::NewTopic::of_defaults("topic")],
+        validate_only: false,
+    };
+    let controller = broker.controller.clone();
+    let created = running
+        .runtime
+        .spawn(async move { controller.request(create).await });
+    let is_decided = || {
+        let is_there = broker
+            .controller
+            .run(|controller| controller.log.image().topics.id_of("topic").is_some());
+        running.runtime.block_on(is_there).unwrap()
+    };
+    wait_until("the topic is decided", is_decided);
+    let stopping = std::thread::spawn(move || running.stop());
+    std::thread::sleep(LOOK);
+    assert!(!stopping.is_finished());
+    drop(resume);
+    stopping.join().unwrap();
+    drop(created);
+    assert_eq!(noted(&broker, "topic"), Some(held(&broker, "topic")));
+    let hosted = broker.logs.partitions.topic("topic").unwrap();
+    let partition = hosted.partition(0).unwrap();
+    assert!(partition.is_closed());
 }

@@ -747,7 +747,7 @@ fn hold_controller(running: &Running) -> mpsc::Sender<()> {
 }
 
 /// Keeps the metadata loader until what it gives is dropped.
-fn hold_loader(running: &Running) -> mpsc::Sender<()> {
+pub(super) fn hold_loader(running: &Running) -> mpsc::Sender<()> {
     let ((resume, held), (begun, has_begun)) = (mpsc::channel::<()>(), mpsc::channel());
     running.broker().controller.run_in_loader(move || {
         begun.send(()).unwrap();
