@@ -5,15 +5,18 @@
 //! ```
 //!
 //! One thread does it, so each publisher sees each change once and after the one before. The controller
-//! decides on meanwhile. A client has its answer when this broker serves what was decided.
+//! decides on meanwhile, but not for ever: clients that do not wait for their answers would fill the memory. A client has its answer when this broker serves what was decided.
 
 use controller::ControllerResponse;
 use metadata::{MetadataDelta, MetadataImage};
 use model::ErrorCode;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use tokio::sync::oneshot;
+
+/// Tasks that wait for the one that the thread is at; whoever brings another one waits.
+const QUEUE_LENGTH: usize = 1024;
 
 /// Whoever waits for an answer of the controller.
 pub(crate) type Waiting = oneshot::Sender<Result<ControllerResponse, ErrorCode>>;
@@ -52,7 +55,7 @@ enum Task {
 
 /// Where the loader is reached; it ends when nobody can reach it any more.
 #[derive(Debug, Clone)]
-pub(crate) struct Loader(Sender<Task>);
+pub(crate) struct Loader(SyncSender<Task>);
 
 /// The other end of a [`Loader`].
 pub(crate) struct Tasks(Receiver<Task>);
@@ -60,7 +63,7 @@ pub(crate) struct Tasks(Receiver<Task>);
 impl Loader {
     /// A loader that has yet to be started.
     pub(super) fn new() -> (Self, Tasks) {
-        let (sender, receiver) = channel();
+        let (sender, receiver) = sync_channel(QUEUE_LENGTH);
         (Self(sender), Tasks(receiver))
     }
 

@@ -660,3 +660,37 @@ fn a_stop_waits_for_the_metadata_loader() {
     let partition = hosted.partition(0).unwrap();
     assert!(partition.is_closed());
 }
+
+/// Clients that do not wait for their answers would fill the memory while a disk is stuck.
+#[test]
+fn the_controller_is_not_far_ahead_of_the_metadata_loader() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let controller = &running.broker().controller;
+    let resume = stuck::hold_loader(&running);
+    // They change nothing.
+    let asked = (0..1500).map(|_| {
+        let controller = controller.clone();
+        let unregister = controller::UnregisterBroker { broker_id: 7 };
+        running
+            .runtime
+            .spawn(async move { controller.request(unregister).await })
+    });
+    let asked: Vec<_> = asked.collect();
+    let does_more = || {
+        let ((done, is_done), controller) = (mpsc::channel(), controller.clone());
+        let call = move |_: &mut controller_thread::ControllerThread| {
+            let _ = done.send(());
+        };
+        running
+            .runtime
+            .spawn(async move { controller.run(call).await });
+        is_done.recv_timeout(20 * LOOK).is_ok()
+    };
+    wait_until("the controller waits for the loader", || !does_more());
+    drop(resume);
+    for one in asked {
+        let refused = running.runtime.block_on(one).unwrap().unwrap();
+        assert_eq!(refused.unwrap_err().code, ErrorCode::BrokerIdNotRegistered);
+    }
+}
