@@ -1,9 +1,11 @@
 //! Why a server does not start: it says what is wrong and what to change, and changes nothing.
 
 use crate::directory::{assert_unchanged, change, contents};
+use rustix::fs::OFlags;
 use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use testkit::TestServer;
+use testkit::{TestServer, wait_until};
 use tokio::net::TcpSocket;
 
 /// A directory that a server has used and left in order.
@@ -313,8 +315,16 @@ fn nobody_can_connect_before_the_server_is_ready() {
     std::thread::scope(|scope| {
         let start = || TestServer::start_in(directory.path(), &[("listeners", &listeners)]);
         let starting = scope.spawn(start);
-        // Opening this end waits for the other one.
-        let writer = std::fs::File::options().write(true).open(&pipe).unwrap();
+        let mut writer = None;
+        wait_until("the server reads the pipe", || {
+            assert!(!starting.is_finished(), "it does not start");
+            let mut open = std::fs::File::options();
+            // Without this, who opens this end waits for the other one for ever.
+            open.write(true)
+                .custom_flags(OFlags::NONBLOCK.bits() as i32);
+            writer = open.open(&pipe).ok();
+            writer.is_some()
+        });
         drop(reserved);
         let refused = std::net::TcpStream::connect(address).unwrap_err();
         assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
