@@ -116,6 +116,7 @@ struct State {
     stop_at: Option<u64>,
     failing_writes: Option<String>,
     failing_syncs: Option<String>,
+    ignored_syncs: Option<String>,
     is_out_of_files: bool,
     open_count_max: usize,
     is_full: bool,
@@ -138,6 +139,7 @@ impl Default for State {
             stop_at: None,
             failing_writes: None,
             failing_syncs: None,
+            ignored_syncs: None,
             is_out_of_files: false,
             open_count_max: usize::MAX,
             is_full: false,
@@ -330,6 +332,12 @@ impl SimDisk {
     /// Syncs of files whose name ends so fail, and lose what they should have made durable.
     pub fn fail_syncs_of(&self, suffix: Option<&str>) {
         locked(&self.state).failing_syncs = suffix.map(str::to_owned);
+    }
+
+    /// Syncs of files whose name ends so succeed and make nothing durable, as on a disk that lies, until
+    /// set to `None`; a crash changes nothing of it.
+    pub fn ignore_syncs_of(&self, suffix: Option<&str>) {
+        locked(&self.state).ignored_syncs = suffix.map(str::to_owned);
     }
 
     /// From here on everything can be synced as a whole. So many of these syncs fail, and lose what
@@ -595,6 +603,10 @@ impl DiskFile for SimFile {
             state.files[self.inode].pending.clear();
             return Err(io::Error::other("the sync has failed"));
         }
+        let ignored = state.ignored_syncs.as_deref();
+        if ignored.is_some_and(|suffix| self.name.ends_with(suffix)) {
+            return Ok(());
+        }
         let file = &mut state.files[self.inode];
         if self.opened < file.lost_before {
             return Err(io::Error::other("a write was lost"));
@@ -720,6 +732,17 @@ mod tests {
             content(&disk, "/a").as_ref() == Some(&lost_first)
         };
         assert!(trials::seeds(0..400).any(is_lost));
+    }
+
+    #[test]
+    fn a_disk_that_lies_keeps_nothing() {
+        let disk = SimDisk::default();
+        let file = written(&disk, "/a.log", b"one");
+        disk.sync_directory(Path::new("/")).unwrap();
+        disk.ignore_syncs_of(Some(".log"));
+        file.sync().unwrap();
+        disk.crash(Crash::LosesUnsynced);
+        assert_eq!(content(&disk, "/a.log").as_deref(), Some(&b""[..]));
     }
 
     #[test]

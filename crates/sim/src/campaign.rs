@@ -1,0 +1,62 @@
+//! Many worlds, one after another; a seed that fails is run with less and less until nothing can be
+//! left out.
+
+use crate::judge::Verdict;
+use crate::planted::Planted;
+use crate::schedule::Schedule;
+use crate::world::{Outcome, World};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs a schedule. A panic of the product is a promise that was not kept.
+pub fn run(schedule: &Schedule, planted: Planted, keeps_lines: bool) -> Outcome {
+    let world = World::new(schedule.clone(), planted, keeps_lines);
+    let outcome = catch_unwind(AssertUnwindSafe(|| world.run()));
+    outcome.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Outcome {
+            digest: 0,
+            verdict: Some(Verdict {
+                promise: "nothing panics",
+                detail: text.unwrap_or_default(),
+                at_ms: -1,
+            }),
+            event_count: 0,
+            lines: Vec::new(),
+        }
+    })
+}
+
+/// A schedule that breaks the same promise with as few steps as could be found.
+pub fn shrink(schedule: &Schedule, planted: Planted) -> Schedule {
+    let promise = |schedule: &Schedule| {
+        let verdict = run(schedule, planted, false).verdict;
+        verdict.map(|verdict| verdict.promise)
+    };
+    let wanted = promise(schedule);
+    let mut least = schedule.clone();
+    let mut width = least.len().div_ceil(2);
+    while width > 0 {
+        let mut from = 0;
+        while from < least.len() {
+            let less = least.without(from, from + width);
+            match less.len() < least.len() && promise(&less) == wanted {
+                true => least = less,
+                false => from += width,
+            }
+        }
+        width /= 2;
+    }
+    least
+}
+
+/// The first of these seeds whose world breaks a promise, with the number of worlds it took.
+pub fn hunt(seeds: impl Iterator<Item = u64>, planted: Planted) -> Option<(u64, usize, Verdict)> {
+    for (at, seed) in seeds.enumerate() {
+        let outcome = run(&Schedule::of(seed), planted, false);
+        if let Some(verdict) = outcome.verdict {
+            return Some((seed, at + 1, verdict));
+        }
+    }
+    None
+}

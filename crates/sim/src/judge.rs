@@ -1,0 +1,635 @@
+//! The judge: what clients were promised, and whether it was kept. Every promise is in this file.
+//!
+//! ```text
+//!   clients: what they sent, what was acknowledged, what they read ──┐
+//!   world: starts, watermarks, topics, the state at the end          ├──> Judge ──> the first Verdict
+//!   the last scan of every partition, after one more crash           ┘
+//! ```
+//!
+//! A request whose answer was lost may have been carried out or not: both are right, but not half.
+//! Records are told apart by their values, which nobody sends twice; offsets that are committed grow.
+
+use crate::node::Observed;
+use crate::protocol::Fetched;
+use metadata::MetadataImage;
+use model::Uuid;
+use record::{Batches, ControlRecord, Decompressor, TransactionResult};
+use replication::PartitionKey;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A promise that was not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Which one.
+    pub promise: &'static str,
+    /// What has happened instead.
+    pub detail: String,
+    /// When, in milliseconds of the world.
+    pub at_ms: i64,
+}
+
+/// A committed offset: group, topic and partition.
+pub(crate) type OffsetKey = (String, Uuid, i32);
+
+/// All that was promised so far.
+#[derive(Debug, Default)]
+pub(crate) struct Judge {
+    pub(crate) now_ms: i64,
+    verdict: Option<Verdict>,
+    sent: BTreeMap<String, Sent>,
+    logs: BTreeMap<PartitionKey, LogFacts>,
+    transactions: BTreeMap<u64, TransactionFacts>,
+    offsets: BTreeMap<OffsetKey, OffsetFacts>,
+    topics: BTreeMap<String, TopicFacts>,
+    /// Topics whose deletion was acknowledged, and when.
+    gone: BTreeMap<Uuid, i64>,
+    producer_ids: BTreeSet<i64>,
+    quorum_epoch: i32,
+    groups: BTreeMap<String, BTreeMap<usize, Vec<i32>>>,
+}
+
+/// What is known of a partition when it is asked for: an answer may be on its way for long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Floor {
+    high_watermark: i64,
+    last_stable_offset: i64,
+    is_gone: bool,
+}
+
+#[derive(Debug)]
+struct Sent {
+    key: PartitionKey,
+    transaction: Option<u64>,
+}
+
+/// What is known of a partition.
+#[derive(Debug, Default)]
+struct LogFacts {
+    acknowledged: BTreeMap<i64, String>,
+    /// What consumers have read, with its leader epoch.
+    seen: BTreeMap<i64, (String, i32)>,
+    places: BTreeMap<String, i64>,
+    high_watermark: i64,
+    last_stable_offset: i64,
+    leader_epoch: i32,
+    /// Records below may be deleted: somebody has asked for it.
+    deletable_end: i64,
+    /// What the last scan has found for who reads committed records.
+    committed: BTreeMap<String, i64>,
+    scanned_end: Option<i64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TransactionOutcome {
+    Open,
+    Committed,
+    Aborted,
+    /// Its end was asked for, and nobody has answered.
+    Unknown,
+}
+
+#[derive(Debug)]
+struct TransactionFacts {
+    outcome: TransactionOutcome,
+    values: Vec<(PartitionKey, String)>,
+    offset: Option<(OffsetKey, i64)>,
+}
+
+#[derive(Debug, Default)]
+struct OffsetFacts {
+    /// The last one that was acknowledged, or seen.
+    known: Option<i64>,
+    attempts: BTreeSet<i64>,
+    forbidden: BTreeSet<i64>,
+}
+
+/// The configuration of a topic, or none for a topic that is not there.
+pub(crate) type TopicState = Option<BTreeMap<String, String>>;
+
+#[derive(Debug, Default)]
+struct TopicFacts {
+    /// Each may be so.
+    possible: Vec<TopicState>,
+    ids: BTreeSet<Uuid>,
+}
+
+impl Judge {
+    /// The first promise that was not kept.
+    pub(crate) const fn verdict(&self) -> Option<&Verdict> {
+        self.verdict.as_ref()
+    }
+
+    pub(crate) fn broken(&mut self, promise: &'static str, detail: String) {
+        let at_ms = self.now_ms;
+        self.verdict.get_or_insert(Verdict {
+            promise,
+            detail,
+            at_ms,
+        });
+    }
+
+    /// A producer got an id of its own.
+    pub(crate) fn producer_id(&mut self, id: i64) {
+        if !self.producer_ids.insert(id) {
+            self.broken("a producer id is given once", format!("{id} again"));
+        }
+    }
+
+    /// A producer is about to send a record, perhaps more than once.
+    pub(crate) fn sent(&mut self, key: PartitionKey, value: &str, transaction: Option<u64>) {
+        let sent = Sent { key, transaction };
+        self.sent.insert(value.to_owned(), sent);
+        if let Some(number) = transaction
+            && let Some(facts) = self.transactions.get_mut(&number)
+        {
+            facts.values.push((key, value.to_owned()));
+        }
+    }
+
+    /// Records were acknowledged.
+    pub(crate) fn acknowledged(&mut self, key: PartitionKey, base_offset: i64, values: &[String]) {
+        let facts = self.logs.entry(key).or_default();
+        let mut wrong = None;
+        for (offset, value) in (base_offset..).zip(values) {
+            let before = facts.acknowledged.insert(offset, value.clone());
+            let other = before.filter(|before| before != value);
+            let seen = facts.seen.get(&offset).map(|(seen, _)| seen.clone());
+            let other = other.or(seen.filter(|seen| seen != value));
+            if let Some(other) = other {
+                wrong = Some(format!(
+                    "{key:?} {offset}: {} and {}",
+                    short(&other),
+                    short(value)
+                ));
+            }
+            match facts.places.insert(value.clone(), offset) {
+                Some(place) if place != offset => {
+                    wrong = Some(format!("{key:?}: {} at {place} and {offset}", short(value)));
+                }
+                _ => {}
+            }
+        }
+        if let Some(detail) = wrong {
+            self.broken("an offset is one record's, and a record has one", detail);
+        }
+    }
+
+    /// What an answer to a request that is made now may not fall behind.
+    pub(crate) fn floor(&self, key: PartitionKey) -> Floor {
+        let facts = self.logs.get(&key);
+        Floor {
+            high_watermark: facts.map_or(0, |facts| facts.high_watermark),
+            last_stable_offset: facts.map_or(0, |facts| facts.last_stable_offset),
+            is_gone: self.is_gone(key.0),
+        }
+    }
+
+    /// Whether the deletion of a topic was acknowledged.
+    pub(crate) fn is_gone(&self, topic_id: Uuid) -> bool {
+        self.gone.contains_key(&topic_id)
+    }
+
+    /// Judges what a fetch has found from an offset on; gives where to go on.
+    pub(crate) fn read(
+        &mut self,
+        (key, offset): (PartitionKey, i64),
+        fetched: &Fetched,
+        floor: Floor,
+        is_committed: bool,
+        is_last_scan: bool,
+    ) -> i64 {
+        if floor.is_gone {
+            self.broken("a deleted topic is gone", format!("{key:?} was read"));
+        }
+        self.watermarks(key, fetched, floor);
+        let records = match records_of(fetched, is_committed) {
+            Ok(records) => records,
+            Err(reason) => {
+                self.broken("records can be read", format!("{key:?} {offset}: {reason}"));
+                return offset;
+            }
+        };
+        let end = records.end.unwrap_or(offset).max(offset);
+        for one in records.records.iter().filter(|one| one.offset >= offset) {
+            self.record(key, one, is_committed);
+            if is_last_scan && is_committed {
+                let facts = self.logs.entry(key).or_default();
+                facts.committed.insert(one.value.clone(), one.offset);
+            }
+        }
+        if !is_committed {
+            let found: BTreeSet<i64> = records.records.iter().map(|one| one.offset).collect();
+            let facts = self.logs.entry(key).or_default();
+            let mut lost = facts.acknowledged.range(offset..end);
+            let lost = lost.find(|(at, _)| !found.contains(at));
+            if let Some((at, value)) = lost {
+                let detail = format!("{key:?} {at}: {}", short(value));
+                self.broken("no acknowledged record is lost", detail);
+            }
+        }
+        end
+    }
+
+    fn record(&mut self, key: PartitionKey, one: &ReadRecord, is_committed: bool) {
+        let at = format!("{key:?} {}: {}", one.offset, short(&one.value));
+        let Some(sent) = self.sent.get(&one.value) else {
+            return self.broken("no record is made up or changed", at);
+        };
+        if sent.key != key {
+            return self.broken("a record is where it was sent", at);
+        }
+        if is_committed
+            && let Some(facts) = sent.transaction.and_then(|id| self.transactions.get(&id))
+            && facts.outcome == TransactionOutcome::Aborted
+        {
+            return self.broken("nothing of an aborted transaction is read", at);
+        }
+        let facts = self.logs.entry(key).or_default();
+        let acknowledged = facts.acknowledged.get(&one.offset);
+        if acknowledged.is_some_and(|value| *value != one.value) {
+            return self.broken("no acknowledged record is changed", at);
+        }
+        let before = facts.seen.range(..one.offset).next_back();
+        if before.is_some_and(|(_, (_, epoch))| *epoch > one.leader_epoch) {
+            return self.broken("leader epochs grow with the offsets", at);
+        }
+        let seen = (one.value.clone(), one.leader_epoch);
+        let earlier = facts.seen.insert(one.offset, seen.clone());
+        if earlier.is_some_and(|earlier| earlier != seen) {
+            return self.broken("what was read stays as it was", at);
+        }
+        match facts.places.insert(one.value.clone(), one.offset) {
+            Some(place) if place != one.offset => {
+                self.broken("no record is there twice", format!("{at}, and at {place}"));
+            }
+            _ => {}
+        }
+    }
+
+    fn watermarks(&mut self, key: PartitionKey, fetched: &Fetched, floor: Floor) {
+        let (start, stable) = (fetched.log_start_offset, fetched.last_stable_offset);
+        let high = fetched.high_watermark;
+        let facts = self.logs.entry(key).or_default();
+        let is_ordered = 0 <= start && start <= stable && stable <= high;
+        let goes_back = high < floor.high_watermark || stable < floor.last_stable_offset;
+        let detail = format!(
+            "{key:?}: log start {start}, last stable {stable}, high watermark {high}; before: last \
+             stable {}, high watermark {}, deleted up to {}",
+            floor.last_stable_offset, floor.high_watermark, facts.deletable_end
+        );
+        facts.high_watermark = facts.high_watermark.max(high);
+        facts.last_stable_offset = facts.last_stable_offset.max(stable);
+        let is_deleted = start > facts.deletable_end;
+        if !is_ordered {
+            self.broken("watermarks are in order", detail);
+        } else if goes_back {
+            self.broken("watermarks never go back", detail);
+        } else if is_deleted {
+            self.broken("nothing is deleted that nobody deletes", detail);
+        }
+    }
+
+    /// An offset that a consumer may read from was refused.
+    pub(crate) fn out_of_range(&mut self, key: PartitionKey, offset: i64) -> i64 {
+        let deletable_end = self.logs.get(&key).map_or(0, |facts| facts.deletable_end);
+        if offset >= deletable_end {
+            let detail = format!("{key:?}: {offset} is out of range");
+            self.broken("what was read stays as it was", detail);
+        }
+        deletable_end.max(offset)
+    }
+
+    /// Somebody asks to delete records before an offset.
+    pub(crate) fn deleting_records(&mut self, key: PartitionKey, offset: i64) {
+        let facts = self.logs.entry(key).or_default();
+        facts.deletable_end = facts.deletable_end.max(offset);
+    }
+
+    /// The high watermark that somebody has seen.
+    pub(crate) fn high_watermark(&self, key: PartitionKey) -> i64 {
+        self.logs.get(&key).map_or(0, |facts| facts.high_watermark)
+    }
+
+    // Transactions.
+
+    pub(crate) fn begun(&mut self, number: u64) {
+        let facts = TransactionFacts {
+            outcome: TransactionOutcome::Open,
+            values: Vec::new(),
+            offset: None,
+        };
+        self.transactions.insert(number, facts);
+    }
+
+    /// A transaction has ended so, as far as its producer knows. What is certain stays.
+    pub(crate) fn ended(&mut self, number: u64, outcome: TransactionOutcome) {
+        let Some(facts) = self.transactions.get_mut(&number) else {
+            return;
+        };
+        facts.outcome = outcome;
+        let Some((key, offset)) = facts.offset.clone() else {
+            return;
+        };
+        match outcome {
+            TransactionOutcome::Committed => self.offset_known(key, offset),
+            TransactionOutcome::Aborted => {
+                let facts = self.offsets.entry(key).or_default();
+                facts.attempts.remove(&offset);
+                facts.forbidden.insert(offset);
+            }
+            TransactionOutcome::Open | TransactionOutcome::Unknown => {}
+        }
+    }
+
+    // Committed offsets.
+
+    /// An offset is about to be committed, by a transaction or at once.
+    pub(crate) fn committing(&mut self, key: OffsetKey, offset: i64, transaction: Option<u64>) {
+        if let Some(facts) = transaction.and_then(|id| self.transactions.get_mut(&id)) {
+            facts.offset = Some((key.clone(), offset));
+        }
+        self.offsets.entry(key).or_default().attempts.insert(offset);
+    }
+
+    /// A commit was acknowledged, or seen.
+    pub(crate) fn offset_known(&mut self, key: OffsetKey, offset: i64) {
+        let facts = self.offsets.entry(key).or_default();
+        facts.known = facts.known.max(Some(offset));
+    }
+
+    /// The next offset to commit: one that nobody has tried yet.
+    pub(crate) fn next_offset(&self, key: &OffsetKey) -> i64 {
+        let facts = self.offsets.get(key);
+        let last = facts.and_then(|facts| facts.attempts.last().max(facts.forbidden.last()));
+        last.map_or(1, |last| last + 1)
+    }
+
+    /// A committed offset was fetched; -1 for none.
+    pub(crate) fn offset_fetched(&mut self, key: OffsetKey, offset: i64, was_gone: bool) {
+        if was_gone {
+            let detail = format!("{key:?}: {offset}");
+            return self.broken("a deleted topic has no offsets", detail);
+        }
+        let facts = self.offsets.entry(key.clone()).or_default();
+        let detail = format!("{key:?}: {offset} where {:?} is known", facts.known);
+        let is_known = facts.known.unwrap_or(-1) == offset;
+        let is_later = facts.known.unwrap_or(-1) < offset;
+        if facts.forbidden.contains(&offset) {
+            self.broken("no offset of an aborted transaction counts", detail);
+        } else if !is_known && !is_later {
+            self.broken("committed offsets never go back", detail);
+        } else if !is_known && !facts.attempts.contains(&offset) {
+            self.broken("no offset is made up", detail);
+        } else if offset >= 0 {
+            self.offset_known(key, offset);
+        }
+    }
+
+    // Topics.
+
+    /// A topic has this id, as somebody was told.
+    pub(crate) fn topic_id(&mut self, name: &str, id: Uuid, asked_at_ms: i64) {
+        if self.gone.get(&id).is_some_and(|at_ms| *at_ms < asked_at_ms) {
+            return self.broken("a deleted topic is gone", format!("{name} {id}"));
+        }
+        self.topics
+            .entry(name.to_owned())
+            .or_default()
+            .ids
+            .insert(id);
+    }
+
+    /// The states that a topic may have now.
+    pub(crate) fn topic_states(&self, name: &str) -> Vec<TopicState> {
+        let facts = self.topics.get(name);
+        facts.map_or_else(|| vec![None], |facts| facts.possible.clone())
+    }
+
+    /// A change of a topic was asked for, and may come true.
+    pub(crate) fn topic_may_be(&mut self, name: &str, states: Vec<TopicState>) {
+        let facts = self.topics.entry(name.to_owned()).or_default();
+        if facts.possible.is_empty() {
+            facts.possible.push(None);
+        }
+        for state in states {
+            if !facts.possible.contains(&state) {
+                facts.possible.push(state);
+            }
+        }
+    }
+
+    /// A change of a topic was acknowledged.
+    pub(crate) fn topic_is(&mut self, name: &str, states: Vec<TopicState>) {
+        let facts = self.topics.entry(name.to_owned()).or_default();
+        if states.iter().all(Option::is_none) {
+            let ids = std::mem::take(&mut facts.ids).into_iter();
+            self.gone.extend(ids.map(|id| (id, self.now_ms)));
+        }
+        facts.possible = states;
+    }
+
+    /// Topics and their configurations as a node serves them.
+    pub(crate) fn topics(&mut self, image: &MetadataImage) {
+        let mut wrong = Vec::new();
+        for (name, facts) in &self.topics {
+            let topic = image.topics.by_name(name);
+            let state = topic.map(|_| {
+                let values = image.configs.of_topic(name);
+                values.map_or_else(BTreeMap::new, |values| (**values).clone())
+            });
+            if !facts.possible.contains(&state) {
+                wrong.push(format!(
+                    "{name}: {state:?}, not one of {:?}",
+                    facts.possible
+                ));
+            }
+        }
+        if let Some(detail) = wrong.pop() {
+            self.broken("topics and configurations are as acknowledged", detail);
+        }
+    }
+
+    // Nodes.
+
+    /// A node leads the quorum.
+    pub(crate) fn started(&mut self, quorum_epoch: i32) {
+        if quorum_epoch <= self.quorum_epoch {
+            let detail = format!("{quorum_epoch} after {}", self.quorum_epoch);
+            self.broken("no epoch is led twice", detail);
+        }
+        self.quorum_epoch = quorum_epoch;
+    }
+
+    /// The partitions of a node as they are.
+    pub(crate) fn observed(&mut self, all: &[Observed], is_at_rest: bool) {
+        for one in all {
+            let offsets = one.offsets;
+            let facts = self.logs.entry(one.key).or_default();
+            let detail = format!("{:?}: {offsets:?}", one.key);
+            let epoch_before = facts.leader_epoch;
+            facts.leader_epoch = epoch_before.max(offsets.leader_epoch);
+            let is_whole = offsets.last_stable_offset == offsets.log_end_offset;
+            if offsets.leader_epoch < epoch_before {
+                self.broken("leader epochs never go back", detail);
+            } else if offsets.high_watermark > offsets.log_end_offset {
+                self.broken("watermarks are in order", detail);
+            } else if is_at_rest && !is_whole {
+                self.broken("all comes to rest", detail);
+            }
+        }
+    }
+
+    /// What a member of a group has; none when it is in no generation.
+    pub(crate) fn assigned(&mut self, group: &str, member: usize, partitions: Option<Vec<i32>>) {
+        let members = self.groups.entry(group.to_owned()).or_default();
+        match partitions {
+            Some(partitions) => drop(members.insert(member, partitions)),
+            None => drop(members.remove(&member)),
+        }
+    }
+
+    /// Every group at rest: all partitions are somebody's, and each is one's. Gives one that is not so.
+    pub(crate) fn group_fault(&self, partition_count: i32) -> Option<String> {
+        let all: Vec<i32> = (0..partition_count).collect();
+        let is_whole = |members: &BTreeMap<usize, Vec<i32>>| {
+            let mut assigned: Vec<i32> = members.values().flatten().copied().collect();
+            assigned.sort_unstable();
+            assigned == all
+        };
+        let mut groups = self.groups.iter();
+        let fault = groups.find(|(_, members)| !is_whole(members));
+        fault.map(|(group, members)| format!("{group}: {members:?}"))
+    }
+
+    /// The last scan of a partition has ended.
+    pub(crate) fn scanned(&mut self, key: PartitionKey, end: i64, high_watermark: i64) {
+        self.logs.entry(key).or_default().scanned_end = Some(end);
+        if end < high_watermark {
+            let detail = format!("{key:?}: {end} of {high_watermark}");
+            self.broken("records can be read", detail);
+        }
+    }
+
+    /// All was scanned: what is acknowledged has to be there, and transactions as wholes.
+    pub(crate) fn close(&mut self) {
+        let mut wrong = None;
+        for (key, facts) in &self.logs {
+            let end = facts.scanned_end.unwrap_or(0);
+            let mut all = facts.acknowledged.keys().chain(facts.seen.keys());
+            let lost = all.find(|at| **at >= end);
+            if let (Some(at), false) = (lost, self.is_gone(key.0)) {
+                wrong = Some((
+                    "no acknowledged record is lost",
+                    format!("{key:?} {at}: end {end}"),
+                ));
+            }
+        }
+        for (number, facts) in &self.transactions {
+            wrong = wrong.or_else(|| self.transaction_fault(*number, facts));
+        }
+        if let Some((promise, detail)) = wrong {
+            self.broken(promise, detail);
+        }
+    }
+
+    fn transaction_fault(
+        &self,
+        number: u64,
+        facts: &TransactionFacts,
+    ) -> Option<(&'static str, String)> {
+        let is_kept = |(key, value): &&(PartitionKey, String)| {
+            let log = self.logs.get(key);
+            let place = log.and_then(|log| log.places.get(value).map(|at| (*at, log)));
+            // What may have been deleted says nothing.
+            place.is_none_or(|(at, log)| at >= log.deletable_end) && !self.is_gone(key.0)
+        };
+        let place = |(key, value): &(PartitionKey, String)| {
+            let log = self.logs.get(key)?;
+            Some((*key, *log.committed.get(value)?))
+        };
+        let judged: Vec<_> = facts.values.iter().filter(is_kept).collect();
+        let found: Vec<_> = judged.iter().filter_map(|one| place(one)).collect();
+        let count = format!("{number}: {} of {} records", found.len(), judged.len());
+        let is_whole = found.len() == judged.len();
+        match facts.outcome {
+            TransactionOutcome::Committed if !is_whole => {
+                Some(("a committed transaction is read whole", count))
+            }
+            TransactionOutcome::Aborted if !found.is_empty() => {
+                Some(("nothing of an aborted transaction is read", count))
+            }
+            TransactionOutcome::Unknown if !is_whole && !found.is_empty() => {
+                Some(("a transaction is read whole or not at all", count))
+            }
+            TransactionOutcome::Open => Some(("all comes to rest", format!("{number} is open"))),
+            _ => {
+                let is_in_order = found.is_sorted_by(|one, next| one.0 != next.0 || one.1 < next.1);
+                (!is_in_order).then_some(("a transaction is read in order", count))
+            }
+        }
+    }
+}
+
+/// A record that a consumer has read.
+#[derive(Debug)]
+struct ReadRecord {
+    offset: i64,
+    leader_epoch: i32,
+    value: String,
+}
+
+#[derive(Debug, Default)]
+struct ReadRecords {
+    records: Vec<ReadRecord>,
+    /// The offset after the last batch.
+    end: Option<i64>,
+}
+
+/// The records that a consumer shows its application, as a client of Kafka finds them.
+fn records_of(fetched: &Fetched, is_committed: bool) -> Result<ReadRecords, String> {
+    let (mut decompressor, mut scratch) = (Decompressor::default(), Vec::new());
+    // Each begins once: the producer goes on to other transactions.
+    let mut begun: BTreeSet<(i64, i64)> =
+        fetched.aborted.iter().map(|one| (one.1, one.0)).collect();
+    let mut aborted = BTreeSet::new();
+    let mut read = ReadRecords::default();
+    for batch in Batches::new(&fetched.records) {
+        let batch = batch.map_err(|error| error.to_string())?;
+        if !batch.is_crc_valid() {
+            return Err("a checksum is wrong".to_owned());
+        }
+        read.end = Some(batch.next_offset());
+        let producer_id = batch.producer_id();
+        while let Some((first, id)) = begun.first().copied()
+            && first <= batch.last_offset()
+        {
+            begun.pop_first();
+            aborted.insert(id);
+        }
+        let records = batch.records(&mut decompressor, &mut scratch, 1 << 20);
+        for record in records.map_err(|error| error.to_string())? {
+            let record = record.map_err(|error| error.to_string())?;
+            if batch.is_control() {
+                let ended = ControlRecord::parse(&record);
+                if matches!(ended, Ok(ControlRecord::EndTransaction(marker))
+                    if marker.result == TransactionResult::Abort)
+                {
+                    aborted.remove(&producer_id);
+                }
+            } else if !(is_committed && batch.is_transactional() && aborted.contains(&producer_id))
+            {
+                read.records.push(ReadRecord {
+                    offset: record.offset,
+                    leader_epoch: batch.partition_leader_epoch(),
+                    value: String::from_utf8_lossy(record.value.unwrap_or_default()).into_owned(),
+                });
+            }
+        }
+    }
+    Ok(read)
+}
+
+/// The part of a value that tells it from others.
+fn short(value: &str) -> &str {
+    value.split(' ').next().unwrap_or(value)
+}

@@ -1,0 +1,37 @@
+//! A world to test the product in: a whole node lives, crashes and is judged, from one seed, bit for bit.
+//!
+//! ```text
+//!   seed ──> Schedule: tasks of clients, faults ──> World: one queue of events, one virtual time
+//!              clients ──frames──> network ──frames──> node: the product's quorum records, controller,
+//!                 │                                     logs, coordinators over one SimDisk
+//!                 └── what was sent, acknowledged, read ──> Judge ──> Verdict, or none
+//!   a seed that fails ──> shrink ──> the fewest steps that break the same promise
+//! ```
+//!
+//! Invariants:
+//! - Everything follows from the schedule and its seed: two runs have the same digest.
+//! - Whatever decides is the product's own code; `node` only wires, as the broker does.
+//! - The judge believes clients and what a node serves, never what a node thinks.
+//! - Every promise is judged in `judge`; no other file says what is right.
+//!
+//! Reading order: `schedule`, `world`, `judge`, `clients`, `protocol`, `node`, `planted`, `campaign`.
+
+#![forbid(unsafe_code)]
+
+mod campaign;
+mod clients;
+mod disk_faults;
+mod history;
+mod judge;
+mod node;
+mod planted;
+mod protocol;
+mod random;
+mod schedule;
+mod world;
+
+pub use campaign::{hunt, run, shrink};
+pub use judge::Verdict;
+pub use planted::Planted;
+pub use schedule::Schedule;
+pub use world::Outcome;

@@ -1,0 +1,531 @@
+//! A node: the product's cores over one simulated disk, and the wiring that the broker's threads and
+//! tasks are in a process. It decides nothing.
+//!
+//! ```text
+//!   start  disk ──> quorum ──> registration ──> hosting (logs) ──> coordinators
+//!   serve  request ──> serve: validate, append, decide ──> Waiting until durable ──> answers
+//!   metadata  ActiveController ──> Quorum ──> delta ──> hosting, groups, transactions
+//! ```
+//!
+//! Whatever asks for a flush is listed in `flushes`; the world runs each when its disk has the time for
+//! it, and what waits goes on. An error of the disk halts the node, as one of the directory of the
+//! metadata halts the broker.
+
+mod coordinator_log;
+mod groups;
+mod hosting;
+mod quorum;
+mod serve;
+mod serve_groups;
+mod serve_transactions;
+mod transactions;
+
+use crate::planted::Planted;
+use crate::protocol::{Answer, Ask};
+use crate::random::Random;
+use config::{ConfigMap, ServerConfig, TopicDefaults};
+use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
+use controller::internal_topics::topic_for_first_use;
+use controller::{
+    ActiveController, AllocateProducerIds, ControllerContext, ControllerRequest, CreateTopics,
+    Request,
+};
+use coordinator::group::DeletedTopic;
+use metadata::{MetadataDelta, MetadataImage};
+use model::{ErrorCode, MonotonicTime, Now, RetentionClock, Uuid};
+use replication::{Partition, PartitionKey, PartitionOffsets, VerificationGuard};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use storage::Disk;
+use storage::clean_shutdown::{take_clean_shutdown, write_clean_shutdown};
+use storage::sim::SimDisk;
+
+use self::groups::{Groups, OFFSETS_TOPIC};
+use self::hosting::{Hosting, Surroundings};
+use self::quorum::Quorum;
+use self::transactions::{Finishing, TRANSACTION_TOPIC, Transactions};
+
+/// The log directory.
+pub(crate) const LOGS: &str = "/logs";
+const DIRECTORY_ID: Uuid = Uuid::from_u128(0x5157);
+/// How often logs are looked at.
+const UPKEEP_MS: i64 = 500;
+/// How long a partition that took no marker is left alone.
+const MARKER_PAUSE_MS: i64 = 100;
+
+type SimPartition = Partition<SimDisk>;
+
+/// The node cannot go on: its disk has failed, or holds what it cannot read.
+#[derive(Debug)]
+pub(crate) struct Halted {
+    pub(crate) reason: String,
+    /// Whether a start may succeed once there is room, or a descriptor.
+    is_passing: bool,
+}
+
+impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for Halted {
+    fn from(error: E) -> Self {
+        let error = error.into();
+        let storage = error.downcast_ref::<storage::StorageError>();
+        Self {
+            is_passing: storage.is_some_and(storage::StorageError::is_passing),
+            reason: error.to_string(),
+        }
+    }
+}
+
+/// Whose request it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Caller {
+    pub(crate) client: usize,
+    /// The client's connection: what comes for an earlier one is lost.
+    pub(crate) connection: u64,
+    pub(crate) correlation_id: i32,
+}
+
+/// What goes on when partitions have come so far.
+#[derive(Debug)]
+struct Waiting {
+    until: Vec<(Arc<SimPartition>, i64)>,
+    then: Then,
+}
+
+#[derive(Debug)]
+enum Then {
+    Answer(Caller, Answer),
+    /// The transaction's coordinator knows of the batch.
+    Append(Caller, Ask, Option<VerificationGuard>),
+    /// The end is durable: its markers are written.
+    Mark(Finishing, Option<(Caller, Answer)>),
+    /// The markers are durable.
+    Complete(Finishing, Option<(Caller, Answer)>),
+}
+
+/// What a world can see of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Observed {
+    pub(crate) key: PartitionKey,
+    pub(crate) offsets: PartitionOffsets,
+}
+
+/// A node that runs.
+#[derive(Debug)]
+pub(crate) struct Node {
+    disk: SimDisk,
+    config: Arc<ServerConfig>,
+    defaults: TopicDefaults,
+    planted: Planted,
+    random: Random,
+    quorum: Quorum,
+    controller: ActiveController<()>,
+    image: Arc<MetadataImage>,
+    hosting: Hosting,
+    groups: Groups,
+    transactions: Transactions,
+    producer_ids: Range<i64>,
+    broker_epoch: i64,
+    waiting: Vec<Waiting>,
+    /// Ends whose markers are to be tried again, with the time.
+    unfinished: Vec<(MonotonicTime, Finishing)>,
+    retention_clock: RetentionClock,
+    upkeep_due: MonotonicTime,
+    answers: Vec<(Caller, Answer)>,
+    flushes: BTreeSet<PartitionKey>,
+}
+
+/// The configuration of the node; with `is_durable` nothing is acknowledged that is not synced.
+pub(crate) fn server_config(is_durable: bool) -> Arc<ServerConfig> {
+    let pairs = [
+        ("process.roles", "broker,controller"),
+        ("node.id", "1"),
+        ("listeners", "PLAINTEXT://:9092,CONTROLLER://:9093"),
+        ("advertised.listeners", "PLAINTEXT://localhost:9092"),
+        ("controller.listener.names", "CONTROLLER"),
+        ("controller.quorum.voters", "1@localhost:9093"),
+        ("offsets.topic.num.partitions", "2"),
+        ("offsets.topic.replication.factor", "1"),
+        ("transaction.state.log.num.partitions", "2"),
+        ("transaction.state.log.replication.factor", "1"),
+        ("transaction.state.log.min.isr", "1"),
+    ];
+    let mut given: ConfigMap = pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+    if is_durable {
+        let name = "log.flush.interval.messages".to_owned();
+        given.insert(name, "1".to_owned());
+    }
+    Arc::new(ServerConfig::read(&given).expect("the configuration is sound"))
+}
+
+impl Node {
+    /// Starts on what the disk holds.
+    pub(crate) fn start(
+        disk: &SimDisk,
+        config: &Arc<ServerConfig>,
+        planted: Planted,
+        mut random: Random,
+        now: Now,
+    ) -> Result<Self, Halted> {
+        let root = Path::new(LOGS);
+        if disk.status(root).is_err() {
+            disk.create_directory(root)?;
+            disk.sync_directory(Path::new("/"))?;
+        }
+        let mark = take_clean_shutdown(disk, root)?;
+        let context = ControllerContext::new(config);
+        let mut quorum = Quorum::lead(disk, root, &context, planted, now.wall_ms)?;
+        let previous = mark.and_then(|mark| mark.broker_epoch).unwrap_or(-1);
+        let incarnation_id = Uuid::from_bytes(random.bytes());
+        let broker_epoch = register(&mut quorum, &context, incarnation_id, previous, now.wall_ms)?;
+        let image = quorum.image().clone();
+        let defaults = context.topic_defaults(&image);
+        let surroundings = Surroundings {
+            defaults: &defaults,
+            now_ms: now.wall_ms,
+        };
+        let is_clean = mark.is_some();
+        let hosting = Hosting::open(disk, &image, &surroundings, is_clean, planted, &mut random)?;
+        let end = quorum.end_offset();
+        let mut node = Self {
+            disk: disk.clone(),
+            config: config.clone(),
+            planted,
+            random,
+            controller: ActiveController::new(image.clone(), 0, end),
+            quorum,
+            image,
+            hosting,
+            groups: Groups::default(),
+            transactions: Transactions::default(),
+            producer_ids: 0..0,
+            broker_epoch,
+            waiting: Vec::new(),
+            unfinished: Vec::new(),
+            retention_clock: RetentionClock::new(now),
+            upkeep_due: now.monotonic.plus_ms(UPKEEP_MS),
+            answers: Vec::new(),
+            flushes: BTreeSet::new(),
+            defaults,
+        };
+        node.groups.follow(&node.image);
+        node.transactions.follow(&node.image);
+        let partitions: Vec<_> = node.hosting.all().cloned().collect();
+        node.load_coordinators(&partitions, now)?;
+        for topic in [OFFSETS_TOPIC, TRANSACTION_TOPIC] {
+            if node.image.topics.by_name(topic).is_none() {
+                let topics = vec![topic_for_first_use(topic, config)];
+                let create = CreateTopics {
+                    topics,
+                    validate_only: false,
+                };
+                node.control(create, now)?;
+            }
+        }
+        node.note_flushes();
+        Ok(node)
+    }
+
+    fn load_coordinators(
+        &mut self,
+        partitions: &[Arc<SimPartition>],
+        now: Now,
+    ) -> Result<(), Halted> {
+        for partition in partitions {
+            match partition.topic() {
+                OFFSETS_TOPIC => {
+                    let image = self.image.clone();
+                    self.groups.load(partition, &image, self.planted, now)?;
+                }
+                TRANSACTION_TOPIC => {
+                    let prepared = self.transactions.load(partition, self.planted, now)?;
+                    let prepared = prepared.into_iter();
+                    self.unfinished
+                        .extend(prepared.map(|one| (now.monotonic, one)));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the controller decide, appends what it proposes, serves it, and gives the answer.
+    fn control<R: Request>(&mut self, request: R, now: Now) -> Result<R::Response, Halted> {
+        let request: ControllerRequest = request.into();
+        let context = ControllerContext::new(&self.config);
+        let random = &mut self.random;
+        let proposal = self
+            .controller
+            .propose(&request, (), &context, &mut || random.bytes());
+        if !proposal.is_empty() {
+            self.quorum.append(&proposal.records, now.wall_ms)?;
+            let (image, end) = (self.quorum.image().clone(), self.quorum.end_offset());
+            self.controller.appended(image, 0, end);
+            self.controller.accepted();
+            self.publish(now)?;
+        }
+        let released = self.controller.committed(self.quorum.end_offset());
+        let response = released.into_iter().next_back();
+        let response = response.and_then(|((), response)| R::response_of(response));
+        response.ok_or_else(|| "the controller has not answered".into())
+    }
+
+    /// Serves the newest image.
+    fn publish(&mut self, now: Now) -> Result<(), Halted> {
+        let before = std::mem::replace(&mut self.image, self.quorum.image().clone());
+        let delta = MetadataDelta::new(before, self.image.clone());
+        let deleted: Vec<_> = delta.deleted_topics().cloned().collect();
+        let deleted: Vec<DeletedTopic<'_>> = deleted
+            .iter()
+            .map(|topic| DeletedTopic {
+                name: &topic.name,
+                topic_id: topic.id,
+            })
+            .collect();
+        let image = self.image.clone();
+        self.groups.set_metadata(&image, &deleted, now)?;
+        let surroundings = Surroundings {
+            defaults: &self.defaults,
+            now_ms: now.wall_ms,
+        };
+        let (hosting, random) = (&mut self.hosting, &mut self.random);
+        let made = hosting.apply(&delta, &surroundings, now.monotonic, random)?;
+        self.groups.follow(&self.image);
+        self.transactions.follow(&self.image);
+        self.load_coordinators(&made, now)
+    }
+
+    /// An id that no producer has had.
+    fn next_producer_id(&mut self, now: Now) -> Result<i64, Halted> {
+        if let Some(id) = self.producer_ids.next() {
+            return Ok(id);
+        }
+        let request = AllocateProducerIds {
+            broker_id: self.config.node_id,
+            broker_epoch: self.broker_epoch,
+        };
+        let block = self.control(request, now)?;
+        let block = block.map_err(|error| error.to_string())?;
+        self.producer_ids = block.first..block.first + block.count;
+        self.producer_ids
+            .next()
+            .ok_or_else(|| "an empty block of ids".into())
+    }
+
+    /// Answers that are ready to be sent.
+    pub(crate) fn take_answers(&mut self) -> Vec<(Caller, Answer)> {
+        std::mem::take(&mut self.answers)
+    }
+
+    /// Partitions that wait for their disk.
+    pub(crate) fn take_flushes(&mut self) -> BTreeSet<PartitionKey> {
+        std::mem::take(&mut self.flushes)
+    }
+
+    /// The disk has the time to sync a partition.
+    pub(crate) fn flush(&mut self, key: PartitionKey, now: Now) -> Result<(), Halted> {
+        let Some(partition) = self.hosting.by_id(key.0, key.1) else {
+            return self.go_on(now);
+        };
+        let end = partition.offsets().log_end_offset;
+        match partition.flush_up_to(end, now.wall_ms) {
+            Err(error) if error.is_out_of_files() => drop(self.flushes.insert(key)),
+            outcome => outcome?,
+        }
+        self.go_on(now)
+    }
+
+    /// Does what is due by the time.
+    pub(crate) fn tick(&mut self, now: Now) -> Result<(), Halted> {
+        for decided in self.groups.expire(now)? {
+            self.release(decided.released, decided.until.into_iter().collect());
+        }
+        for id in self.transactions.timed_out(now) {
+            self.abort_timed_out(&id, now)?;
+        }
+        let is_due = |(at, _): &(MonotonicTime, Finishing)| *at <= now.monotonic;
+        let (due, later) = std::mem::take(&mut self.unfinished)
+            .into_iter()
+            .partition(is_due);
+        self.unfinished = later;
+        let due: Vec<(MonotonicTime, Finishing)> = due;
+        for (_, finishing) in due {
+            self.wait(Vec::new(), Then::Mark(finishing, None));
+        }
+        if self.upkeep_due <= now.monotonic {
+            self.upkeep_due = now.monotonic.plus_ms(UPKEEP_MS);
+            self.keep_up(now)?;
+        }
+        self.go_on(now)
+    }
+
+    /// Work on the logs that no request asks for.
+    fn keep_up(&mut self, now: Now) -> Result<(), Halted> {
+        let surroundings = Surroundings {
+            defaults: &self.defaults,
+            now_ms: now.wall_ms,
+        };
+        let (hosting, random) = (&mut self.hosting, &mut self.random);
+        let made = hosting.make_missing(&self.image, &surroundings, random)?;
+        self.load_coordinators(&made, now)?;
+        self.hosting.remove_due(now.monotonic)?;
+        let retention_ms = self.retention_clock.wall_ms(now);
+        for partition in self.hosting.all() {
+            // Whoever wrote has said so; if not, this does.
+            if partition.is_failed() {
+                return Err(format!("{partition} could not be written").into());
+            }
+            let high_watermark = partition.high_watermark();
+            let deleted = partition.with_log(|log| {
+                log.remove_deleted_files(now.wall_ms)?;
+                log.delete_old_segments(high_watermark, retention_ms)
+            });
+            match deleted {
+                Err(error) if error.is_out_of_files() => {}
+                Err(error) => return Err(error.into()),
+                Ok(Err(storage::AppendError::Storage(error))) if error.is_out_of_files() => {}
+                Ok(deleted) => drop(deleted?),
+            }
+        }
+        self.transactions.expire_ids(now)?;
+        self.hosting.rest(now.wall_ms)?;
+        match self.hosting.write_checkpoints() {
+            Err(halted) if !halted.is_passing => Err(halted),
+            _ => Ok(()),
+        }
+    }
+
+    fn wait(&mut self, until: Vec<(Arc<SimPartition>, i64)>, then: Then) {
+        self.waiting.push(Waiting { until, then });
+    }
+
+    /// Lets everything go on that waits for what has happened.
+    fn go_on(&mut self, now: Now) -> Result<(), Halted> {
+        loop {
+            let is_there =
+                |(partition, end): &(Arc<SimPartition>, i64)| partition.high_watermark() >= *end;
+            let is_ready = |one: &Waiting| one.until.iter().all(is_there);
+            let Some(at) = self.waiting.iter().position(is_ready) else {
+                let is_lost = |one: &mut Waiting| one.until.iter().any(|(log, _)| log.is_closed());
+                let lost: Vec<Waiting> = self.waiting.extract_if(.., is_lost).collect();
+                if lost.is_empty() {
+                    break;
+                }
+                lost.into_iter().for_each(|one| self.lose(one.then));
+                continue;
+            };
+            match self.waiting.remove(at).then {
+                Then::Answer(caller, answer) => self.answers.push((caller, answer)),
+                Then::Append(caller, ask, guard) => self.append(caller, ask, guard, now)?,
+                Then::Mark(finishing, reply) => self.mark(finishing, reply, now)?,
+                Then::Complete(finishing, reply) => self.complete(finishing, reply, now)?,
+            }
+        }
+        self.note_flushes();
+        Ok(())
+    }
+
+    /// What it waits for is deleted.
+    fn lose(&mut self, then: Then) {
+        match then {
+            Then::Answer(caller, _) | Then::Append(caller, _, _) => {
+                // The topic is gone: nobody answers, and the client asks again.
+                let error = ErrorCode::KafkaStorageError;
+                let _ = (caller, error);
+            }
+            Then::Mark(finishing, reply) | Then::Complete(finishing, reply) => {
+                self.wait(Vec::new(), Then::Mark(finishing, reply));
+            }
+        }
+    }
+
+    fn note_flushes(&mut self) {
+        let awaited = self.hosting.all().filter(|partition| {
+            let offsets = partition.offsets();
+            offsets.high_watermark < offsets.log_end_offset
+        });
+        let awaited: Vec<PartitionKey> = awaited.map(|one| one.key()).collect();
+        self.flushes.extend(awaited);
+    }
+
+    /// When it has to be asked next.
+    pub(crate) fn next_deadline(&self) -> MonotonicTime {
+        let unfinished = self.unfinished.iter().map(|(at, _)| *at);
+        let deadlines = unfinished.chain(self.groups.next_deadline());
+        deadlines
+            .chain([self.upkeep_due])
+            .min()
+            .unwrap_or(self.upkeep_due)
+    }
+
+    /// Stops in order: every log is closed, and the directory says so.
+    pub(crate) fn stop(mut self, now: Now) -> Result<(), Halted> {
+        self.hosting.close(now.wall_ms)?;
+        self.quorum.close(now.wall_ms)?;
+        write_clean_shutdown(&self.disk, Path::new(LOGS), self.broker_epoch)?;
+        Ok(())
+    }
+
+    /// The image that is served.
+    pub(crate) const fn image(&self) -> &Arc<MetadataImage> {
+        &self.image
+    }
+
+    /// The epoch that this node leads the quorum in.
+    pub(crate) const fn quorum_epoch(&self) -> i32 {
+        self.quorum.leader_epoch()
+    }
+
+    /// Every partition as it is now.
+    pub(crate) fn observe(&self) -> Vec<Observed> {
+        let all = self.hosting.all();
+        all.map(|partition| Observed {
+            key: partition.key(),
+            offsets: partition.offsets(),
+        })
+        .collect()
+    }
+
+    /// Whether nothing is left to be done.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.waiting.is_empty() && self.unfinished.is_empty() && self.flushes.is_empty()
+    }
+}
+
+/// Registers this run of the broker, and unfences it.
+fn register(
+    quorum: &mut Quorum,
+    context: &ControllerContext<'_>,
+    incarnation_id: Uuid,
+    previous_broker_epoch: i64,
+    now_ms: i64,
+) -> Result<i64, Halted> {
+    let features = controller::SUPPORTED_FEATURES
+        .iter()
+        .filter(|feature| feature.versions.max > 0)
+        .map(|feature| (feature.name.to_owned(), feature.versions))
+        .collect();
+    let registration = NewRegistration {
+        broker_id: context.node_id,
+        incarnation_id,
+        endpoints: Vec::new(),
+        features,
+        rack: None,
+        directories: vec![DIRECTORY_ID],
+        previous_broker_epoch,
+        is_migrating_zk_broker: false,
+    };
+    let state = RegistrationState {
+        next_offset: quorum.end_offset(),
+        has_live_session: false,
+        detects_clean_shutdown: true,
+    };
+    let decision = register_broker(quorum.image(), context, &registration, state)?;
+    quorum.append(&decision.records, now_ms)?;
+    let epoch = decision.response;
+    let unfenced = unfence_broker(quorum.image(), context, context.node_id, epoch)?;
+    quorum.append(&unfenced.records, now_ms)?;
+    Ok(epoch)
+}

@@ -1,0 +1,536 @@
+//! The partitions of a node: logs opened at the start, made and retired as the metadata change, with
+//! the checkpoints of their directory.
+//!
+//! ```text
+//!   image at start ──> scan: strays set aside ──> checkpoints ──> logs opened or made
+//!   delta          ──> deleted: retired, off the checkpoints; created: made, or put off for a lack
+//! ```
+
+use super::{Halted, LOGS, SimPartition};
+use crate::planted::Planted;
+use crate::random::Random;
+use config::{ConfigMap, TopicDefaults, topic_settings::TopicSettings};
+use metadata::{MetadataDelta, MetadataImage, Topic};
+use model::{MonotonicTime, TopicPartition, Uuid};
+use record::{TargetCompression, TimestampType, ValidationRules};
+use replication::{LogHost, Partition, PartitionKey};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use storage::checkpoint::{
+    LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint, RECOVERY_POINT_CHECKPOINT, read_checkpoint,
+    write_checkpoint,
+};
+use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
+use storage::partition_metadata::{read_partition_metadata, sync_partition_metadata};
+use storage::sim::SimDisk;
+use storage::{
+    CleanupPolicy, Disk, FileError, Log, LogConfig, LogOpening, OpenFiles, StorageError,
+};
+
+/// Small, so that logs have several.
+const SEGMENT_BYTES: u32 = 6_000;
+/// So many files are open at most, unless more are in use.
+const OPEN_FILES: usize = 40;
+
+/// The partitions of a node.
+#[derive(Debug)]
+pub(super) struct Hosting {
+    disk: SimDisk,
+    host: Arc<LogHost<SimDisk>>,
+    partitions: BTreeMap<PartitionKey, Arc<SimPartition>>,
+    /// Their logs could not be made yet.
+    unmade: BTreeSet<PartitionKey>,
+    /// Those of them that were tried in vain.
+    put_off: BTreeSet<PartitionKey>,
+    removals: Vec<(MonotonicTime, PathBuf)>,
+    /// Whether the checkpoints may name logs that are not there any more.
+    has_leftovers: bool,
+    planted: Planted,
+}
+
+/// What the checkpoints of the log directory say.
+#[derive(Debug, Default)]
+struct Checkpoints {
+    recovery_points: OffsetCheckpoint,
+    log_start_offsets: OffsetCheckpoint,
+}
+
+/// The defaults of topics, and the time.
+#[derive(Debug)]
+pub(super) struct Surroundings<'a> {
+    pub(super) defaults: &'a TopicDefaults,
+    pub(super) now_ms: i64,
+}
+
+impl Hosting {
+    /// Opens the logs of every partition of the image.
+    pub(super) fn open(
+        disk: &SimDisk,
+        image: &MetadataImage,
+        surroundings: &Surroundings<'_>,
+        is_clean: bool,
+        planted: Planted,
+        random: &mut Random,
+    ) -> Result<Self, Halted> {
+        let open_files = Arc::new(OpenFiles::new(OPEN_FILES));
+        let mut hosting = Self {
+            disk: disk.clone(),
+            host: Arc::new(LogHost::new(disk.clone(), open_files)),
+            partitions: BTreeMap::new(),
+            unmade: BTreeSet::new(),
+            put_off: BTreeSet::new(),
+            removals: Vec::new(),
+            has_leftovers: false,
+            planted,
+        };
+        let found = hosting.scan(image, random)?;
+        let checkpoints = hosting.read_checkpoints(&found)?;
+        for topic in image.topics.iter() {
+            let config = log_config(image, surroundings.defaults, &topic.name);
+            for (index, partition) in topic.partitions.iter() {
+                let name = TopicPartition::new(&*topic.name, *index);
+                let log = match found.contains(&name) {
+                    true => {
+                        let mut opening = hosting.opening(topic.id, &name, &config, surroundings);
+                        let of = |all: &OffsetCheckpoint| all.get(&name).copied().unwrap_or(0);
+                        opening.recovery_point = of(&checkpoints.recovery_points);
+                        opening.log_start_offset = of(&checkpoints.log_start_offsets);
+                        opening.is_clean = is_clean;
+                        Log::open(opening)?.log
+                    }
+                    false => hosting.make(topic.id, &name, &config, surroundings)?,
+                };
+                hosting.lead(log, topic.id, partition.leader_epoch, surroundings.now_ms)?;
+            }
+        }
+        hosting.write_checkpoints()?;
+        Ok(hosting)
+    }
+
+    /// The partitions that have their logs in the directory. What was deleted is removed, and what the
+    /// image does not know is set aside.
+    fn scan(
+        &self,
+        image: &MetadataImage,
+        random: &mut Random,
+    ) -> Result<BTreeSet<TopicPartition>, Halted> {
+        let mut found = BTreeSet::new();
+        for entry in self.disk.list(Path::new(LOGS))? {
+            let Some(directory) = PartitionDirectory::parse(&entry.name) else {
+                continue;
+            };
+            if entry.name == super::quorum::METADATA_FOLDER || !entry.is_directory {
+                continue;
+            }
+            let path = Path::new(LOGS).join(&entry.name);
+            match directory.state {
+                PartitionDirectoryState::Deleted => self.disk.remove_directory(&path)?,
+                PartitionDirectoryState::Current => {
+                    let name = &directory.topic_partition;
+                    let topic = image.topics.by_name(&name.topic);
+                    let topic = topic.filter(|one| one.partition(name.partition).is_some());
+                    match topic.map(|topic| self.is_of(&path, topic.id)).transpose()? {
+                        Some(true) => drop(found.insert(directory.topic_partition)),
+                        _ => self.set_aside(&directory.topic_partition, &path, random)?,
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a directory is that of a topic: one that does not say is, unless it has records.
+    fn is_of(&self, path: &Path, topic_id: Uuid) -> Result<bool, Halted> {
+        match read_partition_metadata(&self.disk, path) {
+            Ok(id) => Ok(id.is_none_or(|id| id == topic_id)),
+            Err(FileError::Storage(error)) => Err(error.into()),
+            Err(FileError::Damaged { .. }) => Ok(!self.holds_batches(path)?),
+        }
+    }
+
+    fn holds_batches(&self, path: &Path) -> Result<bool, StorageError> {
+        let context = |source| StorageError {
+            operation: "list",
+            file: path.to_owned(),
+            source,
+        };
+        for entry in self.disk.list(path).map_err(context)? {
+            let status = self.disk.status(&path.join(&entry.name));
+            if entry.name.contains(".log") && status.map_err(context)?.length > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn set_aside(
+        &self,
+        name: &TopicPartition,
+        path: &Path,
+        random: &mut Random,
+    ) -> Result<(), StorageError> {
+        let id = Uuid::from_bytes(random.bytes());
+        let name = PartitionDirectory::marked_name(name, PartitionDirectoryState::Stray, id);
+        let renamed = self.disk.rename(path, &path.with_file_name(name));
+        renamed.map_err(|source| StorageError {
+            operation: "rename",
+            file: path.to_owned(),
+            source,
+        })
+    }
+
+    fn read_checkpoints(&self, found: &BTreeSet<TopicPartition>) -> Result<Checkpoints, Halted> {
+        let read = |name: &str| {
+            let path = Path::new(LOGS).join(name);
+            let mut offsets = match read_checkpoint(&self.disk, &path) {
+                Ok(offsets) => offsets,
+                Err(FileError::Storage(error)) => return Err(Halted::from(error)),
+                Err(FileError::Damaged { .. }) => OffsetCheckpoint::new(),
+            };
+            let count = offsets.len();
+            offsets.retain(|name, _| found.contains(name));
+            if offsets.len() < count && self.planted != Planted::CheckpointsByName {
+                write_checkpoint(&self.disk, &path, &offsets)?;
+            }
+            Ok(offsets)
+        };
+        Ok(Checkpoints {
+            recovery_points: read(RECOVERY_POINT_CHECKPOINT)?,
+            log_start_offsets: read(LOG_START_OFFSET_CHECKPOINT)?,
+        })
+    }
+
+    /// Writes what the logs say now.
+    pub(super) fn write_checkpoints(&mut self) -> Result<(), Halted> {
+        let mut checkpoints = Checkpoints::default();
+        if self.planted == Planted::CheckpointsByName {
+            let path = Path::new(LOGS).join(LOG_START_OFFSET_CHECKPOINT);
+            checkpoints.log_start_offsets = read_checkpoint(&self.disk, &path).unwrap_or_default();
+        }
+        for partition in self.partitions.values() {
+            let Some((recovery_point, offsets)) = partition.checkpoint_in(LOGS) else {
+                continue;
+            };
+            let name = partition.topic_partition().clone();
+            if offsets.log_start_offset > 0 {
+                let starts = &mut checkpoints.log_start_offsets;
+                starts.insert(name.clone(), offsets.log_start_offset);
+            }
+            checkpoints.recovery_points.insert(name, recovery_point);
+        }
+        self.disk.sync_directory(Path::new(LOGS))?;
+        for (name, offsets) in [
+            (RECOVERY_POINT_CHECKPOINT, &checkpoints.recovery_points),
+            (LOG_START_OFFSET_CHECKPOINT, &checkpoints.log_start_offsets),
+        ] {
+            write_checkpoint(&self.disk, &Path::new(LOGS).join(name), offsets)?;
+        }
+        self.has_leftovers = false;
+        Ok(())
+    }
+
+    fn opening(
+        &self,
+        topic_id: Uuid,
+        name: &TopicPartition,
+        config: &Arc<LogConfig>,
+        surroundings: &Surroundings<'_>,
+    ) -> LogOpening<SimDisk> {
+        LogOpening {
+            topic_id: Some(topic_id),
+            config: config.clone(),
+            open_files: self.host.open_files().clone(),
+            now_ms: surroundings.now_ms,
+            ..LogOpening::new(
+                self.disk.clone(),
+                Path::new(LOGS).join(name.to_string()),
+                name.clone(),
+            )
+        }
+    }
+
+    /// Makes the log of a new partition, which is known as its topic's before it has a record.
+    fn make(
+        &self,
+        topic_id: Uuid,
+        name: &TopicPartition,
+        config: &Arc<LogConfig>,
+        surroundings: &Surroundings<'_>,
+    ) -> Result<Log<SimDisk>, StorageError> {
+        let mut opening = self.opening(topic_id, name, config, surroundings);
+        if self.planted == Planted::CheckpointsByName {
+            let path = Path::new(LOGS).join(LOG_START_OFFSET_CHECKPOINT);
+            let starts = read_checkpoint(&self.disk, &path).unwrap_or_default();
+            opening.log_start_offset = starts.get(name).copied().unwrap_or(0);
+        }
+        let path = opening.directory.clone();
+        let log = Log::create(opening)?;
+        sync_partition_metadata(&self.disk, &path)?;
+        Ok(log)
+    }
+
+    fn lead(
+        &mut self,
+        mut log: Log<SimDisk>,
+        topic_id: Uuid,
+        leader_epoch: i32,
+        now_ms: i64,
+    ) -> Result<(), StorageError> {
+        if self.planted == Planted::ForgetsProducers {
+            log.producer_state_mut().expire(i64::MAX, 0);
+        }
+        let name = log.topic_partition().clone();
+        let partition = match log.idle(now_ms, false)? {
+            Some(idle) => {
+                let place = (Arc::from(LOGS), log.config().clone());
+                Partition::lead_idle(&self.host, name, topic_id, idle, false, place, leader_epoch)
+            }
+            None => Partition::lead(&self.host, log, topic_id, LOGS.into(), leader_epoch)?,
+        };
+        let partition = Arc::new(partition);
+        self.partitions.insert(partition.key(), partition);
+        Ok(())
+    }
+
+    pub(super) fn by_id(&self, topic_id: Uuid, index: i32) -> Option<&Arc<SimPartition>> {
+        self.partitions.get(&(topic_id, index))
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<SimPartition>> {
+        self.partitions.values()
+    }
+
+    /// Serves what has changed between two images; gives the partitions that are new.
+    pub(super) fn apply(
+        &mut self,
+        delta: &MetadataDelta,
+        surroundings: &Surroundings<'_>,
+        now: MonotonicTime,
+        random: &mut Random,
+    ) -> Result<Vec<Arc<SimPartition>>, Halted> {
+        let deleted: Vec<Uuid> = delta.deleted_topics().map(|topic| topic.id).collect();
+        if !deleted.is_empty() {
+            self.retire(&deleted, now, random)?;
+        }
+        for changed in delta.partitions() {
+            let Some(after) = changed.after else { continue };
+            let key = (changed.topic.id, changed.partition_id);
+            match self.partitions.get(&key) {
+                Some(partition) => partition.set_leader_epoch(after.leader_epoch)?,
+                None => drop(self.unmade.insert(key)),
+            }
+        }
+        for changed in delta.configs() {
+            let topic = delta.after.topics.by_name(&changed.key.name);
+            let Some(topic) = topic else { continue };
+            let config = log_config(&delta.after, surroundings.defaults, &topic.name);
+            for partition in self.all().filter(|one| one.topic_id() == topic.id) {
+                partition.set_config(config.clone());
+            }
+        }
+        self.make_missing(&delta.after, surroundings, random)
+    }
+
+    fn retire(
+        &mut self,
+        topics: &[Uuid],
+        now: MonotonicTime,
+        random: &mut Random,
+    ) -> Result<(), Halted> {
+        let gone = self.partitions.keys().filter(|key| topics.contains(&key.0));
+        let gone: Vec<PartitionKey> = gone.copied().collect();
+        for key in gone {
+            let Some(partition) = self.partitions.remove(&key) else {
+                continue;
+            };
+            let name = partition.topic_partition();
+            let id = Uuid::from_bytes(random.bytes());
+            let state = PartitionDirectoryState::Deleted;
+            let marked = PartitionDirectory::marked_name(name, state, id);
+            let delay_ms = partition.config().file_delete_delay_ms;
+            let path = partition.retire(&marked)?;
+            partition.notify();
+            self.removals.push((now.plus_ms(delay_ms), path));
+        }
+        self.unmade.retain(|key| !topics.contains(&key.0));
+        if self.planted == Planted::CheckpointsByName {
+            return Ok(());
+        }
+        self.has_leftovers = true;
+        self.settle_leftovers()
+    }
+
+    /// Sees to it that the checkpoints say nothing of logs that are gone; where there is no descriptor
+    /// or no room for that, later.
+    fn settle_leftovers(&mut self) -> Result<(), Halted> {
+        if !self.has_leftovers {
+            return Ok(());
+        }
+        match self.write_checkpoints() {
+            Err(halted) if halted.is_passing => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// Makes the logs that are missing; those that cannot be made for a lack that passes wait.
+    pub(super) fn make_missing(
+        &mut self,
+        image: &MetadataImage,
+        surroundings: &Surroundings<'_>,
+        random: &mut Random,
+    ) -> Result<Vec<Arc<SimPartition>>, Halted> {
+        self.settle_leftovers()?;
+        let mut made = Vec::new();
+        let keys: Vec<PartitionKey> = self.unmade.iter().copied().collect();
+        for key in keys {
+            let topic = image.topics.by_id(key.0);
+            let partition = topic.and_then(|topic| topic.partition(key.1));
+            let (Some(topic), Some(partition)) = (topic, partition) else {
+                self.unmade.remove(&key);
+                continue;
+            };
+            if self.has_leftovers {
+                continue;
+            }
+            let epoch = partition.leader_epoch;
+            match self.make_and_lead(image, (topic, key.1), epoch, surroundings, random) {
+                Ok(()) => {
+                    // The mistake forgets it only when it is made at the first attempt.
+                    let was_put_off = self.put_off.remove(&key);
+                    if !(was_put_off && self.planted == Planted::MakesLogsAnew) {
+                        self.unmade.remove(&key);
+                    }
+                    made.extend(self.partitions.get(&key).cloned());
+                }
+                Err(error) if error.is_passing() => drop(self.put_off.insert(key)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(made)
+    }
+
+    fn make_and_lead(
+        &mut self,
+        image: &MetadataImage,
+        (topic, index): (&Topic, i32),
+        leader_epoch: i32,
+        surroundings: &Surroundings<'_>,
+        random: &mut Random,
+    ) -> Result<(), StorageError> {
+        let name = TopicPartition::new(&*topic.name, index);
+        let path = Path::new(LOGS).join(name.to_string());
+        self.free_name(&name, &path, topic.id, random)?;
+        let config = log_config(image, surroundings.defaults, &topic.name);
+        let made = self.make(topic.id, &name, &config, surroundings);
+        let led = made.and_then(|log| self.lead(log, topic.id, leader_epoch, surroundings.now_ms));
+        if led.is_err() {
+            // What there is of it would be in the way of the next attempt.
+            let _ = self.free_name(&name, &path, topic.id, random);
+        }
+        led
+    }
+
+    /// Makes the name of a new partition free: a leftover of an attempt to make it is removed, the log
+    /// of another topic set aside.
+    fn free_name(
+        &self,
+        name: &TopicPartition,
+        path: &Path,
+        topic_id: Uuid,
+        random: &mut Random,
+    ) -> Result<(), StorageError> {
+        if self.disk.status(path).is_err() {
+            return Ok(());
+        }
+        let is_of_other = match read_partition_metadata(&self.disk, path) {
+            Ok(id) => id.is_some_and(|id| id != topic_id),
+            Err(FileError::Storage(error)) => return Err(error),
+            Err(FileError::Damaged { .. }) => false,
+        };
+        let is_kept = is_of_other || self.holds_batches(path)?;
+        if is_kept && self.planted != Planted::MakesLogsAnew {
+            return self.set_aside(name, path, random);
+        }
+        let removed = self.disk.remove_directory(path);
+        removed.map_err(|source| StorageError {
+            operation: "remove",
+            file: path.to_owned(),
+            source,
+        })
+    }
+
+    /// Removes the directories whose delay is over.
+    pub(super) fn remove_due(&mut self, now: MonotonicTime) -> Result<(), Halted> {
+        let is_due = |(at, _): &(MonotonicTime, PathBuf)| *at <= now;
+        let (due, later) = std::mem::take(&mut self.removals)
+            .into_iter()
+            .partition(is_due);
+        self.removals = later;
+        let due: Vec<(MonotonicTime, PathBuf)> = due;
+        for (_, path) in due {
+            self.disk.remove_directory(&path)?;
+        }
+        Ok(())
+    }
+
+    /// Closes logs that nobody uses, and every log for good at a stop.
+    pub(super) fn rest(&self, now_ms: i64) -> Result<(), Halted> {
+        for partition in self.all() {
+            match partition.become_idle(now_ms, false) {
+                Err(error) if error.is_out_of_files() => {}
+                outcome => drop(outcome?),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn close(&mut self, now_ms: i64) -> Result<(), Halted> {
+        for partition in self.all() {
+            partition.close(now_ms, true)?;
+        }
+        self.write_checkpoints()
+    }
+}
+
+fn log_config(image: &MetadataImage, defaults: &TopicDefaults, topic: &str) -> Arc<LogConfig> {
+    let none = ConfigMap::new();
+    let overrides = image.configs.of_topic(topic).map_or(&none, |set| &**set);
+    let settings = defaults.settings(overrides);
+    Arc::new(log_config_of(
+        &settings.unwrap_or_else(|_| TopicSettings::kafka_defaults()),
+    ))
+}
+
+fn log_config_of(settings: &TopicSettings) -> LogConfig {
+    LogConfig {
+        segment_bytes: SEGMENT_BYTES,
+        segment_ms: settings.segment_ms,
+        index_interval_bytes: 200,
+        retention_ms: settings.retention_ms,
+        retention_bytes: settings.retention_bytes,
+        max_message_bytes: settings.max_message_bytes.unsigned_abs(),
+        flush_messages: settings.flush_messages,
+        flush_ms: settings.flush_ms,
+        file_delete_delay_ms: 500,
+        cleanup_policy: CleanupPolicy {
+            delete: settings.cleanup_policy.delete,
+            compact: settings.cleanup_policy.compact,
+        },
+        ..LogConfig::default()
+    }
+}
+
+/// What a produced batch must obey.
+pub(super) fn rules_of(config: &LogConfig) -> ValidationRules {
+    ValidationRules {
+        max_message_bytes: config.max_message_bytes as usize,
+        timestamp_type: TimestampType::CreateTime,
+        timestamp_before_max_ms: config.timestamp_before_max_ms,
+        timestamp_after_max_ms: config.timestamp_after_max_ms,
+        is_compacted: config.cleanup_policy.compact,
+        compression: TargetCompression::Producer,
+        decompressed_max_bytes: 1 << 20,
+    }
+}

@@ -1,0 +1,291 @@
+//! What happens in a world and when: tasks for its clients, and faults. All of it follows from the seed
+//! before the world begins, so a schedule can lose steps and stay one.
+
+use crate::random::Random;
+
+/// How long there are faults.
+pub(crate) const CHAOS_MS: i64 = 16_000;
+/// Topics that are there from the beginning to the end, and their partitions.
+pub(crate) const STEADY: [&str; 2] = ["steady0", "steady1"];
+pub(crate) const STEADY_PARTITIONS: i32 = 2;
+/// Topics that come and go.
+pub(crate) const FLEETING: [&str; 2] = ["fleeting0", "fleeting1"];
+
+/// The places of the clients in a world.
+pub(crate) const PRODUCERS: [usize; 2] = [0, 1];
+pub(crate) const TRANSACTIONAL: [usize; 2] = [2, 3];
+pub(crate) const COMMITTER: usize = 4;
+pub(crate) const ADMIN: usize = 5;
+pub(crate) const MEMBERS: [usize; 2] = [6, 7];
+pub(crate) const READERS: [usize; 2] = [8, 9];
+
+/// What a client has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Task {
+    Produce {
+        topic: &'static str,
+        partition: i32,
+        count: u64,
+    },
+    Transaction {
+        writes: Vec<(&'static str, i32, u64)>,
+        commits_offset: bool,
+        is_commit: bool,
+    },
+    CommitOffset {
+        topic: &'static str,
+    },
+    Create {
+        topic: &'static str,
+        partition_count: i32,
+    },
+    Delete {
+        topic: &'static str,
+    },
+    AlterConfig {
+        topic: &'static str,
+        /// None removes it.
+        value: Option<i64>,
+    },
+    DeleteRecords {
+        topic: &'static str,
+        partition: i32,
+    },
+    /// A member of a group hears and says nothing for so long.
+    Pause {
+        ms: i64,
+    },
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The process dies; what it has written is there.
+    ProcessDies {
+        down_ms: i64,
+    },
+    /// The machine dies; a part of what was not synced is lost.
+    MachineDies {
+        down_ms: i64,
+        seed: u64,
+    },
+    /// The node is stopped in order.
+    Stops {
+        down_ms: i64,
+    },
+    DiskFull {
+        ms: i64,
+    },
+    WritesFail {
+        suffix: &'static str,
+        ms: i64,
+    },
+    SyncsFail {
+        suffix: &'static str,
+        ms: i64,
+    },
+    OutOfFiles {
+        ms: i64,
+    },
+    /// Each sync takes up to so long.
+    SlowDisk {
+        ms: i64,
+        delay_ms: i64,
+    },
+    /// The wall clock is ahead by so much from now on.
+    ClockSet {
+        ahead_ms: i64,
+    },
+    /// So many messages in a hundred meet with something.
+    Network {
+        ms: i64,
+        percent: u64,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Happening {
+    Task(usize, Task),
+    Fault(Fault),
+}
+
+/// One thing that happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) at_ms: i64,
+    pub(crate) what: Happening,
+}
+
+/// All that happens in a world by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    /// Everything else that is drawn follows from it, too.
+    pub(crate) seed: u64,
+    /// Whether what is acknowledged is synced, so that machines may die.
+    pub(crate) is_durable: bool,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Schedule {
+    /// The schedule of a seed.
+    pub fn of(seed: u64) -> Self {
+        let mut random = Random::of(seed, 1);
+        let is_durable = random.percent(75);
+        let mut steps = vec![];
+        let task = |at_ms, client, task| Step {
+            at_ms,
+            what: Happening::Task(client, task),
+        };
+        for topic in STEADY {
+            let create = Task::Create {
+                topic,
+                partition_count: STEADY_PARTITIONS,
+            };
+            steps.push(task(0, ADMIN, create));
+        }
+        let count = random.between(25, 60);
+        for _ in 0..count {
+            let at_ms = random.between(200, CHAOS_MS - 500);
+            let (client, what) = any_task(&mut random);
+            steps.push(task(at_ms, client, what));
+        }
+        for _ in 0..random.between(1, 7) {
+            steps.push(Step {
+                at_ms: random.between(500, CHAOS_MS - 500),
+                what: Happening::Fault(any_fault(&mut random, is_durable)),
+            });
+        }
+        // Of two at the same time the first one drawn is first.
+        steps.sort_by_key(|step| step.at_ms);
+        Self {
+            seed,
+            is_durable,
+            steps,
+        }
+    }
+
+    /// How many things happen.
+    pub const fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Whether nothing happens.
+    pub const fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The same without some of its steps; the topics that every world has stay.
+    pub(crate) fn without(&self, from: usize, to: usize) -> Self {
+        let mut less = self.clone();
+        let from = from.max(STEADY.len()).min(self.steps.len());
+        let to = to.clamp(from, self.steps.len());
+        less.steps.drain(from..to);
+        less
+    }
+}
+
+fn any_topic(random: &mut Random) -> &'static str {
+    match random.percent(60) {
+        true => STEADY[random.below(2) as usize],
+        false => FLEETING[random.below(2) as usize],
+    }
+}
+
+fn steady(random: &mut Random) -> &'static str {
+    STEADY[random.below(2) as usize]
+}
+
+fn partition(random: &mut Random) -> i32 {
+    random.below(STEADY_PARTITIONS.unsigned_abs().into()) as i32
+}
+
+fn any_task(random: &mut Random) -> (usize, Task) {
+    match random.below(100) {
+        0..36 => {
+            let client = PRODUCERS[random.below(2) as usize];
+            let task = Task::Produce {
+                topic: any_topic(random),
+                partition: partition(random),
+                count: 1 + random.below(4),
+            };
+            (client, task)
+        }
+        36..58 => {
+            let client = TRANSACTIONAL[random.below(2) as usize];
+            let count = random.between(1, 3);
+            let write =
+                |random: &mut Random| (steady(random), partition(random), 1 + random.below(3));
+            let task = Task::Transaction {
+                writes: (0..count).map(|_| write(random)).collect(),
+                commits_offset: random.percent(40),
+                is_commit: random.percent(70),
+            };
+            (client, task)
+        }
+        58..70 => {
+            let topic = any_topic(random);
+            (COMMITTER, Task::CommitOffset { topic })
+        }
+        70..80 => {
+            let create = Task::Create {
+                topic: FLEETING[random.below(2) as usize],
+                partition_count: STEADY_PARTITIONS,
+            };
+            (ADMIN, create)
+        }
+        80..87 => {
+            let topic = FLEETING[random.below(2) as usize];
+            (ADMIN, Task::Delete { topic })
+        }
+        87..91 => {
+            let value = random
+                .percent(70)
+                .then(|| random.between(2, 9) * 100_000_000);
+            let topic = any_topic(random);
+            (ADMIN, Task::AlterConfig { topic, value })
+        }
+        91..97 => {
+            let task = Task::DeleteRecords {
+                topic: [STEADY, FLEETING, FLEETING][random.below(3) as usize]
+                    [random.below(2) as usize],
+                partition: partition(random),
+            };
+            (ADMIN, task)
+        }
+        _ => {
+            let ms = random.between(200, 9_000);
+            (MEMBERS[random.below(2) as usize], Task::Pause { ms })
+        }
+    }
+}
+
+fn any_fault(random: &mut Random, is_durable: bool) -> Fault {
+    let down_ms = random.between(50, 1_500);
+    let ms = random.between(200, 3_000);
+    let suffix = [".log", ".index", ".snapshot", "checkpoint", ""][random.below(5) as usize];
+    match random.below(100) {
+        0..20 => Fault::ProcessDies { down_ms },
+        20..45 if is_durable => Fault::MachineDies {
+            down_ms,
+            seed: random.next(),
+        },
+        20..45 => Fault::ProcessDies { down_ms },
+        45..53 => Fault::Stops { down_ms },
+        53..59 => Fault::DiskFull { ms },
+        59..64 => Fault::WritesFail { suffix, ms },
+        64..69 if is_durable => Fault::SyncsFail { suffix, ms },
+        64..74 => Fault::OutOfFiles { ms },
+        74..84 => Fault::SlowDisk {
+            ms,
+            delay_ms: random.between(10, 700),
+        },
+        84..90 => Fault::ClockSet {
+            // Less than producers and records are kept: a node that starts meanwhile believes the date.
+            ahead_ms: random.between(0, 3) * 86_400_000 / 4,
+        },
+        _ => Fault::Network {
+            ms,
+            percent: 5 + random.below(35),
+        },
+    }
+}

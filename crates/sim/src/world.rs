@@ -1,0 +1,758 @@
+//! A world: a node, its disk, its clients and what lies between them, moved on by one queue of events.
+//!
+//! ```text
+//!   Schedule ──> steps: tasks, faults ──┐
+//!   messages, timeouts, syncs, restarts ┴─> events by time, then by number ──> one after another
+//!   chaos ──> calm: faults end, everything comes to rest ──> a last crash, a scan ──> Judge::close
+//! ```
+//!
+//! Nothing outside moves it: no clock, no thread, no map with random order. A message of a connection
+//! that was lost is lost, too. What is drawn for a message follows from the seed and its number.
+
+use crate::clients::{
+    Admin, Client, Committer, Desk, Member, Producer, Reader, START_WALL_MS, Transactional,
+    offset_key,
+};
+use crate::disk_faults::DiskFaults;
+use crate::history::History;
+use crate::judge::{Judge, Verdict};
+use crate::node::{Caller, Halted, Node, Observed, server_config};
+use crate::planted::Planted;
+use crate::protocol::{Answer, Ask};
+use crate::random::Random;
+use crate::schedule::{
+    CHAOS_MS, Fault, Happening, MEMBERS, READERS, STEADY, STEADY_PARTITIONS, Schedule,
+    TRANSACTIONAL,
+};
+use config::ServerConfig;
+use model::{ErrorCode, MonotonicTime, Now};
+use replication::PartitionKey;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use storage::sim::{Crash, SimDisk};
+
+/// How long a client waits for an answer, and for one that waits for others.
+const TIMEOUT_MS: i64 = 1_500;
+const LONG_TIMEOUT_MS: i64 = 9_000;
+/// How long everything may take to come to rest when nothing goes wrong any more.
+const CALM_MS: i64 = 60_000;
+/// How often it is looked whether it has.
+const REST_CHECK_MS: i64 = 1_000;
+/// A node that could not start is started again.
+const RESTART_MS: i64 = 400;
+/// More events than any sound world has.
+const EVENTS_MAX: u64 = 200_000;
+
+/// What became of a world.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Of all that has happened.
+    pub digest: u64,
+    /// The first promise that was not kept.
+    pub verdict: Option<Verdict>,
+    /// How many events there were.
+    pub event_count: u64,
+    /// What has happened, if that was asked for.
+    pub lines: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Event {
+    Step(usize),
+    /// A frame arrives at the node.
+    Request(Caller, Vec<u8>),
+    /// A frame arrives at a client.
+    Response(Caller, Vec<u8>),
+    Timeout(Caller),
+    Wake(usize, u64),
+    Flush(u64, PartitionKey),
+    Tick(u64, MonotonicTime),
+    Start,
+    DiskChanges,
+    Calm,
+    CheckRest,
+}
+
+#[derive(Debug)]
+struct Seat {
+    client: Box<dyn Client>,
+    connection: u64,
+    pending: BTreeMap<i32, Ask>,
+    is_sleeping: bool,
+    wake: u64,
+}
+
+/// A world on its way.
+#[derive(Debug)]
+pub(crate) struct World {
+    schedule: Schedule,
+    planted: Planted,
+    now_ms: i64,
+    wall_ahead_ms: i64,
+    events: BTreeMap<(i64, u64), Event>,
+    event_count: u64,
+    next_event: u64,
+    disk: SimDisk,
+    faults: DiskFaults,
+    network: Option<(u64, i64)>,
+    config: Arc<ServerConfig>,
+    node: Option<Node>,
+    /// Partitions whose sync is under way.
+    flushing: BTreeSet<PartitionKey>,
+    /// How often a node has started.
+    run: u64,
+    seats: Vec<Seat>,
+    next_correlation: i32,
+    random: Random,
+    judge: Judge,
+    history: History,
+    is_calm: bool,
+    is_over: bool,
+}
+
+impl World {
+    pub(crate) fn new(schedule: Schedule, planted: Planted, keeps_lines: bool) -> Self {
+        let mut clients: Vec<Box<dyn Client>> = Vec::new();
+        clients.push(Box::new(Producer::default()));
+        clients.push(Box::new(Producer::default()));
+        for client in TRANSACTIONAL {
+            clients.push(Box::new(Transactional::new(client)));
+        }
+        clients.push(Box::new(Committer::default()));
+        clients.push(Box::new(Admin::default()));
+        for _ in MEMBERS {
+            clients.push(Box::new(Member::default()));
+        }
+        for (at, _) in READERS.iter().enumerate() {
+            clients.push(Box::new(Reader::new(at == 1)));
+        }
+        let seat = |client| Seat {
+            client,
+            connection: 0,
+            pending: BTreeMap::new(),
+            is_sleeping: false,
+            wake: 0,
+        };
+        let disk = SimDisk::default();
+        disk.ignore_syncs_of((planted == Planted::SyncsNothing).then_some(".log"));
+        let mut world = Self {
+            config: server_config(schedule.is_durable),
+            random: Random::of(schedule.seed, 2),
+            planted,
+            now_ms: 0,
+            wall_ahead_ms: 0,
+            events: BTreeMap::new(),
+            event_count: 0,
+            next_event: 0,
+            disk,
+            faults: DiskFaults::default(),
+            network: None,
+            node: None,
+            flushing: BTreeSet::new(),
+            run: 0,
+            seats: clients.into_iter().map(seat).collect(),
+            next_correlation: 0,
+            judge: Judge::default(),
+            history: History::new(keeps_lines),
+            is_calm: false,
+            is_over: false,
+            schedule,
+        };
+        world.after(0, Event::Start);
+        for at in 0..world.schedule.steps.len() {
+            let at_ms = world.schedule.steps[at].at_ms;
+            world.after(at_ms, Event::Step(at));
+        }
+        for client in MEMBERS.into_iter().chain(READERS) {
+            world.after(50, Event::Wake(client, 0));
+        }
+        world.after(CHAOS_MS, Event::Calm);
+        world
+    }
+
+    /// Lets all of it happen.
+    pub(crate) fn run(mut self) -> Outcome {
+        while !self.is_over
+            && self.judge.verdict().is_none()
+            && let Some(((at_ms, _), event)) = self.events.pop_first()
+        {
+            self.now_ms = at_ms;
+            self.judge.now_ms = at_ms;
+            self.disk.set_time(self.now().wall_ms);
+            self.event_count += 1;
+            if self.event_count > EVENTS_MAX {
+                let detail = format!("{EVENTS_MAX} events");
+                self.judge.broken("a world ends", detail);
+            }
+            self.happen(event);
+        }
+        if self.judge.verdict().is_none() {
+            self.scan_after_crash();
+        }
+        if let Some(verdict) = self.judge.verdict() {
+            let (at_ms, text) = (verdict.at_ms, format!("{verdict:?}"));
+            self.history.note(at_ms, format_args!("broken {text}"));
+        }
+        Outcome {
+            digest: self.history.digest(),
+            verdict: self.judge.verdict().cloned(),
+            event_count: self.event_count,
+            lines: self.history.lines.unwrap_or_default(),
+        }
+    }
+
+    const fn now(&self) -> Now {
+        Now {
+            monotonic: MonotonicTime::from_ms(self.now_ms),
+            wall_ms: START_WALL_MS + self.now_ms + self.wall_ahead_ms,
+        }
+    }
+
+    fn after(&mut self, ms: i64, event: Event) {
+        self.next_event += 1;
+        let key = (self.now_ms + ms.max(0), self.next_event);
+        self.events.insert(key, event);
+    }
+
+    fn note(&mut self, what: std::fmt::Arguments<'_>) {
+        self.history.note(self.now_ms, what);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Step(at) => match self.schedule.steps[at].what.clone() {
+                Happening::Task(client, task) => {
+                    self.note(format_args!("task {client} {task:?}"));
+                    self.seats[client].client.take(task);
+                    self.act(client);
+                }
+                Happening::Fault(fault) => self.fault(&fault),
+            },
+            Event::Request(caller, frame) => self.request(caller, &frame),
+            Event::Response(caller, frame) => self.response(caller, &frame),
+            Event::Timeout(caller) => {
+                let seat = &self.seats[caller.client];
+                let is_pending = seat.pending.contains_key(&caller.correlation_id);
+                if seat.connection == caller.connection && is_pending {
+                    self.disconnect(caller.client);
+                }
+            }
+            Event::Wake(client, wake) => {
+                if self.seats[client].wake == wake {
+                    self.seats[client].is_sleeping = false;
+                    self.act(client);
+                }
+            }
+            Event::Flush(run, key) if run == self.run => {
+                self.flushing.remove(&key);
+                self.with_node(|node, now| node.flush(key, now));
+            }
+            Event::Tick(run, at) if run == self.run => {
+                let is_next = |node: &Node| node.next_deadline() == at;
+                if self.node.as_ref().is_some_and(is_next) {
+                    self.with_node(Node::tick);
+                }
+            }
+            Event::Flush(..) | Event::Tick(..) => {}
+            Event::Start => self.start(),
+            Event::DiskChanges => self.faults.apply(&self.disk, self.now_ms),
+            Event::Calm => self.calm(),
+            Event::CheckRest => self.check_rest(),
+        }
+    }
+
+    // Faults.
+
+    fn fault(&mut self, fault: &Fault) {
+        self.note(format_args!("fault {fault:?}"));
+        if let Some(end_ms) = self.faults.begin(fault, self.now_ms) {
+            self.faults.apply(&self.disk, self.now_ms);
+            // Each time at which one of them may end.
+            self.after(end_ms - self.now_ms, Event::DiskChanges);
+            for ms in (100..end_ms - self.now_ms).step_by(100) {
+                self.after(ms, Event::DiskChanges);
+            }
+            return;
+        }
+        match *fault {
+            Fault::ProcessDies { down_ms } => self.crash(Crash::KeepsAll, down_ms),
+            Fault::MachineDies { down_ms, seed } => self.crash(Crash::Random(seed), down_ms),
+            Fault::Stops { down_ms } => self.stop(down_ms),
+            Fault::ClockSet { ahead_ms } => self.wall_ahead_ms = ahead_ms,
+            Fault::Network { ms, percent } => self.network = Some((percent, self.now_ms + ms)),
+            _ => {}
+        }
+    }
+
+    fn crash(&mut self, crash: Crash, down_ms: i64) {
+        // What the system shows after a sync that has failed is not what the disk has.
+        let crash = match crash {
+            Crash::KeepsAll if self.faults.loses_syncs() => Crash::LosesUnsynced,
+            crash => crash,
+        };
+        self.note(format_args!("crash {crash:?}"));
+        self.node = None;
+        self.flushing.clear();
+        self.run += 1;
+        self.faults.crash(&self.disk, crash, self.now_ms);
+        for client in 0..self.seats.len() {
+            self.disconnect(client);
+        }
+        self.after(down_ms, Event::Start);
+    }
+
+    fn stop(&mut self, down_ms: i64) {
+        let Some(node) = self.node.take() else { return };
+        match node.stop(self.now()) {
+            Ok(()) => self.note(format_args!("stopped")),
+            Err(halted) => self.note(format_args!("stopped badly: {}", halted.reason)),
+        }
+        self.crash(Crash::KeepsAll, down_ms);
+    }
+
+    fn start(&mut self) {
+        if self.node.is_some() {
+            return;
+        }
+        self.run += 1;
+        let random = Random::of(self.schedule.seed, 1_000 + self.run);
+        let now = self.now();
+        match Node::start(&self.disk, &self.config, self.planted, random, now) {
+            Ok(node) => {
+                let epoch = node.quorum_epoch();
+                self.note(format_args!("started in epoch {epoch}"));
+                self.judge.started(epoch);
+                self.judge.topics(node.image());
+                self.judge.observed(&node.observe(), false);
+                self.node = Some(node);
+                self.drain();
+            }
+            Err(halted) => {
+                self.note(format_args!("not started: {}", halted.reason));
+                if self.is_calm {
+                    self.judge
+                        .broken("a node starts after any crash", halted.reason);
+                    return;
+                }
+                self.crash(Crash::KeepsAll, RESTART_MS);
+            }
+        }
+    }
+
+    /// Lets the node do something; it is gone after an error.
+    fn with_node(&mut self, call: impl FnOnce(&mut Node, Now) -> Result<(), Halted>) {
+        let now = self.now();
+        let Some(node) = &mut self.node else { return };
+        match call(node, now) {
+            Ok(()) => self.drain(),
+            Err(halted) => {
+                self.note(format_args!("halted: {}", halted.reason));
+                if self.is_calm {
+                    self.judge
+                        .broken("a node goes on while nothing fails", halted.reason);
+                }
+                self.crash(Crash::KeepsAll, RESTART_MS);
+            }
+        }
+    }
+
+    /// Takes out of the node what it has for others.
+    fn drain(&mut self) {
+        let Some(node) = &mut self.node else { return };
+        let (answers, flushes) = (node.take_answers(), node.take_flushes());
+        let deadline = node.next_deadline();
+        let run = self.run;
+        for key in flushes {
+            if !self.flushing.insert(key) {
+                continue;
+            }
+            let longest = self.faults.sync_delay_ms(self.now_ms);
+            let ms = self.random.between(1, longest);
+            self.after(ms, Event::Flush(run, key));
+        }
+        let ms = deadline.as_ms() - self.now_ms;
+        self.after(ms.max(1), Event::Tick(run, deadline));
+        for (caller, answer) in answers {
+            self.send_answer(caller, &answer);
+        }
+    }
+
+    // Messages.
+
+    /// Whether this message meets with something.
+    fn is_hit(&mut self) -> bool {
+        let network = self.network.filter(|(_, until)| self.now_ms < *until);
+        network.is_some_and(|(percent, _)| self.random.percent(percent))
+    }
+
+    fn act(&mut self, client: usize) {
+        if self.seats[client].is_sleeping {
+            return;
+        }
+        self.with_desk(client, |client, desk| client.act(desk));
+    }
+
+    fn with_desk(&mut self, client: usize, call: impl FnOnce(&mut dyn Client, &mut Desk<'_>)) {
+        let mut desk = Desk {
+            client,
+            random: &mut self.random,
+            judge: &mut self.judge,
+            next_correlation: &mut self.next_correlation,
+            asks: Vec::new(),
+            wake_in_ms: None,
+        };
+        call(&mut *self.seats[client].client, &mut desk);
+        let Desk {
+            asks, wake_in_ms, ..
+        } = desk;
+        if let Some(ms) = wake_in_ms {
+            let seat = &mut self.seats[client];
+            seat.is_sleeping = true;
+            seat.wake += 1;
+            let wake = seat.wake;
+            self.after(ms, Event::Wake(client, wake));
+        }
+        for (correlation_id, ask) in asks {
+            self.send_request(client, correlation_id, ask);
+        }
+    }
+
+    fn send_request(&mut self, client: usize, correlation_id: i32, ask: Ask) {
+        let connection = self.seats[client].connection;
+        let caller = Caller {
+            client,
+            connection,
+            correlation_id,
+        };
+        let mut frame = ask.to_frame(correlation_id);
+        let mut ms = self.random.between(1, 5);
+        // Only what carries a sequence can come twice, or late: a connection keeps the order.
+        let is_sequenced = matches!(ask, Ask::Produce { .. });
+        if self.is_hit() {
+            match self.random.below(5) {
+                0 => self.damage(&mut frame, &ask),
+                1 => frame.truncate(self.random.below(frame.len() as u64) as usize),
+                2 if is_sequenced => {
+                    let again = ms + self.random.between(0, 900);
+                    self.after(again, Event::Request(caller, frame.clone()));
+                }
+                3 if is_sequenced => ms += self.random.between(5, 60),
+                _ => frame.clear(),
+            }
+        }
+        let timeout_ms = match ask {
+            Ask::Join { .. } | Ask::Sync { .. } => LONG_TIMEOUT_MS,
+            _ => TIMEOUT_MS,
+        };
+        self.seats[client].pending.insert(correlation_id, ask);
+        self.after(timeout_ms, Event::Timeout(caller));
+        // An empty frame is one that never comes.
+        if !frame.is_empty() {
+            self.after(ms, Event::Request(caller, frame));
+        }
+    }
+
+    /// Changes a byte. Records have their own checksum and come as they are; all else is what the
+    /// checksums of the way find, and ends the connection after whoever reads it has survived it.
+    fn damage(&mut self, frame: &mut Vec<u8>, ask: &Ask) {
+        let at = self.random.below(frame.len() as u64) as usize;
+        frame[at] ^= 1 << self.random.below(8);
+        let is_of_records = match (Ask::from_frame(frame), ask) {
+            (
+                Ok((
+                    _,
+                    Ask::Produce {
+                        topic_id,
+                        partition,
+                        transactional_id,
+                        ..
+                    },
+                )),
+                Ask::Produce {
+                    topic_id: topic_id_before,
+                    partition: partition_before,
+                    transactional_id: transactional_id_before,
+                    ..
+                },
+            ) => {
+                topic_id == *topic_id_before
+                    && partition == *partition_before
+                    && transactional_id == *transactional_id_before
+            }
+            _ => false,
+        };
+        if !is_of_records {
+            frame.clear();
+        }
+    }
+
+    fn request(&mut self, caller: Caller, frame: &[u8]) {
+        if self.seats[caller.client].connection != caller.connection || self.node.is_none() {
+            return;
+        }
+        self.history.bytes(frame);
+        match Ask::from_frame(frame) {
+            Ok((_, ask)) => {
+                if self.history.lines.is_some() {
+                    let text = shown(&ask);
+                    self.note(format_args!("request {} {text}", caller.client));
+                }
+                self.with_node(|node, now| node.serve(caller, ask, now));
+            }
+            // A peer that cannot be understood loses its connection.
+            Err(_) => self.disconnect(caller.client),
+        }
+    }
+
+    fn send_answer(&mut self, caller: Caller, answer: &Answer) {
+        let seat = &self.seats[caller.client];
+        if seat.connection != caller.connection {
+            return;
+        }
+        let Some(ask) = seat.pending.get(&caller.correlation_id) else {
+            return;
+        };
+        let mut frame = answer.to_frame(caller.correlation_id, ask);
+        if self.is_hit() {
+            match self.random.below(3) {
+                0 => frame.truncate(self.random.below(frame.len() as u64) as usize),
+                _ => return,
+            }
+        }
+        let ms = self.random.between(1, 5);
+        self.after(ms, Event::Response(caller, frame));
+    }
+
+    fn response(&mut self, caller: Caller, frame: &[u8]) {
+        let seat = &mut self.seats[caller.client];
+        if seat.connection != caller.connection {
+            return;
+        }
+        let Some(ask) = seat.pending.get(&caller.correlation_id) else {
+            return;
+        };
+        self.history.bytes(frame);
+        let Ok((correlation_id, answer)) = Answer::from_frame(frame, ask) else {
+            return self.disconnect(caller.client);
+        };
+        let Some(ask) = seat.pending.remove(&correlation_id) else {
+            return;
+        };
+        if self.history.lines.is_some() {
+            let text = shown_answer(&answer);
+            self.note(format_args!("answer {} {text}", caller.client));
+        }
+        self.with_desk(caller.client, |client, desk| {
+            client.answered(correlation_id, &ask, answer, desk);
+        });
+        self.act(caller.client);
+    }
+
+    fn disconnect(&mut self, client: usize) {
+        let seat = &mut self.seats[client];
+        seat.connection += 1;
+        if seat.pending.is_empty() {
+            return;
+        }
+        seat.pending.clear();
+        self.with_desk(client, |client, desk| client.lost(desk));
+    }
+
+    // The end.
+
+    fn calm(&mut self) {
+        self.note(format_args!("calm"));
+        if self.faults.loses_syncs() {
+            // Nobody trusts that machine before it has started again.
+            self.crash(Crash::LosesUnsynced, RESTART_MS);
+        }
+        self.is_calm = true;
+        self.faults.end();
+        self.faults.apply(&self.disk, self.now_ms);
+        self.network = None;
+        if self.node.is_none() {
+            self.after(0, Event::Start);
+        }
+        self.after(REST_CHECK_MS, Event::CheckRest);
+    }
+
+    fn check_rest(&mut self) {
+        let is_resting = |seat: &Seat| seat.client.is_at_rest();
+        let restless = self.seats.iter().position(|seat| !is_resting(seat));
+        let is_node_at_rest = self.node.as_ref().is_some_and(Node::is_at_rest);
+        let is_node_at_rest = is_node_at_rest && self.flushing.is_empty();
+        let group_fault = self.judge.group_fault(STEADY_PARTITIONS);
+        if restless.is_none() && is_node_at_rest && group_fault.is_none() {
+            self.rest();
+            return;
+        }
+        if self.now_ms > CHAOS_MS + CALM_MS {
+            if let Some(detail) = group_fault {
+                self.judge.broken("members get all partitions", detail);
+            }
+            let client = restless.map(|at| format!("{at} {:?}", self.seats[at].client));
+            let detail = format!("node at rest: {is_node_at_rest}; client {client:?}");
+            self.judge.broken("all comes to rest", detail);
+            return;
+        }
+        self.after(REST_CHECK_MS, Event::CheckRest);
+    }
+
+    /// Everything is at rest: what is there is judged.
+    fn rest(&mut self) {
+        self.is_over = true;
+        self.note(format_args!("at rest"));
+        let Some(node) = &self.node else { return };
+        self.judge.topics(node.image());
+        self.judge.observed(&node.observe(), true);
+    }
+
+    /// One more crash, after which a start finds all that was promised; then a stop in order, after
+    /// which a start finds the same.
+    fn scan_after_crash(&mut self) {
+        let crash = match self.schedule.is_durable {
+            true => Crash::Random(self.schedule.seed),
+            false => Crash::KeepsAll,
+        };
+        self.crash(crash, 0);
+        self.start();
+        // What a start does itself has its disk's time, too.
+        self.with_node(|node, now| {
+            let all = node.observe();
+            all.iter().try_for_each(|one| node.flush(one.key, now))
+        });
+        let Some(node) = &self.node else { return };
+        let observed = node.observe();
+        self.judge.observed(&observed, true);
+        for one in &observed {
+            self.scan(one, false);
+            self.scan(one, true);
+        }
+        self.look_at_offsets();
+        self.judge.close();
+        self.stop(0);
+        self.start();
+        self.with_node(|node, now| {
+            let all = node.observe();
+            all.iter().try_for_each(|one| node.flush(one.key, now))
+        });
+        let Some(node) = &self.node else { return };
+        let after = node.observe();
+        self.judge.observed(&after, true);
+        let ends = |all: &[Observed]| -> Vec<_> {
+            let end = |one: &Observed| (one.key, one.offsets.log_end_offset);
+            all.iter().map(end).collect()
+        };
+        if ends(&observed) != ends(&after) {
+            let detail = format!("{observed:?} and then {after:?}");
+            self.judge.broken("a stop in order changes nothing", detail);
+        }
+    }
+
+    /// Asks the node itself, with nothing in between.
+    fn ask(&mut self, ask: Ask) -> Option<Answer> {
+        let caller = Caller {
+            client: 0,
+            connection: u64::MAX,
+            correlation_id: 0,
+        };
+        let now = self.now();
+        let node = self.node.as_mut()?;
+        if let Err(halted) = node.serve(caller, ask, now) {
+            self.judge
+                .broken("a node goes on while nothing fails", halted.reason);
+            return None;
+        }
+        let answers = node.take_answers();
+        answers.into_iter().next_back().map(|(_, answer)| answer)
+    }
+
+    fn scan(&mut self, one: &Observed, is_committed: bool) {
+        let topic = self
+            .node
+            .as_ref()
+            .and_then(|node| node.image().topics.by_id(one.key.0).cloned());
+        if topic.is_none_or(|topic| topic.name.starts_with("__")) {
+            return;
+        }
+        let mut offset = one.offsets.log_start_offset;
+        while offset < one.offsets.high_watermark {
+            let ask = Ask::Fetch {
+                topic_id: one.key.0,
+                partition: one.key.1,
+                offset,
+                is_committed,
+            };
+            let Some(Answer::Fetched(fetched)) = self.ask(ask) else {
+                break;
+            };
+            if fetched.error != ErrorCode::None {
+                let detail = format!("{:?} {offset}: {:?}", one.key, fetched.error);
+                self.judge.broken("records can be read", detail);
+                break;
+            }
+            let floor = self.judge.floor(one.key);
+            let read = (one.key, offset);
+            let next = self.judge.read(read, &fetched, floor, is_committed, true);
+            if next <= offset {
+                break;
+            }
+            offset = next;
+        }
+        self.judge
+            .scanned(one.key, offset, one.offsets.high_watermark);
+    }
+
+    /// What transactions have committed of offsets.
+    fn look_at_offsets(&mut self) {
+        let node = self.node.as_ref();
+        let Some(topic_id) = node.and_then(|node| node.image().topics.id_of(STEADY[0])) else {
+            return;
+        };
+        for client in TRANSACTIONAL {
+            let key = offset_key(client, topic_id);
+            let ask = Ask::FetchOffset {
+                group: key.0.clone(),
+                topic_id,
+                partition: key.2,
+            };
+            match self.ask(ask) {
+                Some(Answer::Offset {
+                    error: ErrorCode::None,
+                    offset,
+                }) => self.judge.offset_fetched(key, offset, false),
+                answer => {
+                    let detail = format!("{key:?}: {answer:?}");
+                    self.judge.broken("all comes to rest", detail);
+                }
+            }
+        }
+    }
+}
+
+/// A request as a line of the history.
+fn shown(ask: &Ask) -> String {
+    match ask {
+        Ask::Produce {
+            topic_id,
+            partition,
+            records,
+            ..
+        } => format!("Produce {topic_id} {partition}: {} bytes", records.len()),
+        ask => format!("{ask:?}"),
+    }
+}
+
+fn shown_answer(answer: &Answer) -> String {
+    match answer {
+        Answer::Fetched(fetched) => format!(
+            "Fetched {:?} {}..{}..{}: {} bytes",
+            fetched.error,
+            fetched.log_start_offset,
+            fetched.last_stable_offset,
+            fetched.high_watermark,
+            fetched.records.len()
+        ),
+        answer => format!("{answer:?}"),
+    }
+}
