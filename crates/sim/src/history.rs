@@ -36,4 +36,11 @@ impl History {
             lines.push(line);
         }
     }
+
+    /// Notes what its bytes have told already: lines alone.
+    pub(crate) fn show(&mut self, at_ms: i64, what: fmt::Arguments<'_>) {
+        if let Some(lines) = &mut self.lines {
+            lines.push(format!("{at_ms:>6} {what}"));
+        }
+    }
 }

@@ -495,7 +495,9 @@ impl World {
             Ok((_, ask)) => {
                 if self.history.lines.is_some() {
                     let text = shown(&ask);
-                    self.note(format_args!("request {} {text}", caller.client));
+                    let at_ms = self.now_ms;
+                    self.history
+                        .show(at_ms, format_args!("request {} {text}", caller.client));
                 }
                 self.with_node(|node, now| node.serve(caller, ask, now));
             }
@@ -540,7 +542,9 @@ impl World {
         };
         if self.history.lines.is_some() {
             let text = shown_answer(&answer);
-            self.note(format_args!("answer {} {text}", caller.client));
+            let at_ms = self.now_ms;
+            self.history
+                .show(at_ms, format_args!("answer {} {text}", caller.client));
         }
         self.with_desk(caller.client, |client, desk| {
             client.answered(correlation_id, &ask, answer, desk);

@@ -22,6 +22,8 @@ pub(crate) struct Producer {
     known_in: BTreeSet<PartitionKey>,
     unacknowledged: VecDeque<Batch>,
     is_waiting: bool,
+    /// Whether a batch was acknowledged before the one in front of it.
+    has_later: bool,
     value_count: u64,
 }
 
@@ -59,6 +61,7 @@ impl Producer {
             true => IN_FLIGHT_MAX,
             false => 1,
         };
+        self.has_later = false;
         while self.unacknowledged.len() < count_max
             && let Some((_, _, count)) = self
                 .tasks
@@ -104,7 +107,12 @@ impl Producer {
                 if let Some(done) = self.unacknowledged.remove(at) {
                     desk.judge.acknowledged(done.key, offset, &done.values);
                     self.known_in.insert(done.key);
+                    self.has_later = at > 0;
                 }
+            }
+            // A later batch was taken, so this one was: after a start a log knows the last batch only.
+            ErrorCode::OutOfOrderSequenceNumber if self.has_later && at == 0 => {
+                self.unacknowledged.pop_front();
             }
             // Too old for its offset to be known.
             ErrorCode::DuplicateSequenceNumber => drop(self.unacknowledged.remove(at)),
