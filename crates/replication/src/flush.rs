@@ -70,10 +70,20 @@ mod tests {
     use model::{TopicPartition, Uuid};
     use record::{BatchBuilder, BatchHeader};
     use std::sync::Arc;
-    use storage::sim::SimDisk;
+    use storage::sim::{Crash, SimDisk};
     use storage::{Log, LogConfig, LogOpening, OpenFiles};
 
     fn partition(disk: &SimDisk, flush_messages: i64) -> Partition<SimDisk> {
+        lead(disk, flush_messages, |opening| {
+            Log::create(opening).unwrap()
+        })
+    }
+
+    fn lead(
+        disk: &SimDisk,
+        flush_messages: i64,
+        log: impl FnOnce(LogOpening<SimDisk>) -> Log<SimDisk>,
+    ) -> Partition<SimDisk> {
         let open_files = Arc::new(OpenFiles::new(usize::MAX));
         let host = Arc::new(LogHost::new(disk.clone(), open_files.clone()));
         let name = TopicPartition::new("topic", 0);
@@ -81,12 +91,12 @@ mod tests {
             flush_messages,
             ..LogConfig::default()
         };
-        let log = Log::create(LogOpening {
+        let log = log(LogOpening {
             config: Arc::new(config),
             open_files,
             ..LogOpening::new(disk.clone(), "/topic-0".into(), name)
         });
-        Partition::lead(&host, log.unwrap(), Uuid::METADATA_TOPIC, "/".into(), 0).unwrap()
+        Partition::lead(&host, log, Uuid::METADATA_TOPIC, "/".into(), 0).unwrap()
     }
 
     fn append(partition: &Partition<SimDisk>) -> bool {
@@ -124,6 +134,32 @@ mod tests {
         assert_eq!(partition.offsets().high_watermark, 4);
         assert!(!append(&partition));
         assert_eq!(partition.offsets().high_watermark, 5);
+    }
+
+    /// What a process has written and not synced is still there when it has died; the machine may die
+    /// after it.
+    #[test]
+    fn nobody_sees_after_a_crash_what_is_not_durable() {
+        for (flush_messages, is_durable) in [(1, true), (2, true), (3, false)] {
+            let disk = SimDisk::default();
+            let created = partition(&disk, flush_messages);
+            disk.sync_directory(std::path::Path::new("/")).unwrap();
+            append(&created);
+            append(&created);
+            disk.crash(Crash::KeepsAll);
+            drop(created);
+            let opened = lead(&disk, flush_messages, |opening| {
+                Log::open(opening).unwrap().log
+            });
+            assert_eq!(opened.offsets().high_watermark, 2);
+            disk.crash(Crash::LosesUnsynced);
+            drop(opened);
+            let opened = lead(&disk, flush_messages, |opening| {
+                Log::open(opening).unwrap().log
+            });
+            let is_there = opened.offsets().high_watermark == 2;
+            assert_eq!(is_there, is_durable, "{flush_messages}");
+        }
     }
 
     #[test]

@@ -280,6 +280,11 @@ impl<D: Disk> Log<D> {
         if recovered.are_epochs_news {
             log.write_leader_epochs()?;
         }
+        // A process has died, and what it has written is here; the machine may die next. Nobody may
+        // see, nor be told that it is there, what a flush was due for.
+        if log.is_flush_due_by_count() {
+            log.flush(opening.now_ms)?;
+        }
         Ok(OpenedLog { log, events })
     }
 

@@ -385,7 +385,8 @@ impl<D: Disk> Log<D> {
         })
     }
 
-    fn is_flush_due_by_count(&self) -> bool {
+    /// Whether `flush.messages` asks for a flush.
+    pub(super) fn is_flush_due_by_count(&self) -> bool {
         self.log_end_offset - self.flushed_end_offset >= self.config.flush_messages
     }
 
