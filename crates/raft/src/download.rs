@@ -4,10 +4,11 @@
 //! the next start removes; a crash after it, before the log was emptied, leaves a snapshot beyond the
 //! log, which the next start takes for all of it.
 
-use crate::error::ObserverError;
+use crate::error::{AppendError, ObserverError, OpenError};
 use crate::messages::SnapshotPiece;
 use crate::quorum_log::QuorumLog;
 use crate::snapshot_draft::{WrittenSnapshot, part_path};
+use crate::snapshots::SNAPSHOT_BYTES_MAX;
 use crate::voters::VoterHistory;
 use metadata::{SnapshotId, check_snapshot};
 use storage::disk::{Disk, DiskFile, OpenMode};
@@ -43,6 +44,8 @@ impl<D: Disk> Download<D> {
         let end = self.position.saturating_add(piece.bytes.len() as u64);
         let is_next = piece.id == self.id && piece.position == self.position;
         let is_possible = end <= piece.size_bytes && end > self.position;
+        // One that could not be read again would take the place of the log for good.
+        let is_possible = is_possible && piece.size_bytes <= SNAPSHOT_BYTES_MAX;
         if !is_next || !is_possible {
             return Err(ObserverError::Piece {
                 id: self.id,
@@ -80,22 +83,23 @@ impl<D: Disk> QuorumLog<D> {
             size_bytes: position,
             timestamp_ms: header.last_contained_log_timestamp_ms,
         });
-        self.take_over(id, now_ms)?;
-        self.voters = VoterHistory::new(crate::voters::Voters {
-            kraft_version: header.quorum.kraft_version,
-            voters: header.quorum.voters,
-            are_in_log: true,
-        });
-        Ok(())
+        self.take_over(id, now_ms)
     }
 
-    /// Lets the log begin behind a snapshot that is stored, and nothing else be left.
+    /// Lets the log begin behind a snapshot that is stored, and nothing else be left. From then on its
+    /// voters count, whatever becomes of the older snapshots.
     pub(crate) fn take_over(&mut self, id: SnapshotId, now_ms: i64) -> Result<(), ObserverError> {
         assert!(
             id.end_offset >= self.high_watermark(),
             "nothing below the high watermark is given up"
         );
+        let voters = self.snapshots.voters(id).map_err(|error| match error {
+            OpenError::Storage(error) => error.into(),
+            OpenError::Snapshot { id, error } => ObserverError::Snapshot { id, error },
+            error => AppendError::Log(error.to_string()).into(),
+        })?;
         self.restart_at(id.end_offset, now_ms)?;
+        self.voters = VoterHistory::new(voters);
         self.commit(id.end_offset);
         self.unapplied_snapshot = Some(id);
         self.applied_end = id.end_offset;

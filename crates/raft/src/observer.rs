@@ -386,6 +386,11 @@ impl<D: Disk> Replica<D> {
             None => end.end_offset,
         };
         let high_watermark = log.high_watermark();
+        // A batch goes as a whole, and a snapshot may end within one.
+        let offset = match offset < high_watermark {
+            true => offset,
+            false => log.batch_start(offset).map_err(of_read)?,
+        };
         if offset < high_watermark {
             return Err(ObserverError::BelowHighWatermark {
                 offset,
@@ -393,7 +398,6 @@ impl<D: Disk> Replica<D> {
                 directory: log.folder.clone(),
             });
         }
-        let offset = log.batch_start(offset).map_err(of_read)?;
         if offset < log_end_offset {
             log.truncate_to(offset, now.wall_ms)?;
         } else if let RoleState::Observer(observer) = &mut self.role {

@@ -11,7 +11,7 @@ use crate::snapshot_pace::SnapshotPace;
 use crate::snapshots::Snapshots;
 use crate::voters::VoterHistory;
 use config::server::MetadataLogConfig;
-use metadata::{BatchContent, BatchContentReader, SnapshotId};
+use metadata::{BatchContent, BatchContentReader, SnapshotId, check_snapshot};
 use model::{BrokerId, TopicPartition, Uuid};
 use record::Batches;
 use std::io::ErrorKind;
@@ -210,6 +210,8 @@ fn check_snapshots<D: Disk>(
     if let Some(id) = newest
         && (is_beyond(id, log) || !is_voter && is_apart(id, log))
     {
+        // Nothing goes for a snapshot that says nothing.
+        check_snapshot(&snapshots.read(id)?).map_err(|error| OpenError::Snapshot { id, error })?;
         log.restart_at(id.end_offset, now_ms)
             .map_err(|error| OpenError::Log(error.to_string()))?;
     }
@@ -218,14 +220,14 @@ fn check_snapshots<D: Disk>(
 
 fn is_beyond<D: Disk>(id: SnapshotId, log: &Log<D>) -> bool {
     let latest_epoch = log.leader_epochs().latest().unwrap_or(0);
-    id.epoch > latest_epoch || (id.epoch == latest_epoch && id.end_offset > log.log_end_offset())
+    id.epoch > latest_epoch || id.end_offset > log.log_end_offset()
 }
 
-/// Whether the log is one that a snapshot was to take the place of: it ends before, or holds what
-/// another leader has written there.
+/// Whether the log is one that a snapshot was to take the place of: it holds what another leader has
+/// written there.
 fn is_apart<D: Disk>(id: SnapshotId, log: &Log<D>) -> bool {
     let own_epoch = log.leader_epochs().epoch_for_offset(id.end_offset - 1);
-    id.end_offset > log.log_end_offset() || own_epoch.is_some_and(|own| own != id.epoch)
+    own_epoch.is_some_and(|own| own != id.epoch)
 }
 
 /// Who votes, and how many bytes of the log are beyond the newest snapshot.

@@ -125,7 +125,9 @@ impl<D: Disk> QuorumLog<D> {
                     storage::AppendError::Storage(error) => self.state = LogState::after(error),
                     // Checked before anything was written.
                     _ if self.log.log_end_offset() == before && !self.log.is_failed() => {}
-                    _ => self.state = LogState::Failed,
+                    _ if self.log.is_failed() => self.state = LogState::Failed,
+                    // Of several segments' worth the first ones are there.
+                    _ => self.state = LogState::Torn,
                 }
                 Err(error)
             }

@@ -9,7 +9,7 @@ use storage::disk::{Disk, DiskFile, OpenMode};
 use storage::{Context, StorageError};
 
 /// The largest snapshot that is read: what Kafka can map.
-const SNAPSHOT_BYTES_MAX: u64 = i32::MAX as u64;
+pub(crate) const SNAPSHOT_BYTES_MAX: u64 = i32::MAX as u64;
 /// No first batch of a snapshot, with header and voters, is longer.
 const HEADER_BYTES_MAX: usize = 64 << 10;
 

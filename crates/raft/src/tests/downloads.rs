@@ -173,6 +173,22 @@ fn voters(id: BrokerId) -> [QuorumRecord; 2] {
     ]
 }
 
+/// A snapshot that holds one voter and nothing else.
+fn snapshot_of_voter(id: BrokerId) -> Vec<u8> {
+    let place = |base_offset| BatchPlace {
+        base_offset,
+        leader_epoch: ID.epoch,
+        timestamp_ms: 2_000,
+    };
+    let mut header = vec![QuorumRecord::SnapshotHeader {
+        last_contained_log_timestamp_ms: 2_000,
+    }];
+    header.extend(voters(id));
+    let mut bytes = quorum_batch(&header, place(0));
+    bytes.extend(quorum_batch(&[QuorumRecord::SnapshotFooter], place(3)));
+    bytes
+}
+
 fn voter_ids(replica: &Replica<SimDisk>) -> Vec<BrokerId> {
     let voters = replica.voters().voters.iter().flatten();
     voters.map(|voter| voter.id).collect()
@@ -208,13 +224,127 @@ fn voters_are_those_of_the_log_as_it_is() {
     };
     exchange(&mut replica, 2_000, Content::Diverging(end)).expect("it can be cut");
     assert_eq!((voter_ids(&replica), replica.end_offset()), (vec![4], 2));
-    let mut header = vec![QuorumRecord::SnapshotHeader {
-        last_contained_log_timestamp_ms: 2_000,
-    }];
-    header.extend(voters(6));
-    let mut bytes = quorum_batch(&header, place(0, 5));
-    bytes.extend(quorum_batch(&[QuorumRecord::SnapshotFooter], place(3, 5)));
     exchange(&mut replica, 2_000, Content::SnapshotId(ID)).expect("asked for");
-    exchange(&mut replica, 2_000, piece(&bytes)).expect("whole");
+    exchange(&mut replica, 2_000, piece(&snapshot_of_voter(6))).expect("whole");
     assert_eq!(voter_ids(&replica), [6]);
+}
+
+/// A disk that fails once, at any change: what is in the log's place has its voters, whether the
+/// older snapshot could be removed or not.
+#[test]
+fn a_snapshot_in_the_place_of_the_log_brings_its_voters() {
+    let older = SnapshotId {
+        end_offset: 2,
+        epoch: 5,
+    };
+    let begin = |disk: &SimDisk| {
+        let mut replica = follower(disk, 5).expect("the disk works");
+        let bytes = snapshot_bytes(older, &["o"]);
+        let content = Content::Piece(SnapshotPiece {
+            id: older,
+            size_bytes: bytes.len() as u64,
+            position: 0,
+            bytes: &bytes,
+        });
+        exchange(&mut replica, 3_000, Content::SnapshotId(older)).expect("asked for");
+        exchange(&mut replica, 3_000, content).expect("whole");
+        exchange(&mut replica, 3_000, Content::SnapshotId(ID)).expect("asked for");
+        replica
+    };
+    let disk = new_disk();
+    let mut replica = begin(&disk);
+    let start = disk.change_count();
+    exchange(&mut replica, 3_000, piece(&snapshot_of_voter(6))).expect("whole");
+    let mut went_on = 0;
+    for stop_at in start..disk.change_count() {
+        let disk = new_disk();
+        let mut replica = begin(&disk);
+        disk.stop_at(Some(stop_at));
+        exchange(&mut replica, 3_000, piece(&snapshot_of_voter(6))).expect_err("the disk fails");
+        if replica.start_offset() == ID.end_offset && !replica.has_failed() {
+            assert_eq!(voter_ids(&replica), [6], "{stop_at}");
+            went_on += 1;
+        }
+    }
+    assert!(went_on > 0);
+}
+
+/// Its log would be gone, and the snapshot could never be read.
+#[test]
+fn a_snapshot_that_is_too_large_to_be_read_is_not_taken() {
+    let disk = new_disk();
+    let mut replica = follower(&disk, 5).expect("the disk works");
+    exchange(&mut replica, 3_000, Content::SnapshotId(ID)).expect("asked for");
+    let content = Content::Piece(SnapshotPiece {
+        id: ID,
+        size_bytes: 1 << 31,
+        position: 0,
+        bytes: b"begins",
+    });
+    let refused = exchange(&mut replica, 3_000, content);
+    assert!(
+        matches!(refused, Err(ObserverError::Piece { .. })),
+        "{refused:?}"
+    );
+    assert!(!files(&disk).iter().any(|name| name.ends_with(".part")));
+}
+
+/// As a crash leaves it that comes before the log is emptied.
+#[test]
+fn a_batch_that_a_snapshot_ends_within_is_not_cut() {
+    let disk = new_disk();
+    drop(follower(&disk, 5).expect("the disk works"));
+    let path = Path::new("/a").join(METADATA_LOG_FOLDER);
+    let file = disk.open(&path.join(ID.to_string()), OpenMode::Create);
+    let bytes = snapshot_bytes(ID, &["x"]);
+    file.expect("made").write_at(&bytes, 0).expect("room");
+    let opened = Replica::open(disk, options(observer()));
+    let mut replica = opened.expect("whole").replica;
+    let end = LeaderEpochEnd {
+        leader_epoch: 5,
+        end_offset: 7,
+    };
+    let refused = exchange(&mut replica, 2_000, Content::Diverging(end));
+    assert!(
+        matches!(refused, Err(ObserverError::BelowHighWatermark { .. })),
+        "{refused:?}"
+    );
+    assert_eq!((replica.high_watermark(), replica.end_offset()), (7, 8));
+}
+
+/// What one segment does not hold is written part after part, and only then is the next part looked at.
+#[test]
+fn damage_in_an_answer_of_several_segments_is_fetched_again() {
+    let disk = new_disk();
+    let mut options = options(observer());
+    options.config.segment_bytes = 300;
+    let mut replica = Replica::open(disk, options).expect("new").replica;
+    replica
+        .handle_leader(leader(), Now::at_ms(1_000))
+        .expect("it is the first");
+    let mut bytes = Vec::new();
+    for base_offset in 0..20 {
+        let place = BatchPlace {
+            base_offset,
+            leader_epoch: 5,
+            timestamp_ms: 2_000,
+        };
+        bytes.extend(batch(place, &["as long as others"]));
+    }
+    let mut damaged = bytes.clone();
+    let last = damaged.len() - 3;
+    damaged[last] ^= 1;
+    let records = |bytes| Content::Records {
+        bytes,
+        high_watermark: 20,
+    };
+    let refused = exchange(&mut replica, 2_000, records(&damaged));
+    assert!(
+        matches!(refused, Err(ObserverError::Records(_))),
+        "{refused:?}"
+    );
+    exchange(&mut replica, 3_000, records(&bytes)).expect("whole");
+    let mut state = State::default();
+    state.apply(&mut replica);
+    assert_eq!(state.values.len(), 20);
 }

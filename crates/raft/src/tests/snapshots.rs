@@ -104,3 +104,50 @@ fn a_snapshot_that_ends_while_the_log_is_torn_lets_nothing_go() {
     state.apply(&mut replica);
     assert_eq!(state.values, ["a", "b", "d"]);
 }
+
+/// Puts a snapshot beside the log, which ends far below.
+fn put_beyond(disk: &SimDisk, bytes: impl FnOnce(SnapshotId) -> Vec<u8>) {
+    let id = SnapshotId {
+        end_offset: 100,
+        epoch: 1,
+    };
+    let path = Path::new("/a").join(METADATA_LOG_FOLDER);
+    let file = disk.open(&path.join(id.to_string()), OpenMode::Create);
+    file.expect("made").write_at(&bytes(id), 0).expect("room");
+}
+
+#[test]
+fn a_damaged_snapshot_takes_the_place_of_no_log() {
+    let disk = new_disk();
+    let (mut replica, _) = lead(&disk).expect("new");
+    append(&mut replica, &["a"]).expect("fits");
+    drop(replica);
+    put_beyond(&disk, |id| {
+        let mut bytes = snapshot_bytes(id, &["x"]);
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        bytes
+    });
+    let before = disk.read(Path::new(LOG), 1 << 20).expect("there");
+    let refused = Replica::open(disk.clone(), options(voter())).map(|_| ());
+    assert!(
+        matches!(refused, Err(OpenError::Snapshot { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(disk.read(Path::new(LOG), 1 << 20).ok(), Some(before));
+}
+
+/// Otherwise the next record would leave a gap in the log, which is damage to a later start.
+#[test]
+fn a_snapshot_beyond_the_log_takes_its_place_whatever_its_epoch() {
+    let disk = new_disk();
+    for _ in 0..2 {
+        lead(&disk).expect("works");
+    }
+    put_beyond(&disk, |id| snapshot_bytes(id, &["x"]));
+    for round in 0..3 {
+        let (mut replica, state) = lead(&disk).expect("whole");
+        assert_eq!(state.values.len(), 1 + round);
+        append(&mut replica, &["y"]).expect("fits");
+    }
+}
