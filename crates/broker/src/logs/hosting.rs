@@ -13,6 +13,7 @@ use crate::logs::idle_logs::read_settled;
 use crate::logs::log_directories::{LogDirectory, warn_of_missing};
 use crate::logs::partitions::{Absence, HostedTopic};
 use crate::logs::scan::{Existing, Scanned, scan, set_aside_or_say};
+use crate::logs::unplaced::{Away, Unplaced};
 use crate::logs::untold_logs::Telling;
 use crate::runtime::clock::now_ms;
 use crate::settings::node::ConfigLayers;
@@ -24,7 +25,7 @@ use crate::{
 use config::topic_settings::{TopicDefaults, TopicSettings};
 use controller::directories::DirectoryAssignment;
 use metadata::{
-    ConfigResourceType, LOST_DIRECTORY, MIGRATING_DIRECTORY, MetadataDelta, MetadataImage, Topic,
+    ConfigResourceType, MIGRATING_DIRECTORY, MetadataDelta, MetadataImage, Topic,
     UNASSIGNED_DIRECTORY,
 };
 use model::{TopicPartition, Uuid};
@@ -158,7 +159,7 @@ fn place_all(logs: &Logs, image: &MetadataImage, places: &mut Places) {
         counts[*at as usize] += 1;
     }
     let mut missing: BTreeMap<Uuid, Vec<TopicPartition>> = BTreeMap::new();
-    let are_all_here = are_all_directories_here(logs, image);
+    let unplaced = outcome_of_unplaced(logs, image);
     for topic in image.topics.iter() {
         for (index, partition) in topic.partitions.iter() {
             let Some(directory_id) = partition.directory_of(logs.node.id) else {
@@ -166,23 +167,19 @@ fn place_all(logs: &Logs, image: &MetadataImage, places: &mut Places) {
             };
             let key = (topic.id, *index);
             let place = places.partitions.get(&key).copied();
-            let is_known = logs
-                .directories
-                .iter()
-                .any(|one| one.is_usable() && one.id() == directory_id);
+            let is_known = || named_place(logs, directory_id).is_some();
             let may_be_new = match is_unplaced(directory_id) {
-                true => are_all_here,
-                false => is_known,
+                true => unplaced == Unplaced::New,
+                false => is_known(),
             };
             // Its records are where they were: an empty log in their place would lose them.
             if place.is_none() && !may_be_new {
                 let name = TopicPartition::new(&*topic.name, *index);
                 missing.entry(directory_id).or_default().push(name);
                 places.lost.insert(key);
-                // Nobody leads it until it is found: not at later starts either, when the directory
-                // that is missing may have been forgotten.
-                if is_unplaced(directory_id) {
-                    places.note(key, LOST_DIRECTORY);
+                match unplaced {
+                    Unplaced::NotedIn(away) if is_unplaced(directory_id) => places.note(key, away),
+                    _ => {}
                 }
                 continue;
             }
@@ -198,6 +195,19 @@ fn place_all(logs: &Logs, image: &MetadataImage, places: &mut Places) {
         }
     }
     warn_of_missing(&missing);
+}
+
+/// What becomes of partitions for which the metadata name no directory, and of which there is no log.
+fn outcome_of_unplaced(logs: &Logs, image: &MetadataImage) -> Unplaced {
+    let known = known_directories(image, logs.node.id).unwrap_or_default();
+    let configured = logs.directories.iter();
+    let configured = configured.map(|one| (one.known_id(), one.is_usable()));
+    let away = Away::new(configured, known.keys().copied());
+    away.outcome(|id| {
+        known
+            .get(id)
+            .is_some_and(|partition_count| *partition_count > 0)
+    })
 }
 
 /// Reads what the checkpoints say of the logs that are there. What they say of others, of an earlier
@@ -264,17 +274,6 @@ fn promote_futures(logs: &Logs, image: &MetadataImage, places: &mut Places) {
             }
         }
     });
-}
-
-/// Whether every directory can be used that may hold a partition of this broker.
-fn are_all_directories_here(logs: &Logs, image: &MetadataImage) -> bool {
-    let directories = &logs.directories;
-    let known = known_directories(image, logs.node.id).unwrap_or_default();
-    let is_here = |id: &Uuid| {
-        let mut usable = directories.iter().filter(|one| one.is_usable());
-        usable.any(|one| one.id() == *id)
-    };
-    directories.iter().all(|one| one.is_usable()) && known.keys().all(is_here)
 }
 
 /// Whether the metadata leaves open where a replica is.

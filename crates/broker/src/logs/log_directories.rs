@@ -130,6 +130,11 @@ impl LogDirectory {
         self.id.unwrap_or(LOST_DIRECTORY)
     }
 
+    /// The same, where it could be read.
+    pub(crate) const fn known_id(&self) -> Option<Uuid> {
+        self.id
+    }
+
     /// Its checkpoint files.
     pub(crate) const fn checkpoints(&self) -> &Checkpoints {
         &self.checkpoints

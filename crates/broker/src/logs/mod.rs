@@ -20,6 +20,7 @@ pub(crate) mod owners;
 pub(crate) mod partitions;
 pub(crate) mod removals;
 pub(crate) mod scan;
+pub(crate) mod unplaced;
 pub(crate) mod untold_logs;
 
 use crate::controller::link::ControllerLink;

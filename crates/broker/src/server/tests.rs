@@ -2,7 +2,9 @@
 //! logs that are out of reach.
 
 mod budgets;
+mod log_moves;
 mod stuck;
+mod unplaced;
 
 use super::*;
 use crate::runtime::heavy_work::is_off_workers;
