@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use model::TopicPartition;
-use record::{BatchBuilder, BatchHeader, Codec, Compression, Compressor};
+use record::{BatchBuilder, BatchHeader, Compression};
 use storage::{AppendOptions, CleanupPolicy, Log, LogConfig, LogOpening, OffsetMap, RealDisk};
 
 use crate::Row;
@@ -54,7 +54,6 @@ fn fill(log: &mut Log<RealDisk>, shape: Shape) -> Result<u64> {
     let keys = count / shape.repetitions;
     let mut value = vec![b'x'; shape.value_bytes];
     let mut random = 1u64;
-    let mut compressor = Compressor::new();
     let mut at = 0;
     while at < count {
         let mut builder = BatchBuilder::new(BatchHeader::default());
@@ -68,8 +67,7 @@ fn fill(log: &mut Log<RealDisk>, shape: Shape) -> Result<u64> {
             let key = (random >> 20) % keys;
             builder.append(1, Some(&key.to_be_bytes()), Some(&value), &[]);
         }
-        let mut batch = Vec::new();
-        builder.build(Codec::from(shape.compression), &mut compressor, &mut batch);
+        let mut batch = builder.into_batch(shape.compression);
         log.append_as_leader(&mut batch, AppendOptions::client(0, 1))?;
         at += RECORDS_PER_BATCH;
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use model::TopicPartition;
-use record::{BatchBuilder, BatchHeader};
+use record::{BatchBuilder, BatchHeader, Compression};
 use storage::{AppendOptions, Log, LogOpening, RealDisk};
 
 use crate::Row;
@@ -26,11 +26,10 @@ pub(crate) fn measure(directory: &Path) -> Result<Vec<Row>> {
     let per_partition = |value: f64| value / f64::from(PARTITION_COUNT);
     let mut builder = BatchBuilder::new(BatchHeader::default());
     builder.append(1, None, Some(&[7; 100]), &[]);
-    let batch = builder.into_uncompressed();
     let watch = Watch::start();
     for index in 0..PARTITION_COUNT {
         let mut log = Log::create(opening(directory, index))?;
-        let mut batch = batch.clone();
+        let mut batch = builder.clone().into_batch(Compression::None);
         log.append_as_leader(&mut batch, AppendOptions::client(0, 1))?;
         log.close(1)?;
     }

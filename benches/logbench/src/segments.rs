@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use model::TopicPartition;
-use record::{BatchBuilder, BatchHeader};
+use record::{BatchBuilder, BatchHeader, Compression};
 use storage::{AppendOptions, Log, LogConfig, LogOpening, RealDisk};
 
 use crate::Row;
@@ -35,10 +35,9 @@ pub(crate) fn measure(directory: &Path) -> Result<Vec<Row>> {
     let mut log = Log::create(opening(directory))?;
     let mut builder = BatchBuilder::new(BatchHeader::default());
     builder.append(1, None, Some(&[7; 200]), &[]);
-    let batch = builder.into_uncompressed();
     for at in 0..i64::from(SEGMENT_COUNT) {
         for _ in 0..BATCHES_PER_SEGMENT {
-            let mut batch = batch.clone();
+            let mut batch = builder.clone().into_batch(Compression::None);
             log.append_as_leader(&mut batch, AppendOptions::client(0, at))?;
         }
         log.roll_segment(at)?;

@@ -1,4 +1,5 @@
-//! Zero-copy view of one record batch (magic 2) and iteration over a buffer of batches.
+//! View of one record batch (magic 2), whose records stay where they are, and iteration over a buffer of
+//! batches.
 //!
 //! ```text
 //! 0           8             12                     16     17   21
@@ -11,8 +12,7 @@
 
 use thiserror::Error;
 
-use crate::attributes::{Attributes, TimestampType};
-use crate::compression::Compression;
+use crate::parsed_header::ParsedHeader;
 
 /// Offset of the base offset (i64).
 pub const BASE_OFFSET_OFFSET: usize = 0;
@@ -114,29 +114,31 @@ pub fn batch_size_bytes(bytes: &[u8]) -> Result<usize, BatchError> {
     }
 }
 
-/// One whole batch: `HEADER_SIZE_BYTES <= bytes.len() == LOG_OVERHEAD_BYTES + batch_length`.
+/// One whole batch, and what its header says: `HEADER_SIZE_BYTES <= bytes.len() == size_in_bytes()`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RecordBatch<'a> {
     bytes: &'a [u8],
-    header: &'a [u8; HEADER_SIZE_BYTES],
+    header: ParsedHeader,
 }
 
 impl<'a> RecordBatch<'a> {
     /// Splits the first batch off a buffer. Checks sizes and magic, nothing else.
     pub fn parse(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), BatchError> {
-        let size_bytes = batch_size_bytes(bytes)?;
-        let Some((bytes, rest)) = bytes.split_at_checked(size_bytes) else {
+        let header = ParsedHeader::parse(bytes)?;
+        let Some((bytes, rest)) = bytes.split_at_checked(header.size_in_bytes()) else {
             return Err(BatchError::Truncated);
         };
-        let header = bytes
-            .first_chunk()
-            .expect("a batch of magic 2 is at least a header");
         Ok((Self { bytes, header }, rest))
     }
 
-    fn field<const N: usize>(&self, offset: usize) -> [u8; N] {
-        let field = &self.header[offset..offset + N];
-        field.try_into().expect("the range has N bytes")
+    /// The batch of which the header has been read before.
+    pub(crate) fn with_header(header: ParsedHeader, bytes: &'a [u8]) -> Self {
+        debug_assert_eq!(
+            ParsedHeader::parse(bytes),
+            Ok(header),
+            "a header goes with its own batch"
+        );
+        Self { bytes, header }
     }
 
     /// The whole batch.
@@ -144,44 +146,14 @@ impl<'a> RecordBatch<'a> {
         self.bytes
     }
 
-    /// The header, which may be copied and changed while the records stay where they are.
-    pub const fn header(&self) -> &'a [u8; HEADER_SIZE_BYTES] {
+    /// What the header says.
+    pub const fn header(&self) -> ParsedHeader {
         self.header
     }
 
     /// The records, compressed if the batch is.
     pub fn records_bytes(&self) -> &'a [u8] {
         &self.bytes[HEADER_SIZE_BYTES..]
-    }
-
-    /// Offset of the first record as written. Compaction may have removed that record.
-    pub fn base_offset(&self) -> i64 {
-        i64::from_be_bytes(self.field(BASE_OFFSET_OFFSET))
-    }
-
-    /// The bytes after the length field.
-    pub fn batch_length(&self) -> i32 {
-        i32::from_be_bytes(self.field(BATCH_LENGTH_OFFSET))
-    }
-
-    /// The bytes of the whole batch.
-    pub const fn size_in_bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Epoch of the leader that appended the batch.
-    pub fn partition_leader_epoch(&self) -> i32 {
-        i32::from_be_bytes(self.field(PARTITION_LEADER_EPOCH_OFFSET))
-    }
-
-    /// Always [`MAGIC`].
-    pub const fn magic(&self) -> i8 {
-        self.header[MAGIC_OFFSET] as i8
-    }
-
-    /// The crc as written.
-    pub fn crc(&self) -> u32 {
-        u32::from_be_bytes(self.field(CRC_OFFSET))
     }
 
     /// The crc of the bytes as they are.
@@ -193,99 +165,14 @@ impl<'a> RecordBatch<'a> {
     pub fn is_crc_valid(&self) -> bool {
         self.crc() == self.computed_crc()
     }
+}
 
-    /// All flags.
-    pub fn attributes(&self) -> Attributes {
-        Attributes(i16::from_be_bytes(self.field(ATTRIBUTES_OFFSET)))
-    }
+/// A batch answers what its header says.
+impl std::ops::Deref for RecordBatch<'_> {
+    type Target = ParsedHeader;
 
-    /// The codec, or `None` for an id that no codec has.
-    pub fn compression(&self) -> Option<Compression> {
-        self.attributes().compression()
-    }
-
-    /// Who decided the timestamps.
-    pub fn timestamp_type(&self) -> TimestampType {
-        self.attributes().timestamp_type()
-    }
-
-    /// Whether the batch belongs to a transaction.
-    pub fn is_transactional(&self) -> bool {
-        self.attributes().is_transactional()
-    }
-
-    /// Whether the batch holds control records.
-    pub fn is_control(&self) -> bool {
-        self.attributes().is_control()
-    }
-
-    /// Whether the cleaner has set the time after which tombstones may go.
-    pub fn has_delete_horizon(&self) -> bool {
-        self.attributes().has_delete_horizon()
-    }
-
-    /// Last offset minus base offset; survives compaction unchanged.
-    pub fn last_offset_delta(&self) -> i32 {
-        i32::from_be_bytes(self.field(LAST_OFFSET_DELTA_OFFSET))
-    }
-
-    /// Offset of the last record as written. Compaction may have removed that record.
-    pub fn last_offset(&self) -> i64 {
-        self.base_offset()
-            .wrapping_add(i64::from(self.last_offset_delta()))
-    }
-
-    /// Offset of the next batch of the log, if that log has no gap.
-    pub fn next_offset(&self) -> i64 {
-        self.last_offset().wrapping_add(1)
-    }
-
-    /// What the timestamp deltas of the records are relative to.
-    pub fn base_timestamp(&self) -> i64 {
-        i64::from_be_bytes(self.field(BASE_TIMESTAMP_OFFSET))
-    }
-
-    /// The time after which the cleaner may drop the batch's tombstones, if it is set.
-    pub fn delete_horizon_ms(&self) -> Option<i64> {
-        self.has_delete_horizon().then(|| self.base_timestamp())
-    }
-
-    /// The greatest timestamp, or the time of append of all records (see [`TimestampType`]).
-    pub fn max_timestamp(&self) -> i64 {
-        i64::from_be_bytes(self.field(MAX_TIMESTAMP_OFFSET))
-    }
-
-    /// The producer id or [`NO_PRODUCER_ID`].
-    pub fn producer_id(&self) -> i64 {
-        i64::from_be_bytes(self.field(PRODUCER_ID_OFFSET))
-    }
-
-    /// Whether the producer is idempotent.
-    pub fn has_producer_id(&self) -> bool {
-        self.producer_id() > NO_PRODUCER_ID
-    }
-
-    /// The producer epoch or [`NO_PRODUCER_EPOCH`].
-    pub fn producer_epoch(&self) -> i16 {
-        i16::from_be_bytes(self.field(PRODUCER_EPOCH_OFFSET))
-    }
-
-    /// Sequence number of the first record or [`NO_SEQUENCE`].
-    pub fn base_sequence(&self) -> i32 {
-        i32::from_be_bytes(self.field(BASE_SEQUENCE_OFFSET))
-    }
-
-    /// Sequence number of the last record or [`NO_SEQUENCE`].
-    pub fn last_sequence(&self) -> i32 {
-        match self.base_sequence() {
-            NO_SEQUENCE => NO_SEQUENCE,
-            sequence => increment_sequence(sequence, self.last_offset_delta()),
-        }
-    }
-
-    /// How many records the batch declares.
-    pub fn record_count(&self) -> i32 {
-        i32::from_be_bytes(self.field(RECORD_COUNT_OFFSET))
+    fn deref(&self) -> &ParsedHeader {
+        &self.header
     }
 }
 

@@ -10,14 +10,13 @@ use model::varint::{
 
 use crate::attributes::{Attributes, TimestampType};
 use crate::batch::{
-    ATTRIBUTES_OFFSET, BASE_OFFSET_OFFSET, BASE_SEQUENCE_OFFSET, BASE_TIMESTAMP_OFFSET,
-    BATCH_LENGTH_OFFSET, CRC_OFFSET, HEADER_SIZE_BYTES, LAST_OFFSET_DELTA_OFFSET,
-    LOG_OVERHEAD_BYTES, MAGIC, MAGIC_OFFSET, MAX_TIMESTAMP_OFFSET, NO_PARTITION_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, PARTITION_LEADER_EPOCH_OFFSET,
-    PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET, RECORD_COUNT_OFFSET, RecordBatch,
+    HEADER_SIZE_BYTES, NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE,
+    NO_TIMESTAMP, RecordBatch,
 };
 use crate::compression::{Codec, Compression, Compressor};
+use crate::parsed_header::ParsedHeader;
 use crate::record::{Header, Record};
+use crate::validated_batch::ValidatedBatch;
 
 /// What a batch's header says beyond what its records determine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +86,12 @@ impl BatchHeader {
     }
 
     /// Writes itself before the records of `batch`, and the checksum of all.
-    pub(crate) fn write(&self, records: &RecordTotals, compression: Compression, batch: &mut [u8]) {
+    pub(crate) fn write(
+        &self,
+        records: &RecordTotals,
+        compression: Compression,
+        batch: &mut [u8],
+    ) -> ParsedHeader {
         let last_offset = self.last_offset.unwrap_or(records.last_offset);
         let last_offset_delta = i32::try_from(last_offset - self.base_offset)
             .expect("the offsets of a batch span less than 2^31");
@@ -97,29 +101,22 @@ impl BatchHeader {
             .with_transactional(self.is_transactional)
             .with_control(self.is_control)
             .with_delete_horizon(self.delete_horizon_ms.is_some());
-        let base_timestamp = records.base_timestamp.unwrap_or(NO_TIMESTAMP);
-        let max_timestamp = self.max_timestamp.unwrap_or(records.max_timestamp);
-        let batch_length = length(batch.len() - LOG_OVERHEAD_BYTES);
-        let mut put = |offset: usize, field: &[u8]| {
-            batch[offset..offset + field.len()].copy_from_slice(field);
+        let header = ParsedHeader {
+            base_offset: self.base_offset,
+            // Known when it is written.
+            size_bytes: 0,
+            partition_leader_epoch: self.partition_leader_epoch,
+            crc: 0,
+            attributes,
+            last_offset_delta,
+            base_timestamp: records.base_timestamp.unwrap_or(NO_TIMESTAMP),
+            max_timestamp: self.max_timestamp.unwrap_or(records.max_timestamp),
+            producer_id: self.producer_id,
+            producer_epoch: self.producer_epoch,
+            base_sequence: self.base_sequence,
+            record_count: records.record_count,
         };
-        put(BASE_OFFSET_OFFSET, &self.base_offset.to_be_bytes());
-        put(BATCH_LENGTH_OFFSET, &batch_length.to_be_bytes());
-        put(
-            PARTITION_LEADER_EPOCH_OFFSET,
-            &self.partition_leader_epoch.to_be_bytes(),
-        );
-        put(MAGIC_OFFSET, &MAGIC.to_be_bytes());
-        put(ATTRIBUTES_OFFSET, &attributes.0.to_be_bytes());
-        put(LAST_OFFSET_DELTA_OFFSET, &last_offset_delta.to_be_bytes());
-        put(BASE_TIMESTAMP_OFFSET, &base_timestamp.to_be_bytes());
-        put(MAX_TIMESTAMP_OFFSET, &max_timestamp.to_be_bytes());
-        put(PRODUCER_ID_OFFSET, &self.producer_id.to_be_bytes());
-        put(PRODUCER_EPOCH_OFFSET, &self.producer_epoch.to_be_bytes());
-        put(BASE_SEQUENCE_OFFSET, &self.base_sequence.to_be_bytes());
-        put(RECORD_COUNT_OFFSET, &records.record_count.to_be_bytes());
-        let crc = crc32c::crc32c(&batch[ATTRIBUTES_OFFSET..]);
-        batch[CRC_OFFSET..ATTRIBUTES_OFFSET].copy_from_slice(&crc.to_be_bytes());
+        header.written_to(batch)
     }
 }
 
@@ -370,13 +367,28 @@ impl BatchBuilder {
         let batch_at = output.len();
         output.extend_from_slice(&self.buffer[..HEADER_SIZE_BYTES]);
         compressor.compress(codec, &self.buffer[HEADER_SIZE_BYTES..], output);
-        self.write_header(codec.compression, &mut output[batch_at..]);
+        let _ = self.write_header(codec.compression, &mut output[batch_at..]);
+    }
+
+    /// The batch, compressed, to be appended to a log of this program.
+    pub fn into_batch(mut self, codec: impl Into<Codec>) -> ValidatedBatch<'static> {
+        let codec = codec.into();
+        let mut bytes = match codec.compression {
+            Compression::None => std::mem::take(&mut self.buffer),
+            _ => {
+                let mut bytes = self.buffer[..HEADER_SIZE_BYTES].to_vec();
+                Compressor::new().compress(codec, &self.buffer[HEADER_SIZE_BYTES..], &mut bytes);
+                bytes
+            }
+        };
+        let header = self.write_header(codec.compression, &mut bytes);
+        ValidatedBatch::built(bytes, header)
     }
 
     /// The batch, uncompressed, in the builder's own buffer.
     pub fn build_uncompressed(&mut self) -> &[u8] {
         let mut buffer = std::mem::take(&mut self.buffer);
-        self.write_header(Compression::None, &mut buffer);
+        let _ = self.write_header(Compression::None, &mut buffer);
         self.buffer = buffer;
         &self.buffer
     }
@@ -392,14 +404,14 @@ impl BatchBuilder {
         self.buffer
     }
 
-    fn write_header(&self, compression: Compression, batch: &mut [u8]) {
+    fn write_header(&self, compression: Compression, batch: &mut [u8]) -> ParsedHeader {
         let records = RecordTotals {
             base_timestamp: self.base_timestamp,
             max_timestamp: self.max_timestamp,
             last_offset: self.last_offset,
             record_count: self.record_count,
         };
-        self.header.write(&records, compression, batch);
+        self.header.write(&records, compression, batch)
     }
 }
 

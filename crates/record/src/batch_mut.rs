@@ -31,6 +31,16 @@ impl<'a> RecordBatchMut<'a> {
         Ok((Self { header }, rest))
     }
 
+    /// The header of a batch that has been parsed.
+    pub(crate) const fn of_header(header: &'a mut [u8; HEADER_SIZE_BYTES]) -> Self {
+        Self { header }
+    }
+
+    /// The crc as it is now.
+    pub(crate) fn crc(&self) -> u32 {
+        u32::from_be_bytes(self.field(CRC_OFFSET))
+    }
+
     /// Sets the base offset; the offsets of all records follow.
     pub fn set_base_offset(&mut self, base_offset: i64) {
         self.set_field(BASE_OFFSET_OFFSET, base_offset.to_be_bytes());
@@ -99,7 +109,7 @@ impl<'a> RecordBatchMut<'a> {
         let batch_length = i32::from_be_bytes(self.field(BATCH_LENGTH_OFFSET));
         let records_size_bytes = batch_length as usize + LOG_OVERHEAD_BYTES - HEADER_SIZE_BYTES;
         let crc = crc_with_new_head(
-            u32::from_be_bytes(self.field(CRC_OFFSET)),
+            self.crc(),
             old_header_crc,
             self.covered_crc(),
             records_size_bytes,

@@ -14,6 +14,7 @@ use model::varint::{size_of_varint, size_of_varlong, zigzag_i32, zigzag_i64};
 use crate::batch::{HEADER_SIZE_BYTES, NO_TIMESTAMP};
 use crate::batch_builder::{BatchHeader, Integers, RecordTotals};
 use crate::compression::CompressedStream;
+use crate::parsed_header::ParsedHeader;
 use crate::record_layout::{RecordLayout, RecordStart, Source, read_contents};
 
 /// What becomes of records that are read one after the other.
@@ -69,7 +70,7 @@ impl<'a> BatchRewriter<'a> {
 
     /// The batch, with the time of append or the greatest timestamp of its records; `None` if it is
     /// too large.
-    pub(crate) fn finish(mut self, max_timestamp: i64) -> Option<Vec<u8>> {
+    pub(crate) fn finish(mut self, max_timestamp: i64) -> Option<(Vec<u8>, ParsedHeader)> {
         if self.is_too_large {
             return None;
         }
@@ -85,8 +86,8 @@ impl<'a> BatchRewriter<'a> {
             last_offset: self.header.base_offset + i64::from(self.record_count) - 1,
             record_count: self.record_count,
         };
-        self.header.write(&totals, compression, &mut self.output);
-        Some(self.output)
+        let header = self.header.write(&totals, compression, &mut self.output);
+        Some((self.output, header))
     }
 
     /// Writes what stands before the key of the next record, whose key, value and headers take

@@ -12,7 +12,9 @@ use thiserror::Error;
 
 use crate::batch::NO_SEQUENCE;
 use crate::batch_builder::{BatchBuilder, BatchHeader};
+use crate::compression::Compression;
 use crate::record::Record;
+use crate::validated_batch::ValidatedBatch;
 
 const VERSION: [u8; 2] = 0i16.to_be_bytes();
 
@@ -117,14 +119,13 @@ impl EndTransactionMarker {
     }
 
     /// Makes the whole batch that ends a transaction, to be appended by the partition's leader.
-    pub fn build(
+    pub fn into_batch(
         self,
-        builder: &mut BatchBuilder,
         timestamp: i64,
         producer_id: i64,
         producer_epoch: i16,
-    ) -> &[u8] {
-        builder.reset(BatchHeader {
+    ) -> ValidatedBatch<'static> {
+        let mut builder = BatchBuilder::new(BatchHeader {
             producer_id,
             producer_epoch,
             base_sequence: NO_SEQUENCE,
@@ -141,7 +142,7 @@ impl EndTransactionMarker {
             VERSION[0], VERSION[1], epoch[0], epoch[1], epoch[2], epoch[3],
         ];
         builder.append(timestamp, Some(&kind.key()), Some(&value), &[]);
-        builder.build_uncompressed()
+        builder.into_batch(Compression::None)
     }
 }
 

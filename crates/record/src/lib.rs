@@ -1,21 +1,24 @@
 //! Kafka's record batches (magic 2): read in place, built, compressed, and validated.
 //!
 //! ```text
-//!  producer's bytes ──> ProduceValidator ──> InPlace: the bytes as they came ──> log
-//!                              │             Rebuilt: other bytes            ──> log
-//!                              └──> InvalidRecords: error code, faulty records
+//!  producer's bytes ──> ParsedHeader ──> ProduceValidator ──> ValidatedBatch: the bytes as they came,
+//!                                          │                  or other bytes ──> log
+//!                                          └──> InvalidRecords: error code, faulty records
 //!  log, fetch ──> Batches ──> RecordBatch ──> Records ──> Record { key, value, headers }
-//!  client, coordinator ──> BatchBuilder ──> one batch
+//!  client ──> BatchBuilder ──> one batch
+//!  coordinator ──> BatchBuilder ──> ValidatedBatch ──> log
 //! ```
 //!
 //! Invariants:
 //! - A view never allocates and never reads beyond its batch; corrupt bytes are an `Err`.
 //! - Nothing that a peer compressed comes out without a limit.
+//! - What goes into a log as its leader is a `ValidatedBatch`: its header is read once, its crc and its
+//!   records are checked once, or known to this program, which has built it.
 //! - A setter never turns a batch with a wrong crc into one with a right crc.
 //! - No I/O, no clock, no randomness.
 //!
-//! Reading order: `attributes`, `batch`, `batch_mut`, `compression`, `record`, `batch_builder`,
-//! `control`, `validate`.
+//! Reading order: `attributes`, `batch`, `parsed_header`, `batch_mut`, `compression`, `record`, `batch_builder`,
+//! `control`, `validate`, `validated_batch`.
 
 #![forbid(unsafe_code)]
 
@@ -27,11 +30,13 @@ mod batch_rewriter;
 mod compression;
 mod control;
 mod crc;
+mod parsed_header;
 mod record;
 mod record_layout;
 mod record_stream;
 mod record_walk;
 mod validate;
+mod validated_batch;
 
 pub use attributes::{Attributes, TimestampType};
 pub use batch::{BatchError, Batches, RecordBatch, fuzz_batches};
@@ -44,11 +49,13 @@ pub use control::{
     ControlRecord, ControlRecordKind, EndTransactionMarker, InvalidControlRecord,
     TransactionResult, fuzz_control_record,
 };
+pub use parsed_header::ParsedHeader;
 pub use record::{
     Header, Headers, InvalidRecord, ReadRecordsError, Record, Records, ResumePoint, fuzz_records,
 };
 pub use record_walk::{RecordVisitor, VisitedRecord};
 pub use validate::{
-    InvalidRecords, ProduceValidator, RecordError, RecordFault, TargetCompression, ValidatedBatch,
-    ValidatedBytes, ValidationRules, fuzz_validate_produce, parse_produce,
+    InvalidRecords, ProduceValidator, RecordError, RecordFault, TargetCompression, ValidationRules,
+    accept_produced, fuzz_validate_produce,
 };
+pub use validated_batch::ValidatedBatch;

@@ -74,7 +74,8 @@ impl RecordBatch<'_> {
         };
         self.walk(decompressor, limit_bytes, &mut rewriting)?;
         let max_timestamp = header.max_timestamp.unwrap_or(rewriting.max_timestamp);
-        Ok(rewriting.rewriter.finish(max_timestamp))
+        let rewritten = rewriting.rewriter.finish(max_timestamp);
+        Ok(rewritten.map(|(bytes, _)| bytes))
     }
 
     fn walk(
@@ -164,7 +165,7 @@ impl<K: Iterator<Item = bool>> Walk for Rewriting<'_, K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::ATTRIBUTES_OFFSET;
+    use crate::batch::{ATTRIBUTES_OFFSET, HEADER_SIZE_BYTES};
     use crate::batch_builder::BatchBuilder;
     use proptest::prelude::*;
 
@@ -265,7 +266,7 @@ mod tests {
             let (found, _) = RecordBatch::parse(&found).unwrap();
             let (expected, _) = RecordBatch::parse(&expected).unwrap();
             prop_assert!(found.is_crc_valid());
-            let of_header = |batch: &RecordBatch<'_>| batch.header()[ATTRIBUTES_OFFSET..].to_vec();
+            let of_header = |batch: &RecordBatch<'_>| batch.bytes()[ATTRIBUTES_OFFSET..HEADER_SIZE_BYTES].to_vec();
             prop_assert_eq!(of_header(&found), of_header(&expected));
             let mut scratches = (Vec::new(), Vec::new());
             let found_records = found.records(&mut Decompressor::new(), &mut scratches.0, LIMIT_BYTES);

@@ -14,12 +14,13 @@
 use model::ErrorCode;
 
 use crate::attributes::TimestampType;
-use crate::batch::{BatchError, Batches, RecordBatch};
+use crate::batch::{BatchError, RecordBatch};
 use crate::batch_builder::BatchHeader;
-use crate::batch_mut::RecordBatchMut;
 use crate::batch_rewriter::BatchRewriter;
 use crate::compression::{Codec, Compression, Compressor, Decompressor, Expanded};
+use crate::parsed_header::ParsedHeader;
 use crate::record::ReadRecordsError;
+use crate::validated_batch::ValidatedBatch;
 
 mod fault;
 #[cfg(test)]
@@ -65,69 +66,22 @@ pub struct ValidationRules {
     pub decompressed_max_bytes: usize,
 }
 
-/// Which bytes go into the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ValidatedBytes {
-    /// The batch that was received: the first `size_in_bytes` of the partition's records.
-    InPlace {
-        /// Its size.
-        size_in_bytes: usize,
-    },
-    /// A batch made of the received records with another codec or with right offsets.
-    Rebuilt(Vec<u8>),
-}
-
-/// A batch that may be appended once it has been stamped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ValidatedBatch {
-    /// Which bytes go into the log.
-    pub bytes: ValidatedBytes,
-    /// How many records they hold: as many offsets are to be assigned.
-    pub record_count: i32,
-    /// The topic's timestamp type, which the batch takes.
-    pub timestamp_type: TimestampType,
-    /// The greatest timestamp of the records, or the time of append.
-    pub max_timestamp: i64,
-}
-
-impl ValidatedBatch {
-    /// Size of the batch to append.
-    pub const fn size_in_bytes(&self) -> usize {
-        match &self.bytes {
-            ValidatedBytes::InPlace { size_in_bytes } => *size_in_bytes,
-            ValidatedBytes::Rebuilt(bytes) => bytes.len(),
-        }
-    }
-
-    /// Writes what the leader decides into the header of the batch to append.
-    pub fn stamp(
-        &self,
-        batch: &mut RecordBatchMut<'_>,
-        base_offset: i64,
-        partition_leader_epoch: i32,
-    ) {
-        batch.set_base_offset(base_offset);
-        batch.set_partition_leader_epoch(partition_leader_epoch);
-        batch.set_max_timestamp(self.timestamp_type, self.max_timestamp);
-    }
-}
-
-/// Checks of a partition's records that precede every look at the partition: steps 1 and 2.
+/// Steps 1 and 2, which precede every look at the partition, for records whose first batch has been
+/// parsed: the header of that batch if it is the only one.
 ///
 /// A truncated second batch is ignored, as Apache Kafka does.
-pub fn parse_produce(
-    records: &[u8],
+pub fn accept_produced(
+    first: Result<(RecordBatch<'_>, &[u8]), BatchError>,
     produce_version: i16,
-) -> Result<RecordBatch<'_>, InvalidRecords> {
-    let mut batches = Batches::new(records);
-    let batch = match batches.next() {
-        Some(Ok(batch)) => batch,
-        Some(Err(error)) => return Err(error.into()),
-        None => {
+) -> Result<ParsedHeader, InvalidRecords> {
+    let (batch, rest) = match first {
+        Ok(parsed) => parsed,
+        Err(BatchError::Truncated) => {
             return Err(InvalidRecords::invalid(
                 "partition has no whole record batch",
             ));
         }
+        Err(error) => return Err(error.into()),
     };
     if batch.compression() == Some(Compression::Zstd) && produce_version < ZSTD_PRODUCE_VERSION_MIN
     {
@@ -137,14 +91,17 @@ pub fn parse_produce(
             message,
         ));
     }
-    match batches.next() {
-        None => Ok(batch),
-        Some(Ok(_) | Err(BatchError::LegacyMagic(_))) => Err(InvalidRecords::invalid(
+    match RecordBatch::parse(rest) {
+        Err(BatchError::Truncated) => Ok(batch.header()),
+        Ok(_) | Err(BatchError::LegacyMagic(_)) => Err(InvalidRecords::invalid(
             "partition has more than one record batch",
         )),
-        Some(Err(error)) => Err(error.into()),
+        Err(error) => Err(error.into()),
     }
 }
+
+/// A batch made of the received records with another codec or with right offsets, and its header.
+type Rebuilt = (Vec<u8>, ParsedHeader);
 
 /// Validates batches one after the other with the same buffers and codec contexts.
 #[derive(Debug, Default)]
@@ -161,69 +118,69 @@ impl ProduceValidator {
     }
 
     /// All steps at once, for the records of one partition of a Produce request.
-    pub fn validate_produce(
+    pub fn validate_produce<'b>(
         &mut self,
-        records: &[u8],
+        records: &'b mut [u8],
         produce_version: i16,
         rules: &ValidationRules,
         now_ms: i64,
-    ) -> Result<ValidatedBatch, InvalidRecords> {
-        self.validate(&parse_produce(records, produce_version)?, rules, now_ms)
+    ) -> Result<ValidatedBatch<'b>, InvalidRecords> {
+        let header = accept_produced(RecordBatch::parse(records), produce_version)?;
+        self.validate(header, records, rules, now_ms)
     }
 
-    /// Steps 3 to 8, which need the topic's configuration.
-    pub fn validate(
+    /// Steps 3 to 8, which need the topic's configuration, for the batch that `records` start with and
+    /// whose header is known.
+    pub fn validate<'b>(
         &mut self,
-        batch: &RecordBatch<'_>,
+        header: ParsedHeader,
+        records: &'b mut [u8],
         rules: &ValidationRules,
         now_ms: i64,
-    ) -> Result<ValidatedBatch, InvalidRecords> {
-        check_batch(batch, rules)?;
-        let validated = self.validate_records(batch, rules, now_ms);
+    ) -> Result<ValidatedBatch<'b>, InvalidRecords> {
+        let received = &mut records[..header.size_in_bytes()];
+        let batch = header.of_bytes(received);
+        check_batch(&batch, rules)?;
+        let validated = self.validate_records(&batch, rules, now_ms);
         // Also of a batch that is refused, nothing large is kept.
         self.scratch.clear();
         self.scratch.shrink_to(SCRATCH_KEPT_MAX_BYTES);
         self.decompressor.give_back();
-        validated
+        let (checked, rebuilt) = validated?;
+        let timestamps = (rules.timestamp_type, checked.max_timestamp);
+        Ok(match rebuilt {
+            None => ValidatedBatch::received(received, header, timestamps),
+            Some((bytes, header)) => ValidatedBatch::rebuilt(bytes, header, timestamps),
+        })
     }
 
+    /// Also gives the batch that is to take the place of the received one, if that may not stay.
     fn validate_records(
         &mut self,
         batch: &RecordBatch<'_>,
         rules: &ValidationRules,
         now_ms: i64,
-    ) -> Result<ValidatedBatch, InvalidRecords> {
+    ) -> Result<(CheckedRecords, Option<Rebuilt>), InvalidRecords> {
         let unknown_codec = || ReadRecordsError::UnknownCodec(batch.attributes().compression_id());
         let source = batch.compression().ok_or_else(unknown_codec)?;
         let target = match rules.compression {
             TargetCompression::Producer => Codec::from(source),
             TargetCompression::Codec(codec) => codec,
         };
-        let in_place = ValidatedBytes::InPlace {
-            size_in_bytes: batch.size_in_bytes(),
-        };
-        let (checked, bytes) = if target.compression != source {
-            self.rebuild(batch, source, target, rules, now_ms)?
-        } else {
-            let checked = RecordsCheck::new(batch, rules, now_ms).check_all(
-                batch,
-                source,
-                &mut self.decompressor,
-                &mut self.scratch,
-                &mut (),
-            )?;
-            if source == Compression::None || checked.has_consecutive_offsets {
-                (checked, in_place)
-            } else {
-                self.rebuild(batch, source, target, rules, now_ms)?
-            }
-        };
-        Ok(ValidatedBatch {
-            bytes,
-            record_count: batch.record_count(),
-            timestamp_type: rules.timestamp_type,
-            max_timestamp: checked.max_timestamp,
-        })
+        if target.compression != source {
+            return self.rebuild(batch, source, target, rules, now_ms);
+        }
+        let checked = RecordsCheck::new(batch, rules, now_ms).check_all(
+            batch,
+            source,
+            &mut self.decompressor,
+            &mut self.scratch,
+            &mut (),
+        )?;
+        match source == Compression::None || checked.has_consecutive_offsets {
+            true => Ok((checked, None)),
+            false => self.rebuild(batch, source, target, rules, now_ms),
+        }
     }
 
     /// Checks the records while it writes them again: with the target's codec, at offsets without
@@ -235,7 +192,7 @@ impl ProduceValidator {
         target: Codec,
         rules: &ValidationRules,
         now_ms: i64,
-    ) -> Result<(CheckedRecords, ValidatedBytes), InvalidRecords> {
+    ) -> Result<(CheckedRecords, Option<Rebuilt>), InvalidRecords> {
         let header = BatchHeader {
             delete_horizon_ms: None,
             timestamp_type: rules.timestamp_type,
@@ -255,7 +212,7 @@ impl ProduceValidator {
             let message = format!("record batch exceeds {max_bytes} bytes after a rebuild");
             return Err(InvalidRecords::new(ErrorCode::MessageTooLarge, message));
         };
-        Ok((checked, ValidatedBytes::Rebuilt(rebuilt)))
+        Ok((checked, Some(rebuilt)))
     }
 }
 
@@ -318,20 +275,20 @@ pub fn fuzz_validate_produce(bytes: &[u8]) {
             compression,
             decompressed_max_bytes: 1 << 20,
         };
-        let Ok(validated) = validator.validate_produce(bytes, i16::MAX, &rules, 0) else {
+        let mut received = bytes.to_vec();
+        let validated = validator.validate_produce(&mut received, i16::MAX, &rules, 0);
+        let Ok(mut validated) = validated else {
             continue;
         };
-        let batch = match &validated.bytes {
-            ValidatedBytes::InPlace { size_in_bytes } => &bytes[..*size_in_bytes],
-            ValidatedBytes::Rebuilt(bytes) => bytes,
-        };
-        let (batch, rest) = RecordBatch::parse(batch).expect("a valid batch is whole");
+        validated.stamp(7, 3, None);
+        let (batch, rest) = RecordBatch::parse(validated.bytes()).expect("a valid batch is whole");
         assert!(rest.is_empty() && batch.is_crc_valid());
+        assert_eq!(batch.header(), *validated.header());
         let mut scratch = Vec::new();
         let records = batch
             .records(&mut Decompressor::new(), &mut scratch, 1 << 21)
             .expect("a valid batch can be decompressed");
         assert!(records.clone().all(|record| record.is_ok()));
-        assert_eq!(records.count(), validated.record_count as usize);
+        assert_eq!(records.count(), validated.header().record_count() as usize);
     }
 }

@@ -186,14 +186,9 @@ fn transaction_markers() {
         let record = ControlRecord::parse(&records.next().unwrap().unwrap());
         assert_eq!(record, Ok(ControlRecord::EndTransaction(marker)));
 
-        let mut builder = BatchBuilder::new(BatchHeader::default());
-        let mut built = marker
-            .build(&mut builder, 1_700_000_000_999, 4711, 3)
-            .to_vec();
-        let (mut batch, _) = record::RecordBatchMut::parse(&mut built).unwrap();
-        batch.set_base_offset(9);
-        batch.set_partition_leader_epoch(6);
-        assert_eq!(built, bytes);
+        let mut built = marker.into_batch(1_700_000_000_999, 4711, 3);
+        built.stamp(9, 6, None);
+        assert_eq!(built.bytes(), bytes);
     }
 }
 

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use crate::LogHost;
     use model::{TopicPartition, Uuid};
-    use record::{BatchBuilder, BatchHeader};
+    use record::{BatchBuilder, BatchHeader, Compression};
     use std::sync::Arc;
     use storage::sim::{Crash, SimDisk};
     use storage::{Log, LogConfig, LogOpening, OpenFiles};
@@ -102,7 +102,7 @@ mod tests {
     fn append(partition: &Partition<SimDisk>) -> bool {
         let mut batch = BatchBuilder::new(BatchHeader::default());
         batch.append(0, None, Some(b"value"), &[]);
-        let mut batch = batch.into_uncompressed();
+        let mut batch = batch.into_batch(Compression::None);
         partition
             .append_as_coordinator(&mut batch, 0)
             .unwrap()

@@ -12,6 +12,7 @@ use crate::state::{LockedState, Published, State};
 use crate::timestamp_search::TimestampSearch;
 use model::{ErrorCode, TopicPartition, Uuid};
 use parking_lot::Mutex;
+use record::ValidatedBatch;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, OnceLock};
@@ -361,15 +362,14 @@ impl<D: Disk> Partition<D> {
         check_leader_epoch(self.lock().leader_epoch, current_leader_epoch)
     }
 
-    /// Appends one batch of a producer, whose records are validated. Offsets and the leader epoch
-    /// are written into `batch`. The first batch of a transaction shows that its coordinator knows
+    /// Appends a batch of a producer. Offsets and the leader epoch are written into `batch`. The first batch of a transaction shows that its coordinator knows
     /// of it by a guard of [`Partition::start_verification`].
     ///
     /// # Errors
     /// Why it was not appended.
     pub fn append_as_leader(
         &self,
-        batch: &mut [u8],
+        batch: &mut ValidatedBatch<'_>,
         verification: Option<VerificationGuard>,
         now_ms: i64,
     ) -> Result<Appended, AppendError> {
@@ -387,7 +387,7 @@ impl<D: Disk> Partition<D> {
     /// Why it was not appended.
     pub fn append_as_coordinator(
         &self,
-        batch: &mut [u8],
+        batch: &mut ValidatedBatch<'_>,
         now_ms: i64,
     ) -> Result<Appended, AppendError> {
         self.append_transactional_as_coordinator(batch, None, now_ms)
@@ -400,7 +400,7 @@ impl<D: Disk> Partition<D> {
     /// Why it was not appended.
     pub fn append_transactional_as_coordinator(
         &self,
-        batch: &mut [u8],
+        batch: &mut ValidatedBatch<'_>,
         verification: Option<VerificationGuard>,
         now_ms: i64,
     ) -> Result<Appended, AppendError> {
@@ -419,7 +419,7 @@ impl<D: Disk> Partition<D> {
     /// Why it was not appended: an older coordinator or producer epoch, or the disk.
     pub fn append_marker(
         &self,
-        batch: &mut [u8],
+        batch: &mut ValidatedBatch<'_>,
         transaction_version: i16,
         now_ms: i64,
     ) -> Result<Appended, AppendError> {
@@ -466,7 +466,7 @@ impl<D: Disk> Partition<D> {
     fn append(
         &self,
         mut state: LockedState<'_, D>,
-        batch: &mut [u8],
+        batch: &mut ValidatedBatch<'_>,
         options: AppendOptions,
     ) -> Result<Appended, AppendError> {
         let appended = state.log().append_as_leader(batch, options)?;

@@ -97,7 +97,7 @@ fn assert_appends_beside(look: impl Fn(&Partition<WatchedDisk>) -> i64 + Send + 
     let (disk, host, log) = one_log();
     let partition = &Partition::lead(&host, log, TOPIC_ID, LOGS.into(), 0).unwrap();
     let mut records = batch(2 * DAY_MS, 1_000);
-    assert!(records.len() > 4096);
+    assert!(records.bytes().len() > 4096);
     partition
         .append_as_leader(&mut records, None, DAY_MS)
         .unwrap();

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use model::{ErrorCode, Uuid};
+use record::ValidatedBatch;
 use replication::{
     AppendError, FirstBatch, Isolation, Partition, ProducerFacts, ReadRequest, TimestampSearch,
 };
@@ -23,7 +24,7 @@ use support::{
 
 const SEGMENT: &str = "/logs/topic-3/00000000000000000000.log";
 
-fn append(served: &Served, mut batch: Vec<u8>) -> Result<i64, AppendError> {
+fn append(served: &Served, mut batch: ValidatedBatch<'_>) -> Result<i64, AppendError> {
     let appended = served.partition.append_as_leader(&mut batch, None, 0)?;
     Ok(appended.base_offset)
 }
@@ -40,9 +41,8 @@ fn tells<R>(served: &Served, call: impl FnOnce(&Partition<SimDisk>) -> R) -> (bo
 #[test]
 fn whoever_waits_is_told_of_changes_and_of_nothing_else() {
     let served = Served::new();
-    let sent = producer_batch(3, 0, 2, false);
     let send = |partition: &Partition<SimDisk>| {
-        let mut batch = sent.clone();
+        let mut batch = producer_batch(3, 0, 2, false);
         partition.append_as_leader(&mut batch, None, 0).unwrap()
     };
     assert_eq!(tells(&served, send), (true, true));
@@ -52,7 +52,7 @@ fn whoever_waits_is_told_of_changes_and_of_nothing_else() {
         assert_eq!(appended.base_offset, 0);
     };
     assert_eq!(tells(&served, repeated), (false, false));
-    let refused = |_: &_| assert!(append(&served, vec![0; 61]).is_err());
+    let refused = |_: &_| assert!(append(&served, batch(0, 0)).is_err());
     assert_eq!(tells(&served, refused), (false, false));
     let coordinators = |partition: &Partition<SimDisk>| {
         let appended = partition.append_as_coordinator(&mut batch(0, 1), 0);
@@ -257,7 +257,10 @@ fn a_log_is_idle_when_nobody_has_used_it_since_the_last_time() {
     idle(true);
     served.read(1, Isolation::LastStableOffset);
     assert_eq!(served.partition.leader_epoch_at(1).unwrap(), Some(0));
-    assert_eq!(served.partition.size_bytes(), batch(0, 1).len() as u64);
+    assert_eq!(
+        served.partition.size_bytes(),
+        batch(0, 1).bytes().len() as u64
+    );
     assert!(served.is_idle());
     assert_eq!(served.host.unsettled_logs(), [(TOPIC_ID, 3)]);
     assert_eq!(served.partition.with_open_log(|_| ()), None);
@@ -659,7 +662,7 @@ fn the_first_batch_of_a_transaction_shows_that_its_coordinator_knows_it() {
 #[test]
 fn a_reader_gets_no_more_than_it_asked_for() {
     let served = Served::new();
-    let size = batch(0, 2).len();
+    let size = batch(0, 2).bytes().len();
     for _ in 0..3 {
         served.append(batch(0, 2));
     }

@@ -176,12 +176,11 @@ mod tests {
 
     #[test]
     fn markers_are_read() {
-        let mut builder = BatchBuilder::new(BatchHeader::default());
         let marker = EndTransactionMarker {
             result: TransactionResult::Abort,
             coordinator_epoch: 9,
         };
-        let bytes = marker.build(&mut builder, 0, 5, 1).to_vec();
+        let bytes = marker.into_batch(0, 5, 1).into_bytes();
         let end = 2 * bytes.len() as u64;
         let file = file_of(&[bytes.clone(), bytes]);
         let mut batches = CheckedBatches::new(&file, 0, end);

@@ -7,7 +7,7 @@
 //!   recovery-point-, log-start-, replication-        00…0.snapshot  leader-epoch-checkpoint
 //!     offset-checkpoint, settled-logs                partition.metadata
 //!                                                             ▲
-//!   batches ──> Log::append_as_leader ── offsets in place, one write ──┘
+//!   a batch ──> Log::append_as_leader ── offsets in place, one write ──┘
 //!   offset  ──> Log::read ──> FileSlice: file, position, length; no byte of a record is read
 //! ```
 //!

@@ -6,12 +6,7 @@
 
 use std::io;
 
-use record::batch::{
-    ATTRIBUTES_OFFSET, BASE_OFFSET_OFFSET, BASE_SEQUENCE_OFFSET, CRC_OFFSET, HEADER_SIZE_BYTES,
-    LAST_OFFSET_DELTA_OFFSET, MAX_TIMESTAMP_OFFSET, PARTITION_LEADER_EPOCH_OFFSET,
-    PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET, batch_size_bytes,
-};
-use record::{Attributes, BatchError};
+use record::{Attributes, BatchError, ParsedHeader};
 
 use crate::disk::DiskFile;
 
@@ -48,26 +43,24 @@ pub(crate) enum ScanError {
 impl StoredBatch {
     /// Reads a header; bytes after it may be missing.
     pub(crate) fn parse(bytes: &[u8], position: u64) -> Result<Self, BatchError> {
-        let size_bytes = batch_size_bytes(bytes)?;
-        let header: &[u8; HEADER_SIZE_BYTES] = bytes.first_chunk().ok_or(BatchError::Truncated)?;
-        let base_offset = i64::from_be_bytes(field(header, BASE_OFFSET_OFFSET));
-        let last_offset_delta = i32::from_be_bytes(field(header, LAST_OFFSET_DELTA_OFFSET));
-        Ok(Self {
+        Ok(Self::of(&ParsedHeader::parse(bytes)?, position))
+    }
+
+    /// The batch of a header that has been read.
+    pub(crate) const fn of(header: &ParsedHeader, position: u64) -> Self {
+        Self {
             position,
-            size_bytes: size_bytes as u32,
-            base_offset,
-            last_offset: base_offset.wrapping_add(i64::from(last_offset_delta)),
-            partition_leader_epoch: i32::from_be_bytes(field(
-                header,
-                PARTITION_LEADER_EPOCH_OFFSET,
-            )),
-            crc: u32::from_be_bytes(field(header, CRC_OFFSET)),
-            attributes: Attributes(i16::from_be_bytes(field(header, ATTRIBUTES_OFFSET))),
-            max_timestamp: i64::from_be_bytes(field(header, MAX_TIMESTAMP_OFFSET)),
-            producer_id: i64::from_be_bytes(field(header, PRODUCER_ID_OFFSET)),
-            producer_epoch: i16::from_be_bytes(field(header, PRODUCER_EPOCH_OFFSET)),
-            base_sequence: i32::from_be_bytes(field(header, BASE_SEQUENCE_OFFSET)),
-        })
+            size_bytes: header.size_in_bytes() as u32,
+            base_offset: header.base_offset(),
+            last_offset: header.last_offset(),
+            partition_leader_epoch: header.partition_leader_epoch(),
+            crc: header.crc(),
+            attributes: header.attributes(),
+            max_timestamp: header.max_timestamp(),
+            producer_id: header.producer_id(),
+            producer_epoch: header.producer_epoch(),
+            base_sequence: header.base_sequence(),
+        }
     }
 
     /// Where the next batch starts.
@@ -83,11 +76,6 @@ impl StoredBatch {
             sequence => record::batch::increment_sequence(sequence, delta),
         }
     }
-}
-
-fn field<const N: usize>(header: &[u8; HEADER_SIZE_BYTES], offset: usize) -> [u8; N] {
-    let field = header[offset..].first_chunk();
-    *field.expect("every field ends within the header")
 }
 
 /// The headers of a file's batches between two positions.

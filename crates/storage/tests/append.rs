@@ -7,20 +7,24 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use record::{RecordBatch, RecordBatchMut, TimestampType};
+use record::{
+    BatchHeader, ProduceValidator, RecordBatch, TargetCompression, TimestampType, ValidatedBatch,
+    ValidationRules,
+};
 use storage::sim::SimDisk;
 use storage::{
     AppendError, AppendOptions, Appended, Aside, Log, LogConfig, LogOpening, OpenFiles,
     ProducerError, TruncateError,
 };
 use support::{
-    batch, marker, new_log, opening, producer_batch, read_all, small_config, transactional_batch,
+    batch, batch_of, marker, new_log, opening, producer_batch, read_all, small_config,
+    transactional_batch,
 };
 
 type TestLog = Log<SimDisk>;
 
-fn append(log: &mut TestLog, mut records: Vec<u8>) -> Result<Appended, AppendError> {
-    log.append_as_leader(&mut records, AppendOptions::client(1, 50))
+fn append(log: &mut TestLog, mut batch: ValidatedBatch<'_>) -> Result<Appended, AppendError> {
+    log.append_as_leader(&mut batch, AppendOptions::client(1, 50))
 }
 
 fn configured(change: impl FnOnce(&mut LogConfig)) -> (SimDisk, TestLog) {
@@ -34,43 +38,14 @@ fn configured(change: impl FnOnce(&mut LogConfig)) -> (SimDisk, TestLog) {
 /// A batch as a leader has stamped it.
 fn stamped(base_offset: i64, leader_epoch: i32, values: &[&str]) -> Vec<u8> {
     let mut records = batch(5, values);
-    let (mut header, _) = RecordBatchMut::parse(&mut records).unwrap();
-    header.set_base_offset(base_offset);
-    header.set_partition_leader_epoch(leader_epoch);
-    records
+    records.stamp(base_offset, leader_epoch, None);
+    records.into_bytes()
 }
 
 #[test]
-fn several_batches_are_one_append() {
+fn a_batch_without_offsets_is_refused() {
     let (_, mut log) = new_log();
-    let records = [batch(1, &["a", "b"]), batch(2, &["c"])].concat();
-    let appended = append(&mut log, records).unwrap();
-    assert_eq!((appended.base_offset, appended.last_offset), (0, 2));
-    assert_eq!(appended.log_append_time_ms, -1);
-    assert_eq!(read_all(&log, 0).len(), 3);
-}
-
-#[test]
-fn bytes_that_are_no_batches_are_refused() {
-    let (_, mut log) = new_log();
-    let whole = batch(1, &["a"]);
-    let mut garbage = whole.clone();
-    garbage.extend_from_slice(&[7; 30]);
-    let truncated = whole[..whole.len() - 1].to_vec();
-    for records in [truncated, garbage, vec![0; 61]] {
-        let refused = append(&mut log, records);
-        assert!(
-            matches!(refused, Err(AppendError::Corrupt(_))),
-            "{refused:?}"
-        );
-    }
-    assert!(matches!(
-        append(&mut log, Vec::new()),
-        Err(AppendError::Empty)
-    ));
-    let mut backwards = whole;
-    backwards[23..27].copy_from_slice(&(-1i32).to_be_bytes());
-    let refused = append(&mut log, backwards);
+    let refused = append(&mut log, batch(1, &[]));
     assert!(matches!(refused, Err(AppendError::InvalidOffsets)));
     assert_eq!((log.log_end_offset(), log.size_bytes()), (0, 0));
 }
@@ -84,9 +59,9 @@ fn sizes_are_limited() {
         refused,
         Err(AppendError::MessageTooLarge { max_bytes: 200, .. })
     ));
-    let medium = "x".repeat(100);
-    let many: Vec<u8> = (0..8).flat_map(|_| batch(1, &[&medium])).collect();
-    let refused = append(&mut log, many);
+    append(&mut log, batch(1, &[&"x".repeat(100)])).unwrap();
+    let (_, mut log) = new_log();
+    let refused = append(&mut log, batch(1, &[&"x".repeat(1000)]));
     assert!(matches!(
         refused,
         Err(AppendError::RecordListTooLarge {
@@ -94,7 +69,6 @@ fn sizes_are_limited() {
             ..
         })
     ));
-    append(&mut log, batch(1, &[&medium])).unwrap();
 }
 
 #[test]
@@ -112,6 +86,46 @@ fn the_time_of_append_is_written_into_the_batch() {
         log.offset_for_timestamp(8).unwrap().unwrap().timestamp_ms,
         50
     );
+}
+
+/// What a producer has sent is not looked at again: neither its size nor its times.
+#[test]
+fn what_validation_has_decided_is_written_as_it_is() {
+    for (timestamp_type, max_timestamp, answer) in [
+        (TimestampType::CreateTime, 7, -1),
+        (TimestampType::LogAppendTime, 50, 50),
+    ] {
+        let header = BatchHeader {
+            max_timestamp: Some(99),
+            ..BatchHeader::default()
+        };
+        let mut received = batch_of(header, 7, &["a", "b"]).into_bytes();
+        let rules = ValidationRules {
+            max_message_bytes: 1000,
+            timestamp_type,
+            timestamp_before_max_ms: i64::MAX,
+            timestamp_after_max_ms: i64::MAX,
+            is_compacted: false,
+            compression: TargetCompression::Producer,
+            decompressed_max_bytes: 1000,
+        };
+        let mut validator = ProduceValidator::new();
+        let validated = validator.validate_produce(&mut received, 9, &rules, 50);
+        let (_, mut log) = configured(|config| config.max_message_bytes = 20);
+        append(&mut log, batch(0, &[])).unwrap_err();
+        let appended = append(&mut log, validated.unwrap()).unwrap();
+        assert_eq!(appended.log_append_time_ms, answer);
+        let slice = log.read(0, 1000, 2, true).unwrap().slice.unwrap();
+        let bytes = slice.to_vec().unwrap();
+        let (found, rest) = RecordBatch::parse(&bytes).unwrap();
+        assert!(found.is_crc_valid() && rest.is_empty());
+        assert_eq!(found.timestamp_type(), timestamp_type);
+        assert_eq!(found.max_timestamp(), max_timestamp);
+        assert_eq!(
+            (found.last_offset(), found.partition_leader_epoch()),
+            (1, 1)
+        );
+    }
 }
 
 #[test]

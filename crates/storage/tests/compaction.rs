@@ -8,7 +8,7 @@ use std::path::Path;
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
-use record::{BatchBuilder, BatchHeader, Batches, Compression, Compressor, Decompressor};
+use record::{BatchBuilder, BatchHeader, Batches, Compression, Decompressor};
 use storage::sim::{Crash, SimDisk};
 use storage::{AppendOptions, Disk};
 use support::compaction::Compacted;
@@ -633,11 +633,9 @@ fn left_of_values_of(value_bytes: usize) -> Vec<(i64, Vec<u8>, Option<usize>)> {
         let value = (at % 10 != 3).then_some(&value[..]);
         builder.append(0, Some(format!("key-{}", at % 15).as_bytes()), value, &[]);
     }
-    let mut bytes = Vec::new();
-    let zstd = Compression::Zstd.into();
-    builder.build(zstd, &mut Compressor::new(), &mut bytes);
+    let mut batch = builder.into_batch(Compression::Zstd);
     let options = AppendOptions::client(0, 0);
-    compacted.log.append_as_leader(&mut bytes, options).unwrap();
+    compacted.log.append_as_leader(&mut batch, options).unwrap();
     compacted.run("put key-7=x key-8- last=x\nroll\ncompact");
     let bytes = compacted.bytes();
     let mut left = Vec::new();

@@ -7,7 +7,7 @@ mod support;
 
 use std::alloc::System;
 
-use record::{BatchBuilder, BatchHeader, Compression, Compressor};
+use record::{BatchBuilder, BatchHeader, Compression};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use storage::AppendOptions;
 use support::compaction::Compacted;
@@ -30,12 +30,9 @@ fn a_batch_that_expands_to_much_takes_little_memory() {
         let key = (at % 300).to_be_bytes();
         builder.append(0, Some(&key), Some(&value), &[]);
     }
-    let mut bytes = Vec::new();
-    let zstd = Compression::Zstd.into();
-    builder.build(zstd, &mut Compressor::new(), &mut bytes);
-    drop(builder);
+    let mut batch = builder.into_batch(Compression::Zstd);
     let options = AppendOptions::client(0, 0);
-    compacted.log.append_as_leader(&mut bytes, options).unwrap();
+    compacted.log.append_as_leader(&mut batch, options).unwrap();
     compacted.run("roll");
     let size_bytes = compacted.log.size_bytes();
     let region = Region::new(ALLOCATOR);

@@ -46,7 +46,7 @@ fn reads_respect_their_bounds() {
     for at in 0..5 {
         append(&mut log, at, &["one", "two"]);
     }
-    let size = batch(0, &["one", "two"]).len();
+    let size = batch(0, &["one", "two"]).bytes().len();
     let length = |start, max_bytes, upper_bound, at_least_one| {
         log.read(start, max_bytes, upper_bound, at_least_one)
             .unwrap()

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
+use record::ValidatedBatch;
 use storage::disk::OpenMode;
 use storage::sim::SimDisk;
 use storage::{
@@ -39,7 +40,7 @@ fn written_log() -> SimDisk {
     let (disk, mut log) = new_log();
     for segment in 0..3 {
         let options = AppendOptions::client(segment, 0);
-        let mut append = |mut records: Vec<u8>| {
+        let mut append = |mut records: ValidatedBatch<'static>| {
             log.append_as_leader(&mut records, options).unwrap();
         };
         append(producer_batch(1, 0, segment * 3, &["a", "b", "c"]));

@@ -12,8 +12,10 @@
 //! - A request has batches of one transaction: others are INVALID_PRODUCER_ID_MAPPING.
 //! - A partition named twice has one answer and its last records; a topic without partitions none.
 //! - A first batch that is no batch refuses the whole request.
+//! - The header of a batch is read once, with the request; what it says goes along to the log.
 //! - Ignored on purpose: `TimeoutMs` beyond the wait for the high watermark.
 
+use self::inspection::Inspection;
 use self::pace::Pace;
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
@@ -28,8 +30,7 @@ use crate::runtime::heavy_work::{Lane, off_workers};
 use model::{DecodeError, ErrorCode, Uuid};
 use record::batch::HEADER_SIZE_BYTES;
 use record::{
-    BatchError, InvalidRecords, ProduceValidator, RecordBatch, RecordBatchMut, ValidatedBytes,
-    parse_produce,
+    InvalidRecords, ParsedHeader, ProduceValidator, RecordBatch, ValidatedBatch, accept_produced,
 };
 use replication::{Partition, VerificationGuard};
 use std::cell::{Cell, RefCell};
@@ -105,6 +106,8 @@ struct PartitionPart {
     topic: (Range<usize>, Uuid),
     index: i32,
     records: Range<usize>,
+    /// What the header of its batch says, or why there is not just one batch.
+    batch: Result<ParsedHeader, ErrorCode>,
     /// What is wrong with other records that the request has for the partition.
     repetition_error: Option<ErrorCode>,
     /// What the coordinator of the batch's transaction says of it; `Ok(None)` without one.
@@ -141,17 +144,14 @@ impl PartitionPart {
 
     /// Takes in another mention of the partition: the last valid records are appended, and the
     /// last invalid ones decide the answer.
-    fn repeat(&mut self, later: &Self, frame: &[u8], version: i16) {
-        let error_of = |records: &Range<usize>| {
-            let parsed = parse_produce(&frame[records.clone()], version);
-            parsed.err().map(|invalid| invalid.error)
-        };
-        let later_error = error_of(&later.records);
-        if later_error.is_none() {
-            self.repetition_error = self.repetition_error.or_else(|| error_of(&self.records));
-            self.records = later.records.clone();
-        } else {
-            self.repetition_error = later_error;
+    fn repeat(&mut self, later: &Self) {
+        match later.batch {
+            Ok(_) => {
+                self.repetition_error = self.repetition_error.or(self.batch.err());
+                self.records = later.records.clone();
+                self.batch = later.batch;
+            }
+            Err(error) => self.repetition_error = Some(error),
         }
     }
 }
@@ -310,7 +310,7 @@ async fn append_all(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     if asked.refusal.is_none() && asked.transactional_id.is_some() {
-        verify(broker, request.version, &mut asked, &mut parts, frame).await;
+        verify(broker, request.version, &mut asked, &mut parts).await;
     }
     let Parts { topics, partitions } = &mut parts;
     let acks = asked.acks;
@@ -388,19 +388,24 @@ fn parse(
     // served is in proportion to a batch, and would not be to what has been sent.
     let mut empty_left = elements_max / ELEMENTS_PER_EMPTY;
     let mut are_more = false;
+    let mut inspection = Inspection::default();
     let head = read_produce_request(body, version, elements_max, |topic, part| {
         if partitions.len() == partitions_max {
             are_more = true;
             return Err(DecodeError::TooManyElements);
         }
-        if part.records.unwrap_or_default().len() < HEADER_SIZE_BYTES {
+        let records = part.records.unwrap_or_default();
+        if records.len() < HEADER_SIZE_BYTES {
             let left = empty_left.checked_sub(1);
             empty_left = left.ok_or(DecodeError::TooManyElements)?;
         }
+        let parsed = RecordBatch::parse(records);
+        inspection.look_at(&parsed);
         partitions.push(PartitionPart {
             topic: (range_in(frame, topic.name.as_bytes()), topic.id),
             index: part.index,
-            records: range_in(frame, part.records.unwrap_or_default()),
+            records: range_in(frame, records),
+            batch: accept_produced(parsed, version).map_err(|invalid| invalid.error),
             repetition_error: None,
             verification: Ok(None),
             outcome: Outcome::of(ErrorCode::UnknownServerError),
@@ -416,9 +421,9 @@ fn parse(
         }
         head => head?,
     };
-    let (is_transactional, refusal) = inspect(partitions, frame, head.transactional_id);
+    let (is_transactional, refusal) = inspection.verdict(head.transactional_id);
     let transactional_id = head.transactional_id.filter(|_| is_transactional);
-    join_repetitions(partitions, frame, version);
+    join_repetitions(partitions, frame);
     for parts in partitions.chunk_by(|a, b| a.topic_key(frame) == b.topic_key(frame)) {
         let (name, id) = &parts[0].topic;
         let hosted = match version {
@@ -452,31 +457,8 @@ fn range_in(frame: &[u8], part: &[u8]) -> Range<usize> {
     start..start + part.len()
 }
 
-/// Whether a batch of the request is transactional, and why the whole request is refused: such a
-/// batch is of no transaction, or what should be a batch before it is none.
-fn inspect(
-    parts: &[PartitionPart],
-    frame: &[u8],
-    transactional_id: Option<&str>,
-) -> (bool, Option<Refusal>) {
-    for one in parts {
-        match RecordBatch::parse(&frame[one.records.clone()]) {
-            Ok((batch, _)) if batch.is_transactional() => {
-                let refusal = (ErrorCode::TransactionalIdAuthorizationFailed, None);
-                return (true, transactional_id.is_none().then_some(refusal));
-            }
-            Err(error @ (BatchError::InvalidLength(_) | BatchError::UnknownMagic(_))) => {
-                let refusal = (ErrorCode::CorruptMessage, Some(error.to_string()));
-                return (false, Some(refusal));
-            }
-            _ => {}
-        }
-    }
-    (false, None)
-}
-
 /// Asks the coordinator of the request's transaction about its batches.
-async fn verify(broker: &Broker, version: i16, asked: &mut Asked, parts: &mut Parts, frame: &[u8]) {
+async fn verify(broker: &Broker, version: i16, asked: &mut Asked, parts: &mut Parts) {
     let Parts { topics, partitions } = parts;
     let mut producer: Option<(i64, i16)> = None;
     let mut enrolments = Vec::new();
@@ -488,8 +470,7 @@ async fn verify(broker: &Broker, version: i16, asked: &mut Asked, parts: &mut Pa
     for (at, part) in partitions.iter().enumerate() {
         let topic = topics_of_parts.next().and_then(|one| one.hosted.as_ref());
         let partition = topic.and_then(|topic| topic.find(part.index).ok());
-        let batch = parse_produce(&frame[part.records.clone()], version);
-        let (Some(partition), Ok(batch)) = (partition, batch) else {
+        let (Some(partition), Ok(batch)) = (partition, part.batch) else {
             continue;
         };
         if !batch.is_transactional() || !batch.has_producer_id() {
@@ -531,7 +512,7 @@ async fn verify(broker: &Broker, version: i16, asked: &mut Asked, parts: &mut Pa
 }
 
 /// Brings the partitions in the order of topic and index, each once.
-fn join_repetitions(parts: &mut Vec<PartitionPart>, frame: &[u8], version: i16) {
+fn join_repetitions(parts: &mut Vec<PartitionPart>, frame: &[u8]) {
     if parts.is_sorted_by(|a, b| a.key(frame) < b.key(frame)) {
         return;
     }
@@ -539,7 +520,7 @@ fn join_repetitions(parts: &mut Vec<PartitionPart>, frame: &[u8], version: i16) 
     parts.dedup_by(|later, kept| {
         let is_same = later.key(frame) == kept.key(frame);
         if is_same {
-            kept.repeat(later, frame, version);
+            kept.repeat(later);
         }
         is_same
     });
@@ -634,11 +615,10 @@ impl Append<'_> {
         pace: Pace,
         turn: Option<OwnedSemaphorePermit>,
     ) -> Appending {
-        let records = &mut frame[part.records.clone()];
         let refused = |outcome| Appending::Ended(outcome);
-        let batch = match parse_produce(records, self.version) {
+        let batch = match part.batch {
             Ok(batch) => batch,
-            Err(invalid) => return refused(Outcome::of(invalid.error)),
+            Err(error) => return refused(Outcome::of(error)),
         };
         let verification = match part.verification {
             Ok(verification) => verification,
@@ -664,8 +644,9 @@ impl Append<'_> {
             return Appending::TooLarge;
         }
         let is_less = pace.limit(&mut rules);
-        let validated =
-            VALIDATOR.with_borrow_mut(|validator| validator.validate(&batch, &rules, now_ms));
+        let records = &mut frame[part.records.clone()];
+        let validated = VALIDATOR
+            .with_borrow_mut(|validator| validator.validate(batch, records, &rules, now_ms));
         let mut validated = match validated {
             Ok(validated) => validated,
             Err(invalid) if invalid.expands_beyond_limit && is_less => return Appending::TooLarge,
@@ -674,22 +655,11 @@ impl Append<'_> {
                 return refused(disks.call(place, DiskUse::Write, explain));
             }
         };
-        let mut rebuilt = match &mut validated.bytes {
-            ValidatedBytes::Rebuilt(bytes) => Some(take(bytes)),
-            ValidatedBytes::InPlace { .. } => None,
-        };
-        let bytes = match (&mut rebuilt, &validated.bytes) {
-            (Some(bytes), _) => &mut bytes[..],
-            (None, ValidatedBytes::InPlace { size_in_bytes }) => &mut records[..*size_in_bytes],
-            (None, ValidatedBytes::Rebuilt(_)) => unreachable!("taken just above"),
-        };
-        // The header may claim other times than the records have, or those of a broker.
-        let (mut batch, _) = RecordBatchMut::parse(bytes).expect("a validated batch can be parsed");
-        batch.set_max_timestamp(validated.timestamp_type, validated.max_timestamp);
         // The disk may be stuck, and others have something to expand as well.
         drop(turn);
         let outcome = disks.call(place, DiskUse::Write, || {
-            append_validated(self.broker, part, partition, bytes, verification, now_ms)
+            let batch = &mut validated;
+            append_validated(self.broker, part, partition, batch, verification, now_ms)
         });
         Appending::Ended(outcome)
     }
@@ -700,11 +670,11 @@ fn append_validated(
     broker: &Broker,
     part: &mut PartitionPart,
     partition: Arc<Partition>,
-    bytes: &mut [u8],
+    batch: &mut ValidatedBatch<'_>,
     verification: Option<VerificationGuard>,
     now_ms: i64,
 ) -> Outcome {
-    match partition.append_as_leader(bytes, verification, now_ms) {
+    match partition.append_as_leader(batch, verification, now_ms) {
         Ok(appended) => {
             part.appended = Some(AppendedBatch {
                 partition,
@@ -789,6 +759,7 @@ fn answer(
     request.finish_answer(start, out);
 }
 
+mod inspection;
 mod pace;
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 use crate::runtime::clock::now_ms;
 use coordinator::CoordinatorRecord;
 use record::{
-    BatchBuilder, BatchHeader, Batches, Codec, Compression, Compressor, ControlRecord,
-    Decompressor, RecordBatch, TransactionResult,
+    BatchBuilder, BatchHeader, Batches, Codec, Compression, ControlRecord, Decompressor,
+    RecordBatch, TransactionResult, ValidatedBatch,
 };
 use replication::{AppendError, Partition};
 use std::io;
@@ -176,17 +176,12 @@ pub(crate) fn batch_of(
     records: &[CoordinatorRecord],
     now_ms: i64,
     codec: Codec,
-) -> Vec<u8> {
+) -> ValidatedBatch<'static> {
     let mut builder = BatchBuilder::new(header);
     for record in records {
         builder.append(now_ms, Some(&record.key), record.value.as_deref(), &[]);
     }
-    if codec.compression == Compression::None {
-        return builder.into_uncompressed();
-    }
-    let mut batch = Vec::new();
-    builder.build(codec, &mut Compressor::new(), &mut batch);
-    batch
+    builder.into_batch(codec)
 }
 
 /// The codec of a coordinator's batches: what the topic's `compression.type` demands, or with

@@ -16,7 +16,7 @@ use crate::runtime::clock::now_ms;
 use crate::runtime::disk_watch::DiskUse;
 use crate::runtime::turn::Turn;
 use model::{ErrorCode, TopicPartition};
-use record::{BatchBuilder, BatchHeader, EndTransactionMarker, TransactionResult};
+use record::{EndTransactionMarker, TransactionResult};
 use replication::{AppendError, Appended, Partition};
 use std::sync::Arc;
 
@@ -52,9 +52,7 @@ impl TransactionMarker {
             },
             coordinator_epoch: self.coordinator_epoch,
         };
-        let mut builder = BatchBuilder::new(BatchHeader::default());
-        marker.build(&mut builder, now_ms, self.producer_id, self.producer_epoch);
-        let mut batch = builder.into_buffer();
+        let mut batch = marker.into_batch(now_ms, self.producer_id, self.producer_epoch);
         partition.append_marker(&mut batch, transaction_version, now_ms)
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{BatchBuilder, BatchHeader, Header, RecordBatchMut};
+use crate::{BatchBuilder, BatchHeader, Header, RecordBatchMut, TimestampType};
 use proptest::prelude::*;
 
 fn batch(base_offset: i64, value_size_bytes: usize) -> Vec<u8> {

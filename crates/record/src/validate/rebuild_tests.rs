@@ -129,8 +129,12 @@ fn rebuilt_at_once(bytes: &[u8], rules: &ValidationRules) -> Result<Vec<u8>, Err
         max_message_bytes: usize::MAX,
         ..*rules
     };
-    let validated = ProduceValidator::new().validate_produce(bytes, i16::MAX, &as_it_is, NOW_MS);
-    let max_timestamp = validated.map_err(|invalid| invalid.error)?.max_timestamp;
+    let mut received = bytes.to_vec();
+    let validated =
+        ProduceValidator::new().validate_produce(&mut received, i16::MAX, &as_it_is, NOW_MS);
+    let mut validated = validated.map_err(|invalid| invalid.error)?;
+    validated.stamp(0, -1, None);
+    let max_timestamp = validated.header().max_timestamp();
     let (batch, _) = RecordBatch::parse(bytes).unwrap();
     let mut scratch = Vec::new();
     let records = batch.records(&mut Decompressor::new(), &mut scratch, usize::MAX);
@@ -158,19 +162,14 @@ fn check_against_model(
     is_exact: bool,
     validator: &mut ProduceValidator,
 ) {
-    let validated = validator.validate_produce(bytes, i16::MAX, rules, NOW_MS);
+    let mut received = bytes.to_vec();
+    let validated = validator.validate_produce(&mut received, i16::MAX, rules, NOW_MS);
     let streamed = match validated {
-        Ok(ValidatedBatch {
-            bytes: ValidatedBytes::InPlace { size_in_bytes },
-            ..
-        }) => {
-            assert_eq!(size_in_bytes, bytes.len());
+        Ok(validated) if validated.is_in_place() => {
+            assert_eq!(validated.bytes().len(), bytes.len());
             return;
         }
-        Ok(ValidatedBatch {
-            bytes: ValidatedBytes::Rebuilt(bytes),
-            ..
-        }) => Ok(bytes),
+        Ok(validated) => Ok(validated.into_bytes()),
         Err(invalid) => Err(invalid.error),
     };
     match (streamed, rebuilt_at_once(bytes, rules)) {
@@ -345,11 +344,11 @@ fn a_record_may_claim_any_size() {
         plain.extend([1, 0, 1, 1, 0]);
         plain.extend([0xfe, 0xff, 0xff, 0xff, 0x0f, 0, 0, 2, 1, 1, 0]);
         for codec in Compression::ALL {
-            let bytes = packed(&plain, codec);
+            let mut bytes = packed(&plain, codec);
             for target in Compression::ALL {
                 let rules = rules_to(target);
                 let validated =
-                    ProduceValidator::new().validate_produce(&bytes, i16::MAX, &rules, NOW_MS);
+                    ProduceValidator::new().validate_produce(&mut bytes, i16::MAX, &rules, NOW_MS);
                 assert_eq!(validated.unwrap_err().error, ErrorCode::InvalidRecord);
             }
         }

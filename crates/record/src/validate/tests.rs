@@ -114,8 +114,10 @@ fn rules(script: &str) -> ValidationRules {
 /// Validates, stamps base offset 100 and leader epoch 7, and says what came out.
 fn outcome(bytes: &[u8], version: i16, rules_script: &str) -> String {
     let rules = rules(rules_script);
-    let validated = ProduceValidator::new().validate_produce(bytes, version, &rules, NOW_MS);
-    let validated = match validated {
+    let mut received = bytes.to_vec();
+    let validated =
+        ProduceValidator::new().validate_produce(&mut received, version, &rules, NOW_MS);
+    let mut validated = match validated {
         Ok(validated) => validated,
         Err(invalid) => {
             let errors = invalid.record_errors.iter();
@@ -129,19 +131,18 @@ fn outcome(bytes: &[u8], version: i16, rules_script: &str) -> String {
             return format!("{}{limit}:{errors}", invalid.error.name());
         }
     };
-    let (way, mut appended) = match &validated.bytes {
-        ValidatedBytes::InPlace { size_in_bytes } => ("in place", bytes[..*size_in_bytes].to_vec()),
-        ValidatedBytes::Rebuilt(bytes) => ("rebuilt", bytes.clone()),
+    let way = match validated.is_in_place() {
+        true => "in place",
+        false => "rebuilt",
     };
-    validated.stamp(&mut RecordBatchMut::parse(&mut appended).unwrap().0, 100, 7);
-    let (batch, _) = RecordBatch::parse(&appended).unwrap();
+    validated.stamp(100, 7, None);
+    let (batch, rest) = RecordBatch::parse(validated.bytes()).unwrap();
+    assert_eq!((batch.header(), rest.len()), (*validated.header(), 0));
     assert!(batch.is_crc_valid());
     assert_eq!(
         (batch.base_offset(), batch.partition_leader_epoch()),
         (100, 7)
     );
-    assert_eq!(batch.size_in_bytes(), validated.size_in_bytes());
-    assert_eq!(batch.max_timestamp(), validated.max_timestamp);
     let mut scratch = Vec::new();
     let records = batch
         .records(&mut Decompressor::new(), &mut scratch, 1 << 20)
@@ -353,7 +354,7 @@ fn producers_must_not_set_log_append_time() {
 fn record_errors_are_bounded() {
     let script = format!("zstd | {}", "null@0 ".repeat(3000));
     let invalid = ProduceValidator::new()
-        .validate_produce(&batch(&script), VERSION, &rules("compacted"), NOW_MS)
+        .validate_produce(&mut batch(&script), VERSION, &rules("compacted"), NOW_MS)
         .unwrap_err();
     assert_eq!(
         invalid.record_errors.len(),
@@ -365,7 +366,12 @@ fn record_errors_are_bounded() {
 #[test]
 fn timestamps_out_of_range_are_told_as_kafka_does() {
     let invalid = ProduceValidator::new()
-        .validate_produce(&batch("none | k@9999999 k@0"), VERSION, &rules(""), NOW_MS)
+        .validate_produce(
+            &mut batch("none | k@9999999 k@0"),
+            VERSION,
+            &rules(""),
+            NOW_MS,
+        )
         .unwrap_err();
     assert_eq!(invalid.error, ErrorCode::InvalidTimestamp);
     assert_eq!(

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use model::{TopicPartition, Uuid};
 use record::{
-    BatchBuilder, BatchHeader, Batches, EndTransactionMarker, RecordBatch, TransactionResult,
+    BatchBuilder, BatchHeader, Batches, Compression, EndTransactionMarker, RecordBatch,
+    TransactionResult, ValidatedBatch,
 };
 use replication::{Isolation, LogHost, Partition, ReadRequest, ReadResult};
 use storage::sim::SimDisk;
@@ -57,7 +58,7 @@ impl Served {
     }
 
     /// Appends a batch as its producer sent it; the offset of its first record.
-    pub(crate) fn append(&self, mut batch: Vec<u8>) -> i64 {
+    pub(crate) fn append(&self, mut batch: ValidatedBatch<'_>) -> i64 {
         let appended = self.partition.append_as_leader(&mut batch, None, 0);
         appended.unwrap().base_offset
     }
@@ -109,7 +110,7 @@ pub(crate) const fn request(fetch_offset: i64) -> ReadRequest {
 }
 
 /// So many records, all of one time.
-pub(crate) fn batch(timestamp_ms: i64, count: usize) -> Vec<u8> {
+pub(crate) fn batch(timestamp_ms: i64, count: usize) -> ValidatedBatch<'static> {
     batch_of(BatchHeader::default(), timestamp_ms, count)
 }
 
@@ -119,7 +120,7 @@ pub(crate) fn producer_batch(
     sequence: i32,
     count: usize,
     is_transactional: bool,
-) -> Vec<u8> {
+) -> ValidatedBatch<'static> {
     let header = BatchHeader {
         producer_id: id,
         producer_epoch: 0,
@@ -130,16 +131,16 @@ pub(crate) fn producer_batch(
     batch_of(header, 5, count)
 }
 
-fn batch_of(header: BatchHeader, timestamp_ms: i64, count: usize) -> Vec<u8> {
+fn batch_of(header: BatchHeader, timestamp_ms: i64, count: usize) -> ValidatedBatch<'static> {
     let mut builder = BatchBuilder::new(header);
     for _ in 0..count {
         builder.append(timestamp_ms, None, Some(b"value"), &[]);
     }
-    builder.into_uncompressed()
+    builder.into_batch(Compression::None)
 }
 
 /// The marker that ends a transaction.
-pub(crate) fn marker(id: i64, is_abort: bool) -> Vec<u8> {
+pub(crate) fn marker(id: i64, is_abort: bool) -> ValidatedBatch<'static> {
     let marker = EndTransactionMarker {
         result: match is_abort {
             true => TransactionResult::Abort,
@@ -147,8 +148,7 @@ pub(crate) fn marker(id: i64, is_abort: bool) -> Vec<u8> {
         },
         coordinator_epoch: 7,
     };
-    let mut builder = BatchBuilder::new(BatchHeader::default());
-    marker.build(&mut builder, 5, id, 0).to_vec()
+    marker.into_batch(5, id, 0)
 }
 
 /// First and last offset and leader epoch of each batch that was read.
@@ -169,7 +169,7 @@ pub(crate) fn batches_in(bytes: &[u8]) -> Vec<(i64, i64, i32)> {
 }
 
 /// Appends to a log that no partition has yet.
-pub(crate) fn append_to(log: &mut Log<SimDisk>, mut batch: Vec<u8>) {
+pub(crate) fn append_to(log: &mut Log<SimDisk>, mut batch: ValidatedBatch<'_>) {
     log.append_as_leader(&mut batch, AppendOptions::client(0, 0))
         .unwrap();
 }

@@ -6,8 +6,7 @@
 //! a refused append leaves no record and no producer behind; a failed write takes the log out of
 //! service.
 
-use record::batch::{BatchError, RecordBatch};
-use record::{Batches, RecordBatchMut, TimestampType};
+use record::{BatchError, Batches, RecordBatch, TimestampType, ValidatedBatch};
 use thiserror::Error;
 
 use super::{Log, LogState};
@@ -111,10 +110,10 @@ pub enum AppendError {
         /// `max.message.bytes`.
         max_bytes: usize,
     },
-    /// All batches together do not fit a segment.
-    #[error("the batches have {size_bytes} bytes, more than a segment of {max_bytes}")]
+    /// A batch does not fit a segment.
+    #[error("the batch has {size_bytes} bytes, more than a segment of {max_bytes}")]
     RecordListTooLarge {
-        /// Their size.
+        /// Its size.
         size_bytes: usize,
         /// `segment.bytes`.
         max_bytes: usize,
@@ -150,11 +149,11 @@ impl Checked {
 }
 
 impl<D: Disk> Log<D> {
-    /// Appends one batch or several, whose records have been validated. Offsets, the leader
-    /// epoch and, where the topic asks for it, the time of append are written into `records`.
+    /// Appends a batch. Offsets, the leader epoch and what has been decided of its timestamps are written
+    /// into it.
     pub fn append_as_leader(
         &mut self,
-        records: &mut [u8],
+        batch: &mut ValidatedBatch<'_>,
         options: AppendOptions,
     ) -> Result<Appended, AppendError> {
         if self.state != LogState::Open {
@@ -162,12 +161,12 @@ impl<D: Disk> Log<D> {
         }
         let mut checked = self.take_checked();
         let appended = self
-            .prepare_as_leader(records, &options, &mut checked)
-            .and_then(|()| self.append_checked(records, &mut checked, options.now_ms));
+            .prepare_as_leader(batch, &options, &mut checked)
+            .and_then(|()| self.append_checked(batch.bytes(), &mut checked, options.now_ms));
         self.keep_checked(checked);
-        let log_append_time_ms = match self.config.timestamp_type {
+        let log_append_time_ms = match batch.header().timestamp_type() {
             TimestampType::CreateTime => -1,
-            TimestampType::LogAppendTime => options.now_ms,
+            TimestampType::LogAppendTime => batch.header().max_timestamp(),
         };
         appended.map(|appended| match appended.is_duplicate {
             true => appended,
@@ -235,76 +234,51 @@ impl<D: Disk> Log<D> {
 
     fn prepare_as_leader(
         &self,
-        records: &mut [u8],
+        batch: &mut ValidatedBatch<'_>,
         options: &AppendOptions,
         checked: &mut Checked,
     ) -> Result<(), AppendError> {
-        self.check_sizes(records)?;
+        self.check_size(batch)?;
+        let stamps_time = self.config.timestamp_type == TimestampType::LogAppendTime;
+        let append_time_ms = stamps_time.then_some(options.now_ms);
+        batch.stamp(self.log_end_offset, options.leader_epoch, append_time_ms);
+        let stored = StoredBatch::of(batch.header(), 0);
+        if stored.last_offset < stored.base_offset {
+            return Err(AppendError::InvalidOffsets);
+        }
         let rules = AppendRules {
             origin: options.origin,
             verification: options.verification,
             is_verification_required: self.config.verify_transactions,
             is_epoch_raised_by_marker: options.transaction_version >= EPOCH_PER_TRANSACTION_VERSION,
         };
-        let mut next_offset = self.log_end_offset;
-        let mut position = 0;
-        let mut rest = records;
-        while !rest.is_empty() {
-            let size_bytes = RecordBatch::parse(rest)?.0.size_in_bytes();
-            let (bytes, tail) = rest.split_at_mut(size_bytes);
-            rest = tail;
-            let (mut batch, _) = RecordBatchMut::parse(bytes)?;
-            batch.set_base_offset(next_offset);
-            batch.set_partition_leader_epoch(options.leader_epoch);
-            if self.config.timestamp_type == TimestampType::LogAppendTime {
-                batch.set_max_timestamp(TimestampType::LogAppendTime, options.now_ms);
-            }
-            let (batch, _) = RecordBatch::parse(bytes)?;
-            let stored = StoredBatch::parse(batch.bytes(), position)?;
-            if stored.last_offset < next_offset {
-                return Err(AppendError::InvalidOffsets);
-            }
-            let marker = transaction_marker(&batch);
-            match self
-                .producer_state
-                .check(&stored, marker, &rules, &mut checked.producers)?
-            {
-                BatchCheck::New => {}
-                BatchCheck::Duplicate(duplicate) => {
-                    checked.duplicate = Some(duplicate);
-                    return Ok(());
-                }
-            }
-            next_offset = stored.last_offset + 1;
-            position = stored.end_position();
-            checked.batches.push(stored);
+        let marker = transaction_marker(&batch.view());
+        match self
+            .producer_state
+            .check(&stored, marker, &rules, &mut checked.producers)?
+        {
+            BatchCheck::New => checked.batches.push(stored),
+            BatchCheck::Duplicate(duplicate) => checked.duplicate = Some(duplicate),
         }
         Ok(())
     }
 
-    fn check_sizes(&self, records: &[u8]) -> Result<(), AppendError> {
-        let mut batches = Batches::new(records);
-        for batch in batches.by_ref() {
-            let size_bytes = batch?.size_in_bytes();
-            let max_bytes = self.config.max_message_bytes as usize;
-            if size_bytes > max_bytes {
-                return Err(AppendError::MessageTooLarge {
-                    size_bytes,
-                    max_bytes,
-                });
-            }
-        }
-        if !batches.rest().is_empty() {
-            return Err(BatchError::Truncated.into());
+    fn check_size(&self, batch: &ValidatedBatch<'_>) -> Result<(), AppendError> {
+        let size_bytes = batch.header().size_in_bytes();
+        let max_bytes = self.config.max_message_bytes as usize;
+        if !batch.is_measured() && size_bytes > max_bytes {
+            return Err(AppendError::MessageTooLarge {
+                size_bytes,
+                max_bytes,
+            });
         }
         let max_bytes = self.config.segment_bytes as usize;
-        match records.len() {
-            0 => Err(AppendError::Empty),
-            size_bytes if size_bytes > max_bytes => Err(AppendError::RecordListTooLarge {
+        match size_bytes > max_bytes {
+            true => Err(AppendError::RecordListTooLarge {
                 size_bytes,
                 max_bytes,
             }),
-            _ => Ok(()),
+            false => Ok(()),
         }
     }
 
@@ -329,7 +303,7 @@ impl<D: Disk> Log<D> {
             if !batch.is_crc_valid() {
                 return Err(AppendError::CorruptChecksum { base_offset });
             }
-            let stored = StoredBatch::parse(batch.bytes(), length as u64)?;
+            let stored = StoredBatch::of(&batch, length as u64);
             if base_offset < next_offset {
                 return Err(AppendError::UnexpectedOffset {
                     found: base_offset,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use record::{BatchBuilder, BatchHeader};
+use record::{BatchBuilder, BatchHeader, Compression};
 
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::log::{AppendOptions, Log, LogOpening};
@@ -56,11 +56,10 @@ pub fn fuzz_segment_recovery(bytes: &[u8]) {
 pub fn fuzz_indexes(bytes: &[u8]) {
     let disk = SimDisk::default();
     let mut log = Log::create(opening(&disk)).expect("this disk does not fail");
-    let mut builder = BatchBuilder::new(BatchHeader::default());
     for timestamp in 0..20 {
-        builder.reset(BatchHeader::default());
+        let mut builder = BatchBuilder::new(BatchHeader::default());
         builder.append(timestamp, None, Some(&[b'v'; 2000]), &[]);
-        let mut batch = builder.build_uncompressed().to_vec();
+        let mut batch = builder.into_batch(Compression::None);
         let appended = log.append_as_leader(&mut batch, AppendOptions::client(0, 0));
         appended.expect("a batch that is in order");
     }

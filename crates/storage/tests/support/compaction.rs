@@ -16,7 +16,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use record::{
-    BatchBuilder, BatchHeader, Batches, ControlRecord, Decompressor, RecordBatch, TransactionResult,
+    BatchBuilder, BatchHeader, Batches, Compression, ControlRecord, Decompressor, RecordBatch,
+    TransactionResult, ValidatedBatch,
 };
 use storage::sim::{Crash, SimDisk};
 use storage::{AppendOptions, CleanError, CleanupPolicy, Log, LogConfig, LogOpening, OffsetMap};
@@ -80,7 +81,7 @@ impl Compacted {
                 ("keyless", value) => {
                     let mut builder = BatchBuilder::new(BatchHeader::default());
                     builder.append(self.now_ms, None, Some(value.as_bytes()), &[]);
-                    self.append_bytes(builder.into_uncompressed());
+                    self.append_batch(builder.into_batch(Compression::None));
                 }
                 ("commit", id) => self.end(id.parse().unwrap(), false),
                 ("abort", id) => self.end(id.parse().unwrap(), true),
@@ -122,12 +123,12 @@ impl Compacted {
             };
             builder.append(self.now_ms, Some(key.as_bytes()), value, &[]);
         }
-        self.append_bytes(builder.into_uncompressed());
+        self.append_batch(builder.into_batch(Compression::None));
     }
 
-    fn append_bytes(&mut self, mut bytes: Vec<u8>) {
+    fn append_batch(&mut self, mut batch: ValidatedBatch<'_>) {
         let options = AppendOptions::client(0, self.now_ms);
-        self.log.append_as_leader(&mut bytes, options).unwrap();
+        self.log.append_as_leader(&mut batch, options).unwrap();
     }
 
     pub(crate) fn end(&mut self, id: i64, is_abort: bool) {

@@ -11,18 +11,24 @@ use std::sync::Arc;
 
 use model::TopicPartition;
 use record::{
-    BatchBuilder, BatchHeader, Batches, Decompressor, EndTransactionMarker, TransactionResult,
+    BatchBuilder, BatchHeader, Batches, Compression, Decompressor, EndTransactionMarker,
+    TransactionResult, ValidatedBatch,
 };
 use storage::sim::SimDisk;
 use storage::{Disk, Log, LogConfig, LogOpening, LogSlice};
 
 /// A batch of records with these values, all of one time.
-pub(crate) fn batch(timestamp_ms: i64, values: &[&str]) -> Vec<u8> {
+pub(crate) fn batch(timestamp_ms: i64, values: &[&str]) -> ValidatedBatch<'static> {
     batch_of(BatchHeader::default(), timestamp_ms, values)
 }
 
 /// A batch of an idempotent producer.
-pub(crate) fn producer_batch(id: i64, epoch: i16, sequence: i32, values: &[&str]) -> Vec<u8> {
+pub(crate) fn producer_batch(
+    id: i64,
+    epoch: i16,
+    sequence: i32,
+    values: &[&str],
+) -> ValidatedBatch<'static> {
     let header = BatchHeader {
         producer_id: id,
         producer_epoch: epoch,
@@ -33,7 +39,12 @@ pub(crate) fn producer_batch(id: i64, epoch: i16, sequence: i32, values: &[&str]
 }
 
 /// A batch of a transaction.
-pub(crate) fn transactional_batch(id: i64, epoch: i16, sequence: i32, values: &[&str]) -> Vec<u8> {
+pub(crate) fn transactional_batch(
+    id: i64,
+    epoch: i16,
+    sequence: i32,
+    values: &[&str],
+) -> ValidatedBatch<'static> {
     let header = BatchHeader {
         producer_id: id,
         producer_epoch: epoch,
@@ -45,7 +56,7 @@ pub(crate) fn transactional_batch(id: i64, epoch: i16, sequence: i32, values: &[
 }
 
 /// The marker that ends a transaction.
-pub(crate) fn marker(id: i64, epoch: i16, is_abort: bool) -> Vec<u8> {
+pub(crate) fn marker(id: i64, epoch: i16, is_abort: bool) -> ValidatedBatch<'static> {
     let marker = EndTransactionMarker {
         result: match is_abort {
             true => TransactionResult::Abort,
@@ -53,16 +64,19 @@ pub(crate) fn marker(id: i64, epoch: i16, is_abort: bool) -> Vec<u8> {
         },
         coordinator_epoch: 7,
     };
-    let mut builder = BatchBuilder::new(BatchHeader::default());
-    marker.build(&mut builder, 0, id, epoch).to_vec()
+    marker.into_batch(0, id, epoch)
 }
 
-pub(crate) fn batch_of(header: BatchHeader, timestamp_ms: i64, values: &[&str]) -> Vec<u8> {
+pub(crate) fn batch_of(
+    header: BatchHeader,
+    timestamp_ms: i64,
+    values: &[&str],
+) -> ValidatedBatch<'static> {
     let mut builder = BatchBuilder::new(header);
     for value in values {
         builder.append(timestamp_ms, None, Some(value.as_bytes()), &[]);
     }
-    builder.into_uncompressed()
+    builder.into_batch(Compression::None)
 }
 
 /// The opening of partition 0 of `topic` on a disk of its own, with small segments.

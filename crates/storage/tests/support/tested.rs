@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use record::ValidatedBatch;
 use storage::sim::{Crash, SimDisk};
 use storage::{AppendOptions, Disk, Log, LogConfig, RecoveryEvent};
 
@@ -264,7 +265,7 @@ impl Tested {
 
     fn append(
         &mut self,
-        mut records: Vec<u8>,
+        mut records: ValidatedBatch<'static>,
         timestamp_ms: i64,
         values: Option<Vec<String>>,
         part: Part,
@@ -314,15 +315,13 @@ impl Tested {
         for _ in 0..2 {
             let values = self.values(count, 0);
             let mut records = batch(5, &refs(&values));
-            let (mut header, _) = record::RecordBatchMut::parse(&mut records).unwrap();
-            header.set_base_offset(base_offset);
-            header.set_partition_leader_epoch(self.epoch);
+            records.stamp(base_offset, self.epoch, None);
             self.note(base_offset, 5, Some(values), Part::Nothing);
             base_offset += count as i64;
-            bytes.extend(records);
+            bytes.extend_from_slice(records.bytes());
         }
         // What a fetch cuts off.
-        bytes.extend_from_slice(&batch(5, &["cut"])[..40]);
+        bytes.extend_from_slice(&batch(5, &["cut"]).bytes()[..40]);
         let (epoch, now_ms) = (self.epoch, self.now_ms);
         let appended = self.log_mut().append_as_follower(&bytes, epoch, now_ms);
         assert_eq!(appended.map_err(shown)?.last_offset + 1, self.model.end);

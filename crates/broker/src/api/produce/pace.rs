@@ -1,6 +1,6 @@
 //! What a worker has time for of a batch.
 
-use record::{RecordBatch, TargetCompression, ValidationRules};
+use record::{ParsedHeader, TargetCompression, ValidationRules};
 
 /// A batch is appended off the workers, a few at a time, where it expands to more than this, is
 /// longer than this uncompressed, ...
@@ -29,7 +29,7 @@ impl Pace {
     }
 
     /// Whether a batch takes longer than there is time for, as far as its header tells.
-    pub(super) fn is_too_long_for(self, batch: &RecordBatch<'_>, rules: &ValidationRules) -> bool {
+    pub(super) fn is_too_long_for(self, batch: &ParsedHeader, rules: &ValidationRules) -> bool {
         let recompresses = match rules.compression {
             TargetCompression::Producer => false,
             TargetCompression::Codec(codec) => batch.compression() != Some(codec.compression),

@@ -2,8 +2,8 @@ use super::pace::QUICK_BYTES;
 use super::pace::QUICK_RECOMPRESSED_BYTES;
 use super::*;
 use record::{
-    BatchBuilder, BatchHeader, Codec, Compression, Compressor, TargetCompression, TimestampType,
-    ValidationRules,
+    BatchBuilder, BatchHeader, Codec, Compression, Compressor, RecordBatch, TargetCompression,
+    TimestampType, ValidationRules,
 };
 
 /// A batch of so many records of so many bytes each.

@@ -443,7 +443,7 @@ fn deleted_topics_are_not_noted_for_groups_that_cannot_be_loaded() {
     let key = b"\0\x01\0\x01g\0\x01t\0\0\0\0";
     let mut builder = record::BatchBuilder::new(record::BatchHeader::default());
     builder.append(testkit::now_ms(), Some(key), Some(&[0, 9]), &[]);
-    let mut batch = builder.into_uncompressed();
+    let mut batch = builder.into_batch(record::Compression::None);
     let partition = running
         .broker()
         .logs
