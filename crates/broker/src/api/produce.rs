@@ -17,6 +17,7 @@
 
 use self::inspection::Inspection;
 use self::pace::Pace;
+use self::parts::{AppendedBatch, PartitionPart, Parts, TopicPart};
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::coordinators::transaction_verification::{
@@ -27,14 +28,13 @@ use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::runtime::clock::now_ms;
 use crate::runtime::disk_watch::DiskUse;
 use crate::runtime::heavy_work::{Lane, off_workers};
-use model::{DecodeError, ErrorCode, Uuid};
+use model::{DecodeError, ErrorCode};
 use record::batch::HEADER_SIZE_BYTES;
 use record::{
     InvalidRecords, ParsedHeader, ProduceValidator, RecordBatch, ValidatedBatch, accept_produced,
 };
 use replication::{Partition, VerificationGuard};
-use std::cell::{Cell, RefCell};
-use std::mem::take;
+use std::cell::RefCell;
 use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
@@ -50,12 +50,8 @@ const ADMIN_CLIENT_ID: &str = "__admin_client";
 thread_local! {
     /// Buffers and codec contexts of validation, kept for the life of the thread.
     static VALIDATOR: RefCell<ProduceValidator> = RefCell::new(ProduceValidator::new());
-    /// Lists of a request that is answered, for the next one of the thread.
-    static LISTS: Cell<Option<(Vec<TopicPart>, Vec<PartitionPart>)>> = const { Cell::new(None) };
 }
 
-/// Lists for so many partitions are kept.
-const KEPT_PARTS: usize = 256;
 /// A request with more partitions is served off the workers, a few at a time.
 const QUICK_PARTITIONS: usize = 256;
 /// Of the elements that a request may have, one in so many may be a partition without a batch.
@@ -63,98 +59,6 @@ const ELEMENTS_PER_EMPTY: usize = 20;
 /// Faulty records that an answer lists at most. A small request can expand to any number of them, in
 /// each of its partitions.
 const RECORD_ERRORS_MAX: usize = 10_000;
-
-/// What a request asks for, part by part, and what became of it. The lists go from request to
-/// request, so that a request allocates nothing.
-#[derive(Default)]
-struct Parts {
-    topics: Vec<TopicPart>,
-    /// Of all topics, in their order.
-    partitions: Vec<PartitionPart>,
-}
-
-impl Parts {
-    fn take() -> Self {
-        let (topics, partitions) = LISTS.take().unwrap_or_default();
-        Self { topics, partitions }
-    }
-}
-
-impl Drop for Parts {
-    fn drop(&mut self) {
-        let mut lists = (take(&mut self.topics), take(&mut self.partitions));
-        lists.0.clear();
-        lists.1.clear();
-        if lists.1.capacity() <= KEPT_PARTS {
-            // A thread that ends keeps nothing.
-            let _ = LISTS.try_with(|kept| kept.set(Some(lists)));
-        }
-    }
-}
-
-/// A topic of the request; its partitions follow in the list of parts.
-struct TopicPart {
-    name: Range<usize>,
-    id: Uuid,
-    hosted: Option<Arc<HostedTopic>>,
-    partition_count: usize,
-}
-
-/// A partition of the request: where its records are in the frame, then what became of them.
-struct PartitionPart {
-    /// Where the frame has the topic's name, and its id.
-    topic: (Range<usize>, Uuid),
-    index: i32,
-    records: Range<usize>,
-    /// What the header of its batch says, or why there is not just one batch.
-    batch: Result<ParsedHeader, ErrorCode>,
-    /// What is wrong with other records that the request has for the partition.
-    repetition_error: Option<ErrorCode>,
-    /// What the coordinator of the batch's transaction says of it; `Ok(None)` without one.
-    verification: Verification,
-    outcome: Outcome,
-    appended: Option<AppendedBatch>,
-}
-
-/// A batch that is in the log of its partition.
-struct AppendedBatch {
-    partition: Arc<Partition>,
-    /// The offset after its last record.
-    end_offset: i64,
-    /// Whether the topic wants it to be durable.
-    is_flush_due: bool,
-}
-
-impl PartitionPart {
-    fn is_flush_due(&self) -> bool {
-        self.appended
-            .as_ref()
-            .is_some_and(|batch| batch.is_flush_due)
-    }
-
-    /// The topic that the request has it under.
-    fn topic_key<'f>(&self, frame: &'f [u8]) -> (&'f [u8], Uuid) {
-        (&frame[self.topic.0.clone()], self.topic.1)
-    }
-
-    fn key<'f>(&self, frame: &'f [u8]) -> (&'f [u8], Uuid, i32) {
-        let (name, id) = self.topic_key(frame);
-        (name, id, self.index)
-    }
-
-    /// Takes in another mention of the partition: the last valid records are appended, and the
-    /// last invalid ones decide the answer.
-    fn repeat(&mut self, later: &Self) {
-        match later.batch {
-            Ok(_) => {
-                self.repetition_error = self.repetition_error.or(self.batch.err());
-                self.records = later.records.clone();
-                self.batch = later.batch;
-            }
-            Err(error) => self.repetition_error = Some(error),
-        }
-    }
-}
 
 struct Outcome {
     error: ErrorCode,
@@ -312,11 +216,16 @@ async fn append_all(
     if asked.refusal.is_none() && asked.transactional_id.is_some() {
         verify(broker, request.version, &mut asked, &mut parts).await;
     }
-    let Parts { topics, partitions } = &mut parts;
+    let Parts {
+        topics,
+        partitions,
+        batches,
+    } = &mut parts;
     let acks = asked.acks;
     let append = Append {
         broker,
         context,
+        batches,
         version: request.version,
         acks,
     };
@@ -381,7 +290,11 @@ fn parse(
     parts: &mut Parts,
     partitions_max: usize,
 ) -> Result<Option<Asked>, DecodeError> {
-    let Parts { topics, partitions } = parts;
+    let Parts {
+        topics,
+        partitions,
+        batches,
+    } = parts;
     let (body, version) = (&frame[body_start..], request.version);
     let elements_max = request.elements_max;
     // Every producer sends a batch for each partition that it names. What is kept of one while it is
@@ -401,11 +314,16 @@ fn parse(
         }
         let parsed = RecordBatch::parse(records);
         inspection.look_at(&parsed);
+        let batch = accept_produced(parsed, version).map(|batch| {
+            batches.push(batch);
+            (batches.len() - 1) as u32
+        });
+        let batch = batch.map_err(|invalid| invalid.error);
         partitions.push(PartitionPart {
             topic: (range_in(frame, topic.name.as_bytes()), topic.id),
             index: part.index,
             records: range_in(frame, records),
-            batch: accept_produced(parsed, version).map_err(|invalid| invalid.error),
+            batch,
             repetition_error: None,
             verification: Ok(None),
             outcome: Outcome::of(ErrorCode::UnknownServerError),
@@ -459,7 +377,11 @@ fn range_in(frame: &[u8], part: &[u8]) -> Range<usize> {
 
 /// Asks the coordinator of the request's transaction about its batches.
 async fn verify(broker: &Broker, version: i16, asked: &mut Asked, parts: &mut Parts) {
-    let Parts { topics, partitions } = parts;
+    let Parts {
+        topics,
+        partitions,
+        batches,
+    } = parts;
     let mut producer: Option<(i64, i16)> = None;
     let mut enrolments = Vec::new();
     // Where in the list the part of each is.
@@ -470,7 +392,7 @@ async fn verify(broker: &Broker, version: i16, asked: &mut Asked, parts: &mut Pa
     for (at, part) in partitions.iter().enumerate() {
         let topic = topics_of_parts.next().and_then(|one| one.hosted.as_ref());
         let partition = topic.and_then(|topic| topic.find(part.index).ok());
-        let (Some(partition), Ok(batch)) = (partition, part.batch) else {
+        let (Some(partition), Ok(batch)) = (partition, part.batch_of(batches)) else {
             continue;
         };
         if !batch.is_transactional() || !batch.has_producer_id() {
@@ -550,6 +472,8 @@ impl Appending {
 struct Append<'a> {
     broker: &'a Broker,
     context: &'a ConnectionContext,
+    /// What the headers of the request's batches say.
+    batches: &'a [ParsedHeader],
     version: i16,
     acks: i16,
 }
@@ -616,7 +540,7 @@ impl Append<'_> {
         turn: Option<OwnedSemaphorePermit>,
     ) -> Appending {
         let refused = |outcome| Appending::Ended(outcome);
-        let batch = match part.batch {
+        let batch = match part.batch_of(self.batches) {
             Ok(batch) => batch,
             Err(error) => return refused(Outcome::of(error)),
         };
@@ -761,6 +685,7 @@ fn answer(
 
 mod inspection;
 mod pace;
+mod parts;
 
 #[cfg(test)]
 mod tests;
