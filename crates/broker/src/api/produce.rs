@@ -342,6 +342,23 @@ fn parse(
     let (is_transactional, refusal) = inspection.verdict(head.transactional_id);
     let transactional_id = head.transactional_id.filter(|_| is_transactional);
     join_repetitions(partitions, frame);
+    look_up_topics(broker, frame, version, partitions, topics);
+    Ok(Some(Asked {
+        acks: head.acks,
+        timeout_ms: head.timeout_ms,
+        transactional_id: transactional_id.map(str::to_owned),
+        refusal,
+    }))
+}
+
+/// The topics of partitions that are in the order of their topics, with what is hosted of them.
+fn look_up_topics(
+    broker: &Broker,
+    frame: &[u8],
+    version: i16,
+    partitions: &[PartitionPart],
+    topics: &mut Vec<TopicPart>,
+) {
     for parts in partitions.chunk_by(|a, b| a.topic_key(frame) == b.topic_key(frame)) {
         let (name, id) = &parts[0].topic;
         let hosted = match version {
@@ -357,12 +374,6 @@ fn parse(
             partition_count: parts.len(),
         });
     }
-    Ok(Some(Asked {
-        acks: head.acks,
-        timeout_ms: head.timeout_ms,
-        transactional_id: transactional_id.map(str::to_owned),
-        refusal,
-    }))
 }
 
 /// Where in the frame `part` of it is.

@@ -4,8 +4,8 @@ use super::{Halted, SimPartition};
 use crate::planted::Planted;
 use coordinator::CoordinatorRecord;
 use record::{
-    BatchBuilder, BatchHeader, Batches, ControlRecord, Decompressor, EndTransactionMarker,
-    TransactionResult,
+    BatchBuilder, BatchHeader, Batches, Compression, ControlRecord, Decompressor,
+    EndTransactionMarker, TransactionResult, ValidatedBatch,
 };
 use replication::{AppendError, Appended};
 
@@ -75,12 +75,16 @@ pub(super) fn replay_log(
 }
 
 /// A batch of records of a coordinator.
-pub(super) fn batch_of(header: BatchHeader, records: &[CoordinatorRecord], now_ms: i64) -> Vec<u8> {
+pub(super) fn batch_of(
+    header: BatchHeader,
+    records: &[CoordinatorRecord],
+    now_ms: i64,
+) -> ValidatedBatch<'static> {
     let mut builder = BatchBuilder::new(header);
     for record in records {
         builder.append(now_ms, Some(&record.key), record.value.as_deref(), &[]);
     }
-    builder.into_uncompressed()
+    builder.into_batch(Compression::None)
 }
 
 /// How a transaction ends, and by whose word.
@@ -106,9 +110,7 @@ impl TransactionMarker {
             },
             coordinator_epoch: self.coordinator_epoch,
         };
-        let mut builder = BatchBuilder::new(BatchHeader::default());
-        marker.build(&mut builder, now_ms, self.producer_id, self.producer_epoch);
-        let mut batch = builder.into_buffer();
+        let mut batch = marker.into_batch(now_ms, self.producer_id, self.producer_epoch);
         partition.append_marker(&mut batch, transaction_version, now_ms)
     }
 }

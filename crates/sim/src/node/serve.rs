@@ -9,7 +9,7 @@ use controller::create_topics::NewTopic;
 use controller::delete_topics::TopicToDelete;
 use controller::{AlterConfigs, CreateTopics, DeleteTopics};
 use model::{ErrorCode, Now, Uuid};
-use record::{ProduceValidator, RecordBatchMut, ValidatedBytes, parse_produce};
+use record::{ProduceValidator, RecordBatch, ValidatedBatch, accept_produced};
 use replication::{AppendError, Isolation, ReadRequest, VerificationGuard};
 use std::sync::Arc;
 
@@ -85,7 +85,10 @@ impl Node {
             return self.append(caller, ask, None, now);
         };
         let found = self.find(*topic_id, *partition);
-        let (found, batch) = match (found, parse_produce(records, PRODUCE_VERSION)) {
+        let (found, batch) = match (
+            found,
+            accept_produced(RecordBatch::parse(records), PRODUCE_VERSION),
+        ) {
             (Ok(found), Ok(batch)) => (found, batch),
             (Err(error), _) => return self.refuse(caller, &ask, error),
             (_, Err(invalid)) => return self.refuse(caller, &ask, invalid.error),
@@ -135,11 +138,12 @@ impl Node {
             Ok(found) => found,
             Err(error) => return self.refuse(caller, &ask, error),
         };
-        let mut bytes = match validated(&found, records, now.wall_ms) {
-            Ok(bytes) => bytes,
+        let mut records = records.clone();
+        let mut batch = match validated(&found, &mut records, now.wall_ms) {
+            Ok(batch) => batch,
             Err(error) => return self.refuse(caller, &ask, error),
         };
-        match found.append_as_leader(&mut bytes, guard, now.wall_ms) {
+        match found.append_as_leader(&mut batch, guard, now.wall_ms) {
             Ok(appended) => {
                 let answer = Answer::Produced {
                     error: ErrorCode::None,
@@ -300,17 +304,13 @@ fn code_of(result: Option<Result<(), controller::ApiError>>) -> ErrorCode {
 }
 
 /// The batch as it may be appended.
-fn validated(partition: &SimPartition, records: &[u8], now_ms: i64) -> Result<Vec<u8>, ErrorCode> {
-    let batch = parse_produce(records, PRODUCE_VERSION).map_err(|invalid| invalid.error)?;
+fn validated<'b>(
+    partition: &SimPartition,
+    records: &'b mut [u8],
+    now_ms: i64,
+) -> Result<ValidatedBatch<'b>, ErrorCode> {
     let rules = rules_of(&partition.config());
-    let validated = ProduceValidator::new().validate(&batch, &rules, now_ms);
-    let validated = validated.map_err(|invalid| invalid.error)?;
-    let mut bytes = match validated.bytes {
-        ValidatedBytes::Rebuilt(bytes) => bytes,
-        ValidatedBytes::InPlace { size_in_bytes } => records[..size_in_bytes].to_vec(),
-    };
-    let (mut stamped, _) =
-        RecordBatchMut::parse(&mut bytes).expect("a validated batch can be parsed");
-    stamped.set_max_timestamp(validated.timestamp_type, validated.max_timestamp);
-    Ok(bytes)
+    let mut validator = ProduceValidator::new();
+    let validated = validator.validate_produce(records, PRODUCE_VERSION, &rules, now_ms);
+    validated.map_err(|invalid| invalid.error)
 }
