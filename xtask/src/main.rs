@@ -39,7 +39,7 @@ enum Task {
     /// Measure riverrun beside Apache Kafka
     #[command(disable_help_flag = true)]
     Bench(Arguments),
-    /// Search every parser by coverage
+    /// Fuzz every parser
     Fuzz(fuzz::Options),
     /// Run every random test with fresh seeds
     Hunt(hunt::Options),

@@ -50,7 +50,7 @@ pub(crate) fn measure(directory: &Path) -> Result<Vec<Row>> {
             format!("{:.0} us", per_partition(made.as_secs_f64() * 1e6)),
         ),
         (
-            "open a partition left in order, CPU".to_owned(),
+            "open a partition after a clean shutdown, CPU".to_owned(),
             format!("{:.0} us", per_partition(watch.cpu().as_secs_f64() * 1e6)),
         ),
         (

@@ -61,7 +61,7 @@ pub(crate) fn measure(directory: &Path) -> Result<Vec<Row>> {
     let (wall, cpu) = (watch.wall(), watch.cpu());
     let memory = resident_bytes()?.saturating_sub(before) as f64;
     rows.push((
-        format!("open a log of {SEGMENT_COUNT} segments, left in order"),
+        format!("open a log of {SEGMENT_COUNT} segments, after a clean shutdown"),
         format!(
             "{:.2} s, {:.2} s of CPU",
             wall.as_secs_f64(),

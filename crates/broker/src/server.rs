@@ -446,7 +446,7 @@ struct OpenedMetadata {
     marks: Marks,
 }
 
-/// What each directory that can be used had as a mark of an orderly stop.
+/// The clean-shutdown file of each directory that can be used, as it was found.
 struct Marks(Vec<(PathBuf, Option<CleanShutdown>)>);
 
 impl Marks {
@@ -512,7 +512,7 @@ fn open_metadata(
             directories.cluster_id
         );
     }
-    // Before anything is appended: a crash from here on is no orderly stop.
+    // Before anything is appended: a crash from here on is no clean shutdown.
     let marks = take_marks(&directories, &metadata_directory)?;
     let opened = loaded.lead(now_ms())?;
     for event in &opened.events {
@@ -525,7 +525,7 @@ fn open_metadata(
     })
 }
 
-/// Takes the marks of an orderly stop.
+/// Takes the clean-shutdown files.
 fn take_marks(
     directories: &LogDirectories,
     metadata_directory: &Path,

@@ -38,25 +38,25 @@ pub(crate) enum Command {
     Consume(ConsumeArguments),
     /// Show offsets, reassign replicas and elect leaders of partitions
     Partition(PartitionArguments),
-    /// List, describe, move and delete consumer groups
+    /// List, describe and delete consumer groups, and set their offsets
     Group(GroupArguments),
-    /// List and describe transactions, and end those that hang
+    /// List and describe transactions, and abort hanging ones
     Transaction(TransactionArguments),
     /// Show and change configuration
     Config(ConfigArguments),
-    /// Show and change what users, client ids and addresses may use
+    /// List and change client quotas
     Quota(QuotaArguments),
-    /// List, make and delete the SCRAM credentials of users
+    /// List, create and delete SCRAM credentials
     User(UserArguments),
     /// Show the cluster, its quorum, features and log directories; change features, unregister brokers
     Cluster(ClusterArguments),
-    /// Keep the names of clusters with how to reach them
+    /// Manage connection profiles
     Profile(ProfileArguments),
     /// Measure how fast records are written, read and delivered
     Bench(BenchArguments),
     /// Show and check the files of partitions and log directories
     DumpLog(DumpLogArguments),
-    /// Print the completions of a shell, to be sourced by it
+    /// Print a completion script for a shell
     Completion(CompletionArguments),
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct ServerArguments {
     /// A Kafka server.properties; without one, a single node on 127.0.0.1:9092 with its data in
     /// ./riverrun-data
     pub(crate) properties: Option<PathBuf>,
-    /// Set a configuration key, over the file and the KAFKA_* environment
+    /// Set a configuration key; takes precedence over the file and KAFKA_* environment variables
     #[arg(long = "set", visible_alias = "override", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
 }

@@ -23,7 +23,7 @@ const ADMIN_TIMEOUTS: &[&str] = &["default.api.timeout.ms", "request.timeout.ms"
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Connection and output")]
 pub(crate) struct ConnectionArguments {
-    /// Brokers to ask first, as host:port, separated by commas; otherwise those of the profile, or
+    /// Bootstrap servers, as host:port, separated by commas; by default those of the profile, or
     /// 127.0.0.1:9092
     /// [env: RIVERRUN_BROKERS]
     #[arg(short, long, global = true, value_name = "BROKERS")]
@@ -31,13 +31,13 @@ pub(crate) struct ConnectionArguments {
     /// A profile that `riverrun profile set` made [env: RIVERRUN_PROFILE]
     #[arg(long, global = true, value_name = "NAME")]
     profile: Option<String>,
-    /// A setting of the client by Kafka's name, such as client.id=me
+    /// A client setting by Kafka's name, such as client.id=me
     #[arg(short = 'X', long = "set", global = true, value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// How long to try, such as 10s or 500ms
+    /// Timeout, such as 10s or 500ms
     #[arg(long, global = true, default_value = "10s", value_name = "DURATION", value_parser = crate::time::duration_ms)]
     timeout: i64,
-    /// How to print: text for people, or json for programs, one object a line
+    /// Output format: text for people, or json for programs, one object a line
     #[arg(
         long,
         global = true,
@@ -283,7 +283,7 @@ fn absence(error: &Error) -> Option<String> {
             _ => Some(format!("{subject} does not exist")),
         },
         ErrorCode::GroupIdNotFound | ErrorCode::TransactionalIdNotFound => {
-            Some(format!("no {subject}"))
+            Some(format!("{subject} does not exist"))
         }
         ErrorCode::NoReassignmentInProgress => {
             Some(format!("no reassignment in progress for {subject}"))
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_name_options_and_what_may_be_overlooked() {
+    fn errors_name_options_and_what_may_be_overlooked_or_does_not_exist() {
         let address = || "a:1".to_owned();
         let timed_out = Error::TimedOut {
             operation: "ApiVersions".to_owned(),
@@ -336,7 +336,27 @@ mod tests {
             api: "Metadata",
             detail: ": it does not serve this API".to_owned(),
         };
+        let absent = |subject: &str, code| Error::Refused {
+            subject: subject.to_owned(),
+            code,
+            message: None,
+        };
         for (error, expected) in [
+            (
+                absent("topic `none`", ErrorCode::UnknownTopicOrPartition),
+                "topic `none` does not exist",
+            ),
+            (
+                absent("group `none`", ErrorCode::GroupIdNotFound),
+                "group `none` does not exist",
+            ),
+            (
+                absent(
+                    "transactional id `none`",
+                    ErrorCode::TransactionalIdNotFound,
+                ),
+                "transactional id `none` does not exist",
+            ),
             (
                 timed_out,
                 "ApiVersions: no answer from a:1 within 5 ms (`--timeout` or `request.timeout.ms`)",

@@ -182,6 +182,20 @@ impl Error {
         }
     }
 
+    /// For a partition that the topic, which has `partition_count` of them, does not have.
+    pub(crate) fn no_partition(topic: &str, partition: i32, partition_count: usize) -> Self {
+        let noun = if partition_count == 1 {
+            "partition"
+        } else {
+            "partitions"
+        };
+        Self::Refused {
+            subject: format!("partition `{topic}-{partition}`"),
+            code: ErrorCode::UnknownTopicOrPartition,
+            message: Some(format!("the topic has {partition_count} {noun}")),
+        }
+    }
+
     /// Whether the same call may succeed later, without a change by the caller.
     pub fn is_retriable(&self) -> bool {
         match self {
@@ -200,6 +214,30 @@ impl Error {
             | Self::TransactionAborted
             | Self::ProducerFailed(_)
             | Self::Closed(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_that_a_topic_does_not_have() {
+        for (count, expected) in [
+            (0, "the topic has 0 partitions"),
+            (1, "the topic has 1 partition"),
+            (2, "the topic has 2 partitions"),
+        ] {
+            let error = Error::no_partition("topic", 9, count);
+            let Error::Refused {
+                subject, message, ..
+            } = error
+            else {
+                panic!("{error:?}");
+            };
+            assert_eq!(subject, "partition `topic-9`");
+            assert_eq!(message.as_deref(), Some(expected));
         }
     }
 }

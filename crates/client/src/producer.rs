@@ -375,7 +375,7 @@ impl Shared {
                     let topic = self.brokers.topic(record.topic, deadline).await?;
                     self.learn(record.topic, topic.partitions.len());
                     if topic.partitions.is_empty() {
-                        return Err(no_partition(record.topic, 0, 0));
+                        return Err(Error::no_partition(record.topic, 0, 0));
                     }
                 }
                 Refusal::NoSuchPartition { partition_count } => {
@@ -419,7 +419,7 @@ impl Shared {
         let partition_count = metadata.partition_count(record.topic).unwrap_or(0);
         if partition_count <= known_count {
             let index = record.partition.unwrap_or_default();
-            return Err(no_partition(record.topic, index, known_count));
+            return Err(Error::no_partition(record.topic, index, known_count));
         }
         self.learn(record.topic, partition_count);
         Ok(())
@@ -465,14 +465,6 @@ impl Shared {
             | Refusal::NeedsMemory { .. }
             | Refusal::Closed => Error::Closed("producer"),
         }
-    }
-}
-
-fn no_partition(topic: &str, index: i32, partition_count: usize) -> Error {
-    Error::Refused {
-        subject: format!("partition `{topic}-{index}`"),
-        code: model::ErrorCode::UnknownTopicOrPartition,
-        message: Some(format!("the topic has {partition_count} partitions")),
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Options {
     /// Run what the exceptions files leave out, too
     #[arg(long)]
     pub(crate) no_exceptions: bool,
-    /// The random numbers of the suites that draw some [default: 1]
+    /// Seed for the randomized suites [default: 1]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
     /// How much such a suite does: sequences of diff, kills of crash/campaign, workloads of

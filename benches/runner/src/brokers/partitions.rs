@@ -138,7 +138,7 @@ fn measure(
     note("memory of a partition, idle", per_partition(&server)?);
     note("open files, idle", open_files(&server)?.to_string());
     note("CPU of the idle broker", idle_share(&server, idle)?);
-    note("orderly stop", stop(&mut server)?);
+    note("clean shutdown", stop(&mut server)?);
     let (started, took) = start(&plan, programs)?;
     server = started;
     note("start after it", took);
@@ -159,7 +159,7 @@ fn measure(
             &format!("start after kill -9, {unflushed} logs with unflushed records"),
             took,
         );
-        // What an orderly stop has flushed is not unflushed at the next kill.
+        // What a clean shutdown has flushed is not unflushed at the next kill.
         stop(&mut server)?;
         server = start(&plan, programs)?.0;
     }

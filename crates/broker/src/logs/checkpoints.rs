@@ -340,7 +340,7 @@ pub(crate) fn settle_or_report(logs: &Logs, directory: &LogDirectory) {
     }
 }
 
-/// [`settle`] when the logs of a directory have been opened that was not left in order. A log may
+/// [`settle`] when the logs of a directory without a clean shutdown have been opened. A log may
 /// end below what its recovery point was: what is written there now is not known to be durable.
 pub(crate) fn settle_at_start(logs: &Logs, directory: &LogDirectory) {
     let written =

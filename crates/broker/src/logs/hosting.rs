@@ -115,7 +115,7 @@ impl Places {
 /// Looks for the log of every partition of the image that has a replica here. A partition of a
 /// directory that is not there, or cannot be used, has no place.
 ///
-/// `clean` tells for each log directory whether it was left in order.
+/// `clean` tells for each log directory whether it was shut down cleanly.
 ///
 /// # Errors
 /// A [`StartError`] for a directory that cannot be listed, if it is that of the metadata.

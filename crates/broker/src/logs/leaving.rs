@@ -1,10 +1,10 @@
 //! Leaving the log directories when the server stops: each on a thread of its own, so that one whose
-//! disk is stuck keeps no other from its mark of an orderly stop.
+//! disk is stuck keeps no other from its clean-shutdown file.
 //!
 //! ```text
 //!   stop ── leave ──> thread of each directory: what the metadata ask for, compaction, copies
-//!     │                    └─ all ended: logs closed, checkpoints, mark
-//!     └ wait: until all have left, or the others have done nothing for long: those have no mark
+//!     │                    └─ all ended: logs closed, checkpoints, clean-shutdown file
+//!     └ wait: until all have left, or the others have done nothing for long: those have no such file
 //! ```
 
 use crate::logs::Logs;

@@ -208,10 +208,10 @@ async fn run(weak: Weak<Logs>) {
 }
 
 /// Goes on with a copy that an earlier run of the server has left. `clean` names the log directories
-/// that were left in order.
+/// that were shut down cleanly.
 ///
 /// Two disks write back on their own: after a power loss a log may end below its copy, and the offsets
-/// in between go to other records. So only a copy that was left in order, of a log that was, is one;
+/// in between go to other records. So a copy goes on only after a clean shutdown of both directories;
 /// any other begins anew.
 pub(crate) fn resume(
     logs: &Logs,

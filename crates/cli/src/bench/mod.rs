@@ -35,7 +35,7 @@ pub(crate) struct BenchArguments {
     command: BenchCommand,
     #[command(flatten)]
     connection: ConnectionArguments,
-    /// Also draw the result, as SVG
+    /// Also plot the result, as SVG
     #[arg(long, global = true, value_name = "PATH")]
     plot: Option<PathBuf>,
 }
@@ -49,14 +49,14 @@ enum BenchCommand {
         /// The topic
         #[arg(default_value = TOPIC)]
         topic: String,
-        /// How many records to read at least; by default all that the topic has at the start
+        /// Minimum number of records; by default all that the topic has at the start
         #[arg(short = 'n', long, value_name = "COUNT")]
         records: Option<u64>,
     },
-    /// Write records at a rate and read them back: how long each takes from end to end
+    /// Write records at a rate and read them back: end-to-end latency
     #[command(
-        mut_arg("records", |arg| arg.help("How many records; by default 10 seconds at the rate")),
-        mut_arg("rate", |arg| arg.help("How many records a second; by default 1000"))
+        mut_arg("records", |arg| arg.help("Number of records; by default 10 seconds at the rate")),
+        mut_arg("rate", |arg| arg.help("Records a second; by default 1000"))
     )]
     Latency(LoadArguments),
 }
@@ -70,19 +70,19 @@ struct LoadArguments {
     /// The topic; created when it does not exist
     #[arg(default_value = TOPIC)]
     topic: String,
-    /// How many records; by default 1000000
+    /// Number of records; by default 1000000
     #[arg(short = 'n', long, value_name = "COUNT")]
     records: Option<u64>,
-    /// How long a value is, in bytes
+    /// Size of a value in bytes
     #[arg(short, long, default_value_t = 1024, value_name = "BYTES")]
     size: usize,
-    /// How many records a second; by default no limit
+    /// Records a second; by default no limit
     #[arg(short, long, value_name = "COUNT", value_parser = at_least_one)]
     rate: Option<u64>,
-    /// Partitions of a topic that has to be created
+    /// Number of partitions of a topic that is created
     #[arg(short, long, default_value_t = 1, value_name = "COUNT")]
     partitions: i32,
-    /// How batches are compressed: none, gzip, snappy, lz4 or zstd
+    /// Compression codec: none, gzip, snappy, lz4 or zstd
     #[arg(short = 'z', long, value_name = "CODEC")]
     compression: Option<String>,
     /// Required acknowledgements: 0, 1 or all

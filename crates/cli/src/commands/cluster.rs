@@ -26,19 +26,19 @@ enum ClusterCommand {
     Info,
     /// Show the features and their levels
     Features,
-    /// Change the levels of features, all of them or none
+    /// Change feature levels, all of them or none
     SetFeatures {
         /// The features with their levels, such as group.version=1 or metadata.version=4.3; 0 disables
         /// a feature
         #[arg(required = true, value_name = "FEATURE=LEVEL", value_parser = feature)]
         features: Vec<(String, i16)>,
-        /// Let the levels go down, if nothing is lost
+        /// Allow a safe downgrade
         #[arg(long)]
         downgrade: bool,
-        /// Let the levels go down, whatever metadata are lost
+        /// Allow an unsafe downgrade (may lose metadata)
         #[arg(long, requires = "downgrade")]
         r#unsafe: bool,
-        /// Only check whether they could be changed
+        /// Validate only
         #[arg(long)]
         dry_run: bool,
     },
@@ -49,12 +49,11 @@ enum ClusterCommand {
     },
     /// Show the quorum of controllers
     Quorum,
-    /// Show what needs attention: brokers, log directories and partitions that are not in order;
-    /// fails if there is anything
+    /// Show brokers, log directories and partitions that need attention; fails if there are any
     Health,
     /// Show the log directories of the brokers and what they hold
     LogDirs {
-        /// A line for each partition
+        /// Show one line per partition
         #[arg(long)]
         partitions: bool,
     },

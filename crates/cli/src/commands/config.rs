@@ -22,7 +22,7 @@ pub(crate) struct ConfigArguments {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Show what is configured
+    /// Show the configuration
     #[command(visible_alias = "describe")]
     Get {
         #[command(flatten)]
@@ -60,10 +60,10 @@ enum ConfigCommand {
 
 #[derive(Debug, Args)]
 struct ResourceArguments {
-    /// What is configured
+    /// The kind of resource
     #[arg(value_enum, value_name = "KIND")]
     kind: Kind,
-    /// Its name; of a broker its id, or `default` for what holds for all brokers
+    /// Its name; for a broker its id, or `default` for the defaults of all brokers
     #[arg(value_name = "NAME")]
     name: String,
 }

@@ -25,7 +25,7 @@ pub(crate) struct GroupArguments {
 
 #[derive(Debug, Subcommand)]
 enum GroupCommand {
-    /// List the groups
+    /// List groups
     #[command(visible_alias = "ls")]
     List {
         /// Only those that one of these regular expressions matches
@@ -35,12 +35,12 @@ enum GroupCommand {
         #[arg(long, value_delimiter = ',', value_name = "STATE", value_parser = group_state)]
         state: Vec<String>,
     },
-    /// Show the members of groups, their offsets, and how far they lag behind
+    /// Show the offsets, the lag and the members of groups
     Describe {
         /// The groups; a regular expression such as 'bill.*' stands for those that it matches
         #[arg(required_unless_present = "all", value_name = "GROUP")]
         groups: Vec<String>,
-        /// Every group
+        /// All groups
         #[arg(long, conflicts_with = "groups")]
         all: bool,
         /// Show members instead of offsets

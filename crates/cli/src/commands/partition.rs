@@ -33,7 +33,7 @@ struct Chosen {
 
 #[derive(Debug, Subcommand)]
 enum PartitionCommand {
-    /// Show where partitions start and end, or the offset at a place or time
+    /// Show the start and end offsets of partitions, or the offset at a position or time
     Offsets {
         #[command(flatten)]
         chosen: Chosen,
@@ -42,11 +42,11 @@ enum PartitionCommand {
         #[arg(long, value_name = "PLACE", allow_hyphen_values = true)]
         at: Option<Place>,
     },
-    /// Let other brokers replicate partitions
+    /// Reassign replicas
     Reassign {
         #[command(flatten)]
         chosen: Chosen,
-        /// The brokers that are to replicate each of them, the preferred leader first
+        /// The replicas of each partition, the preferred leader first
         #[arg(
             long,
             required = true,
@@ -56,12 +56,12 @@ enum PartitionCommand {
         )]
         to: Vec<BrokerId>,
     },
-    /// Cancel reassignments that are under way
+    /// Cancel ongoing reassignments
     CancelReassign {
         #[command(flatten)]
         chosen: Chosen,
     },
-    /// List the reassignments that are under way
+    /// List ongoing reassignments
     Reassignments,
     /// Elect the preferred leaders of partitions
     Elect {
@@ -74,7 +74,8 @@ enum PartitionCommand {
         /// Every partition of the cluster
         #[arg(long, conflicts_with_all = ["topics", "partitions"])]
         all: bool,
-        /// Where no replica is in sync, any that is alive: acknowledged records may be lost
+        /// Unclean election: elect any live replica if none is in sync; acknowledged records may be
+        /// lost
         #[arg(long)]
         unclean: bool,
     },

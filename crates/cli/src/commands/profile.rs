@@ -13,7 +13,7 @@ use std::process::ExitCode;
 pub(crate) struct ProfileArguments {
     #[command(subcommand)]
     command: ProfileCommand,
-    /// How to print
+    /// Output format
     #[arg(
         long,
         global = true,
@@ -26,7 +26,7 @@ pub(crate) struct ProfileArguments {
 
 #[derive(Debug, Subcommand)]
 enum ProfileCommand {
-    /// List the profiles
+    /// List profiles
     #[command(visible_alias = "ls")]
     List,
     /// Show the settings of a profile
@@ -34,15 +34,16 @@ enum ProfileCommand {
         /// The profile
         name: String,
     },
-    /// Set settings of a profile, such as bootstrap.servers=HOST:PORT; makes it where there is none
+    /// Change the settings of a profile, such as bootstrap.servers=HOST:PORT; creates it if it does
+    /// not exist
     Set {
         /// The profile
         name: String,
-        /// Settings of clients by Kafka's names; each command takes those that it knows
+        /// Client settings by Kafka's names; each command uses those that it knows
         #[arg(required = true, value_name = "KEY=VALUE", value_parser = pair)]
         settings: Vec<(String, String)>,
     },
-    /// Use a profile where neither --profile nor --brokers says another
+    /// Make a profile the default
     Use {
         /// The profile
         name: String,

@@ -88,7 +88,7 @@ impl Whom {
 
 #[derive(Debug, Subcommand)]
 enum QuotaCommand {
-    /// List quotas: all, or those of one entity
+    /// List quotas, of all entities or of one
     #[command(visible_aliases = ["ls", "describe"])]
     List {
         #[command(flatten)]

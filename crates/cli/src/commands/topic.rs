@@ -28,7 +28,7 @@ pub(crate) struct TopicArguments {
 enum TopicCommand {
     /// Create topics
     Create(CreateArguments),
-    /// List the topics
+    /// List topics
     #[command(visible_alias = "ls")]
     List {
         /// Only those that one of these regular expressions matches
@@ -43,16 +43,16 @@ enum TopicCommand {
         /// The topics; a regular expression such as 'or.*' stands for those that it matches
         #[arg(required_unless_present = "all", value_name = "TOPIC")]
         topics: Vec<String>,
-        /// Every topic but those that Kafka itself uses
+        /// All but internal topics
         #[arg(long, conflicts_with = "topics")]
         all: bool,
     },
-    /// Raise the number of partitions of topics
+    /// Increase the number of partitions of topics
     AddPartitions {
         /// The topics
         #[arg(required = true, value_name = "TOPIC")]
         topics: Vec<String>,
-        /// How many partitions they are to have
+        /// The new number of partitions
         #[arg(long, value_name = "COUNT")]
         to: i32,
     },
@@ -87,13 +87,13 @@ struct CreateArguments {
     /// The topics
     #[arg(required = true, value_name = "TOPIC")]
     topics: Vec<String>,
-    /// How many partitions; by default as the broker is configured
+    /// Number of partitions; by default the broker's
     #[arg(short, long, value_name = "COUNT")]
     partitions: Option<i32>,
-    /// How many replicas of each; by default as the broker is configured
+    /// Replication factor; by default the broker's
     #[arg(short, long, value_name = "COUNT")]
     replicas: Option<i16>,
-    /// A configuration of the topic
+    /// A topic configuration
     #[arg(short, long = "config", value_name = "KEY=VALUE", value_parser = pair)]
     configs: Vec<(String, String)>,
     /// Skip topics that exist

@@ -22,7 +22,7 @@ pub(crate) struct TransactionArguments {
 
 #[derive(Debug, Subcommand)]
 enum TransactionCommand {
-    /// List the transactional ids
+    /// List transactional ids
     #[command(visible_alias = "ls")]
     List {
         /// Only ids in one of these states, such as Ongoing or CompleteCommit
@@ -41,7 +41,7 @@ enum TransactionCommand {
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
-    /// Show who writes to a topic, and where open transactions begin
+    /// Show the producers of a topic, and where open transactions start
     Producers {
         /// The topic
         topic: String,
@@ -49,7 +49,7 @@ enum TransactionCommand {
         #[arg(short, long, value_delimiter = ',', value_name = "PARTITIONS")]
         partitions: Vec<i32>,
     },
-    /// Find open transactions that no coordinator knows, and that nobody is going to end
+    /// Find hanging transactions
     FindHanging {
         /// The topics; all by default
         topics: Vec<String>,
@@ -66,21 +66,21 @@ enum TransactionCommand {
         #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = time::duration_ms)]
         older_than: i64,
     },
-    /// End an open transaction in a partition whose coordinator does not know of it
+    /// Abort a hanging transaction in a partition
     Abort {
         /// The topic
         topic: String,
         /// The partition
         partition: i32,
-        /// Where the transaction begins, as `producers` shows
+        /// Start offset of the transaction, as shown by `producers`
         #[arg(long, value_name = "OFFSET")]
         start_offset: i64,
-        /// Even if the coordinator may still end it
+        /// Abort even if the coordinator still tracks it
         #[arg(long)]
         force: bool,
     },
-    /// Fence the producers of transactional ids: what they have open is aborted; an id that does not
-    /// exist is made
+    /// Fence the producers of transactional ids: aborts their open transactions, creates ids that do
+    /// not exist
     Fence {
         /// The ids
         #[arg(required = true, value_name = "ID")]

@@ -45,11 +45,11 @@ enum UserCommand {
         #[arg(value_name = "USER")]
         users: Vec<String>,
     },
-    /// Create a user or change its password: the first line of the standard input
+    /// Create a user or change its password, read from the first line of standard input
     Set {
         /// The user
         user: String,
-        /// The password; better not on the command line, which others may see
+        /// The password; other users may see the command line
         #[arg(long, env = "RIVERRUN_PASSWORD", hide_env_values = true, value_parser = not_empty)]
         password: Option<String>,
         /// How the password is hashed

@@ -56,28 +56,28 @@ pub(crate) struct ConsumeArguments {
         conflicts_with = "group"
     )]
     partitions: Vec<i32>,
-    /// Read as a member of this group, from its offsets on
+    /// Consume as a member of this group, from its committed offsets
     #[arg(short, long, value_name = "GROUP")]
     group: Option<String>,
-    /// Stop after COUNT records
+    /// Exit after COUNT records
     #[arg(short = 'n', long, value_name = "COUNT")]
     num: Option<u64>,
-    /// Stop at the end offsets of the start; with --group, once the assigned partitions are read
+    /// Exit at the end offsets as of the start; with --group, once the assigned partitions are read
     #[arg(short, long)]
     exit: bool,
-    /// How a record is printed: %t topic, %p partition, %o offset, %k key, %v value, %h headers,
+    /// Output format: %t topic, %p partition, %o offset, %k key, %v value, %h headers,
     /// %d timestamp, %D date, %K %V lengths, %e leader epoch; %v{hex}, {base64}, {json}, {utf8}, {i64}
     /// and other numbers; \n \t
     #[arg(short, long, default_value = "%v\\n", value_name = "FORMAT")]
     format: Format,
-    /// How keys are written: raw, utf8, hex, base64, json, or a big-endian number: i8 to i64, u8 to
+    /// Encoding of keys: raw, utf8, hex, base64, json, or a big-endian number: i8 to i64, u8 to
     /// u64, f32, f64
     #[arg(long, value_name = "ENCODING")]
     key_encoding: Option<Encoding>,
-    /// How values are written, as keys
+    /// Encoding of values, as for keys
     #[arg(long, value_name = "ENCODING")]
     value_encoding: Option<Encoding>,
-    /// Which records of transactions: read_uncommitted for all, or read_committed
+    /// Isolation level: read_uncommitted, or read_committed
     #[arg(short = 'i', long, value_name = "LEVEL")]
     isolation_level: Option<String>,
     #[command(flatten)]

@@ -28,13 +28,13 @@ pub(crate) struct DumpLogArguments {
     /// Show the records of each batch
     #[arg(long, visible_aliases = ["print-data-log", "deep-iteration"])]
     records: bool,
-    /// How to decode keys and values; by default by the directory's name
+    /// How to decode keys and values; by default as the name of the directory says
     #[arg(long, value_enum, value_name = "KIND")]
     decode: Option<Payload>,
     /// Print errors only
     #[arg(long)]
     verify: bool,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
     output: OutputFormat,
 }

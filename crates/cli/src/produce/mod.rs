@@ -42,21 +42,21 @@ pub(crate) struct ProduceArguments {
     /// Read from this file instead of standard input
     #[arg(short = 'l', long, value_name = "PATH")]
     file: Option<PathBuf>,
-    /// How lines are read
+    /// Input format
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     input: InputFormat,
-    /// Where the parts of a record stand on a line, as in '%k=%v': %k key, %v value, %p partition,
+    /// Format of a line, as in '%k=%v': %k key, %v value, %p partition,
     /// %d timestamp; %v{hex}, {base64}, {json}, {utf8}, {i64} and other numbers
     #[arg(short, long, value_name = "FORMAT", conflicts_with_all = ["input", "key_separator"])]
     format: Option<Template>,
-    /// How keys are written: raw, utf8, hex, base64, json, or a big-endian number: i8 to i64, u8 to
+    /// Encoding of keys: raw, utf8, hex, base64, json, or a big-endian number: i8 to i64, u8 to
     /// u64, f32, f64
     #[arg(long, default_value = "raw", value_name = "ENCODING")]
     key_encoding: Encoding,
-    /// How values are written, as keys
+    /// Encoding of values, as for keys
     #[arg(long, default_value = "raw", value_name = "ENCODING")]
     value_encoding: Encoding,
-    /// What stands between key and value on a line
+    /// Separator between key and value
     #[arg(short = 'K', long, value_name = "TEXT", value_parser = not_empty)]
     key_separator: Option<String>,
     /// The key of every record that has none of its own
@@ -65,25 +65,24 @@ pub(crate) struct ProduceArguments {
     /// A header of every record
     #[arg(short = 'H', long = "header", value_name = "KEY=VALUE", value_parser = pair)]
     headers: Vec<(String, String)>,
-    /// The partition; by default the key decides, or the load
+    /// The partition; by default chosen by the key, or by load
     #[arg(short, long, value_name = "PARTITION")]
     partition: Option<i32>,
     /// Keep the partitions of records that `consume --output json` printed; by default each gets a
     /// new one
     #[arg(long)]
     keep_partitions: bool,
-    /// An empty value is null: a tombstone
+    /// Send empty values as null (tombstones)
     #[arg(short = 'Z', long)]
     tombstones: bool,
-    /// How batches are compressed: none, gzip, snappy, lz4 or zstd
+    /// Compression codec: none, gzip, snappy, lz4 or zstd
     #[arg(short = 'z', long, value_name = "CODEC")]
     compression: Option<String>,
     /// Required acknowledgements: 0 for none, 1 for the leader's, all for those of all in-sync
     /// replicas
     #[arg(long, value_name = "ACKS")]
     acks: Option<String>,
-    /// Write all of it as one transaction of this id: whoever reads committed records sees all or
-    /// nothing
+    /// Write all records in one transaction with this transactional.id
     #[arg(short = 't', long, value_name = "ID", value_parser = transactional_id)]
     transactional_id: Option<String>,
     /// Show where each record was written

@@ -63,7 +63,7 @@ fn a_group_goes_on_where_it_was() {
     lab.fails(
         &["group", "describe", "g"],
         expect![[r#"
-            error: no group `g`
+            error: group `g` does not exist
         "#]],
     );
     lab.fails(

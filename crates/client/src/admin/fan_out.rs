@@ -205,18 +205,17 @@ impl Admin {
         if let Some(leader) = metadata.leader(topic, partition.partition) {
             return Ok(leader.id);
         }
-        let (code, message) = match (metadata.topic_error(topic), metadata.partition_count(topic)) {
-            (Some(code), _) => (code, None),
+        let code = match (metadata.topic_error(topic), metadata.partition_count(topic)) {
+            (Some(code), _) => code,
             (None, Some(count)) if partition.partition as usize >= count => {
-                let message = format!("the topic has {count} partitions");
-                (ErrorCode::UnknownTopicOrPartition, Some(message))
+                return Err(Error::no_partition(topic, partition.partition, count));
             }
-            _ => (ErrorCode::LeaderNotAvailable, None),
+            _ => ErrorCode::LeaderNotAvailable,
         };
         Err(Error::Refused {
             subject: format!("partition `{partition}`"),
             code,
-            message,
+            message: None,
         })
     }
 

@@ -247,11 +247,7 @@ impl Brokers {
             }
             if metadata.partition(topic, partition).is_none() && has_refreshed {
                 let count = metadata.partition_count(topic).unwrap_or(0);
-                return Err(Error::Refused {
-                    subject: format!("partition `{topic}-{partition}`"),
-                    code: ErrorCode::UnknownTopicOrPartition,
-                    message: Some(format!("the topic has {count} partitions")),
-                });
+                return Err(Error::no_partition(topic, partition, count));
             }
             self.request_refresh();
             if deadline.bound(changes.changed()).await.is_none() {

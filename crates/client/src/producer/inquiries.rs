@@ -9,7 +9,6 @@ use tokio::time::Instant;
 
 use super::accumulator::Refusal;
 use super::delivery::Delivery;
-use super::no_partition;
 use super::record::ProducerRecord;
 use crate::Error;
 use crate::cluster::{Brokers, Metadata};
@@ -70,7 +69,7 @@ impl Inquiries {
                 // One fresh answer tells whether partitions were added.
                 asked
                     .filter(|asked| metadata.has_answered(asked.refresh))
-                    .map(|_| no_partition(record.topic, index, partition_count))
+                    .map(|_| Error::no_partition(record.topic, index, partition_count))
             }
             _ => {
                 let code = metadata.topic_error(record.topic);
