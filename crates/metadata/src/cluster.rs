@@ -1,6 +1,7 @@
 //! The nodes of the cluster: registered brokers and controllers.
 
 use crate::shared_map::SharedMap;
+use crate::topics::Partition;
 use model::{BrokerId, Uuid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -153,6 +154,24 @@ impl ClusterImage {
     /// All registered controllers by id.
     pub const fn controllers(&self) -> &SharedMap<BrokerId, Arc<ControllerRegistration>> {
         &self.controllers
+    }
+
+    /// The replicas of a partition that clients of a listener cannot reach: their broker is fenced, or has no
+    /// such listener, or their directory is offline.
+    pub fn offline_replicas<'p>(
+        &self,
+        partition: &'p Partition,
+        listener: &str,
+    ) -> impl Iterator<Item = BrokerId> {
+        let replicas = partition.replicas.iter().zip(&partition.directories);
+        let offline = replicas.filter(move |(id, directory)| {
+            self.broker(**id).is_none_or(|broker| {
+                broker.is_fenced
+                    || broker.endpoint(listener).is_none()
+                    || !broker.has_online_directory(**directory)
+            })
+        });
+        offline.map(|(id, _)| *id)
     }
 
     /// Whether `id` is a broker that may lead partitions.

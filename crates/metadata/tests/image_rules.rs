@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 use metadata::{
-    BrokerRegistration, BrokerRegistrationChange, ConfigResource, LeaderRecoveryState,
+    BrokerRegistration, BrokerRegistrationChange, ConfigResource, Endpoint, LeaderRecoveryState,
     MetadataDelta, MetadataImage, MetadataRecord, Partition, PartitionChange, QuotaEntity,
 };
 use model::Uuid;
@@ -50,6 +50,18 @@ impl<'a> Line<'a> {
                 .map(|id| Uuid::from_u128(id as u128))
                 .collect(),
         )
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let names = self.fields.get("listeners").into_iter();
+        let names = names.flat_map(|names| names.split(','));
+        let endpoint = |name: &str| Endpoint {
+            name: name.to_owned(),
+            host: String::new(),
+            port: 0,
+            security_protocol: 0,
+        };
+        names.map(endpoint).collect()
     }
 
     fn leader(&self) -> Option<i32> {
@@ -134,7 +146,7 @@ fn record(line: &str) -> MetadataRecord {
             id: broker_id,
             epoch: broker_epoch,
             incarnation_id: Uuid::from_u128(1),
-            endpoints: Vec::new(),
+            endpoints: line.endpoints(),
             features: BTreeMap::new(),
             rack: None,
             is_fenced: true,
@@ -466,4 +478,28 @@ fn a_delta_names_what_changed() {
         configs ["a"] brokers [1]
     "#]]
     .assert_eq(&text);
+}
+
+#[test]
+fn replicas_are_offline_that_clients_of_a_listener_cannot_reach() {
+    let mut image = MetadataImage::default();
+    let script = "register 1 10 directories=100 listeners=PLAINTEXT,INTERNAL
+        unfence 1 10
+        register 2 11 directories=200 listeners=PLAINTEXT
+        register 3 12 directories=300 listeners=INTERNAL
+        unfence 3 12
+        register 4 13 directories=400 listeners=PLAINTEXT
+        unfence 4 13
+        topic t 7
+        partition 7 0 replicas=1,2,3,4,5 directories=100,200,300,401,500 isr=1 leader=1";
+    for line in script.lines() {
+        image.replay(&record(line)).unwrap();
+    }
+    let partition = image.topics.partition("t", 0).unwrap();
+    let offline = |listener| {
+        let offline = image.cluster.offline_replicas(partition, listener);
+        offline.collect::<Vec<_>>()
+    };
+    assert_eq!(offline("PLAINTEXT"), [2, 3, 4, 5]);
+    assert_eq!(offline("INTERNAL"), [2, 4, 5]);
 }

@@ -43,7 +43,9 @@ pub(crate) fn serve(
         return Ok(Served::Answered);
     }
     let nodes = metadata::brokers(broker, context);
-    let brokers = nodes.iter().map(|node| DescribeClusterBroker {
+    let nodes = nodes.iter();
+    let nodes = nodes.filter(|node| message.include_fenced_brokers || !node.is_fenced);
+    let brokers = nodes.map(|node| DescribeClusterBroker {
         broker_id: node.id,
         host: &node.host,
         port: i32::from(node.port),

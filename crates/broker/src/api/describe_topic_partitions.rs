@@ -6,9 +6,9 @@
 
 use super::{Request, Served, authorized_operations};
 use crate::api::broker::Broker;
-use crate::net::ResponseBuffer;
-use metadata::Topic;
-use model::{Array, DecodeError, ErrorCode};
+use crate::net::{ConnectionContext, ResponseBuffer};
+use metadata::{MetadataImage, Topic};
+use model::{DecodeError, ErrorCode};
 use std::collections::BTreeSet;
 use wire::messages::describe_topic_partitions_response::{
     Cursor, DescribeTopicPartitionsResponsePartition, DescribeTopicPartitionsResponseTopic,
@@ -17,6 +17,7 @@ use wire::messages::{DescribeTopicPartitionsRequest, DescribeTopicPartitionsResp
 
 pub(crate) fn serve(
     broker: &Broker,
+    context: &ConnectionContext,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -36,6 +37,7 @@ pub(crate) fn serve(
         request.answer(&refused(&message), out);
         return Ok(Served::Answered);
     }
+    let listener = &*context.listener.name;
     let limit_max = broker.node.config.network.max_request_partition_size_limit;
     let limit = message.response_partition_limit.min(limit_max);
     let mut left = limit.max(1) as usize;
@@ -60,7 +62,7 @@ pub(crate) fn serve(
             }
             continue;
         };
-        let (described, next) = describe(topic, first, left);
+        let (described, next) = describe((&image, listener), topic, first, left);
         left -= described.partitions.len();
         topics.push(described);
         if let Some(partition_index) = next {
@@ -112,11 +114,12 @@ fn missing(name: &str) -> DescribeTopicPartitionsResponseTopic<'_> {
 }
 
 /// At most `limit` partitions of a topic from `first` on, and the one that comes next.
-fn describe(
-    topic: &Topic,
+fn describe<'i>(
+    (image, listener): (&MetadataImage, &str),
+    topic: &'i Topic,
     first: i32,
     limit: usize,
-) -> (DescribeTopicPartitionsResponseTopic<'_>, Option<i32>) {
+) -> (DescribeTopicPartitionsResponseTopic<'i>, Option<i32>) {
     let mut partitions = topic.partitions.iter_from(&first);
     let page = partitions.by_ref().take(limit).map(|(index, partition)| {
         DescribeTopicPartitionsResponsePartition {
@@ -131,7 +134,10 @@ fn describe(
             isr_nodes: (&partition.isr).into(),
             eligible_leader_replicas: Some((&partition.eligible_leader_replicas).into()),
             last_known_elr: Some((&partition.last_known_eligible_leader_replicas).into()),
-            offline_replicas: Array::default(),
+            offline_replicas: image
+                .cluster
+                .offline_replicas(partition, listener)
+                .collect(),
         }
     });
     let described = DescribeTopicPartitionsResponseTopic {

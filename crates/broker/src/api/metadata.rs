@@ -46,9 +46,10 @@ pub(crate) async fn serve(
         message.include_topic_authorized_operations,
         authorized_operations::TOPIC,
     );
+    let listener = &*context.listener.name;
     let described = found
         .into_iter()
-        .map(|topic| describe(&image, topic, topic_operations));
+        .map(|topic| describe((&image, listener), topic, topic_operations));
     let undescribed = missing.iter().map(|one| MetadataResponseTopic {
         error_code: one.error.code(),
         name: one.name.or((request.version < 12).then_some("")),
@@ -61,7 +62,8 @@ pub(crate) async fn serve(
         ..Default::default()
     });
     let topics: Array<'_, _> = described.chain(undescribed).collect();
-    let brokers = brokers(broker, context);
+    let mut brokers = brokers(broker, context);
+    brokers.retain(|node| !node.is_fenced);
     let brokers = brokers.iter().map(|one| MetadataResponseBroker {
         node_id: one.id,
         host: &one.host,
@@ -205,19 +207,14 @@ async fn create_missing(
 }
 
 fn describe<'i>(
-    image: &MetadataImage,
+    (image, listener): (&MetadataImage, &str),
     topic: &'i Topic,
     topic_authorized_operations: i32,
 ) -> MetadataResponseTopic<'i> {
-    let partitions = topic.partitions.iter().map(|(index, partition)| {
-        let offline = partition.replicas.iter().zip(&partition.directories);
-        let offline = offline.filter(|(id, directory)| {
-            image
-                .cluster
-                .broker(**id)
-                .is_none_or(|one| one.is_fenced || !one.has_online_directory(**directory))
-        });
-        MetadataResponsePartition {
+    let partitions = topic
+        .partitions
+        .iter()
+        .map(|(index, partition)| MetadataResponsePartition {
             error_code: match partition.has_leader() {
                 true => ErrorCode::None.code(),
                 false => ErrorCode::LeaderNotAvailable.code(),
@@ -227,9 +224,11 @@ fn describe<'i>(
             leader_epoch: partition.leader_epoch,
             replica_nodes: (&partition.replicas).into(),
             isr_nodes: (&partition.isr).into(),
-            offline_replicas: offline.map(|(id, _)| *id).collect(),
-        }
-    });
+            offline_replicas: image
+                .cluster
+                .offline_replicas(partition, listener)
+                .collect(),
+        });
     MetadataResponseTopic {
         error_code: ErrorCode::None.code(),
         name: Some(&topic.name),
@@ -249,7 +248,7 @@ pub(crate) struct Node {
     pub(crate) is_fenced: bool,
 }
 
-/// The brokers of the cluster as this connection reaches them.
+/// The brokers of the cluster as this connection reaches them, fenced ones included.
 pub(crate) fn brokers(broker: &Broker, context: &ConnectionContext) -> Vec<Node> {
     let image = broker.node.image();
     let mut nodes = Vec::new();
@@ -271,6 +270,5 @@ pub(crate) fn brokers(broker: &Broker, context: &ConnectionContext) -> Vec<Node>
             is_fenced,
         });
     }
-    nodes.retain(|node| !node.is_fenced);
     nodes
 }

@@ -72,6 +72,7 @@ mod offset_delete;
 mod offset_fetch;
 mod offset_for_leader_epoch;
 mod produce;
+mod response_topics;
 mod sync_group;
 mod txn_offset_commit;
 mod unregister_broker;
@@ -392,7 +393,9 @@ async fn dispatch(
         ApiKey::DescribeCluster => describe_cluster::serve(broker, context, request, out),
         ApiKey::DescribeProducers => describe_producers::serve(broker, request, out).await,
         ApiKey::ListConfigResources => list_config_resources::serve(broker, request, out),
-        ApiKey::DescribeTopicPartitions => describe_topic_partitions::serve(broker, request, out),
+        ApiKey::DescribeTopicPartitions => {
+            describe_topic_partitions::serve(broker, context, request, out)
+        }
         ApiKey::DescribeAcls => describe_acls::serve(request, out),
         ApiKey::CreateAcls => create_acls::serve(request, out),
         ApiKey::DeleteAcls => delete_acls::serve(request, out),

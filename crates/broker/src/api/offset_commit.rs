@@ -5,6 +5,7 @@
 //! - A topic without partitions has no answer, unless it does not exist.
 //! - Partitions that do not exist are UNKNOWN_TOPIC_OR_PARTITION, and the others are stored.
 
+use super::response_topics::ResponseTopics;
 use super::{Request, Served};
 use crate::api::broker::Broker;
 use crate::coordinators::groups::Answer;
@@ -12,7 +13,6 @@ use crate::net::ResponseBuffer;
 use coordinator::group::{OffsetCommit, OffsetCommitPartition, OffsetCommitTopic};
 use metadata::Topic;
 use model::{DecodeError, ErrorCode, Uuid};
-use std::collections::BTreeMap;
 use wire::messages::offset_commit_request::OffsetCommitRequestTopic;
 use wire::messages::offset_commit_response::{
     OffsetCommitResponsePartition, OffsetCommitResponseTopic,
@@ -27,7 +27,7 @@ pub(crate) async fn serve(
     let message: OffsetCommitRequest<'_> = request.decode()?;
     let topics: Vec<OffsetCommitRequestTopic<'_>> = message.topics.iter().collect();
     let image = broker.node.image();
-    let mut answer = Answered::default();
+    let mut responses = ResponseTopics::default();
     let mut stored_for = Vec::new();
     let mut existing = Vec::new();
     for asked in &topics {
@@ -36,7 +36,7 @@ pub(crate) async fn serve(
             _ => image.topics.by_name(asked.name),
         };
         let Some(topic) = found else {
-            answer.add(asked, unknown_partitions(asked, request.version));
+            responses.add(key_of(asked), unknown_partitions(asked, request.version));
             continue;
         };
         let missing = asked.partitions.iter().map(|one| one.partition_index);
@@ -45,7 +45,7 @@ pub(crate) async fn serve(
             .map(|index| partition_response(index, ErrorCode::UnknownTopicOrPartition))
             .collect();
         if !missing.is_empty() {
-            answer.add(asked, missing);
+            responses.add(key_of(asked), missing);
         }
         if let Some(part) = existing_part(asked, topic) {
             stored_for.push(asked);
@@ -62,9 +62,9 @@ pub(crate) async fn serve(
         topics: existing,
     };
     let errors = store(broker, &commit, request.version).await;
-    answer.add_stored(&stored_for, &commit.topics, errors);
-    let responses = answer.topics.into_iter();
-    let responses = responses.map(|(name, topic_id, partitions)| OffsetCommitResponseTopic {
+    responses.add_outcomes(outcomes(&stored_for, &commit.topics, errors));
+    let responses = responses.into_iter();
+    let responses = responses.map(|((name, topic_id), partitions)| OffsetCommitResponseTopic {
         name,
         topic_id,
         partitions: partitions.into(),
@@ -77,56 +77,28 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-type AnsweredTopic<'f> = (&'f str, Uuid, Vec<OffsetCommitResponsePartition>);
-
-/// The topics of the answer.
-#[derive(Default)]
-struct Answered<'f> {
-    topics: Vec<AnsweredTopic<'f>>,
-    /// Where each topic is in the list.
-    places: BTreeMap<(&'f str, Uuid), usize>,
+/// What names a topic: its name or its id.
+fn key_of<'f>(topic: &OffsetCommitRequestTopic<'f>) -> (&'f str, Uuid) {
+    (topic.name, topic.topic_id)
 }
 
-impl<'f> Answered<'f> {
-    /// Adds partitions to those that the topic has already.
-    fn add(
-        &mut self,
-        asked: &OffsetCommitRequestTopic<'f>,
-        partitions: Vec<OffsetCommitResponsePartition>,
-    ) {
-        let (name, id) = (asked.name, asked.topic_id);
-        let next = self.topics.len();
-        match *self.places.entry((name, id)).or_insert(next) {
-            place if place == next => self.topics.push((name, id, partitions)),
-            place => self.topics[place].2.extend(partitions),
-        }
-    }
-
-    /// Adds what was stored, or why nothing was. Topics that are named twice share an entry unless
-    /// the answer has nothing else.
-    fn add_stored(
-        &mut self,
-        asked: &[&OffsetCommitRequestTopic<'f>],
-        stored: &[OffsetCommitTopic<'_>],
-        errors: Result<Vec<ErrorCode>, ErrorCode>,
-    ) {
-        let mut errors = errors.map(Vec::into_iter);
-        let has_refused = !self.topics.is_empty();
-        for (asked, topic) in asked.iter().zip(stored) {
-            let partitions = topic.partitions.iter().map(|one| {
-                let error = match &mut errors {
-                    Ok(errors) => errors.next().unwrap_or(ErrorCode::UnknownServerError),
-                    Err(error) => *error,
-                };
-                partition_response(one.index, error)
-            });
-            let partitions = partitions.collect();
-            match has_refused {
-                true => self.add(asked, partitions),
-                false => self.topics.push((asked.name, asked.topic_id, partitions)),
-            }
-        }
-    }
+/// What was stored for each of the topics that `asked` names, or why nothing was.
+fn outcomes<'f>(
+    asked: &[&OffsetCommitRequestTopic<'f>],
+    stored: &[OffsetCommitTopic<'_>],
+    errors: Result<Vec<ErrorCode>, ErrorCode>,
+) -> impl Iterator<Item = ((&'f str, Uuid), Vec<OffsetCommitResponsePartition>)> {
+    let mut errors = errors.map(Vec::into_iter);
+    asked.iter().zip(stored).map(move |(asked, topic)| {
+        let partitions = topic.partitions.iter().map(|one| {
+            let error = match &mut errors {
+                Ok(errors) => errors.next().unwrap_or(ErrorCode::UnknownServerError),
+                Err(error) => *error,
+            };
+            partition_response(one.index, error)
+        });
+        (key_of(asked), partitions.collect())
+    })
 }
 
 /// The error of a topic that does not exist.

@@ -2,13 +2,13 @@
 //!
 //! - A topic without partitions has no answer, unless it does not exist.
 
+use super::response_topics::ResponseTopics;
 use super::{Request, Served};
 use crate::api::broker::Broker;
 use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::group::{OffsetDelete, OffsetDeleteTopic, PartitionErrors};
 use model::{DecodeError, ErrorCode};
-use std::collections::BTreeMap;
 use wire::messages::offset_delete_response::{
     OffsetDeleteResponsePartition, OffsetDeleteResponseTopic,
 };
@@ -23,7 +23,7 @@ pub(crate) async fn serve(
     let image = broker.node.image();
     let exists = |topic: &str, partition| image.topics.partition(topic, partition).is_some();
     let mut existing = Vec::new();
-    let mut answer = Answered::default();
+    let mut responses = ResponseTopics::default();
     for topic in message.topics.iter() {
         let partitions = topic.partitions.iter().map(|one| one.partition_index);
         let (found, missing): (Vec<i32>, Vec<i32>) =
@@ -31,7 +31,8 @@ pub(crate) async fn serve(
         if !missing.is_empty() || image.topics.by_name(topic.name).is_none() {
             let missing = missing.into_iter();
             let error = ErrorCode::UnknownTopicOrPartition;
-            answer.add(topic.name, missing.map(|index| (index, error)));
+            let missing = missing.map(|index| partition_response(index, error));
+            responses.add(topic.name, missing);
         }
         if !found.is_empty() {
             existing.push(OffsetDeleteTopic {
@@ -44,21 +45,19 @@ pub(crate) async fn serve(
         group_id: message.group_id,
         topics: existing,
     };
-    let (error, topics) = match delete_offsets(broker, &delete).await {
+    let (error, responses) = match delete_offsets(broker, &delete).await {
         Ok(errors) => {
-            // Topics that are named twice share an entry unless there is nothing else to answer.
-            let has_missing = !answer.topics.is_empty();
-            for (topic, errors) in delete.topics.iter().zip(errors) {
-                if !has_missing {
-                    answer.places.clear();
-                }
-                answer.add(topic.name, topic.partitions.iter().copied().zip(errors));
-            }
-            (ErrorCode::None, answer.topics)
+            let outcomes = delete.topics.iter().zip(errors).map(|(topic, errors)| {
+                let partitions = topic.partitions.iter().zip(errors);
+                let partitions = partitions.map(|(index, error)| partition_response(*index, error));
+                (topic.name, partitions.collect())
+            });
+            responses.add_outcomes(outcomes);
+            (ErrorCode::None, responses)
         }
-        Err(error) => (error, Vec::new()),
+        Err(error) => (error, ResponseTopics::default()),
     };
-    let topics = topics
+    let topics = responses
         .into_iter()
         .map(|(name, partitions)| OffsetDeleteResponseTopic {
             name,
@@ -73,26 +72,10 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-/// The topics of the answer.
-#[derive(Default)]
-struct Answered<'f> {
-    topics: Vec<(&'f str, Vec<OffsetDeleteResponsePartition>)>,
-    /// Where each topic is in the list.
-    places: BTreeMap<&'f str, usize>,
-}
-
-impl<'f> Answered<'f> {
-    /// Adds partitions to those that the topic has already.
-    fn add(&mut self, name: &'f str, partitions: impl Iterator<Item = (i32, ErrorCode)>) {
-        let place = *self.places.entry(name).or_insert(self.topics.len());
-        if place == self.topics.len() {
-            self.topics.push((name, Vec::new()));
-        }
-        let added = partitions.map(|(partition_index, error)| OffsetDeleteResponsePartition {
-            partition_index,
-            error_code: error.code(),
-        });
-        self.topics[place].1.extend(added);
+const fn partition_response(index: i32, error: ErrorCode) -> OffsetDeleteResponsePartition {
+    OffsetDeleteResponsePartition {
+        partition_index: index,
+        error_code: error.code(),
     }
 }
 

@@ -8,6 +8,7 @@
 //! - Clients below version 2 cannot bear COORDINATOR_LOAD_IN_PROGRESS, and are told that there is
 //!   no coordinator.
 
+use super::response_topics::ResponseTopics;
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::coordinators::groups::{OFFSETS_TOPIC, TransactionalWriter};
@@ -20,7 +21,6 @@ use coordinator::group::{
 };
 use model::{DecodeError, ErrorCode, Uuid};
 use record::batch::NO_SEQUENCE;
-use std::collections::BTreeMap;
 use wire::messages::txn_offset_commit_response::{
     TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic,
 };
@@ -32,13 +32,13 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: TxnOffsetCommitRequest<'_> = request.decode()?;
-    let mut answer = Answered::default();
+    let mut responses = Responses::default();
     let commit = TxnOffsetCommit {
         group_id: message.group_id,
         generation_id: message.generation_id,
         member_id: message.member_id,
         group_instance_id: message.group_instance_id,
-        topics: existing_topics(broker, &message, &mut answer).await,
+        topics: existing_topics(broker, &message, &mut responses).await,
     };
     if !commit.topics.is_empty() {
         let producer = TransactionalProducer {
@@ -52,9 +52,9 @@ pub(crate) async fn serve(
             (ErrorCode::CoordinatorLoadInProgress, 0 | 1) => ErrorCode::CoordinatorNotAvailable,
             (error, _) => error,
         });
-        answer.add_stored(&commit.topics, errors);
+        responses.add_outcomes(outcomes(&commit.topics, errors));
     }
-    let topics = answer.topics.into_iter();
+    let topics = responses.into_iter();
     let response = TxnOffsetCommitResponse {
         topics: topics
             .map(|(name, partitions)| TxnOffsetCommitResponseTopic {
@@ -68,11 +68,11 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-/// The partitions that exist; the others are answered.
+/// The partitions that exist; the others are refused.
 async fn existing_topics<'f>(
     broker: &Broker,
     message: &TxnOffsetCommitRequest<'f>,
-    answer: &mut Answered<'f>,
+    responses: &mut Responses<'f>,
 ) -> Vec<OffsetCommitTopic<'f>> {
     let image = broker.node.image();
     let mut existing = Vec::new();
@@ -86,7 +86,8 @@ async fn existing_topics<'f>(
         if !missing.is_empty() || topic.is_none() {
             let error = ErrorCode::UnknownTopicOrPartition;
             let missing = missing.into_iter();
-            answer.add(asked.name, missing.map(|one| (one.partition_index, error)));
+            let missing = missing.map(|one| partition_response(one.partition_index, error));
+            responses.add(asked.name, missing);
         }
         if !found.is_empty() {
             let partitions = found.into_iter().map(|one| OffsetCommitPartition {
@@ -142,50 +143,29 @@ async fn store(
         .await?
 }
 
-/// The topics of the answer.
-#[derive(Default)]
-struct Answered<'f> {
-    topics: Vec<(&'f str, Vec<TxnOffsetCommitResponsePartition>)>,
-    /// Where each topic is in the list.
-    places: BTreeMap<&'f str, usize>,
+type Responses<'f> = ResponseTopics<&'f str, TxnOffsetCommitResponsePartition>;
+
+const fn partition_response(index: i32, error: ErrorCode) -> TxnOffsetCommitResponsePartition {
+    TxnOffsetCommitResponsePartition {
+        partition_index: index,
+        error_code: error.code(),
+    }
 }
 
-impl<'f> Answered<'f> {
-    /// Adds partitions to those that the topic has already.
-    fn add(&mut self, name: &'f str, partitions: impl Iterator<Item = (i32, ErrorCode)>) {
-        let partitions = partitions.map(|(index, error)| TxnOffsetCommitResponsePartition {
-            partition_index: index,
-            error_code: error.code(),
+/// What was stored for each topic, or why nothing was.
+fn outcomes<'f>(
+    stored: &[OffsetCommitTopic<'f>],
+    errors: Result<PartitionErrors, ErrorCode>,
+) -> impl Iterator<Item = (&'f str, Vec<TxnOffsetCommitResponsePartition>)> {
+    let mut errors = errors.map(|errors| errors.into_iter().flatten());
+    stored.iter().map(move |topic| {
+        let partitions = topic.partitions.iter().map(|one| {
+            let error = match &mut errors {
+                Ok(errors) => errors.next().unwrap_or(ErrorCode::UnknownServerError),
+                Err(error) => *error,
+            };
+            partition_response(one.index, error)
         });
-        let next = self.topics.len();
-        match *self.places.entry(name).or_insert(next) {
-            place if place == next => self.topics.push((name, partitions.collect())),
-            place => self.topics[place].1.extend(partitions),
-        }
-    }
-
-    /// Adds what was stored, or why nothing was. Topics that are named twice share an entry unless
-    /// the answer has nothing else.
-    fn add_stored(
-        &mut self,
-        stored: &[OffsetCommitTopic<'f>],
-        errors: Result<PartitionErrors, ErrorCode>,
-    ) {
-        let has_refused = !self.topics.is_empty();
-        let mut errors = errors.map(|errors| errors.into_iter().flatten());
-        for topic in stored {
-            let partitions = topic.partitions.iter().map(|one| {
-                let error = match &mut errors {
-                    Ok(errors) => errors.next().unwrap_or(ErrorCode::UnknownServerError),
-                    Err(error) => *error,
-                };
-                (one.index, error)
-            });
-            let partitions: Vec<_> = partitions.collect();
-            if !has_refused {
-                self.places.clear();
-            }
-            self.add(topic.name, partitions.into_iter());
-        }
-    }
+        (topic.name, partitions.collect())
+    })
 }

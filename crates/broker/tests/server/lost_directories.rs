@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 use testkit::{Client, TestServer, batch, wait_until};
 use wire::messages::describe_producers_request::TopicRequest;
+use wire::messages::describe_topic_partitions_request::TopicRequest as DescribedTopic;
 use wire::messages::fetch_request::{FetchPartition, FetchTopic, ReplicaState};
 use wire::messages::offset_commit_request::{
     OffsetCommitRequestPartition, OffsetCommitRequestTopic,
@@ -16,10 +17,11 @@ use wire::messages::offset_for_leader_epoch_request::{
 };
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use wire::messages::{
-    DescribeProducersRequest, DescribeProducersResponse, FetchRequest, FetchResponse,
-    FindCoordinatorRequest, FindCoordinatorResponse, InitProducerIdRequest, InitProducerIdResponse,
-    OffsetCommitRequest, OffsetCommitResponse, OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse, ProduceRequest, ProduceResponse,
+    DescribeProducersRequest, DescribeProducersResponse, DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse, FetchRequest, FetchResponse, FindCoordinatorRequest,
+    FindCoordinatorResponse, InitProducerIdRequest, InitProducerIdResponse, OffsetCommitRequest,
+    OffsetCommitResponse, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse,
+    ProduceRequest, ProduceResponse,
 };
 
 const GROUP: i8 = 0;
@@ -513,6 +515,22 @@ fn a_log_that_cannot_be_read_takes_its_directory_along_and_nothing_else() {
     assert_both_serve(&mut server.connect());
 }
 
+/// The replicas of each partition that DescribeTopicPartitions says are offline.
+fn offline_replicas(client: &mut Client, topic: &str) -> Vec<Vec<i32>> {
+    let request = DescribeTopicPartitionsRequest {
+        topics: vec![DescribedTopic { name: topic }].into(),
+        response_partition_limit: 10,
+        ..DescribeTopicPartitionsRequest::default()
+    };
+    let answer = client.call(0, &request);
+    let response: DescribeTopicPartitionsResponse<'_> = answer.read();
+    let topic = response.topics.iter().next().expect("one topic");
+    let partitions = topic.partitions.iter();
+    partitions
+        .map(|one| one.offline_replicas.iter().collect())
+        .collect()
+}
+
 #[test]
 fn a_log_directory_that_cannot_be_prepared_is_left_out() {
     let directories = Directories::new();
@@ -526,6 +544,11 @@ fn a_log_directory_that_cannot_be_prepared_is_left_out() {
     assert_eq!(client.fetch("topic", 1 - lost, 0).values(), ["record"]);
     let found = leaders(&mut client, "topic");
     assert_eq!(found[lost as usize], (ErrorCode::LeaderNotAvailable, -1));
+    let expected: [&[i32]; 2] = match lost {
+        0 => [&[1], &[]],
+        _ => [&[], &[1]],
+    };
+    assert_eq!(offline_replicas(&mut client, "topic"), expected);
     drop(client);
     server.stop();
     fs::remove_dir(&mark).unwrap();
