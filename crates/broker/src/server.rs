@@ -14,6 +14,7 @@ use crate::coordinators::Coordinators;
 use crate::coordinators::group_settings::{group_config, offsets_compression};
 use crate::coordinators::groups::{Groups, OFFSETS_TOPIC};
 use crate::coordinators::transactions::{self, TRANSACTION_TOPIC, Transactions};
+use crate::logs::directory_failures;
 use crate::logs::failed_logs::{self, FailedLog, FailedLogs};
 use crate::logs::log_directories::{self, LogDirectory, absolute};
 use crate::logs::{Logs, cleaner, creations, hosting, leaving, maintenance, moves};
@@ -187,6 +188,7 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
     let mut tasks = vec![
         tokio::spawn(clock::keep_pulse()),
         tokio::spawn(failed_logs::act(broker.logs.clone(), opened.failures)),
+        tokio::spawn(directory_failures::report_all(broker.logs.clone())),
         tokio::spawn(broker.coordinators.groups.clone().keep_time()),
         tokio::spawn(transactions::keep_time(broker.coordinators.clone())),
     ];

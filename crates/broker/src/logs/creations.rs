@@ -89,6 +89,18 @@ impl Creations {
         !self.unnoted.lock().is_empty() && !self.is_telling_asked.swap(true, Ordering::AcqRel)
     }
 
+    /// Whether there are partitions in a directory whose place the metadata do not have yet.
+    pub(crate) fn has_unnoted_in(&self, logs: &Logs, directory: Uuid) -> bool {
+        let unnoted: Vec<PartitionKey> = self.unnoted.lock().keys().copied().collect();
+        unnoted.into_iter().any(|key| {
+            let partition = logs.partitions.by_key(key);
+            let place = partition.map(|one| one.log_directory());
+            let mut directories = logs.directories.iter();
+            directories
+                .any(|one| one.id() == directory && Some(one.shared_name()) == place.as_ref())
+        })
+    }
+
     /// Asks for an attempt to make what is unmade. Returns whether there is none yet that will begin
     /// after this.
     pub(crate) fn ask(&self) -> bool {

@@ -7,13 +7,12 @@
 //!                            changed configurations ──> settings of logs
 //! ```
 
-use crate::controller::metadata_log::known_directories;
 use crate::logs::Logs;
 use crate::logs::idle_logs::read_settled;
 use crate::logs::log_directories::{LogDirectory, warn_of_missing};
 use crate::logs::partitions::{Absence, HostedTopic};
 use crate::logs::scan::{Existing, Scanned, scan, set_aside_or_say};
-use crate::logs::unplaced::{Away, Unplaced};
+use crate::logs::unplaced::{Unplaced, outcome_of_unplaced};
 use crate::logs::untold_logs::Telling;
 use crate::runtime::clock::now_ms;
 use crate::settings::node::ConfigLayers;
@@ -159,7 +158,7 @@ fn place_all(logs: &Logs, image: &MetadataImage, places: &mut Places) {
         counts[*at as usize] += 1;
     }
     let mut missing: BTreeMap<Uuid, Vec<TopicPartition>> = BTreeMap::new();
-    let unplaced = outcome_of_unplaced(logs, image);
+    let unplaced = unplaced_at_start(logs, image);
     for topic in image.topics.iter() {
         for (index, partition) in topic.partitions.iter() {
             let Some(directory_id) = partition.directory_of(logs.node.id) else {
@@ -175,12 +174,15 @@ fn place_all(logs: &Logs, image: &MetadataImage, places: &mut Places) {
             // Its records are where they were: an empty log in their place would lose them.
             if place.is_none() && !may_be_new {
                 let name = TopicPartition::new(&*topic.name, *index);
-                missing.entry(directory_id).or_default().push(name);
+                let away = match unplaced {
+                    Unplaced::NotedIn(away) if is_unplaced(directory_id) => {
+                        places.note(key, away);
+                        away
+                    }
+                    _ => directory_id,
+                };
+                missing.entry(away).or_default().push(name);
                 places.lost.insert(key);
-                match unplaced {
-                    Unplaced::NotedIn(away) if is_unplaced(directory_id) => places.note(key, away),
-                    _ => {}
-                }
                 continue;
             }
             let (found, _) = *places.partitions.entry(key).or_insert_with(|| {
@@ -198,16 +200,13 @@ fn place_all(logs: &Logs, image: &MetadataImage, places: &mut Places) {
 }
 
 /// What becomes of partitions for which the metadata name no directory, and of which there is no log.
-fn outcome_of_unplaced(logs: &Logs, image: &MetadataImage) -> Unplaced {
-    let known = known_directories(image, logs.node.id).unwrap_or_default();
+fn unplaced_at_start(logs: &Logs, image: &MetadataImage) -> Unplaced {
     let configured = logs.directories.iter();
-    let configured = configured.map(|one| (one.known_id(), one.is_usable()));
-    let away = Away::new(configured, known.keys().copied());
-    away.outcome(|id| {
-        known
-            .get(id)
-            .is_some_and(|partition_count| *partition_count > 0)
-    })
+    let configured: Vec<_> = configured
+        .map(|one| (one.known_id(), one.is_usable()))
+        .collect();
+    let registration = image.cluster.broker(logs.node.id);
+    outcome_of_unplaced(&configured, registration.map(|one| &*one.directories))
 }
 
 /// Reads what the checkpoints say of the logs that are there. What they say of others, of an earlier

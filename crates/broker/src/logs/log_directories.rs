@@ -2,7 +2,6 @@
 
 use crate::logs::checkpoints::Checkpoints;
 use crate::logs::directory_work::DirectoryWork;
-use crate::logs::hosting::is_unplaced;
 use crate::logs::untold_logs::UntoldLogs;
 use crate::settings::start_error::StartError;
 use metadata::LOST_DIRECTORY;
@@ -299,13 +298,13 @@ fn lock(path: &Path) -> Result<DirectoryLock, StartError> {
 pub(crate) fn warn_of_missing(missing: &BTreeMap<Uuid, Vec<TopicPartition>>) {
     for (directory_id, partitions) in missing {
         let (count, first) = (partitions.len(), &partitions[0]);
-        match is_unplaced(*directory_id) {
-            true => tracing::warn!(
+        match *directory_id {
+            LOST_DIRECTORY => tracing::warn!(
                 count, %first,
-                "partitions have no leader: the metadata do not say which log directory they are in, \
-                 and one is not there; restart the server when it is"
+                "partitions have no leader: nobody knows in which of several missing log directories they \
+                 were; delete their topics unless the directories come back with their logs"
             ),
-            false => tracing::warn!(
+            directory_id => tracing::warn!(
                 directory.id = %directory_id, count, %first,
                 "partitions have no leader: their log directory is not there"
             ),

@@ -5,6 +5,7 @@ pub(crate) mod cleaner;
 pub(crate) mod cordoning;
 pub(crate) mod creations;
 pub(crate) mod destinations;
+pub(crate) mod directory_failures;
 pub(crate) mod directory_work;
 pub(crate) mod failed_logs;
 pub(crate) mod file_shortage;
@@ -26,6 +27,7 @@ pub(crate) mod untold_logs;
 use crate::controller::link::ControllerLink;
 use crate::logs::cleaner::Cleaner;
 use crate::logs::creations::Creations;
+use crate::logs::directory_failures::DirectoryFailures;
 use crate::logs::file_shortage::FileShortage;
 use crate::logs::flushes::Flushes;
 use crate::logs::log_directories::{LogDirectory, absolute};
@@ -35,9 +37,8 @@ use crate::logs::removals::Removals;
 use crate::runtime::disk_watch::{DiskWatch, Pace};
 use crate::runtime::seldom::Seldom;
 use crate::settings::node::Node;
-use controller::ChangeDirectories;
 use metadata::{MetadataImage, Topic};
-use model::{ErrorCode, Uuid};
+use model::ErrorCode;
 use replication::{AppendError, LogHost, Partition, ReadError};
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
@@ -65,6 +66,8 @@ pub(crate) struct Logs {
     pub(crate) partitions: Partitions,
     /// New partitions whose logs could not be made yet.
     pub(crate) creations: Creations,
+    /// Those that the controller does not know yet.
+    pub(crate) directory_failures: DirectoryFailures,
     /// Directories of deleted partitions.
     pub(crate) removals: Removals,
     /// Compacts logs.
@@ -116,6 +119,7 @@ impl Logs {
             host: Arc::new(host),
             partitions: Partitions::default(),
             creations: Creations::default(),
+            directory_failures: DirectoryFailures::default(),
             removals: Removals::default(),
             cleaner: Arc::default(),
             moves: Moves::default(),
@@ -159,7 +163,7 @@ impl Logs {
         }
         self.moves.cancel_in(name);
         if is_given_up {
-            self.give_up_leaderships(failed.id());
+            self.directory_failures.note(failed.id());
         }
         let place = self.host.place_of(failed.shared_name());
         for topic in self.partitions.all_topics() {
@@ -202,23 +206,6 @@ impl Logs {
     pub(crate) fn pace(&self, place: usize) -> Pace {
         let work = self.directories[place].work().pace();
         work.max(self.disks.pace(place))
-    }
-
-    /// Tells the controller that a log directory has failed.
-    fn give_up_leaderships(&self, directory: Uuid) {
-        let request = ChangeDirectories {
-            broker_id: self.node.id,
-            broker_epoch: self.node.broker_epoch(),
-            offline: vec![directory],
-            cordoned: None,
-        };
-        let controller = self.controller.clone();
-        self.node.runtime.spawn(async move {
-            // Without a controller nobody goes by the metadata any more.
-            if let Ok(Err(error)) = controller.request(request).await {
-                tracing::error!(%error, "the controller does not take that a log directory has failed");
-            }
-        });
     }
 
     /// Whether the metadata log is in a directory.

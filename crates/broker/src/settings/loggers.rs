@@ -37,6 +37,7 @@ pub const LOGGERS: &[&str] = &[
     "broker.logs.cleaner",
     "broker.logs.cordoning",
     "broker.logs.creations",
+    "broker.logs.directory_failures",
     "broker.logs.directory_work",
     "broker.logs.failed_logs",
     "broker.logs.first_use",

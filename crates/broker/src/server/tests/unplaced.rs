@@ -1,6 +1,6 @@
 //! Partitions for which the metadata name no log directory, and of which there is no log.
 
-use super::stuck::refused;
+use super::stuck::{Two, refused};
 use super::*;
 use std::path::PathBuf;
 
@@ -16,6 +16,11 @@ impl Unmade {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let [one, two] = ["one", "two"].map(|name| root.path().join(name));
+        Self::after(root, one, two)
+    }
+
+    /// The same; these directories may have been used before.
+    fn after(root: tempfile::TempDir, one: PathBuf, two: PathBuf) -> Self {
         let running = Running::start(&[&one, &two]);
         for _ in 0..1000 {
             let source = std::io::Error::from_raw_os_error(28);
@@ -58,6 +63,72 @@ fn produced(running: &Running) -> ErrorCode {
         .connect()
         .produce("topic", 0, &batch(&["value"]))
         .error
+}
+
+#[test]
+fn a_partition_that_was_not_made_is_not_in_a_directory_that_was_taken_out_before() {
+    let root = tempfile::tempdir().unwrap();
+    let [one, two, three] = ["one", "two", "three"].map(|name| root.path().join(name));
+    let running = Running::start(&[&one, &two, &three]);
+    let mut client = running.connect();
+    client.create_topic("old", 6, &[]);
+    drop(client);
+    running.stop();
+    assert!(
+        fs::read_dir(&three).unwrap().count() > 3,
+        "it holds partitions"
+    );
+    Running::start(&[&one, &two]).stop();
+    let unmade = Unmade::after(root, one, two);
+    let running = unmade.start();
+    assert_eq!(produced(&running), ErrorCode::None);
+    running.stop();
+}
+
+#[test]
+fn a_partition_that_was_not_made_is_not_in_a_new_directory_that_cannot_be_used() {
+    let unmade = Unmade::new();
+    let three = unmade.two.with_extension("three");
+    fs::write(&three, "a file").unwrap();
+    let running = Running::start(&[&unmade.one, &unmade.two, &three]);
+    assert_eq!(produced(&running), ErrorCode::None);
+    running.stop();
+}
+
+/// Else the next start would not know that it may hold a partition.
+#[test]
+fn places_are_noted_before_it_is_reported_that_their_directory_has_failed() {
+    let two = Two::start();
+    let broker = two.broker();
+    // The topic is taken; where its partition is finds no room, twice.
+    let refused = broker.controller.run(|controller| {
+        controller.log.refuse_append_after(1);
+    });
+    two.running.runtime.block_on(refused).unwrap();
+    let name = TopicPartition::new("topic", 0);
+    let directory = &broker.logs.directories[1];
+    broker.logs.moves.destinations.note(&name, directory);
+    two.running.connect().create_topic("topic", 1, &[]);
+    let refused = broker.controller.run(|controller| {
+        controller.log.refuse_append_after(0);
+    });
+    two.running.runtime.block_on(refused).unwrap();
+    broker
+        .logs
+        .fail_directory(directory.name(), &"a test of this");
+    let is_registered = || {
+        let image = broker.node.image();
+        let registration = image.cluster.broker(broker.node.id).unwrap();
+        (
+            registration.directories.contains(&directory.id()),
+            noted(broker, "topic"),
+        )
+    };
+    wait_until("it is reported", || {
+        let (is_registered, noted) = is_registered();
+        assert!(is_registered || noted == Some(directory.id()));
+        !is_registered
+    });
 }
 
 #[test]
