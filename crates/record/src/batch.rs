@@ -71,6 +71,9 @@ pub enum BatchError {
     /// No batch of this magic has this length: the bytes are not a batch.
     #[error("batch length {0} is impossible")]
     InvalidLength(i32),
+    /// A batch of magic 2 whose length field has no room for its header.
+    #[error("batch length {0} is below that of a header")]
+    ShortBatch(i32),
     /// Magic 0 and 1 are message sets of brokers before 0.11, which are refused.
     #[error("message format {0} is not supported")]
     LegacyMagic(i8),
@@ -106,7 +109,7 @@ pub fn batch_size_bytes(bytes: &[u8]) -> Result<usize, BatchError> {
     };
     match magic as i8 {
         MAGIC if length < (HEADER_SIZE_BYTES - LOG_OVERHEAD_BYTES) as i32 => {
-            Err(BatchError::InvalidLength(length))
+            Err(BatchError::ShortBatch(length))
         }
         MAGIC => Ok(LOG_OVERHEAD_BYTES + length as usize),
         magic @ (0 | 1) => Err(BatchError::LegacyMagic(magic)),

@@ -102,7 +102,7 @@ impl ParsedHeader {
 
     /// The bytes after the length field.
     pub const fn batch_length(&self) -> i32 {
-        self.size_bytes as i32 - LOG_OVERHEAD_BYTES as i32
+        (self.size_bytes - LOG_OVERHEAD_BYTES as u32) as i32
     }
 
     /// The bytes of the whole batch.

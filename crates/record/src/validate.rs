@@ -14,7 +14,7 @@
 use model::ErrorCode;
 
 use crate::attributes::TimestampType;
-use crate::batch::{BatchError, RecordBatch};
+use crate::batch::{BATCH_LENGTH_OFFSET, BatchError, LOG_OVERHEAD_BYTES, RecordBatch};
 use crate::batch_builder::BatchHeader;
 use crate::batch_rewriter::BatchRewriter;
 use crate::compression::{Codec, Compression, Compressor, Decompressor, Expanded};
@@ -93,6 +93,7 @@ pub fn accept_produced(
     }
     match RecordBatch::parse(rest) {
         Err(BatchError::Truncated) => Ok(batch.header()),
+        Err(BatchError::LegacyMagic(_)) if !is_whole_set(rest) => Ok(batch.header()),
         Ok(_) | Err(BatchError::LegacyMagic(_)) => Err(InvalidRecords::invalid(
             "partition has more than one record batch",
         )),
@@ -217,6 +218,14 @@ impl ProduceValidator {
 }
 
 /// Steps 3 to 6: everything but the records.
+/// Whether all of the message set of magic 0 or 1 is there that bytes start with.
+fn is_whole_set(bytes: &[u8]) -> bool {
+    let length = bytes.get(BATCH_LENGTH_OFFSET..LOG_OVERHEAD_BYTES);
+    let length = length.and_then(|length| length.try_into().ok());
+    let length = length.map_or(0, i32::from_be_bytes);
+    usize::try_from(length).is_ok_and(|length| bytes.len() - LOG_OVERHEAD_BYTES >= length)
+}
+
 fn check_batch(batch: &RecordBatch<'_>, rules: &ValidationRules) -> Result<(), InvalidRecords> {
     if batch.base_offset() != 0 {
         return Err(InvalidRecords::invalid(

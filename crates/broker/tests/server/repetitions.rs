@@ -119,18 +119,26 @@ fn a_batch_that_is_none_refuses_the_whole_request() {
     let good = batch(&["good"]);
     let mut magic = good.clone();
     magic[16] = 3;
-    let mut length = good.clone();
-    length[8..12].copy_from_slice(&13_i32.to_be_bytes());
-    for bad in [&magic, &length] {
+    let short = |length: i32| {
+        let mut bytes = good.clone();
+        bytes[8..12].copy_from_slice(&length.to_be_bytes());
+        bytes
+    };
+    for bad in [&magic, &short(13)] {
         let answered = produce(&mut client, 1, &[(0, &good), (1, bad), (9, &good)]);
         let expected = [0, 1, 9].map(|index| (index, ErrorCode::CorruptMessage, -1));
         assert_eq!(answered, expected);
     }
-    // Behind the first batch it concerns the partition only.
+    // Behind the first batch it concerns the partition only, and so does one without room for its header.
     let second = [&good[..], &magic].concat();
-    let answered = produce(&mut client, 1, &[(0, &good), (1, &second)]);
-    let expected = [(0, ErrorCode::None, 0), (1, ErrorCode::CorruptMessage, -1)];
-    assert_eq!(answered, expected);
+    for (offset, bad) in [(0, &second), (1, &short(14)), (2, &short(48))] {
+        let answered = produce(&mut client, 1, &[(0, &good), (1, bad)]);
+        let expected = [
+            (0, ErrorCode::None, offset),
+            (1, ErrorCode::CorruptMessage, -1),
+        ];
+        assert_eq!(answered, expected);
+    }
     server.assert_serves();
 }
 

@@ -46,7 +46,9 @@ impl From<BatchError> for InvalidRecords {
     fn from(error: BatchError) -> Self {
         let code = match error {
             BatchError::Truncated | BatchError::LegacyMagic(_) => ErrorCode::InvalidRecord,
-            BatchError::InvalidLength(_) | BatchError::UnknownMagic(_) => ErrorCode::CorruptMessage,
+            BatchError::InvalidLength(_)
+            | BatchError::ShortBatch(_)
+            | BatchError::UnknownMagic(_) => ErrorCode::CorruptMessage,
         };
         Self::new(code, error.to_string())
     }

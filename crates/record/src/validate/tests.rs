@@ -425,8 +425,14 @@ fn exactly_one_batch_of_magic_2() {
         let mut bytes = one.clone();
         bytes[MAGIC_OFFSET] = magic;
         check(&bytes, expected);
+        check(&[&one[..], &bytes].concat(), expected);
     }
-    for length in [-1i32, 0, 13, 48] {
+    for magic in [0, 1] {
+        let mut bytes = one.clone();
+        bytes[MAGIC_OFFSET] = magic;
+        check(&[&one[..], &bytes[..bytes.len() - 1]].concat(), accepted);
+    }
+    for length in [-1i32, 0, 13, 14, 48] {
         let mut bytes = one.clone();
         bytes[BATCH_LENGTH_OFFSET..][..4].copy_from_slice(&length.to_be_bytes());
         check(&bytes, "CORRUPT_MESSAGE:");

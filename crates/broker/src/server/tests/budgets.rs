@@ -385,3 +385,23 @@ fn settings_of_many_are_described_one_request_at_a_time() {
     drop(spent);
     waiting.receive();
 }
+
+/// What is kept of their parts is bounded, however many there are.
+#[test]
+fn a_produce_to_many_partitions_waits_for_room_for_its_parts() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.create_topic("wide", 257, &[]);
+    let heavy_work = &running.broker().heavy_work;
+    let taken = running
+        .runtime
+        .block_on(heavy_work.room_for_parts(usize::MAX));
+    let mut waiting = running.connect();
+    send_to_many(&mut waiting, "wide", 0..257);
+    assert!(waiting.is_silent_for(LOOK));
+    send_to_many(&mut client, "wide", 0..256);
+    assert_eq!(receive_accepted(&mut client), 256);
+    drop(taken);
+    assert_eq!(receive_accepted(&mut waiting), 257);
+}
