@@ -140,6 +140,12 @@ impl Creations {
         }
     }
 
+    /// Lets nobody tell the controller, until it is dropped.
+    #[cfg(test)]
+    pub(crate) async fn hold_telling(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.telling.lock().await
+    }
+
     /// The next log cannot be made.
     #[cfg(test)]
     pub(crate) fn refuse_next(&self, error: StorageError) {

@@ -100,35 +100,31 @@ fn a_partition_that_was_not_made_is_not_in_a_new_directory_that_cannot_be_used()
 fn places_are_noted_before_it_is_reported_that_their_directory_has_failed() {
     let two = Two::start();
     let broker = two.broker();
-    // The topic is taken; where its partition is finds no room, twice.
-    let refused = broker.controller.run(|controller| {
-        controller.log.refuse_append_after(1);
-    });
-    two.running.runtime.block_on(refused).unwrap();
+    let runtime = &two.running.runtime;
+    let telling = runtime.block_on(broker.logs.creations.hold_telling());
     let name = TopicPartition::new("topic", 0);
     let directory = &broker.logs.directories[1];
     broker.logs.moves.destinations.note(&name, directory);
-    two.running.connect().create_topic("topic", 1, &[]);
-    let refused = broker.controller.run(|controller| {
-        controller.log.refuse_append_after(0);
+    let mut client = two.running.connect();
+    let creating = std::thread::spawn(move || client.create_topic("topic", 1, &[]));
+    wait_until("its log is made", || {
+        broker.node.image().topics.by_name("topic").is_some()
+            && broker.logs.partitions.find("topic", 0).is_ok()
     });
-    two.running.runtime.block_on(refused).unwrap();
     broker
         .logs
         .fail_directory(directory.name(), &"a test of this");
     let is_registered = || {
         let image = broker.node.image();
         let registration = image.cluster.broker(broker.node.id).unwrap();
-        (
-            registration.directories.contains(&directory.id()),
-            noted(broker, "topic"),
-        )
+        registration.directories.contains(&directory.id())
     };
-    wait_until("it is reported", || {
-        let (is_registered, noted) = is_registered();
-        assert!(is_registered || noted == Some(directory.id()));
-        !is_registered
-    });
+    std::thread::sleep(LOOK);
+    assert_eq!((is_registered(), noted(broker, "topic")), (true, None));
+    drop(telling);
+    wait_until("it is reported", || !is_registered());
+    assert_eq!(noted(broker, "topic"), Some(directory.id()));
+    creating.join().unwrap();
 }
 
 #[test]
