@@ -158,9 +158,9 @@ impl ClusterImage {
 
     /// The replicas of a partition that clients of a listener cannot reach: their broker is fenced, or has no
     /// such listener, or their directory is offline.
-    pub fn offline_replicas<'p>(
+    pub fn offline_replicas(
         &self,
-        partition: &'p Partition,
+        partition: &Partition,
         listener: &str,
     ) -> impl Iterator<Item = BrokerId> {
         let replicas = partition.replicas.iter().zip(&partition.directories);
