@@ -5,6 +5,7 @@
 //!        │ one run with RIVERRUN_TRIALS: which tests draw random numbers
 //!        v
 //!   RIVERRUN_SEED = n, n + 1, …  each test again, until the time is up ──> the seeds that failed
+//!   --worlds N     N worlds of the crate `sim`, each from its seed, and nothing else
 //!   --interop      the scenarios of `cargo xtask interop` that draw from `--seed` with each seed, too
 //! ```
 
@@ -44,6 +45,9 @@ pub(crate) struct Options {
     /// After the tests, with each seed, what `cargo xtask interop` has of its kind
     #[arg(long)]
     interop: bool,
+    /// So many simulated worlds, each with a seed of its own, and nothing else
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["packages", "interop", "scenarios", "rounds"])]
+    worlds: Option<u64>,
     /// Only this one of them; can be repeated, and goes without the tests
     #[arg(long = "scenario", value_name = "NAME")]
     scenarios: Vec<String>,
@@ -105,6 +109,9 @@ struct Program {
 
 /// Runs the command; fails if a seed has.
 pub(crate) fn run(options: Options) -> Result<()> {
+    if let Some(worlds) = options.worlds {
+        return run_worlds(&options, worlds);
+    }
     let interop = Interop::build(&options)?;
     let programs = match options.scenarios.is_empty() {
         true => random_programs(&options)?,
@@ -156,6 +163,23 @@ pub(crate) fn run(options: Options) -> Result<()> {
         "{} random tests and scenarios failed",
         failures.len()
     );
+    Ok(())
+}
+
+/// Runs worlds, as many at a time as there are processors; fails if one breaks a promise.
+fn run_worlds(options: &Options, worlds: u64) -> Result<()> {
+    let program = harness::build(workspace_root(), "sim", "release")?;
+    let seconds = (options.minutes * 60.0).ceil() as u64;
+    let asked = [
+        ("--seed", options.first_seed),
+        ("--worlds", worlds),
+        ("--seconds", seconds),
+    ];
+    let mut command = Command::new(program);
+    for (key, value) in asked {
+        command.args([key, &value.to_string()]);
+    }
+    ensure!(command.status()?.success(), "a world broke a promise");
     Ok(())
 }
 

@@ -37,7 +37,6 @@ mod server;
 mod settings;
 
 pub use api::served;
-pub use controller::metadata_log;
 pub use server::{Server, ServerOptions, reserve_workers};
 pub use settings::loggers;
 pub use settings::start_error::StartError;

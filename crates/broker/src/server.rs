@@ -6,10 +6,6 @@ use crate::api::broker::Broker;
 use crate::api::fetch_sessions::FetchSessions;
 use crate::controller::controller_thread::{self, ControllerParts, Unstarted};
 use crate::controller::link::ControllerLink;
-use crate::controller::metadata_log::{
-    DirectoryOptions, LoadedMetadataLog, LocalVoter, LogDirectories, MetadataLog,
-    MetadataLogOptions, find_log_directories, known_directories,
-};
 use crate::coordinators::Coordinators;
 use crate::coordinators::group_settings::{group_config, offsets_compression};
 use crate::coordinators::groups::{Groups, OFFSETS_TOPIC};
@@ -34,6 +30,10 @@ use config::ServerConfig;
 use controller::ControllerContext;
 use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
 use controller::directories::{change_directories, replicas_found};
+use controller::metadata_log::{
+    DirectoryOptions, LoadedMetadataLog, LocalVoter, LogDirectories, MetadataLog,
+    MetadataLogOptions, find_log_directories, known_directories,
+};
 use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
 use replication::LogHost;
 use std::net::SocketAddr;

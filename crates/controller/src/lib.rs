@@ -1,10 +1,12 @@
-//! The decisions of the active controller: pure functions from the metadata image and a request to
-//! records and an answer.
+//! The decisions of the active controller, pure functions from the metadata image and a request to
+//! records and an answer, and the metadata log that they are written to.
 //!
 //! ```text
 //!   request ─┐
 //!   image   ─┼─> decide ──> Decision ── records ──> metadata log ──> image (replay)
 //!   context ─┘                     └── response ──> answered once the records are in the log
+//!
+//!   Controller = ActiveController (one decision after the other) + MetadataLog (raft's replica, an image)
 //! ```
 //!
 //! Invariants:
@@ -12,10 +14,11 @@
 //! - The records of a decision replay without error on the image that it was made over, and the
 //!   image then says what the response says.
 //! - What is refused leaves no record.
-//! - No I/O, no clock, no randomness: time and random bytes are arguments.
+//! - No clock, no randomness, no thread: time and random bytes are arguments. Only `metadata_log` knows of
+//!   files, by `storage::Disk`.
 //!
-//! Reading order: `decision`, `requests`, `active`, `context`, `features`, `bootstrap`, `update_features`; topics:
-//! `topic_name`, `placement`, `assignment`, `create_topics`, `create_partitions`,
+//! Reading order: `decision`, `requests`, `active`, `metadata_log`, `controller`; `context`, `features`,
+//! `bootstrap`, `update_features`; topics: `topic_name`, `placement`, `assignment`, `create_topics`, `create_partitions`,
 //! `delete_topics`, `internal_topics`, `alter_configs`; brokers: `topic_values`,
 //! `partition_update`, `elections`, `brokers`, `controllers`, `directories`, `elect_leaders`,
 //! `reassign_partitions`, `producer_ids`, `client_quotas`, `scram_credentials`.
@@ -23,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod active;
+mod controller;
 mod decision;
 mod requests;
 
@@ -30,6 +34,7 @@ mod context;
 mod features;
 
 pub mod bootstrap;
+pub mod metadata_log;
 pub mod update_features;
 
 pub mod topic_name;
@@ -63,6 +68,7 @@ mod tests;
 
 pub use active::{ActiveController, Proposal};
 pub use context::{ControllerContext, Random};
+pub use controller::{Controller, Decided, MetadataChange};
 pub use decision::{ApiError, Decision, PartitionResults, TopicResult};
 pub use features::{
     SUPPORTED_FEATURES, SupportedFeature, supported_versions, unsupported_features,

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// The digest of all that has happened so far (FNV-1a), and the lines of it if they are wanted.
+/// The digest of all that has happened so far (FNV-1a, by words), and the lines of it if they are wanted.
 #[derive(Debug)]
 pub(crate) struct History {
     digest: u64,
@@ -23,9 +23,13 @@ impl History {
     }
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.digest = (self.digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        let mut add = |word: u64| {
+            self.digest = (self.digest ^ word).wrapping_mul(0x0100_0000_01b3);
+            self.digest ^= self.digest >> 29;
+        };
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|word| add(u64::from_le_bytes(*word)));
+        rest.iter().for_each(|byte| add(u64::from(*byte)));
     }
 
     /// Notes that something happened at a time.

@@ -4,8 +4,15 @@
 
 use anyhow::{Result, bail};
 use clap::Parser;
-use sim::{Planted, Schedule};
+use sim::{Planted, Schedule, Verdict};
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+
+/// So many lines of what has happened are shown at the end.
+const LINES_SHOWN: usize = 200;
 
 /// Runs worlds; prints the seed of one that breaks a promise, and what is left of its schedule.
 #[derive(Debug, Parser)]
@@ -19,9 +26,12 @@ struct Options {
     /// How long, in seconds
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// Run each seed twice, and compare
+    /// Of so many seeds one is run twice, and what happens is compared; 1 for all of them
+    #[arg(long, default_value_t = 20)]
+    twice_in: u64,
+    /// How many worlds at a time [default: as many as there are processors]
     #[arg(long)]
-    twice: bool,
+    threads: Option<usize>,
     /// Print what happens in the world of the first seed
     #[arg(long)]
     trace: bool,
@@ -41,28 +51,78 @@ fn main() -> Result<()> {
         println!("{:016x} {:?}", outcome.digest, outcome.verdict);
         return Ok(());
     }
-    let (begun, mut worlds, mut events) = (Instant::now(), 0, 0);
-    while worlds < options.worlds && begun.elapsed().as_secs() < options.seconds {
-        let seed = options.seed.wrapping_add(worlds);
-        let schedule = Schedule::of(seed);
-        let outcome = sim::run(&schedule, planted, false);
-        worlds += 1;
-        events += outcome.event_count;
-        if options.twice && sim::run(&schedule, planted, false) != outcome {
-            bail!("seed {seed} has two histories");
+    let campaign = Campaign::default();
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = options.threads.unwrap_or(processors).max(1);
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| campaign.work(&options, planted, begun));
         }
-        if let Some(verdict) = outcome.verdict {
-            report(&schedule, planted, &verdict);
-            bail!("seed {seed} broke a promise, world {worlds}");
-        }
-    }
+    });
+    let (worlds, twice) = (campaign.worlds.into_inner(), campaign.twice.into_inner());
     let seconds = begun.elapsed().as_secs_f64().max(0.001);
     let a_minute = worlds as f64 * 60.0 / seconds;
-    println!("{worlds} worlds, {events} events in {seconds:.1} s: {a_minute:.0} worlds a minute");
-    Ok(())
+    println!(
+        "{worlds} worlds from seed {}, {twice} of them twice, {} events, in {seconds:.1} s on \
+         {threads} threads: {a_minute:.0} worlds a minute",
+        options.seed,
+        campaign.events.into_inner()
+    );
+    let failed = campaign.failed.into_inner().unwrap_or_default();
+    let Some((seed, verdict)) = failed.into_iter().next() else {
+        return Ok(());
+    };
+    let Some(verdict) = verdict else {
+        bail!("seed {seed} has two histories");
+    };
+    report(&Schedule::of(seed), planted, &verdict);
+    bail!("seed {seed} broke a promise: cargo run --release -p sim -- --trace --seed {seed}");
 }
 
-fn report(schedule: &Schedule, planted: Planted, verdict: &sim::Verdict) {
+/// What the threads share.
+#[derive(Debug, Default)]
+struct Campaign {
+    next: AtomicU64,
+    is_over: AtomicBool,
+    worlds: AtomicU64,
+    twice: AtomicU64,
+    events: AtomicU64,
+    /// Seeds that broke a promise, or have no one history.
+    failed: Mutex<BTreeMap<u64, Option<Verdict>>>,
+}
+
+impl Campaign {
+    /// Runs one world after the other, until something is found or the time is up.
+    fn work(&self, options: &Options, planted: Planted, begun: Instant) {
+        while !self.is_over.load(Ordering::Relaxed) && begun.elapsed().as_secs() < options.seconds {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= options.worlds {
+                return;
+            }
+            let seed = options.seed.wrapping_add(number);
+            let schedule = Schedule::of(seed);
+            let outcome = sim::run(&schedule, planted, false);
+            self.worlds.fetch_add(1, Ordering::Relaxed);
+            self.events
+                .fetch_add(outcome.event_count, Ordering::Relaxed);
+            let mut failure = outcome.verdict.clone().map(Some);
+            if number % options.twice_in.max(1) == 0 {
+                self.twice.fetch_add(1, Ordering::Relaxed);
+                if sim::run(&schedule, planted, false) != outcome {
+                    failure = Some(None);
+                }
+            }
+            if let Some(failure) = failure {
+                self.is_over.store(true, Ordering::Relaxed);
+                let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+                failed.insert(seed, failure);
+            }
+        }
+    }
+}
+
+fn report(schedule: &Schedule, planted: Planted, verdict: &Verdict) {
     println!("{verdict:#?}");
     let least = sim::shrink(schedule, planted);
     println!(
@@ -71,6 +131,9 @@ fn report(schedule: &Schedule, planted: Planted, verdict: &sim::Verdict) {
         schedule.len()
     );
     let outcome = sim::run(&least, planted, true);
-    outcome.lines.iter().for_each(|line| println!("{line}"));
+    let last = outcome.lines.len().saturating_sub(LINES_SHOWN);
+    outcome.lines[last..]
+        .iter()
+        .for_each(|line| println!("{line}"));
     println!("{:016x} {:?}", outcome.digest, outcome.verdict);
 }

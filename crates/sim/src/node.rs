@@ -24,32 +24,31 @@ use crate::planted::Planted;
 use crate::protocol::{Answer, Ask};
 use crate::random::Random;
 use config::{ConfigMap, ServerConfig, TopicDefaults};
-use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
 use controller::internal_topics::topic_for_first_use;
 use controller::{
-    ActiveController, AllocateProducerIds, ControllerContext, ControllerRequest, CreateTopics,
-    Request,
+    AllocateProducerIds, Controller, ControllerContext, ControllerRequest, CreateTopics,
+    MetadataChange, Request,
 };
 use coordinator::group::DeletedTopic;
-use metadata::{MetadataDelta, MetadataImage};
+use metadata::MetadataImage;
 use model::{ErrorCode, MonotonicTime, Now, RetentionClock, Uuid};
 use replication::{Partition, PartitionKey, PartitionOffsets, VerificationGuard};
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::Disk;
-use storage::clean_shutdown::{take_clean_shutdown, write_clean_shutdown};
+use storage::clean_shutdown::write_clean_shutdown;
 use storage::sim::SimDisk;
 
 use self::groups::{Groups, OFFSETS_TOPIC};
 use self::hosting::{Hosting, Surroundings};
-use self::quorum::Quorum;
+use self::quorum::OpenedMetadata;
 use self::transactions::{Finishing, TRANSACTION_TOPIC, Transactions};
 
 /// The log directory.
 pub(crate) const LOGS: &str = "/logs";
-const DIRECTORY_ID: Uuid = Uuid::from_u128(0x5157);
 /// How often logs are looked at.
 const UPKEEP_MS: i64 = 500;
 /// How long a partition that took no marker is left alone.
@@ -118,8 +117,9 @@ pub(crate) struct Node {
     defaults: TopicDefaults,
     planted: Planted,
     random: Random,
-    quorum: Quorum,
-    controller: ActiveController<()>,
+    controller: Controller<(), SimDisk>,
+    /// The mistake of a node whose metadata log has once taken nothing.
+    is_metadata_stuck: bool,
     image: Arc<MetadataImage>,
     hosting: Hosting,
     groups: Groups,
@@ -135,15 +135,19 @@ pub(crate) struct Node {
     flushes: BTreeSet<PartitionKey>,
 }
 
-/// The configuration of the node; with `is_durable` nothing is acknowledged that is not synced.
-pub(crate) fn server_config(is_durable: bool) -> Arc<ServerConfig> {
+/// The configuration of the node; with `is_durable` nothing is acknowledged that is not synced. Voters
+/// are fixed by it, or in the metadata log itself.
+pub(crate) fn server_config(is_durable: bool, has_fixed_voters: bool) -> Arc<ServerConfig> {
     let pairs = [
         ("process.roles", "broker,controller"),
         ("node.id", "1"),
         ("listeners", "PLAINTEXT://:9092,CONTROLLER://:9093"),
         ("advertised.listeners", "PLAINTEXT://localhost:9092"),
         ("controller.listener.names", "CONTROLLER"),
-        ("controller.quorum.voters", "1@localhost:9093"),
+        match has_fixed_voters {
+            true => ("controller.quorum.voters", "1@localhost:9093"),
+            false => ("controller.quorum.bootstrap.servers", "localhost:9093"),
+        },
         ("offsets.topic.num.partitions", "2"),
         ("offsets.topic.replication.factor", "1"),
         ("transaction.state.log.num.partitions", "2"),
@@ -157,7 +161,14 @@ pub(crate) fn server_config(is_durable: bool) -> Arc<ServerConfig> {
         let name = "log.flush.interval.messages".to_owned();
         given.insert(name, "1".to_owned());
     }
-    Arc::new(ServerConfig::read(&given).expect("the configuration is sound"))
+    let mut config = ServerConfig::read(&given).expect("the configuration is sound");
+    let metadata_log = &mut config.controller.metadata_log;
+    // Small, so that a world has several snapshots and segments of them.
+    metadata_log.max_record_bytes_between_snapshots = 2_000;
+    metadata_log.segment_bytes = 2_500;
+    metadata_log.retention_bytes = 6_000;
+    metadata_log.delete_delay_ms = 500;
+    Arc::new(config)
 }
 
 impl Node {
@@ -169,33 +180,30 @@ impl Node {
         mut random: Random,
         now: Now,
     ) -> Result<Self, Halted> {
-        let root = Path::new(LOGS);
-        if disk.status(root).is_err() {
-            disk.create_directory(root)?;
-            disk.sync_directory(Path::new("/"))?;
+        let paths = [PathBuf::from(LOGS)];
+        for path in &paths {
+            make_directory(disk, path)?;
         }
-        let mark = take_clean_shutdown(disk, root)?;
         let context = ControllerContext::new(config);
-        let mut quorum = Quorum::lead(disk, root, &context, planted, now.wall_ms)?;
-        let previous = mark.and_then(|mark| mark.broker_epoch).unwrap_or(-1);
+        let now_ms = now.wall_ms;
+        let mut opened = OpenedMetadata::open(disk, &paths, config, planted, &mut random, now_ms)?;
         let incarnation_id = Uuid::from_bytes(random.bytes());
-        let broker_epoch = register(&mut quorum, &context, incarnation_id, previous, now.wall_ms)?;
-        let image = quorum.image().clone();
+        let broker_epoch = opened.register(&context, incarnation_id, now_ms)?;
+        let is_clean = opened.is_clean(Path::new(LOGS));
+        let image = opened.log.image().clone();
         let defaults = context.topic_defaults(&image);
         let surroundings = Surroundings {
             defaults: &defaults,
-            now_ms: now.wall_ms,
+            now_ms,
         };
-        let is_clean = mark.is_some();
         let hosting = Hosting::open(disk, &image, &surroundings, is_clean, planted, &mut random)?;
-        let end = quorum.end_offset();
         let mut node = Self {
             disk: disk.clone(),
             config: config.clone(),
             planted,
             random,
-            controller: ActiveController::new(image.clone(), 0, end),
-            quorum,
+            controller: Controller::new(opened.log, now_ms),
+            is_metadata_stuck: false,
             image,
             hosting,
             groups: Groups::default(),
@@ -221,7 +229,8 @@ impl Node {
                     topics,
                     validate_only: false,
                 };
-                node.control(create, now)?;
+                node.control(create, now)?
+                    .map_err(|code| format!("{topic}: {code:?}"))?;
             }
         }
         node.note_flushes();
@@ -251,31 +260,50 @@ impl Node {
         Ok(())
     }
 
-    /// Lets the controller decide, appends what it proposes, serves it, and gives the answer.
-    fn control<R: Request>(&mut self, request: R, now: Now) -> Result<R::Response, Halted> {
+    /// Lets the controller decide, serves what is committed, and gives the answer.
+    fn control<R: Request>(
+        &mut self,
+        request: R,
+        now: Now,
+    ) -> Result<Result<R::Response, ErrorCode>, Halted> {
         let request: ControllerRequest = request.into();
-        let context = ControllerContext::new(&self.config);
-        let random = &mut self.random;
-        let proposal = self
-            .controller
-            .propose(&request, (), &context, &mut || random.bytes());
-        if !proposal.is_empty() {
-            self.quorum.append(&proposal.records, now.wall_ms)?;
-            let (image, end) = (self.quorum.image().clone(), self.quorum.end_offset());
-            self.controller.appended(image, 0, end);
-            self.controller.accepted();
-            self.publish(now)?;
+        if self.is_metadata_stuck {
+            return Ok(Err(ErrorCode::KafkaStorageError));
         }
-        let released = self.controller.committed(self.quorum.end_offset());
-        let response = released.into_iter().next_back();
+        let context = ControllerContext::new(&self.config);
+        let (random, now_ms) = (&mut self.random, now.wall_ms);
+        let draw = &mut || random.bytes();
+        let decided = self.controller.decide(&request, (), &context, now_ms, draw);
+        if let Some(change) = decided.change {
+            self.publish(&change, now)?;
+        }
+        if let Some(((), error)) = decided.refused {
+            self.is_metadata_stuck = self.planted == Planted::NeverMendsMetadata;
+            return match self.controller.log.has_failed() {
+                true => Err(error.into()),
+                false => Ok(Err(ErrorCode::KafkaStorageError)),
+            };
+        }
+        self.take_snapshot_if_due(now_ms);
+        let response = decided.answers.into_iter().next_back();
         let response = response.and_then(|((), response)| R::response_of(response));
-        response.ok_or_else(|| "the controller has not answered".into())
+        let response = response.ok_or("the controller has not answered")?;
+        Ok(Ok(response))
     }
 
-    /// Serves the newest image.
-    fn publish(&mut self, now: Now) -> Result<(), Halted> {
-        let before = std::mem::replace(&mut self.image, self.quorum.image().clone());
-        let delta = MetadataDelta::new(before, self.image.clone());
+    /// Writes a snapshot of the metadata when one is due; one that fails is due again later.
+    fn take_snapshot_if_due(&mut self, now_ms: i64) {
+        let log = &mut self.controller.log;
+        if let Some(job) = log.snapshot_due(now_ms) {
+            let written = job.run(now_ms);
+            let _ = log.complete_snapshot(written, now_ms);
+        }
+    }
+
+    /// Serves what is committed.
+    fn publish(&mut self, change: &MetadataChange, now: Now) -> Result<(), Halted> {
+        let delta = &change.delta;
+        self.image = delta.after.clone();
         let deleted: Vec<_> = delta.deleted_topics().cloned().collect();
         let deleted: Vec<DeletedTopic<'_>> = deleted
             .iter()
@@ -291,27 +319,28 @@ impl Node {
             now_ms: now.wall_ms,
         };
         let (hosting, random) = (&mut self.hosting, &mut self.random);
-        let made = hosting.apply(&delta, &surroundings, now.monotonic, random)?;
+        let made = hosting.apply(delta, &surroundings, now.monotonic, random)?;
         self.groups.follow(&self.image);
         self.transactions.follow(&self.image);
         self.load_coordinators(&made, now)
     }
 
     /// An id that no producer has had.
-    fn next_producer_id(&mut self, now: Now) -> Result<i64, Halted> {
+    fn next_producer_id(&mut self, now: Now) -> Result<Result<i64, ErrorCode>, Halted> {
         if let Some(id) = self.producer_ids.next() {
-            return Ok(id);
+            return Ok(Ok(id));
         }
         let request = AllocateProducerIds {
             broker_id: self.config.node_id,
             broker_epoch: self.broker_epoch,
         };
-        let block = self.control(request, now)?;
-        let block = block.map_err(|error| error.to_string())?;
+        let block = match self.control(request, now)? {
+            Ok(block) => block.map_err(|error| error.to_string())?,
+            Err(error) => return Ok(Err(error)),
+        };
         self.producer_ids = block.first..block.first + block.count;
-        self.producer_ids
-            .next()
-            .ok_or_else(|| "an empty block of ids".into())
+        let first = self.producer_ids.next();
+        Ok(Ok(first.ok_or("an empty block of ids")?))
     }
 
     /// Answers that are ready to be sent.
@@ -463,7 +492,7 @@ impl Node {
     /// Stops in order: every log is closed, and the directory says so.
     pub(crate) fn stop(mut self, now: Now) -> Result<(), Halted> {
         self.hosting.close(now.wall_ms)?;
-        self.quorum.close(now.wall_ms)?;
+        self.controller.log.close(now.wall_ms)?;
         write_clean_shutdown(&self.disk, Path::new(LOGS), self.broker_epoch)?;
         Ok(())
     }
@@ -475,7 +504,7 @@ impl Node {
 
     /// The epoch that this node leads the quorum in.
     pub(crate) const fn quorum_epoch(&self) -> i32 {
-        self.quorum.leader_epoch()
+        self.controller.log.leader_epoch()
     }
 
     /// Every partition as it is now.
@@ -488,44 +517,22 @@ impl Node {
         .collect()
     }
 
+    /// Whether a log takes no more: the node halts when it looks at that next.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.hosting.all().any(|one| one.is_failed())
+    }
+
     /// Whether nothing is left to be done.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.waiting.is_empty() && self.unfinished.is_empty() && self.flushes.is_empty()
     }
 }
 
-/// Registers this run of the broker, and unfences it.
-fn register(
-    quorum: &mut Quorum,
-    context: &ControllerContext<'_>,
-    incarnation_id: Uuid,
-    previous_broker_epoch: i64,
-    now_ms: i64,
-) -> Result<i64, Halted> {
-    let features = controller::SUPPORTED_FEATURES
-        .iter()
-        .filter(|feature| feature.versions.max > 0)
-        .map(|feature| (feature.name.to_owned(), feature.versions))
-        .collect();
-    let registration = NewRegistration {
-        broker_id: context.node_id,
-        incarnation_id,
-        endpoints: Vec::new(),
-        features,
-        rack: None,
-        directories: vec![DIRECTORY_ID],
-        previous_broker_epoch,
-        is_migrating_zk_broker: false,
-    };
-    let state = RegistrationState {
-        next_offset: quorum.end_offset(),
-        has_live_session: false,
-        detects_clean_shutdown: true,
-    };
-    let decision = register_broker(quorum.image(), context, &registration, state)?;
-    quorum.append(&decision.records, now_ms)?;
-    let epoch = decision.response;
-    let unfenced = unfence_broker(quorum.image(), context, context.node_id, epoch)?;
-    quorum.append(&unfenced.records, now_ms)?;
-    Ok(epoch)
+/// Makes a log directory, unless it is there.
+fn make_directory(disk: &SimDisk, path: &Path) -> Result<(), Halted> {
+    match disk.create_directory(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        made => made?,
+    }
+    Ok(disk.sync_directory(Path::new("/"))?)
 }

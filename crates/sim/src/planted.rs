@@ -23,8 +23,8 @@ pub enum Planted {
     LoadsTooLittle,
     /// A log that could not be made at first is made again, whatever is in it by then.
     MakesLogsAnew,
-    /// The quorum's leader goes on in the epoch of the last one.
-    ReusesEpochs,
+    /// A metadata log that has once found no room takes nothing any more.
+    NeverMendsMetadata,
     /// Metadata are answered before they are durable.
     KeepsMetadataInMemory,
     /// Consumers read to the end of the log.
@@ -33,11 +33,13 @@ pub enum Planted {
     ReadsUncommitted,
     /// One partition of each transaction gets no marker.
     SkipsMarkers,
+    /// Timers go by the date.
+    TimesByDate,
 }
 
 impl Planted {
     /// Every mistake.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::AnswersEarly,
         Self::SyncsNothing,
         Self::CheckpointsByName,
@@ -45,10 +47,11 @@ impl Planted {
         Self::LosesMarkers,
         Self::LoadsTooLittle,
         Self::MakesLogsAnew,
-        Self::ReusesEpochs,
+        Self::NeverMendsMetadata,
         Self::KeepsMetadataInMemory,
         Self::ReadsToTheEnd,
         Self::ReadsUncommitted,
         Self::SkipsMarkers,
+        Self::TimesByDate,
     ];
 }

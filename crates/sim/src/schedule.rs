@@ -69,6 +69,13 @@ pub(crate) enum Fault {
         down_ms: i64,
         seed: u64,
     },
+    /// The machine dies as the disk is changed for so many more times, in the middle of whatever that is;
+    /// of worlds in which machines do not die, the process.
+    DiesAtChange {
+        change: u64,
+        down_ms: i64,
+        seed: u64,
+    },
     /// The node is stopped in order.
     Stops {
         down_ms: i64,
@@ -264,12 +271,17 @@ fn any_fault(random: &mut Random, is_durable: bool) -> Fault {
     let ms = random.between(200, 3_000);
     let suffix = [".log", ".index", ".snapshot", "checkpoint", ""][random.below(5) as usize];
     match random.below(100) {
-        0..20 => Fault::ProcessDies { down_ms },
-        20..45 if is_durable => Fault::MachineDies {
+        0..15 => Fault::ProcessDies { down_ms },
+        15..28 if is_durable => Fault::MachineDies {
             down_ms,
             seed: random.next(),
         },
-        20..45 => Fault::ProcessDies { down_ms },
+        15..28 => Fault::ProcessDies { down_ms },
+        28..45 => Fault::DiesAtChange {
+            change: random.below(160),
+            down_ms,
+            seed: random.next(),
+        },
         45..53 => Fault::Stops { down_ms },
         53..59 => Fault::DiskFull { ms },
         59..64 => Fault::WritesFail { suffix, ms },

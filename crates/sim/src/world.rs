@@ -99,6 +99,8 @@ pub(crate) struct World {
     node: Option<Node>,
     /// Partitions whose sync is under way.
     flushing: BTreeSet<PartitionKey>,
+    /// How the machine is to die at a change of the disk.
+    dying: Option<(u64, i64)>,
     /// How often a node has started.
     run: u64,
     seats: Vec<Seat>,
@@ -136,7 +138,7 @@ impl World {
         let disk = SimDisk::default();
         disk.ignore_syncs_of((planted == Planted::SyncsNothing).then_some(".log"));
         let mut world = Self {
-            config: server_config(schedule.is_durable),
+            config: server_config(schedule.is_durable, schedule.seed % 2 == 0),
             random: Random::of(schedule.seed, 2),
             planted,
             now_ms: 0,
@@ -149,6 +151,7 @@ impl World {
             network: None,
             node: None,
             flushing: BTreeSet::new(),
+            dying: None,
             run: 0,
             seats: clients.into_iter().map(seat).collect(),
             next_correlation: 0,
@@ -205,6 +208,18 @@ impl World {
         Now {
             monotonic: MonotonicTime::from_ms(self.now_ms),
             wall_ms: START_WALL_MS + self.now_ms + self.wall_ahead_ms,
+        }
+    }
+
+    /// The time as the node has it.
+    fn now_of_node(&self) -> Now {
+        let now = self.now();
+        Now {
+            monotonic: match self.planted {
+                Planted::TimesByDate => MonotonicTime::from_ms(now.wall_ms),
+                _ => now.monotonic,
+            },
+            ..now
         }
     }
 
@@ -277,6 +292,14 @@ impl World {
         match *fault {
             Fault::ProcessDies { down_ms } => self.crash(Crash::KeepsAll, down_ms),
             Fault::MachineDies { down_ms, seed } => self.crash(Crash::Random(seed), down_ms),
+            Fault::DiesAtChange {
+                change,
+                down_ms,
+                seed,
+            } => {
+                self.disk.stop_at(Some(self.disk.change_count() + change));
+                self.dying = Some((seed, down_ms));
+            }
             Fault::Stops { down_ms } => self.stop(down_ms),
             Fault::ClockSet { ahead_ms } => self.wall_ahead_ms = ahead_ms,
             Fault::Network { ms, percent } => self.network = Some((percent, self.now_ms + ms)),
@@ -301,13 +324,29 @@ impl World {
         self.after(down_ms, Event::Start);
     }
 
+    /// Whether the machine has stopped in the middle of what was done: nobody hears of that any more.
+    fn has_died(&mut self) -> bool {
+        if !self.disk.has_stopped() {
+            return false;
+        }
+        let (seed, down_ms) = self.dying.take().unwrap_or((0, RESTART_MS));
+        let crash = match self.schedule.is_durable {
+            true => Crash::Random(seed),
+            false => Crash::KeepsAll,
+        };
+        self.crash(crash, down_ms);
+        true
+    }
+
     fn stop(&mut self, down_ms: i64) {
         let Some(node) = self.node.take() else { return };
-        match node.stop(self.now()) {
+        match node.stop(self.now_of_node()) {
             Ok(()) => self.note(format_args!("stopped")),
             Err(halted) => self.note(format_args!("stopped badly: {}", halted.reason)),
         }
-        self.crash(Crash::KeepsAll, down_ms);
+        if !self.has_died() {
+            self.crash(Crash::KeepsAll, down_ms);
+        }
     }
 
     fn start(&mut self) {
@@ -316,8 +355,12 @@ impl World {
         }
         self.run += 1;
         let random = Random::of(self.schedule.seed, 1_000 + self.run);
-        let now = self.now();
-        match Node::start(&self.disk, &self.config, self.planted, random, now) {
+        let now = self.now_of_node();
+        let started = Node::start(&self.disk, &self.config, self.planted, random, now);
+        if self.has_died() {
+            return;
+        }
+        match started {
             Ok(node) => {
                 let epoch = node.quorum_epoch();
                 self.note(format_args!("started in epoch {epoch}"));
@@ -341,9 +384,13 @@ impl World {
 
     /// Lets the node do something; it is gone after an error.
     fn with_node(&mut self, call: impl FnOnce(&mut Node, Now) -> Result<(), Halted>) {
-        let now = self.now();
+        let now = self.now_of_node();
         let Some(node) = &mut self.node else { return };
-        match call(node, now) {
+        let done = call(node, now);
+        if self.has_died() {
+            return;
+        }
+        match done {
             Ok(()) => self.drain(),
             Err(halted) => {
                 self.note(format_args!("halted: {}", halted.reason));
@@ -370,7 +417,7 @@ impl World {
             let ms = self.random.between(1, longest);
             self.after(ms, Event::Flush(run, key));
         }
-        let ms = deadline.as_ms() - self.now_ms;
+        let ms = deadline.as_ms() - self.now_of_node().monotonic.as_ms();
         self.after(ms.max(1), Event::Tick(run, deadline));
         for (caller, answer) in answers {
             self.send_answer(caller, &answer);
@@ -569,10 +616,14 @@ impl World {
         if self.faults.loses_syncs() {
             // Nobody trusts that machine before it has started again.
             self.crash(Crash::LosesUnsynced, RESTART_MS);
+        } else if self.node.as_ref().is_some_and(Node::has_failed) {
+            self.note(format_args!("has failed"));
+            self.crash(Crash::KeepsAll, RESTART_MS);
         }
         self.is_calm = true;
         self.faults.end();
         self.faults.apply(&self.disk, self.now_ms);
+        self.disk.stop_at(None);
         self.network = None;
         if self.node.is_none() {
             self.after(0, Event::Start);
@@ -595,7 +646,12 @@ impl World {
                 self.judge.broken("members get all partitions", detail);
             }
             let client = restless.map(|at| format!("{at} {:?}", self.seats[at].client));
-            let detail = format!("node at rest: {is_node_at_rest}; client {client:?}");
+            let client: String = client
+                .iter()
+                .flat_map(|text| text.chars())
+                .take(400)
+                .collect();
+            let detail = format!("node at rest: {is_node_at_rest}; client {client}");
             self.judge.broken("all comes to rest", detail);
             return;
         }
@@ -660,7 +716,7 @@ impl World {
             connection: u64::MAX,
             correlation_id: 0,
         };
-        let now = self.now();
+        let now = self.now_of_node();
         let node = self.node.as_mut()?;
         if let Err(halted) = node.serve(caller, ask, now) {
             self.judge

@@ -6,8 +6,8 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
-use crate::controller::metadata_log::QuorumDescription;
 use crate::net::ResponseBuffer;
+use controller::metadata_log::QuorumDescription;
 use model::{DecodeError, ErrorCode};
 use wire::messages::describe_quorum_response::{
     Listener, Node, PartitionData, ReplicaState, TopicData,

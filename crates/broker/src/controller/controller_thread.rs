@@ -9,24 +9,25 @@
 //! thread knows no partition and waits for no log directory but that of the metadata log.
 
 use super::link::{ControllerLink, Message, Messages};
-use super::metadata_loader::{self, Loader, MetadataChange, MetadataPublisher, Tasks, Waiting};
-use super::metadata_log::{AppendMetadataError, MetadataLog};
+use super::metadata_loader::{self, Loader, MetadataPublisher, Tasks, Waiting};
 use crate::runtime::clock::{now_ms, random_bytes};
 use config::ServerConfig;
-use controller::{ActiveController, ControllerContext, ControllerRequest, Proposal};
-use metadata::{MetadataDelta, MetadataImage};
+use controller::metadata_log::{AppendMetadataError, MetadataLog};
+use controller::{Controller, ControllerContext, ControllerRequest};
 use model::ErrorCode;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 /// What the thread owns.
 pub(crate) struct ControllerThread {
-    /// The metadata log and the image that it adds up to.
-    pub(crate) log: MetadataLog,
-    active: ActiveController<Waiting>,
+    /// What decides, and writes the metadata log.
+    pub(crate) controller: Controller<Waiting>,
     loader: Loader,
     config: ServerConfig,
     halt: Halt,
+    /// After so many requests one is refused as if its records had found no room.
+    #[cfg(test)]
+    pub(crate) requests_before_refusal: Option<u32>,
 }
 
 /// Ends the process, for a reason that is logged.
@@ -75,14 +76,14 @@ impl Unstarted {
         let image = log.image().clone();
         let halt_loader = halt.clone();
         let halt_loader = move |reason| halt_loader(reason);
-        metadata_loader::start(self.tasks, image.clone(), publishers, halt_loader)?;
-        let kraft_version = log.describe_quorum(now_ms()).kraft_version;
+        metadata_loader::start(self.tasks, image, publishers, halt_loader)?;
         let mut thread = ControllerThread {
-            active: ActiveController::new(image.clone(), kraft_version, end_offset(&image)),
-            log,
+            controller: Controller::new(log, now_ms()),
             loader: self.loader,
             config,
             halt,
+            #[cfg(test)]
+            requests_before_refusal: None,
         };
         let mut messages = self.messages;
         let work = move || {
@@ -100,96 +101,59 @@ impl Unstarted {
     }
 }
 
-/// The end of what an image has: the log may have more that nobody acknowledges.
-fn end_offset(image: &MetadataImage) -> i64 {
-    image.provenance.last_offset + 1
-}
-
 impl ControllerThread {
     fn receive(&mut self, message: Message) {
         match message {
             Message::Request(request, waiting) => self.decide(&request, waiting),
             Message::DescribeQuorum(answer) => {
-                let _ = answer.send(self.log.describe_quorum(now_ms()));
+                let _ = answer.send(self.controller.log.describe_quorum(now_ms()));
             }
             Message::Settle(answer) => self.loader.run(move || {
                 let _ = answer.send(());
             }),
             Message::Close(answer) => {
-                let _ = answer.send(self.log.close(now_ms()));
+                let _ = answer.send(self.controller.log.close(now_ms()));
             }
             #[cfg(test)]
             Message::Test(test) => {
                 test(self);
-                self.follow_log();
+                self.controller.follow_log(now_ms());
             }
         }
     }
 
     fn decide(&mut self, request: &ControllerRequest, waiting: Waiting) {
+        #[cfg(test)]
+        if self.is_refused() {
+            let _ = waiting.send(Err(ErrorCode::KafkaStorageError));
+            return;
+        }
         let context = ControllerContext::new(&self.config);
-        let proposal = self
-            .active
-            .propose(request, waiting, &context, &mut random_bytes);
-        if proposal.is_empty() {
-            let answers = self.active.committed(end_offset(self.log.image()));
-            return self.loader.answer(answers);
+        let (now_ms, random) = (now_ms(), &mut random_bytes);
+        let controller = &mut self.controller;
+        let decided = controller.decide(request, waiting, &context, now_ms, random);
+        match decided.change {
+            Some(change) => self.loader.load(change, decided.answers),
+            None => self.loader.answer(decided.answers),
         }
-        let before = self.log.image().clone();
-        let appended = self.append(&proposal);
-        let change = self.change_since(before);
-        match appended {
-            Ok(()) => {
-                self.active.accepted();
-                let answers = self.active.committed(end_offset(self.log.image()));
-                self.loader.load(change, answers);
-                self.snapshot_if_due();
-            }
-            Err(error) => {
-                // The quorum's own part may be there.
-                if !Arc::ptr_eq(&change.delta.before, &change.delta.after) {
-                    self.loader.load(change, Vec::new());
-                }
-                let _ = self.active.refused().send(Err(self.refused(&error)));
-            }
+        match decided.refused {
+            Some((waiting, error)) => drop(waiting.send(Err(self.refused(&error)))),
+            None => self.snapshot_if_due(),
         }
     }
 
-    /// Appends what is proposed, committed on return.
-    fn append(&mut self, proposal: &Proposal) -> Result<(), AppendMetadataError> {
-        if let Some(level) = proposal.kraft_version {
-            self.log.raise_kraft_version(level, now_ms())?;
-            self.follow_log();
-        }
-        if !proposal.records.is_empty() {
-            self.log.append(&proposal.records, now_ms())?;
-            self.follow_log();
-        }
-        Ok(())
-    }
-
-    fn follow_log(&mut self) {
-        let image = self.log.image().clone();
-        let end_offset = end_offset(&image);
-        let kraft_version = self.kraft_version();
-        self.active.appended(image, kraft_version, end_offset);
-    }
-
-    fn change_since(&self, before: Arc<MetadataImage>) -> MetadataChange {
-        MetadataChange {
-            delta: MetadataDelta::new(before, self.log.image().clone()),
-            kraft_version: self.kraft_version(),
-        }
-    }
-
-    fn kraft_version(&self) -> i16 {
-        self.log.describe_quorum(now_ms()).kraft_version
+    /// Whether a test wants this request refused.
+    #[cfg(test)]
+    fn is_refused(&mut self) -> bool {
+        let left = self.requests_before_refusal;
+        self.requests_before_refusal = left.and_then(|left| left.checked_sub(1));
+        left == Some(0)
     }
 
     /// The answer to what the metadata log does not take.
     fn refused(&self, error: &AppendMetadataError) -> ErrorCode {
         tracing::error!(%error, "the metadata log takes no records");
-        if self.log.has_failed() {
+        if self.controller.log.has_failed() {
             (self.halt)("the metadata log has failed".to_owned());
         }
         ErrorCode::KafkaStorageError
@@ -197,11 +161,12 @@ impl ControllerThread {
 
     /// Writes a snapshot when enough has been appended, or long enough ago.
     fn snapshot_if_due(&mut self) {
-        let Some(job) = self.log.snapshot_due(now_ms()) else {
+        let log = &mut self.controller.log;
+        let Some(job) = log.snapshot_due(now_ms()) else {
             return;
         };
         let written = job.run(now_ms());
-        let done = self.log.complete_snapshot(written, now_ms());
+        let done = log.complete_snapshot(written, now_ms());
         if let Err(error) = done {
             tracing::warn!(%error, "a snapshot of the metadata cannot be written");
         }

@@ -1,7 +1,7 @@
 //! The way to the controller: requests as values, answered once this broker serves what was decided.
 
 use super::metadata_loader::{Loader, Waiting};
-use super::metadata_log::{AppendMetadataError, QuorumDescription};
+use controller::metadata_log::{AppendMetadataError, QuorumDescription};
 use controller::{ControllerRequest, Request};
 use model::ErrorCode;
 use tokio::sync::{mpsc, oneshot};

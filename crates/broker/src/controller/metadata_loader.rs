@@ -7,8 +7,8 @@
 //! One thread does it, so each publisher sees each change once and after the one before. The controller
 //! decides on meanwhile, but not for ever: clients that do not wait for their answers would fill the memory. A client has its answer when this broker serves what was decided.
 
-use controller::ControllerResponse;
-use metadata::{MetadataDelta, MetadataImage};
+use controller::{ControllerResponse, MetadataChange};
+use metadata::MetadataImage;
 use model::ErrorCode;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -23,15 +23,6 @@ pub(crate) type Waiting = oneshot::Sender<Result<ControllerResponse, ErrorCode>>
 
 /// An answer, and who waits for it.
 pub(super) type Answer = (Waiting, ControllerResponse);
-
-/// A step of the metadata.
-#[derive(Debug, Clone)]
-pub(crate) struct MetadataChange {
-    /// The images before and after, and what is different.
-    pub(crate) delta: MetadataDelta,
-    /// The level of `kraft.version`: the quorum's, hence not in the image.
-    pub(crate) kraft_version: i16,
-}
 
 /// Whoever lives by the metadata.
 pub(crate) trait MetadataPublisher: Send {

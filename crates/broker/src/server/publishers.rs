@@ -8,11 +8,12 @@
 //! the coordinators know of it.
 
 use crate::api::broker::Broker;
-use crate::controller::metadata_loader::{MetadataChange, MetadataPublisher};
+use crate::controller::metadata_loader::MetadataPublisher;
 use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::coordinators::transactions::TRANSACTION_TOPIC;
 use crate::logs::{PartitionUsers, creations, hosting};
 use crate::settings::told_changes::tell_changes;
+use controller::MetadataChange;
 use coordinator::group::DeletedTopic;
 use metadata::{ConfigResourceType, MetadataDelta, MetadataImage, Topic};
 use replication::Partition;

@@ -295,7 +295,11 @@ fn no_offset_is_committed_for_a_topic_whose_offsets_have_been_deleted() {
     let deleting = broker.clone();
     let deleted = broker.controller.run(move |controller| {
         let removal = MetadataRecord::RemoveTopic { topic_id };
-        let appended = controller.log.append(&[removal], now_ms()).unwrap();
+        let appended = controller
+            .controller
+            .log
+            .append(&[removal], now_ms())
+            .unwrap();
         hosting::apply(&deleting.logs, &appended.delta);
         appended.image
     });
@@ -427,14 +431,14 @@ fn the_place_of_a_partition_that_could_not_be_noted_is_noted_later() {
         let broker = running.broker().clone();
         // The topic is taken; where its partition is finds no room.
         let refused = broker.controller.run(|controller| {
-            controller.log.refuse_append_after(1);
+            controller.requests_before_refusal = Some(1);
         });
         running.runtime.block_on(refused).unwrap();
         let mut client = running.connect();
         client.create_topic("topic", 1, &[]);
         let is_to_refuse = broker
             .controller
-            .run(|controller| controller.log.is_to_refuse());
+            .run(|controller| controller.requests_before_refusal.is_some());
         assert_eq!(running.runtime.block_on(is_to_refuse), Ok(false));
         let held = held(&broker, "topic");
         client
@@ -444,7 +448,7 @@ fn the_place_of_a_partition_that_could_not_be_noted_is_noted_later() {
             // Nor does the stop note it: the start finds where it is.
             if is_refused_again {
                 let refused = broker.controller.run(|controller| {
-                    controller.log.refuse_append_after(0);
+                    controller.requests_before_refusal = Some(0);
                 });
                 running.runtime.block_on(refused).unwrap();
             }
@@ -645,9 +649,15 @@ fn a_stop_waits_for_the_metadata_loader() {
         .runtime
         .spawn(async move { controller.request(create).await });
     let is_decided = || {
-        let is_there = broker
-            .controller
-            .run(|controller| controller.log.image().topics.id_of("topic").is_some());
+        let is_there = broker.controller.run(|controller| {
+            controller
+                .controller
+                .log
+                .image()
+                .topics
+                .id_of("topic")
+                .is_some()
+        });
         running.runtime.block_on(is_there).unwrap()
     };
     wait_until("the topic is decided", is_decided);

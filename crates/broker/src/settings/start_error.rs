@@ -1,6 +1,6 @@
 //! Why a server does not start: each says what to do about it.
 
-use crate::controller::metadata_log::{AppendMetadataError, OpenMetadataLogError};
+use controller::metadata_log::{AppendMetadataError, OpenMetadataLogError};
 use std::io;
 use std::path::PathBuf;
 use storage::directory_lock::LockError;

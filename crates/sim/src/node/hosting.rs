@@ -10,6 +10,7 @@ use super::{Halted, LOGS, SimPartition};
 use crate::planted::Planted;
 use crate::random::Random;
 use config::{ConfigMap, TopicDefaults, topic_settings::TopicSettings};
+use controller::metadata_log::METADATA_LOG_FOLDER;
 use metadata::{MetadataDelta, MetadataImage, Topic};
 use model::{MonotonicTime, TopicPartition, Uuid};
 use record::{TargetCompression, TimestampType, ValidationRules};
@@ -120,7 +121,7 @@ impl Hosting {
             let Some(directory) = PartitionDirectory::parse(&entry.name) else {
                 continue;
             };
-            if entry.name == super::quorum::METADATA_FOLDER || !entry.is_directory {
+            if entry.name == METADATA_LOG_FOLDER || !entry.is_directory {
                 continue;
             }
             let path = Path::new(LOGS).join(&entry.name);

@@ -1,213 +1,145 @@
-//! The metadata log of a quorum of one: read at the start, led in a new epoch, appended to.
-//!
-//! Only this file knows how the log is kept: whoever appends gets the new image back, all of it
-//! committed. It stands for the broker's quorum until that is a crate of its own.
+//! The start of a node's metadata, in the order of the broker's: whose the log directories are, the
+//! metadata log in one of them, new directories made, marks of an orderly stop taken, and only then the
+//! leadership of a new epoch.
 
 use super::Halted;
 use crate::planted::Planted;
+use crate::random::Random;
+use config::ServerConfig;
 use controller::ControllerContext;
-use controller::bootstrap::{activate, bootstrap_records};
-use metadata::{
-    BatchContent, BatchContentReader, BatchPlace, MetadataImage, MetadataLoader, MetadataRecord,
-    MetadataVersion, Provenance, QuorumRecord, QuorumState, metadata_batch, quorum_batch,
+use controller::bootstrap::bootstrap_records;
+use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
+use controller::metadata_log::{
+    DirectoryOptions, LocalVoter, LogDirectories, MetadataLog, MetadataLogOptions,
+    find_log_directories, known_directories,
 };
-use model::{TopicPartition, Uuid};
-use record::Batches;
-use std::io::ErrorKind;
-use std::path::Path;
-use std::sync::Arc;
+use metadata::{MetadataVersion, VoterEndpoint};
+use model::Uuid;
+use std::path::{Path, PathBuf};
+use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown};
 use storage::sim::SimDisk;
-use storage::{Disk, Log, LogConfig, LogOpening, replace_file};
 
-/// The directory of the log in its log directory.
-pub(super) const METADATA_FOLDER: &str = "__cluster_metadata-0";
-const QUORUM_STATE: &str = "quorum-state";
-/// That of Kafka 4.3.
-const METADATA_LEVEL: i16 = 30;
-const READ_BYTES: usize = 1 << 20;
-
-/// The metadata log, led by this node.
+/// What a start has before it looks at partitions.
 #[derive(Debug)]
-pub(super) struct Quorum {
-    log: Log<SimDisk>,
-    leader_epoch: i32,
-    image: Arc<MetadataImage>,
-    is_flushed: bool,
+pub(super) struct OpenedMetadata {
+    /// Led by this node.
+    pub(super) log: MetadataLog<SimDisk>,
+    pub(super) directories: LogDirectories,
+    /// Of each log directory, the mark of an orderly stop.
+    marks: Vec<(PathBuf, Option<CleanShutdown>)>,
 }
 
-impl Quorum {
-    /// Reads the log, or makes it, and leads it in a new epoch.
-    pub(super) fn lead(
+impl OpenedMetadata {
+    /// Opens what the log directories hold, or makes them; the first one has the metadata log.
+    pub(super) fn open(
         disk: &SimDisk,
-        root: &Path,
-        context: &ControllerContext<'_>,
+        paths: &[PathBuf],
+        config: &ServerConfig,
         planted: Planted,
+        random: &mut Random,
         now_ms: i64,
     ) -> Result<Self, Halted> {
-        let folder = root.join(METADATA_FOLDER);
-        let log = open_log(disk, root, &folder, now_ms)?;
-        let (loader, latest_epoch) = load(&log)?;
-        let known_epoch = read_epoch(disk, &folder)?.max(latest_epoch);
-        let leader_epoch = match planted {
-            Planted::ReusesEpochs => known_epoch.max(1),
-            _ => known_epoch + 1,
+        let metadata_directory = paths.first().ok_or("no log directory")?;
+        let bootstrap_records = bootstrap_records(MetadataVersion::LATEST);
+        let endpoints = vec![VoterEndpoint {
+            listener: "CONTROLLER".to_owned(),
+            host: "localhost".to_owned(),
+            port: 9093,
+        }];
+        let voters = &config.controller.quorum.voters;
+        let mut options = DirectoryOptions {
+            directories: paths,
+            metadata_directory,
+            node_id: config.node_id,
+            new_cluster_id: "AAAAAAAAAAAAAAAAAAAAAg",
+            new_directory_id: &mut || Uuid::from_bytes(random.bytes()),
+            new_quorum: voters.is_empty().then(|| endpoints.clone()),
+            bootstrap_records: &bootstrap_records,
+            now_ms,
         };
-        let state = QuorumState {
-            leader_id: Some(context.node_id),
-            leader_epoch,
-            voted_id: None,
-            voted_directory_id: Uuid::ZERO,
-            fixed_voters: Some(vec![context.node_id]),
+        let found = find_log_directories(disk, &mut options)?;
+        let directory_id = found.prepared().id_of(metadata_directory);
+        let log_disk = match planted {
+            Planted::KeepsMetadataInMemory => disk.without_syncs(),
+            _ => disk.clone(),
         };
-        let text = state.to_text();
-        replace_file(disk, &folder.join(QUORUM_STATE), text.as_bytes())?;
-        let mut quorum = Self {
-            log,
-            leader_epoch,
-            image: Arc::new(loader.image().clone()),
-            is_flushed: planted != Planted::KeepsMetadataInMemory,
+        let loaded = MetadataLog::load(
+            log_disk,
+            MetadataLogOptions {
+                directory: metadata_directory.clone(),
+                local: LocalVoter {
+                    id: config.node_id,
+                    directory_id: directory_id.unwrap_or_default(),
+                    endpoints,
+                },
+                fixed_voters: (!voters.is_empty())
+                    .then(|| voters.iter().map(|one| one.id).collect()),
+                bootstrap_records: bootstrap_records.clone(),
+                min_insync_replicas: config.topics.min_insync_replicas,
+                config: config.controller.metadata_log,
+                now_ms,
+            },
+        )?;
+        let known = known_directories(loaded.image(), config.node_id);
+        let directories = found.prepare(disk, &mut options, known.as_ref())?;
+        let mut marks = Vec::new();
+        for (path, _) in &directories.directories {
+            marks.push((path.clone(), take_clean_shutdown(disk, path)?));
+        }
+        let opened = loaded.lead(now_ms)?;
+        Ok(Self {
+            log: opened.log,
+            directories,
+            marks,
+        })
+    }
+
+    /// Whether a directory was left in order.
+    pub(super) fn is_clean(&self, path: &Path) -> bool {
+        let mut marks = self.marks.iter();
+        marks.any(|(of, mark)| of == path && mark.is_some())
+    }
+
+    /// The broker's epoch when it stopped: only when every directory was left in order was it all.
+    fn previous_broker_epoch(&self) -> i64 {
+        let epochs = self.marks.iter();
+        let epochs = epochs.map(|(_, mark)| mark.and_then(|mark| mark.broker_epoch));
+        epochs.map(|epoch| epoch.unwrap_or(-1)).min().unwrap_or(-1)
+    }
+
+    /// Registers this run of the broker, and unfences it; gives its epoch.
+    pub(super) fn register(
+        &mut self,
+        context: &ControllerContext<'_>,
+        incarnation_id: Uuid,
+        now_ms: i64,
+    ) -> Result<i64, Halted> {
+        let features = controller::SUPPORTED_FEATURES
+            .iter()
+            .filter(|feature| feature.versions.max > 0)
+            .map(|feature| (feature.name.to_owned(), feature.versions))
+            .collect();
+        let directories = self.directories.directories.iter();
+        let registration = NewRegistration {
+            broker_id: context.node_id,
+            incarnation_id,
+            endpoints: Vec::new(),
+            features,
+            rack: None,
+            directories: directories.map(|(_, id)| *id).collect(),
+            previous_broker_epoch: self.previous_broker_epoch(),
+            is_migrating_zk_broker: false,
         };
-        let change = QuorumRecord::LeaderChange {
-            leader_id: context.node_id,
-            voters: vec![context.node_id],
-            granting_voters: vec![context.node_id],
+        let state = RegistrationState {
+            next_offset: self.log.end_offset(),
+            has_live_session: false,
+            detects_clean_shutdown: true,
         };
-        quorum.write(&quorum_batch(&[change], quorum.place(now_ms)), now_ms)?;
-        let version = MetadataVersion::from_level(METADATA_LEVEL).ok_or("no such level")?;
-        let bootstrap = bootstrap_records(version);
-        let is_open = loader.is_in_transaction();
-        let first = activate(&quorum.image, context, &bootstrap, is_open)?;
-        quorum.append(&first.records, now_ms)?;
-        Ok(quorum)
+        let decision = register_broker(self.log.image(), context, &registration, state)?;
+        self.log.append(&decision.records, now_ms)?;
+        let epoch = decision.response;
+        let unfenced = unfence_broker(self.log.image(), context, context.node_id, epoch)?;
+        self.log.append(&unfenced.records, now_ms)?;
+        Ok(epoch)
     }
-
-    pub(super) const fn image(&self) -> &Arc<MetadataImage> {
-        &self.image
-    }
-
-    pub(super) const fn leader_epoch(&self) -> i32 {
-        self.leader_epoch
-    }
-
-    pub(super) const fn end_offset(&self) -> i64 {
-        self.log.log_end_offset()
-    }
-
-    /// Appends records, which are committed on return.
-    pub(super) fn append(&mut self, records: &[MetadataRecord], now_ms: i64) -> Result<(), Halted> {
-        if records.is_empty() {
-            return Ok(());
-        }
-        let mut image = (*self.image).clone();
-        for record in records {
-            match record {
-                MetadataRecord::BeginTransaction { .. }
-                | MetadataRecord::EndTransaction
-                | MetadataRecord::AbortTransaction { .. } => {}
-                record => image.replay(record)?,
-            }
-        }
-        let level = self.image.metadata_version();
-        let batch = metadata_batch(records, level, self.place(now_ms));
-        self.write(&batch, now_ms)?;
-        image.provenance = Provenance {
-            last_offset: self.end_offset() - 1,
-            last_epoch: self.leader_epoch,
-            last_timestamp_ms: now_ms,
-        };
-        self.image = Arc::new(image);
-        Ok(())
-    }
-
-    pub(super) fn close(&mut self, now_ms: i64) -> Result<(), Halted> {
-        Ok(self.log.close(now_ms)?)
-    }
-
-    fn write(&mut self, batch: &[u8], now_ms: i64) -> Result<(), Halted> {
-        let epoch = self.leader_epoch;
-        self.log.append_as_follower(batch, epoch, now_ms)?;
-        if self.is_flushed {
-            self.log.flush(now_ms)?;
-        }
-        Ok(())
-    }
-
-    fn place(&self, now_ms: i64) -> BatchPlace {
-        BatchPlace {
-            base_offset: self.end_offset(),
-            leader_epoch: self.leader_epoch,
-            timestamp_ms: now_ms,
-        }
-    }
-}
-
-fn open_log(
-    disk: &SimDisk,
-    root: &Path,
-    folder: &Path,
-    now_ms: i64,
-) -> Result<Log<SimDisk>, Halted> {
-    let config = LogConfig {
-        retention_ms: -1,
-        verify_transactions: false,
-        ..LogConfig::default()
-    };
-    let opening = LogOpening {
-        topic_id: Some(Uuid::METADATA_TOPIC),
-        config: Arc::new(config),
-        now_ms,
-        ..LogOpening::new(
-            disk.clone(),
-            folder.to_owned(),
-            TopicPartition::new("__cluster_metadata", 0),
-        )
-    };
-    match disk.status(folder) {
-        Ok(_) => Ok(Log::open(opening)?.log),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let log = Log::create(opening)?;
-            disk.sync_directory(root)?;
-            Ok(log)
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn read_epoch(disk: &SimDisk, folder: &Path) -> Result<i32, Halted> {
-    match disk.read(&folder.join(QUORUM_STATE), 1 << 20) {
-        Ok(bytes) => Ok(QuorumState::from_text(&String::from_utf8_lossy(&bytes))?.leader_epoch),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// What the log says, and the epoch that it ends in.
-fn load(log: &Log<SimDisk>) -> Result<(MetadataLoader, i32), Halted> {
-    let mut loader = MetadataLoader::default();
-    let mut reader = BatchContentReader::default();
-    let mut bytes = Vec::new();
-    let mut offset = log.log_start_offset();
-    while offset < log.log_end_offset() {
-        bytes.clear();
-        let next = log.read_into(offset, READ_BYTES, log.log_end_offset(), &mut bytes)?;
-        for batch in Batches::new(&bytes) {
-            let batch = batch?;
-            let at = Provenance {
-                last_offset: batch.last_offset(),
-                last_epoch: batch.partition_leader_epoch(),
-                last_timestamp_ms: batch.max_timestamp(),
-            };
-            match reader.read(&batch)? {
-                BatchContent::Quorum(_) => loader.advance(at),
-                BatchContent::Metadata(records) => {
-                    for record in &records {
-                        loader.replay(record, at)?;
-                    }
-                }
-            }
-        }
-        offset = next.max(offset + 1);
-    }
-    let epoch = log.leader_epochs().latest().unwrap_or(0);
-    Ok((loader, epoch))
 }

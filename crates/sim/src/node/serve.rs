@@ -249,7 +249,15 @@ impl Node {
                     topics: vec![topic],
                     validate_only: false,
                 };
-                let results = self.control(create, now)?;
+                let results = match self.control(create, now)? {
+                    Ok(results) => results,
+                    Err(error) => {
+                        return Ok(Answer::Created {
+                            error,
+                            topic_id: Uuid::ZERO,
+                        });
+                    }
+                };
                 match results.into_iter().next().map(|one| one.result) {
                     Some(Ok(created)) => Answer::Created {
                         error: ErrorCode::None,
@@ -265,8 +273,9 @@ impl Node {
             Ask::DeleteTopic { name } => {
                 let topics = vec![TopicToDelete::by_name(name)];
                 let results = self.control(DeleteTopics { topics }, now)?;
+                let first = results.map(|all| all.into_iter().next().map(|one| one.result));
                 Answer::Done {
-                    error: code_of(results.into_iter().next().map(|one| one.result)),
+                    error: first.map_or_else(|error| error, code_of),
                 }
             }
             Ask::AlterConfig { topic, key, value } => {
@@ -285,8 +294,9 @@ impl Node {
                     options: AlterOptions::default(),
                 };
                 let results = self.control(alter, now)?;
+                let first = results.map(|all| all.into_iter().next());
                 Answer::Done {
-                    error: code_of(results.into_iter().next()),
+                    error: first.map_or_else(|error| error, code_of),
                 }
             }
             _ => unreachable!("the caller has sorted them"),

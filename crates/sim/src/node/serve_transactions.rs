@@ -33,7 +33,10 @@ impl Node {
             Ask::InitProducerId {
                 transactional_id: None,
             } => {
-                let id = self.next_producer_id(now)?;
+                let id = match self.next_producer_id(now)? {
+                    Ok(id) => id,
+                    Err(error) => return self.refuse(caller, &ask, error),
+                };
                 let producer = ProducerKey { id, epoch: 0 };
                 let error = ErrorCode::None;
                 let answer = Answer::Producer { error, producer };
@@ -120,7 +123,13 @@ impl Node {
                 .decide(transactional_id, (now, fresh), &mut decide)?;
             match decided {
                 Ok(Some(decided)) => break decided,
-                Ok(None) => fresh = Some(self.next_producer_id(now)?),
+                Ok(None) => match self.next_producer_id(now)? {
+                    Ok(id) => fresh = Some(id),
+                    Err(error) => {
+                        return asked
+                            .map_or(Ok(()), |(caller, ask)| self.refuse(caller, ask, error));
+                    }
+                },
                 Err(error) => {
                     return asked.map_or(Ok(()), |(caller, ask)| self.refuse(caller, ask, error));
                 }
@@ -273,7 +282,8 @@ impl Node {
             let decided = self.transactions.decide(id, (now, None), |shard, moment| {
                 Ok(shard.complete(id, producer, moment))
             })?;
-            if matches!(decided, Err(error) if error != ErrorCode::NotCoordinator) {
+            // This node coordinates all: what its log has not taken, it takes later.
+            if decided.is_err() {
                 self.finish_later(finishing, now);
             }
         } else {

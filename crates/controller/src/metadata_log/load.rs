@@ -87,7 +87,7 @@ impl<D: Disk> MetadataLog<D> {
         };
         let image = image_after(&loader, &first)?;
         // Before anything is written: what this build does not know stays as it is.
-        let features = controller::unsupported_features(&image);
+        let features = crate::unsupported_features(&image);
         if !features.is_empty() {
             return Err(OpenMetadataLogError::Features { features });
         }
@@ -95,8 +95,6 @@ impl<D: Disk> MetadataLog<D> {
             replica,
             image: Arc::new(loader.image().clone()),
             staged: VecDeque::new(),
-            #[cfg(test)]
-            appends_before_refusal: None,
         };
         Ok(LoadedMetadataLog {
             log,

@@ -70,9 +70,6 @@ pub struct MetadataLog<D: Disk = RealDisk> {
     image: Arc<MetadataImage>,
     /// What is not flushed yet: the image after each append.
     staged: VecDeque<StagedImage>,
-    /// After so many appends one finds no room.
-    #[cfg(test)]
-    appends_before_refusal: Option<u32>,
 }
 
 /// The image with records that are not committed before the log is up to an offset.
@@ -161,8 +158,6 @@ impl<D: Disk> MetadataLog<D> {
         now_ms: i64,
     ) -> Result<i64, AppendMetadataError> {
         self.replica.mend(now_ms)?;
-        #[cfg(test)]
-        self.count_down()?;
         let mut image = (**self.staged_image()).clone();
         for (index, record) in records.iter().enumerate() {
             image
@@ -208,8 +203,6 @@ impl<D: Disk> MetadataLog<D> {
         now_ms: i64,
     ) -> Result<Arc<MetadataImage>, AppendMetadataError> {
         self.replica.mend(now_ms)?;
-        #[cfg(test)]
-        self.count_down()?;
         let image = (**self.staged_image()).clone();
         let raised = self.replica.raise_kraft_version(level, now_ms);
         self.publish();
@@ -220,28 +213,6 @@ impl<D: Disk> MetadataLog<D> {
         self.stage_image(image, Vec::new(), now_ms)?;
         self.publish();
         Ok(self.image.clone())
-    }
-
-    /// Lets an append find no room after so many others.
-    #[cfg(test)]
-    pub(crate) const fn refuse_append_after(&mut self, count: u32) {
-        self.appends_before_refusal = Some(count);
-    }
-
-    /// Whether such an append is still to come.
-    #[cfg(test)]
-    pub(crate) const fn is_to_refuse(&self) -> bool {
-        self.appends_before_refusal.is_some()
-    }
-
-    #[cfg(test)]
-    fn count_down(&mut self) -> Result<(), AppendMetadataError> {
-        let left = self.appends_before_refusal;
-        self.appends_before_refusal = left.and_then(|left| left.checked_sub(1));
-        match left {
-            Some(0) => Err(raft::AppendError::Log("there is no room".to_owned()).into()),
-            _ => Ok(()),
-        }
     }
 
     fn batches_of(&self, records: &[MetadataRecord], now_ms: i64) -> Vec<Vec<u8>> {

@@ -1,0 +1,136 @@
+//! The active controller and the metadata log that it writes: one request, one decision, one append.
+//!
+//! ```text
+//!   request ─> ActiveController::propose ─> MetadataLog::append ─┬─ committed: Decided { change, answers }
+//!                                                                └─ not taken: Decided { refused }
+//!   now and then ─> snapshot ─> SnapshotJob (the caller writes it) ─> MetadataLog::complete_snapshot
+//! ```
+//!
+//! One decision follows the other, so each is made over the image that the one before has left. What is
+//! committed goes to all who live by the metadata before the answers go to whoever has asked.
+
+use crate::active::{ActiveController, Proposal};
+use crate::context::{ControllerContext, Random};
+use crate::metadata_log::{AppendMetadataError, MetadataLog};
+use crate::requests::{ControllerRequest, ControllerResponse};
+use metadata::{MetadataDelta, MetadataImage};
+use std::sync::Arc;
+use storage::RealDisk;
+use storage::disk::Disk;
+
+/// The controller of a quorum that this node leads. `T` stands for whoever waits for an answer.
+#[derive(Debug)]
+pub struct Controller<T, D: Disk = RealDisk> {
+    /// The metadata log; after other changes of it than by [`Self::decide`] the controller has to
+    /// [follow](Self::follow_log).
+    pub log: MetadataLog<D>,
+    active: ActiveController<T>,
+}
+
+/// A step of the metadata.
+#[derive(Debug, Clone)]
+pub struct MetadataChange {
+    /// The images before and after, and what is different.
+    pub delta: MetadataDelta,
+    /// The level of `kraft.version`: the quorum's, hence not in the image.
+    pub kraft_version: i16,
+}
+
+/// What has come of a request.
+#[derive(Debug)]
+#[must_use = "somebody waits for an answer"]
+pub struct Decided<T> {
+    /// What is committed now, if anything is.
+    pub change: Option<MetadataChange>,
+    /// Answers that go once the change is served.
+    pub answers: Vec<(T, ControllerResponse)>,
+    /// Whoever has asked for what the log has not taken, and why it has not.
+    pub refused: Option<(T, AppendMetadataError)>,
+}
+
+impl<T, D: Disk> Controller<T, D> {
+    /// The controller of a log that this node leads.
+    pub fn new(log: MetadataLog<D>, now_ms: i64) -> Self {
+        let kraft_version = log.describe_quorum(now_ms).kraft_version;
+        let image = log.image().clone();
+        let active = ActiveController::new(image.clone(), kraft_version, end_offset(&image));
+        Self { log, active }
+    }
+
+    /// Decides, and appends what is decided: all of it is committed on return, or refused.
+    pub fn decide(
+        &mut self,
+        request: &ControllerRequest,
+        asker: T,
+        context: &ControllerContext<'_>,
+        now_ms: i64,
+        random: &mut Random<'_>,
+    ) -> Decided<T> {
+        let proposal = self.active.propose(request, asker, context, random);
+        if proposal.is_empty() {
+            return Decided {
+                change: None,
+                answers: self.active.committed(end_offset(self.log.image())),
+                refused: None,
+            };
+        }
+        let before = self.log.image().clone();
+        let appended = self.append(&proposal, now_ms);
+        // Of what is refused the quorum's own part may be there.
+        let change = self.change_since(before, now_ms);
+        match appended {
+            Ok(()) => {
+                self.active.accepted();
+                Decided {
+                    change,
+                    answers: self.active.committed(end_offset(self.log.image())),
+                    refused: None,
+                }
+            }
+            Err(error) => Decided {
+                change,
+                answers: Vec::new(),
+                refused: Some((self.active.refused(), error)),
+            },
+        }
+    }
+
+    /// Takes over what the log says.
+    pub fn follow_log(&mut self, now_ms: i64) {
+        let image = self.log.image().clone();
+        let end_offset = end_offset(&image);
+        let kraft_version = self.kraft_version(now_ms);
+        self.active.appended(image, kraft_version, end_offset);
+    }
+
+    /// Appends what is proposed, committed on return.
+    fn append(&mut self, proposal: &Proposal, now_ms: i64) -> Result<(), AppendMetadataError> {
+        if let Some(level) = proposal.kraft_version {
+            self.log.raise_kraft_version(level, now_ms)?;
+            self.follow_log(now_ms);
+        }
+        if !proposal.records.is_empty() {
+            self.log.append(&proposal.records, now_ms)?;
+            self.follow_log(now_ms);
+        }
+        Ok(())
+    }
+
+    fn change_since(&self, before: Arc<MetadataImage>, now_ms: i64) -> Option<MetadataChange> {
+        let after = self.log.image().clone();
+        let is_news = !Arc::ptr_eq(&before, &after);
+        is_news.then(|| MetadataChange {
+            delta: MetadataDelta::new(before, after),
+            kraft_version: self.kraft_version(now_ms),
+        })
+    }
+
+    fn kraft_version(&self, now_ms: i64) -> i16 {
+        self.log.describe_quorum(now_ms).kraft_version
+    }
+}
+
+/// The end of what an image has: the log may have more that nobody acknowledges.
+fn end_offset(image: &MetadataImage) -> i64 {
+    image.provenance.last_offset + 1
+}
