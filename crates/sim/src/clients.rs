@@ -124,11 +124,18 @@ impl KnownTopics {
     }
 }
 
-/// A batch of records with these values.
+/// The key of a record, of which there are few: the last digit of the number in its value.
+pub(crate) fn key_of(value: &str) -> &str {
+    let name = value.split(' ').next().unwrap_or(value);
+    name.get(name.len().saturating_sub(1)..).unwrap_or(name)
+}
+
+/// A batch of records with these values and their keys.
 pub(crate) fn batch(header: BatchHeader, values: &[String]) -> Vec<u8> {
     let mut builder = BatchBuilder::new(header);
     for value in values {
-        builder.append(START_WALL_MS, None, Some(value.as_bytes()), &[]);
+        let key = key_of(value).as_bytes();
+        builder.append(START_WALL_MS, Some(key), Some(value.as_bytes()), &[]);
     }
     builder.into_uncompressed()
 }

@@ -9,8 +9,10 @@
 //! A request whose answer was lost may have been carried out or not: both are right, but not half.
 //! Records are told apart by their values, which nobody sends twice; offsets that are committed grow.
 
+use crate::clients::key_of;
 use crate::node::Observed;
-use crate::protocol::Fetched;
+use crate::protocol::{Fetched, SESSION_TIMEOUT_MS};
+use crate::schedule::KEYED;
 use metadata::MetadataImage;
 use model::Uuid;
 use record::{Batches, ControlRecord, Decompressor, TransactionResult};
@@ -43,6 +45,8 @@ pub(crate) struct Judge {
     topics: BTreeMap<String, TopicFacts>,
     /// Topics whose deletion was acknowledged, and when.
     gone: BTreeMap<Uuid, i64>,
+    /// Topics whose logs may be compacted.
+    keyed: BTreeSet<Uuid>,
     producer_ids: BTreeSet<i64>,
     quorum_epoch: i32,
     groups: BTreeMap<String, BTreeMap<usize, Vec<i32>>>,
@@ -220,14 +224,23 @@ impl Judge {
         if !is_committed {
             let found: BTreeSet<i64> = records.records.iter().map(|one| one.offset).collect();
             let facts = self.logs.entry(key).or_default();
-            let mut lost = facts.acknowledged.range(offset..end);
-            let lost = lost.find(|(at, _)| !found.contains(at));
-            if let Some((at, value)) = lost {
-                let detail = format!("{key:?} {at}: {}", short(value));
+            let lost = facts.acknowledged.range(offset..end);
+            let lost = lost.filter(|(at, _)| !found.contains(at));
+            let lost: Vec<(i64, String)> = lost.map(|(at, value)| (*at, value.clone())).collect();
+            let mut lost = lost.into_iter();
+            if let Some((at, value)) = lost.find(|(_, value)| !self.may_be_compacted(key, value)) {
+                let detail = format!("{key:?} {at}: {}", short(&value));
                 self.broken("no acknowledged record is lost", detail);
             }
         }
         end
+    }
+
+    /// Whether a record may have gone since somebody may have written a later one of its key.
+    fn may_be_compacted(&self, key: PartitionKey, value: &str) -> bool {
+        let others = || self.sent.iter().filter(|(_, sent)| sent.key == key);
+        let is_other = |other: &str| other != value && key_of(other) == key_of(value);
+        self.keyed.contains(&key.0) && others().any(|(other, _)| is_other(other))
     }
 
     fn record(&mut self, key: PartitionKey, one: &ReadRecord, is_committed: bool) {
@@ -392,6 +405,9 @@ impl Judge {
         if self.gone.get(&id).is_some_and(|at_ms| *at_ms < asked_at_ms) {
             return self.broken("a deleted topic is gone", format!("{name} {id}"));
         }
+        if name == KEYED {
+            self.keyed.insert(id);
+        }
         self.topics
             .entry(name.to_owned())
             .or_default()
@@ -488,6 +504,15 @@ impl Judge {
         }
     }
 
+    /// A member of a group that was last heard then is none any more.
+    pub(crate) fn expelled(&mut self, group: &str, heard_at_ms: i64) {
+        let silent_ms = self.now_ms - heard_at_ms;
+        if silent_ms < i64::from(SESSION_TIMEOUT_MS) {
+            let detail = format!("{group}: silent for {silent_ms} ms");
+            self.broken("a member that says that it lives stays one", detail);
+        }
+    }
+
     /// Every group at rest: all partitions are somebody's, and each is one's. Gives one that is not so.
     pub(crate) fn group_fault(&self, partition_count: i32) -> Option<String> {
         let all: Vec<i32> = (0..partition_count).collect();
@@ -522,6 +547,12 @@ impl Judge {
                     "no acknowledged record is lost",
                     format!("{key:?} {at}: end {end}"),
                 ));
+            }
+            if self.keyed.contains(&key.0)
+                && let Some(detail) = facts.lost_key()
+            {
+                let detail = format!("{key:?} {detail}");
+                wrong = Some(("the last record of each key stays", detail));
             }
         }
         for (number, facts) in &self.transactions {
@@ -567,6 +598,24 @@ impl Judge {
                 (!is_in_order).then_some(("a transaction is read in order", count))
             }
         }
+    }
+}
+
+impl LogFacts {
+    /// A record that was acknowledged, and has gone without a later one of its key.
+    fn lost_key(&self) -> Option<String> {
+        let last = |value: &str| {
+            let committed = self.committed.iter();
+            let of_key = committed.filter(|(other, _)| key_of(other) == key_of(value));
+            of_key.map(|(_, at)| *at).max()
+        };
+        let acknowledged = self.acknowledged.iter();
+        let mut all = acknowledged.filter(|(at, _)| **at >= self.deletable_end);
+        let is_lost = |at: i64, value: &str| {
+            !self.committed.contains_key(value) && last(value).is_none_or(|last| last < at)
+        };
+        let lost = all.find(|(at, value)| is_lost(**at, value));
+        lost.map(|(at, value)| format!("{at}: {}", short(value)))
     }
 }
 

@@ -11,6 +11,7 @@
 //! it, and what waits goes on. An error of the disk halts the node, as one of the directory of the
 //! metadata halts the broker.
 
+mod cleaning;
 mod coordinator_log;
 mod groups;
 mod hosting;
@@ -120,6 +121,8 @@ pub(crate) struct Node {
     controller: Controller<(), SimDisk>,
     /// The mistake of a node whose metadata log has once taken nothing.
     is_metadata_stuck: bool,
+    /// The mistake of a node that does without a log directory after a lack that passes.
+    is_offline: bool,
     image: Arc<MetadataImage>,
     hosting: Hosting,
     groups: Groups,
@@ -204,6 +207,7 @@ impl Node {
             random,
             controller: Controller::new(opened.log, now_ms),
             is_metadata_stuck: false,
+            is_offline: false,
             image,
             hosting,
             groups: Groups::default(),
@@ -360,7 +364,10 @@ impl Node {
         };
         let end = partition.offsets().log_end_offset;
         match partition.flush_up_to(end, now.wall_ms) {
-            Err(error) if error.is_out_of_files() => drop(self.flushes.insert(key)),
+            Err(error) if error.is_out_of_files() => {
+                self.flushes.insert(key);
+                self.is_offline = self.planted == Planted::TakesLackForFailure;
+            }
             outcome => outcome?,
         }
         self.go_on(now)
@@ -419,6 +426,7 @@ impl Node {
             }
         }
         self.transactions.expire_ids(now)?;
+        self.hosting.clean(now.wall_ms, retention_ms)?;
         self.hosting.rest(now.wall_ms)?;
         match self.hosting.write_checkpoints() {
             Err(halted) if !halted.is_passing => Err(halted),
@@ -515,6 +523,11 @@ impl Node {
             offsets: partition.offsets(),
         })
         .collect()
+    }
+
+    /// What it has found that it cannot explain.
+    pub(crate) fn complaint(&self) -> Option<&str> {
+        self.hosting.cleaning.complaint.as_deref()
     }
 
     /// Whether a log takes no more: the node halts when it looks at that next.

@@ -33,13 +33,17 @@ pub enum Planted {
     ReadsUncommitted,
     /// One partition of each transaction gets no marker.
     SkipsMarkers,
+    /// A start after a crash takes a gap between offsets for damage.
+    TakesGapsForDamage,
+    /// A log directory is given up when no file can be opened for a moment.
+    TakesLackForFailure,
     /// Timers go by the date.
     TimesByDate,
 }
 
 impl Planted {
     /// Every mistake.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::AnswersEarly,
         Self::SyncsNothing,
         Self::CheckpointsByName,
@@ -52,6 +56,8 @@ impl Planted {
         Self::ReadsToTheEnd,
         Self::ReadsUncommitted,
         Self::SkipsMarkers,
+        Self::TakesGapsForDamage,
+        Self::TakesLackForFailure,
         Self::TimesByDate,
     ];
 }

@@ -8,6 +8,8 @@ pub(crate) const CHAOS_MS: i64 = 16_000;
 /// Topics that are there from the beginning to the end, and their partitions.
 pub(crate) const STEADY: [&str; 2] = ["steady0", "steady1"];
 pub(crate) const STEADY_PARTITIONS: i32 = 2;
+/// A topic that is there all the time, and compacted most of it.
+pub(crate) const KEYED: &str = "keyed";
 /// Topics that come and go.
 pub(crate) const FLEETING: [&str; 2] = ["fleeting0", "fleeting1"];
 
@@ -42,10 +44,14 @@ pub(crate) enum Task {
     Delete {
         topic: &'static str,
     },
-    AlterConfig {
+    /// `retention.ms`; none removes it.
+    AlterRetention {
         topic: &'static str,
-        /// None removes it.
         value: Option<i64>,
+    },
+    /// Whether the log of [`KEYED`] is compacted, or old parts of it go.
+    SetCompaction {
+        is_on: bool,
     },
     DeleteRecords {
         topic: &'static str,
@@ -143,7 +149,7 @@ impl Schedule {
             at_ms,
             what: Happening::Task(client, task),
         };
-        for topic in STEADY {
+        for topic in STEADY.into_iter().chain([KEYED]) {
             let create = Task::Create {
                 topic,
                 partition_count: STEADY_PARTITIONS,
@@ -184,7 +190,7 @@ impl Schedule {
     /// The same without some of its steps; the topics that every world has stay.
     pub(crate) fn without(&self, from: usize, to: usize) -> Self {
         let mut less = self.clone();
-        let from = from.max(STEADY.len()).min(self.steps.len());
+        let from = from.max(STEADY.len() + 1).min(self.steps.len());
         let to = to.clamp(from, self.steps.len());
         less.steps.drain(from..to);
         less
@@ -211,7 +217,10 @@ fn any_task(random: &mut Random) -> (usize, Task) {
         0..36 => {
             let client = PRODUCERS[random.below(2) as usize];
             let task = Task::Produce {
-                topic: any_topic(random),
+                topic: match random.percent(40) {
+                    true => KEYED,
+                    false => any_topic(random),
+                },
                 partition: partition(random),
                 count: 1 + random.below(4),
             };
@@ -249,7 +258,13 @@ fn any_task(random: &mut Random) -> (usize, Task) {
                 .percent(70)
                 .then(|| random.between(2, 9) * 100_000_000);
             let topic = any_topic(random);
-            (ADMIN, Task::AlterConfig { topic, value })
+            match random.percent(50) {
+                true => (ADMIN, Task::AlterRetention { topic, value }),
+                false => {
+                    let is_on = random.percent(60);
+                    (ADMIN, Task::SetCompaction { is_on })
+                }
+            }
         }
         91..97 => {
             let task = Task::DeleteRecords {

@@ -9,23 +9,23 @@
 //! Nothing outside moves it: no clock, no thread, no map with random order. A message of a connection
 //! that was lost is lost, too. What is drawn for a message follows from the seed and its number.
 
+mod closing;
+
 use crate::clients::{
     Admin, Client, Committer, Desk, Member, Producer, Reader, START_WALL_MS, Transactional,
-    offset_key,
 };
 use crate::disk_faults::DiskFaults;
 use crate::history::History;
 use crate::judge::{Judge, Verdict};
-use crate::node::{Caller, Halted, Node, Observed, server_config};
+use crate::node::{Caller, Halted, Node, server_config};
 use crate::planted::Planted;
 use crate::protocol::{Answer, Ask};
 use crate::random::Random;
 use crate::schedule::{
-    CHAOS_MS, Fault, Happening, MEMBERS, READERS, STEADY, STEADY_PARTITIONS, Schedule,
-    TRANSACTIONAL,
+    CHAOS_MS, Fault, Happening, MEMBERS, READERS, STEADY_PARTITIONS, Schedule, TRANSACTIONAL,
 };
 use config::ServerConfig;
-use model::{ErrorCode, MonotonicTime, Now};
+use model::{MonotonicTime, Now};
 use replication::PartitionKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -390,6 +390,11 @@ impl World {
         if self.has_died() {
             return;
         }
+        let Some(node) = &mut self.node else { return };
+        if let Some(complaint) = node.complaint() {
+            let promise = "no log is damaged but by its disk";
+            self.judge.broken(promise, complaint.to_owned());
+        }
         match done {
             Ok(()) => self.drain(),
             Err(halted) => {
@@ -665,128 +670,6 @@ impl World {
         let Some(node) = &self.node else { return };
         self.judge.topics(node.image());
         self.judge.observed(&node.observe(), true);
-    }
-
-    /// One more crash, after which a start finds all that was promised; then a stop in order, after
-    /// which a start finds the same.
-    fn scan_after_crash(&mut self) {
-        let crash = match self.schedule.is_durable {
-            true => Crash::Random(self.schedule.seed),
-            false => Crash::KeepsAll,
-        };
-        self.crash(crash, 0);
-        self.start();
-        // What a start does itself has its disk's time, too.
-        self.with_node(|node, now| {
-            let all = node.observe();
-            all.iter().try_for_each(|one| node.flush(one.key, now))
-        });
-        let Some(node) = &self.node else { return };
-        let observed = node.observe();
-        self.judge.observed(&observed, true);
-        for one in &observed {
-            self.scan(one, false);
-            self.scan(one, true);
-        }
-        self.look_at_offsets();
-        self.judge.close();
-        self.stop(0);
-        self.start();
-        self.with_node(|node, now| {
-            let all = node.observe();
-            all.iter().try_for_each(|one| node.flush(one.key, now))
-        });
-        let Some(node) = &self.node else { return };
-        let after = node.observe();
-        self.judge.observed(&after, true);
-        let ends = |all: &[Observed]| -> Vec<_> {
-            let end = |one: &Observed| (one.key, one.offsets.log_end_offset);
-            all.iter().map(end).collect()
-        };
-        if ends(&observed) != ends(&after) {
-            let detail = format!("{observed:?} and then {after:?}");
-            self.judge.broken("a stop in order changes nothing", detail);
-        }
-    }
-
-    /// Asks the node itself, with nothing in between.
-    fn ask(&mut self, ask: Ask) -> Option<Answer> {
-        let caller = Caller {
-            client: 0,
-            connection: u64::MAX,
-            correlation_id: 0,
-        };
-        let now = self.now_of_node();
-        let node = self.node.as_mut()?;
-        if let Err(halted) = node.serve(caller, ask, now) {
-            self.judge
-                .broken("a node goes on while nothing fails", halted.reason);
-            return None;
-        }
-        let answers = node.take_answers();
-        answers.into_iter().next_back().map(|(_, answer)| answer)
-    }
-
-    fn scan(&mut self, one: &Observed, is_committed: bool) {
-        let topic = self
-            .node
-            .as_ref()
-            .and_then(|node| node.image().topics.by_id(one.key.0).cloned());
-        if topic.is_none_or(|topic| topic.name.starts_with("__")) {
-            return;
-        }
-        let mut offset = one.offsets.log_start_offset;
-        while offset < one.offsets.high_watermark {
-            let ask = Ask::Fetch {
-                topic_id: one.key.0,
-                partition: one.key.1,
-                offset,
-                is_committed,
-            };
-            let Some(Answer::Fetched(fetched)) = self.ask(ask) else {
-                break;
-            };
-            if fetched.error != ErrorCode::None {
-                let detail = format!("{:?} {offset}: {:?}", one.key, fetched.error);
-                self.judge.broken("records can be read", detail);
-                break;
-            }
-            let floor = self.judge.floor(one.key);
-            let read = (one.key, offset);
-            let next = self.judge.read(read, &fetched, floor, is_committed, true);
-            if next <= offset {
-                break;
-            }
-            offset = next;
-        }
-        self.judge
-            .scanned(one.key, offset, one.offsets.high_watermark);
-    }
-
-    /// What transactions have committed of offsets.
-    fn look_at_offsets(&mut self) {
-        let node = self.node.as_ref();
-        let Some(topic_id) = node.and_then(|node| node.image().topics.id_of(STEADY[0])) else {
-            return;
-        };
-        for client in TRANSACTIONAL {
-            let key = offset_key(client, topic_id);
-            let ask = Ask::FetchOffset {
-                group: key.0.clone(),
-                topic_id,
-                partition: key.2,
-            };
-            match self.ask(ask) {
-                Some(Answer::Offset {
-                    error: ErrorCode::None,
-                    offset,
-                }) => self.judge.offset_fetched(key, offset, false),
-                answer => {
-                    let detail = format!("{key:?}: {answer:?}");
-                    self.judge.broken("all comes to rest", detail);
-                }
-            }
-        }
     }
 }
 

@@ -3,12 +3,13 @@
 use super::{Client, Desk, KnownTopics};
 use crate::judge::TopicState;
 use crate::protocol::{Answer, Ask};
-use crate::schedule::Task;
+use crate::schedule::{KEYED, Task};
 use model::ErrorCode;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-/// The one key that is altered.
-const KEY: &str = "retention.ms";
+/// The keys that are altered.
+const RETENTION: &str = "retention.ms";
+const POLICY: &str = "cleanup.policy";
 
 #[derive(Debug, Default)]
 pub(crate) struct Admin {
@@ -20,18 +21,36 @@ pub(crate) struct Admin {
     asked_at_ms: i64,
 }
 
-/// A topic that is made, whose retention tells it from others of its name.
-fn made(retention_ms: i64) -> TopicState {
-    Some(BTreeMap::from([(KEY.to_owned(), retention_ms.to_string())]))
+/// The configuration of a topic that is made: its retention tells it from others of its name.
+fn configs_of(topic: &str, retention_ms: i64) -> Vec<(String, String)> {
+    let mut configs = vec![(RETENTION.to_owned(), retention_ms.to_string())];
+    if topic == KEYED {
+        configs.push((POLICY.to_owned(), "compact".to_owned()));
+    }
+    configs
 }
 
-fn altered(state: &TopicState, value: Option<i64>) -> TopicState {
+fn altered(state: &TopicState, key: &str, value: Option<&str>) -> TopicState {
     let mut values = state.clone()?;
     match value {
-        Some(value) => drop(values.insert(KEY.to_owned(), value.to_string())),
-        None => drop(values.remove(KEY)),
+        Some(value) => drop(values.insert(key.to_owned(), value.to_owned())),
+        None => drop(values.remove(key)),
     }
     Some(values)
+}
+
+/// Asks to alter a key of a topic's configuration.
+fn alter(topic: &str, key: &str, value: Option<String>, desk: &mut Desk<'_>) -> Ask {
+    let states = desk.judge.topic_states(topic);
+    let states = states
+        .iter()
+        .map(|state| altered(state, key, value.as_deref()));
+    desk.judge.topic_may_be(topic, states.collect());
+    Ask::AlterConfig {
+        topic: topic.to_owned(),
+        key: key.to_owned(),
+        value,
+    }
 }
 
 impl Admin {
@@ -43,11 +62,13 @@ impl Admin {
                 partition_count,
             } => {
                 let retention_ms = desk.random.between(200_000_000, 900_000_000);
-                desk.judge.topic_may_be(topic, vec![made(retention_ms)]);
+                let configs = configs_of(topic, retention_ms);
+                let state = configs.iter().cloned().collect();
+                desk.judge.topic_may_be(topic, vec![Some(state)]);
                 Some(Ask::CreateTopic {
                     name: (*topic).to_owned(),
                     partition_count: *partition_count,
-                    configs: vec![(KEY.to_owned(), retention_ms.to_string())],
+                    configs,
                 })
             }
             Task::Delete { topic } => {
@@ -56,15 +77,13 @@ impl Admin {
                     name: (*topic).to_owned(),
                 })
             }
-            Task::AlterConfig { topic, value } => {
-                let states = desk.judge.topic_states(topic);
-                let states = states.iter().map(|state| altered(state, *value));
-                desk.judge.topic_may_be(topic, states.collect());
-                Some(Ask::AlterConfig {
-                    topic: (*topic).to_owned(),
-                    key: KEY.to_owned(),
-                    value: value.map(|value| value.to_string()),
-                })
+            Task::AlterRetention { topic, value } => {
+                let value = value.map(|value| value.to_string());
+                Some(alter(topic, RETENTION, value, desk))
+            }
+            Task::SetCompaction { is_on } => {
+                let value = if *is_on { "compact" } else { "delete" };
+                Some(alter(KEYED, POLICY, Some(value.to_owned()), desk))
             }
             Task::DeleteRecords { topic, partition } => {
                 let topic_id = self.topics.find(topic, desk)?;
@@ -108,12 +127,14 @@ impl Admin {
                 }
                 is_gone
             }
-            (Ask::AlterConfig { topic, value, .. }, Answer::Done { error }) => {
-                let value = value.as_ref().and_then(|value| value.parse().ok());
+            (Ask::AlterConfig { topic, key, value }, Answer::Done { error }) => {
                 match error {
                     ErrorCode::None => {
                         let mut states = desk.judge.topic_states(topic);
-                        states.retain(|state| state.is_some() && *state == altered(state, value));
+                        let value = value.as_deref();
+                        states.retain(|state| {
+                            state.is_some() && *state == altered(state, key, value)
+                        });
                         desk.judge.topic_is(topic, states);
                         true
                     }

@@ -22,6 +22,9 @@ pub(crate) struct Member {
     turn: usize,
     is_waiting: bool,
     sent: Option<Sent>,
+    asked_at_ms: i64,
+    /// When it last said that it lives, and was heard.
+    heard_at_ms: Option<i64>,
 }
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -44,6 +47,9 @@ impl Member {
         match error {
             ErrorCode::UnknownMemberId | ErrorCode::FencedInstanceId => self.member_id.clear(),
             _ => {}
+        }
+        if let (ErrorCode::UnknownMemberId, Some(heard_at_ms)) = (error, self.heard_at_ms.take()) {
+            desk.judge.expelled(GROUP, heard_at_ms);
         }
         self.stage = Stage::Joining;
         desk.judge.assigned(GROUP, desk.client, None);
@@ -123,6 +129,9 @@ impl Member {
 
     /// A commit was answered, or a heartbeat.
     fn done(&mut self, error: ErrorCode, desk: &mut Desk<'_>) {
+        if error == ErrorCode::None {
+            self.heard_at_ms = Some(self.asked_at_ms);
+        }
         match (error, self.sent.take()) {
             (ErrorCode::None, Some(Sent::Commit(key, offset))) => {
                 desk.judge.offset_known(key, offset);
@@ -156,6 +165,7 @@ impl Client for Member {
             return;
         }
         self.is_waiting = true;
+        self.asked_at_ms = desk.judge.now_ms;
         match self.stage.clone() {
             Stage::Joining => {
                 desk.ask(Ask::Join {
@@ -184,6 +194,7 @@ impl Client for Member {
                     let partitions: Vec<i32> = assignment.into_iter().map(i32::from).collect();
                     desk.judge
                         .assigned(GROUP, desk.client, Some(partitions.clone()));
+                    self.heard_at_ms = Some(self.asked_at_ms);
                     self.stage = Stage::Stable(partitions);
                 }
                 error => self.rejoin(error, desk),

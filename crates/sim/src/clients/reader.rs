@@ -3,7 +3,7 @@
 use super::{Client, Desk, KnownTopics};
 use crate::judge::Floor;
 use crate::protocol::{Answer, Ask};
-use crate::schedule::{FLEETING, STEADY, STEADY_PARTITIONS, Task};
+use crate::schedule::{FLEETING, KEYED, STEADY, STEADY_PARTITIONS, Task};
 use model::ErrorCode;
 use replication::PartitionKey;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ impl Client for Reader {
             return;
         }
         self.is_waiting = true;
-        let topics = [STEADY, FLEETING].concat();
+        let topics = [&STEADY[..], &FLEETING[..], &[KEYED]].concat();
         let topic = topics[self.turn / STEADY_PARTITIONS as usize % topics.len()];
         let Some(topic_id) = self.topics.find(topic, desk) else {
             return;

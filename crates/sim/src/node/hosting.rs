@@ -6,9 +6,11 @@
 //!   delta          ──> deleted: retired, off the checkpoints; created: made, or put off for a lack
 //! ```
 
+use super::cleaning::{Cleaning, cut_at_gap};
 use super::{Halted, LOGS, SimPartition};
 use crate::planted::Planted;
 use crate::random::Random;
+use crate::schedule::KEYED;
 use config::{ConfigMap, TopicDefaults, topic_settings::TopicSettings};
 use controller::metadata_log::METADATA_LOG_FOLDER;
 use metadata::{MetadataDelta, MetadataImage, Topic};
@@ -31,13 +33,15 @@ use storage::{
 
 /// Small, so that logs have several.
 const SEGMENT_BYTES: u32 = 6_000;
+/// Of topics that are compacted, at one time or another.
+const KEYED_SEGMENT_BYTES: u32 = 2_600;
 /// So many files are open at most, unless more are in use.
 const OPEN_FILES: usize = 40;
 
 /// The partitions of a node.
 #[derive(Debug)]
 pub(super) struct Hosting {
-    disk: SimDisk,
+    pub(super) disk: SimDisk,
     host: Arc<LogHost<SimDisk>>,
     partitions: BTreeMap<PartitionKey, Arc<SimPartition>>,
     /// Their logs could not be made yet.
@@ -45,9 +49,10 @@ pub(super) struct Hosting {
     /// Those of them that were tried in vain.
     put_off: BTreeSet<PartitionKey>,
     removals: Vec<(MonotonicTime, PathBuf)>,
+    pub(super) cleaning: Cleaning,
     /// Whether the checkpoints may name logs that are not there any more.
     has_leftovers: bool,
-    planted: Planted,
+    pub(super) planted: Planted,
 }
 
 /// What the checkpoints of the log directory say.
@@ -82,6 +87,7 @@ impl Hosting {
             unmade: BTreeSet::new(),
             put_off: BTreeSet::new(),
             removals: Vec::new(),
+            cleaning: Cleaning::default(),
             has_leftovers: false,
             planted,
         };
@@ -98,7 +104,11 @@ impl Hosting {
                         opening.recovery_point = of(&checkpoints.recovery_points);
                         opening.log_start_offset = of(&checkpoints.log_start_offsets);
                         opening.is_clean = is_clean;
-                        Log::open(opening)?.log
+                        let mut log = Log::open(opening)?.log;
+                        if !is_clean && planted == Planted::TakesGapsForDamage {
+                            cut_at_gap(&mut log, surroundings.now_ms)?;
+                        }
+                        log
                     }
                     false => hosting.make(topic.id, &name, &config, surroundings)?,
                 };
@@ -106,6 +116,7 @@ impl Hosting {
             }
         }
         hosting.write_checkpoints()?;
+        hosting.read_cleaner_offsets()?;
         Ok(hosting)
     }
 
@@ -342,6 +353,7 @@ impl Hosting {
     ) -> Result<(), Halted> {
         let gone = self.partitions.keys().filter(|key| topics.contains(&key.0));
         let gone: Vec<PartitionKey> = gone.copied().collect();
+        self.forget_compaction(&gone)?;
         for key in gone {
             let Some(partition) = self.partitions.remove(&key) else {
                 continue;
@@ -499,9 +511,12 @@ fn log_config(image: &MetadataImage, defaults: &TopicDefaults, topic: &str) -> A
     let none = ConfigMap::new();
     let overrides = image.configs.of_topic(topic).map_or(&none, |set| &**set);
     let settings = defaults.settings(overrides);
-    Arc::new(log_config_of(
-        &settings.unwrap_or_else(|_| TopicSettings::kafka_defaults()),
-    ))
+    let settings = settings.unwrap_or_else(|_| TopicSettings::kafka_defaults());
+    let mut config = log_config_of(&settings);
+    if topic == KEYED || topic.starts_with("__") {
+        config.segment_bytes = KEYED_SEGMENT_BYTES;
+    }
+    Arc::new(config)
 }
 
 fn log_config_of(settings: &TopicSettings) -> LogConfig {
@@ -519,6 +534,8 @@ fn log_config_of(settings: &TopicSettings) -> LogConfig {
             delete: settings.cleanup_policy.delete,
             compact: settings.cleanup_policy.compact,
         },
+        min_cleanable_dirty_ratio: 0.1,
+        delete_retention_ms: 1_000,
         ..LogConfig::default()
     }
 }

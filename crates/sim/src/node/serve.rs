@@ -67,6 +67,9 @@ impl Node {
     }
 
     fn find(&self, topic_id: Uuid, index: i32) -> Result<Arc<SimPartition>, ErrorCode> {
+        if self.is_offline {
+            return Err(ErrorCode::KafkaStorageError);
+        }
         match self.hosting.by_id(topic_id, index) {
             Some(partition) => Ok(partition.clone()),
             None if self.image.topics.by_id(topic_id).is_none() => Err(ErrorCode::UnknownTopicId),
