@@ -1,6 +1,8 @@
 //! What is wrong with the disk at the moment. A restart of the machine leaves a full disk full.
 
+use crate::node::DIRECTORIES;
 use crate::schedule::Fault;
+use std::path::Path;
 use storage::sim::{Crash, SimDisk};
 
 /// The longest that a sync takes on a disk that is well.
@@ -14,6 +16,7 @@ pub(crate) struct DiskFaults {
     failing_writes: Option<(&'static str, i64)>,
     failing_syncs: Option<(&'static str, i64)>,
     slow: Option<(i64, i64)>,
+    failing_directory: Option<(usize, i64)>,
 }
 
 impl DiskFaults {
@@ -24,12 +27,14 @@ impl DiskFaults {
             Fault::OutOfFiles { ms } => self.out_of_files_until = now_ms + ms,
             Fault::WritesFail { suffix, ms } => self.failing_writes = Some((suffix, now_ms + ms)),
             Fault::SyncsFail { suffix, ms } => self.failing_syncs = Some((suffix, now_ms + ms)),
+            Fault::DirectoryFails { at, ms } => self.failing_directory = Some((at, now_ms + ms)),
             Fault::SlowDisk { ms, delay_ms } => self.slow = Some((delay_ms, now_ms + ms)),
             _ => return None,
         }
         let ends = [self.full_until, self.out_of_files_until];
         let ends = ends.into_iter().chain(self.failing_writes.map(|one| one.1));
         let ends = ends.chain(self.failing_syncs.map(|one| one.1));
+        let ends = ends.chain(self.failing_directory.map(|one| one.1));
         ends.chain(self.slow.map(|one| one.1)).max()
     }
 
@@ -43,6 +48,9 @@ impl DiskFaults {
         let suffix = |one: Option<(&'static str, i64)>| {
             one.filter(|(_, until)| now_ms < *until).map(|one| one.0)
         };
+        let failing = self.failing_directory;
+        let failing = failing.filter(|(_, until)| now_ms < *until);
+        disk.fail_directory(failing.map(|(at, _)| Path::new(DIRECTORIES[at])));
         disk.set_full(now_ms < self.full_until);
         disk.set_out_of_files(now_ms < self.out_of_files_until);
         disk.fail_writes_to(suffix(self.failing_writes));

@@ -11,8 +11,10 @@
 //! it, and what waits goes on. An error of the disk halts the node, as one of the directory of the
 //! metadata halts the broker.
 
+mod checkpoints;
 mod cleaning;
 mod coordinator_log;
+mod directories;
 mod groups;
 mod hosting;
 mod quorum;
@@ -25,10 +27,11 @@ use crate::planted::Planted;
 use crate::protocol::{Answer, Ask};
 use crate::random::Random;
 use config::{ConfigMap, ServerConfig, TopicDefaults};
+use controller::directories::{DirectoryAssignment, replicas_found};
 use controller::internal_topics::topic_for_first_use;
 use controller::{
-    AllocateProducerIds, Controller, ControllerContext, ControllerRequest, CreateTopics,
-    MetadataChange, Request,
+    AllocateProducerIds, AssignReplicasToDirectories, ChangeDirectories, Controller,
+    ControllerContext, ControllerRequest, CreateTopics, MetadataChange, Request,
 };
 use coordinator::group::DeletedTopic;
 use metadata::MetadataImage;
@@ -48,8 +51,10 @@ use self::hosting::{Hosting, Surroundings};
 use self::quorum::OpenedMetadata;
 use self::transactions::{Finishing, TRANSACTION_TOPIC, Transactions};
 
-/// The log directory.
-pub(crate) const LOGS: &str = "/logs";
+/// The log directories; the first one has the metadata log.
+pub(crate) const DIRECTORIES: [&str; 3] = ["/logs", "/data1", "/data2"];
+/// What a disk that fails says.
+const EIO: i32 = 5;
 /// How often logs are looked at.
 const UPKEEP_MS: i64 = 500;
 /// How long a partition that took no marker is left alone.
@@ -183,23 +188,36 @@ impl Node {
         mut random: Random,
         now: Now,
     ) -> Result<Self, Halted> {
-        let paths = [PathBuf::from(LOGS)];
-        for path in &paths {
-            make_directory(disk, path)?;
+        let mut paths = Vec::new();
+        for path in DIRECTORIES.map(PathBuf::from) {
+            match make_directory(disk, &path) {
+                Ok(()) => paths.push(path),
+                // The others do without it (KIP-858).
+                Err(error) if !paths.is_empty() && is_of_disk(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         let context = ControllerContext::new(config);
         let now_ms = now.wall_ms;
         let mut opened = OpenedMetadata::open(disk, &paths, config, planted, &mut random, now_ms)?;
+        let directories = directories::prepared(&opened.directories, |path| opened.is_clean(path));
+        let mut hosting = Hosting::new(disk, directories, planted);
+        let found = hosting.scan(opened.log.image(), &mut random)?;
+        let image = opened.log.image().clone();
+        let places = hosting.place_all(&image, config.node_id, found, DIRECTORIES.len());
+        let placed = replicas_found(&image, config.node_id, &places.notes);
+        if !placed.records.is_empty() {
+            opened.log.append(&placed.records, now_ms)?;
+        }
         let incarnation_id = Uuid::from_bytes(random.bytes());
         let broker_epoch = opened.register(&context, incarnation_id, now_ms)?;
-        let is_clean = opened.is_clean(Path::new(LOGS));
         let image = opened.log.image().clone();
         let defaults = context.topic_defaults(&image);
         let surroundings = Surroundings {
             defaults: &defaults,
             now_ms,
         };
-        let hosting = Hosting::open(disk, &image, &surroundings, is_clean, planted, &mut random)?;
+        hosting.open(&image, &places, &surroundings)?;
         let mut node = Self {
             disk: disk.clone(),
             config: config.clone(),
@@ -237,6 +255,7 @@ impl Node {
                     .map_err(|code| format!("{topic}: {code:?}"))?;
             }
         }
+        node.tell_controller(now)?;
         node.note_flushes();
         Ok(node)
     }
@@ -293,6 +312,56 @@ impl Node {
         let response = response.and_then(|((), response)| R::response_of(response));
         let response = response.ok_or("the controller has not answered")?;
         Ok(Ok(response))
+    }
+
+    /// Tells the controller where new partitions are, and which directories have failed; what it does not
+    /// take is told again later.
+    fn tell_controller(&mut self, now: Now) -> Result<(), Halted> {
+        let (broker_id, broker_epoch) = (self.config.node_id, self.broker_epoch);
+        let offline = self.hosting.untold_failures.clone();
+        if !offline.is_empty() {
+            let change = ChangeDirectories {
+                broker_id,
+                broker_epoch,
+                offline,
+                cordoned: None,
+            };
+            if let Ok(Ok(())) = self.control(change, now)? {
+                self.hosting.untold_failures.clear();
+            }
+        }
+        let hosting = &self.hosting;
+        let assignment = |key: &PartitionKey| {
+            let partition = hosting.by_id(key.0, key.1)?;
+            Some(DirectoryAssignment {
+                directory: hosting.directories[hosting.place_of(partition)].id,
+                topic_id: key.0,
+                partition_id: key.1,
+            })
+        };
+        let assignments: Vec<_> = hosting
+            .untold_places
+            .iter()
+            .filter_map(assignment)
+            .collect();
+        if !assignments.is_empty() {
+            let tell = AssignReplicasToDirectories {
+                broker_id,
+                broker_epoch,
+                assignments,
+            };
+            if let Ok(Ok(_)) = self.control(tell, now)? {
+                self.hosting.untold_places.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on without the log directory that an error is about, if it can.
+    pub(crate) fn do_without(&mut self, halted: Halted, now: Now) -> Result<(), Halted> {
+        self.hosting.do_without(halted)?;
+        self.tell_controller(now)?;
+        self.go_on(now)
     }
 
     /// Writes a snapshot of the metadata when one is due; one that fails is due again later.
@@ -406,12 +475,14 @@ impl Node {
         let (hosting, random) = (&mut self.hosting, &mut self.random);
         let made = hosting.make_missing(&self.image, &surroundings, random)?;
         self.load_coordinators(&made, now)?;
+        self.tell_controller(now)?;
         self.hosting.remove_due(now.monotonic)?;
         let retention_ms = self.retention_clock.wall_ms(now);
         for partition in self.hosting.all() {
             // Whoever wrote has said so; if not, this does.
             if partition.is_failed() {
-                return Err(format!("{partition} could not be written").into());
+                let directory = partition.log_directory();
+                return Err(format!("{directory}/{partition} could not be written").into());
             }
             let high_watermark = partition.high_watermark();
             let deleted = partition.with_log(|log| {
@@ -445,7 +516,8 @@ impl Node {
                 |(partition, end): &(Arc<SimPartition>, i64)| partition.high_watermark() >= *end;
             let is_ready = |one: &Waiting| one.until.iter().all(is_there);
             let Some(at) = self.waiting.iter().position(is_ready) else {
-                let is_lost = |one: &mut Waiting| one.until.iter().any(|(log, _)| log.is_closed());
+                let is_gone = |log: &SimPartition| log.is_closed() || log.is_failed();
+                let is_lost = |one: &mut Waiting| one.until.iter().any(|(log, _)| is_gone(log));
                 let lost: Vec<Waiting> = self.waiting.extract_if(.., is_lost).collect();
                 if lost.is_empty() {
                     break;
@@ -501,7 +573,14 @@ impl Node {
     pub(crate) fn stop(mut self, now: Now) -> Result<(), Halted> {
         self.hosting.close(now.wall_ms)?;
         self.controller.log.close(now.wall_ms)?;
-        write_clean_shutdown(&self.disk, Path::new(LOGS), self.broker_epoch)?;
+        for directory in self
+            .hosting
+            .directories
+            .iter()
+            .filter(|one| !one.is_offline)
+        {
+            write_clean_shutdown(&self.disk, &directory.path, self.broker_epoch)?;
+        }
         Ok(())
     }
 
@@ -530,9 +609,10 @@ impl Node {
         self.hosting.cleaning.complaint.as_deref()
     }
 
-    /// Whether a log takes no more: the node halts when it looks at that next.
+    /// Whether a log takes no more, or a log directory is not there: a start is to mend that.
     pub(crate) fn has_failed(&self) -> bool {
         self.hosting.all().any(|one| one.is_failed())
+            || self.hosting.lacks_directories(DIRECTORIES.len())
     }
 
     /// Whether nothing is left to be done.
@@ -542,10 +622,15 @@ impl Node {
 }
 
 /// Makes a log directory, unless it is there.
-fn make_directory(disk: &SimDisk, path: &Path) -> Result<(), Halted> {
+fn make_directory(disk: &SimDisk, path: &Path) -> std::io::Result<()> {
     match disk.create_directory(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         made => made?,
     }
-    Ok(disk.sync_directory(Path::new("/"))?)
+    disk.sync_directory(Path::new("/"))?;
+    disk.list(path).map(drop)
+}
+
+fn is_of_disk(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(EIO)
 }

@@ -86,6 +86,21 @@ pub(crate) enum Fault {
     Stops {
         down_ms: i64,
     },
+    /// Whatever is asked of a log directory fails.
+    DirectoryFails {
+        at: usize,
+        ms: i64,
+    },
+    /// The process dies, and the disk of a log directory is missing when it starts.
+    DirectoryMissing {
+        at: usize,
+        ms: i64,
+        down_ms: i64,
+    },
+    /// The process dies, and two disks have changed places when it starts.
+    DirectoriesSwapped {
+        down_ms: i64,
+    },
     DiskFull {
         ms: i64,
     },
@@ -163,9 +178,19 @@ impl Schedule {
             steps.push(task(at_ms, client, what));
         }
         for _ in 0..random.between(1, 7) {
+            let at_ms = random.between(500, CHAOS_MS - 500);
+            let fault = any_fault(&mut random, is_durable);
+            if let Fault::DiskFull { ms } | Fault::OutOfFiles { ms } = fault {
+                // What is made meanwhile is put off.
+                let create = Task::Create {
+                    topic: FLEETING[random.below(2) as usize],
+                    partition_count: STEADY_PARTITIONS,
+                };
+                steps.push(task(at_ms + random.between(0, ms), ADMIN, create));
+            }
             steps.push(Step {
-                at_ms: random.between(500, CHAOS_MS - 500),
-                what: Happening::Fault(any_fault(&mut random, is_durable)),
+                at_ms,
+                what: Happening::Fault(fault),
             });
         }
         // Of two at the same time the first one drawn is first.
@@ -297,9 +322,19 @@ fn any_fault(random: &mut Random, is_durable: bool) -> Fault {
             down_ms,
             seed: random.next(),
         },
-        45..53 => Fault::Stops { down_ms },
-        53..59 => Fault::DiskFull { ms },
-        59..64 => Fault::WritesFail { suffix, ms },
+        45..50 => Fault::Stops { down_ms },
+        50..53 => Fault::DirectoryFails {
+            at: 1 + random.below(2) as usize,
+            ms,
+        },
+        53..56 => Fault::DirectoryMissing {
+            at: random.below(3) as usize,
+            ms,
+            down_ms,
+        },
+        56..58 => Fault::DirectoriesSwapped { down_ms },
+        58..61 => Fault::DiskFull { ms },
+        61..64 => Fault::WritesFail { suffix, ms },
         64..69 if is_durable => Fault::SyncsFail { suffix, ms },
         64..74 => Fault::OutOfFiles { ms },
         74..84 => Fault::SlowDisk {

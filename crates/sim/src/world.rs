@@ -17,7 +17,7 @@ use crate::clients::{
 use crate::disk_faults::DiskFaults;
 use crate::history::History;
 use crate::judge::{Judge, Verdict};
-use crate::node::{Caller, Halted, Node, server_config};
+use crate::node::{Caller, DIRECTORIES, Halted, Node, server_config};
 use crate::planted::Planted;
 use crate::protocol::{Answer, Ask};
 use crate::random::Random;
@@ -28,7 +28,9 @@ use config::ServerConfig;
 use model::{MonotonicTime, Now};
 use replication::PartitionKey;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
+use storage::Disk as _;
 use storage::sim::{Crash, SimDisk};
 
 /// How long a client waits for an answer, and for one that waits for others.
@@ -40,6 +42,8 @@ const CALM_MS: i64 = 60_000;
 const REST_CHECK_MS: i64 = 1_000;
 /// A node that could not start is started again.
 const RESTART_MS: i64 = 400;
+/// Where a disk is that is missing.
+const AWAY: &str = "/away";
 /// More events than any sound world has.
 const EVENTS_MAX: u64 = 200_000;
 
@@ -68,6 +72,7 @@ enum Event {
     Flush(u64, PartitionKey),
     Tick(u64, MonotonicTime),
     Start,
+    Remount,
     DiskChanges,
     Calm,
     CheckRest,
@@ -101,6 +106,8 @@ pub(crate) struct World {
     flushing: BTreeSet<PartitionKey>,
     /// How the machine is to die at a change of the disk.
     dying: Option<(u64, i64)>,
+    /// The log directory whose disk is missing.
+    missing: Option<usize>,
     /// How often a node has started.
     run: u64,
     seats: Vec<Seat>,
@@ -152,6 +159,7 @@ impl World {
             node: None,
             flushing: BTreeSet::new(),
             dying: None,
+            missing: None,
             run: 0,
             seats: clients.into_iter().map(seat).collect(),
             next_correlation: 0,
@@ -270,6 +278,7 @@ impl World {
             }
             Event::Flush(..) | Event::Tick(..) => {}
             Event::Start => self.start(),
+            Event::Remount => self.remount(),
             Event::DiskChanges => self.faults.apply(&self.disk, self.now_ms),
             Event::Calm => self.calm(),
             Event::CheckRest => self.check_rest(),
@@ -301,6 +310,22 @@ impl World {
                 self.dying = Some((seed, down_ms));
             }
             Fault::Stops { down_ms } => self.stop(down_ms),
+            Fault::DirectoryMissing { at, ms, down_ms } => {
+                self.crash(Crash::KeepsAll, down_ms);
+                if self.missing.is_none() {
+                    self.move_directory(DIRECTORIES[at], AWAY);
+                    self.missing = Some(at);
+                    self.after(down_ms + ms, Event::Remount);
+                }
+            }
+            Fault::DirectoriesSwapped { down_ms } => {
+                self.crash(Crash::KeepsAll, down_ms);
+                if self.missing.is_none() {
+                    self.move_directory(DIRECTORIES[1], AWAY);
+                    self.move_directory(DIRECTORIES[2], DIRECTORIES[1]);
+                    self.move_directory(AWAY, DIRECTORIES[2]);
+                }
+            }
             Fault::ClockSet { ahead_ms } => self.wall_ahead_ms = ahead_ms,
             Fault::Network { ms, percent } => self.network = Some((percent, self.now_ms + ms)),
             _ => {}
@@ -322,6 +347,34 @@ impl World {
             self.disconnect(client);
         }
         self.after(down_ms, Event::Start);
+    }
+
+    /// Another disk is mounted where this one was, or none.
+    fn move_directory(&mut self, from: &str, to: &str) {
+        let (from, to, root) = (Path::new(from), Path::new(to), Path::new("/"));
+        // Whoever mounts disks needs none of them to answer.
+        self.disk.fail_directory(None);
+        let moved = self.disk.rename(from, to);
+        let moved = moved.and_then(|()| self.disk.sync_directory(root));
+        self.faults.apply(&self.disk, self.now_ms);
+        self.note(format_args!(
+            "{} is {}: {moved:?}",
+            from.display(),
+            to.display()
+        ));
+    }
+
+    /// The disk that was missing is there again. What was made in its place goes.
+    fn remount(&mut self) {
+        let Some(at) = self.missing.take() else {
+            return;
+        };
+        if self.node.is_some() {
+            self.crash(Crash::KeepsAll, RESTART_MS);
+        }
+        self.disk.fail_directory(None);
+        let _ = self.disk.remove_directory(Path::new(DIRECTORIES[at]));
+        self.move_directory(AWAY, DIRECTORIES[at]);
     }
 
     /// Whether the machine has stopped in the middle of what was done: nobody hears of that any more.
@@ -398,7 +451,18 @@ impl World {
         match done {
             Ok(()) => self.drain(),
             Err(halted) => {
-                self.note(format_args!("halted: {}", halted.reason));
+                let reason = halted.reason.clone();
+                let outcome = node.do_without(halted, now);
+                self.note(format_args!(
+                    "halted: {reason}, mended: {}",
+                    outcome.is_ok()
+                ));
+                if self.has_died() {
+                    return;
+                }
+                let Err(halted) = outcome else {
+                    return self.drain();
+                };
                 if self.is_calm {
                     self.judge
                         .broken("a node goes on while nothing fails", halted.reason);
@@ -629,6 +693,7 @@ impl World {
         self.faults.end();
         self.faults.apply(&self.disk, self.now_ms);
         self.disk.stop_at(None);
+        self.remount();
         self.network = None;
         if self.node.is_none() {
             self.after(0, Event::Start);

@@ -50,7 +50,7 @@ pub struct SimFile {
     crashes: u64,
     /// Files opened before this one.
     opened: u64,
-    name: String,
+    path: PathBuf,
     writable: bool,
     syncs_nothing: bool,
     open_count: Arc<AtomicUsize>,
@@ -70,7 +70,7 @@ impl fmt::Debug for SimDisk {
 
 impl fmt::Debug for SimFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SimFile").field(&self.name).finish()
+        f.debug_tuple("SimFile").field(&self.path).finish()
     }
 }
 
@@ -129,6 +129,8 @@ struct State {
     failing_whole_syncs: Option<u32>,
     /// A directory of another file system.
     elsewhere: Option<PathBuf>,
+    /// A directory whose disk answers everything with an error.
+    failing_directory: Option<PathBuf>,
 }
 
 impl Default for State {
@@ -149,6 +151,7 @@ impl Default for State {
             open_count: 0,
             failing_whole_syncs: None,
             elsewhere: None,
+            failing_directory: None,
         }
     }
 }
@@ -260,7 +263,16 @@ impl State {
         }
     }
 
+    /// The error of a disk that fails, if this lies on it.
+    fn reach(&self, path: &Path) -> io::Result<()> {
+        match &self.failing_directory {
+            Some(failing) if path.starts_with(failing) => Err(Errno::IO.into()),
+            _ => Ok(()),
+        }
+    }
+
     fn directory(&self, path: &Path) -> io::Result<usize> {
+        self.reach(path)?;
         let mut at = 0;
         for component in path.components() {
             if let Component::Normal(name) = component {
@@ -281,6 +293,7 @@ impl State {
     }
 
     fn parent(&self, path: &Path) -> io::Result<(usize, String)> {
+        self.reach(path)?;
         let name = path.file_name().ok_or_else(|| missing(path))?;
         let parent = path.parent().unwrap_or(Path::new("/"));
         Ok((self.directory(parent)?, name.to_string_lossy().into_owned()))
@@ -366,6 +379,12 @@ impl SimDisk {
         locked(&self.state).failing_whole_syncs = Some(count);
     }
 
+    /// Whatever is asked of this directory and all below it fails, until set to `None`; a crash changes
+    /// nothing of it.
+    pub fn fail_directory(&self, directory: Option<&Path>) {
+        locked(&self.state).failing_directory = directory.map(Path::to_owned);
+    }
+
     /// What lies in this directory is not synced with the whole.
     pub fn put_elsewhere(&self, directory: &Path) {
         locked(&self.state).elsewhere = Some(directory.to_owned());
@@ -447,7 +466,7 @@ impl Disk for SimDisk {
             inode,
             crashes: state.crashes,
             opened: state.open_count - 1,
-            name,
+            path: path.to_owned(),
             writable: mode != OpenMode::Read,
             syncs_nothing: self.syncs_nothing,
         })
@@ -554,11 +573,17 @@ impl Disk for SimDisk {
 }
 
 impl SimFile {
+    fn is_named(&self, suffix: &str) -> bool {
+        let path = self.path.as_os_str().as_encoded_bytes();
+        path.ends_with(suffix.as_bytes())
+    }
+
     fn alive(&self) -> io::Result<MutexGuard<'_, State>> {
         let state = locked(&self.state);
         if state.crashes != self.crashes {
             return Err(io::Error::other("the file was opened before the crash"));
         }
+        state.reach(&self.path)?;
         Ok(state)
     }
 
@@ -575,7 +600,7 @@ impl DiskFile for SimFile {
         let mut state = self.alive_for_writing()?;
         let position = usize::try_from(position).map_err(io::Error::other)?;
         let chosen = state.failing_writes.as_deref();
-        let failed = chosen.is_some_and(|suffix| self.name.ends_with(suffix));
+        let failed = chosen.is_some_and(|suffix| self.is_named(suffix));
         let stopping = state.stop_at == Some(state.change_count);
         let grows = position + bytes.len() > state.files[self.inode].current.len();
         let is_full = state.is_full && grows;
@@ -619,13 +644,13 @@ impl DiskFile for SimFile {
         let mut state = self.alive()?;
         state.change()?;
         let chosen = state.failing_syncs.as_deref();
-        if chosen.is_some_and(|suffix| self.name.ends_with(suffix)) {
+        if chosen.is_some_and(|suffix| self.is_named(suffix)) {
             // As Linux does: the pages count as clean afterwards, their bytes never reach the disk.
             state.files[self.inode].pending.clear();
             return Err(io::Error::other("the sync has failed"));
         }
         let ignored = state.ignored_syncs.as_deref();
-        if self.syncs_nothing || ignored.is_some_and(|suffix| self.name.ends_with(suffix)) {
+        if self.syncs_nothing || ignored.is_some_and(|suffix| self.is_named(suffix)) {
             return Ok(());
         }
         let file = &mut state.files[self.inode];

@@ -194,7 +194,8 @@ impl Client for Member {
                     let partitions: Vec<i32> = assignment.into_iter().map(i32::from).collect();
                     desk.judge
                         .assigned(GROUP, desk.client, Some(partitions.clone()));
-                    self.heard_at_ms = Some(self.asked_at_ms);
+                    // As in Kafka, it is no sign of life.
+                    self.heard_at_ms = None;
                     self.stage = Stage::Stable(partitions);
                 }
                 error => self.rejoin(error, desk),

@@ -7,17 +7,15 @@
 //!
 //! The broker does the same on threads; what it does between two steps is whatever others do.
 
+use super::checkpoints::read_of;
 use super::hosting::Hosting;
-use super::{Halted, LOGS, SimPartition};
+use super::{Halted, SimPartition};
 use replication::PartitionKey;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use storage::checkpoint::{
-    CLEANER_OFFSET_CHECKPOINT, OffsetCheckpoint, read_checkpoint, write_checkpoint,
-};
+use storage::checkpoint::{CLEANER_OFFSET_CHECKPOINT, OffsetCheckpoint, write_checkpoint};
 use storage::sim::SimDisk;
-use storage::{CleanError, Cleanable, Compaction, FileError, Log, OffsetMap, StorageError};
+use storage::{CleanError, Cleanable, Compaction, Log, OffsetMap, StorageError};
 
 /// The memory of keys.
 const MAP_BYTES: u64 = 1 << 14;
@@ -43,35 +41,40 @@ struct Running {
 impl Hosting {
     /// Reads up to where logs are compacted; what the file says of logs that are not there goes.
     pub(super) fn read_cleaner_offsets(&mut self) -> Result<(), Halted> {
-        let path = Path::new(LOGS).join(CLEANER_OFFSET_CHECKPOINT);
-        let mut offsets = match read_checkpoint(&self.disk, &path) {
-            Ok(offsets) => offsets,
-            Err(FileError::Storage(error)) => return Err(error.into()),
-            Err(FileError::Damaged { .. }) => OffsetCheckpoint::new(),
-        };
-        let count = offsets.len();
-        offsets.retain(|name, _| self.all().any(|one| one.topic_partition() == name));
-        if offsets.len() < count {
-            write_checkpoint(&self.disk, &path, &offsets)?;
+        for at in 0..self.directories.len() {
+            let path = self.directories[at].path.join(CLEANER_OFFSET_CHECKPOINT);
+            let offsets = read_of(&self.disk, &path, false, |name| {
+                let mut here = self.all().filter(|one| self.place_of(one) == at);
+                here.any(|one| one.topic_partition() == name)
+            })?;
+            self.cleaning.offsets.extend(offsets);
         }
-        self.cleaning.offsets = offsets;
         Ok(())
     }
 
     /// The logs of these partitions go.
     pub(super) fn forget_compaction(&mut self, gone: &[PartitionKey]) -> Result<(), StorageError> {
+        self.forget_running(gone);
+        let all = self.all().filter(|one| gone.contains(&one.key()));
+        let all: Vec<Arc<SimPartition>> = all.cloned().collect();
+        for partition in all {
+            if self
+                .cleaning
+                .offsets
+                .remove(partition.topic_partition())
+                .is_some()
+            {
+                self.write_cleaner_offsets(self.place_of(&partition))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is compacted of these is given up.
+    pub(super) fn forget_running(&mut self, gone: &[PartitionKey]) {
         let is_gone = |one: &Running| gone.contains(&one.partition.key());
         if self.cleaning.running.as_ref().is_some_and(is_gone) {
             self.cleaning.running = None;
-        }
-        let names = self.all().filter(|one| gone.contains(&one.key()));
-        let names: Vec<_> = names.map(|one| one.topic_partition().clone()).collect();
-        let count = self.cleaning.offsets.len();
-        let offsets = &mut self.cleaning.offsets;
-        offsets.retain(|name, _| !names.contains(name));
-        match self.cleaning.offsets.len() < count {
-            true => self.write_cleaner_offsets(),
-            false => Ok(()),
         }
     }
 
@@ -136,7 +139,7 @@ impl Hosting {
         let Some(group) = compaction.next_group(&running.map) else {
             let name = partition.topic_partition().clone();
             self.cleaning.offsets.insert(name, running.end_offset);
-            return Ok(self.write_cleaner_offsets()?);
+            return Ok(self.write_cleaner_offsets(self.place_of(partition))?);
         };
         let cleaned = compaction.clean_group(group, &running.map, &mut |_| true)?;
         if !partition.with_log(|log| log.replace_segments(cleaned, now_ms))?? {
@@ -147,9 +150,15 @@ impl Hosting {
         Ok(())
     }
 
-    fn write_cleaner_offsets(&self) -> Result<(), StorageError> {
-        let path = Path::new(LOGS).join(CLEANER_OFFSET_CHECKPOINT);
-        write_checkpoint(&self.disk, &path, &self.cleaning.offsets)
+    fn write_cleaner_offsets(&self, at: usize) -> Result<(), StorageError> {
+        let path = self.directories[at].path.join(CLEANER_OFFSET_CHECKPOINT);
+        let here = self.all().filter(|one| self.place_of(one) == at);
+        let offset = |one: &Arc<SimPartition>| {
+            let name = one.topic_partition();
+            let offset = self.cleaning.offsets.get(name);
+            offset.map(|offset| (name.clone(), *offset))
+        };
+        write_checkpoint(&self.disk, &path, &here.filter_map(offset).collect())
     }
 }
 

@@ -7,7 +7,8 @@
 //! ```
 
 use super::cleaning::{Cleaning, cut_at_gap};
-use super::{Halted, LOGS, SimPartition};
+use super::directories::{LogDirectory, Places};
+use super::{Halted, SimPartition};
 use crate::planted::Planted;
 use crate::random::Random;
 use crate::schedule::KEYED;
@@ -20,10 +21,7 @@ use replication::{LogHost, Partition, PartitionKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use storage::checkpoint::{
-    LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint, RECOVERY_POINT_CHECKPOINT, read_checkpoint,
-    write_checkpoint,
-};
+use storage::checkpoint::{LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint, read_checkpoint};
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
 use storage::partition_metadata::{read_partition_metadata, sync_partition_metadata};
 use storage::sim::SimDisk;
@@ -42,24 +40,24 @@ const OPEN_FILES: usize = 40;
 #[derive(Debug)]
 pub(super) struct Hosting {
     pub(super) disk: SimDisk,
-    host: Arc<LogHost<SimDisk>>,
-    partitions: BTreeMap<PartitionKey, Arc<SimPartition>>,
+    pub(super) host: Arc<LogHost<SimDisk>>,
+    pub(super) directories: Vec<LogDirectory>,
+    pub(super) partitions: BTreeMap<PartitionKey, Arc<SimPartition>>,
+    /// In a directory that is not there, or has failed.
+    pub(super) lost: BTreeSet<PartitionKey>,
     /// Their logs could not be made yet.
     unmade: BTreeSet<PartitionKey>,
     /// Those of them that were tried in vain.
     put_off: BTreeSet<PartitionKey>,
-    removals: Vec<(MonotonicTime, PathBuf)>,
+    /// The metadata do not say yet in which directory they are.
+    pub(super) untold_places: BTreeSet<PartitionKey>,
+    /// Directories that the controller takes for well.
+    pub(super) untold_failures: Vec<Uuid>,
+    pub(super) removals: Vec<(MonotonicTime, PathBuf)>,
     pub(super) cleaning: Cleaning,
     /// Whether the checkpoints may name logs that are not there any more.
-    has_leftovers: bool,
+    pub(super) has_leftovers: bool,
     pub(super) planted: Planted,
-}
-
-/// What the checkpoints of the log directory say.
-#[derive(Debug, Default)]
-struct Checkpoints {
-    recovery_points: OffsetCheckpoint,
-    log_start_offsets: OffsetCheckpoint,
 }
 
 /// The defaults of topics, and the time.
@@ -70,87 +68,144 @@ pub(super) struct Surroundings<'a> {
 }
 
 impl Hosting {
-    /// Opens the logs of every partition of the image.
-    pub(super) fn open(
-        disk: &SimDisk,
-        image: &MetadataImage,
-        surroundings: &Surroundings<'_>,
-        is_clean: bool,
-        planted: Planted,
-        random: &mut Random,
-    ) -> Result<Self, Halted> {
+    /// The partitions of directories that nobody has looked at yet.
+    pub(super) fn new(disk: &SimDisk, directories: Vec<LogDirectory>, planted: Planted) -> Self {
         let open_files = Arc::new(OpenFiles::new(OPEN_FILES));
-        let mut hosting = Self {
+        Self {
             disk: disk.clone(),
             host: Arc::new(LogHost::new(disk.clone(), open_files)),
+            directories,
             partitions: BTreeMap::new(),
+            lost: BTreeSet::new(),
             unmade: BTreeSet::new(),
             put_off: BTreeSet::new(),
+            untold_places: BTreeSet::new(),
+            untold_failures: Vec::new(),
             removals: Vec::new(),
             cleaning: Cleaning::default(),
             has_leftovers: false,
             planted,
-        };
-        let found = hosting.scan(image, random)?;
-        let checkpoints = hosting.read_checkpoints(&found)?;
+        }
+    }
+
+    /// Opens the logs of every partition of the image that has a place.
+    pub(super) fn open(
+        &mut self,
+        image: &MetadataImage,
+        places: &Places,
+        surroundings: &Surroundings<'_>,
+    ) -> Result<(), Halted> {
+        let mut checkpoints = Vec::new();
+        for at in 0..self.directories.len() {
+            checkpoints.push(self.read_checkpoints(at, |name| {
+                let id = image.topics.id_of(&name.topic);
+                let place = id.and_then(|id| places.found.get(&(id, name.partition)));
+                place == Some(&at)
+            })?);
+        }
         for topic in image.topics.iter() {
             let config = log_config(image, surroundings.defaults, &topic.name);
             for (index, partition) in topic.partitions.iter() {
-                let name = TopicPartition::new(&*topic.name, *index);
-                let log = match found.contains(&name) {
-                    true => {
-                        let mut opening = hosting.opening(topic.id, &name, &config, surroundings);
+                let (key, name) = (
+                    (topic.id, *index),
+                    TopicPartition::new(&*topic.name, *index),
+                );
+                let (at, log) = match (places.found.get(&key), places.new.get(&key)) {
+                    (Some(at), _) => {
+                        let known = &checkpoints[*at];
+                        let mut opening =
+                            self.opening(*at, (topic.id, &name), &config, surroundings);
                         let of = |all: &OffsetCheckpoint| all.get(&name).copied().unwrap_or(0);
-                        opening.recovery_point = of(&checkpoints.recovery_points);
-                        opening.log_start_offset = of(&checkpoints.log_start_offsets);
-                        opening.is_clean = is_clean;
+                        opening.recovery_point = of(&known.recovery_points);
+                        opening.log_start_offset = of(&known.log_start_offsets);
+                        opening.is_clean = self.directories[*at].is_clean;
+                        let is_clean = opening.is_clean;
                         let mut log = Log::open(opening)?.log;
-                        if !is_clean && planted == Planted::TakesGapsForDamage {
+                        if !is_clean && self.planted == Planted::TakesGapsForDamage {
                             cut_at_gap(&mut log, surroundings.now_ms)?;
                         }
-                        log
+                        (*at, log)
                     }
-                    false => hosting.make(topic.id, &name, &config, surroundings)?,
+                    (None, Some(at)) => {
+                        let place = (topic.id, &name);
+                        (*at, self.make(*at, place, &config, surroundings)?)
+                    }
+                    (None, None) => continue,
                 };
-                hosting.lead(log, topic.id, partition.leader_epoch, surroundings.now_ms)?;
+                let epoch = partition.leader_epoch;
+                self.lead(at, log, topic.id, epoch, surroundings.now_ms)?;
             }
         }
-        hosting.write_checkpoints()?;
-        hosting.read_cleaner_offsets()?;
-        Ok(hosting)
+        self.lost.clone_from(&places.lost);
+        self.write_checkpoints()?;
+        self.read_cleaner_offsets()
     }
 
-    /// The partitions that have their logs in the directory. What was deleted is removed, and what the
-    /// image does not know is set aside.
-    fn scan(
+    /// The partitions that have their logs in a directory, with its place. What was deleted is removed,
+    /// and what the image does not know is set aside.
+    pub(super) fn scan(
         &self,
         image: &MetadataImage,
         random: &mut Random,
-    ) -> Result<BTreeSet<TopicPartition>, Halted> {
-        let mut found = BTreeSet::new();
-        for entry in self.disk.list(Path::new(LOGS))? {
-            let Some(directory) = PartitionDirectory::parse(&entry.name) else {
-                continue;
-            };
-            if entry.name == METADATA_LOG_FOLDER || !entry.is_directory {
-                continue;
-            }
-            let path = Path::new(LOGS).join(&entry.name);
-            match directory.state {
-                PartitionDirectoryState::Deleted => self.disk.remove_directory(&path)?,
-                PartitionDirectoryState::Current => {
-                    let name = &directory.topic_partition;
-                    let topic = image.topics.by_name(&name.topic);
-                    let topic = topic.filter(|one| one.partition(name.partition).is_some());
-                    match topic.map(|topic| self.is_of(&path, topic.id)).transpose()? {
-                        Some(true) => drop(found.insert(directory.topic_partition)),
-                        _ => self.set_aside(&directory.topic_partition, &path, random)?,
-                    }
+    ) -> Result<BTreeMap<PartitionKey, usize>, Halted> {
+        let mut found = BTreeMap::new();
+        for (at, one) in self.directories.iter().enumerate() {
+            for entry in self.disk.list(&one.path)? {
+                let Some(directory) = PartitionDirectory::parse(&entry.name) else {
+                    continue;
+                };
+                if entry.name == METADATA_LOG_FOLDER || !entry.is_directory {
+                    continue;
                 }
-                _ => {}
+                let path = one.path.join(&entry.name);
+                match directory.state {
+                    PartitionDirectoryState::Deleted => self.disk.remove_directory(&path)?,
+                    PartitionDirectoryState::Current => {
+                        let name = &directory.topic_partition;
+                        let topic = image.topics.by_name(&name.topic);
+                        let topic = topic.filter(|one| one.partition(name.partition).is_some());
+                        match topic {
+                            Some(topic) if self.is_of(&path, topic.id)? => {
+                                let key = (topic.id, name.partition);
+                                let other = found.insert(key, at);
+                                if let Some(other) = other {
+                                    let kept = self.settle(image, key, [other, at], random)?;
+                                    found.insert(key, kept);
+                                }
+                            }
+                            _ => self.set_aside(name, &path, random)?,
+                        }
+                    }
+                    _ => {}
+                }
             }
         }
         Ok(found)
+    }
+
+    /// Two directories have a log of a partition: an attempt to make it has left one. What the metadata
+    /// name stays, as the broker decides it; the other one is set aside.
+    fn settle(
+        &self,
+        image: &MetadataImage,
+        key: PartitionKey,
+        [first, second]: [usize; 2],
+        random: &mut Random,
+    ) -> Result<usize, StorageError> {
+        let Some(topic) = image.topics.by_id(key.0) else {
+            return Ok(first);
+        };
+        let named = topic
+            .partition(key.1)
+            .and_then(|one| one.directories.first());
+        let (kept, other) = match Some(&self.directories[second].id) == named {
+            true => (second, first),
+            false => (first, second),
+        };
+        let name = TopicPartition::new(&*topic.name, key.1);
+        let path = self.directories[other].path.join(name.to_string());
+        self.set_aside(&name, &path, random)?;
+        Ok(kept)
     }
 
     /// Whether a directory is that of a topic: one that does not say is, unless it has records.
@@ -193,60 +248,10 @@ impl Hosting {
         })
     }
 
-    fn read_checkpoints(&self, found: &BTreeSet<TopicPartition>) -> Result<Checkpoints, Halted> {
-        let read = |name: &str| {
-            let path = Path::new(LOGS).join(name);
-            let mut offsets = match read_checkpoint(&self.disk, &path) {
-                Ok(offsets) => offsets,
-                Err(FileError::Storage(error)) => return Err(Halted::from(error)),
-                Err(FileError::Damaged { .. }) => OffsetCheckpoint::new(),
-            };
-            let count = offsets.len();
-            offsets.retain(|name, _| found.contains(name));
-            if offsets.len() < count && self.planted != Planted::CheckpointsByName {
-                write_checkpoint(&self.disk, &path, &offsets)?;
-            }
-            Ok(offsets)
-        };
-        Ok(Checkpoints {
-            recovery_points: read(RECOVERY_POINT_CHECKPOINT)?,
-            log_start_offsets: read(LOG_START_OFFSET_CHECKPOINT)?,
-        })
-    }
-
-    /// Writes what the logs say now.
-    pub(super) fn write_checkpoints(&mut self) -> Result<(), Halted> {
-        let mut checkpoints = Checkpoints::default();
-        if self.planted == Planted::CheckpointsByName {
-            let path = Path::new(LOGS).join(LOG_START_OFFSET_CHECKPOINT);
-            checkpoints.log_start_offsets = read_checkpoint(&self.disk, &path).unwrap_or_default();
-        }
-        for partition in self.partitions.values() {
-            let Some((recovery_point, offsets)) = partition.checkpoint_in(LOGS) else {
-                continue;
-            };
-            let name = partition.topic_partition().clone();
-            if offsets.log_start_offset > 0 {
-                let starts = &mut checkpoints.log_start_offsets;
-                starts.insert(name.clone(), offsets.log_start_offset);
-            }
-            checkpoints.recovery_points.insert(name, recovery_point);
-        }
-        self.disk.sync_directory(Path::new(LOGS))?;
-        for (name, offsets) in [
-            (RECOVERY_POINT_CHECKPOINT, &checkpoints.recovery_points),
-            (LOG_START_OFFSET_CHECKPOINT, &checkpoints.log_start_offsets),
-        ] {
-            write_checkpoint(&self.disk, &Path::new(LOGS).join(name), offsets)?;
-        }
-        self.has_leftovers = false;
-        Ok(())
-    }
-
     fn opening(
         &self,
-        topic_id: Uuid,
-        name: &TopicPartition,
+        at: usize,
+        (topic_id, name): (Uuid, &TopicPartition),
         config: &Arc<LogConfig>,
         surroundings: &Surroundings<'_>,
     ) -> LogOpening<SimDisk> {
@@ -257,7 +262,7 @@ impl Hosting {
             now_ms: surroundings.now_ms,
             ..LogOpening::new(
                 self.disk.clone(),
-                Path::new(LOGS).join(name.to_string()),
+                self.directories[at].path.join(name.to_string()),
                 name.clone(),
             )
         }
@@ -266,14 +271,14 @@ impl Hosting {
     /// Makes the log of a new partition, which is known as its topic's before it has a record.
     fn make(
         &self,
-        topic_id: Uuid,
-        name: &TopicPartition,
+        at: usize,
+        (topic_id, name): (Uuid, &TopicPartition),
         config: &Arc<LogConfig>,
         surroundings: &Surroundings<'_>,
     ) -> Result<Log<SimDisk>, StorageError> {
-        let mut opening = self.opening(topic_id, name, config, surroundings);
+        let mut opening = self.opening(at, (topic_id, name), config, surroundings);
         if self.planted == Planted::CheckpointsByName {
-            let path = Path::new(LOGS).join(LOG_START_OFFSET_CHECKPOINT);
+            let path = self.directories[at].path.join(LOG_START_OFFSET_CHECKPOINT);
             let starts = read_checkpoint(&self.disk, &path).unwrap_or_default();
             opening.log_start_offset = starts.get(name).copied().unwrap_or(0);
         }
@@ -285,6 +290,7 @@ impl Hosting {
 
     fn lead(
         &mut self,
+        at: usize,
         mut log: Log<SimDisk>,
         topic_id: Uuid,
         leader_epoch: i32,
@@ -293,13 +299,16 @@ impl Hosting {
         if self.planted == Planted::ForgetsProducers {
             log.producer_state_mut().expire(i64::MAX, 0);
         }
-        let name = log.topic_partition().clone();
+        let (name, directory) = (
+            log.topic_partition().clone(),
+            self.directories[at].name.clone(),
+        );
         let partition = match log.idle(now_ms, false)? {
             Some(idle) => {
-                let place = (Arc::from(LOGS), log.config().clone());
+                let place = (directory, log.config().clone());
                 Partition::lead_idle(&self.host, name, topic_id, idle, false, place, leader_epoch)
             }
-            None => Partition::lead(&self.host, log, topic_id, LOGS.into(), leader_epoch)?,
+            None => Partition::lead(&self.host, log, topic_id, directory, leader_epoch)?,
         };
         let partition = Arc::new(partition);
         self.partitions.insert(partition.key(), partition);
@@ -331,6 +340,7 @@ impl Hosting {
             let key = (changed.topic.id, changed.partition_id);
             match self.partitions.get(&key) {
                 Some(partition) => partition.set_leader_epoch(after.leader_epoch)?,
+                None if self.lost.contains(&key) => {}
                 None => drop(self.unmade.insert(key)),
             }
         }
@@ -363,11 +373,17 @@ impl Hosting {
             let state = PartitionDirectoryState::Deleted;
             let marked = PartitionDirectory::marked_name(name, state, id);
             let delay_ms = partition.config().file_delete_delay_ms;
-            let path = partition.retire(&marked)?;
+            let at = self.place_of(&partition);
+            match partition.retire(&marked) {
+                Ok(path) => self.removals.push((now.plus_ms(delay_ms), path)),
+                Err(error) if at > 0 && !error.is_passing() => self.fail_directory(at),
+                Err(error) => return Err(error.into()),
+            }
             partition.notify();
-            self.removals.push((now.plus_ms(delay_ms), path));
         }
-        self.unmade.retain(|key| !topics.contains(&key.0));
+        for keys in [&mut self.unmade, &mut self.lost, &mut self.untold_places] {
+            keys.retain(|key| !topics.contains(&key.0));
+        }
         if self.planted == Planted::CheckpointsByName {
             return Ok(());
         }
@@ -408,8 +424,13 @@ impl Hosting {
                 continue;
             }
             let epoch = partition.leader_epoch;
-            match self.make_and_lead(image, (topic, key.1), epoch, surroundings, random) {
+            let wanted = partition.directories.first().copied().unwrap_or_default();
+            let at = self.choose_directory(wanted, &topic.name, |at| self.partition_count(at));
+            match self.make_and_lead(image, (topic, key.1, at), epoch, surroundings, random) {
                 Ok(()) => {
+                    if self.directories[at].id != wanted {
+                        self.untold_places.insert(key);
+                    }
                     // The mistake forgets it only when it is made at the first attempt.
                     let was_put_off = self.put_off.remove(&key);
                     if !(was_put_off && self.planted == Planted::MakesLogsAnew) {
@@ -418,6 +439,8 @@ impl Hosting {
                     made.extend(self.partitions.get(&key).cloned());
                 }
                 Err(error) if error.is_passing() => drop(self.put_off.insert(key)),
+                // The next attempt takes another one.
+                Err(_) if at > 0 => self.fail_directory(at),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -427,17 +450,18 @@ impl Hosting {
     fn make_and_lead(
         &mut self,
         image: &MetadataImage,
-        (topic, index): (&Topic, i32),
+        (topic, index, at): (&Topic, i32, usize),
         leader_epoch: i32,
         surroundings: &Surroundings<'_>,
         random: &mut Random,
     ) -> Result<(), StorageError> {
         let name = TopicPartition::new(&*topic.name, index);
-        let path = Path::new(LOGS).join(name.to_string());
+        let path = self.directories[at].path.join(name.to_string());
         self.free_name(&name, &path, topic.id, random)?;
         let config = log_config(image, surroundings.defaults, &topic.name);
-        let made = self.make(topic.id, &name, &config, surroundings);
-        let led = made.and_then(|log| self.lead(log, topic.id, leader_epoch, surroundings.now_ms));
+        let made = self.make(at, (topic.id, &name), &config, surroundings);
+        let now_ms = surroundings.now_ms;
+        let led = made.and_then(|log| self.lead(at, log, topic.id, leader_epoch, now_ms));
         if led.is_err() {
             // What there is of it would be in the way of the next attempt.
             let _ = self.free_name(&name, &path, topic.id, random);
@@ -483,7 +507,11 @@ impl Hosting {
         self.removals = later;
         let due: Vec<(MonotonicTime, PathBuf)> = due;
         for (_, path) in due {
-            self.disk.remove_directory(&path)?;
+            let removed = self.disk.remove_directory(&path);
+            let reason = format!("{}: {removed:?}", path.display());
+            if removed.is_err() {
+                self.do_without(reason.into())?;
+            }
         }
         Ok(())
     }
@@ -500,8 +528,11 @@ impl Hosting {
     }
 
     pub(super) fn close(&mut self, now_ms: i64) -> Result<(), Halted> {
-        for partition in self.all() {
-            partition.close(now_ms, true)?;
+        let all: Vec<_> = self.all().cloned().collect();
+        for partition in all {
+            if let Err(error) = partition.close(now_ms, true) {
+                self.do_without(error.into())?;
+            }
         }
         self.write_checkpoints()
     }

@@ -48,6 +48,7 @@ impl Node {
             }
             Ask::CreateTopic { .. } | Ask::DeleteTopic { .. } | Ask::AlterConfig { .. } => {
                 let answer = self.administer(ask, now)?;
+                self.tell_controller(now)?;
                 self.answers.push((caller, answer));
             }
             Ask::DeleteRecords {
