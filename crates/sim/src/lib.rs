@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   seed ──> Schedule: tasks of clients, faults ──> World: one queue of events, one virtual time
-//!              clients ──frames──> network ──frames──> node: the product's quorum records, controller,
-//!                 │                                     logs, coordinators over one SimDisk
+//!              clients ──frames──> network ──frames──> node: the product's controller, metadata log,
+//!                 │                                     logs, cleaner, coordinators over one SimDisk
 //!                 └── what was sent, acknowledged, read ──> Judge ──> Verdict, or none
 //!   a seed that fails ──> shrink ──> the fewest steps that break the same promise
 //! ```

@@ -33,6 +33,8 @@ pub enum Planted {
     ReadsUncommitted,
     /// One partition of each transaction gets no marker.
     SkipsMarkers,
+    /// A transaction whose completion the log has not taken for a moment is never completed.
+    GivesUpCompleting,
     /// A start after a crash takes a gap between offsets for damage.
     TakesGapsForDamage,
     /// A log directory is given up when no file can be opened for a moment.
@@ -43,7 +45,7 @@ pub enum Planted {
 
 impl Planted {
     /// Every mistake.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::AnswersEarly,
         Self::SyncsNothing,
         Self::CheckpointsByName,
@@ -56,6 +58,7 @@ impl Planted {
         Self::ReadsToTheEnd,
         Self::ReadsUncommitted,
         Self::SkipsMarkers,
+        Self::GivesUpCompleting,
         Self::TakesGapsForDamage,
         Self::TakesLackForFailure,
         Self::TimesByDate,

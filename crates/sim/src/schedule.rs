@@ -187,6 +187,14 @@ impl Schedule {
                     partition_count: STEADY_PARTITIONS,
                 };
                 steps.push(task(at_ms + random.between(0, ms), ADMIN, create));
+                // So is what is to be written when a transaction ends.
+                let transaction = Task::Transaction {
+                    writes: vec![(steady(&mut random), partition(&mut random), 1)],
+                    commits_offset: false,
+                    is_commit: true,
+                };
+                let client = TRANSACTIONAL[random.below(2) as usize];
+                steps.push(task(at_ms + random.between(0, ms), client, transaction));
             }
             steps.push(Step {
                 at_ms,

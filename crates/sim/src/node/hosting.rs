@@ -432,8 +432,9 @@ impl Hosting {
                         self.untold_places.insert(key);
                     }
                     // The mistake forgets it only when it is made at the first attempt.
-                    let was_put_off = self.put_off.remove(&key);
-                    if !(was_put_off && self.planted == Planted::MakesLogsAnew) {
+                    let is_kept = self.planted == Planted::MakesLogsAnew;
+                    if !(is_kept && self.put_off.contains(&key)) {
+                        self.put_off.remove(&key);
                         self.unmade.remove(&key);
                     }
                     made.extend(self.partitions.get(&key).cloned());

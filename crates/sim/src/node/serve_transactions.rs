@@ -283,7 +283,8 @@ impl Node {
                 Ok(shard.complete(id, producer, moment))
             })?;
             // This node coordinates all: what its log has not taken, it takes later.
-            if decided.is_err() {
+            let is_given_up = self.planted == Planted::GivesUpCompleting;
+            if decided.is_err() && !is_given_up {
                 self.finish_later(finishing, now);
             }
         } else {
