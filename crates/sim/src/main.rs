@@ -107,7 +107,7 @@ impl Campaign {
             self.events
                 .fetch_add(outcome.event_count, Ordering::Relaxed);
             let mut failure = outcome.verdict.clone().map(Some);
-            if number % options.twice_in.max(1) == 0 {
+            if number.is_multiple_of(options.twice_in.max(1)) {
                 self.twice.fetch_add(1, Ordering::Relaxed);
                 if sim::run(&schedule, planted, false) != outcome {
                     failure = Some(None);

@@ -145,7 +145,7 @@ impl World {
         let disk = SimDisk::default();
         disk.ignore_syncs_of((planted == Planted::SyncsNothing).then_some(".log"));
         let mut world = Self {
-            config: server_config(schedule.is_durable, schedule.seed % 2 == 0),
+            config: server_config(schedule.is_durable, schedule.seed.is_multiple_of(2)),
             random: Random::of(schedule.seed, 2),
             planted,
             now_ms: 0,
