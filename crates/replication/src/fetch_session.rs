@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A partition is read only while it is changed. Every partition that is not is therefore watched
-//! ([`FetchSession::watch`]) from the version on at which its last read has seen it.
+//! ([`FetchSession::watch`]) from what its last read has seen of its progress on.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use model::{ErrorCode, Uuid};
 
 mod partition_index;
 
-use crate::progress::{Changes, Progress, Watches};
+use crate::progress::{Changes, Progress, Seen, Watches};
 use partition_index::PartitionIndex;
 
 /// A topic as a request names it: by id from version 13 on, by name before.
@@ -251,8 +251,8 @@ impl FetchSession {
         mark(&mut self.slots, &mut self.changed, slot);
     }
 
-    /// Marks a partition as changed once it has moved on from the version at which it was read.
-    pub fn watch(&mut self, slot: PartitionSlot, progress: &Arc<Progress>, seen: u64) {
+    /// Marks a partition as changed once it has moved on from what was seen of it before it was read.
+    pub fn watch(&mut self, slot: PartitionSlot, progress: &Progress, seen: Seen) {
         if self.partition(slot).is_some() {
             self.watches.watch(slot.0, progress, seen);
         }

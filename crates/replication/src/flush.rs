@@ -38,8 +38,7 @@ impl<D: Disk> Partition<D> {
         if state.flushed_end_offset() >= end_offset {
             // By another call, or beside this one.
             if state.advance_high_watermark() {
-                drop(state);
-                self.advance_progress();
+                self.host.note_change();
             }
             return Ok(());
         }
@@ -50,11 +49,11 @@ impl<D: Disk> Partition<D> {
         // It does not become idle while it is flushed.
         let mut state = self.lock();
         let completed = state.log().complete_flush(flush, outcome);
-        let is_seen = state.advance_high_watermark();
+        state.advance_high_watermark();
         drop(state);
         // Whoever waits hears of a failure as well.
-        match is_seen || completed.is_err() {
-            true => self.advance_progress(),
+        match completed.is_err() {
+            true => self.notify(),
             false => self.host.note_change(),
         }
         completed

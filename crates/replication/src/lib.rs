@@ -2,7 +2,8 @@
 //! fetches from it.
 //!
 //! ```text
-//!  batch ──> Partition::append_as_leader ──> log ──> high watermark ──> Progress tells who watches
+//!  batch ──> Partition::append_as_leader ──> log ──> log end ────────> Progress tells followers
+//!                                                      └> high watermark ─> Progress tells consumers, acks=all
 //!  fetch request ──> FetchSessionCache::start ──> sessionless | full | incremental
 //!  incremental   ──> FetchSession::take_changed ──> partitions ──> Partition::read ──> FileSlice
 //!  read outcomes ──> FetchSession::answer ──> which partitions the response lists
@@ -46,7 +47,7 @@ pub use partition::{
     FirstBatch, Isolation, Partition, PartitionOffsets, ProducerFacts, ReadRequest, ReadResult,
     check_leader_epoch,
 };
-pub use progress::{Changes, Progress, Watches};
+pub use progress::{Changes, Progress, Seen, Watches};
 pub use residence::Unsettled;
 pub use storage::{Appended, TimestampOffset, VerificationGuard};
 pub use timestamp_search::TimestampSearch;

@@ -112,7 +112,7 @@ impl<D: Disk> Partition<D> {
         drop(moving);
         state.advance_high_watermark();
         drop(state);
-        self.advance_progress();
+        self.notify();
         Ok(old)
     }
 

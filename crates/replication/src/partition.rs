@@ -13,9 +13,10 @@ use crate::timestamp_search::TimestampSearch;
 use model::{ErrorCode, TopicPartition, Uuid};
 use parking_lot::Mutex;
 use record::ValidatedBatch;
+use std::cell::Cell;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use storage::{
     AppendOptions, Appended, Disk, FileSlice, IdleLog, Log, LogConfig, LogSlice, RealDisk,
     RecordSearch, StorageError, VerificationGuard,
@@ -115,8 +116,6 @@ pub struct Partition<D: Disk = RealDisk> {
     pub(crate) topic_partition: TopicPartition,
     pub(crate) topic_id: Uuid,
     pub(crate) host: Arc<LogHost<D>>,
-    /// Made when somebody wants to wait.
-    progress: OnceLock<Arc<Progress>>,
     pub(crate) state: Mutex<State<D>>,
     pub(crate) published: Published,
     /// Where the log is, as its host counts log directories; changes under the lock of the state. While
@@ -198,7 +197,7 @@ impl<D: Disk> Partition<D> {
             high_watermark: 0,
             flush_due_end: 0,
             idle_count: 0,
-            is_used: false,
+            is_used: Cell::new(false),
             is_failed: false,
             is_closed: false,
         };
@@ -212,7 +211,6 @@ impl<D: Disk> Partition<D> {
             place: AtomicUsize::new(host.place_of(&log_directory)),
             host: host.clone(),
             leaving: Mutex::default(),
-            progress: OnceLock::new(),
             state: Mutex::new(state),
             published,
             flushing: Mutex::new(()),
@@ -257,7 +255,7 @@ impl<D: Disk> Partition<D> {
     /// The first offset that is not on every in-sync replica. Waits for nobody, as do
     /// [`Self::flushed_end_offset`] and [`Self::is_failed`]: a call on the log may be stuck.
     pub fn high_watermark(&self) -> i64 {
-        self.published.high_watermark()
+        self.published.high_watermark.offset()
     }
 
     /// Records below are durable.
@@ -270,24 +268,15 @@ impl<D: Disk> Partition<D> {
         self.published.is_failed() || self.published.is_failing_at(self.place())
     }
 
-    /// What waits for this partition. Whoever wants to wait asks for it before looking at the
-    /// partition, under its lock or without.
-    pub fn progress(&self) -> &Arc<Progress> {
-        let progress = self.progress.get_or_init(Arc::default);
-        // See `advance_progress`.
-        fence(Ordering::SeqCst);
-        progress
-    }
-
-    pub(crate) fn advance_progress(&self) {
-        self.host.note_change();
-        // What has changed is published, and then it is looked whether there is a progress. Whoever
-        // waits makes that, and then looks at what is published. A processor may let a load go
-        // before an earlier store to another place, whatever acquires and releases, and then neither
-        // would see the other. Of two with a fence in between one does.
-        fence(Ordering::SeqCst);
-        if let Some(progress) = self.progress.get() {
-            progress.advance();
+    /// The progress that a reader waits for, by what it may see. Whoever wants to wait takes note of it
+    /// before looking at the partition, under its lock or without.
+    pub const fn progress(&self, isolation: Isolation) -> &Progress {
+        match isolation {
+            Isolation::LogEnd => &self.published.log_end_offset,
+            // What is stable becomes more only when something is replicated: the end of a transaction.
+            Isolation::HighWatermark | Isolation::LastStableOffset => {
+                &self.published.high_watermark
+            }
         }
     }
 
@@ -299,9 +288,11 @@ impl<D: Disk> Partition<D> {
         Ok(call(self.opened()?.log()))
     }
 
-    /// Wakes whoever waits: what they see may have changed beside an append.
+    /// Wakes whoever waits: what they see may have changed beside the offsets that they wait for.
     pub fn notify(&self) {
-        self.advance_progress();
+        self.host.note_change();
+        self.published.log_end_offset.disturb();
+        self.published.high_watermark.disturb();
     }
 
     /// The offsets now.
@@ -349,7 +340,7 @@ impl<D: Disk> Partition<D> {
             state.leader_epoch = leader_epoch;
             drop(state);
             // Readers that know the older epoch are told.
-            self.advance_progress();
+            self.notify();
         }
         Ok(())
     }
@@ -458,8 +449,10 @@ impl<D: Disk> Partition<D> {
         if state.is_closed {
             return Err(storage::AppendError::Offline.into());
         }
-        self.open(&mut state)?;
-        state.is_used = true;
+        if state.is_idle() {
+            self.open(&mut state)?;
+        }
+        state.is_used.set(true);
         Ok(state)
     }
 
@@ -476,7 +469,7 @@ impl<D: Disk> Partition<D> {
         state.advance_high_watermark();
         drop(state);
         if !appended.is_duplicate {
-            self.advance_progress();
+            self.host.note_change();
         }
         Ok(appended)
     }
@@ -493,11 +486,13 @@ impl<D: Disk> Partition<D> {
         let is_last_epoch = [-1, state.leader_epoch].contains(&request.last_fetched_epoch);
         // At the end of an idle log there is nothing to read.
         if !(is_at_end && is_last_epoch) {
-            self.open(&mut state)?;
-            state.is_used = true;
+            if state.is_idle() {
+                self.open(&mut state)?;
+            }
+            state.is_used.set(true);
         }
         let offsets = state.offsets();
-        if let Some(diverging) = diverging_epoch(&mut state, request)? {
+        if let Some(diverging) = diverging_epoch(&state, request)? {
             return Ok(ReadResult {
                 offsets,
                 records: None,
@@ -510,7 +505,7 @@ impl<D: Disk> Partition<D> {
             Isolation::HighWatermark => offsets.high_watermark,
             Isolation::LastStableOffset => offsets.last_stable_offset,
         };
-        if matches!(state.residence, Residence::Idle(_)) {
+        if state.is_idle() {
             return Ok(ReadResult {
                 offsets,
                 records: None,
@@ -551,7 +546,7 @@ impl<D: Disk> Partition<D> {
         } = *request;
         let mut offset = request.fetch_offset;
         loop {
-            let log = state.log();
+            let log = state.open_log();
             let prepared = log.prepare_read(offset, max_bytes, upper_bound, at_least_one_batch)?;
             drop(state);
             let next = prepared.next_segment_offset();
@@ -657,7 +652,7 @@ impl<D: Disk> Partition<D> {
         if leader_epoch != state.leader_epoch {
             self.open(&mut state)?;
         }
-        Ok(end_offset_of_epoch(&mut state, leader_epoch))
+        Ok(end_offset_of_epoch(&state, leader_epoch))
     }
 
     /// Moves the start of the log forward to `offset`, which is not above the high watermark, and
@@ -670,7 +665,7 @@ impl<D: Disk> Partition<D> {
         state.log().advance_log_start_offset(offset)?;
         let start = state.log().log_start_offset();
         drop(state);
-        self.advance_progress();
+        self.notify();
         Ok(start)
     }
 
@@ -699,16 +694,16 @@ impl<D: Disk> Partition<D> {
     #[must_use = "it says whether the wait was in vain"]
     pub async fn wait_for_high_watermark(&self, end_offset: i64) -> bool {
         let mut watches = Watches::default();
-        let progress = self.progress();
+        let progress = self.progress(Isolation::HighWatermark);
         loop {
-            let seen = progress.version();
+            let seen = progress.seen();
             if self.high_watermark() >= end_offset {
                 return true;
             }
             if self.is_failed() {
                 return false;
             }
-            watches.watch(0, progress, seen);
+            watches.watch_for(0, progress, seen, end_offset);
             watches.changes().any().await;
             watches.take_changed(|_| {});
         }
@@ -732,17 +727,17 @@ pub const fn check_leader_epoch(
 }
 
 /// The log is open unless it is about the current epoch.
-fn end_offset_of_epoch<D: Disk>(state: &mut State<D>, leader_epoch: i32) -> Option<(i32, i64)> {
+fn end_offset_of_epoch<D: Disk>(state: &State<D>, leader_epoch: i32) -> Option<(i32, i64)> {
     if leader_epoch == state.leader_epoch {
         return Some((leader_epoch, state.log_end_offset()));
     }
-    let end = state.log().offset_for_leader_epoch(leader_epoch)?;
+    let end = state.open_log().offset_for_leader_epoch(leader_epoch)?;
     Some((end.leader_epoch, end.end_offset))
 }
 
 /// Where the reader's log leaves this one, if its last epoch and offset are not of this history.
 fn diverging_epoch<D: Disk>(
-    state: &mut State<D>,
+    state: &State<D>,
     request: &ReadRequest,
 ) -> Result<Option<(i32, i64)>, ReadError> {
     let last_fetched_epoch = request.last_fetched_epoch;

@@ -25,6 +25,18 @@ impl<D: Disk> Residence<D> {
 }
 
 impl<D: Disk> State<D> {
+    pub(crate) const fn is_idle(&self) -> bool {
+        matches!(self.residence, Residence::Idle(_))
+    }
+
+    /// The log, which has been opened, for what changes nothing.
+    pub(crate) fn open_log(&self) -> &Log<D> {
+        match &self.residence {
+            Residence::Open(log) => log,
+            Residence::Idle(_) => unreachable!("the log was opened under the same lock"),
+        }
+    }
+
     /// The log, which has been opened.
     pub(crate) fn log(&mut self) -> &mut Log<D> {
         match &mut self.residence {
@@ -83,8 +95,10 @@ impl<D: Disk> Partition<D> {
     /// The state with the log open.
     pub(crate) fn opened(&self) -> Result<LockedState<'_, D>, StorageError> {
         let mut state = self.lock();
-        self.open(&mut state)?;
-        state.is_used = true;
+        if state.is_idle() {
+            self.open(&mut state)?;
+        }
+        state.is_used.set(true);
         Ok(state)
     }
 
@@ -146,7 +160,7 @@ impl<D: Disk> Partition<D> {
             return Ok(false);
         };
         let mut state = self.lock();
-        if std::mem::take(&mut state.is_used) || state.awaits_flush() {
+        if state.is_used.take() || state.awaits_flush() {
             return Ok(false);
         }
         let directory = self.directory();
@@ -174,7 +188,7 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// When the log cannot be written.
     pub fn rest_synced(&self, now_ms: i64) -> Result<bool, StorageError> {
-        self.lock().is_used = false;
+        self.lock().is_used.set(false);
         self.become_idle(now_ms, true)
     }
 
@@ -307,11 +321,12 @@ impl<D: Disk> Partition<D> {
     }
 
     /// The state that was locked, as a failure of its log directory has left it.
-    pub(crate) fn locked<'a>(&'a self, mut state: MutexGuard<'a, State<D>>) -> LockedState<'a, D> {
+    pub(crate) fn locked<'a>(&'a self, state: MutexGuard<'a, State<D>>) -> LockedState<'a, D> {
+        let mut state = LockedState::new(state, &self.published);
         if self.published.is_failing_at(self.place()) && !state.is_failed {
             state.fail();
         }
-        LockedState::new(state, &self.published)
+        state
     }
 
     /// What the log directory's checkpoint is to say.

@@ -1,10 +1,12 @@
 //! What the lock of a partition guards, and what is known of it without the lock.
 
+use crate::progress::Progress;
 use crate::residence::Residence;
 use parking_lot::MutexGuard;
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering, fence};
 use storage::{Disk, IdleLog, LogConfig};
 
 /// A partition as its lock guards it.
@@ -18,7 +20,7 @@ pub(crate) struct State<D: Disk> {
     /// How often the log has become idle.
     pub(crate) idle_count: u32,
     /// Whether the log was asked for since the last attempt to close it.
-    pub(crate) is_used: bool,
+    pub(crate) is_used: Cell<bool>,
     /// Whether nothing more is written, also when the log is opened again.
     pub(crate) is_failed: bool,
     /// Whether the log is not opened any more: the server stops, or the partition is deleted and its
@@ -30,7 +32,8 @@ pub(crate) struct State<D: Disk> {
 /// disk that is stuck holds the lock for as long.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
-    high_watermark: AtomicI64,
+    pub(crate) log_end_offset: Progress,
+    pub(crate) high_watermark: Progress,
     flushed_end_offset: AtomicI64,
     is_failed: AtomicBool,
     /// One more than the place of the log directory that has failed while the log was in it; zero
@@ -39,18 +42,31 @@ pub(crate) struct Published {
 }
 
 impl Published {
-    pub(crate) fn publish<D: Disk>(&self, state: &State<D>) {
-        let is_failed = state.is_failed || state.residence.is_failed();
-        let flushed_end_offset = state.flushed_end_offset();
+    /// Whether an offset that somebody may wait for is another one.
+    #[inline(never)]
+    pub(crate) fn publish<D: Disk>(&self, state: &State<D>) -> bool {
+        let (log_end_offset, flushed_end_offset, is_failed) = match &state.residence {
+            Residence::Open(log) => (
+                log.log_end_offset(),
+                log.flushed_end_offset(),
+                log.is_failed(),
+            ),
+            Residence::Idle(idle) => (idle.log_end_offset, idle.recovery_point, false),
+        };
         self.flushed_end_offset
             .store(flushed_end_offset, Ordering::Release);
-        self.high_watermark
-            .store(state.high_watermark, Ordering::Release);
-        self.is_failed.store(is_failed, Ordering::Release);
+        self.is_failed
+            .store(is_failed || state.is_failed, Ordering::Release);
+        let has_end_moved = self.log_end_offset.set(log_end_offset);
+        self.high_watermark.set(state.high_watermark) || has_end_moved
     }
 
-    pub(crate) fn high_watermark(&self) -> i64 {
-        self.high_watermark.load(Ordering::Acquire)
+    /// Tells those who wait for offsets that have been published.
+    #[inline(never)]
+    fn wake(&self) {
+        fence(Ordering::SeqCst);
+        self.log_end_offset.wake();
+        self.high_watermark.wake();
     }
 
     pub(crate) fn flushed_end_offset(&self) -> i64 {
@@ -71,35 +87,68 @@ impl Published {
     }
 }
 
-/// The state of a partition, locked; what can be known without the lock is published at its end.
+/// The state of a partition, locked. At its end, what can be known without the lock is published if the
+/// state may be another one; then it is unlocked, and then those are told who wait for what has been
+/// published: no path forgets them, and none that is woken waits for the lock.
 pub(crate) struct LockedState<'a, D: Disk> {
     state: MutexGuard<'a, State<D>>,
+    /// Below the lock: fields are dropped in their order.
+    wakes: Wakes<'a>,
+}
+
+/// Tells those who wait, if there is something to tell, when it is dropped.
+struct Wakes<'a> {
     published: &'a Published,
+    /// Whether the state has been borrowed to be changed.
+    is_changed: bool,
+    is_due: bool,
+}
+
+impl Drop for Wakes<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_due {
+            self.published.wake();
+        }
+    }
 }
 
 impl<'a, D: Disk> LockedState<'a, D> {
+    #[inline]
     pub(crate) const fn new(state: MutexGuard<'a, State<D>>, published: &'a Published) -> Self {
-        Self { state, published }
+        let wakes = Wakes {
+            published,
+            is_changed: false,
+            is_due: false,
+        };
+        Self { state, wakes }
     }
 }
 
 impl<D: Disk> Deref for LockedState<'_, D> {
     type Target = State<D>;
 
+    #[inline]
     fn deref(&self) -> &State<D> {
         &self.state
     }
 }
 
 impl<D: Disk> DerefMut for LockedState<'_, D> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut State<D> {
+        self.wakes.is_changed = true;
         &mut self.state
     }
 }
 
 impl<D: Disk> Drop for LockedState<'_, D> {
+    #[inline]
     fn drop(&mut self) {
-        self.published.publish(&self.state);
+        let wakes = &mut self.wakes;
+        if wakes.is_changed {
+            wakes.is_due = wakes.published.publish(&self.state);
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use model::{ErrorCode, Uuid};
 use record::ValidatedBatch;
 use replication::{
     AppendError, FirstBatch, Isolation, Partition, ProducerFacts, ReadRequest, TimestampSearch,
+    Watches,
 };
 use storage::sim::{Crash, SimDisk};
 use storage::{Disk, DiskFile, Log, LogConfig, LogOpening, RecoveryEvent, StorageError};
@@ -31,11 +32,28 @@ fn append(served: &Served, mut batch: ValidatedBatch<'_>) -> Result<i64, AppendE
 
 /// Whether `call` tells those who watch the partition, and those who look at all of them.
 fn tells<R>(served: &Served, call: impl FnOnce(&Partition<SimDisk>) -> R) -> (bool, bool) {
-    let progress = served.partition.progress();
-    let (version, count) = (progress.version(), served.host.change_count());
-    call(&served.partition);
-    let is_counted = served.host.change_count() > count;
-    (progress.version() > version, is_counted)
+    let count = served.host.change_count();
+    let told = told(&served.partition, call);
+    (told == [true; 2], served.host.change_count() > count)
+}
+
+/// Whether `call` tells those who watch the log end, and those who watch the high watermark.
+fn told<R>(
+    partition: &Partition<SimDisk>,
+    call: impl FnOnce(&Partition<SimDisk>) -> R,
+) -> [bool; 2] {
+    let progresses =
+        [Isolation::LogEnd, Isolation::HighWatermark].map(|one| partition.progress(one));
+    let mut watches = [Watches::default(), Watches::default()];
+    for (watches, progress) in watches.iter_mut().zip(progresses) {
+        watches.watch(0, progress, progress.seen());
+    }
+    call(partition);
+    watches.map(|mut watches| {
+        let mut is_told = false;
+        watches.take_changed(|_| is_told = true);
+        is_told
+    })
 }
 
 #[test]
@@ -84,6 +102,21 @@ fn what_is_appended_is_replicated_at_once() {
     assert!(later.as_mut().poll(&mut context).is_pending());
     served.append(batch(0, 1));
     assert!(later.poll(&mut context).is_ready());
+}
+
+/// Followers hear of records that are appended, consumers of those that are replicated.
+#[test]
+fn the_log_end_and_the_high_watermark_have_their_own_waiters() {
+    let served = Served::with(|config| config.flush_messages = 2);
+    let append = |partition: &Partition<SimDisk>| {
+        let appended = partition.append_as_coordinator(&mut batch(0, 1), 0);
+        appended.unwrap().is_flush_due
+    };
+    assert_eq!(told(&served.partition, append), [true, true]);
+    let append_due = |partition: &Partition<SimDisk>| assert!(append(partition));
+    assert_eq!(told(&served.partition, append_due), [true, false]);
+    let flush = |partition: &Partition<SimDisk>| partition.flush_up_to(2, 0).unwrap();
+    assert_eq!(told(&served.partition, flush), [false, true]);
 }
 
 /// What the caller of a failed append has to do: the directory is failed, the log is left alone,
@@ -489,9 +522,8 @@ fn a_log_moves_with_all_that_it_holds() {
         .remove_directory(Path::new("/other/topic-3"))
         .unwrap();
 
-    let version = served.partition.progress().version();
-    assert_eq!(move_log(Ok).unwrap().directory(), Path::new(LOG));
-    assert!(served.partition.progress().version() > version);
+    let moved = |_: &_| assert_eq!(move_log(Ok).unwrap().directory(), Path::new(LOG));
+    assert_eq!(told(&served.partition, moved), [true; 2]);
     assert_eq!(&*served.partition.log_directory(), "/other");
     assert_eq!(served.partition.directory(), Path::new("/other/topic-3"));
     assert_eq!(served.partition.checkpoint_in(LOGS), None);

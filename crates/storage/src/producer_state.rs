@@ -237,8 +237,12 @@ impl ProducerState {
 
     /// Markers below the high watermark no longer hold the last stable offset back.
     pub fn advance_high_watermark(&mut self, high_watermark: i64) {
-        self.unreplicated
-            .retain(|_, transaction| transaction.marker_offset >= high_watermark);
+        // With every append, and hardly ever of any.
+        if !self.unreplicated.is_empty() {
+            let is_above = |marker_offset| marker_offset >= high_watermark;
+            self.unreplicated
+                .retain(|_, transaction| is_above(transaction.marker_offset));
+        }
     }
 
     /// Starts to ask the transaction coordinator about a producer's first batch here; `None` when

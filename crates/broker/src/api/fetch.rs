@@ -24,7 +24,7 @@ use model::{DecodeError, ErrorCode, Uuid};
 use replication::{
     Changes, FINAL_EPOCH, FetchContext, FetchPartition, FetchSession, INVALID_SESSION_ID,
     IncrementalFetch, Isolation, NewSession, Partition, PartitionSlot, ReadError, ReadOutcome,
-    ReadRequest, ReadResult, SessionRequest, SessionTopic, TopicRef, Watches,
+    ReadRequest, ReadResult, Seen, SessionRequest, SessionTopic, TopicRef, Watches,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -50,8 +50,8 @@ struct Part {
     /// Where the partition stands in its session, or in the request without one.
     slot: PartitionSlot,
     partition: Result<Arc<Partition>, Absence>,
-    /// The version of the partition's progress before it was read.
-    seen: u64,
+    /// The partition's progress before it was read.
+    seen: Seen,
     result: Result<ReadResult, ErrorCode>,
     /// The epoch of the leader when the client was found to be wrong about it.
     leader_epoch: i32,
@@ -154,7 +154,7 @@ impl Part {
             request,
             slot,
             partition,
-            seen: 0,
+            seen: Seen::default(),
             result,
             leader_epoch: -1,
             failure: None,
@@ -174,7 +174,7 @@ impl Part {
         self.result = match &self.partition {
             Ok(partition) if limits.is_follower => Err(self.no_replica_error(partition)),
             Ok(partition) => {
-                self.seen = partition.progress().version();
+                self.seen = partition.progress(limits.isolation).seen();
                 let read = partition.read(&request);
                 read.map_err(|error| self.failure.insert(error).code())
             }
@@ -458,7 +458,7 @@ async fn read_or_wait(
     let deadline = Instant::now() + limits.max_wait;
     let mut last_read: Vec<usize> = (0..parts.len()).collect();
     loop {
-        let Some(changes) = waiting.watch(broker, parts, &last_read) else {
+        let Some(changes) = waiting.watch(broker, parts, &last_read, limits.isolation) else {
             return;
         };
         if tokio::time::timeout_at(deadline, changes.any())
@@ -562,20 +562,26 @@ enum Waiting<'f> {
 impl Waiting<'_> {
     /// Watches the parts that were just read. `None` when the session has gone on without this
     /// fetch.
-    fn watch(&mut self, broker: &Broker, parts: &[Part], read: &[usize]) -> Option<Arc<Changes>> {
+    fn watch(
+        &mut self,
+        broker: &Broker,
+        parts: &[Part],
+        read: &[usize],
+        isolation: Isolation,
+    ) -> Option<Arc<Changes>> {
         let read = read.iter().map(|at| &parts[*at]);
         let found = read.filter_map(|part| Some((part, part.partition.as_ref().ok()?)));
         match self {
             Self::Session(fetch, _) => broker.fetch_sessions.with(fetch.session_id, |sessions| {
                 let session = sessions.session(fetch).ok()?;
                 for (part, partition) in found {
-                    session.watch(part.slot, partition.progress(), part.seen);
+                    session.watch(part.slot, partition.progress(isolation), part.seen);
                 }
                 Some(session.changes().clone())
             }),
             Self::Request(watches) => {
                 for (part, partition) in found {
-                    watches.watch(part.slot.0, partition.progress(), part.seen);
+                    watches.watch(part.slot.0, partition.progress(isolation), part.seen);
                 }
                 Some(watches.changes().clone())
             }
@@ -641,7 +647,8 @@ fn conclude(
                     match &part.partition {
                         _ if part.is_left_out(limits.isolation) => session.mark_changed(part.slot),
                         Ok(partition) if part.bytes() == 0 => {
-                            session.watch(part.slot, partition.progress(), part.seen);
+                            let progress = partition.progress(limits.isolation);
+                            session.watch(part.slot, progress, part.seen);
                         }
                         // Read again by the next fetch whatever happens.
                         _ => {}

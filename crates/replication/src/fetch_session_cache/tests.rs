@@ -162,7 +162,7 @@ impl Broker {
     /// Changes what reads find and tells whoever watches, as a partition would.
     fn set(&mut self, name: Name, outcome: ReadOutcome) {
         self.outcomes.insert(name, outcome);
-        self.progress(name).advance();
+        self.progress(name).disturb();
     }
 
     /// Handles a fetch from beginning to end.
@@ -211,7 +211,7 @@ impl Broker {
                     let fits = fetch.only.as_ref().is_none_or(|only| only.contains(&name));
                     let (outcome, progress) = (self.read(name), self.progress(name));
                     let session = self.cache.session(&incremental)?;
-                    session.watch(slot, &progress, progress.version());
+                    session.watch(slot, &progress, progress.seen());
                     if fits && session.answer(slot, &outcome) {
                         listed.push(name);
                     }
@@ -616,10 +616,10 @@ fn slots_are_used_again() {
     assert!(session.is_empty() && session.partition(first).is_none());
     assert_eq!(session.update(add(2), none()).added, [first]);
     assert_eq!(session.len(), 1);
-    let progress = Arc::new(Progress::default());
-    session.watch(first, &progress, progress.version());
+    let progress = Progress::default();
+    session.watch(first, &progress, progress.seen());
     assert!(!session.answer(PartitionSlot(7), &QUIET) && session.answer(first, &QUIET));
-    progress.advance();
+    progress.advance_to(1);
     let taken: Vec<_> = session
         .take_changed()
         .map(|(_, partition)| name_of(partition))

@@ -17,7 +17,7 @@ fn unknown(index: i32) -> Part {
         },
         slot: PartitionSlot(index as u32),
         partition: Err(Absence::Unknown),
-        seen: 0,
+        seen: Seen::default(),
         result: Err(ErrorCode::UnknownServerError),
         leader_epoch: -1,
         failure: None,
