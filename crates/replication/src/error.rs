@@ -5,30 +5,40 @@ use storage::{ProducerError, StorageError};
 
 /// Why a batch was not appended.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct AppendError(#[from] storage::AppendError);
+pub enum AppendError {
+    /// Another broker leads the partition, or none.
+    #[error("this broker does not lead the partition")]
+    NotLeader,
+    /// The log says no.
+    #[error(transparent)]
+    Log(#[from] storage::AppendError),
+}
 
 impl AppendError {
     /// Whether the disk has failed just now, and not the log been closed or failed before. Too many
     /// open files are no failure of the disk, nor is an idle log that somebody has changed.
     pub fn is_disk_failure(&self) -> bool {
-        matches!(&self.0, storage::AppendError::Storage(error)
+        matches!(self, Self::Log(storage::AppendError::Storage(error))
             if !error.is_out_of_files() && !error.is_log_changed())
     }
 
     /// Whether the log was idle and has been changed by somebody: it is not opened.
     pub fn is_log_changed(&self) -> bool {
-        matches!(&self.0, storage::AppendError::Storage(error) if error.is_log_changed())
+        matches!(self, Self::Log(storage::AppendError::Storage(error)) if error.is_log_changed())
     }
 
     /// Whether there were too many open files: the batch is refused, the log goes on.
     pub fn is_out_of_files(&self) -> bool {
-        matches!(&self.0, storage::AppendError::Storage(error) if error.is_out_of_files())
+        matches!(self, Self::Log(storage::AppendError::Storage(error)) if error.is_out_of_files())
     }
 
     /// The code of a response.
     pub const fn code(&self) -> ErrorCode {
-        match &self.0 {
+        let error = match self {
+            Self::NotLeader => return ErrorCode::NotLeaderOrFollower,
+            Self::Log(error) => error,
+        };
+        match error {
             storage::AppendError::Storage(_) | storage::AppendError::Offline => {
                 ErrorCode::KafkaStorageError
             }
@@ -54,16 +64,17 @@ impl AppendError {
 
 impl From<StorageError> for AppendError {
     fn from(error: StorageError) -> Self {
-        Self(error.into())
+        Self::Log(error.into())
     }
 }
 
 /// Why nothing was read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The reader knows another leader: `FencedLeaderEpoch` or `UnknownLeaderEpoch`.
-    #[error("the reader knows another leader: {0}")]
-    LeaderEpoch(ErrorCode),
+    /// This is not the leader that the reader knows: `FencedLeaderEpoch`, `UnknownLeaderEpoch`,
+    /// `NotLeaderOrFollower`, or `KafkaStorageError` when the log directory has failed.
+    #[error("this is not the leader that the reader knows: {0}")]
+    NotLeader(ErrorCode),
     /// The log has no such leader epoch as the reader's last one.
     #[error("leader epoch {0} is not in the log's history")]
     UnknownLastEpoch(i32),
@@ -81,7 +92,7 @@ impl ReadError {
     /// The code of a response.
     pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::LeaderEpoch(code) => *code,
+            Self::NotLeader(code) => *code,
             Self::UnknownLastEpoch(_) => ErrorCode::OffsetOutOfRange,
             Self::Log(storage::ReadError::OffsetOutOfRange { .. }) => ErrorCode::OffsetOutOfRange,
             Self::Log(storage::ReadError::Storage(_)) => ErrorCode::KafkaStorageError,

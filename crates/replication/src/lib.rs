@@ -2,6 +2,7 @@
 //! fetches from it.
 //!
 //! ```text
+//!  metadata ──> role_changes ──> Partition::take_role ──> leader | follower
 //!  batch ──> Partition::append_as_leader ──> log ──> log end ────────> Progress tells followers
 //!                                                      └> high watermark ─> Progress tells consumers, acks=all
 //!  fetch request ──> FetchSessionCache::start ──> sessionless | full | incremental
@@ -13,6 +14,8 @@
 //! Invariants:
 //! - No clock, no randomness, no task: time and random numbers are arguments, and what waits is a
 //!   plain future. Only `partition`, `residence` and `flush` lock a log.
+//! - Only a leader takes batches and serves readers, and each of them says which epoch it knows, if any. The
+//!   roles follow from the metadata and the roles before, however many changes come at once.
 //! - What is asked of a partition by who must not wait for its disk is published beside its lock: where
 //!   it is, its high watermark, what is durable, whether it has failed.
 //! - `log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset`.
@@ -24,11 +27,14 @@ mod error;
 mod fetch_session;
 mod fetch_session_cache;
 mod flush;
+mod leading;
 mod log_host;
 mod moving;
 mod partition;
 mod progress;
 mod residence;
+mod role;
+mod role_changes;
 mod state;
 mod timestamp_search;
 
@@ -41,13 +47,15 @@ pub use fetch_session_cache::{
     EVICTION_AGE_MS, FINAL_EPOCH, FetchContext, FetchSessionCache, INITIAL_EPOCH,
     INVALID_SESSION_ID, IncrementalFetch, NewSession, SessionRequest,
 };
+pub use leading::{Leadership, check_leader_epoch};
 pub use log_host::{LogHost, PartitionKey};
 pub use moving::Moving;
 pub use partition::{
     FirstBatch, Isolation, Partition, PartitionOffsets, ProducerFacts, ReadRequest, ReadResult,
-    check_leader_epoch,
 };
 pub use progress::{Changes, Progress, Seen, Watches};
 pub use residence::Unsettled;
+pub use role::{Follower, Role};
+pub use role_changes::{RoleChange, Roles, role_changes};
 pub use storage::{Appended, TimestampOffset, VerificationGuard};
 pub use timestamp_search::TimestampSearch;

@@ -4,13 +4,15 @@
 //! across an `await`.
 
 use crate::error::{AppendError, ReadError};
+use crate::leading::Leadership;
 use crate::log_host::LogHost;
 use crate::moving::Leaving;
-use crate::progress::{Progress, Watches};
+use crate::progress::Progress;
 use crate::residence::Residence;
+use crate::role::Role;
 use crate::state::{LockedState, Published, State};
 use crate::timestamp_search::TimestampSearch;
-use model::{ErrorCode, TopicPartition, Uuid};
+use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
 use record::ValidatedBatch;
 use std::cell::Cell;
@@ -108,9 +110,9 @@ pub struct FirstBatch {
     pub base_sequence: i32,
 }
 
-/// A partition that this broker leads.
+/// A partition that this broker has a replica of, which it leads or follows; see [`Role`].
 ///
-/// Its only replica is the local one, so the high watermark follows the log's end at once, unless
+/// Where the leader is the only in-sync replica, the high watermark follows the log's end at once, unless
 /// `flush.messages` asks for a flush: nobody sees then what is not durable.
 pub struct Partition<D: Disk = RealDisk> {
     pub(crate) topic_partition: TopicPartition,
@@ -128,19 +130,37 @@ pub struct Partition<D: Disk = RealDisk> {
 }
 
 impl<D: Disk> Partition<D> {
-    /// Leads the partition of `log` in `leader_epoch`. `log_directory` is the directory of logs that
-    /// it is in, as clients are told it.
+    /// Leads the partition of `log` in `leader_epoch`, alone; see [`Self::host`].
     ///
     /// # Errors
     /// When the log cannot note the epoch.
     pub fn lead(
         host: &Arc<LogHost<D>>,
-        mut log: Log<D>,
+        log: Log<D>,
         topic_id: Uuid,
         log_directory: Arc<str>,
         leader_epoch: i32,
     ) -> Result<Self, StorageError> {
-        log.assign_leader_epoch(leader_epoch, log.log_end_offset())?;
+        let role = Role::alone(leader_epoch);
+        Self::host(host, log, topic_id, log_directory, (role, 0))
+    }
+
+    /// Has a role in the partition of `log`, which was replicated up to the high watermark as far as is
+    /// known. `log_directory` is the directory of logs that it is in, as clients are told it.
+    ///
+    /// # Errors
+    /// When the log of a leader cannot note the epoch.
+    pub fn host(
+        host: &Arc<LogHost<D>>,
+        mut log: Log<D>,
+        topic_id: Uuid,
+        log_directory: Arc<str>,
+        (role, high_watermark): (Role, i64),
+    ) -> Result<Self, StorageError> {
+        if let Role::Leader { leader_epoch, .. } = role {
+            log.assign_leader_epoch(leader_epoch, log.log_end_offset())?;
+        }
+        let high_watermark = high_watermark.clamp(log.log_start_offset(), log.log_end_offset());
         let topic_partition = log.topic_partition().clone();
         let config = log.config().clone();
         let is_failed = log.is_failed();
@@ -152,15 +172,14 @@ impl<D: Disk> Partition<D> {
             topic_id,
             residence,
             place,
-            leader_epoch,
+            (role, high_watermark),
         );
         partition.lock().is_failed = is_failed;
         host.note_open(partition.key(), Vec::new());
         Ok(partition)
     }
 
-    /// Leads the partition of a log that is idle without opening it. The directory of logs that it
-    /// is in comes with its settings; `is_settled` says that `settled-logs` knows it.
+    /// Leads the partition of a log that is idle, alone; see [`Self::host_idle`].
     pub fn lead_idle(
         host: &Arc<LogHost<D>>,
         topic_partition: TopicPartition,
@@ -170,16 +189,25 @@ impl<D: Disk> Partition<D> {
         place: (Arc<str>, Arc<LogConfig>),
         leader_epoch: i32,
     ) -> Self {
+        let idle = (idle, is_settled);
+        let role = Role::alone(leader_epoch);
+        Self::host_idle(host, topic_partition, topic_id, idle, place, role)
+    }
+
+    /// Has a role in the partition of a log that is idle, without opening it: all of it is replicated. The
+    /// directory of logs that it is in comes with its settings; a flag says that `settled-logs` knows it.
+    pub fn host_idle(
+        host: &Arc<LogHost<D>>,
+        topic_partition: TopicPartition,
+        topic_id: Uuid,
+        (idle, is_settled): (IdleLog, bool),
+        place: (Arc<str>, Arc<LogConfig>),
+        role: Role,
+    ) -> Self {
         let residence = Residence::Idle(idle);
         host.note_idle((topic_id, topic_partition.partition), is_settled);
-        Self::new(
-            host,
-            topic_partition,
-            topic_id,
-            residence,
-            place,
-            leader_epoch,
-        )
+        let role = (role, idle.log_end_offset);
+        Self::new(host, topic_partition, topic_id, residence, place, role)
     }
 
     fn new(
@@ -188,13 +216,15 @@ impl<D: Disk> Partition<D> {
         topic_id: Uuid,
         residence: Residence<D>,
         (log_directory, config): (Arc<str>, Arc<LogConfig>),
-        leader_epoch: i32,
+        (role, high_watermark): (Role, i64),
     ) -> Self {
         let mut state = State {
             residence,
             config,
-            leader_epoch,
-            high_watermark: 0,
+            leader_epoch: role.leader_epoch().unwrap_or(-1),
+            role,
+            leadership: Leadership::default(),
+            high_watermark,
             flush_due_end: 0,
             idle_count: 0,
             is_used: Cell::new(false),
@@ -325,34 +355,6 @@ impl<D: Disk> Partition<D> {
         }
     }
 
-    /// Leads in a later epoch from here on.
-    ///
-    /// # Errors
-    /// When the log cannot note it.
-    pub fn set_leader_epoch(&self, leader_epoch: i32) -> Result<(), StorageError> {
-        let mut state = self.lock();
-        if leader_epoch > state.leader_epoch {
-            // An idle log notes the epoch when it is opened, with the same offset.
-            if let Residence::Open(log) = &mut state.residence {
-                let end = log.log_end_offset();
-                log.assign_leader_epoch(leader_epoch, end)?;
-            }
-            state.leader_epoch = leader_epoch;
-            drop(state);
-            // Readers that know the older epoch are told.
-            self.notify();
-        }
-        Ok(())
-    }
-
-    /// Whether a client knows the leader; -1 does not say.
-    ///
-    /// # Errors
-    /// `FencedLeaderEpoch` for an older epoch, `UnknownLeaderEpoch` for a newer one.
-    pub fn check_leader_epoch(&self, current_leader_epoch: i32) -> Result<(), ErrorCode> {
-        check_leader_epoch(self.lock().leader_epoch, current_leader_epoch)
-    }
-
     /// Appends a batch of a producer. Offsets and the leader epoch are written into `batch`. The first batch of a transaction shows that its coordinator knows
     /// of it by a guard of [`Partition::start_verification`].
     ///
@@ -449,6 +451,12 @@ impl<D: Disk> Partition<D> {
         if state.is_closed {
             return Err(storage::AppendError::Offline.into());
         }
+        if !state.role.is_leader() {
+            return Err(match state.role {
+                Role::None => storage::AppendError::Offline.into(),
+                _ => AppendError::NotLeader,
+            });
+        }
         if state.is_idle() {
             self.open(&mut state)?;
         }
@@ -477,13 +485,30 @@ impl<D: Disk> Partition<D> {
     /// Reads records for a consumer or a follower.
     ///
     /// # Errors
-    /// Why there is nothing to read: a leader epoch, or an offset out of range.
+    /// Why there is nothing to read: who leads, or an offset out of range.
     pub fn read(&self, request: &ReadRequest) -> Result<ReadResult<D>, ReadError> {
-        let mut state = self.lock();
-        check_leader_epoch(state.leader_epoch, request.current_leader_epoch)
-            .map_err(ReadError::LeaderEpoch)?;
+        let state = self.lock();
+        let checked = state.check_leader(request.current_leader_epoch);
+        checked.map_err(ReadError::NotLeader)?;
+        self.read_from(state, request)
+    }
+
+    /// The same whoever leads, for who copies the log: all of it.
+    ///
+    /// # Errors
+    /// Why there is nothing to read.
+    pub fn read_copy(&self, request: &ReadRequest) -> Result<ReadResult<D>, ReadError> {
+        self.read_from(self.lock(), request)
+    }
+
+    fn read_from(
+        &self,
+        mut state: LockedState<'_, D>,
+        request: &ReadRequest,
+    ) -> Result<ReadResult<D>, ReadError> {
         let is_at_end = request.fetch_offset == state.log_end_offset();
-        let is_last_epoch = [-1, state.leader_epoch].contains(&request.last_fetched_epoch);
+        let last_epoch = request.last_fetched_epoch;
+        let is_last_epoch = last_epoch == -1 || state.leads_in(last_epoch);
         // At the end of an idle log there is nothing to read.
         if !(is_at_end && is_last_epoch) {
             if state.is_idle() {
@@ -649,7 +674,7 @@ impl<D: Disk> Partition<D> {
     /// When the log cannot be opened.
     pub fn end_offset_of_epoch(&self, leader_epoch: i32) -> Result<Option<(i32, i64)>, ReadError> {
         let mut state = self.lock();
-        if leader_epoch != state.leader_epoch {
+        if state.is_idle() && !state.leads_in(leader_epoch) {
             self.open(&mut state)?;
         }
         Ok(end_offset_of_epoch(&state, leader_epoch))
@@ -659,9 +684,9 @@ impl<D: Disk> Partition<D> {
     /// returns where the log starts.
     ///
     /// # Errors
-    /// When the log cannot be written.
+    /// When the log cannot be written, and where another broker leads.
     pub fn delete_records_before(&self, offset: i64) -> Result<i64, AppendError> {
-        let mut state = self.opened()?;
+        let mut state = self.opened_for_append()?;
         state.log().advance_log_start_offset(offset)?;
         let start = state.log().log_start_offset();
         drop(state);
@@ -688,47 +713,11 @@ impl<D: Disk> Partition<D> {
             .collect();
         Ok(facts)
     }
-
-    /// Waits until everything below `end_offset` is on every in-sync replica; `false` when it will
-    /// not be, since the log has failed.
-    #[must_use = "it says whether the wait was in vain"]
-    pub async fn wait_for_high_watermark(&self, end_offset: i64) -> bool {
-        let mut watches = Watches::default();
-        let progress = self.progress(Isolation::HighWatermark);
-        loop {
-            let seen = progress.seen();
-            if self.high_watermark() >= end_offset {
-                return true;
-            }
-            if self.is_failed() {
-                return false;
-            }
-            watches.watch_for(0, progress, seen, end_offset);
-            watches.changes().any().await;
-            watches.take_changed(|_| {});
-        }
-    }
 }
 
-/// Whether a client knows the leader of `leader_epoch` by the epoch that it has; -1 does not say.
-///
-/// # Errors
-/// `FencedLeaderEpoch` for an older epoch, `UnknownLeaderEpoch` for a newer one.
-pub const fn check_leader_epoch(
-    leader_epoch: i32,
-    current_leader_epoch: i32,
-) -> Result<(), ErrorCode> {
-    match current_leader_epoch {
-        ..0 => Ok(()),
-        epoch if epoch < leader_epoch => Err(ErrorCode::FencedLeaderEpoch),
-        epoch if epoch > leader_epoch => Err(ErrorCode::UnknownLeaderEpoch),
-        _ => Ok(()),
-    }
-}
-
-/// The log is open unless it is about the current epoch.
+/// The log is open unless it is about the epoch that this broker leads in.
 fn end_offset_of_epoch<D: Disk>(state: &State<D>, leader_epoch: i32) -> Option<(i32, i64)> {
-    if leader_epoch == state.leader_epoch {
+    if state.leads_in(leader_epoch) {
         return Some((leader_epoch, state.log_end_offset()));
     }
     let end = state.open_log().offset_for_leader_epoch(leader_epoch)?;

@@ -2,6 +2,7 @@
 
 use crate::log_host::PartitionKey;
 use crate::partition::{Partition, PartitionOffsets};
+use crate::role::Role;
 use crate::state::{LockedState, State};
 use parking_lot::MutexGuard;
 use std::io;
@@ -61,6 +62,7 @@ impl<D: Disk> State<D> {
 
     fn fail(&mut self) {
         self.is_failed = true;
+        self.set_role(Role::None);
         if let Residence::Open(log) = &mut self.residence {
             log.fail();
         }
@@ -134,10 +136,13 @@ impl<D: Disk> Partition<D> {
             error
         })?;
         let mut log = opened.log;
-        match state.is_failed {
-            true => log.fail(),
+        match state.role {
+            _ if state.is_failed => log.fail(),
             // A log that cannot note it has failed, and says so to whoever writes. It can be read.
-            false => drop(log.assign_leader_epoch(state.leader_epoch, log.log_end_offset())),
+            Role::Leader { leader_epoch, .. } => {
+                drop(log.assign_leader_epoch(leader_epoch, log.log_end_offset()));
+            }
+            Role::None | Role::Follower { .. } => {}
         }
         state.residence = Residence::Open(Box::new(log));
         state.advance_high_watermark();
@@ -160,7 +165,9 @@ impl<D: Disk> Partition<D> {
             return Ok(false);
         };
         let mut state = self.lock();
-        if state.is_used.take() || state.awaits_flush() {
+        // Which transactions have ended, and are not replicated, only an open log knows.
+        let is_replicated = state.high_watermark == state.log_end_offset();
+        if state.is_used.take() || state.awaits_flush() || !is_replicated {
             return Ok(false);
         }
         let directory = self.directory();
@@ -356,6 +363,7 @@ impl<D: Disk> Partition<D> {
         let mut state = self.lock();
         let directory = self.directory();
         state.is_closed = true;
+        state.set_role(Role::None);
         state.idle_count = state.idle_count.wrapping_add(1);
         self.host.forget(self.key());
         let retired = match &mut state.residence {

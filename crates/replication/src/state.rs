@@ -1,19 +1,24 @@
 //! What the lock of a partition guards, and what is known of it without the lock.
 
+use crate::leading::Leadership;
 use crate::progress::Progress;
 use crate::residence::Residence;
+use crate::role::Role;
 use parking_lot::MutexGuard;
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering, fence};
 use storage::{Disk, IdleLog, LogConfig};
 
 /// A partition as its lock guards it.
 pub(crate) struct State<D: Disk> {
     pub(crate) residence: Residence<D>,
     pub(crate) config: Arc<LogConfig>,
+    pub(crate) role: Role,
+    /// That of the role, or of the last one.
     pub(crate) leader_epoch: i32,
+    pub(crate) leadership: Leadership,
     pub(crate) high_watermark: i64,
     /// The end of the last append that a flush was due with.
     pub(crate) flush_due_end: i64,
@@ -35,6 +40,8 @@ pub(crate) struct Published {
     pub(crate) log_end_offset: Progress,
     pub(crate) high_watermark: Progress,
     flushed_end_offset: AtomicI64,
+    /// See [`Leadership`].
+    leadership: AtomicU32,
     is_failed: AtomicBool,
     /// One more than the place of the log directory that has failed while the log was in it; zero
     /// for none. Whoever has the lock next takes the log out of service, if it is still there.
@@ -57,6 +64,7 @@ impl Published {
             .store(flushed_end_offset, Ordering::Release);
         self.is_failed
             .store(is_failed || state.is_failed, Ordering::Release);
+        self.leadership.store(state.leadership.0, Ordering::Release);
         let has_end_moved = self.log_end_offset.set(log_end_offset);
         self.high_watermark.set(state.high_watermark) || has_end_moved
     }
@@ -71,6 +79,10 @@ impl Published {
 
     pub(crate) fn flushed_end_offset(&self) -> i64 {
         self.flushed_end_offset.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn leadership(&self) -> Leadership {
+        Leadership(self.leadership.load(Ordering::Acquire))
     }
 
     pub(crate) fn is_failed(&self) -> bool {
@@ -153,23 +165,23 @@ impl<D: Disk> Drop for LockedState<'_, D> {
 }
 
 impl<D: Disk> State<D> {
-    /// With one replica everything appended is replicated; while a flush is due, what is flushed.
-    /// Whether the high watermark has moved.
+    /// The high watermark follows what the in-sync replicas have; while a flush is due, what of it is
+    /// flushed. It never goes back. Whether it has moved.
     pub(crate) fn advance_high_watermark(&mut self) -> bool {
         let end = self.log_end_offset();
-        assert!(
-            self.high_watermark <= end,
-            "the high watermark is within the log"
-        );
+        let before = self.high_watermark;
+        assert!(before <= end, "the high watermark is within the log");
+        let replicated = self.role.replicated_end(end);
         let end = match self.awaits_flush() {
-            true => self.flushed_end_offset().max(self.high_watermark),
-            false => end,
+            true => replicated.min(self.flushed_end_offset()),
+            false => replicated,
         };
-        let before = std::mem::replace(&mut self.high_watermark, end);
+        self.high_watermark = end.max(before);
         if let Residence::Open(log) = &mut self.residence {
-            log.producer_state_mut().advance_high_watermark(end);
+            log.producer_state_mut()
+                .advance_high_watermark(self.high_watermark);
         }
-        end > before
+        self.high_watermark > before
     }
 
     pub(crate) fn rest(&mut self, idle: IdleLog) {

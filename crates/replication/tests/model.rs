@@ -235,7 +235,7 @@ impl Tested {
                 0 => Ok(()),
                 _ => Err(ErrorCode::UnknownLeaderEpoch),
             };
-            assert_eq!(partition.check_leader_epoch(epoch), known);
+            assert_eq!(partition.check_leader(epoch), known);
             let read = partition.read(&ReadRequest {
                 current_leader_epoch: epoch,
                 ..request(model.end)

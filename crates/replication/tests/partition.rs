@@ -439,8 +439,11 @@ fn a_log_directory_fails_with_what_is_in_it() {
     served.rest();
     assert_eq!(served.partition.fail_at(place), Some(true));
     assert!(served.partition.is_failed());
+    let refused = served.partition.read(&request(0)).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::KafkaStorageError);
     // The idle log stays failed when it is opened.
-    assert_eq!(batches_of(&served.read(0, Isolation::LogEnd)), [(0, 0, 0)]);
+    let read = served.partition.read_copy(&request(0)).unwrap();
+    assert_eq!(batches_of(&read), [(0, 0, 0)]);
     assert!(append(&served, batch(0, 1)).is_err());
     assert!(served.partition.close(0, true).is_err());
 }

@@ -53,8 +53,8 @@ struct Part {
     /// The partition's progress before it was read.
     seen: Seen,
     result: Result<ReadResult, ErrorCode>,
-    /// The epoch of the leader when the client was found to be wrong about it.
-    leader_epoch: i32,
+    /// The leader and its epoch when the client was found to be wrong about them.
+    leader: (i32, i32),
     /// Why there are no records.
     failure: Option<ReadError>,
 }
@@ -68,6 +68,8 @@ struct Limits {
     isolation: Isolation,
     /// The request is of a broker, hence of one that is no replica: the only replica is this one.
     is_follower: bool,
+    /// The id of this broker.
+    node_id: i32,
 }
 
 pub(crate) async fn serve(
@@ -156,7 +158,7 @@ impl Part {
             partition,
             seen: Seen::default(),
             result,
-            leader_epoch: -1,
+            leader: (NO_LEADER, -1),
             failure: None,
         }
     }
@@ -183,7 +185,7 @@ impl Part {
         if let (Err(ErrorCode::NotLeaderOrFollower | ErrorCode::FencedLeaderEpoch), Ok(partition)) =
             (&self.result, &self.partition)
         {
-            self.leader_epoch = partition.offsets().leader_epoch;
+            self.leader = partition.known_leader(limits.node_id);
         }
         self.bytes()
     }
@@ -195,7 +197,7 @@ impl Part {
             return;
         };
         let is_committed = limits.isolation == Isolation::LastStableOffset;
-        let checked = partition.check_leader_epoch(self.request.current_leader_epoch);
+        let checked = partition.check_leader(self.request.current_leader_epoch);
         self.result = checked.map(|()| ReadResult {
             offsets: partition.offsets(),
             records: None,
@@ -207,7 +209,7 @@ impl Part {
     /// What a broker hears that is no replica of the partition.
     fn no_replica_error(&self, partition: &Partition) -> ErrorCode {
         let epoch = self.request.current_leader_epoch;
-        match partition.check_leader_epoch(epoch) {
+        match partition.check_leader(epoch) {
             Err(error) => error,
             Ok(()) if epoch == -1 => ErrorCode::NotLeaderOrFollower,
             Ok(()) => ErrorCode::UnknownLeaderEpoch,
@@ -221,13 +223,13 @@ impl Part {
     }
 
     /// The leader and its epoch, for a client that is wrong about them (KIP-951).
-    fn current_leader(&self, node_id: i32) -> Option<(i32, i32)> {
+    fn current_leader(&self) -> Option<(i32, i32)> {
         match self.result {
             Err(ErrorCode::NotLeaderOrFollower | ErrorCode::FencedLeaderEpoch) => {}
             _ => return None,
         }
         match &self.partition {
-            Ok(_) => Some((node_id, self.leader_epoch)),
+            Ok(_) => Some(self.leader),
             Err(absence) => absence.current_leader(),
         }
     }
@@ -316,6 +318,7 @@ fn limits(broker: &Broker, version: i16, message: &FetchRequest<'_>) -> Limits {
             _ => Isolation::HighWatermark,
         },
         is_follower: replica_id >= 0,
+        node_id: broker.node.id,
     }
 }
 
@@ -734,7 +737,7 @@ fn answer(request: &Request<'_>, told: &Told<'_>, out: &mut ResponseBuffer) {
         writer.topic(name, id, topic.len(), &mut out.head);
         for part in topic {
             let leader = (request.version >= LEADERS_VERSION)
-                .then(|| part.current_leader(told.node_id))
+                .then(|| part.current_leader())
                 .flatten();
             is_leader_told |= leader.is_some_and(|(id, _)| id == told.node_id);
             file_bytes += answer_part(&writer, part, leader, told.disks, out);

@@ -156,7 +156,7 @@ async fn find(
     let place = partition.place();
     let disk = broker.logs.disks.turn(place, DiskUse::Read).await;
     let offsets = disk.run(|| {
-        let checked = partition.check_leader_epoch(epoch);
+        let checked = partition.check_leader(epoch);
         checked.map(|()| partition.offsets())
     })?;
     let end = match (message.replica_id, message.isolation_level) {

@@ -61,7 +61,7 @@ async fn find(
         .turn(partition.place(), DiskUse::Read)
         .await;
     let end = disk.run(|| {
-        let checked = partition.check_leader_epoch(epoch);
+        let checked = partition.check_leader(epoch);
         checked.map(|()| partition.end_offset_of_epoch(asked.leader_epoch))
     });
     match end? {

@@ -107,6 +107,14 @@ impl Outcome {
         }
     }
 
+    /// The same, with who leads the partition, if that is another broker by now.
+    fn led_by(mut self, broker: &Broker, partition: &Partition) -> Self {
+        if self.error == ErrorCode::NotLeaderOrFollower {
+            self.current_leader = Some(partition.known_leader(broker.node.id));
+        }
+        self
+    }
+
     /// A batch that the coordinator of its transaction does not vouch for. Codes that producers
     /// would not retry, or would answer with a search for the leader, become one that they retry.
     fn unverified(error: ErrorCode, version: i16) -> Self {
@@ -144,6 +152,7 @@ impl Outcome {
             ErrorCode::MessageTooLarge
             | ErrorCode::RecordListTooLarge
             | ErrorCode::CorruptMessage
+            | ErrorCode::NotLeaderOrFollower
             | ErrorCode::KafkaStorageError => -1,
             _ => partition.offsets().log_start_offset,
         };
@@ -263,7 +272,7 @@ async fn append_all(
         flush(broker, partitions).await;
     }
     if acks == -1 {
-        wait_for_replicas(partitions, asked.timeout_ms).await;
+        wait_for_replicas(broker, partitions, asked.timeout_ms).await;
     }
     if acks == 0 {
         return Ok(
@@ -622,10 +631,12 @@ fn append_validated(
     verification: Option<VerificationGuard>,
     now_ms: i64,
 ) -> Outcome {
+    let leadership = partition.leadership();
     match partition.append_as_leader(batch, verification, now_ms) {
         Ok(appended) => {
             part.appended = Some(AppendedBatch {
                 partition,
+                leadership,
                 end_offset: appended.last_offset + 1,
                 is_flush_due: appended.is_flush_due,
             });
@@ -638,7 +649,7 @@ fn append_validated(
         }
         Err(error) => {
             broker.logs.report_append_error(&partition, &error);
-            Outcome::refused_by(&partition, error.code())
+            Outcome::refused_by(&partition, error.code()).led_by(broker, &partition)
         }
     }
 }
@@ -661,7 +672,7 @@ async fn flush(broker: &Broker, partitions: &mut [PartitionPart]) {
 }
 
 /// Waits until every batch is below its partition's high watermark, or the time is over.
-async fn wait_for_replicas(partitions: &mut [PartitionPart], timeout_ms: i32) {
+async fn wait_for_replicas(broker: &Broker, partitions: &mut [PartitionPart], timeout_ms: i32) {
     let timeout = Duration::from_millis(timeout_ms.max(0) as u64);
     let mut deadline = None;
     for part in partitions {
@@ -670,14 +681,20 @@ async fn wait_for_replicas(partitions: &mut [PartitionPart], timeout_ms: i32) {
         let Some(batch) = appended.filter(|_| part.outcome.error.is_none()) else {
             continue;
         };
-        if batch.partition.high_watermark() >= batch.end_offset {
+        if batch.is_replicated() {
             continue;
         }
         let deadline = *deadline.get_or_insert_with(|| tokio::time::Instant::now() + timeout);
-        let wait = batch.partition.wait_for_high_watermark(batch.end_offset);
+        let AppendedBatch {
+            partition,
+            leadership,
+            end_offset,
+            ..
+        } = batch;
+        let wait = partition.wait_until_replicated(*leadership, *end_offset);
         match tokio::time::timeout_at(deadline, wait).await {
-            Ok(true) => {}
-            Ok(false) => part.outcome = Outcome::of(ErrorCode::KafkaStorageError),
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => part.outcome = Outcome::of(error).led_by(broker, partition),
             Err(_) => part.outcome = Outcome::of(ErrorCode::RequestTimedOut),
         }
     }

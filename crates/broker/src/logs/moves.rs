@@ -529,7 +529,7 @@ impl Move {
             log.restart_at(first, now_ms())?;
         }
         let start = self.partition.offsets().log_start_offset;
-        let read = self.partition.read(&ReadRequest {
+        let read = self.partition.read_copy(&ReadRequest {
             current_leader_epoch: -1,
             fetch_offset: log.log_end_offset().max(start),
             last_fetched_epoch: -1,

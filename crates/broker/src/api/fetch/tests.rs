@@ -19,7 +19,7 @@ fn unknown(index: i32) -> Part {
         partition: Err(Absence::Unknown),
         seen: Seen::default(),
         result: Err(ErrorCode::UnknownServerError),
-        leader_epoch: -1,
+        leader: (NO_LEADER, -1),
         failure: None,
     }
 }
@@ -32,6 +32,7 @@ async fn turns_of_others(mut turn: Option<Turn>) -> usize {
         max_wait: Duration::ZERO,
         isolation: Isolation::LogEnd,
         is_follower: false,
+        node_id: 1,
     };
     let mut parts = [unknown(0), unknown(1), unknown(2)];
     let mut turns = 0;

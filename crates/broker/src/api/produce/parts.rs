@@ -4,7 +4,7 @@ use super::{Outcome, Verification};
 use crate::logs::partitions::HostedTopic;
 use model::{ErrorCode, Uuid};
 use record::ParsedHeader;
-use replication::Partition;
+use replication::{Leadership, Partition};
 use std::cell::Cell;
 use std::mem::take;
 use std::ops::Range;
@@ -84,10 +84,19 @@ pub(super) struct PartitionPart {
 /// A batch that is in the log of its partition.
 pub(super) struct AppendedBatch {
     pub(super) partition: Arc<Partition>,
+    /// That in which it was appended.
+    pub(super) leadership: Leadership,
     /// The offset after its last record.
     pub(super) end_offset: i64,
     /// Whether the topic wants it to be durable.
     pub(super) is_flush_due: bool,
+}
+
+impl AppendedBatch {
+    pub(super) fn is_replicated(&self) -> bool {
+        self.partition.leadership() == self.leadership
+            && self.partition.high_watermark() >= self.end_offset
+    }
 }
 
 impl PartitionPart {

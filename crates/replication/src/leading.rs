@@ -1,0 +1,185 @@
+//! Who leads a partition: how this broker comes to its role, whom it refuses in it, and who waits for what
+//! it has taken as the leader.
+//!
+//! ```text
+//!   metadata ──> Partition::take_role ──> Leader: epoch noted at the log end, high watermark
+//!                                     └─> Follower: who waits as with the leader is told
+//!   log directory failed, topic deleted ─> None, for ever
+//! ```
+
+use crate::partition::{Isolation, Partition};
+use crate::progress::Watches;
+use crate::residence::Residence;
+use crate::role::Role;
+use crate::state::State;
+use model::{BrokerId, ErrorCode};
+use storage::{Disk, StorageError};
+
+/// A time for which this broker leads a partition without a pause, over any number of epochs: what is in
+/// its log stays there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Leadership(pub(crate) u32);
+
+impl<D: Disk> State<D> {
+    /// Whether a client that knows the leader of `current_leader_epoch` is right here; -1 does not say.
+    pub(crate) fn check_leader(&self, current_leader_epoch: i32) -> Result<(), ErrorCode> {
+        match &self.role {
+            Role::None => Err(ErrorCode::KafkaStorageError),
+            role => {
+                check_leader_epoch(self.leader_epoch, current_leader_epoch)?;
+                match role.is_leader() {
+                    true => Ok(()),
+                    false => Err(ErrorCode::NotLeaderOrFollower),
+                }
+            }
+        }
+    }
+
+    /// Whether this broker leads in an epoch.
+    pub(crate) const fn leads_in(&self, leader_epoch: i32) -> bool {
+        self.leader_epoch == leader_epoch && self.role.is_leader()
+    }
+
+    /// Has this role from here on.
+    pub(crate) fn set_role(&mut self, role: Role) {
+        if self.role.is_leader() && !role.is_leader() {
+            self.leadership.0 = self.leadership.0.wrapping_add(1);
+        }
+        if let Some(leader_epoch) = role.leader_epoch() {
+            self.leader_epoch = leader_epoch;
+        }
+        self.role = role;
+        self.advance_high_watermark();
+    }
+}
+
+impl<D: Disk> Partition<D> {
+    /// Takes a role that the metadata give; one of an older epoch is passed by, and one in a partition
+    /// that has failed, or is closed. Whether this broker leads from here on, and did not before.
+    ///
+    /// # Errors
+    /// When the log of a leader cannot note the epoch: it has failed then.
+    pub fn take_role(&self, role: Role) -> Result<bool, StorageError> {
+        let mut state = self.lock();
+        let is_older = role
+            .leader_epoch()
+            .is_some_and(|epoch| epoch < state.leader_epoch);
+        if is_older || state.role == role || state.is_failed || state.is_closed {
+            return Ok(false);
+        }
+        let is_elected = role.is_leader() && !state.role.is_leader();
+        let is_new_epoch = role.leader_epoch() != Some(state.leader_epoch);
+        if role.is_leader() && (is_elected || is_new_epoch) {
+            note_leader_epoch(&mut state, &role)?;
+        }
+        state.set_role(role);
+        drop(state);
+        // Readers that know the older epoch are told, and those who wait as with the leader.
+        self.notify();
+        Ok(is_elected)
+    }
+
+    /// Leads in a later epoch from here on, alone.
+    ///
+    /// # Errors
+    /// When the log cannot note it.
+    pub fn set_leader_epoch(&self, leader_epoch: i32) -> Result<(), StorageError> {
+        self.take_role(Role::alone(leader_epoch)).map(drop)
+    }
+
+    /// The role in force.
+    pub fn role(&self) -> Role {
+        self.lock().role.clone()
+    }
+
+    /// Who leads, as far as `broker_id` knows that hosts this, and the epoch.
+    pub fn known_leader(&self, broker_id: BrokerId) -> (BrokerId, i32) {
+        let state = self.lock();
+        (state.role.leader(broker_id), state.leader_epoch)
+    }
+
+    /// The time for which this broker leads. Whoever waits for what is appended asks for it before.
+    pub fn leadership(&self) -> Leadership {
+        self.published.leadership()
+    }
+
+    /// Whether a client is right that takes this broker for the leader of an epoch; -1 does not say.
+    ///
+    /// # Errors
+    /// `FencedLeaderEpoch` for an older epoch, `UnknownLeaderEpoch` for a newer one,
+    /// `NotLeaderOrFollower` where another broker leads, or none, and `KafkaStorageError` when the log
+    /// directory has failed.
+    pub fn check_leader(&self, current_leader_epoch: i32) -> Result<(), ErrorCode> {
+        self.lock().check_leader(current_leader_epoch)
+    }
+
+    /// Waits until everything below `end_offset`, appended in `leadership`, is on every in-sync replica.
+    ///
+    /// # Errors
+    /// Why it will not be known to be: `KafkaStorageError` when the log has failed, and
+    /// `NotLeaderOrFollower` when this broker has ceased to lead. The records may be replicated all the
+    /// same.
+    pub async fn wait_until_replicated(
+        &self,
+        leadership: Leadership,
+        end_offset: i64,
+    ) -> Result<(), ErrorCode> {
+        let mut watches = Watches::default();
+        let progress = self.progress(Isolation::HighWatermark);
+        loop {
+            let seen = progress.seen();
+            let leads_on = self.leadership() == leadership;
+            // Afterwards there may be other records at these offsets.
+            if leads_on && self.high_watermark() >= end_offset {
+                return Ok(());
+            }
+            if self.is_failed() {
+                return Err(ErrorCode::KafkaStorageError);
+            }
+            if !leads_on {
+                return Err(ErrorCode::NotLeaderOrFollower);
+            }
+            watches.watch_for(0, progress, seen, end_offset);
+            watches.changes().any().await;
+            watches.take_changed(|_| {});
+        }
+    }
+
+    /// The same for what has been appended just now; `false` when it will not be.
+    #[must_use = "it says whether the wait was in vain"]
+    pub async fn wait_for_high_watermark(&self, end_offset: i64) -> bool {
+        let replicated = self.wait_until_replicated(self.leadership(), end_offset);
+        replicated.await.is_ok()
+    }
+}
+
+/// Notes the epoch of a leader at the end of its log. One that is idle notes it when it is opened, at the
+/// same offset.
+fn note_leader_epoch<D: Disk>(state: &mut State<D>, role: &Role) -> Result<(), StorageError> {
+    let (Residence::Open(log), Some(leader_epoch)) = (&mut state.residence, role.leader_epoch())
+    else {
+        return Ok(());
+    };
+    let end = log.log_end_offset();
+    match log.assign_leader_epoch(leader_epoch, end) {
+        // The first batch of the epoch notes it.
+        Err(error) if error.is_out_of_files() => Ok(()),
+        noted => noted,
+    }
+}
+
+/// Whether a client knows the leader of `leader_epoch` by the epoch that it has; -1 does not say.
+///
+/// # Errors
+/// `FencedLeaderEpoch` for an older epoch, `UnknownLeaderEpoch` for a newer one.
+pub const fn check_leader_epoch(
+    leader_epoch: i32,
+    current_leader_epoch: i32,
+) -> Result<(), ErrorCode> {
+    match current_leader_epoch {
+        ..0 => Ok(()),
+        epoch if epoch < leader_epoch => Err(ErrorCode::FencedLeaderEpoch),
+        epoch if epoch > leader_epoch => Err(ErrorCode::UnknownLeaderEpoch),
+        _ => Ok(()),
+    }
+}
