@@ -172,7 +172,8 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
         .map_err(|error| StartError::Unsupported(format!("no thread can be started: {error}")))?;
     for name in [OFFSETS_TOPIC, TRANSACTION_TOPIC] {
         let topic = broker.logs.partitions.topic(name);
-        for partition in topic.into_iter().flat_map(|topic| topic.partitions()) {
+        let partitions = topic.into_iter().flat_map(|topic| topic.partitions());
+        for partition in partitions.filter(|one| one.role().is_leader()) {
             broker.logs.users().led(name, partition.index(), partition);
         }
     }

@@ -365,15 +365,28 @@ fn write(logs: &Logs, directory: &LogDirectory, kind: Kind) -> Result<(), Storag
     })
 }
 
-/// What the files of a directory say when the server starts: recovery points of partitions that are
-/// to be opened, and log start offsets. What they say of partitions that are not there is dropped,
-/// from the files as well.
+/// What the files of a directory say when the server starts, of partitions that are there.
+#[derive(Debug, Default)]
+pub(crate) struct OffsetsAtStart {
+    pub(crate) recovery_points: OffsetCheckpoint,
+    pub(crate) log_start_offsets: OffsetCheckpoint,
+    pub(crate) high_watermarks: OffsetCheckpoint,
+}
+
+/// Of which partitions a start wants to know what.
+pub(crate) struct WantedAtStart<'a> {
+    pub(crate) is_there: &'a dyn Fn(&TopicPartition) -> bool,
+    pub(crate) recovery_point: &'a dyn Fn(&TopicPartition) -> bool,
+    pub(crate) high_watermark: &'a dyn Fn(&TopicPartition) -> bool,
+}
+
+/// Reads the files of a directory when the server starts. What they say of partitions that are not there is
+/// dropped, from the files as well.
 pub(crate) fn read_at_start(
     logs: &Logs,
     directory: &LogDirectory,
-    is_there: &dyn Fn(&TopicPartition) -> bool,
-    is_opened: &dyn Fn(&TopicPartition) -> bool,
-) -> (OffsetCheckpoint, OffsetCheckpoint) {
+    wanted: &WantedAtStart<'_>,
+) -> OffsetsAtStart {
     let checkpoints = directory.checkpoints();
     let read = |result: Result<OffsetCheckpoint, StorageError>| {
         result.unwrap_or_else(|error| {
@@ -382,16 +395,17 @@ pub(crate) fn read_at_start(
             OffsetCheckpoint::new()
         })
     };
+    let is_there = wanted.is_there;
     let cleaned = checkpoints.cleaner_offsets.read_at_start(is_there);
     read(cleaned.map(|()| OffsetCheckpoint::new()));
     let high_watermarks = &checkpoints.high_watermarks;
-    read(high_watermarks.read_at_start(is_there, |_| false));
     let recovery_points = &checkpoints.recovery_points;
     let log_start_offsets = &checkpoints.log_start_offsets;
-    (
-        read(recovery_points.read_at_start(is_there, is_opened)),
-        read(log_start_offsets.read_at_start(is_there, |_| true)),
-    )
+    OffsetsAtStart {
+        high_watermarks: read(high_watermarks.read_at_start(is_there, wanted.high_watermark)),
+        recovery_points: read(recovery_points.read_at_start(is_there, wanted.recovery_point)),
+        log_start_offsets: read(log_start_offsets.read_at_start(is_there, |_| true)),
+    }
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use crate::runtime::disk_watch::{Pace, STUCK};
 use crate::{logs::hosting, logs::idle_logs};
 use controller::AssignReplicasToDirectories;
 use controller::directories::DirectoryAssignment;
-use metadata::{MetadataImage, Partition};
+use metadata::MetadataImage;
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
 use replication::PartitionKey;
@@ -249,18 +249,9 @@ fn misplaced(
     })
 }
 
-/// Makes the log of a new partition. Where the metadata have another place for it, that is
-/// [noted](note_places) next.
-pub(crate) fn create(
-    logs: &Arc<Logs>,
-    topic: &Arc<HostedTopic>,
-    index: i32,
-    partition: &Partition,
-) {
-    let Some(directory_id) = partition.directory_of(logs.node.id) else {
-        return;
-    };
-    let leader_epoch = partition.leader_epoch;
+/// Makes the log of a new partition, for which the metadata name a directory. Where it is in another one,
+/// that is [noted](note_places) next.
+pub(crate) fn create(logs: &Arc<Logs>, topic: &Arc<HostedTopic>, index: i32, directory_id: Uuid) {
     let name = TopicPartition::new(&*topic.name, index);
     // It is wanted there until it is made, however often that is tried.
     let wanted = logs.moves.destinations.of(&name);
@@ -273,7 +264,7 @@ pub(crate) fn create(
             put_off(logs, topic, index, &unready);
             return;
         }
-        match create_in(logs, topic, index, leader_epoch, &directory) {
+        match create_in(logs, topic, index, &directory) {
             Ok(()) => {
                 topic.regain(index);
                 logs.moves.destinations.remove(&name);
@@ -441,12 +432,13 @@ pub(crate) fn create_missing(logs: &Arc<Logs>, image: &MetadataImage) {
             .topics
             .by_id(topic_id)
             .and_then(|topic| topic.partition(index));
-        match (topic, partition) {
-            (Some(topic), Some(partition)) => {
+        let named = partition.and_then(|partition| partition.directory_of(logs.node.id));
+        match (topic, named) {
+            (Some(topic), Some(named)) => {
                 let name = TopicPartition::new(&*topic.name, index);
                 let wanted = logs.moves.destinations.of(&name);
                 let choose = |id| hosting::choose_online(logs, id, wanted.as_ref());
-                let directory = partition.directory_of(logs.node.id).and_then(choose);
+                let directory = choose(named);
                 // It waits alone.
                 let is_leaving = |one: &Arc<LogDirectory>| one.leaving_for(&name).is_some();
                 let waits_alone = directory.as_ref().is_some_and(is_leaving);
@@ -462,7 +454,7 @@ pub(crate) fn create_missing(logs: &Arc<Logs>, image: &MetadataImage) {
                     put_off(logs, &topic, index, &unready);
                     continue;
                 }
-                create(logs, &topic, index, partition);
+                create(logs, &topic, index, named);
                 let unmade = logs
                     .creations
                     .unmade
@@ -476,7 +468,7 @@ pub(crate) fn create_missing(logs: &Arc<Logs>, image: &MetadataImage) {
                 }
                 created.extend(topic.partition(index));
             }
-            // It has been deleted meanwhile.
+            // It has been removed meanwhile.
             _ => logs.creations.remove((topic_id, index)),
         }
     }
@@ -504,7 +496,6 @@ fn create_in(
     logs: &Arc<Logs>,
     topic: &Arc<HostedTopic>,
     index: i32,
-    leader_epoch: i32,
     directory: &LogDirectory,
 ) -> Result<(), StorageError> {
     #[cfg(test)]
@@ -514,21 +505,22 @@ fn create_in(
     let name = TopicPartition::new(&*topic.name, index);
     let path = directory.path().join(name.to_string());
     free_name(&path, topic.id, logs.creations.has(topic.id, index))?;
-    let made = make(logs, topic, leader_epoch, directory, (name, &path));
+    let made = make(logs, topic, directory, (name, &path));
     if let Err(error) = made {
         // What there is of it would be in the way of the next attempt.
         let _ = free_name(&path, topic.id, true);
         return Err(error);
     }
     let partition = topic.partition(index).expect("added just above");
-    logs.users().led(&topic.name, index, partition);
+    if topic.role(index).is_leader() {
+        logs.users().led(&topic.name, index, partition);
+    }
     Ok(())
 }
 
 fn make(
     logs: &Logs,
     topic: &Arc<HostedTopic>,
-    leader_epoch: i32,
     directory: &LogDirectory,
     (name, path): (TopicPartition, &Path),
 ) -> Result<(), StorageError> {
@@ -539,7 +531,7 @@ fn make(
         now_ms: now_ms(),
         ..LogOpening::new(RealDisk, path.to_owned(), name)
     })?;
-    hosting::lead(logs, topic, log, directory, leader_epoch)
+    hosting::host_log(logs, topic, log, directory, 0)
 }
 
 /// Makes the name of a new partition free. A directory that has it belongs to a topic that is gone,

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   image at start ──> find_all: `scan` log directories; open_all: recover logs on several threads
-//!   delta          ──> apply: deleted topics ──> `removals`
-//!                            created partitions ──> `creations`, directory noted in the metadata
+//!   delta          ──> apply: partitions that are added, changed or removed ──> `roles`
 //!                            changed configurations ──> settings of logs
 //! ```
 
 use crate::logs::Logs;
+use crate::logs::checkpoints::OffsetsAtStart;
 use crate::logs::idle_logs::read_settled;
 use crate::logs::log_directories::{LogDirectory, warn_of_missing};
 use crate::logs::partitions::{Absence, HostedTopic};
@@ -17,10 +17,7 @@ use crate::logs::untold_logs::Telling;
 use crate::runtime::clock::now_ms;
 use crate::settings::node::ConfigLayers;
 use crate::settings::start_error::StartError;
-use crate::{
-    logs::checkpoints, logs::cleaner, logs::creations, logs::maintenance, logs::moves,
-    logs::removals,
-};
+use crate::{logs::checkpoints, logs::cleaner, logs::maintenance, logs::moves, logs::roles};
 use config::topic_settings::{TopicDefaults, TopicSettings};
 use controller::directories::DirectoryAssignment;
 use metadata::{
@@ -29,7 +26,7 @@ use metadata::{
 };
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
-use replication::{Partition, PartitionKey};
+use replication::{Partition, PartitionKey, Role};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -70,8 +67,7 @@ fn topic_defaults(logs: &Logs, image: &MetadataImage) -> TopicDefaults {
 /// What a log directory knew of its partitions when it was left.
 struct Found {
     directory: Arc<LogDirectory>,
-    recovery_points: OffsetCheckpoint,
-    log_start_offsets: OffsetCheckpoint,
+    offsets: OffsetsAtStart,
     settled: SettledLogs,
     is_clean: bool,
 }
@@ -80,7 +76,6 @@ struct Found {
 struct Opening {
     topic: Arc<HostedTopic>,
     index: i32,
-    leader_epoch: i32,
     found: usize,
     existing: Existing,
 }
@@ -225,9 +220,19 @@ fn read_checkpoints(logs: &Logs, image: &MetadataImage, places: &mut Places) {
         let is_opened = |name: &TopicPartition| {
             existing_in(at, name).is_some_and(|existing| existing != Existing::Settled)
         };
+        // With another one that is in sync, or as a follower, a replica does not know by itself.
+        let is_asked_for = |name: &TopicPartition| {
+            let partition = image.topics.partition(&name.topic, name.partition);
+            let role = partition.map(|partition| Role::of(partition, logs.node.id));
+            is_there(name) && role.is_some_and(|role| !role.is_all_replicated())
+        };
         if !found.directory.is_offline() {
-            let read = checkpoints::read_at_start(logs, &found.directory, &is_there, &is_opened);
-            (found.recovery_points, found.log_start_offsets) = read;
+            let wanted = checkpoints::WantedAtStart {
+                is_there: &is_there,
+                recovery_point: &is_opened,
+                high_watermark: &is_asked_for,
+            };
+            found.offsets = checkpoints::read_at_start(logs, &found.directory, &wanted);
         }
     }
 }
@@ -293,27 +298,22 @@ pub(crate) fn open_all(
 ) -> Result<(), StartError> {
     let defaults = topic_defaults(logs, image);
     let mut openings = Vec::new();
-    for topic in image.topics.iter() {
-        let hosted = host(logs, image, &defaults, topic);
-        for (index, partition) in topic.partitions.iter() {
-            let leader_epoch = partition.leader_epoch;
-            let Some((found, existing)) = places.partitions.get(&(topic.id, *index)) else {
-                if places.lost.contains(&(topic.id, *index)) {
-                    hosted.lose(*index, Absence::NotLed { leader_epoch });
-                }
-                continue;
-            };
-            let opening = Opening {
-                topic: hosted.clone(),
-                index: *index,
-                leader_epoch,
-                found: *found as usize,
-                existing: *existing,
-            };
-            let found = &places.founds[opening.found];
-            if opening.existing != Existing::Settled || !lead_settled(logs, found, &opening) {
-                openings.push(opening);
+    for (hosted, change) in roles::at_start(logs, image, &defaults) {
+        let Some((found, existing)) = places.partitions.get(&change.key) else {
+            if places.lost.contains(&change.key) {
+                hosted.lose(change.key.1, Absence::not_led(&change.after));
             }
+            continue;
+        };
+        let opening = Opening {
+            topic: hosted,
+            index: change.key.1,
+            found: *found as usize,
+            existing: *existing,
+        };
+        let found = &places.founds[opening.found];
+        if opening.existing != Existing::Settled || !host_settled(logs, found, &opening) {
+            openings.push(opening);
         }
     }
     let failures = open_in_parallel(logs, &places.founds, openings)?;
@@ -370,7 +370,8 @@ fn named_directory(logs: &Logs, image: &MetadataImage, key: PartitionKey) -> Opt
     partition.directory_of(logs.node.id)
 }
 
-fn host(
+/// The topic, as it is hosted from here on.
+pub(crate) fn host(
     logs: &Logs,
     image: &MetadataImage,
     defaults: &TopicDefaults,
@@ -395,15 +396,14 @@ impl Found {
     fn recovery_point(&self, name: &TopicPartition) -> i64 {
         match self.is_changed(name) {
             true => 0,
-            false => self.recovery_points.get(name).copied().unwrap_or(0),
+            false => offset_of(&self.offsets.recovery_points, name),
         }
     }
 
     fn nothing(directory: &Arc<LogDirectory>, is_clean: bool) -> Self {
         Self {
             directory: directory.clone(),
-            recovery_points: OffsetCheckpoint::new(),
-            log_start_offsets: OffsetCheckpoint::new(),
+            offsets: OffsetsAtStart::default(),
             settled: SettledLogs::default(),
             is_clean,
         }
@@ -515,8 +515,8 @@ fn open_in_parallel(
                             return;
                         }
                     }
-                    let leader_epoch = opening.leader_epoch;
-                    let absence = Absence::NotLed { leader_epoch };
+                    let role = opening.topic.role(opening.index);
+                    let absence = Absence::not_led(&role);
                     opening.topic.lose(opening.index, absence);
                 }
             });
@@ -538,7 +538,7 @@ enum OpenFailure {
     Refused(StartError),
 }
 
-/// Opens or makes a log, and leads its partition; true when that is done.
+/// Opens or makes a log, and hosts its partition; true when that is done.
 fn open_one(logs: &Logs, found: &Found, opening: &Opening) -> Result<bool, OpenFailure> {
     let topic = &opening.topic;
     let name = TopicPartition::new(&*topic.name, opening.index);
@@ -568,7 +568,7 @@ fn open_one(logs: &Logs, found: &Found, opening: &Opening) -> Result<bool, OpenF
         topic_id: Some(topic.id),
         config,
         open_files: logs.host.open_files().clone(),
-        log_start_offset: found.log_start_offsets.get(&name).copied().unwrap_or(0),
+        log_start_offset: offset_of(&found.offsets.log_start_offsets, &name),
         recovery_point: found.recovery_point(&name),
         is_clean: found.is_clean && !found.is_changed(&name),
         now_ms: now_ms(),
@@ -602,33 +602,37 @@ fn open_one(logs: &Logs, found: &Found, opening: &Opening) -> Result<bool, OpenF
                 log
             }
         };
-        lead(logs, topic, log, &found.directory, opening.leader_epoch)?;
+        let high_watermark = offset_of(&found.offsets.high_watermarks, &name);
+        host_log(logs, topic, log, &found.directory, high_watermark)?;
         Ok(())
     };
     open_with_patience(logs, open).map_err(failed)?;
     Ok(true)
 }
 
-/// Leads the partition of a log that is as `settled-logs` says, without opening it; false when it has
+/// Hosts the partition of a log that is as `settled-logs` says, without opening it; false when it has
 /// to be opened.
-fn lead_settled(logs: &Logs, found: &Found, opening: &Opening) -> bool {
+fn host_settled(logs: &Logs, found: &Found, opening: &Opening) -> bool {
     if found.directory.is_offline() {
         return false;
     }
-    let (topic, epoch) = (&opening.topic, opening.leader_epoch);
+    let topic = &opening.topic;
+    let role = topic.role(opening.index);
     let config = topic_log_config(logs, topic);
     let name = TopicPartition::new(&*topic.name, opening.index);
     let Some(SettledLog { mut idle, .. }) = found.settled.find(&name) else {
         return false;
     };
-    if !idle.may_stay(&config) {
+    let high_watermark = offset_of(&found.offsets.high_watermarks, &name);
+    let is_replicated = role.is_all_replicated() || high_watermark >= idle.log_end_offset;
+    if !is_replicated || !idle.may_stay(&config) {
         return false;
     }
-    let checkpointed = found.log_start_offsets.get(&name).copied().unwrap_or(0);
+    let checkpointed = offset_of(&found.offsets.log_start_offsets, &name);
     let start = checkpointed.min(idle.log_end_offset);
     idle.log_start_offset = idle.log_start_offset.max(start);
     let place = (found.directory.shared_name().clone(), config);
-    let partition = Partition::lead_idle(&logs.host, name, topic.id, idle, true, place, epoch);
+    let partition = Partition::host_idle(&logs.host, name, topic.id, (idle, true), place, role);
     found.directory.count_partition();
     topic.add(Arc::new(partition));
     true
@@ -657,74 +661,53 @@ pub(crate) fn topic_log_config(logs: &Logs, topic: &HostedTopic) -> Arc<LogConfi
     topic.log_config(&logs.node.live_config().transactions)
 }
 
-/// Leads the partition of a log, which is opened again when it is first used.
+/// Hosts the partition of a log, which is replicated up to the high watermark as far as is known. One that
+/// is all replicated is opened again when it is first used.
 ///
 /// # Errors
 /// When the log cannot be written.
-pub(crate) fn lead(
+pub(crate) fn host_log(
     logs: &Logs,
     topic: &Arc<HostedTopic>,
     mut log: Log<RealDisk>,
     directory: &LogDirectory,
-    leader_epoch: i32,
+    high_watermark: i64,
 ) -> Result<(), StorageError> {
     let (logs, name) = (&logs.host, directory.shared_name().clone());
-    let partition = match log.idle(now_ms(), false)? {
+    let role = topic.role(log.topic_partition().partition);
+    let idle = match role.is_all_replicated() || high_watermark >= log.log_end_offset() {
+        true => log.idle(now_ms(), false)?,
+        false => None,
+    };
+    let partition = match idle {
         Some(idle) => {
             let partition = log.topic_partition().clone();
             let place = (name, log.config().clone());
-            Partition::lead_idle(logs, partition, topic.id, idle, false, place, leader_epoch)
+            Partition::host_idle(logs, partition, topic.id, (idle, false), place, role)
         }
-        None => Partition::lead(logs, log, topic.id, name, leader_epoch)?,
+        None => Partition::host(logs, log, topic.id, name, (role, high_watermark))?,
     };
     directory.count_partition();
     topic.add(Arc::new(partition));
     Ok(())
 }
 
+/// What a checkpoint says of a partition: zero, if nothing.
+fn offset_of(checkpoint: &OffsetCheckpoint, name: &TopicPartition) -> i64 {
+    checkpoint.get(name).copied().unwrap_or(0)
+}
+
 /// Makes this broker serve what changed between two images.
 pub(crate) fn apply(logs: &Arc<Logs>, delta: &MetadataDelta) {
-    let deleted: Vec<&Topic> = delta.deleted_topics().map(|topic| &**topic).collect();
-    for topic in &deleted {
+    for topic in delta.deleted_topics() {
         tracing::info!(topic = &*topic.name, id = %topic.id, "topic deleted");
-    }
-    if !deleted.is_empty() {
-        removals::delete_topics(logs, &delta.after, &deleted);
     }
     for topic in delta.created_topics() {
         let partitions = topic.partition_count();
         tracing::info!(topic = &*topic.name, id = %topic.id, partitions, "topic created");
     }
-    if delta
-        .partitions()
-        .any(|one| one.before.is_none() && one.after.is_some())
-    {
-        creations::probe(logs);
-    }
     let defaults = topic_defaults(logs, &delta.after);
-    let mut created = Vec::new();
-    let mut telling = Telling::new(logs);
-    for changed in delta.partitions() {
-        let Some(after) = changed.after else { continue };
-        let hosted = host(logs, &delta.after, &defaults, changed.topic);
-        if let Some(partition) = hosted.partition(changed.partition_id) {
-            let before = changed.before.map(|before| before.leader_epoch);
-            if before != Some(after.leader_epoch) {
-                telling.leader_epoch(&partition, after.leader_epoch);
-            }
-            continue;
-        }
-        let is_new = logs.creations.has(hosted.id, changed.partition_id);
-        if !is_new && hosted.loss_of(changed.partition_id).is_some() {
-            let leader_epoch = after.leader_epoch;
-            hosted.lose(changed.partition_id, Absence::NotLed { leader_epoch });
-            continue;
-        }
-        creations::create(logs, &hosted, changed.partition_id, after);
-        created.extend(hosted.partition(changed.partition_id));
-    }
-    creations::sync_topic_ids(logs, &created);
-    telling.tell();
+    roles::apply(logs, delta, &defaults);
     apply_configs(logs, delta, &defaults);
 }
 

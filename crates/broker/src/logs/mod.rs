@@ -20,6 +20,7 @@ pub(crate) mod moves;
 pub(crate) mod owners;
 pub(crate) mod partitions;
 pub(crate) mod removals;
+pub(crate) mod roles;
 pub(crate) mod scan;
 pub(crate) mod unplaced;
 pub(crate) mod untold_logs;
@@ -62,7 +63,7 @@ pub(crate) struct Logs {
     pub(crate) disks: Arc<DiskWatch>,
     /// Syncs that requests wait for.
     pub(crate) flushes: Flushes,
-    /// The partitions that are led here.
+    /// The partitions that are hosted here.
     pub(crate) partitions: Partitions,
     /// New partitions whose logs could not be made yet.
     pub(crate) creations: Creations,

@@ -7,10 +7,10 @@ use config::TopicSettings;
 use config::server::TransactionConfig;
 use config::topic_settings::{TimestampType, TopicCompression};
 use metadata::NO_LEADER;
-use model::{ErrorCode, Uuid};
+use model::{BrokerId, ErrorCode, Uuid};
 use parking_lot::RwLock;
 use record::{Codec, Compression, TargetCompression, ValidationRules};
-use replication::{Partition, PartitionKey, check_leader_epoch};
+use replication::{Partition, PartitionKey, Role, Roles, check_leader_epoch};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use storage::{CleanupPolicy, LogConfig};
@@ -38,6 +38,8 @@ struct TopicPartitions {
     hosted: Vec<Arc<Partition>>,
     /// Those of a log directory that is lost: clients are not let to them, log or not.
     lost: BTreeMap<i32, Absence>,
+    /// What the metadata have this broker be, log or not.
+    roles: BTreeMap<i32, Role>,
 }
 
 /// Why a partition cannot be had.
@@ -47,8 +49,9 @@ pub(crate) enum Absence {
     UnknownTopicId,
     /// There is no topic of this name, or no such partition in it.
     Unknown,
-    /// Its log directory could not be used when the server started: this epoch has no leader.
-    NotLed { leader_epoch: i32 },
+    /// Its log directory could not be used when the server started: this broker does not lead it, whatever
+    /// the metadata say.
+    NotLed { leader: BrokerId, leader_epoch: i32 },
     /// Its log directory has failed since.
     Offline,
     /// Its log is not made yet, as its disk is late.
@@ -56,24 +59,36 @@ pub(crate) enum Absence {
 }
 
 impl Absence {
+    /// That of a partition with a role, which this broker cannot fill.
+    pub(crate) fn not_led(role: &Role) -> Self {
+        Self::NotLed {
+            leader: role.leader(NO_LEADER),
+            leader_epoch: role.leader_epoch().unwrap_or(-1),
+        }
+    }
+
     /// What a client is told that knows the leader of `current_leader_epoch`; -1 does not say.
     pub(crate) fn code_for(self, current_leader_epoch: i32) -> ErrorCode {
         match self {
             Self::UnknownTopicId => ErrorCode::UnknownTopicId,
             Self::Unknown => ErrorCode::UnknownTopicOrPartition,
-            Self::NotLed { leader_epoch } => check_leader_epoch(leader_epoch, current_leader_epoch)
-                .err()
-                .unwrap_or(ErrorCode::NotLeaderOrFollower),
+            Self::NotLed { leader_epoch, .. } => {
+                let checked = check_leader_epoch(leader_epoch, current_leader_epoch);
+                checked.err().unwrap_or(ErrorCode::NotLeaderOrFollower)
+            }
             Self::Offline => ErrorCode::KafkaStorageError,
             // As a broker of Kafka says which does not know yet what the metadata have.
             Self::Unmade => ErrorCode::NotLeaderOrFollower,
         }
     }
 
-    /// The leader, which there is not, and its epoch, where that is known.
+    /// The leader, if there is one, and its epoch, where that is known.
     pub(crate) const fn current_leader(self) -> Option<(i32, i32)> {
         match self {
-            Self::NotLed { leader_epoch } => Some((NO_LEADER, leader_epoch)),
+            Self::NotLed {
+                leader,
+                leader_epoch,
+            } => Some((leader, leader_epoch)),
             Self::UnknownTopicId | Self::Unknown | Self::Offline | Self::Unmade => None,
         }
     }
@@ -123,6 +138,27 @@ impl HostedTopic {
     /// Every partition hosted here.
     pub(crate) fn partitions(&self) -> Vec<Arc<Partition>> {
         self.partitions.read().hosted.clone()
+    }
+
+    /// The role that the metadata give this broker.
+    pub(crate) fn role(&self, index: i32) -> Role {
+        let partitions = self.partitions.read();
+        partitions.roles.get(&index).cloned().unwrap_or(Role::None)
+    }
+
+    /// Keeps in mind which role the metadata give this broker.
+    pub(crate) fn set_role(&self, index: i32, role: Role) {
+        self.partitions.write().roles.insert(index, role);
+    }
+
+    /// Forgets a partition. Gives it, if it has a log.
+    pub(crate) fn remove(&self, index: i32) -> Option<Arc<Partition>> {
+        let mut partitions = self.partitions.write();
+        partitions.roles.remove(&index);
+        partitions.lost.remove(&index);
+        let mut hosted = partitions.hosted.iter();
+        let at = hosted.position(|one| one.index() == index)?;
+        Some(partitions.hosted.remove(at))
     }
 
     pub(crate) fn add(&self, partition: Arc<Partition>) {
@@ -248,6 +284,23 @@ impl Partitions {
             topics.by_name.remove(&topic.name);
         }
         Some(topic)
+    }
+}
+
+impl Roles for Partitions {
+    fn role(&self, key: PartitionKey) -> Role {
+        let topic = self.topic_by_id(key.0);
+        topic.map_or(Role::None, |topic| topic.role(key.1))
+    }
+
+    fn keys(&self) -> Vec<PartitionKey> {
+        let topics = self.topics.read();
+        let keys = topics.by_id.iter().flat_map(|(id, topic)| {
+            let partitions = topic.partitions.read();
+            let indexes: Vec<i32> = partitions.roles.keys().copied().collect();
+            indexes.into_iter().map(|index| (*id, index))
+        });
+        keys.collect()
     }
 }
 

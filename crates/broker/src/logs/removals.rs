@@ -1,4 +1,4 @@
-//! Partitions that go: the logs of deleted topics, and the directories that wait for their delay to
+//! Partitions that go: the logs of deleted topics, and of replicas that are elsewhere; and the directories that wait for their delay to
 //! be over.
 //!
 //! ```text
@@ -15,6 +15,7 @@ use crate::logs::checkpoints::{self, Kind};
 use crate::logs::directory_work::{DirectoryWork, Errand, Handed};
 use crate::logs::idle_logs::in_directory;
 use crate::logs::moves::GivenUp;
+use crate::logs::partitions::HostedTopic;
 use crate::runtime::clock::{monotonic, random_uuid};
 use metadata::{MetadataImage, Topic};
 use model::{MonotonicTime, TopicPartition};
@@ -67,7 +68,7 @@ impl Removals {
     }
 }
 
-/// What deleted topics leave in a log directory.
+/// What partitions that go leave in a log directory.
 #[derive(Debug, Default)]
 struct Leaving {
     logs: Vec<LeavingLog>,
@@ -75,7 +76,7 @@ struct Leaving {
     copies: Vec<GivenUp>,
 }
 
-/// The log of a deleted topic.
+/// The log of a partition that goes.
 #[derive(Debug)]
 struct LeavingLog {
     partition: Arc<Partition>,
@@ -85,43 +86,45 @@ struct LeavingLog {
     places: BTreeSet<usize>,
 }
 
-/// Deletes the logs of topics, which `image` does not have, and what groups have committed for them.
-/// When this returns, nobody finds anything of them; and nothing that is on the disk under their names says anything about
-/// topics that get these names later, but for log directories that are behind, where no log can get
-/// such a name yet.
-pub(crate) fn delete_topics(logs: &Arc<Logs>, image: &Arc<MetadataImage>, topics: &[&Topic]) {
+/// Removes the logs of partitions that are not hosted any more, each with its topic; and what groups have
+/// committed for topics that are deleted, which `image` does not have. When this returns, nobody finds
+/// anything of them; and nothing that is on the disk under their names says anything about topics that get
+/// these names later, but for log directories that are behind, where no log can get such a name yet.
+pub(crate) fn remove(
+    logs: &Arc<Logs>,
+    image: &Arc<MetadataImage>,
+    gone: &[(Arc<HostedTopic>, Arc<Partition>)],
+    deleted: &[&Topic],
+) {
     let mut shares: BTreeMap<usize, Leaving> = BTreeMap::new();
-    for topic in topics {
-        let Some(hosted) = logs.partitions.remove(topic.id) else {
-            continue;
-        };
-        let delay_ms = hosted.settings().file_delete_delay_ms;
-        for partition in hosted.partitions() {
-            logs.users().left(&hosted.name, partition.index());
-            let copy = logs.moves.give_up(&partition);
-            let mut place = partition.place();
-            let mut places = BTreeSet::from([place]);
-            if let Some(copy) = copy {
-                let to = logs.host.place_of(copy.directory().shared_name());
-                // Otherwise nothing comes there any more. The log is locked until it does.
-                if let Some(left) = copy.place_to_leave() {
-                    places.extend([to, left]);
-                    place = to;
-                }
-                shares.entry(to).or_default().copies.push(copy);
+    for (topic, partition) in gone {
+        logs.users().left(&topic.name, partition.index());
+        let copy = logs.moves.give_up(partition);
+        let mut place = partition.place();
+        let mut places = BTreeSet::from([place]);
+        if let Some(copy) = copy {
+            let to = logs.host.place_of(copy.directory().shared_name());
+            // Otherwise nothing comes there any more. The log is locked until it does.
+            if let Some(left) = copy.place_to_leave() {
+                places.extend([to, left]);
+                place = to;
             }
-            for place in &places {
-                logs.directories[*place].begin_leaving(partition.topic_partition());
-            }
-            let log = LeavingLog {
-                partition,
-                delay_ms,
-                places,
-            };
-            shares.entry(place).or_default().logs.push(log);
+            shares.entry(to).or_default().copies.push(copy);
         }
+        for place in &places {
+            logs.directories[*place].begin_leaving(partition.topic_partition());
+        }
+        let log = LeavingLog {
+            partition: partition.clone(),
+            delay_ms: topic.settings().file_delete_delay_ms,
+            places,
+        };
+        shares.entry(place).or_default().logs.push(log);
     }
-    let noted = logs.users().topics_deleted(image, topics);
+    let noted = match deleted.is_empty() {
+        true => BTreeSet::new(),
+        false => logs.users().topics_deleted(image, deleted),
+    };
     Handed::new(logs)
         .in_each(shares, |logs, leaving| remove_all(logs, &leaving))
         .errand(&noted, Errand::DeletedOffsets)

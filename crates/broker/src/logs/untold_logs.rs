@@ -1,4 +1,4 @@
-//! What the metadata have for logs that are there: leader epochs and settings.
+//! What the metadata have for logs that are there: roles and settings.
 //!
 //! A log may be in a call on a disk that is stuck, so it is told in the queue of its log directory. What is
 //! noted for it until then is the newest of each, however often that changes.
@@ -8,15 +8,19 @@ use crate::logs::directory_work::{Errand, Handed};
 use crate::logs::hosting::topic_log_config;
 use crate::logs::idle_logs::is_in;
 use crate::logs::log_directories::LogDirectory;
+use crate::logs::partitions::HostedTopic;
 use parking_lot::Mutex;
-use replication::{Partition, PartitionKey};
+use replication::{Partition, PartitionKey, RoleChange};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What a log is to be told.
 #[derive(Debug, Clone, Copy, Default)]
 struct Untold {
-    leader_epoch: Option<i32>,
+    /// The role that its partition has then.
+    has_role: bool,
+    /// Whether this broker did not lead before: who keeps state in the partition has left it.
+    is_elected: bool,
     /// The settings of its topic, as they are then.
     has_settings: bool,
 }
@@ -47,9 +51,13 @@ impl<'a> Telling<'a> {
         Self { logs, places }
     }
 
-    /// A partition has a leader in a new epoch.
-    pub(crate) fn leader_epoch(&mut self, partition: &Partition, leader_epoch: i32) {
-        self.note(partition, |untold| untold.leader_epoch = Some(leader_epoch));
+    /// A partition has another role.
+    pub(crate) fn role(&mut self, partition: &Partition, change: &RoleChange) {
+        let (was_leader, is_leader) = (change.before.is_leader(), change.after.is_leader());
+        self.note(partition, |untold| {
+            untold.has_role = true;
+            untold.is_elected = is_leader && (untold.is_elected || !was_leader);
+        });
     }
 
     /// The settings of a partition's topic have changed.
@@ -87,13 +95,14 @@ pub(crate) fn tell_all(logs: &Arc<Logs>, directory: &LogDirectory) {
         // It has moved, and its disk may be another one that is stuck.
         if !is_in(&partition, directory) {
             elsewhere.note(&partition, |there| {
-                there.leader_epoch = there.leader_epoch.or(untold.leader_epoch);
+                there.has_role |= untold.has_role;
+                there.is_elected |= untold.is_elected;
                 there.has_settings |= untold.has_settings;
             });
             continue;
         }
-        if let Some(leader_epoch) = untold.leader_epoch {
-            set_leader_epoch(&partition, leader_epoch);
+        if untold.has_role {
+            take_role(logs, &topic, &partition, untold.is_elected);
         }
         if untold.has_settings {
             // The newest, whichever change this is.
@@ -104,12 +113,17 @@ pub(crate) fn tell_all(logs: &Arc<Logs>, directory: &LogDirectory) {
     elsewhere.hand().leave();
 }
 
-fn set_leader_epoch(partition: &Partition, leader_epoch: i32) {
-    // Nothing more is written where a write has failed.
-    if partition.is_failed() {
-        return;
-    }
-    if let Err(error) = partition.set_leader_epoch(leader_epoch) {
+fn take_role(logs: &Logs, topic: &HostedTopic, partition: &Arc<Partition>, is_elected: bool) {
+    // The newest, whichever change this is.
+    let role = topic.role(partition.index());
+    let is_leader = role.is_leader();
+    if let Err(error) = partition.take_role(role) {
         tracing::error!(%partition, %error, "a leader epoch cannot be noted");
+        return logs.report_log_error(partition, &error);
+    }
+    // Who keeps state in the partition reads its log, and writes to it.
+    if is_elected && is_leader && !partition.is_failed() {
+        logs.users()
+            .led(&topic.name, partition.index(), partition.clone());
     }
 }

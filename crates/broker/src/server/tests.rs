@@ -3,6 +3,7 @@
 
 mod budgets;
 mod log_moves;
+mod roles;
 mod stuck;
 mod unplaced;
 

@@ -1,0 +1,95 @@
+//! The roles that the metadata give this broker, applied in one place.
+//!
+//! ```text
+//!   image at start ─┐                   removed ─> coordinators leave, `removals`
+//!   delta ──────────┴─> role_changes ─> led     ─> log there: told in its directory's queue, then
+//!                                       followed     coordinators load; no log: `creations`, or lost
+//! ```
+//!
+//! What partitions are is kept with their topics ([`HostedTopic::role`]): the newest that the metadata have,
+//! which a log whose disk is late may not know yet. So a log is told the newest role, however many there
+//! were, and one that is made later begins with it.
+
+use crate::logs::Logs;
+use crate::logs::hosting;
+use crate::logs::partitions::{Absence, HostedTopic};
+use crate::logs::untold_logs::Telling;
+use crate::logs::{creations, removals};
+use config::topic_settings::TopicDefaults;
+use metadata::{MetadataDelta, MetadataImage, Topic};
+use replication::{Role, RoleChange, role_changes};
+use std::sync::Arc;
+
+/// The roles that a start finds, each with its topic, where the partition is hosted from here on.
+pub(crate) fn at_start(
+    logs: &Logs,
+    image: &MetadataImage,
+    defaults: &TopicDefaults,
+) -> Vec<(Arc<HostedTopic>, RoleChange)> {
+    let changes = role_changes(image, None, logs.node.id, &logs.partitions);
+    let hosted = changes.into_iter().filter_map(|change| {
+        let topic = image.topics.by_id(change.key.0)?;
+        let hosted = hosting::host(logs, image, defaults, topic);
+        hosted.set_role(change.key.1, change.after.clone());
+        Some((hosted, change))
+    });
+    hosted.collect()
+}
+
+/// Takes the roles that have changed between two images. When this returns, logs know them, but for those
+/// in directories that are behind.
+pub(crate) fn apply(logs: &Arc<Logs>, delta: &MetadataDelta, defaults: &TopicDefaults) {
+    let image = &delta.after;
+    let changes = role_changes(image, Some(delta), logs.node.id, &logs.partitions);
+    let is_removed = |change: &RoleChange| change.after == Role::None;
+    // What is removed comes first, as its name may be another one's.
+    let (removed, taken) = changes.split_at(changes.partition_point(is_removed));
+    remove(logs, delta, removed);
+    if taken.iter().any(|change| change.before == Role::None) {
+        creations::probe(logs);
+    }
+    let mut created = Vec::new();
+    let mut telling = Telling::new(logs);
+    for change in taken {
+        let topic = image.topics.by_id(change.key.0);
+        let topic = topic.expect("there is no role without a partition");
+        let hosted = hosting::host(logs, image, defaults, topic);
+        let index = change.key.1;
+        hosted.set_role(index, change.after.clone());
+        if let Some(partition) = hosted.partition(index) {
+            if change.before.is_leader() && !change.after.is_leader() {
+                logs.users().left(&hosted.name, index);
+            }
+            telling.role(&partition, change);
+        } else if !logs.creations.has(hosted.id, index) && hosted.loss_of(index).is_some() {
+            hosted.lose(index, Absence::not_led(&change.after));
+        } else if let Some(directory) = directory_of(logs, topic, index) {
+            creations::create(logs, &hosted, index, directory);
+            created.extend(hosted.partition(index));
+        }
+    }
+    creations::sync_topic_ids(logs, &created);
+    telling.tell();
+}
+
+/// The directory that the metadata name for the replica here.
+fn directory_of(logs: &Logs, topic: &Topic, index: i32) -> Option<model::Uuid> {
+    topic.partition(index)?.directory_of(logs.node.id)
+}
+
+/// Lets go of partitions: their topics are deleted, or their replicas elsewhere from here on.
+fn remove(logs: &Arc<Logs>, delta: &MetadataDelta, removed: &[RoleChange]) {
+    let hosted = removed.iter().filter_map(|change| {
+        let topic = logs.partitions.topic_by_id(change.key.0)?;
+        let partition = topic.remove(change.key.1);
+        Some((topic, partition?))
+    });
+    let gone: Vec<_> = hosted.collect();
+    let deleted: Vec<&Topic> = delta.deleted_topics().map(|topic| &**topic).collect();
+    for topic in &deleted {
+        logs.partitions.remove(topic.id);
+    }
+    if !gone.is_empty() || !deleted.is_empty() {
+        removals::remove(logs, &delta.after, &gone, &deleted);
+    }
+}
