@@ -202,7 +202,7 @@ enum Step {
     Change {
         name: u8,
         partition_id: i32,
-        change: PartitionChange,
+        change: Box<PartitionChange>,
     },
 }
 
@@ -234,7 +234,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (name, 0i32..2, change).prop_map(|(name, partition_id, change)| Step::Change {
             name,
             partition_id,
-            change,
+            change: Box::new(change),
         }),
     ]
 }
@@ -286,7 +286,7 @@ fn apply(image: &mut MetadataImage, step: &Step, new_id: u128) {
             let change = PartitionChange {
                 topic_id,
                 partition_id: *partition_id,
-                ..change.clone()
+                ..(**change).clone()
             };
             image
                 .replay(&MetadataRecord::PartitionChange(change))

@@ -11,6 +11,7 @@
 //! - Ignored on purpose: `RackId` (there is one replica), `ClusterId`, and the high watermark of
 //!   version 18, which concerns followers.
 
+use self::asked::{asked, asked_once, forgotten, has_session, limits, owned};
 use super::weight::LIGHT_FETCH_BYTES;
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
@@ -18,15 +19,14 @@ use crate::logs::partitions::Absence;
 use crate::net::{ConnectionContext, FileRange, ResponseBuffer};
 use crate::runtime::clock::{monotonic, random_bytes};
 use crate::runtime::disk_watch::{DiskUse, DiskWatch};
-use controller::topic_name;
 use metadata::NO_LEADER;
 use model::{DecodeError, ErrorCode, Uuid};
 use replication::{
     Changes, FINAL_EPOCH, FetchContext, FetchPartition, FetchSession, INVALID_SESSION_ID,
     IncrementalFetch, Isolation, NewSession, Partition, PartitionSlot, ReadError, ReadOutcome,
-    ReadRequest, ReadResult, Seen, SessionRequest, SessionTopic, TopicRef, Watches,
+    ReadRequest, ReadResult, Seen, SessionRequest, SessionTopic, Watches,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -296,105 +296,6 @@ fn find(broker: &Broker, topic: &SessionTopic, index: i32) -> Result<Arc<Partiti
         SessionTopic::Name(name) => broker.logs.partitions.topic(name).ok_or(Absence::Unknown)?,
     };
     hosted.find(index)
-}
-
-fn limits(broker: &Broker, version: i16, message: &FetchRequest<'_>) -> Limits {
-    let replica_id = match version {
-        15.. => message.replica_state.replica_id,
-        _ => message.replica_id,
-    };
-    let max_bytes = message
-        .max_bytes
-        .min(broker.node.config.network.fetch_max_bytes)
-        .min(super::ANSWER_MAX_BYTES as i32 / 2)
-        .max(0);
-    Limits {
-        max_bytes: max_bytes as usize,
-        min_bytes: message.min_bytes.min(max_bytes).max(0) as usize,
-        max_wait: Duration::from_millis(message.max_wait_ms.max(0) as u64),
-        isolation: match message.isolation_level {
-            _ if replica_id >= 0 || replica_id == FUTURE_REPLICA => Isolation::LogEnd,
-            READ_COMMITTED => Isolation::LastStableOffset,
-            _ => Isolation::HighWatermark,
-        },
-        is_follower: replica_id >= 0,
-        node_id: broker.node.id,
-    }
-}
-
-/// Whether a session may remember all topics that the request names: a text that is too long for a
-/// name stays nowhere.
-fn has_session(message: &FetchRequest<'_>) -> bool {
-    let mut topics = message.topics.iter();
-    topics.all(|topic| topic.topic.len() <= topic_name::LENGTH_MAX)
-}
-
-/// The partitions that the request names.
-fn asked<'f, 'm>(
-    message: &'m FetchRequest<'f>,
-    version: i16,
-) -> impl Iterator<Item = (TopicRef<'f>, i32, FetchPartition)> + use<'f, 'm> {
-    message.topics.iter().flat_map(move |topic| {
-        let name = topic_ref(topic.topic, topic.topic_id, version);
-        let partitions: Vec<_> = topic.partitions.iter().collect();
-        partitions.into_iter().map(move |asked| {
-            let request = FetchPartition {
-                current_leader_epoch: asked.current_leader_epoch,
-                fetch_offset: asked.fetch_offset,
-                last_fetched_epoch: asked.last_fetched_epoch,
-                log_start_offset: asked.log_start_offset,
-                max_bytes: asked.partition_max_bytes,
-            };
-            (name, asked.partition, request)
-        })
-    })
-}
-
-/// The partitions that the request names, each once and as it is named last.
-fn asked_once<'f>(
-    message: &FetchRequest<'f>,
-    version: i16,
-) -> Vec<(TopicRef<'f>, i32, FetchPartition)> {
-    let mut all: Vec<_> = asked(message, version).collect();
-    if all.is_sorted_by(|a, b| (a.0, a.1) < (b.0, b.1)) {
-        return all;
-    }
-    let mut last = BTreeMap::new();
-    for (topic, index, request) in &all {
-        last.insert((*topic, *index), *request);
-    }
-    all.retain_mut(|(topic, index, request)| {
-        let found = last.remove(&(*topic, *index));
-        found.map(|last| *request = last).is_some()
-    });
-    all
-}
-
-/// The partitions that the session is to forget.
-fn forgotten<'f, 'm>(
-    message: &'m FetchRequest<'f>,
-    version: i16,
-) -> impl Iterator<Item = (TopicRef<'f>, i32)> + use<'f, 'm> {
-    message.forgotten_topics_data.iter().flat_map(move |topic| {
-        let name = topic_ref(topic.topic, topic.topic_id, version);
-        let partitions: Vec<i32> = topic.partitions.iter().collect();
-        partitions.into_iter().map(move |index| (name, index))
-    })
-}
-
-fn topic_ref(name: &str, id: Uuid, version: i16) -> TopicRef<'_> {
-    if version >= 13 {
-        TopicRef::Id(id)
-    } else {
-        TopicRef::Name(name)
-    }
-}
-
-fn owned(topic: TopicRef<'_>) -> SessionTopic {
-    match topic {
-        TopicRef::Id(id) => SessionTopic::Id(id),
-        TopicRef::Name(name) => SessionTopic::Name(name.into()),
-    }
 }
 
 /// A partition of a session that is to be read.
@@ -808,5 +709,6 @@ fn answer_part(
     sent_apart
 }
 
+mod asked;
 #[cfg(test)]
 mod tests;
