@@ -77,6 +77,8 @@ fn what_nobody_leads_is_refused_and_its_groups_are_not_here_until_it_is_led_agai
     assert_eq!(deleted, ErrorCode::NotLeaderOrFollower);
     let committed = client.commit_offset("group", "topic", 1);
     assert_eq!(committed, ErrorCode::NotCoordinator);
+    let known = client.try_committed_offset("group", "topic", 0);
+    assert_eq!(known, Err(ErrorCode::NotCoordinator));
 
     change(&running, "topic", leader(this));
     change(&running, OFFSETS_TOPIC, leader(this));
