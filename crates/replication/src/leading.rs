@@ -124,19 +124,23 @@ impl<D: Disk> Partition<D> {
         leadership: Leadership,
         end_offset: i64,
     ) -> Result<(), ErrorCode> {
+        let leads_on = || self.leadership() == leadership;
+        // Afterwards there may be other records at these offsets.
+        let is_replicated = || leads_on() && self.high_watermark() >= end_offset;
+        if is_replicated() {
+            return Ok(());
+        }
         let mut watches = Watches::default();
         let progress = self.progress(Isolation::HighWatermark);
         loop {
             let seen = progress.seen();
-            let leads_on = self.leadership() == leadership;
-            // Afterwards there may be other records at these offsets.
-            if leads_on && self.high_watermark() >= end_offset {
+            if is_replicated() {
                 return Ok(());
             }
             if self.is_failed() {
                 return Err(ErrorCode::KafkaStorageError);
             }
-            if !leads_on {
+            if !leads_on() {
                 return Err(ErrorCode::NotLeaderOrFollower);
             }
             watches.watch_for(0, progress, seen, end_offset);

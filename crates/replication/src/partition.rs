@@ -247,6 +247,7 @@ impl<D: Disk> Partition<D> {
         }
     }
 
+    #[inline]
     pub(crate) fn lock(&self) -> LockedState<'_, D> {
         self.locked(self.state.lock())
     }
@@ -470,11 +471,12 @@ impl<D: Disk> Partition<D> {
         batch: &mut ValidatedBatch<'_>,
         options: AppendOptions,
     ) -> Result<Appended, AppendError> {
-        let appended = state.log().append_as_leader(batch, options)?;
+        let changed: &mut State<D> = &mut state;
+        let appended = changed.log().append_as_leader(batch, options)?;
         if appended.is_flush_due {
-            state.flush_due_end = state.log_end_offset();
+            changed.flush_due_end = changed.log_end_offset();
         }
-        state.advance_high_watermark();
+        changed.advance_high_watermark();
         drop(state);
         if !appended.is_duplicate {
             self.host.note_change();
@@ -508,9 +510,8 @@ impl<D: Disk> Partition<D> {
     ) -> Result<ReadResult<D>, ReadError> {
         let is_at_end = request.fetch_offset == state.log_end_offset();
         let last_epoch = request.last_fetched_epoch;
-        let is_last_epoch = last_epoch == -1 || state.leads_in(last_epoch);
         // At the end of an idle log there is nothing to read.
-        if !(is_at_end && is_last_epoch) {
+        if !is_at_end || (last_epoch != -1 && !state.leads_in(last_epoch)) {
             if state.is_idle() {
                 self.open(&mut state)?;
             }
@@ -530,7 +531,7 @@ impl<D: Disk> Partition<D> {
             Isolation::HighWatermark => offsets.high_watermark,
             Isolation::LastStableOffset => offsets.last_stable_offset,
         };
-        if state.is_idle() {
+        if is_at_end {
             return Ok(ReadResult {
                 offsets,
                 records: None,

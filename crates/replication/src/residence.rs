@@ -60,6 +60,7 @@ impl<D: Disk> State<D> {
         }
     }
 
+    #[cold]
     fn fail(&mut self) {
         self.is_failed = true;
         self.set_role(Role::None);
@@ -328,6 +329,7 @@ impl<D: Disk> Partition<D> {
     }
 
     /// The state that was locked, as a failure of its log directory has left it.
+    #[inline]
     pub(crate) fn locked<'a>(&'a self, state: MutexGuard<'a, State<D>>) -> LockedState<'a, D> {
         let mut state = LockedState::new(state, &self.published);
         if self.published.is_failing_at(self.place()) && !state.is_failed {

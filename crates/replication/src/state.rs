@@ -168,12 +168,15 @@ impl<D: Disk> State<D> {
     /// The high watermark follows what the in-sync replicas have; while a flush is due, what of it is
     /// flushed. It never goes back. Whether it has moved.
     pub(crate) fn advance_high_watermark(&mut self) -> bool {
-        let end = self.log_end_offset();
+        let (end, flushed_end) = match &self.residence {
+            Residence::Open(log) => (log.log_end_offset(), log.flushed_end_offset()),
+            Residence::Idle(idle) => (idle.log_end_offset, idle.recovery_point),
+        };
         let before = self.high_watermark;
         assert!(before <= end, "the high watermark is within the log");
         let replicated = self.role.replicated_end(end);
-        let end = match self.awaits_flush() {
-            true => replicated.min(self.flushed_end_offset()),
+        let end = match flushed_end < self.flush_due_end {
+            true => replicated.min(flushed_end),
             false => replicated,
         };
         self.high_watermark = end.max(before);
