@@ -9,6 +9,8 @@ use crate::controller::link::ControllerLink;
 use crate::coordinators::Coordinators;
 use crate::coordinators::group_settings::{group_config, offsets_compression};
 use crate::coordinators::groups::{Groups, OFFSETS_TOPIC};
+use crate::coordinators::runtime::Surroundings;
+use crate::coordinators::threads::CoordinatorThreads;
 use crate::coordinators::transactions::{self, TRANSACTION_TOPIC, Transactions};
 use crate::logs::directory_failures;
 use crate::logs::failed_logs::{self, FailedLog, FailedLogs};
@@ -168,8 +170,7 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
         halt: publishers::halt(&broker),
     };
     let controller = opened.controller.start(opened.log, parts);
-    controller
-        .map_err(|error| StartError::Unsupported(format!("no thread can be started: {error}")))?;
+    controller.map_err(no_thread)?;
     for name in [OFFSETS_TOPIC, TRANSACTION_TOPIC] {
         let topic = broker.logs.partitions.topic(name);
         let partitions = topic.into_iter().flat_map(|topic| topic.partitions());
@@ -181,8 +182,7 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
         .logs
         .disks
         .start(broker.node.runtime.clone(), reserve.0.clone());
-    watching
-        .map_err(|error| StartError::Unsupported(format!("no thread can be started: {error}")))?;
+    watching.map_err(no_thread)?;
     maintenance::start(&broker.logs);
     cleaner::start(&broker.logs);
     moves::start(&broker.logs);
@@ -214,6 +214,10 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
         _metadata_lock: opened.metadata_lock,
         _reserve: reserve,
     })
+}
+
+fn no_thread(error: impl std::fmt::Display) -> StartError {
+    StartError::Unsupported(format!("no thread can be started: {error}"))
 }
 
 async fn stop(server: Server) {
@@ -251,8 +255,10 @@ async fn stop(server: Server) {
             false
         }
     };
-    let leave = move || leaving::leave(&broker.logs, is_metadata_closed);
+    let logs = broker.logs.clone();
+    let leave = move || leaving::leave(&logs, is_metadata_closed);
     let _ = tokio::task::spawn_blocking(leave).await;
+    broker.coordinators.end();
 }
 
 /// What a configuration may ask for and this build does not do.
@@ -613,16 +619,19 @@ fn new_broker(
     let node = Arc::new(Node::new(config, cluster, loggers, runtime.clone()));
     let logs = Logs::new(node.clone(), controller.clone(), log_directories, host);
     let (disks, config) = (&logs.disks, &node.config);
-    let groups = Groups::new(
-        groups,
-        compression,
-        runtime.clone(),
-        failed_logs.clone(),
-        disks.clone(),
-    );
-    let transactions = Transactions::new(config, runtime, failed_logs, disks.clone());
+    let threads = config.groups.coordinator.threads.max(1).unsigned_abs() as usize;
+    let threads = CoordinatorThreads::start(threads, disks.clone(), runtime.clone());
+    let threads = Arc::new(threads.map_err(no_thread)?);
+    let surroundings = Surroundings {
+        threads: threads.clone(),
+        failed_logs,
+        disks: disks.clone(),
+        runtime,
+    };
+    let groups = Groups::new(groups, compression, surroundings.clone());
+    let transactions = Transactions::new(config, surroundings);
     let logs = Arc::new(logs);
-    let coordinators = Coordinators::new(node.clone(), logs.clone(), groups, transactions);
+    let coordinators = Coordinators::new(node.clone(), logs.clone(), groups, transactions, threads);
     let heavy_work = Arc::new(HeavyWork::default());
     let sockets = Sockets {
         node: node.clone(),
@@ -637,7 +646,7 @@ fn new_broker(
         unaccepted: Seldom::default(),
     };
     Ok(Broker {
-        coordinators: Arc::new(coordinators),
+        coordinators,
         logs,
         node,
         sockets: Arc::new(sockets),

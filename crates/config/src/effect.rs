@@ -86,7 +86,6 @@ const THEMES: &[Theme] = &[
         keys: &[
             "background.threads",
             "group.coordinator.background.threads",
-            "group.coordinator.threads",
             "num.io.threads",
             "num.network.threads",
         ],

@@ -1,6 +1,6 @@
 //! What a coordinator answers to a request: records to append, and replies.
 //!
-//! The shell appends the records of a [`Decision`] to the log as one batch (or several, see
+//! [`runtime`](crate::runtime) appends the records of a [`Decision`] to the log as one batch (or several, see
 //! [`Decision::batch_end`]), replays each of them into the shard, and sends the reply and the
 //! released answers once the high watermark has passed everything that the shard has appended so
 //! far.
@@ -68,7 +68,7 @@ pub enum Reply<R> {
 /// The outcome of a request or of time that passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "records must be appended and replayed, and tokens answered"]
-pub struct Decision<R> {
+pub struct Decision<R, P = GroupResponse> {
     /// To append to the log and then to replay, in this order.
     pub records: Vec<CoordinatorRecord>,
     /// Whether the records must stand in one batch. Those of a decision that is not atomic may be
@@ -81,10 +81,10 @@ pub struct Decision<R> {
     pub reply: Reply<R>,
     /// Answers of requests that were parked before. A token that this very decision parks is never
     /// among them.
-    pub released: Vec<(Token, GroupResponse)>,
+    pub released: Vec<(Token, P)>,
 }
 
-impl<R> Decision<R> {
+impl<R, P> Decision<R, P> {
     /// Answers `reply`; nothing to append, nobody to wake.
     pub const fn reply(reply: R) -> Self {
         Self {
@@ -145,7 +145,7 @@ mod tests {
             value: None,
         };
         let batch_bytes_max = BATCH_HEADER_BYTES + 3 * record.size_in_bytes(0);
-        let decision = Decision {
+        let decision: Decision<()> = Decision {
             records: vec![record; count],
             is_atomic,
             indivisible: runs.iter().map(|(start, end)| *start..*end).collect(),

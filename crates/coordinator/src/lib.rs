@@ -20,6 +20,7 @@ mod decision;
 pub mod group;
 pub mod messages;
 mod partition;
+pub mod runtime;
 mod small_map;
 pub mod transaction;
 

@@ -98,7 +98,7 @@ struct Waiting {
 }
 
 #[derive(Debug)]
-enum Then {
+pub(crate) enum Then {
     Answer(Caller, Answer),
     /// The transaction's coordinator knows of the batch.
     Append(Caller, Ask, Option<VerificationGuard>),
@@ -444,9 +444,7 @@ impl Node {
 
     /// Does what is due by the time.
     pub(crate) fn tick(&mut self, now: Now) -> Result<(), Halted> {
-        for decided in self.groups.expire(now)? {
-            self.release(decided.released, decided.until.into_iter().collect());
-        }
+        self.groups.expire(now)?;
         for id in self.transactions.timed_out(now) {
             self.abort_timed_out(&id, now)?;
         }
@@ -515,6 +513,11 @@ impl Node {
             let is_there =
                 |(partition, end): &(Arc<SimPartition>, i64)| partition.high_watermark() >= *end;
             let is_ready = |one: &Waiting| one.until.iter().all(is_there);
+            let answer = self.groups.poll_answer();
+            if let Some(then) = answer.or_else(|| self.transactions.poll_answer()) {
+                self.act(then, now)?;
+                continue;
+            }
             let Some(at) = self.waiting.iter().position(is_ready) else {
                 let is_gone = |log: &SimPartition| log.is_closed() || log.is_failed();
                 let is_lost = |one: &mut Waiting| one.until.iter().any(|(log, _)| is_gone(log));
@@ -525,14 +528,20 @@ impl Node {
                 lost.into_iter().for_each(|one| self.lose(one.then));
                 continue;
             };
-            match self.waiting.remove(at).then {
-                Then::Answer(caller, answer) => self.answers.push((caller, answer)),
-                Then::Append(caller, ask, guard) => self.append(caller, ask, guard, now)?,
-                Then::Mark(finishing, reply) => self.mark(finishing, reply, now)?,
-                Then::Complete(finishing, reply) => self.complete(finishing, reply, now)?,
-            }
+            let then = self.waiting.remove(at).then;
+            self.act(then, now)?;
         }
         self.note_flushes();
+        Ok(())
+    }
+
+    fn act(&mut self, then: Then, now: Now) -> Result<(), Halted> {
+        match then {
+            Then::Answer(caller, answer) => self.answers.push((caller, answer)),
+            Then::Append(caller, ask, guard) => self.append(caller, ask, guard, now)?,
+            Then::Mark(finishing, reply) => self.mark(finishing, reply, now)?,
+            Then::Complete(finishing, reply) => self.complete(finishing, reply, now)?,
+        }
         Ok(())
     }
 
@@ -617,7 +626,11 @@ impl Node {
 
     /// Whether nothing is left to be done.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.waiting.is_empty() && self.unfinished.is_empty() && self.flushes.is_empty()
+        self.waiting.is_empty()
+            && self.unfinished.is_empty()
+            && self.flushes.is_empty()
+            && !self.groups.is_holding()
+            && !self.transactions.is_holding()
     }
 }
 

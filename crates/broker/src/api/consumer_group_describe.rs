@@ -6,7 +6,9 @@
 use super::{Request, Served, authorized_operations};
 use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
-use coordinator::group::{DescribedConsumerGroup, DescribedConsumerMember, NamedPartitions};
+use coordinator::group::{
+    DescribedConsumerGroup, DescribedConsumerMember, GroupShard, NamedPartitions,
+};
 use model::{DecodeError, ErrorCode};
 use wire::messages::consumer_group_describe_response::{
     Assignment, DescribedGroup, Member, TopicPartitions,
@@ -28,8 +30,7 @@ pub(crate) async fn serve(
     let group_ids = super::each_once(message.group_ids.iter());
     let mut described: Vec<(&str, Described)> = Vec::new();
     for group in group_ids {
-        let disk = broker.coordinators.groups.turn_of([group]).await;
-        described.push((group, disk.run(|| describe(broker, group))));
+        described.push((group, describe(broker, group).await));
     }
     let groups = described
         .iter()
@@ -62,7 +63,7 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-fn describe(broker: &Broker, group_id: &str) -> Described {
+async fn describe(broker: &Broker, group_id: &str) -> Described {
     let plain = |error| (error, String::new());
     if !broker.coordinators.speaks_consumer_protocol() {
         return Err(plain(ErrorCode::UnsupportedVersion));
@@ -70,11 +71,10 @@ fn describe(broker: &Broker, group_id: &str) -> Described {
     if group_id.is_empty() {
         return Err(plain(ErrorCode::InvalidGroupId));
     }
-    let described = broker
-        .coordinators
-        .groups
-        .read(group_id, |shard, _| shard.describe_consumer_group(group_id));
-    let described = described.map_err(plain)?;
+    let (groups, id) = (&broker.coordinators.groups, group_id.to_owned());
+    let describe = move |shard: &mut GroupShard, _| shard.describe_consumer_group(&id);
+    let asked = groups.read(group_id, group_id.len(), describe).await;
+    let described = asked.map_err(plain)?.answer().await.map_err(plain)?;
     described.map_err(|reason| (ErrorCode::GroupIdNotFound, reason))
 }
 

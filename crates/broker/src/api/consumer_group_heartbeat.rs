@@ -7,12 +7,11 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
-use crate::coordinators::groups::Answer;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::runtime::clock::random_uuid;
 use crate::runtime::heavy_work::Lane;
 use coordinator::group::{
-    ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse, Refusal, TopicRegex,
+    ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse, GroupShard, Refusal, TopicRegex,
 };
 use model::{DecodeError, ErrorCode};
 use std::pin::pin;
@@ -28,7 +27,7 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: Message<'_> = request.decode()?;
-    let result = heartbeat(broker, context, request.version, &message).await;
+    let result = heartbeat(broker, context, request, &message).await;
     let response = match &result {
         Ok(answer) => Response {
             member_id: Some(&answer.member_id),
@@ -59,7 +58,7 @@ pub(crate) async fn serve(
 async fn heartbeat(
     broker: &Broker,
     context: &ConnectionContext,
-    version: i16,
+    request: &Request<'_>,
     message: &Message<'_>,
 ) -> Result<ConsumerGroupHeartbeatResponse, Refusal> {
     let refuse = |error: ErrorCode| Refusal {
@@ -72,48 +71,49 @@ async fn heartbeat(
             message: String::new(),
         });
     }
-    let owned = message.topic_partitions.as_ref().map(|topics| {
-        let topics = topics.iter();
-        topics
-            .map(|topic| (topic.topic_id, topic.partitions.iter().collect()))
-            .collect()
-    });
-    let names = message.subscribed_topic_names.as_ref();
-    let regex = match message.subscribed_topic_regex {
-        None | Some("") => message.subscribed_topic_regex.map(TopicRegex::read),
+    let fault = match message.subscribed_topic_regex {
+        None | Some("") => None,
         // What it stands for may be large, however short it is.
         Some(text) => {
-            let read = pin!(async { TopicRegex::read(text) });
-            Some(broker.heavy_work.serve(Lane::Small, read).await)
+            let read = pin!(async { TopicRegex::read(text).into_fault() });
+            broker.heavy_work.serve(Lane::Small, read).await
         }
     };
-    let heartbeat = ConsumerGroupHeartbeat {
-        group_id: message.group_id,
-        member_id: message.member_id,
-        member_epoch: message.member_epoch,
-        instance_id: message.instance_id,
-        rack_id: message.rack_id,
-        rebalance_timeout_ms: message.rebalance_timeout_ms,
-        subscribed_topic_names: names.map(|names| names.iter().collect()),
-        subscribed_topic_regex: regex,
-        server_assignor: message.server_assignor,
-        owned_partitions: owned,
-        client_id: context.client_id(),
-        client_host: &context.client_host(),
-        requires_member_id: version >= 1,
-        random_member_id: &match message.member_id {
-            "" => random_uuid().to_string(),
-            _ => String::new(),
-        },
-    };
-    let decided = broker
-        .coordinators
-        .groups
-        .decide(heartbeat.group_id, |shard, now| {
-            shard.consumer_group_heartbeat(&heartbeat, now)
+    let (version, kept) = (request.version, request.keep());
+    let client_id = context.client_id().to_owned();
+    let client_host = context.client_host().to_string();
+    let decide = move |shard: &mut GroupShard, now| {
+        let message: Message<'_> = kept.message();
+        let owned = message.topic_partitions.as_ref().map(|topics| {
+            let topics = topics.iter();
+            topics
+                .map(|topic| (topic.topic_id, topic.partitions.iter().collect()))
+                .collect()
         });
-    match decided.await.map_err(refuse)? {
-        Answer::Now(result) => result,
-        Answer::Later(_) => Err(refuse(ErrorCode::UnknownServerError)),
-    }
+        let names = message.subscribed_topic_names.as_ref();
+        let regex = message.subscribed_topic_regex;
+        let heartbeat = ConsumerGroupHeartbeat {
+            group_id: message.group_id,
+            member_id: message.member_id,
+            member_epoch: message.member_epoch,
+            instance_id: message.instance_id,
+            rack_id: message.rack_id,
+            rebalance_timeout_ms: message.rebalance_timeout_ms,
+            subscribed_topic_names: names.map(|names| names.iter().collect()),
+            subscribed_topic_regex: regex.map(|text| TopicRegex::known(text, fault)),
+            server_assignor: message.server_assignor,
+            owned_partitions: owned,
+            client_id: &client_id,
+            client_host: &client_host,
+            requires_member_id: version >= 1,
+            random_member_id: &match message.member_id {
+                "" => random_uuid().to_string(),
+                _ => String::new(),
+            },
+        };
+        shard.consumer_group_heartbeat(&heartbeat, now)
+    };
+    let groups = &broker.coordinators.groups;
+    let decided = groups.decide(message.group_id, request.body.len(), decide);
+    decided.await.map_err(refuse)?
 }

@@ -2,7 +2,6 @@
 
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
-use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode};
 use wire::messages::delete_groups_response::DeletableGroupResult;
@@ -33,13 +32,13 @@ pub(crate) async fn serve(
 }
 
 async fn delete(broker: &Broker, group_id: &str) -> ErrorCode {
-    let decided = broker
-        .coordinators
-        .groups
-        .decide(group_id, |shard, now| shard.delete_groups(&[group_id], now));
+    let deleted = group_id.to_owned();
+    let groups = &broker.coordinators.groups;
+    let decided = groups.decide(group_id, group_id.len(), move |shard, now| {
+        shard.delete_groups(&[&deleted], now)
+    });
     match decided.await {
-        Ok(Answer::Now(errors)) => errors.first().copied().unwrap_or(ErrorCode::None),
-        Ok(Answer::Later(_)) => ErrorCode::UnknownServerError,
+        Ok(errors) => errors.first().copied().unwrap_or(ErrorCode::None),
         Err(error) => error,
     }
 }

@@ -20,8 +20,7 @@ pub(crate) async fn serve(
     let group_ids = super::each_once(message.groups.iter());
     let mut described = Vec::new();
     for group in group_ids {
-        let disk = broker.coordinators.groups.turn_of([group]).await;
-        described.push((group, disk.run(|| describe(broker, group, request.version))));
+        described.push((group, describe(broker, group, request.version).await));
     }
     let groups = described.iter().map(|(group_id, one)| {
         let members = one.group.members.iter().map(|member| DescribedGroupMember {
@@ -60,11 +59,15 @@ struct One {
     group: Described,
 }
 
-fn describe(broker: &Broker, group_id: &str, version: i16) -> One {
-    let result = broker
-        .coordinators
-        .groups
-        .read(group_id, |shard, _| shard.describe_group(group_id));
+async fn describe(broker: &Broker, group_id: &str, version: i16) -> One {
+    let (groups, id) = (&broker.coordinators.groups, group_id.to_owned());
+    let asked = groups.read(group_id, id.len(), move |shard, _| {
+        shard.describe_group(&id)
+    });
+    let result = match asked.await {
+        Ok(asked) => asked.answer().await,
+        Err(error) => Err(error),
+    };
     let none = |error| {
         let group = Described {
             state: "",

@@ -3,7 +3,6 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
-use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::Decision;
 use coordinator::group::Heartbeat;
@@ -16,27 +15,30 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: HeartbeatRequest<'_> = request.decode()?;
-    let heartbeat = Heartbeat {
-        group_id: message.group_id,
-        generation_id: message.generation_id,
-        member_id: message.member_id,
-        group_instance_id: message.group_instance_id,
-    };
     let result = match message.group_id {
         "" => Err(ErrorCode::InvalidGroupId),
         // In a consumer group it may begin a wait for the member to join.
         group => {
-            let decided = broker.coordinators.groups.decide(group, |shard, now| {
+            let kept = request.keep();
+            let groups = &broker.coordinators.groups;
+            let decided = groups.decide(group, kept.bytes(), move |shard, now| {
+                let message: HeartbeatRequest<'_> = kept.message();
+                let heartbeat = Heartbeat {
+                    group_id: message.group_id,
+                    generation_id: message.generation_id,
+                    member_id: message.member_id,
+                    group_instance_id: message.group_instance_id,
+                };
                 Decision::reply(shard.heartbeat(&heartbeat, now))
             });
             decided.await
         }
     };
     let error = match result {
-        Ok(Answer::Now(Ok(())) | Answer::Later(_)) => ErrorCode::None,
+        Ok(Ok(())) => ErrorCode::None,
         // A coordinator that loads has no reason to make its members start over.
         Err(ErrorCode::CoordinatorLoadInProgress) => ErrorCode::None,
-        Ok(Answer::Now(Err(error))) | Err(error) => error,
+        Ok(Err(error)) | Err(error) => error,
     };
     request.answer(
         &HeartbeatResponse {

@@ -8,11 +8,10 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
-use crate::coordinators::groups::Answer;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::runtime::clock::random_member_suffix;
 use coordinator::GroupResponse;
-use coordinator::group::{JoinGroup, JoinGroupResponse, JoinProtocol};
+use coordinator::group::{GroupShard, JoinGroup, JoinGroupResponse, JoinProtocol};
 use model::{DecodeError, ErrorCode};
 use wire::messages::join_group_response::JoinGroupResponseMember;
 use wire::messages::{JoinGroupRequest, JoinGroupResponse as Response};
@@ -27,15 +26,9 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: JoinGroupRequest<'_> = request.decode()?;
-    let answer = join(broker, context, request.version, &message).await;
-    let response = match answer {
-        Ok(Answer::Now(response)) => response,
-        Ok(Answer::Later(receiver)) => match receiver.await.ok() {
-            Some(GroupResponse::Join(response)) => response,
-            _ => JoinGroupResponse::error(message.member_id, ErrorCode::NotCoordinator),
-        },
-        Err(error) => JoinGroupResponse::error(message.member_id, error),
-    };
+    let answer = join(broker, context, request, &message).await;
+    let response =
+        answer.unwrap_or_else(|error| JoinGroupResponse::error(message.member_id, error));
     let members = response
         .members
         .iter()
@@ -66,44 +59,54 @@ pub(crate) async fn serve(
 async fn join(
     broker: &Broker,
     context: &ConnectionContext,
-    version: i16,
+    request: &Request<'_>,
     message: &JoinGroupRequest<'_>,
-) -> Result<Answer<JoinGroupResponse>, ErrorCode> {
+) -> Result<JoinGroupResponse, ErrorCode> {
     if message.group_id.is_empty() {
         return Err(ErrorCode::InvalidGroupId);
     }
     if message.protocols.len() > PROTOCOLS_MAX {
         return Err(ErrorCode::InvalidRequest);
     }
-    let protocols = message.protocols.iter().map(|protocol| JoinProtocol {
-        name: protocol.name,
-        metadata: protocol.metadata,
-    });
-    let join = JoinGroup {
-        group_id: message.group_id,
-        member_id: message.member_id,
-        group_instance_id: message.group_instance_id,
-        client_id: context.client_id(),
-        client_host: &context.client_host(),
-        session_timeout_ms: message.session_timeout_ms,
-        rebalance_timeout_ms: match version {
-            0 => message.session_timeout_ms,
-            _ => message.rebalance_timeout_ms,
-        },
-        protocol_type: message.protocol_type,
-        protocols: protocols.collect(),
-        requires_known_member_id: version >= 4,
-        supports_skipping_assignment: version >= 9,
-        random_uuid: &random_member_suffix(),
-    };
     tracing::debug!(
-        group = join.group_id,
+        group = message.group_id,
         reason = message.reason,
         "a member joins"
     );
-    let decided = broker
-        .coordinators
-        .groups
-        .decide(join.group_id, |shard, now| shard.join_group(&join, now));
+    let (version, kept) = (request.version, request.keep());
+    let client_id = context.client_id().to_owned();
+    let client_host = context.client_host().to_string();
+    let decide = move |shard: &mut GroupShard, now| {
+        let message: JoinGroupRequest<'_> = kept.message();
+        let protocols = message.protocols.iter().map(|protocol| JoinProtocol {
+            name: protocol.name,
+            metadata: protocol.metadata,
+        });
+        let join = JoinGroup {
+            group_id: message.group_id,
+            member_id: message.member_id,
+            group_instance_id: message.group_instance_id,
+            client_id: &client_id,
+            client_host: &client_host,
+            session_timeout_ms: message.session_timeout_ms,
+            rebalance_timeout_ms: match version {
+                0 => message.session_timeout_ms,
+                _ => message.rebalance_timeout_ms,
+            },
+            protocol_type: message.protocol_type,
+            protocols: protocols.collect(),
+            requires_known_member_id: version >= 4,
+            supports_skipping_assignment: version >= 9,
+            random_uuid: &random_member_suffix(),
+        };
+        shard.join_group(&join, now)
+    };
+    let bytes = request.body.len();
+    let groups = &broker.coordinators.groups;
+    let decided =
+        groups.decide_or_wait(message.group_id, bytes, decide, |released| match released {
+            GroupResponse::Join(response) => Ok(response),
+            GroupResponse::Sync(_) => Err(ErrorCode::UnknownServerError),
+        });
     decided.await
 }

@@ -6,7 +6,6 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
-use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::group::{LeaveGroup, LeavingMember};
 use model::{DecodeError, ErrorCode};
@@ -19,50 +18,47 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: LeaveGroupRequest<'_> = request.decode()?;
-    let members: Vec<LeavingMember<'_>> = match request.version {
-        3.. => message
-            .members
-            .iter()
-            .map(|member| {
-                tracing::debug!(
-                    group = message.group_id,
-                    reason = member.reason,
-                    "a member leaves"
-                );
-                let (member_id, group_instance_id) = (member.member_id, member.group_instance_id);
-                LeavingMember {
-                    member_id,
-                    group_instance_id,
-                }
-            })
-            .collect(),
-        _ => vec![LeavingMember {
-            member_id: message.member_id,
-            group_instance_id: None,
-        }],
-    };
-    let leave = LeaveGroup {
-        group_id: message.group_id,
-        members,
-    };
+    for member in message.members.iter() {
+        tracing::debug!(
+            group = message.group_id,
+            reason = member.reason,
+            "a member leaves"
+        );
+    }
+    let version = request.version;
+    let leave = leave_of(&message, version);
     let result = match message.group_id {
         "" => Err(ErrorCode::InvalidGroupId),
         group => {
-            let decided = broker
-                .coordinators
-                .groups
-                .decide(group, |shard, now| shard.leave_group(&leave, now));
+            let kept = request.keep();
+            let groups = &broker.coordinators.groups;
+            let decided = groups.decide(group, kept.bytes(), move |shard, now| {
+                shard.leave_group(&leave_of(&kept.message(), version), now)
+            });
             decided.await
         }
     };
-    let errors = match result {
-        Ok(Answer::Now(errors)) => errors,
-        Ok(Answer::Later(_)) => Err(ErrorCode::UnknownServerError),
-        Err(error) => Err(error),
-    };
-    let response = response(request.version, &leave, errors);
+    let errors = result.unwrap_or_else(Err);
+    let response = response(version, &leave, errors);
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+fn leave_of<'f>(message: &LeaveGroupRequest<'f>, version: i16) -> LeaveGroup<'f> {
+    let members = message.members.iter().map(|member| LeavingMember {
+        member_id: member.member_id,
+        group_instance_id: member.group_instance_id,
+    });
+    LeaveGroup {
+        group_id: message.group_id,
+        members: match version {
+            3.. => members.collect(),
+            _ => vec![LeavingMember {
+                member_id: message.member_id,
+                group_instance_id: None,
+            }],
+        },
+    }
 }
 
 fn response<'f>(

@@ -17,13 +17,11 @@ pub(crate) async fn serve(
 ) -> Result<Served, DecodeError> {
     let message: ListGroupsRequest<'_> = request.decode()?;
     let filter = ListGroups::new(message.states_filter.iter(), message.types_filter.iter());
-    let disk = broker.coordinators.groups.turn_of_all().await;
-    let (groups, error) = disk.run(|| {
-        broker
-            .coordinators
-            .groups
-            .read_all(|shard| shard.list_groups(&filter))
-    });
+    let listed = broker
+        .coordinators
+        .groups
+        .read_all(move |shard| shard.list_groups(&filter));
+    let (groups, error) = listed.await;
     let mut groups: Vec<_> = groups.iter().flatten().collect();
     // By their names, wherever they are kept: who compares two lists sees what has changed.
     groups.sort_unstable_by(|one, other| one.group_id.cmp(&other.group_id));

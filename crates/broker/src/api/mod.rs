@@ -172,7 +172,37 @@ impl<'f> Request<'f> {
     }
 }
 
+/// A request that outlives its frame: what a coordinator's thread reads it from.
+#[derive(Debug)]
+pub(crate) struct KeptRequest {
+    version: i16,
+    elements_max: usize,
+    body: Box<[u8]>,
+}
+
+impl KeptRequest {
+    /// The request's message, which was decoded before.
+    pub(crate) fn message<'k, M: Message<'k>>(&'k self) -> M {
+        let mut reader = Reader::new(&self.body).with_elements_max(self.elements_max);
+        M::read(&mut reader, self.version).expect("it was decoded before")
+    }
+
+    /// How much it brings.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.body.len()
+    }
+}
+
 impl Request<'_> {
+    /// The request for as long as somebody wants it.
+    pub(crate) fn keep(&self) -> KeptRequest {
+        KeptRequest {
+            version: self.version,
+            elements_max: self.elements_max,
+            body: Box::from(self.body),
+        }
+    }
+
     /// Appends room for the answer's size, and its header; returns where it begins, for
     /// [`wire::finish_frame`].
     pub(crate) fn begin_answer(&self, out: &mut Vec<u8>) -> usize {

@@ -8,11 +8,11 @@
 use super::response_topics::ResponseTopics;
 use super::{Request, Served};
 use crate::api::broker::Broker;
-use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::group::{OffsetCommit, OffsetCommitPartition, OffsetCommitTopic};
-use metadata::Topic;
+use metadata::{MetadataImage, Topic};
 use model::{DecodeError, ErrorCode, Uuid};
+use std::sync::Arc;
 use wire::messages::offset_commit_request::OffsetCommitRequestTopic;
 use wire::messages::offset_commit_response::{
     OffsetCommitResponsePartition, OffsetCommitResponseTopic,
@@ -29,13 +29,8 @@ pub(crate) async fn serve(
     let image = broker.node.image();
     let mut responses = ResponseTopics::default();
     let mut stored_for = Vec::new();
-    let mut existing = Vec::new();
     for asked in &topics {
-        let found = match request.version {
-            10.. => image.topics.by_id(asked.topic_id),
-            _ => image.topics.by_name(asked.name),
-        };
-        let Some(topic) = found else {
+        let Some(topic) = topic_of(asked, &image, request.version) else {
             responses.add(key_of(asked), unknown_partitions(asked, request.version));
             continue;
         };
@@ -48,21 +43,14 @@ pub(crate) async fn serve(
             responses.add(key_of(asked), missing);
         }
         if let Some(part) = existing_part(asked, topic) {
-            stored_for.push(asked);
-            existing.push(part);
+            stored_for.push((asked, part));
         }
     }
-    let commit = OffsetCommit {
-        group_id: message.group_id,
-        generation_id: message.generation_id_or_member_epoch,
-        member_id: message.member_id,
-        group_instance_id: message.group_instance_id,
-        retention_time_ms: message.retention_time_ms,
-        reports_group_id_not_found: request.version >= 9,
-        topics: existing,
+    let errors = match stored_for.is_empty() {
+        true => Ok(Vec::new()),
+        false => store(broker, request, message.group_id, image.clone()).await,
     };
-    let errors = store(broker, &commit, request.version).await;
-    responses.add_outcomes(outcomes(&stored_for, &commit.topics, errors));
+    responses.add_outcomes(outcomes(&stored_for, errors));
     let responses = responses.into_iter();
     let responses = responses.map(|((name, topic_id), partitions)| OffsetCommitResponseTopic {
         name,
@@ -82,14 +70,13 @@ fn key_of<'f>(topic: &OffsetCommitRequestTopic<'f>) -> (&'f str, Uuid) {
     (topic.name, topic.topic_id)
 }
 
-/// What was stored for each of the topics that `asked` names, or why nothing was.
+/// What was stored for each topic, or why nothing was.
 fn outcomes<'f>(
-    asked: &[&OffsetCommitRequestTopic<'f>],
-    stored: &[OffsetCommitTopic<'_>],
+    stored: &[(&OffsetCommitRequestTopic<'f>, OffsetCommitTopic<'_>)],
     errors: Result<Vec<ErrorCode>, ErrorCode>,
 ) -> impl Iterator<Item = ((&'f str, Uuid), Vec<OffsetCommitResponsePartition>)> {
     let mut errors = errors.map(Vec::into_iter);
-    asked.iter().zip(stored).map(move |(asked, topic)| {
+    stored.iter().map(move |(asked, topic)| {
         let partitions = topic.partitions.iter().map(|one| {
             let error = match &mut errors {
                 Ok(errors) => errors.next().unwrap_or(ErrorCode::UnknownServerError),
@@ -127,6 +114,19 @@ fn partition_response(partition_index: i32, error: ErrorCode) -> OffsetCommitRes
     }
 }
 
+/// The topic that is asked for.
+fn topic_of<'i>(
+    asked: &OffsetCommitRequestTopic<'_>,
+    image: &'i MetadataImage,
+    version: i16,
+) -> Option<&'i Topic> {
+    let found = match version {
+        10.. => image.topics.by_id(asked.topic_id),
+        _ => image.topics.by_name(asked.name),
+    };
+    found.map(|topic| &**topic)
+}
+
 /// The partitions of a request's topic that exist; `None` when there are none.
 fn existing_part<'f>(
     asked: &OffsetCommitRequestTopic<'f>,
@@ -150,24 +150,41 @@ fn existing_part<'f>(
     })
 }
 
+/// What is to be stored of a request.
+fn commit_of<'f>(
+    message: &OffsetCommitRequest<'f>,
+    image: &'f MetadataImage,
+    version: i16,
+) -> OffsetCommit<'f> {
+    let topics = message.topics.iter().filter_map(|asked| {
+        let topic = topic_of(&asked, image, version)?;
+        existing_part(&asked, topic)
+    });
+    OffsetCommit {
+        group_id: message.group_id,
+        generation_id: message.generation_id_or_member_epoch,
+        member_id: message.member_id,
+        group_instance_id: message.group_instance_id,
+        retention_time_ms: message.retention_time_ms,
+        reports_group_id_not_found: version >= 9,
+        topics: topics.collect(),
+    }
+}
+
 /// Stores offsets; the error of each partition.
 async fn store(
     broker: &Broker,
-    commit: &OffsetCommit<'_>,
-    version: i16,
+    request: &Request<'_>,
+    group_id: &str,
+    image: Arc<MetadataImage>,
 ) -> Result<Vec<ErrorCode>, ErrorCode> {
-    if commit.topics.is_empty() {
-        return Ok(Vec::new());
-    }
-    let group_id = commit.group_id;
-    let decided = broker
-        .coordinators
-        .groups
-        .decide(group_id, |shard, now| shard.commit_offsets(commit, now));
-    let Answer::Now(errors) = decided.await? else {
-        return Err(ErrorCode::UnknownServerError);
-    };
-    let errors = errors?.into_iter().flatten().map(|error| match error {
+    let (version, kept) = (request.version, request.keep());
+    let groups = &broker.coordinators.groups;
+    let decided = groups.decide(group_id, kept.bytes(), move |shard, now| {
+        shard.commit_offsets(&commit_of(&kept.message(), &image, version), now)
+    });
+    let errors = decided.await??.into_iter().flatten();
+    let errors = errors.map(|error| match error {
         // It has been deleted since it was looked up.
         ErrorCode::UnknownTopicOrPartition => unknown_topic(version),
         error => error,

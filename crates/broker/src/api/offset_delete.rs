@@ -5,10 +5,11 @@
 use super::response_topics::ResponseTopics;
 use super::{Request, Served};
 use crate::api::broker::Broker;
-use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::group::{OffsetDelete, OffsetDeleteTopic, PartitionErrors};
+use metadata::MetadataImage;
 use model::{DecodeError, ErrorCode};
+use std::sync::Arc;
 use wire::messages::offset_delete_response::{
     OffsetDeleteResponsePartition, OffsetDeleteResponseTopic,
 };
@@ -21,31 +22,20 @@ pub(crate) async fn serve(
 ) -> Result<Served, DecodeError> {
     let message: OffsetDeleteRequest<'_> = request.decode()?;
     let image = broker.node.image();
-    let exists = |topic: &str, partition| image.topics.partition(topic, partition).is_some();
-    let mut existing = Vec::new();
     let mut responses = ResponseTopics::default();
     for topic in message.topics.iter() {
         let partitions = topic.partitions.iter().map(|one| one.partition_index);
-        let (found, missing): (Vec<i32>, Vec<i32>) =
-            partitions.partition(|index| exists(topic.name, *index));
+        let exists = |index: &i32| image.topics.partition(topic.name, *index).is_some();
+        let missing: Vec<_> = partitions.filter(|index| !exists(index)).collect();
         if !missing.is_empty() || image.topics.by_name(topic.name).is_none() {
             let missing = missing.into_iter();
             let error = ErrorCode::UnknownTopicOrPartition;
             let missing = missing.map(|index| partition_response(index, error));
             responses.add(topic.name, missing);
         }
-        if !found.is_empty() {
-            existing.push(OffsetDeleteTopic {
-                name: topic.name,
-                partitions: found,
-            });
-        }
     }
-    let delete = OffsetDelete {
-        group_id: message.group_id,
-        topics: existing,
-    };
-    let (error, responses) = match delete_offsets(broker, &delete).await {
+    let delete = delete_of(&message, &image);
+    let (error, responses) = match delete_offsets(broker, request, &delete, image).await {
         Ok(errors) => {
             let outcomes = delete.topics.iter().zip(errors).map(|(topic, errors)| {
                 let partitions = topic.partitions.iter().zip(errors);
@@ -72,6 +62,22 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
+/// What is asked for of what exists.
+fn delete_of<'f>(message: &OffsetDeleteRequest<'f>, image: &MetadataImage) -> OffsetDelete<'f> {
+    let topics = message.topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter().map(|one| one.partition_index);
+        let exists = |index: &i32| image.topics.partition(topic.name, *index).is_some();
+        OffsetDeleteTopic {
+            name: topic.name,
+            partitions: partitions.filter(exists).collect(),
+        }
+    });
+    OffsetDelete {
+        group_id: message.group_id,
+        topics: topics.filter(|one| !one.partitions.is_empty()).collect(),
+    }
+}
+
 const fn partition_response(index: i32, error: ErrorCode) -> OffsetDeleteResponsePartition {
     OffsetDeleteResponsePartition {
         partition_index: index,
@@ -81,17 +87,17 @@ const fn partition_response(index: i32, error: ErrorCode) -> OffsetDeleteRespons
 
 async fn delete_offsets(
     broker: &Broker,
+    request: &Request<'_>,
     delete: &OffsetDelete<'_>,
+    image: Arc<MetadataImage>,
 ) -> Result<PartitionErrors, ErrorCode> {
     if delete.group_id.is_empty() {
         return Err(ErrorCode::InvalidGroupId);
     }
-    let decided = broker
-        .coordinators
-        .groups
-        .decide(delete.group_id, |shard, _| shard.delete_offsets(delete));
-    match decided.await? {
-        Answer::Now(result) => result,
-        Answer::Later(_) => Err(ErrorCode::UnknownServerError),
-    }
+    let kept = request.keep();
+    let groups = &broker.coordinators.groups;
+    let decided = groups.decide(delete.group_id, kept.bytes(), move |shard, _| {
+        shard.delete_offsets(&delete_of(&kept.message(), &image))
+    });
+    decided.await?
 }

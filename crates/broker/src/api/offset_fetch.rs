@@ -7,10 +7,13 @@
 
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
+use crate::coordinators::runtime::Asked;
 use crate::net::ResponseBuffer;
-use coordinator::group::{FetchedOffset, FetchedTopic, OffsetFetch, OffsetFetchTopic};
+use coordinator::group::{FetchedOffset, FetchedTopic, GroupShard, OffsetFetch, OffsetFetchTopic};
+use metadata::MetadataImage;
 use model::{DecodeError, ErrorCode, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use wire::messages::offset_fetch_response::{
     OffsetFetchResponseGroup, OffsetFetchResponsePartition, OffsetFetchResponsePartitions,
@@ -22,7 +25,7 @@ use wire::messages::{OffsetFetchRequest, OffsetFetchResponse};
 const GROUPS_AT_A_TIME: usize = 64;
 
 /// The topics of one group of a request: name, id, partitions.
-type Asked<'f> = Option<Vec<(&'f str, Uuid, Vec<i32>)>>;
+type AskedTopics<'f> = Option<Vec<(&'f str, Uuid, Vec<i32>)>>;
 
 /// What a request has asked for so far: metadata that are stored with an offset may be thousands of
 /// times as long as what names them, so each is answered once.
@@ -68,17 +71,7 @@ pub(crate) async fn serve(
     if request.version >= 8 {
         serve_groups(broker, request, &message, out).await;
     } else {
-        let disk = broker.coordinators.groups.turn_of([message.group_id]).await;
-        disk.run(|| serve_one(broker, request, &message, out));
-    }
-    // What is not durable yet could be taken back by a crash.
-    match request.version >= 8 {
-        true => {
-            for group in message.groups.iter() {
-                broker.coordinators.groups.flushed(group.group_id).await;
-            }
-        }
-        false => broker.coordinators.groups.flushed(message.group_id).await,
+        serve_one(broker, request, &message, out).await;
     }
     Ok(Served::Answered)
 }
@@ -100,33 +93,29 @@ async fn fetch_groups<'f>(
     let mut turn = Turn::begin();
     for groups in groups.chunks(at_a_time.max(1)) {
         turn.share().await;
-        let group_ids = groups.iter().map(|group| group.group_id);
-        let disk = broker.coordinators.groups.turn_of(group_ids).await;
-        disk.run(|| {
-            for group in groups {
-                let asked = match &group.topics {
-                    Some(topics) => {
-                        let topics = topics.iter();
-                        let asked = topics.filter_map(|t| {
-                            let topic = (t.name, t.topic_id, t.partition_indexes.iter());
-                            seen.topic_of(group.group_id, topic)
-                        });
-                        Some(asked.collect())
-                    }
-                    None if seen.is_first_of_all(group.group_id) => None,
-                    None => continue,
-                };
-                let member = (group.member_id, group.member_epoch);
-                fetched.push(fetch(
-                    broker,
-                    group.group_id,
-                    member,
-                    asked,
-                    message.require_stable,
-                    version >= 10,
-                ));
-            }
-        });
+        // All are asked before the first answer is waited for.
+        let mut fetching = Vec::with_capacity(groups.len());
+        for group in groups {
+            let asked = match &group.topics {
+                Some(topics) => {
+                    let topics = topics.iter();
+                    let asked = topics.filter_map(|t| {
+                        let topic = (t.name, t.topic_id, t.partition_indexes.iter());
+                        seen.topic_of(group.group_id, topic)
+                    });
+                    Some(asked.collect())
+                }
+                None if seen.is_first_of_all(group.group_id) => None,
+                None => continue,
+            };
+            let member = (group.member_id, group.member_epoch);
+            let stable = message.require_stable;
+            let begun = Fetching::begin(broker, group.group_id, member, asked, stable, version);
+            fetching.push(begun.await);
+        }
+        for one in fetching {
+            fetched.push(one.end().await);
+        }
     }
     fetched
 }
@@ -170,13 +159,13 @@ async fn serve_groups(
     request.answer(&response, out);
 }
 
-fn serve_one(
+async fn serve_one(
     broker: &Broker,
     request: &Request<'_>,
     message: &OffsetFetchRequest<'_>,
     out: &mut ResponseBuffer,
 ) {
-    let asked: Asked<'_> = message.topics.as_ref().map(|topics| {
+    let asked: AskedTopics<'_> = message.topics.as_ref().map(|topics| {
         let topics = topics.iter();
         let mut seen = Seen::default();
         let asked = topics.filter_map(|t| {
@@ -186,14 +175,9 @@ fn serve_one(
         asked.collect()
     });
     let asked_again = asked.clone();
-    let fetched = fetch(
-        broker,
-        message.group_id,
-        (None, -1),
-        asked,
-        message.require_stable,
-        false,
-    );
+    let (group_id, stable) = (message.group_id, message.require_stable);
+    let fetching = Fetching::begin(broker, group_id, (None, -1), asked, stable, request.version);
+    let fetched = fetching.await.end().await;
     // Version 1 has no place for an error of the whole group: every partition bears it.
     let topics = match (request.version, fetched.error, asked_again) {
         (1, error, Some(asked)) if !error.is_none() => failed_topics(&asked, error),
@@ -223,68 +207,117 @@ fn serve_one(
     request.answer(&response, out);
 }
 
-fn fetch<'f>(
-    broker: &Broker,
+/// Topics of a group that are asked for, for as long as somebody wants them.
+type Kept = Vec<(Box<str>, Uuid, Vec<i32>)>;
+
+/// A group whose offsets were asked for.
+struct Fetching<'f> {
     group_id: &'f str,
-    (member_id, member_epoch): (Option<&str>, i32),
-    asked: Asked<'f>,
-    require_stable: bool,
-    by_id: bool,
-) -> Fetched<'f> {
-    let image = broker.node.image();
-    let (mut topics, mut unknown) = (None, Vec::new());
-    if let Some(asked) = &asked {
-        let mut known = Vec::new();
-        for (name, id, partitions) in asked {
-            let named = if by_id {
-                image.topics.by_id(*id).map(|topic| (&*topic.name, *id))
-            } else {
-                Some((*name, image.topics.id_of(name).unwrap_or_default()))
-            };
-            match named {
-                Some((name, topic_id)) => {
-                    known.push(OffsetFetchTopic {
-                        name,
-                        topic_id,
-                        partitions: partitions.clone(),
-                    });
+    image: Arc<MetadataImage>,
+    /// Whether all offsets of the group are asked for, and are to be named by the ids of topics.
+    names_all_by_id: bool,
+    /// Topics without a name.
+    unknown: Vec<(&'f str, Uuid, Vec<i32>)>,
+    asked: Result<Asking, ErrorCode>,
+}
+
+type Asking = Asked<Result<Vec<FetchedTopic>, ErrorCode>>;
+
+impl<'f> Fetching<'f> {
+    async fn begin(
+        broker: &Broker,
+        group_id: &'f str,
+        member: (Option<&str>, i32),
+        asked: AskedTopics<'f>,
+        require_stable: bool,
+        version: i16,
+    ) -> Self {
+        let (image, by_id) = (broker.node.image(), version >= 10);
+        let (mut known, mut unknown) = (None, Vec::new());
+        if let Some(asked) = asked {
+            let known: &mut Kept = known.insert(Vec::new());
+            for (name, id, partitions) in asked {
+                let named = if by_id {
+                    image.topics.by_id(id).map(|topic| (&*topic.name, id))
+                } else {
+                    Some((name, image.topics.id_of(name).unwrap_or_default()))
+                };
+                match named {
+                    Some((name, topic_id)) => known.push((Box::from(name), topic_id, partitions)),
+                    None => unknown.push((name, id, partitions)),
                 }
-                None => unknown.push((*name, *id, partitions.clone())),
             }
         }
-        topics = Some(known);
+        let names_all_by_id = known.is_none() && by_id;
+        let asked = ask(broker, group_id, member, known, require_stable).await;
+        Self {
+            group_id,
+            image,
+            names_all_by_id,
+            unknown,
+            asked,
+        }
     }
-    let all = topics.is_none();
-    let fetch = OffsetFetch {
-        group_id,
-        member_id,
-        member_epoch,
-        require_stable,
-        topics,
-    };
-    let result = broker
-        .coordinators
-        .groups
-        .read(group_id, |shard, _| shard.fetch_offsets(&fetch));
-    let (error, mut topics) = match result {
-        Ok(Ok(topics)) => (ErrorCode::None, topics),
-        Ok(Err(error)) | Err(error) => (error, Vec::new()),
-    };
-    if error.is_none() {
-        topics.append(&mut failed_topics(&unknown, ErrorCode::UnknownTopicId));
+
+    async fn end(self) -> Fetched<'f> {
+        let answer = match self.asked {
+            Ok(asked) => asked.answer().await,
+            Err(error) => Err(error),
+        };
+        let (error, mut topics) = match answer {
+            Ok(Ok(topics)) => (ErrorCode::None, topics),
+            Ok(Err(error)) | Err(error) => (error, Vec::new()),
+        };
+        if error.is_none() {
+            topics.append(&mut failed_topics(&self.unknown, ErrorCode::UnknownTopicId));
+        }
+        if self.names_all_by_id {
+            // An offset of a topic that is gone has no id to be named by.
+            topics.retain_mut(|topic| {
+                topic.topic_id = self.image.topics.id_of(&topic.name).unwrap_or_default();
+                !topic.topic_id.is_zero()
+            });
+        }
+        Fetched {
+            group_id: self.group_id,
+            error,
+            topics,
+        }
     }
-    if all && by_id {
-        // An offset of a topic that is gone has no id to be named by.
-        topics.retain_mut(|topic| {
-            topic.topic_id = image.topics.id_of(&topic.name).unwrap_or_default();
-            !topic.topic_id.is_zero()
+}
+
+async fn ask(
+    broker: &Broker,
+    group_id: &str,
+    (member_id, member_epoch): (Option<&str>, i32),
+    topics: Option<Kept>,
+    require_stable: bool,
+) -> Result<Asking, ErrorCode> {
+    let of_topic = |(name, _, partitions): &(Box<str>, Uuid, Vec<i32>)| {
+        size_of::<OffsetFetchTopic<'_>>() + name.len() + size_of_val(&**partitions)
+    };
+    let bytes = topics.iter().flatten().map(of_topic).sum();
+    let (kept_id, member_id) = (group_id.to_owned(), member_id.map(ToOwned::to_owned));
+    let read = move |shard: &mut GroupShard, _| {
+        let topics = topics.as_ref().map(|topics| {
+            let topics = topics.iter();
+            topics
+                .map(|(name, topic_id, partitions)| OffsetFetchTopic {
+                    name,
+                    topic_id: *topic_id,
+                    partitions: partitions.clone(),
+                })
+                .collect()
         });
-    }
-    Fetched {
-        group_id,
-        error,
-        topics,
-    }
+        shard.fetch_offsets(&OffsetFetch {
+            group_id: &kept_id,
+            member_id: member_id.as_deref(),
+            member_epoch,
+            require_stable,
+            topics,
+        })
+    };
+    broker.coordinators.groups.read(group_id, bytes, read).await
 }
 
 fn failed_topics(asked: &[(&str, Uuid, Vec<i32>)], error: ErrorCode) -> Vec<FetchedTopic> {

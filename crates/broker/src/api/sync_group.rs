@@ -5,10 +5,9 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
-use crate::coordinators::groups::Answer;
 use crate::net::ResponseBuffer;
 use coordinator::GroupResponse;
-use coordinator::group::{SyncAssignment, SyncGroup, SyncGroupResponse};
+use coordinator::group::{GroupShard, SyncAssignment, SyncGroup, SyncGroupResponse};
 use model::{DecodeError, ErrorCode};
 use wire::messages::{SyncGroupRequest, SyncGroupResponse as Response};
 
@@ -18,14 +17,8 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: SyncGroupRequest<'_> = request.decode()?;
-    let response = match sync(broker, request.version, &message).await {
-        Ok(Answer::Now(response)) => response,
-        Ok(Answer::Later(receiver)) => match receiver.await.ok() {
-            Some(GroupResponse::Sync(response)) => response,
-            _ => SyncGroupResponse::error(ErrorCode::NotCoordinator),
-        },
-        Err(error) => SyncGroupResponse::error(error),
-    };
+    let answer = sync(broker, request, &message).await;
+    let response = answer.unwrap_or_else(SyncGroupResponse::error);
     let response = Response {
         error_code: response.error.code(),
         protocol_type: response.protocol_type.as_deref(),
@@ -39,31 +32,40 @@ pub(crate) async fn serve(
 
 async fn sync(
     broker: &Broker,
-    version: i16,
+    request: &Request<'_>,
     message: &SyncGroupRequest<'_>,
-) -> Result<Answer<SyncGroupResponse>, ErrorCode> {
-    if version >= 5 && (message.protocol_type.is_none() || message.protocol_name.is_none()) {
+) -> Result<SyncGroupResponse, ErrorCode> {
+    if request.version >= 5 && (message.protocol_type.is_none() || message.protocol_name.is_none())
+    {
         return Err(ErrorCode::InconsistentGroupProtocol);
     }
     if message.group_id.is_empty() {
         return Err(ErrorCode::InvalidGroupId);
     }
-    let assignments = message.assignments.iter().map(|one| SyncAssignment {
-        member_id: one.member_id,
-        assignment: one.assignment,
-    });
-    let sync = SyncGroup {
-        group_id: message.group_id,
-        generation_id: message.generation_id,
-        member_id: message.member_id,
-        group_instance_id: message.group_instance_id,
-        protocol_type: message.protocol_type,
-        protocol_name: message.protocol_name,
-        assignments: assignments.collect(),
+    let kept = request.keep();
+    let decide = move |shard: &mut GroupShard, now| {
+        let message: SyncGroupRequest<'_> = kept.message();
+        let assignments = message.assignments.iter().map(|one| SyncAssignment {
+            member_id: one.member_id,
+            assignment: one.assignment,
+        });
+        let sync = SyncGroup {
+            group_id: message.group_id,
+            generation_id: message.generation_id,
+            member_id: message.member_id,
+            group_instance_id: message.group_instance_id,
+            protocol_type: message.protocol_type,
+            protocol_name: message.protocol_name,
+            assignments: assignments.collect(),
+        };
+        shard.sync_group(&sync, now)
     };
-    let decided = broker
-        .coordinators
-        .groups
-        .decide(sync.group_id, |shard, now| shard.sync_group(&sync, now));
+    let bytes = request.body.len();
+    let groups = &broker.coordinators.groups;
+    let decided =
+        groups.decide_or_wait(message.group_id, bytes, decide, |released| match released {
+            GroupResponse::Sync(response) => Ok(response),
+            GroupResponse::Join(_) => Err(ErrorCode::UnknownServerError),
+        });
     decided.await
 }

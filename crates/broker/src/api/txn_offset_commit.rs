@@ -17,10 +17,14 @@ use crate::coordinators::transaction_verification::{
 };
 use crate::net::ResponseBuffer;
 use coordinator::group::{
-    OffsetCommitPartition, OffsetCommitTopic, PartitionErrors, TxnOffsetCommit, append_error,
+    GroupShard, OffsetCommitPartition, OffsetCommitTopic, PartitionErrors, TxnOffsetCommit,
 };
-use model::{DecodeError, ErrorCode, Uuid};
+use coordinator::runtime::append_error;
+use metadata::MetadataImage;
+use model::{DecodeError, ErrorCode};
 use record::batch::NO_SEQUENCE;
+use std::sync::Arc;
+use wire::messages::txn_offset_commit_request::TxnOffsetCommitRequestTopic;
 use wire::messages::txn_offset_commit_response::{
     TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic,
 };
@@ -33,26 +37,28 @@ pub(crate) async fn serve(
 ) -> Result<Served, DecodeError> {
     let message: TxnOffsetCommitRequest<'_> = request.decode()?;
     let mut responses = Responses::default();
-    let commit = TxnOffsetCommit {
-        group_id: message.group_id,
-        generation_id: message.generation_id,
-        member_id: message.member_id,
-        group_instance_id: message.group_instance_id,
-        topics: existing_topics(broker, &message, &mut responses).await,
-    };
-    if !commit.topics.is_empty() {
+    let image = broker.node.image();
+    let existing = existing_topics(&image, &message, &mut responses).await;
+    if !existing.is_empty() {
         let producer = TransactionalProducer {
             transactional_id: message.transactional_id,
             producer_id: message.producer_id,
             producer_epoch: message.producer_epoch,
         };
         let support = TransactionSupport::of_offset_commit(request.version);
-        let errors = store(broker, &commit, &producer, support).await;
+        let errors = store(
+            broker,
+            request,
+            (message.group_id, &producer),
+            support,
+            image,
+        )
+        .await;
         let errors = errors.map_err(|error| match (error, request.version) {
             (ErrorCode::CoordinatorLoadInProgress, 0 | 1) => ErrorCode::CoordinatorNotAvailable,
             (error, _) => error,
         });
-        responses.add_outcomes(outcomes(&commit.topics, errors));
+        responses.add_outcomes(outcomes(&existing, errors));
     }
     let topics = responses.into_iter();
     let response = TxnOffsetCommitResponse {
@@ -70,49 +76,77 @@ pub(crate) async fn serve(
 
 /// The partitions that exist; the others are refused.
 async fn existing_topics<'f>(
-    broker: &Broker,
+    image: &MetadataImage,
     message: &TxnOffsetCommitRequest<'f>,
     responses: &mut Responses<'f>,
 ) -> Vec<OffsetCommitTopic<'f>> {
-    let image = broker.node.image();
     let mut existing = Vec::new();
     let mut turn = Turn::begin();
     for asked in message.topics.iter() {
         turn.share().await;
         let topic = image.topics.by_name(asked.name);
-        let (found, missing): (Vec<_>, Vec<_>) = asked.partitions.iter().partition(|one| {
-            topic.is_some_and(|topic| topic.partition(one.partition_index).is_some())
-        });
+        let indexes = asked.partitions.iter().map(|one| one.partition_index);
+        let exists = |index: i32| topic.is_some_and(|topic| topic.partition(index).is_some());
+        let missing: Vec<i32> = indexes.filter(|index| !exists(*index)).collect();
         if !missing.is_empty() || topic.is_none() {
             let error = ErrorCode::UnknownTopicOrPartition;
             let missing = missing.into_iter();
-            let missing = missing.map(|one| partition_response(one.partition_index, error));
+            let missing = missing.map(|index| partition_response(index, error));
             responses.add(asked.name, missing);
         }
-        if !found.is_empty() {
-            let partitions = found.into_iter().map(|one| OffsetCommitPartition {
-                index: one.partition_index,
-                offset: one.committed_offset,
-                leader_epoch: one.committed_leader_epoch,
-                metadata: one.committed_metadata,
-            });
-            existing.push(OffsetCommitTopic {
-                name: asked.name,
-                topic_id: topic.map_or(Uuid::ZERO, |topic| topic.id),
-                partitions: partitions.collect(),
-            });
-        }
+        existing.extend(existing_part(&asked, image));
     }
     existing
 }
 
+/// The partitions of a request's topic that exist; `None` when there are none.
+fn existing_part<'f>(
+    asked: &TxnOffsetCommitRequestTopic<'f>,
+    image: &MetadataImage,
+) -> Option<OffsetCommitTopic<'f>> {
+    let topic = image.topics.by_name(asked.name)?;
+    let existing = asked.partitions.iter();
+    let partitions: Vec<_> = existing
+        .filter(|one| topic.partition(one.partition_index).is_some())
+        .map(|one| OffsetCommitPartition {
+            index: one.partition_index,
+            offset: one.committed_offset,
+            leader_epoch: one.committed_leader_epoch,
+            metadata: one.committed_metadata,
+        })
+        .collect();
+    (!partitions.is_empty()).then_some(OffsetCommitTopic {
+        name: asked.name,
+        topic_id: topic.id,
+        partitions,
+    })
+}
+
+/// What is to be stored of a request.
+fn commit_of<'f>(
+    message: &TxnOffsetCommitRequest<'f>,
+    image: &MetadataImage,
+) -> TxnOffsetCommit<'f> {
+    let topics = message.topics.iter();
+    TxnOffsetCommit {
+        group_id: message.group_id,
+        generation_id: message.generation_id,
+        member_id: message.member_id,
+        group_instance_id: message.group_instance_id,
+        topics: topics
+            .filter_map(|asked| existing_part(&asked, image))
+            .collect(),
+    }
+}
+
 async fn store(
     broker: &Broker,
-    commit: &TxnOffsetCommit<'_>,
-    producer: &TransactionalProducer<'_>,
+    request: &Request<'_>,
+    (group_id, producer): (&str, &TransactionalProducer<'_>),
     support: TransactionSupport,
+    image: Arc<MetadataImage>,
 ) -> Result<PartitionErrors, ErrorCode> {
-    if commit.group_id.is_empty() {
+    if group_id.is_empty() {
         return Err(ErrorCode::InvalidGroupId);
     }
     // Kafka asks the partition about the transaction before it asks for the group.
@@ -120,7 +154,7 @@ async fn store(
         return Err(ErrorCode::CoordinatorNotAvailable);
     }
     let enrolment = Enrolment {
-        partition: broker.coordinators.groups.partition_of(commit.group_id)?,
+        partition: broker.coordinators.groups.partition_of(group_id)?,
         base_sequence: NO_SEQUENCE,
     };
     let verified = broker
@@ -133,13 +167,13 @@ async fn store(
         producer_epoch: producer.producer_epoch,
         verification: verification.map_err(append_error)?,
     };
-    let group_id = commit.group_id;
-    broker
-        .coordinators
-        .groups
-        .decide_in_transaction(group_id, writer, |shard, now| {
-            shard.commit_transactional_offsets(commit, now)
-        })
+    let kept = request.keep();
+    let groups = &broker.coordinators.groups;
+    let decide = move |shard: &mut GroupShard, now| {
+        shard.commit_transactional_offsets(&commit_of(&kept.message(), &image), now)
+    };
+    groups
+        .decide_in_transaction(group_id, request.body.len(), writer, decide)
         .await?
 }
 

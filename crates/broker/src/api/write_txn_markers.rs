@@ -8,8 +8,8 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
-use crate::coordinators::transaction_markers::TransactionMarker;
 use crate::net::ResponseBuffer;
+use coordinator::runtime::TransactionMarker;
 use model::{DecodeError, ErrorCode, TopicPartition};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::messages::write_txn_markers_response::{

@@ -1,10 +1,11 @@
 //! Groups and transactions: replicated state, kept in partitions of internal topics.
 
-pub(crate) mod coordinator_log;
 pub(crate) mod coordinator_topics;
 pub(crate) mod group_settings;
 pub(crate) mod groups;
 pub(crate) mod producer_ids;
+pub(crate) mod runtime;
+pub(crate) mod threads;
 pub(crate) mod transaction_markers;
 pub(crate) mod transaction_verification;
 pub(crate) mod transactions;
@@ -15,6 +16,7 @@ use coordinator_topics::UnmadeTopics;
 use groups::Groups;
 use std::ops::Range;
 use std::sync::Arc;
+use threads::CoordinatorThreads;
 use transactions::Transactions;
 
 /// The coordinators of this broker.
@@ -32,6 +34,7 @@ pub(crate) struct Coordinators {
     unmade_topics: UnmadeTopics,
     /// Producer ids that the controller has given to this broker.
     producer_ids: tokio::sync::Mutex<Range<i64>>,
+    threads: Arc<CoordinatorThreads>,
 }
 
 impl Coordinators {
@@ -41,14 +44,24 @@ impl Coordinators {
         logs: Arc<Logs>,
         groups: Groups,
         transactions: Transactions,
-    ) -> Self {
-        Self {
+        threads: Arc<CoordinatorThreads>,
+    ) -> Arc<Self> {
+        let coordinators = Arc::new(Self {
             node,
             logs,
             groups: Arc::new(groups),
             transactions,
             unmade_topics: UnmadeTopics::default(),
             producer_ids: tokio::sync::Mutex::new(0..0),
-        }
+            threads,
+        });
+        let weak = Arc::downgrade(&coordinators);
+        coordinators.transactions.set_coordinators(weak);
+        coordinators
+    }
+
+    /// Nothing is decided any more.
+    pub(crate) fn end(&self) {
+        self.threads.end();
     }
 }

@@ -12,49 +12,21 @@
 
 use crate::coordinators::Coordinators;
 use crate::coordinators::groups::OFFSETS_TOPIC;
+use crate::coordinators::runtime::Asked;
 use crate::runtime::clock::now_ms;
 use crate::runtime::disk_watch::DiskUse;
 use crate::runtime::turn::Turn;
+use coordinator::runtime::TransactionMarker;
 use model::{ErrorCode, TopicPartition};
-use record::{EndTransactionMarker, TransactionResult};
-use replication::{AppendError, Appended, Partition};
+use replication::{Appended, Partition};
 use std::sync::Arc;
 
-/// How a transaction ends, and by whose word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TransactionMarker {
-    /// The producer of the transaction.
-    pub(crate) producer_id: i64,
-    /// That of the transaction, or the one after it with transaction version 2.
-    pub(crate) producer_epoch: i16,
-    /// The leader epoch of the coordinator's partition of `__transaction_state`; -1 from an
-    /// administrator who aborts a hanging transaction.
-    pub(crate) coordinator_epoch: i32,
-    /// Whether the transaction's records count.
-    pub(crate) is_commit: bool,
-}
-
-impl TransactionMarker {
-    /// Appends the marker to a partition's log.
-    ///
-    /// # Errors
-    /// Why the log refuses it.
-    pub(crate) fn append_to(
-        &self,
-        partition: &Partition,
-        transaction_version: i16,
-        now_ms: i64,
-    ) -> Result<Appended, AppendError> {
-        let marker = EndTransactionMarker {
-            result: match self.is_commit {
-                true => TransactionResult::Commit,
-                false => TransactionResult::Abort,
-            },
-            coordinator_epoch: self.coordinator_epoch,
-        };
-        let mut batch = marker.into_batch(now_ms, self.producer_id, self.producer_epoch);
-        partition.append_marker(&mut batch, transaction_version, now_ms)
-    }
+/// A marker on its way to be durable.
+enum Written {
+    /// In the log of a partition.
+    Appended(Arc<Partition>, Appended),
+    /// With the group coordinator, which tells when it is durable.
+    Asked(Asked<Result<(), ErrorCode>>),
 }
 
 impl Coordinators {
@@ -74,17 +46,22 @@ impl Coordinators {
         let mut written = Vec::with_capacity(partitions.len());
         let mut turn = Turn::begin();
         for one in partitions {
-            let marker = self.write_marker(&marker, one, transaction_version);
+            let marker = self.write_marker(marker, one, transaction_version);
             written.push(marker.await);
             turn.share().await;
         }
         let mut outcomes = Vec::with_capacity(written.len());
         for one in written {
             outcomes.push(match one {
-                Ok((partition, appended)) if appended.is_flush_due => {
-                    self.flush_marker(partition, appended.last_offset + 1).await
+                Ok(Written::Appended(partition, appended)) if appended.is_flush_due => {
+                    self.logs.flush(partition, appended.last_offset + 1).await
                 }
-                Ok(_) => Ok(()),
+                Ok(Written::Appended(..)) => Ok(()),
+                // Older transaction coordinators look for the leader again on no other code.
+                Ok(Written::Asked(asked)) => asked
+                    .answer()
+                    .await
+                    .unwrap_or(Err(ErrorCode::NotLeaderOrFollower)),
                 Err(error) => Err(error),
             });
         }
@@ -93,38 +70,34 @@ impl Coordinators {
 
     async fn write_marker(
         &self,
-        marker: &TransactionMarker,
+        marker: TransactionMarker,
         target: &TopicPartition,
         transaction_version: i16,
-    ) -> Result<(Arc<Partition>, Appended), ErrorCode> {
+    ) -> Result<Written, ErrorCode> {
         let partition = self.logs.partitions.find(&target.topic, target.partition)?;
+        if target.topic == OFFSETS_TOPIC {
+            let asked = self
+                .groups
+                .end_transaction(target.partition, marker, transaction_version)
+                .await;
+            let asked = asked.map_err(|_| ErrorCode::NotLeaderOrFollower)?;
+            return Ok(Written::Asked(asked));
+        }
         let disk = self
             .logs
             .disks
             .turn(partition.place(), DiskUse::Write)
             .await;
-        disk.run(|| {
-            let appended = match target.topic == OFFSETS_TOPIC {
-                true => self
-                    .groups
-                    .end_transaction(target.partition, marker, transaction_version)
-                    // Older transaction coordinators look for the leader again on no other code.
-                    .map_err(|_| ErrorCode::NotLeaderOrFollower)?,
-                false => marker.append_to(&partition, transaction_version, now_ms()),
-            };
-            appended.map_err(|error| {
+        let now_ms = now_ms();
+        let mut batch = marker.into_batch(now_ms);
+        let appended =
+            disk.run(|| partition.append_marker(&mut batch, transaction_version, now_ms));
+        match appended {
+            Ok(appended) => Ok(Written::Appended(partition, appended)),
+            Err(error) => {
                 self.logs.report_append_error(&partition, &error);
-                error.code()
-            })
-        })
-        .map(|appended| (partition.clone(), appended))
-    }
-
-    async fn flush_marker(
-        &self,
-        partition: Arc<Partition>,
-        end_offset: i64,
-    ) -> Result<(), ErrorCode> {
-        self.logs.flush(partition, end_offset).await
+                Err(error.code())
+            }
+        }
     }
 }

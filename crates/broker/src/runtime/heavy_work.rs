@@ -20,7 +20,6 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, ready};
-use std::time::Duration;
 use storage::Aside;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -36,9 +35,6 @@ pub(crate) enum Lane {
 
 /// So many parts of requests that have many are kept at a time, or those of one request.
 const PARTS_MAX: u32 = 256 * 1024;
-
-/// How long a worker waits for a coordinator's lock before others take over its tasks.
-pub(crate) const LOCK_MOMENT: Duration = Duration::from_micros(100);
 
 /// How a log does what takes long, wherever it is called.
 pub(crate) const ASIDE: Aside = Aside::new(|work| off_workers(work));
@@ -171,6 +167,11 @@ pub(crate) fn is_off_workers() -> bool {
     IS_OFF_WORKERS.get() || is_apart()
 }
 
+/// Says that this thread is none of the workers, for as long as it lives.
+pub(crate) fn leave_workers() {
+    IS_OFF_WORKERS.set(true);
+}
+
 /// Does `work` on this thread, whose tasks another one takes over if it is a worker.
 pub(crate) fn off_workers<T>(work: impl FnOnce() -> T) -> T {
     let runtime = Handle::try_current().map(|runtime| runtime.runtime_flavor());
@@ -191,6 +192,7 @@ mod tests {
     use crate::runtime::reserve::Reserve;
     use std::future::{pending, ready};
     use std::task::Poll;
+    use std::time::Duration;
     use tokio::sync::Notify;
 
     #[tokio::test(flavor = "multi_thread")]

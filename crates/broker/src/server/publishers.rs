@@ -168,7 +168,7 @@ impl PartitionUsers for State {
         };
         match topic {
             OFFSETS_TOPIC => broker.coordinators.groups.load(index, partition),
-            TRANSACTION_TOPIC => broker.coordinators.load_transactions(index, partition),
+            TRANSACTION_TOPIC => broker.coordinators.transactions.load(index, partition),
             _ => {}
         }
     }

@@ -2,6 +2,7 @@
 //! logs that are out of reach.
 
 mod budgets;
+mod coordinators;
 mod log_moves;
 mod roles;
 mod stuck;

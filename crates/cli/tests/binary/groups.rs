@@ -1,6 +1,7 @@
 //! Groups that commands read with.
 
 use crate::lab::Lab;
+use crate::process::Process;
 use expect_test::expect;
 use testkit::wait_until;
 
@@ -108,4 +109,25 @@ fn a_group_with_members_is_not_deleted_and_says_where_they_are() {
     let told = String::from_utf8(deleted.stderr).unwrap();
     let advice = "it has members, which `riverrun group describe g --members` shows: stop them";
     assert!(told.contains(advice), "{told}");
+}
+
+/// As many threads as Kafka's broker has, or as are asked for.
+#[cfg(target_os = "linux")]
+#[test]
+fn coordinators_have_threads_of_their_own() {
+    for (keys, count) in [(&[][..], 4), (&[("group.coordinator.threads", "2")][..], 2)] {
+        let directory = tempfile::tempdir().unwrap();
+        let server = Process::start(directory.path(), keys);
+        let names = server.thread_names();
+        let mut names: Vec<_> = names
+            .into_iter()
+            .filter(|name| name.starts_with("coordinator-"))
+            .collect();
+        names.sort();
+        let expected: Vec<_> = (0..count)
+            .map(|number| format!("coordinator-{number}"))
+            .collect();
+        assert_eq!(names, expected);
+        server.stop();
+    }
 }

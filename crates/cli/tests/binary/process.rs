@@ -180,6 +180,18 @@ impl Process {
         self.status("State").chars().next().unwrap()
     }
 
+    /// The names of its threads.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn thread_names(&self) -> Vec<String> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let names = tasks.filter_map(|task| {
+            // One that ends has none.
+            let name = std::fs::read_to_string(task.unwrap().path().join("comm")).ok()?;
+            Some(name.trim_end().to_owned())
+        });
+        names.collect()
+    }
+
     /// The first word that the kernel has for `name` of the process.
     #[cfg(target_os = "linux")]
     fn status(&self, name: &str) -> String {

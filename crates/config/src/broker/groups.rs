@@ -58,7 +58,7 @@ pub(super) const GROUPS: &[ConfigDefinition] = &[
         .filled_list_of(&["consumer", "classic", "share", "streams"]).medium()
         .doc("Group protocols that the coordinator speaks; `classic` cannot be left out."),
     int("group.coordinator.threads").default("4").at_least(1).high()
-        .doc("Threads of the group coordinator."),
+        .doc("Threads of the coordinators of groups and of transactions."),
     int("group.initial.rebalance.delay.ms").default("3000").medium()
         .doc("How long a classic group that was empty waits for more members before its first \
               rebalance, in milliseconds."),

@@ -59,6 +59,8 @@ pub struct GroupConfig {
 pub struct GroupCoordinatorConfig {
     /// Protocols it speaks.
     pub rebalance_protocols: RebalanceProtocols,
+    /// Threads that decide, of groups and of transactions.
+    pub threads: i32,
 }
 
 /// How committed offsets are kept.
@@ -188,6 +190,7 @@ fn coordinator(values: &TypedValues) -> GroupCoordinatorConfig {
         rebalance_protocols: RebalanceProtocols {
             consumer: speaks("consumer"),
         },
+        threads: values.int("group.coordinator.threads"),
     }
 }
 

@@ -8,22 +8,6 @@ use crate::{CoordinatorRecord, Decision, GroupResponse, Token};
 use model::{ErrorCode, Now};
 use std::collections::BTreeSet;
 
-/// The code that tells a client why records could not be appended: clients know the errors of
-/// coordinators, not those of logs.
-pub const fn append_error(error: ErrorCode) -> ErrorCode {
-    match error {
-        ErrorCode::UnknownTopicOrPartition
-        | ErrorCode::NotEnoughReplicas
-        | ErrorCode::RequestTimedOut => ErrorCode::CoordinatorNotAvailable,
-        ErrorCode::NotLeaderOrFollower | ErrorCode::KafkaStorageError => ErrorCode::NotCoordinator,
-        ErrorCode::NetworkException => ErrorCode::CoordinatorLoadInProgress,
-        ErrorCode::MessageTooLarge
-        | ErrorCode::RecordListTooLarge
-        | ErrorCode::InvalidFetchSize => ErrorCode::UnknownServerError,
-        other => other,
-    }
-}
-
 impl GroupShard {
     /// Takes back a decision whose records were not appended: of one that was split, the part
     /// that was not. Groups whose assignments are not in the log rebalance. Returns the answers

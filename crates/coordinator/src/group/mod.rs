@@ -38,7 +38,6 @@ pub use consumer::{
     ConsumerGroupTimes, DescribedConsumerGroup, DescribedConsumerMember, MigrationPolicy,
     NamedPartitions, Refusal, RegexResolution, TopicRegex,
 };
-pub use failure::append_error;
 pub use fuzz::{fuzz_replay, fuzz_texts};
 pub use request::{
     DeletedTopic, DescribedGroup, DescribedMember, FetchedOffset, FetchedTopic, Heartbeat,

@@ -103,11 +103,7 @@ impl Node {
             base_sequence: batch.base_sequence(),
         };
         let id = transactional_id.clone();
-        match self.verify(&id, &found, first, now)? {
-            Ok((guard, until)) => self.wait(until, Then::Append(caller, ask, guard)),
-            Err(error) => return self.refuse(caller, &ask, error),
-        }
-        Ok(())
+        self.verify(&id, &found, first, (caller, ask), now)
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "its callers return what it does")]

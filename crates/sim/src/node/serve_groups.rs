@@ -1,17 +1,16 @@
 //! Requests about groups and their offsets.
 
 use super::groups::TransactionalWriter;
-use super::{Caller, Halted, Node, SimPartition, Then};
+use super::{Caller, Halted, Node};
 use crate::protocol::{Answer, Ask, Joined};
-use coordinator::GroupResponse;
 use coordinator::group::{
-    Heartbeat, JoinGroup, JoinGroupResponse, JoinProtocol, OffsetCommit, OffsetCommitPartition,
-    OffsetCommitTopic, OffsetFetch, OffsetFetchTopic, PartitionErrors, SyncAssignment, SyncGroup,
-    SyncGroupResponse, TxnOffsetCommit,
+    FetchedTopic, Heartbeat, JoinGroup, JoinGroupResponse, JoinProtocol, OffsetCommit,
+    OffsetCommitPartition, OffsetCommitTopic, OffsetFetch, OffsetFetchTopic, PartitionErrors,
+    SyncAssignment, SyncGroup, SyncGroupResponse, TxnOffsetCommit,
 };
+use coordinator::{Decision, GroupResponse};
 use model::{ErrorCode, Now, Uuid};
 use replication::VerificationGuard;
-use std::sync::Arc;
 
 const TIMEOUT_MS: i32 = crate::protocol::SESSION_TIMEOUT_MS;
 
@@ -19,15 +18,7 @@ impl Node {
     pub(super) fn serve_group(&mut self, caller: Caller, ask: Ask, now: Now) -> Result<(), Halted> {
         match &ask {
             Ask::CommitOffset { .. } => self.commit_offset(caller, &ask, now),
-            Ask::FetchOffset {
-                group,
-                topic_id,
-                partition,
-            } => {
-                let (answer, until) = self.fetch_offset(group, *topic_id, *partition);
-                self.wait(until, Then::Answer(caller, answer));
-                Ok(())
-            }
+            Ask::FetchOffset { .. } => self.fetch_offset(caller, &ask, now),
             Ask::Heartbeat {
                 group,
                 generation,
@@ -39,13 +30,16 @@ impl Node {
                     member_id,
                     group_instance_id: None,
                 };
-                let read = self
-                    .groups
-                    .read(group, |shard| shard.heartbeat(&heartbeat, now));
-                let error = read.and_then(|alive| alive).err();
-                let error = error.unwrap_or(ErrorCode::None);
-                self.answers.push((caller, Answer::Done { error }));
-                Ok(())
+                let decided = self.groups.decide(
+                    group,
+                    None,
+                    (now, caller),
+                    |shard, now| Decision::reply(shard.heartbeat(&heartbeat, now)),
+                    |alive| Answer::Done {
+                        error: alive.err().unwrap_or(ErrorCode::None),
+                    },
+                )?;
+                decided.or_else(|error| self.refuse(caller, &ask, error))
             }
             Ask::Join { group, member_id } => self.join(caller, group, member_id, now),
             _ => self.sync(caller, &ask, now),
@@ -77,25 +71,17 @@ impl Node {
             supports_skipping_assignment: true,
             random_uuid: &uuid,
         };
-        let decided = self
-            .groups
-            .decide(group, None, (now, caller), |shard, now| {
-                shard.join_group(&join, now)
-            })?;
-        match decided {
-            Ok(decided) => {
-                let until: Vec<_> = decided.until.into_iter().collect();
-                self.release(decided.released, until.clone());
-                if let Some(reply) = decided.reply {
-                    let answer = Answer::Joined(joined(&reply));
-                    self.wait(until, Then::Answer(caller, answer));
-                }
-            }
-            Err(error) => {
-                let refused = JoinGroupResponse::error(member_id, error);
-                let answer = Answer::Joined(joined(&refused));
-                self.answers.push((caller, answer));
-            }
+        let decided = self.groups.decide(
+            group,
+            None,
+            (now, caller),
+            |shard, now| shard.join_group(&join, now),
+            |reply| Answer::Joined(joined(&reply)),
+        )?;
+        if let Err(error) = decided {
+            let refused = JoinGroupResponse::error(member_id, error);
+            let answer = Answer::Joined(joined(&refused));
+            self.answers.push((caller, answer));
         }
         Ok(())
     }
@@ -125,37 +111,14 @@ impl Node {
                 })
                 .collect(),
         };
-        let decided = self
-            .groups
-            .decide(group, None, (now, caller), |shard, now| {
-                shard.sync_group(&sync, now)
-            })?;
-        match decided {
-            Ok(decided) => {
-                let until: Vec<_> = decided.until.into_iter().collect();
-                self.release(decided.released, until.clone());
-                if let Some(reply) = decided.reply {
-                    self.wait(until, Then::Answer(caller, synced(&reply)));
-                }
-                Ok(())
-            }
-            Err(error) => self.refuse(caller, ask, error),
-        }
-    }
-
-    /// Answers those whom a decision releases, once it is durable.
-    pub(super) fn release(
-        &mut self,
-        released: Vec<(Caller, GroupResponse)>,
-        until: Vec<(Arc<SimPartition>, i64)>,
-    ) {
-        for (caller, response) in released {
-            let answer = match response {
-                GroupResponse::Join(response) => Answer::Joined(joined(&response)),
-                GroupResponse::Sync(response) => synced(&response),
-            };
-            self.wait(until.clone(), Then::Answer(caller, answer));
-        }
+        let decided = self.groups.decide(
+            group,
+            None,
+            (now, caller),
+            |shard, now| shard.sync_group(&sync, now),
+            |reply| synced(&reply),
+        )?;
+        decided.or_else(|error| self.refuse(caller, ask, error))
     }
 
     fn commit_offset(&mut self, caller: Caller, ask: &Ask, now: Now) -> Result<(), Halted> {
@@ -182,12 +145,14 @@ impl Node {
             reports_group_id_not_found: true,
             topics: vec![committed(&topic.name, topic.id, *partition, *offset)],
         };
-        let decided = self
-            .groups
-            .decide(group, None, (now, caller), |shard, now| {
-                shard.commit_offsets(&commit, now)
-            })?;
-        self.answer_commit(caller, ask, decided)
+        let decided = self.groups.decide(
+            group,
+            None,
+            (now, caller),
+            |shard, now| shard.commit_offsets(&commit, now),
+            stored,
+        )?;
+        decided.or_else(|error| self.refuse(caller, ask, error))
     }
 
     /// The offset of a transaction, once its coordinator knows of the partition.
@@ -224,49 +189,27 @@ impl Node {
             producer_epoch: producer.epoch,
             verification: guard,
         };
-        let decided = self
-            .groups
-            .decide(group, Some(&writer), (now, caller), |shard, now| {
-                shard.commit_transactional_offsets(&commit, now)
-            })?;
-        self.answer_commit(caller, &ask, decided)
+        let decided = self.groups.decide(
+            group,
+            Some(&writer),
+            (now, caller),
+            |shard, now| shard.commit_transactional_offsets(&commit, now),
+            stored,
+        )?;
+        decided.or_else(|error| self.refuse(caller, &ask, error))
     }
 
-    fn answer_commit(
-        &mut self,
-        caller: Caller,
-        ask: &Ask,
-        decided: Result<super::groups::Decided<Result<PartitionErrors, ErrorCode>>, ErrorCode>,
-    ) -> Result<(), Halted> {
-        let decided = match decided {
-            Ok(decided) => decided,
-            Err(error) => return self.refuse(caller, ask, error),
+    fn fetch_offset(&mut self, caller: Caller, ask: &Ask, now: Now) -> Result<(), Halted> {
+        let Ask::FetchOffset {
+            group,
+            topic_id,
+            partition,
+        } = ask
+        else {
+            unreachable!("the caller has sorted them")
         };
-        let until: Vec<_> = decided.until.into_iter().collect();
-        self.release(decided.released, until.clone());
-        let error = match decided.reply {
-            Some(Ok(errors)) => errors.into_iter().flatten().next(),
-            Some(Err(error)) => Some(error),
-            None => Some(ErrorCode::NotCoordinator),
-        };
-        let error = error.unwrap_or(ErrorCode::UnknownServerError);
-        self.wait(until, Then::Answer(caller, Answer::Done { error }));
-        Ok(())
-    }
-
-    fn fetch_offset(
-        &mut self,
-        group: &str,
-        topic_id: Uuid,
-        index: i32,
-    ) -> (Answer, Vec<(Arc<SimPartition>, i64)>) {
-        let refused = |error| (Answer::Offset { error, offset: -1 }, Vec::new());
-        let Some(topic) = self.image.topics.by_id(topic_id).cloned() else {
-            return refused(ErrorCode::UnknownTopicId);
-        };
-        let partition = match self.groups.partition_of(group) {
-            Ok(partition) => partition,
-            Err(error) => return refused(error),
+        let Some(topic) = self.image.topics.by_id(*topic_id).cloned() else {
+            return self.refuse(caller, ask, ErrorCode::UnknownTopicId);
         };
         let fetch = OffsetFetch {
             group_id: group,
@@ -275,26 +218,51 @@ impl Node {
             require_stable: true,
             topics: Some(vec![OffsetFetchTopic {
                 name: &topic.name,
-                topic_id,
-                partitions: vec![index],
+                topic_id: *topic_id,
+                partitions: vec![*partition],
             }]),
         };
-        let fetched = self.groups.read(group, |shard| shard.fetch_offsets(&fetch));
-        let fetched = match fetched.and_then(|fetched| fetched) {
-            Ok(fetched) => fetched,
-            Err(error) => return refused(error),
-        };
-        let first = fetched.first().and_then(|topic| topic.partitions.first());
-        let answer = match first {
-            Some(found) => Answer::Offset {
-                error: found.error,
-                offset: found.offset,
-            },
-            None => return refused(ErrorCode::UnknownServerError),
-        };
-        // What is not durable yet could be taken back by a crash.
-        let end = partition.offsets().log_end_offset;
-        (answer, vec![(partition, end)])
+        let decided = self.groups.decide(
+            group,
+            None,
+            (now, caller),
+            |shard, _| Decision::reply(shard.fetch_offsets(&fetch)),
+            fetched,
+        )?;
+        decided.or_else(|error| self.refuse(caller, ask, error))
+    }
+}
+
+/// The answer of a member that has waited for others.
+pub(super) fn answer_of(response: GroupResponse) -> Answer {
+    match response {
+        GroupResponse::Join(response) => Answer::Joined(joined(&response)),
+        GroupResponse::Sync(response) => synced(&response),
+    }
+}
+
+fn stored(errors: Result<PartitionErrors, ErrorCode>) -> Answer {
+    let error = match errors {
+        Ok(errors) => errors.into_iter().flatten().next(),
+        Err(error) => Some(error),
+    };
+    let error = error.unwrap_or(ErrorCode::UnknownServerError);
+    Answer::Done { error }
+}
+
+fn fetched(topics: Result<Vec<FetchedTopic>, ErrorCode>) -> Answer {
+    let first = topics.map(|topics| {
+        let first = topics.first().and_then(|topic| topic.partitions.first());
+        first.cloned()
+    });
+    let refused = |error| Answer::Offset { error, offset: -1 };
+    match first {
+        Ok(Some(found)) => Answer::Offset {
+            error: found.error,
+            offset: found.offset,
+        },
+        Ok(None) => refused(ErrorCode::UnknownServerError),
+        Err(error) => refused(error),
     }
 }
 

@@ -5,22 +5,29 @@ use super::transactions::Finishing;
 use super::{Caller, Halted, MARKER_PAUSE_MS, Node, SimPartition, Then};
 use crate::planted::Planted;
 use crate::protocol::{Answer, Ask, ProducerKey};
-use coordinator::group::append_error;
+use coordinator::runtime::append_error;
 use coordinator::transaction::{
     AddPartitions, EndTransaction, InitProducerId, Moment, NeedsProducerId, ProducerIdAndEpoch,
     TransactionDecision, TransactionShard,
 };
 use model::{ErrorCode, Now, TopicPartition};
 use record::batch::NO_SEQUENCE;
-use replication::{Appended, FirstBatch, VerificationGuard};
+use replication::FirstBatch;
 use std::sync::Arc;
 
 /// The version of the protocol in which the leaders of partitions add them.
 const ENROLLED_BY_LEADERS: i16 = 2;
 const TRANSACTION_TIMEOUT_MS: i32 = 4_000;
 
-/// What a batch may be appended with, and what has to be durable before.
-type Verified = (Option<VerificationGuard>, Vec<(Arc<SimPartition>, i64)>);
+/// An error of the transaction's coordinator as who asks may know it.
+const fn known_to(ask: &Ask, error: ErrorCode) -> ErrorCode {
+    match (ask, error) {
+        // Producers expect to handle this code here.
+        (_, ErrorCode::ProducerFenced) => ErrorCode::InvalidProducerEpoch,
+        (Ask::CommitInTransaction { .. }, error) => append_error(error),
+        (_, error) => error,
+    }
+}
 
 impl Node {
     pub(super) fn serve_transaction(
@@ -91,11 +98,7 @@ impl Node {
                     base_sequence: NO_SEQUENCE,
                 };
                 let id = transactional_id.clone();
-                match self.verify(&id, &partition, first, now)? {
-                    Ok((guard, until)) => self.wait(until, Then::Append(caller, ask, guard)),
-                    Err(error) => return self.refuse(caller, &ask, append_error(error)),
-                }
-                Ok(())
+                self.verify(&id, &partition, first, (caller, ask), now)
             }
             _ => unreachable!("the caller has sorted them"),
         }
@@ -117,12 +120,19 @@ impl Node {
         >,
     ) -> Result<(), Halted> {
         let mut fresh = None;
-        let decided = loop {
-            let decided = self
-                .transactions
-                .decide(transactional_id, (now, fresh), &mut decide)?;
+        let then = |reply, prepared| {
+            let answer = asked.map(|(caller, _)| (caller, answer_of(reply)));
+            match (prepared, answer) {
+                (Some(finishing), answer) => Some(Then::Mark(finishing, answer)),
+                (None, answer) => answer.map(|(caller, answer)| Then::Answer(caller, answer)),
+            }
+        };
+        loop {
+            let decided =
+                self.transactions
+                    .decide(transactional_id, (now, fresh), &mut decide, then)?;
             match decided {
-                Ok(Some(decided)) => break decided,
+                Ok(Some(())) => return Ok(()),
                 Ok(None) => match self.next_producer_id(now)? {
                     Ok(id) => fresh = Some(id),
                     Err(error) => {
@@ -134,15 +144,7 @@ impl Node {
                     return asked.map_or(Ok(()), |(caller, ask)| self.refuse(caller, ask, error));
                 }
             }
-        };
-        let reply = asked.map(|(caller, _)| (caller, answer_of(decided.reply)));
-        let until = vec![decided.until];
-        match (decided.prepared, reply) {
-            (Some(finishing), reply) => self.wait(until, Then::Mark(finishing, reply)),
-            (None, Some((caller, answer))) => self.wait(until, Then::Answer(caller, answer)),
-            (None, None) => {}
         }
-        Ok(())
     }
 
     /// Aborts a transaction that has taken longer than it may.
@@ -160,18 +162,23 @@ impl Node {
         })
     }
 
-    /// Asks the coordinator about the first batch of a transaction in a partition.
+    /// Asks the coordinator about the first batch of a transaction in a partition, and goes on with what asks for
+    /// that.
     pub(super) fn verify(
         &mut self,
         transactional_id: &str,
         partition: &Arc<SimPartition>,
         first: FirstBatch,
+        (caller, ask): (Caller, Ask),
         now: Now,
-    ) -> Result<Result<Verified, ErrorCode>, Halted> {
+    ) -> Result<(), Halted> {
         let guard = match partition.start_verification(first, true, now.wall_ms) {
             Ok(Some(guard)) => guard,
-            Ok(None) => return Ok(Ok((None, Vec::new()))),
-            Err(error) => return Ok(Err(self.survive(error)?)),
+            Ok(None) => return self.append(caller, ask, None, now),
+            Err(error) => {
+                let error = self.survive(error)?;
+                return self.refuse(caller, &ask, known_to(&ask, error));
+            }
         };
         let request = AddPartitions {
             transactional_id,
@@ -182,21 +189,23 @@ impl Node {
             partitions: &[partition.topic_partition().clone()],
             client_transaction_version: ENROLLED_BY_LEADERS,
         };
-        let decided =
-            self.transactions
-                .decide(transactional_id, (now, None), |shard, moment| {
-                    Ok(shard.add_partitions(&request, moment))
-                })?;
-        Ok(match decided {
-            Ok(Some(decided)) => match decided.reply {
-                ErrorCode::None => Ok((Some(guard), vec![decided.until])),
-                // Producers expect to handle this code here.
-                ErrorCode::ProducerFenced => Err(ErrorCode::InvalidProducerEpoch),
-                error => Err(error),
+        let verified = ask.clone();
+        let decided = self.transactions.decide(
+            transactional_id,
+            (now, None),
+            |shard, moment| Ok(shard.add_partitions(&request, moment)),
+            |error, _| match error {
+                ErrorCode::None => Some(Then::Append(caller, verified, Some(guard))),
+                error => {
+                    let refused = verified.refused(known_to(&verified, error));
+                    Some(Then::Answer(caller, refused))
+                }
             },
-            Ok(None) => Err(ErrorCode::UnknownServerError),
-            Err(error) => Err(error),
-        })
+        )?;
+        match decided {
+            Ok(_) => Ok(()),
+            Err(error) => self.refuse(caller, &ask, known_to(&ask, error)),
+        }
     }
 
     /// Writes the markers that are left.
@@ -213,9 +222,7 @@ impl Node {
                 continue;
             }
             match self.write_marker(&finishing, name, now)? {
-                Ok(Some((partition, appended))) => {
-                    until.push((partition, appended.last_offset + 1))
-                }
+                Ok(Some(appended)) => until.push(appended),
                 Ok(None) => {}
                 Err(()) => left.push(name.clone()),
             }
@@ -236,7 +243,7 @@ impl Node {
         finishing: &Finishing,
         name: &TopicPartition,
         now: Now,
-    ) -> Result<Result<Option<(Arc<SimPartition>, Appended)>, ()>, Halted> {
+    ) -> Result<Result<Option<(Arc<SimPartition>, i64)>, ()>, Halted> {
         let topic = self.image.topics.by_name(&name.topic);
         let topic = topic.filter(|topic| topic.partition(name.partition).is_some());
         let Some(topic_id) = topic.map(|topic| topic.id) else {
@@ -247,26 +254,24 @@ impl Node {
         };
         let version = finishing.prepared.client_transaction_version;
         let marker = finishing.marker;
-        let appended = match name.topic == OFFSETS_TOPIC {
-            true => match self
-                .groups
-                .end_transaction(name.partition, &marker, version, now.wall_ms)
-            {
-                Ok(appended) => appended,
-                Err(_) => return Ok(Err(())),
-            },
-            false => marker.append_to(&partition, version, now.wall_ms),
+        let appended = if name.topic == OFFSETS_TOPIC {
+            let index = name.partition;
+            self.groups.end_transaction(index, marker, version, now)?
+        } else {
+            let mut batch = marker.into_batch(now.wall_ms);
+            match partition.append_marker(&mut batch, version, now.wall_ms) {
+                Ok(appended) => Ok(appended.last_offset + 1),
+                Err(error) => Err(self.survive(error)?),
+            }
         };
-        match appended {
-            Ok(appended) => Ok(Ok(Some((partition, appended)))),
-            Err(error) => match self.survive(error)? {
-                // The partition has seen a later end.
-                ErrorCode::InvalidProducerEpoch | ErrorCode::TransactionCoordinatorFenced => {
-                    Ok(Ok(None))
-                }
-                _ => Ok(Err(())),
-            },
-        }
+        Ok(match appended {
+            Ok(end_offset) => Ok(Some((partition, end_offset))),
+            // The partition has seen a later end.
+            Err(ErrorCode::InvalidProducerEpoch | ErrorCode::TransactionCoordinatorFenced) => {
+                Ok(None)
+            }
+            Err(_) => Err(()),
+        })
     }
 
     /// Completes a transaction whose partitions have their markers; tries the others later.
@@ -279,9 +284,12 @@ impl Node {
         if finishing.left.is_empty() {
             let id = &*finishing.prepared.transactional_id;
             let producer = finishing.prepared.producer;
-            let decided = self.transactions.decide(id, (now, None), |shard, moment| {
-                Ok(shard.complete(id, producer, moment))
-            })?;
+            let complete =
+                |shard: &mut TransactionShard, moment: &_| Ok(shard.complete(id, producer, moment));
+            let nobody = |_, _| None;
+            let decided = self
+                .transactions
+                .decide(id, (now, None), complete, nobody)?;
             // This node coordinates all: what its log has not taken, it takes later.
             let is_given_up = self.planted == Planted::GivesUpCompleting;
             if decided.is_err() && !is_given_up {

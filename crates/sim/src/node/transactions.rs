@@ -1,19 +1,19 @@
-//! The transaction coordinator of a node: a shard for each partition of `__transaction_state`, loaded
-//! from its log, and the wiring around what it decides.
+//! The transaction coordinator of a node: hosted partitions of `__transaction_state`.
 
-use super::coordinator_log::{LogEntry, TransactionMarker, batch_of, replay_log};
-use super::{Halted, SimPartition};
+use super::coordinator_log::{Asking, Hosted, load, poll_answer};
+use super::{Caller, Halted, SimPartition, Then};
 use crate::planted::Planted;
-use coordinator::group::append_error;
+use coordinator::runtime::{TransactionMarker, Waiter};
 use coordinator::transaction::{
     Moment, NeedsProducerId, PreparedTransaction, TransactionConfig, TransactionDecision,
     TransactionShard,
 };
-use coordinator::{CoordinatorRecord, partition_for};
+use coordinator::{Decision, partition_for};
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
 use model::{ErrorCode, Now, TopicPartition};
-use record::BatchHeader;
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// The topic that holds the states of transactional ids.
@@ -22,29 +22,14 @@ pub(super) const TRANSACTION_TOPIC: &str = "__transaction_state";
 /// The transaction coordinator.
 #[derive(Debug, Default)]
 pub(super) struct Transactions {
-    shards: BTreeMap<i32, Shard>,
+    hosted: BTreeMap<i32, Hosted<TransactionShard>>,
     partition_count: i32,
     transaction_version: i16,
 }
 
-#[derive(Debug)]
-struct Shard {
-    partition: Arc<SimPartition>,
-    shard: TransactionShard,
-}
-
-/// A decision that is carried out.
-#[derive(Debug)]
-pub(super) struct Decided<R> {
-    pub(super) reply: R,
-    /// The answer waits until everything below is durable.
-    pub(super) until: (Arc<SimPartition>, i64),
-    pub(super) prepared: Option<Finishing>,
-}
-
 /// An end that is decided, on its way to its markers.
 #[derive(Debug, Clone)]
-pub(super) struct Finishing {
+pub(crate) struct Finishing {
     pub(super) prepared: PreparedTransaction,
     pub(super) marker: TransactionMarker,
     /// Partitions that have no marker yet.
@@ -67,6 +52,18 @@ impl Finishing {
     }
 }
 
+impl Waiter<TransactionShard> for Caller {
+    type Answer = Option<Then>;
+
+    fn released(self, response: Infallible) -> Option<Then> {
+        match response {}
+    }
+
+    fn refused(_: Option<Then>, _: ErrorCode) -> Option<Then> {
+        None
+    }
+}
+
 impl Transactions {
     pub(super) fn follow(&mut self, image: &MetadataImage) {
         let topic = image.topics.by_name(TRANSACTION_TOPIC);
@@ -82,32 +79,39 @@ impl Transactions {
         planted: Planted,
         now: Now,
     ) -> Result<Vec<Finishing>, Halted> {
-        let mut shard = TransactionShard::new(TransactionConfig::default());
-        replay_log(partition, planted, |entry| match entry {
-            LogEntry::Record { key, value, .. } => Ok(shard.replay(now, key, value)?),
-            LogEntry::TransactionEnd { .. } => Ok(()),
-        })?;
+        let shard = TransactionShard::new(TransactionConfig::default());
+        let mut loaded = load(partition, shard, planted, now, |_| {})?;
         let epoch = partition.offsets().leader_epoch;
-        let prepared = shard.prepared().into_iter();
-        let prepared = prepared.map(|one| Finishing::new(one, epoch)).collect();
-        let loaded = Shard {
-            partition: partition.clone(),
-            shard,
-        };
-        self.shards.insert(partition.index(), loaded);
-        Ok(prepared)
+        let prepared = loaded
+            .shard()
+            .map_or_else(|_| Vec::new(), |shard| shard.prepared());
+        self.hosted.insert(partition.index(), loaded);
+        let prepared = prepared.into_iter();
+        Ok(prepared.map(|one| Finishing::new(one, epoch)).collect())
     }
 
-    fn shard_of(&mut self, transactional_id: &str) -> Result<&mut Shard, ErrorCode> {
+    /// What the node goes on with.
+    pub(super) fn poll_answer(&mut self) -> Option<Then> {
+        poll_answer(self.hosted.values_mut())
+    }
+
+    /// Whether an answer waits for a disk.
+    pub(super) fn is_holding(&self) -> bool {
+        let mut hosted = self.hosted.values();
+        hosted.any(|one| one.awaited_offset().is_some())
+    }
+
+    fn hosted_of(&mut self, id: &str) -> Result<&mut Hosted<TransactionShard>, ErrorCode> {
         if self.partition_count <= 0 {
             return Err(ErrorCode::NotCoordinator);
         }
-        let index = partition_for(transactional_id, self.partition_count);
-        self.shards.get_mut(&index).ok_or(ErrorCode::NotCoordinator)
+        let index = partition_for(id, self.partition_count);
+        self.hosted.get_mut(&index).ok_or(ErrorCode::NotCoordinator)
     }
 
-    /// Lets the shard of a transactional id decide, and carries the decision out. The inner result is
-    /// without a decision when that needs a producer id.
+    /// Lets the shard of a transactional id decide. The node goes on with what `then` makes of the reply, and
+    /// of the end that the decision has prepared, when that may be. The inner result is none when the decision
+    /// needs a producer id; an error is told at once.
     pub(super) fn decide<R>(
         &mut self,
         transactional_id: &str,
@@ -116,10 +120,11 @@ impl Transactions {
             &mut TransactionShard,
             &Moment,
         ) -> Result<TransactionDecision<R>, NeedsProducerId>,
-    ) -> Result<Result<Option<Decided<R>>, ErrorCode>, Halted> {
+        then: impl FnOnce(R, Option<Finishing>) -> Option<Then>,
+    ) -> Result<Result<Option<()>, ErrorCode>, Halted> {
         let transaction_version = self.transaction_version;
-        let shard = match self.shard_of(transactional_id) {
-            Ok(shard) => shard,
+        let hosted = match self.hosted_of(transactional_id) {
+            Ok(hosted) => hosted,
             Err(error) => return Ok(Err(error)),
         };
         let moment = Moment {
@@ -127,72 +132,67 @@ impl Transactions {
             transaction_version,
             fresh_producer_id,
         };
-        let Ok(decision) = decide(&mut shard.shard, &moment) else {
-            return Ok(Ok(None));
+        let (refused, needs_id, has_records) =
+            (Cell::new(None), Cell::new(false), Cell::new(false));
+        let epoch = hosted.log().partition.offsets().leader_epoch;
+        let asking = Asking {
+            caller: None,
+            refused: &refused,
+            then: |shard: &TransactionShard, reply: Option<R>| {
+                let prepared = has_records
+                    .get()
+                    .then(|| shard.prepared_of(transactional_id));
+                let prepared = prepared.flatten();
+                then(reply?, prepared.map(|one| Finishing::new(one, epoch)))
+            },
         };
-        if let Err(error) = shard.commit(&decision.records, now)? {
-            return Ok(Err(error));
-        }
-        let offsets = shard.partition.offsets();
-        let has_records = !decision.records.is_empty();
-        let prepared = has_records.then(|| shard.shard.prepared_of(transactional_id));
-        let prepared = prepared.flatten();
-        Ok(Ok(Some(Decided {
-            reply: decision.reply,
-            until: (shard.partition.clone(), offsets.log_end_offset),
-            prepared: prepared.map(|one| Finishing::new(one, offsets.leader_epoch)),
-        })))
+        hosted.decide(asking, None, now, |shard, _| {
+            let Ok(decision) = decide(shard, &moment) else {
+                needs_id.set(true);
+                return Decision::reply(None);
+            };
+            has_records.set(!decision.records.is_empty());
+            let TransactionDecision { records, reply } = decision;
+            let reply = Some(reply);
+            TransactionDecision { records, reply }.into()
+        });
+        hosted.log().check()?;
+        Ok(match refused.take() {
+            Some(error) => Err(error),
+            None => Ok((!needs_id.get()).then_some(())),
+        })
     }
 
     /// Lets administrators see which partitions still have no marker.
     pub(super) fn note_unmarked(&mut self, finishing: &Finishing) {
         let id = &*finishing.prepared.transactional_id;
-        if let Ok(shard) = self.shard_of(id) {
+        if let Ok(Ok(shard)) = self.hosted_of(id).map(Hosted::shard) {
             let producer = finishing.prepared.producer;
-            shard.shard.note_unmarked(id, producer, &finishing.left);
+            shard.note_unmarked(id, producer, &finishing.left);
         }
     }
 
     /// The transactional ids whose transactions have taken longer than they may.
-    pub(super) fn timed_out(&self, now: Now) -> Vec<Arc<str>> {
-        let shards = self.shards.values();
+    pub(super) fn timed_out(&mut self, now: Now) -> Vec<Arc<str>> {
+        let hosted = self.hosted.values_mut();
+        let shards = hosted.filter_map(|hosted| hosted.shard().ok());
         shards
-            .flat_map(|one| one.shard.timed_out(now.monotonic))
+            .flat_map(|one| one.timed_out(now.monotonic))
             .collect()
     }
 
     /// Forgets the transactional ids that have rested for too long.
     pub(super) fn expire_ids(&mut self, now: Now) -> Result<(), Halted> {
-        for shard in self.shards.values_mut() {
-            let records = shard.shard.expire_ids(now).records;
-            let _ = shard.commit(&records, now)?;
+        for hosted in self.hosted.values_mut() {
+            let refused = Cell::new(None);
+            let asking = Asking {
+                caller: None,
+                refused: &refused,
+                then: |_: &_, _: usize| None,
+            };
+            hosted.decide(asking, None, now, |shard, now| shard.expire_ids(now).into());
+            hosted.log().check()?;
         }
         Ok(())
-    }
-}
-
-impl Shard {
-    fn commit(
-        &mut self,
-        records: &[CoordinatorRecord],
-        now: Now,
-    ) -> Result<Result<(), ErrorCode>, Halted> {
-        if records.is_empty() {
-            return Ok(Ok(()));
-        }
-        let mut batch = batch_of(BatchHeader::default(), records, now.wall_ms);
-        match self
-            .partition
-            .append_as_coordinator(&mut batch, now.wall_ms)
-        {
-            Ok(_) => {}
-            Err(error) if error.is_disk_failure() => return Err(error.into()),
-            Err(error) => return Ok(Err(append_error(error.code()))),
-        }
-        for record in records {
-            let replayed = self.shard.replay(now, &record.key, record.value.as_deref());
-            replayed.expect("a shard can read what it has written");
-        }
-        Ok(Ok(()))
     }
 }

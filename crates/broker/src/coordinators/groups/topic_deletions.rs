@@ -13,11 +13,15 @@
 //! answers anybody, or decides anything, and another topic of the name does not meet them. After a
 //! crash they are known by the topic's id.
 
-use super::{Groups, OFFSETS_TOPIC, Ready, Shard};
+use super::{GroupCoordination, GroupSeat, GroupSlot, Groups, OFFSETS_TOPIC};
+use crate::coordinators::runtime::{Leaving, Parked};
 use crate::runtime::clock;
-use coordinator::group::DeletedTopic;
+use coordinator::group::{DeletedTopic, GroupShard};
+use coordinator::runtime::Asker;
+use coordinator::{Decision, GroupResponse};
 use metadata::MetadataImage;
 use model::{ErrorCode, MonotonicTime, Uuid};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -29,7 +33,7 @@ const NOTED_MAX: usize = 10_000;
 
 /// Topics that are gone, of which a shard may have offsets.
 #[derive(Debug)]
-pub(super) enum NotedTopics {
+pub(crate) enum NotedTopics {
     /// These, by name and id.
     Named(Vec<(String, Uuid)>),
     /// More than are worth naming: all that the metadata do not have.
@@ -69,9 +73,9 @@ impl Groups {
         // First: a commit that has found the topics is either before the deletion or refused.
         self.set_metadata(image);
         let mut places = BTreeSet::new();
-        for shard in self.all_shards() {
-            shard.deleted.lock().note(topics);
-            places.insert(shard.partition.place());
+        for slot in self.runtime.all_slots() {
+            slot.noted.lock().note(topics);
+            places.insert(slot.partition.place());
         }
         places
     }
@@ -79,111 +83,111 @@ impl Groups {
     /// How many topics are noted at all shards.
     #[cfg(test)]
     pub(crate) fn noted_topic_count(&self) -> usize {
-        let count = |shard: Arc<Shard>| match &*shard.deleted.lock() {
+        let count = |slot: Arc<GroupSlot>| match &*slot.noted.lock() {
             NotedTopics::Named(named) => named.len(),
             NotedTopics::Absent | NotedTopics::Needless => 0,
         };
-        self.all_shards().into_iter().map(count).sum()
+        self.runtime.all_slots().into_iter().map(count).sum()
     }
 
     /// Deletes the offsets of topics that are gone from the shards in a log directory, durably where
     /// `flush.messages` asks for it; those that load do so when they have loaded. Blocks for as long
     /// as the disk is stuck.
     pub(crate) fn delete_noted_offsets(&self, log_directory: &str) {
-        let here = self.all_shards().into_iter();
-        let here = here.filter(|shard| *shard.partition.log_directory() == *log_directory);
-        let here: Vec<_> = here.collect();
-        for shard in &here {
-            self.bring_up_to_date(shard);
-        }
-        for shard in &here {
-            let end_offset = shard.partition.offsets().log_end_offset;
-            let flushed = shard.partition.wait_for_high_watermark(end_offset);
-            // Who flushes reports a failure.
-            let _ = self.runtime.block_on(flushed);
-        }
-    }
-
-    /// Deletes offsets of topics that are gone: of those that were deleted while the shard was
-    /// loaded, and of those whose deletion did not come to an end before.
-    pub(super) fn delete_old_offsets(&self, shard: &Arc<Shard>) {
-        self.bring_up_to_date(shard);
-        self.delete_offsets_of_absent_topics(shard);
-    }
-
-    /// Deletes what a deletion has left that was refused, once it is to be tried again.
-    pub(super) fn retry_deletion(&self, shard: &Arc<Shard>) {
-        let now = clock::monotonic();
-        let is_due = shard.lock().ready().is_ok_and(|ready| {
-            let due = ready.deletion_due.take_if(|at| *at <= now);
-            due.is_some()
+        let here = self.runtime.all_slots().into_iter();
+        let here = here.filter(|slot| *slot.partition.log_directory() == *log_directory);
+        let asked = here.map(|slot| {
+            let (asker, asked) = GroupSlot::own_asker::<(), _>();
+            // What is noted is deleted before any event.
+            slot.push(|_, seat| seat.hosted.read(asker, clock::now(), |_, _| ()));
+            asked
         });
-        if is_due {
-            self.delete_offsets_of_absent_topics(shard);
+        let asked: Vec<_> = asked.collect();
+        for one in asked {
+            // One that loads, or has failed, has nothing to delete; who flushes reports a failure.
+            let _ = one.wait();
         }
     }
+}
 
+/// Hears whether a deletion was refused.
+struct Deletion<'a>(&'a Cell<Option<ErrorCode>>);
+
+impl Asker<GroupShard, (), Parked<GroupResponse>> for Deletion<'_> {
+    fn answered(self, outcome: Result<(&GroupShard, ()), ErrorCode>) -> Leaving {
+        self.0.set(outcome.err());
+        Leaving::new(|_| {})
+    }
+
+    fn parked(self) -> Parked<GroupResponse> {
+        unreachable!("a deletion waits for no member")
+    }
+}
+
+impl GroupCoordination {
     /// Deletes the offsets of topics that were noted; one that the log does not take is tried again.
     pub(super) fn forget_deleted(
         &self,
-        shard: &Arc<Shard>,
-        ready: &mut Ready,
-        deleted: NotedTopics,
+        slot: &Arc<GroupSlot>,
+        seat: &mut GroupSeat,
+        deleted: &NotedTopics,
     ) {
-        let decision = match &deleted {
+        let topics: Vec<_> = match deleted {
             NotedTopics::Named(named) if named.is_empty() => return,
             NotedTopics::Needless => return,
-            NotedTopics::Absent => ready.shard.delete_offsets_of_absent_topics(),
-            NotedTopics::Named(named) => {
-                let topics = named.iter().map(|(name, topic_id)| DeletedTopic {
+            NotedTopics::Absent => return self.delete_offsets_of_absent_topics(slot, seat),
+            NotedTopics::Named(named) => named
+                .iter()
+                .map(|(name, topic_id)| DeletedTopic {
                     name,
                     topic_id: *topic_id,
-                });
-                ready
-                    .shard
-                    .delete_topic_offsets(&topics.collect::<Vec<_>>())
-            }
+                })
+                .collect(),
         };
-        if let Err(error) = self.carry_out(shard, ready, None, decision, clock::now()) {
-            ready.deletion_due = Some(self.retry_later(shard, error));
+        self.delete(slot, seat, |shard| shard.delete_topic_offsets(&topics));
+    }
+
+    /// Deletes what a deletion has left that was refused, once it is to be tried again.
+    pub(super) fn retry_deletion(
+        &self,
+        slot: &Arc<GroupSlot>,
+        seat: &mut GroupSeat,
+        now: MonotonicTime,
+    ) {
+        if seat.known.deletion_due.take_if(|at| *at <= now).is_some() {
+            self.delete_offsets_of_absent_topics(slot, seat);
         }
     }
 
-    fn bring_up_to_date(&self, shard: &Arc<Shard>) {
-        let mut state = shard.lock();
-        // One that loads, or has failed, has nothing to delete.
-        let _ = self.up_to_date(shard, &mut state);
-        let deadline = state.next_deadline();
-        drop(state);
-        self.alarm.wake_by(deadline);
-    }
-
-    fn delete_offsets_of_absent_topics(&self, shard: &Arc<Shard>) {
+    /// Deletes what deletions have left that did not come to an end.
+    pub(super) fn delete_offsets_of_absent_topics(
+        &self,
+        slot: &Arc<GroupSlot>,
+        seat: &mut GroupSeat,
+    ) {
         // Metadata without the topic that the groups are in are older than the groups.
-        let image = self.environment.read().image.clone();
-        if image.topics.by_name(OFFSETS_TOPIC).is_none() {
-            return;
-        }
-        let decided = self.decide_in(shard, None, |shard, _| {
-            shard.delete_offsets_of_absent_topics()
-        });
-        // What is not in service deletes them when it is loaded.
-        if let Err(error) = decided
-            && let Ok(ready) = shard.lock().ready()
-        {
-            ready.deletion_due = Some(self.retry_later(shard, error));
+        let topics = &seat.known.environment.image.topics;
+        if topics.by_name(OFFSETS_TOPIC).is_some() {
+            self.delete(slot, seat, GroupShard::delete_offsets_of_absent_topics);
         }
     }
 
-    /// Says that a deletion was refused; when it is to be tried again.
-    fn retry_later(&self, shard: &Shard, error: ErrorCode) -> MonotonicTime {
-        let due = clock::monotonic().plus_ms(RETRY_MS);
-        self.alarm.wake_by(Some(due));
+    fn delete(
+        &self,
+        slot: &Arc<GroupSlot>,
+        seat: &mut GroupSeat,
+        delete: impl FnOnce(&mut GroupShard) -> Decision<()>,
+    ) {
+        let refused = Cell::new(None);
+        let now = clock::now();
+        seat.hosted
+            .decide(Deletion(&refused), None, now, |shard, _| delete(shard));
+        let Some(error) = refused.take() else { return };
+        seat.known.deletion_due = Some(now.monotonic.plus_ms(RETRY_MS));
         if let Some(not_logged) = self.refused_deletions.due() {
-            let partition = &shard.partition;
+            let partition = &slot.partition;
             tracing::warn!(%partition, %error, not_logged, "offsets of deleted topics cannot be deleted; retrying");
         }
-        due
     }
 }
 

@@ -1,16 +1,14 @@
 //! What handlers ask the transaction coordinator.
 
-use super::markers::{EndDecision, durable};
-use super::{Decided, Transactions};
+use super::Transactions;
+use super::markers::EndAsker;
 use crate::coordinators::Coordinators;
-use crate::runtime::clock;
-use crate::runtime::disk_watch::DiskUse;
-use coordinator::group::append_error;
 use coordinator::transaction::{
     AddPartitions, DescribedTransaction, EndTransaction, InitProducerId, ListTransactions,
-    ListedTransaction, Moment, NeedsProducerId, ProducerIdAndEpoch, TransactionDecision,
-    TransactionShard,
+    ListedTransaction, Moment, NeedsProducerId, PreparedTransaction, ProducerIdAndEpoch,
+    TransactionDecision, TransactionShard,
 };
+use coordinator::{Decision, Reply};
 use model::{ErrorCode, TopicPartition};
 use std::sync::Arc;
 
@@ -26,9 +24,25 @@ impl Coordinators {
         self: &Arc<Self>,
         request: &InitProducerId<'_>,
     ) -> Result<ProducerIdAndEpoch, ErrorCode> {
-        let id = request.transactional_id;
-        self.decide_about(id, |shard, moment| shard.init_producer_id(request, moment))
-            .await?
+        let id: Arc<str> = Arc::from(request.transactional_id);
+        let InitProducerId {
+            timeout_ms,
+            enables_two_phase_commit,
+            keeps_prepared_transaction,
+            expected,
+            ..
+        } = *request;
+        self.decide_about(&id.clone(), move |shard, moment| {
+            let request = InitProducerId {
+                transactional_id: &id,
+                timeout_ms,
+                enables_two_phase_commit,
+                keeps_prepared_transaction,
+                expected,
+            };
+            shard.init_producer_id(&request, moment)
+        })
+        .await?
     }
 
     /// Ends a transaction; gives the producer as it is from then on.
@@ -39,45 +53,79 @@ impl Coordinators {
         self: &Arc<Self>,
         request: &EndTransaction<'_>,
     ) -> Result<ProducerIdAndEpoch, ErrorCode> {
-        let id = request.transactional_id;
+        let id: Arc<str> = Arc::from(request.transactional_id);
         if id.is_empty() {
             return Err(ErrorCode::InvalidRequest);
         }
-        self.decide_about(id, |shard, moment| shard.end_transaction(request, moment))
-            .await?
+        let EndTransaction {
+            producer,
+            committed,
+            client_transaction_version,
+            ..
+        } = *request;
+        self.decide_about(&id.clone(), move |shard, moment| {
+            let request = EndTransaction {
+                transactional_id: &id,
+                producer,
+                committed,
+                client_transaction_version,
+            };
+            shard.end_transaction(&request, moment)
+        })
+        .await?
+    }
+
+    /// A transaction has all of its markers.
+    ///
+    /// # Errors
+    /// Why the coordinator cannot take note of that.
+    pub(super) async fn complete(
+        self: &Arc<Self>,
+        prepared: &PreparedTransaction,
+    ) -> Result<bool, ErrorCode> {
+        let (id, producer) = (prepared.transactional_id.clone(), prepared.producer);
+        self.decide_about(&prepared.transactional_id, move |shard, moment| {
+            Ok(shard.complete(&id, producer, moment))
+        })
+        .await
     }
 
     /// Lets the shard of a transactional id decide, gives it a producer id if it needs one, and
     /// has the markers written if an end is prepared.
-    pub(super) async fn decide_about<R>(
+    pub(super) async fn decide_about<R: Send + 'static>(
         self: &Arc<Self>,
         transactional_id: &str,
-        mut decide: impl FnMut(
+        decide: impl Fn(
             &mut TransactionShard,
             &Moment,
-        ) -> Result<TransactionDecision<R>, NeedsProducerId>,
+        ) -> Result<TransactionDecision<R>, NeedsProducerId>
+        + Clone
+        + Send
+        + 'static,
     ) -> Result<R, ErrorCode> {
         let mut fresh_producer_id = None;
         loop {
-            let transactions = &self.transactions;
-            let decided = transactions.decide(transactional_id, fresh_producer_id, &mut decide);
-            match decided.await? {
-                Ok(mut decided) => {
-                    // Before anything is awaited: who asked may leave, the transaction ends.
-                    let prepared = decided.prepared.take();
-                    let finishing = prepared.map(|(one, epoch)| {
-                        let flushing = decided.flushing.take();
-                        let log = decided.shard.partition.clone();
-                        let end = EndDecision::new(log, decided.end_offset, flushing);
-                        self.finish(one, epoch, end)
-                    });
-                    let reply = decided.replicated().await?;
-                    // A producer that goes on at once finds its transaction completed.
-                    if let Some(finishing) = finishing {
-                        let _ = finishing.await;
+            let slot = self.transactions.runtime.slot_of(transactional_id)?;
+            let none = |_| Err(ErrorCode::UnknownServerError);
+            let (asker, asked) = slot.asker(transactional_id.len(), none).await;
+            let asker = EndAsker {
+                coordinators: self.clone(),
+                transactional_id: Arc::from(transactional_id),
+                log: slot.partition.clone(),
+                asker,
+            };
+            let (coordinators, decide) = (self.clone(), decide.clone());
+            slot.push(move |_, seat| {
+                let moment = coordinators.transactions.moment(fresh_producer_id);
+                seat.hosted.decide(asker, None, moment.now, |shard, _| {
+                    match decide(shard, &moment) {
+                        Ok(decision) => with_records(decision),
+                        Err(needs) => Decision::reply(Err(needs)),
                     }
-                    return Ok(reply);
-                }
+                });
+            });
+            match asked.answer().await? {
+                Ok(reply) => return Ok(reply),
                 Err(NeedsProducerId) => fresh_producer_id = Some(self.next_producer_id().await?),
             }
         }
@@ -128,6 +176,57 @@ impl Coordinators {
     }
 }
 
+/// A decision that says whether it has records.
+fn with_records<R, N>(
+    decision: TransactionDecision<R>,
+) -> Decision<Result<(R, bool), N>, std::convert::Infallible> {
+    let decision = Decision::from(decision);
+    let has_records = !decision.records.is_empty();
+    let Reply::Now(reply) = decision.reply else {
+        unreachable!("no transaction waits for another one")
+    };
+    Decision {
+        records: decision.records,
+        is_atomic: decision.is_atomic,
+        indivisible: decision.indivisible,
+        reply: Reply::Now(Ok((reply, has_records))),
+        released: decision.released,
+    }
+}
+
+/// A request about partitions that outlives its handler.
+struct KeptPartitions {
+    transactional_id: Box<str>,
+    producer: ProducerIdAndEpoch,
+    partitions: Vec<TopicPartition>,
+    client_transaction_version: i16,
+}
+
+impl KeptPartitions {
+    fn of(request: &AddPartitions<'_>) -> Self {
+        Self {
+            transactional_id: Box::from(request.transactional_id),
+            producer: request.producer,
+            partitions: request.partitions.to_vec(),
+            client_transaction_version: request.client_transaction_version,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let topics = self.partitions.iter().map(|one| one.topic.len());
+        self.transactional_id.len() + size_of_val(&*self.partitions) + topics.sum::<usize>()
+    }
+
+    fn request(&self) -> AddPartitions<'_> {
+        AddPartitions {
+            transactional_id: &self.transactional_id,
+            producer: self.producer,
+            partitions: &self.partitions,
+            client_transaction_version: self.client_transaction_version,
+        }
+    }
+}
+
 impl Transactions {
     /// Makes partitions part of a transaction, all or none.
     pub(crate) async fn add(&self, request: &AddPartitions<'_>) -> ErrorCode {
@@ -135,14 +234,19 @@ impl Transactions {
         if id.is_empty() {
             return ErrorCode::InvalidRequest;
         }
-        let decided = self.decide(id, None, |shard, moment| {
-            Ok(shard.add_partitions(request, moment))
-        });
-        match decided.await {
-            Ok(Ok(decided)) => decided.replicated().await.unwrap_or_else(|error| error),
-            Ok(Err(NeedsProducerId)) => ErrorCode::UnknownServerError,
-            Err(error) => error,
-        }
+        let slot = match self.runtime.slot_of(id) {
+            Ok(slot) => slot,
+            Err(error) => return error,
+        };
+        let (kept, moment) = (KeptPartitions::of(request), self.moment(None));
+        let bytes = kept.bytes();
+        let add = move |shard: &mut TransactionShard, now| {
+            let moment = Moment { now, ..moment };
+            shard.add_partitions(&kept.request(), &moment).into()
+        };
+        let none = |_| Err(ErrorCode::UnknownServerError);
+        let asked = slot.decide(bytes, None, add, none).await;
+        asked.answer().await.unwrap_or_else(|error| error)
     }
 
     /// The outcome for each partition, in their order, once it cannot be lost any more.
@@ -157,19 +261,11 @@ impl Transactions {
         if id.is_empty() {
             return Err(ErrorCode::InvalidRequest);
         }
-        let outcomes = self
-            .read(id, |shard| shard.verify_partitions(request))
-            .await??;
-        let shard = self.shard_of(id)?;
-        let disk = self
-            .disks
-            .turn(shard.partition.place(), DiskUse::Write)
-            .await;
-        let end_offset = disk.run(|| shard.partition.offsets().log_end_offset);
-        match shard.partition.wait_for_high_watermark(end_offset).await {
-            true => Ok(outcomes),
-            false => Err(append_error(ErrorCode::KafkaStorageError)),
-        }
+        let kept = KeptPartitions::of(request);
+        let (slot, bytes) = (self.runtime.slot_of(id)?, kept.bytes());
+        let verify =
+            move |shard: &mut TransactionShard, _| shard.verify_partitions(&kept.request());
+        slot.read(bytes, verify).await.answer().await?
     }
 
     /// How a transactional id stands.
@@ -183,8 +279,10 @@ impl Transactions {
         if transactional_id.is_empty() {
             return Err(ErrorCode::InvalidRequest);
         }
-        self.read(transactional_id, |shard| shard.describe(transactional_id))
-            .await?
+        let slot = self.runtime.slot_of(transactional_id)?;
+        let id = transactional_id.to_owned();
+        let asked = slot.read(id.len(), move |shard, _| shard.describe(&id));
+        asked.await.answer().await?
     }
 
     /// The transactional ids that pass the filter.
@@ -195,23 +293,33 @@ impl Transactions {
         &self,
         filter: &ListTransactions<'_>,
     ) -> Result<Vec<ListedTransaction>, ErrorCode> {
-        let now_ms = clock::now_ms();
-        let listed = self.read_all(|shard| shard.list(filter, now_ms)).await?;
-        Ok(listed.into_iter().flatten().collect())
-    }
-}
-
-impl<R> Decided<R> {
-    /// The answer, once what was decided cannot be lost any more.
-    ///
-    /// # Errors
-    /// When it cannot be made durable.
-    async fn replicated(self) -> Result<R, ErrorCode> {
-        durable(self.flushing).await?;
-        let partition = &self.shard.partition;
-        match partition.wait_for_high_watermark(self.end_offset).await {
-            true => Ok(self.reply),
-            false => Err(append_error(ErrorCode::KafkaStorageError)),
+        let states: Arc<[String]> = filter.states.iter().map(|&state| state.into()).collect();
+        let (producer_ids, duration_ms) =
+            (Arc::new(filter.producer_ids.clone()), filter.duration_ms);
+        let mut asked = Vec::new();
+        for slot in self.runtime.all_slots() {
+            let (states, producer_ids) = (states.clone(), producer_ids.clone());
+            let list = move |shard: &mut TransactionShard, now: model::Now| {
+                let filter = ListTransactions {
+                    states: states.iter().map(String::as_str).collect(),
+                    producer_ids: (*producer_ids).clone(),
+                    duration_ms,
+                };
+                shard.list(&filter, now.wall_ms)
+            };
+            asked.push(slot.read(0, list).await);
         }
+        let mut listed = Vec::new();
+        for one in asked {
+            match one.answer().await {
+                Ok(mut of_slot) => listed.append(&mut of_slot),
+                Err(ErrorCode::CoordinatorLoadInProgress) => {
+                    return Err(ErrorCode::CoordinatorLoadInProgress);
+                }
+                // What failed to load is not among the transactions of this coordinator.
+                Err(_) => {}
+            }
+        }
+        Ok(listed)
     }
 }

@@ -1,13 +1,13 @@
 //! What becomes due without a request: transactions out of time are aborted, transactional ids
-//! that nobody uses are forgotten. Each shard is looked at by a task of its own, so that none waits for
-//! the disk of another.
+//! that nobody uses are forgotten. Each partition is looked at by itself, so that none waits for the disk of
+//! another, and not again before that look has ended.
 
-use super::Shard;
+use super::{TransactionSlot, Transactions};
 use crate::coordinators::Coordinators;
-use crate::runtime::apart::in_steps;
-use crate::runtime::disk_watch::DiskUse;
-use model::ErrorCode;
+use crate::coordinators::runtime::{Expiring, Nobody};
+use crate::runtime::clock;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
@@ -25,43 +25,59 @@ pub(crate) async fn keep_time(coordinators: Arc<Coordinators>) {
     loop {
         tokio::select! {
             _ = abort.tick() => {
-                for (coordinators, shard) in coordinators.shards_on_fast_disks() {
-                    tokio::spawn(in_steps(async move { coordinators.abort_timed_out(&shard).await }));
+                for (slot, look) in coordinators.transactions.unlooked() {
+                    let coordinators = coordinators.clone();
+                    tokio::spawn(async move {
+                        coordinators.abort_timed_out(&slot).await;
+                        drop(look);
+                    });
                 }
             }
             _ = expire.tick() => {
-                for (coordinators, shard) in coordinators.shards_on_fast_disks() {
-                    tokio::spawn(in_steps(async move {
-                        coordinators.transactions.expire_ids(&shard).await;
-                    }));
+                for slot in coordinators.transactions.runtime.all_slots() {
+                    if slot.noted.swap(true, Ordering::Relaxed) {
+                        continue;
+                    }
+                    slot.push(move |slot, seat| {
+                        slot.noted.store(false, Ordering::Relaxed);
+                        seat.hosted.decide::<usize>(Nobody, None, clock::now(), |shard, now| {
+                            shard.expire_ids(now).into()
+                        });
+                    });
                 }
             }
         }
     }
 }
 
-impl Coordinators {
-    /// The shards whose log directory is not slow; a later look has the others.
-    fn shards_on_fast_disks(self: &Arc<Self>) -> Vec<(Arc<Self>, Arc<Shard>)> {
-        let shards = self.transactions.all_shards().into_iter();
-        let is_fast = |shard: &Arc<Shard>| {
-            let place = shard.partition.place();
-            !self.logs.disks.is_slow(place, DiskUse::Write)
-        };
-        let shards = shards.filter(is_fast);
-        shards.map(|shard| (self.clone(), shard)).collect()
+impl Transactions {
+    /// The partitions that nobody looks at.
+    fn unlooked(
+        &self,
+    ) -> impl Iterator<
+        Item = (
+            Arc<TransactionSlot>,
+            Expiring<super::TransactionCoordination>,
+        ),
+    > {
+        let slots = self.runtime.all_slots().into_iter();
+        slots.filter_map(|slot| {
+            let look = slot.begin_expiry()?;
+            Some((slot, look))
+        })
     }
+}
 
+impl Coordinators {
     /// Aborts the transactions that have taken longer than they may.
-    async fn abort_timed_out(self: &Arc<Self>, shard: &Shard) {
-        let now = crate::runtime::clock::monotonic();
-        let place = shard.partition.place();
-        let disk = self.logs.disks.turn(place, DiskUse::Write).await;
-        let timed_out = disk.run(|| Ok(shard.lock().ready()?.timed_out(now)));
-        let timed_out: Result<_, ErrorCode> = timed_out;
-        for id in timed_out.unwrap_or_default() {
+    async fn abort_timed_out(self: &Arc<Self>, slot: &Arc<TransactionSlot>) {
+        let timed_out = slot.read(0, |shard, now| shard.timed_out(now.monotonic));
+        for id in timed_out.await.answer().await.unwrap_or_default() {
+            let aborted_id = id.clone();
             let aborted = self
-                .decide_about(&id, |shard, moment| shard.abort_timed_out(&id, moment))
+                .decide_about(&id, move |shard, moment| {
+                    shard.abort_timed_out(&aborted_id, moment)
+                })
                 .await;
             match aborted {
                 Ok(true) => {

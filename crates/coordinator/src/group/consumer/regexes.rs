@@ -41,6 +41,16 @@ impl<'a> TopicRegex<'a> {
             fault: parsed,
         }
     }
+
+    /// Why it is none.
+    pub fn into_fault(self) -> Option<String> {
+        self.fault
+    }
+
+    /// One that [`Self::read`] has looked at elsewhere.
+    pub const fn known(text: &'a str, fault: Option<String>) -> Self {
+        Self { text, fault }
+    }
 }
 
 impl Draft<'_> {

@@ -11,7 +11,7 @@ use super::super::{
     DeletedTopic, GroupConfig, GroupShard, Heartbeat, JoinGroup, JoinGroupResponse, JoinProtocol,
     LeaveGroup, LeavingMember, ListGroups, OffsetCommit, OffsetCommitPartition, OffsetCommitTopic,
     OffsetDelete, OffsetDeleteTopic, OffsetFetch, OffsetFetchTopic, PartitionErrors, RecordOrigin,
-    RegexResolution, SyncAssignment, SyncGroup, SyncGroupResponse, TxnOffsetCommit, append_error,
+    RegexResolution, SyncAssignment, SyncGroup, SyncGroupResponse, TxnOffsetCommit,
 };
 use super::consumer_script::{Consumers, topic_id};
 use super::text::{assignment, join_text, metadata_text, record_text, subscription, sync_text};
@@ -604,7 +604,7 @@ impl Script {
                 self.unsaved.insert(group_id.to_owned());
             }
         }
-        let error = append_error(ErrorCode::NotEnoughReplicas);
+        let error = crate::runtime::append_error(ErrorCode::NotEnoughReplicas);
         let released = self.shard.append_failed(decision, error, self.now);
         self.answer(released);
     }

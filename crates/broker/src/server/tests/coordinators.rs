@@ -1,0 +1,118 @@
+//! Coordinators whose threads wait for the log of a partition.
+
+use super::stuck::StuckCall;
+use super::*;
+use coordinator::partition_for;
+
+/// A server with one thread for coordinators, and a partition of `__consumer_offsets` in each of two
+/// directories.
+struct Apart {
+    _root: tempfile::TempDir,
+    running: Running,
+    /// A group in each partition.
+    groups: [String; 2],
+    client: Client,
+}
+
+impl Apart {
+    fn start() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let paths = ["one", "two"].map(|name| root.path().join(name));
+        let keys = [
+            ("offsets.topic.num.partitions", "2"),
+            ("group.coordinator.threads", "1"),
+        ];
+        let running = Running::start_with(&paths.each_ref().map(|path| &**path), &keys);
+        let broker = running.broker();
+        let groups = [0, 1].map(|index| {
+            let name = TopicPartition::new(OFFSETS_TOPIC, index);
+            let directory = &broker.logs.directories[index as usize];
+            broker.logs.moves.destinations.note(&name, directory);
+            let mut names = (0..).map(|number| format!("group-{number}"));
+            let found = names.find(|name| partition_for(name, 2) == index);
+            found.expect("names are many")
+        });
+        let mut client = running.connect();
+        client.create_topic("topic", 1, &[]);
+        for group in &groups {
+            client.wait_for_coordinator(group);
+            assert_eq!(client.commit_offset(group, "topic", 1), ErrorCode::None);
+        }
+        for index in [0, 1] {
+            let partition = broker.logs.partitions.find(OFFSETS_TOPIC, index).unwrap();
+            assert_eq!(partition.place(), index as usize);
+        }
+        Self {
+            _root: root,
+            running,
+            groups,
+            client,
+        }
+    }
+}
+
+#[test]
+fn groups_of_a_log_that_is_stuck_hold_up_those_of_no_other_directory() {
+    let apart = Apart::start();
+    let [stuck_group, other_group] = &apart.groups;
+    let stuck = StuckCall::begin(&apart.running, OFFSETS_TOPIC);
+    std::thread::scope(|scope| {
+        let asked = [2, 3, 4].map(|offset| {
+            let mut client = apart.running.connect();
+            scope.spawn(move || client.commit_offset(stuck_group, "topic", offset))
+        });
+        let mut client = apart.running.connect();
+        for offset in 2..20 {
+            let error = client.commit_offset(other_group, "topic", offset);
+            assert_eq!(error, ErrorCode::None);
+        }
+        assert_eq!(client.committed_offset(other_group, "topic", 0), 19);
+        assert!(asked.iter().all(|one| !one.is_finished()));
+        stuck.end();
+        for one in asked {
+            assert_eq!(one.join().unwrap(), ErrorCode::None);
+        }
+    });
+}
+
+/// Its handler is gone when the partition's turn comes.
+#[test]
+fn what_a_client_has_asked_for_that_has_left_is_done() {
+    use wire::messages::OffsetCommitRequest;
+    use wire::messages::offset_commit_request::{
+        OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+    };
+    let mut apart = Apart::start();
+    let [stuck_group, _] = &apart.groups;
+    let stuck = StuckCall::begin(&apart.running, OFFSETS_TOPIC);
+    let mut leaving = apart.running.connect();
+    let partition = OffsetCommitRequestPartition {
+        committed_offset: 7,
+        ..OffsetCommitRequestPartition::default()
+    };
+    let topic = OffsetCommitRequestTopic {
+        name: "topic",
+        partitions: vec![partition].into(),
+        ..OffsetCommitRequestTopic::default()
+    };
+    let request = OffsetCommitRequest {
+        group_id: stuck_group,
+        generation_id_or_member_epoch: -1,
+        topics: vec![topic].into(),
+        ..OffsetCommitRequest::default()
+    };
+    leaving.send(8, &request);
+    let broker = apart.running.broker();
+    let groups = &broker.coordinators.groups;
+    wait_until("it has asked", || groups.is_at_work(stuck_group));
+    let user_count = Arc::strong_count(broker);
+    drop(leaving);
+    wait_until("its connection has ended", || {
+        Arc::strong_count(broker) < user_count
+    });
+    stuck.end();
+    let client = &mut apart.client;
+    wait_until("its offset is there", || {
+        client.committed_offset(stuck_group, "topic", 0) == 7
+    });
+}

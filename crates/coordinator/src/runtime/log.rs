@@ -1,0 +1,114 @@
+//! What a hosted partition asks of its log, and the batches that it appends.
+
+use crate::CoordinatorRecord;
+use model::ErrorCode;
+use record::{
+    BatchBuilder, BatchHeader, Codec, EndTransactionMarker, TransactionResult, ValidatedBatch,
+};
+
+/// The log of a hosted partition.
+pub trait CoordinatorLog {
+    /// Shows that a transaction's coordinator knows of its first batch here.
+    type Guard: Copy;
+
+    /// The codec of batches.
+    fn codec(&self) -> Codec;
+
+    /// The largest batch that the log takes.
+    fn batch_bytes_max(&self) -> usize;
+
+    /// Appends a batch whose offsets have yet to be written into it.
+    ///
+    /// # Errors
+    /// Why the log has not taken it.
+    fn append(
+        &mut self,
+        batch: &mut ValidatedBatch<'_>,
+        verification: Option<Self::Guard>,
+        now_ms: i64,
+    ) -> Result<AppendedBatch, ErrorCode>;
+
+    /// Appends the control batch that ends a transaction.
+    ///
+    /// # Errors
+    /// Why the log has not taken it: a later end was seen, or the disk.
+    fn append_marker(
+        &mut self,
+        batch: &mut ValidatedBatch<'_>,
+        transaction_version: i16,
+        now_ms: i64,
+    ) -> Result<AppendedBatch, ErrorCode>;
+
+    /// Records below are never taken back.
+    fn high_watermark(&self) -> i64;
+}
+
+/// Where a batch stands in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AppendedBatch {
+    /// The offset of the first record.
+    pub base_offset: i64,
+    /// The offset after the last record.
+    pub end_offset: i64,
+    /// Whether the high watermark waits for the log to be flushed.
+    pub is_flush_due: bool,
+}
+
+/// A producer whose transaction a decision's records belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransactionalWriter<G> {
+    /// Its producer id.
+    pub producer_id: i64,
+    /// Its epoch.
+    pub producer_epoch: i16,
+    /// Needed when nothing of the transaction is in the partition yet.
+    pub verification: Option<G>,
+}
+
+/// A batch of records, all with this timestamp.
+pub(super) fn batch_of<G>(
+    writer: Option<&TransactionalWriter<G>>,
+    records: &[CoordinatorRecord],
+    codec: Codec,
+    now_ms: i64,
+) -> ValidatedBatch<'static> {
+    let header = writer.map_or_else(BatchHeader::default, |writer| BatchHeader {
+        producer_id: writer.producer_id,
+        producer_epoch: writer.producer_epoch,
+        is_transactional: true,
+        ..BatchHeader::default()
+    });
+    let mut builder = BatchBuilder::new(header);
+    for record in records {
+        builder.append(now_ms, Some(&record.key), record.value.as_deref(), &[]);
+    }
+    builder.into_batch(codec)
+}
+
+/// How a transaction ends, and by whose word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransactionMarker {
+    /// The producer of the transaction.
+    pub producer_id: i64,
+    /// That of the transaction, or the one after it with transaction version 2.
+    pub producer_epoch: i16,
+    /// The leader epoch of the coordinator's partition of `__transaction_state`; -1 from an
+    /// administrator who aborts a hanging transaction.
+    pub coordinator_epoch: i32,
+    /// Whether the transaction's records count.
+    pub is_commit: bool,
+}
+
+impl TransactionMarker {
+    /// The control batch that says so in a partition's log.
+    pub fn into_batch(self, now_ms: i64) -> ValidatedBatch<'static> {
+        let marker = EndTransactionMarker {
+            result: match self.is_commit {
+                true => TransactionResult::Commit,
+                false => TransactionResult::Abort,
+            },
+            coordinator_epoch: self.coordinator_epoch,
+        };
+        marker.into_batch(now_ms, self.producer_id, self.producer_epoch)
+    }
+}

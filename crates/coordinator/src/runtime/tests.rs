@@ -1,0 +1,626 @@
+//! A hosted partition against scripts, and random scripts against a model that is a few lines long.
+//!
+//! The state is a list of texts: each record adds one. The log takes what it is told to take, and the high
+//! watermark stands where it is told to stand.
+
+use super::{
+    AppendedBatch, Asker, CoordinatorLog, CoordinatorShard, HostedPartition, LoadError, LogReader,
+    TransactionMarker, TransactionalWriter, Unreplayed, Waiter, load_shard,
+};
+use crate::group::RecordOrigin;
+use crate::{CoordinatorRecord, Decision, Reply, Token};
+use expect_test::{Expect, expect};
+use model::{ErrorCode, MonotonicTime, Now};
+use proptest::prelude::*;
+use record::{Batches, Codec, Compression, ValidatedBatch};
+use std::collections::{BTreeMap, BTreeSet};
+
+mod properties;
+
+const NOW: Now = Now {
+    monotonic: MonotonicTime::from_ms(0),
+    wall_ms: 1_700_000_000_000,
+};
+
+/// What was replayed, and who waits.
+#[derive(Debug, Default)]
+struct Texts {
+    texts: Vec<String>,
+    parked: BTreeSet<Token>,
+    next_token: u64,
+}
+
+impl Texts {
+    /// Adds texts, one a record; parks who asks, and releases those who wait.
+    fn write(
+        &mut self,
+        texts: &[&str],
+        parks: bool,
+        releases: bool,
+        is_atomic: bool,
+    ) -> Decision<usize, usize> {
+        let count = self.texts.len() + texts.len();
+        let released = match releases {
+            true => std::mem::take(&mut self.parked),
+            false => BTreeSet::new(),
+        };
+        let reply = match parks {
+            true => {
+                self.next_token += 1;
+                self.parked.insert(Token(self.next_token));
+                Reply::Parked(Token(self.next_token))
+            }
+            false => Reply::Now(count),
+        };
+        let records = texts.iter().map(|text| CoordinatorRecord {
+            key: text.as_bytes().to_vec(),
+            value: None,
+        });
+        Decision {
+            records: records.collect(),
+            is_atomic,
+            indivisible: Vec::new(),
+            reply,
+            released: released.into_iter().map(|token| (token, count)).collect(),
+        }
+    }
+}
+
+impl CoordinatorShard for Texts {
+    type Response = usize;
+
+    fn replay(
+        &mut self,
+        _: Now,
+        origin: RecordOrigin,
+        key: &[u8],
+        _: Option<&[u8]>,
+    ) -> Result<(), Unreplayed> {
+        match key {
+            b"later" => return Err(Unreplayed::Fatal("a later version".to_owned())),
+            b"damaged" => return Err(Unreplayed::Skipped("damage".to_owned())),
+            _ => {}
+        }
+        let text = String::from_utf8_lossy(key);
+        let producer = match origin.producer_id {
+            -1 => String::new(),
+            id => format!("/{id}"),
+        };
+        self.texts
+            .push(format!("{}:{text}{producer}", origin.offset));
+        Ok(())
+    }
+
+    fn replay_transaction_end(&mut self, producer_id: i64, is_commit: bool) {
+        self.texts.push(format!("end/{producer_id}/{is_commit}"));
+    }
+
+    fn start(&mut self, _: Now) {
+        self.texts.push("start".to_owned());
+    }
+
+    fn next_deadline(&self) -> Option<MonotonicTime> {
+        None
+    }
+
+    fn append_failed<R>(
+        &mut self,
+        decision: Decision<R, usize>,
+        _: ErrorCode,
+        _: Now,
+    ) -> Vec<(Token, usize)> {
+        // Who was to be released is told that nobody is there.
+        let released = decision.released.into_iter();
+        released.map(|(token, _)| (token, 0)).collect()
+    }
+
+    fn unload(self) -> Vec<(Token, usize)> {
+        let parked = self.parked.into_iter();
+        parked.map(|token| (token, 0)).collect()
+    }
+}
+
+/// A log in memory.
+#[derive(Debug, Default)]
+struct Memory {
+    end_offset: i64,
+    high_watermark: i64,
+    /// So many batches are taken before the next one is refused.
+    takes: Option<usize>,
+    batches: Vec<usize>,
+}
+
+impl Memory {
+    fn take(&mut self, batch: &ValidatedBatch<'_>) -> Result<AppendedBatch, ErrorCode> {
+        match &mut self.takes {
+            Some(0) => return Err(ErrorCode::KafkaStorageError),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        let count = Batches::new(batch.bytes())
+            .map(|batch| batch.expect("it is a batch").record_count())
+            .sum::<i32>() as usize;
+        self.batches.push(count);
+        let base_offset = self.end_offset;
+        self.end_offset += count as i64;
+        Ok(AppendedBatch {
+            base_offset,
+            end_offset: self.end_offset,
+            is_flush_due: true,
+        })
+    }
+}
+
+impl CoordinatorLog for Memory {
+    type Guard = ();
+
+    fn codec(&self) -> Codec {
+        Compression::None.into()
+    }
+
+    fn batch_bytes_max(&self) -> usize {
+        // Two records with a short key.
+        61 + 2 * 10
+    }
+
+    fn append(
+        &mut self,
+        batch: &mut ValidatedBatch<'_>,
+        _: Option<()>,
+        _: i64,
+    ) -> Result<AppendedBatch, ErrorCode> {
+        self.take(batch)
+    }
+
+    fn append_marker(
+        &mut self,
+        batch: &mut ValidatedBatch<'_>,
+        _: i16,
+        _: i64,
+    ) -> Result<AppendedBatch, ErrorCode> {
+        self.take(batch)
+    }
+
+    fn high_watermark(&self) -> i64 {
+        self.high_watermark
+    }
+}
+
+/// The number of a request, and its answer.
+type Answer = (usize, Result<usize, ErrorCode>);
+
+#[derive(Debug, Clone, Copy)]
+struct Request(usize);
+
+impl Waiter<Texts> for Request {
+    type Answer = Answer;
+
+    fn released(self, response: usize) -> Answer {
+        (self.0, Ok(response))
+    }
+
+    fn refused((request, _): Answer, error: ErrorCode) -> Answer {
+        (request, Err(error))
+    }
+}
+
+impl Asker<Texts, usize, Self> for Request {
+    fn answered(self, outcome: Result<(&Texts, usize), ErrorCode>) -> Answer {
+        (self.0, outcome.map(|(_, count)| count))
+    }
+
+    fn parked(self) -> Self {
+        self
+    }
+}
+
+impl Asker<Texts, Result<(), ErrorCode>, Self> for Request {
+    fn answered(self, outcome: Result<(&Texts, Result<(), ErrorCode>), ErrorCode>) -> Answer {
+        let outcome = outcome.and_then(|(shard, ended)| ended.map(|()| shard.texts.len()));
+        (self.0, outcome)
+    }
+
+    fn parked(self) -> Self {
+        self
+    }
+}
+
+type Hosted = HostedPartition<Texts, Memory, Request>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Load,
+    /// The log cannot be replayed.
+    LoadNothing,
+    /// Writes so many texts at once.
+    Write(usize),
+    /// The same, in as many batches as it takes.
+    WriteSplit(usize),
+    WriteInTransaction,
+    /// Writes a text, and releases who waits.
+    Release,
+    /// Writes a text, and waits.
+    Park,
+    Read,
+    End,
+    /// The high watermark is so far behind the log's end.
+    Advance(i64),
+    /// The log takes so many more batches.
+    Takes(usize),
+    TakesAll,
+    LogFails,
+    Unload,
+}
+
+/// Does a step on behalf of a request of this number.
+fn act(hosted: &mut Hosted, request: usize, step: Step) {
+    let asker = Request(request);
+    let texts = ["a", "b", "c", "d", "e"];
+    let mut write = |count: usize, parks, releases, is_atomic| {
+        hosted.decide(asker, None, NOW, |shard: &mut Texts, _| {
+            shard.write(&texts[..count], parks, releases, is_atomic)
+        });
+    };
+    match step {
+        Step::Write(count) => write(count, false, false, true),
+        Step::WriteSplit(count) => write(count, false, false, false),
+        Step::Release => write(1, false, true, true),
+        Step::Park => write(1, true, false, true),
+        Step::WriteInTransaction => {
+            let writer = TransactionalWriter {
+                producer_id: 7,
+                producer_epoch: 0,
+                verification: None,
+            };
+            hosted.decide(asker, Some(&writer), NOW, |shard, _| {
+                shard.write(&["t"], false, false, true)
+            });
+        }
+        Step::Read => hosted.read(asker, NOW, |shard, _| shard.texts.len()),
+        Step::End => {
+            let marker = TransactionMarker {
+                producer_id: 7,
+                producer_epoch: 0,
+                coordinator_epoch: 0,
+                is_commit: true,
+            };
+            hosted.end_transaction(asker, marker, 2, NOW);
+        }
+        Step::Load => {
+            let end_offset = hosted.log.end_offset;
+            hosted.loaded(Some((Texts::default(), end_offset)), NOW);
+        }
+        Step::LoadNothing => hosted.loaded(None, NOW),
+        Step::Advance(behind) => {
+            let log = &mut hosted.log;
+            log.high_watermark = log.high_watermark.max(log.end_offset - behind);
+            hosted.high_watermark_advanced();
+        }
+        Step::Takes(count) => hosted.log.takes = Some(count),
+        Step::TakesAll => hosted.log.takes = None,
+        Step::LogFails => hosted.log_failed(ErrorCode::KafkaStorageError),
+        Step::Unload => hosted.unload(),
+    }
+}
+
+fn answers(hosted: &mut Hosted) -> Vec<Answer> {
+    std::iter::from_fn(|| hosted.poll_answer()).collect()
+}
+
+/// Each step with the answers that leave by it, and the state in the end.
+#[expect(clippy::needless_pass_by_value, reason = "as expectations are written")]
+fn check(script: &[Step], expected: Expect) {
+    let mut hosted = Hosted::new(Memory::default());
+    let mut lines = Vec::new();
+    for (request, step) in script.iter().enumerate() {
+        act(&mut hosted, request, *step);
+        let left = answers(&mut hosted)
+            .into_iter()
+            .map(|(to, outcome)| match outcome {
+                Ok(count) => format!(" {to}={count}"),
+                Err(error) => format!(" {to}={error}"),
+            });
+        lines.push(format!("{request} {step:?}:{}", left.collect::<String>()));
+    }
+    let texts = hosted.shard().map(|shard| shard.texts.join(" "));
+    lines.push(texts.unwrap_or_else(|error| error.to_string()));
+    lines.push(format!("batches {:?}", hosted.log.batches));
+    expected.assert_eq(&(lines.join("\n") + "\n"));
+}
+
+#[test]
+fn answers_leave_when_the_high_watermark_has_passed_what_they_saw() {
+    use Step::{Advance, Load, Read, Write};
+    check(
+        &[
+            Read,
+            Load,
+            Read,
+            Write(2),
+            Read,
+            Advance(1),
+            Advance(0),
+            Read,
+            Write(1),
+            Advance(0),
+        ],
+        expect![[r#"
+            0 Read: 0=COORDINATOR_LOAD_IN_PROGRESS
+            1 Load:
+            2 Read: 2=1
+            3 Write(2):
+            4 Read:
+            5 Advance(1):
+            6 Advance(0): 3=3 4=3
+            7 Read: 7=3
+            8 Write(1):
+            9 Advance(0): 8=4
+            start 0:a 1:b 2:a
+            batches [2, 1]
+        "#]],
+    );
+}
+
+#[test]
+fn a_decision_is_one_batch_or_as_many_as_it_may_be() {
+    use Step::{Advance, Load, Takes, TakesAll, Write, WriteSplit};
+    check(
+        &[
+            Load,
+            Write(5),
+            WriteSplit(5),
+            Takes(1),
+            WriteSplit(5),
+            Write(1),
+            TakesAll,
+            Write(1),
+            Advance(0),
+        ],
+        expect![[r#"
+            0 Load:
+            1 Write(5):
+            2 WriteSplit(5):
+            3 Takes(1):
+            4 WriteSplit(5):
+            5 Write(1):
+            6 TakesAll:
+            7 Write(1):
+            8 Advance(0): 1=6 2=11 4=NOT_COORDINATOR 5=NOT_COORDINATOR 7=14
+            start 0:a 1:b 2:c 3:d 4:e 5:a 6:b 7:c 8:d 9:e 10:a 11:b 12:a
+            batches [5, 2, 2, 1, 2, 1]
+        "#]],
+    );
+}
+
+#[test]
+fn who_is_parked_waits_for_a_decision_and_for_the_high_watermark() {
+    use Step::{Advance, Load, Park, Release, Takes, TakesAll};
+    check(
+        &[
+            Load,
+            Park,
+            Park,
+            Advance(0),
+            Release,
+            Advance(0),
+            Park,
+            Takes(0),
+            Release,
+            Park,
+            TakesAll,
+            Advance(0),
+            Release,
+            Advance(0),
+        ],
+        expect![[r#"
+            0 Load:
+            1 Park:
+            2 Park:
+            3 Advance(0):
+            4 Release:
+            5 Advance(0): 4=4 1=4 2=4
+            6 Park:
+            7 Takes(0):
+            8 Release:
+            9 Park:
+            10 TakesAll:
+            11 Advance(0): 8=NOT_COORDINATOR 6=0
+            12 Release:
+            13 Advance(0): 12=6 9=6
+            start 0:a 1:a 2:a 3:a 4:a
+            batches [1, 1, 1, 1, 1]
+        "#]],
+    );
+}
+
+#[test]
+fn records_of_a_transaction_count_when_it_ends() {
+    use Step::{Advance, End, Load, Takes, WriteInTransaction};
+    check(
+        &[
+            End,
+            Load,
+            WriteInTransaction,
+            End,
+            Advance(0),
+            Takes(0),
+            End,
+            WriteInTransaction,
+        ],
+        expect![[r#"
+            0 End: 0=COORDINATOR_LOAD_IN_PROGRESS
+            1 Load:
+            2 WriteInTransaction:
+            3 End:
+            4 Advance(0): 2=2 3=3
+            5 Takes(0):
+            6 End: 6=KAFKA_STORAGE_ERROR
+            7 WriteInTransaction: 7=NOT_COORDINATOR
+            start 0:t/7 end/7/true
+            batches [1, 1]
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_held_is_given_back_when_the_log_fails_or_the_partition_goes() {
+    use Step::{Load, LoadNothing, LogFails, Park, Read, Unload, Write};
+    check(
+        &[
+            Load,
+            Write(1),
+            Read,
+            LogFails,
+            Park,
+            Write(1),
+            Unload,
+            Read,
+            Load,
+            Read,
+        ],
+        expect![[r#"
+            0 Load:
+            1 Write(1):
+            2 Read:
+            3 LogFails: 1=NOT_COORDINATOR 2=NOT_COORDINATOR
+            4 Park:
+            5 Write(1):
+            6 Unload: 5=NOT_COORDINATOR 4=0
+            7 Read: 7=NOT_COORDINATOR
+            8 Load:
+            9 Read: 9=NOT_COORDINATOR
+            NOT_COORDINATOR
+            batches [1, 1, 1]
+        "#]],
+    );
+    check(&[Read, LoadNothing, Read, Load, Read], expect![[r#"
+        0 Read: 0=COORDINATOR_LOAD_IN_PROGRESS
+        1 LoadNothing:
+        2 Read: 2=NOT_COORDINATOR
+        3 Load:
+        4 Read: 4=NOT_COORDINATOR
+        NOT_COORDINATOR
+        batches []
+    "#]]);
+    check(&[Unload, Load, Read], expect![[r#"
+        0 Unload:
+        1 Load:
+        2 Read: 2=NOT_COORDINATOR
+        NOT_COORDINATOR
+        batches []
+    "#]]);
+}
+
+/// A log of batches, and what was said of it.
+#[derive(Default)]
+struct Written {
+    batches: Vec<Vec<u8>>,
+    /// Reads fail from here on.
+    unreadable_from: Option<i64>,
+    said: std::cell::RefCell<Vec<String>>,
+}
+
+impl Written {
+    fn end_offset(&self) -> i64 {
+        let batches = self.batches.iter();
+        batches
+            .map(|batch| batch_at(batch).next_offset())
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Adds a batch, as the log would have it.
+    fn add(&mut self, mut batch: Vec<u8>) {
+        let base_offset = self.end_offset();
+        batch[..8].copy_from_slice(&base_offset.to_be_bytes());
+        self.batches.push(batch);
+    }
+}
+
+fn batch_at(bytes: &[u8]) -> record::RecordBatch<'_> {
+    let batch = Batches::new(bytes).next().expect("there is one");
+    batch.expect("it is a batch")
+}
+
+impl LogReader for Written {
+    type Error = String;
+
+    fn bounds(&self) -> (i64, i64) {
+        (0, self.end_offset())
+    }
+
+    fn read(&self, offset: i64, _: usize) -> Result<Vec<u8>, String> {
+        if self.unreadable_from.is_some_and(|from| offset >= from) {
+            return Err("the disk has failed".to_owned());
+        }
+        // One after the other, as if a read were no longer.
+        let mut batches = self.batches.iter();
+        let found = batches.find(|batch| batch_at(batch).next_offset() > offset);
+        Ok(found.cloned().unwrap_or_default())
+    }
+
+    fn note_damage(&self, offset: i64) {
+        self.said.borrow_mut().push(format!("damage at {offset}"));
+    }
+
+    fn note_skipped(&self, offset: i64, reason: &str) {
+        self.said.borrow_mut().push(format!("{offset}: {reason}"));
+    }
+}
+
+fn batch(writer: Option<i64>, keys: &[&str]) -> Vec<u8> {
+    let records = keys.iter().map(|key| CoordinatorRecord {
+        key: key.as_bytes().to_vec(),
+        value: None,
+    });
+    let writer = writer.map(|producer_id| TransactionalWriter::<()> {
+        producer_id,
+        producer_epoch: 0,
+        verification: None,
+    });
+    let records: Vec<_> = records.collect();
+    let batch = super::log::batch_of(writer.as_ref(), &records, Compression::None.into(), 0);
+    batch.bytes().to_vec()
+}
+
+/// What a log loads to, with what was said meanwhile.
+fn loaded(log: &Written) -> (Result<String, LoadError<String>>, Vec<String>) {
+    let outcome = load_shard(Texts::default(), log, NOW);
+    let outcome = outcome.map(|(shard, end)| format!("{} <{end}", shard.texts.join(" ")));
+    (outcome, log.said.take())
+}
+
+#[test]
+fn a_log_is_replayed_whole_and_damage_is_told() {
+    let mut log = Written::default();
+    log.add(batch(None, &["a", "damaged"]));
+    log.add(batch(Some(7), &["t"]));
+    let marker = TransactionMarker {
+        producer_id: 7,
+        producer_epoch: 0,
+        coordinator_epoch: 3,
+        is_commit: false,
+    };
+    log.add(marker.into_batch(0).bytes().to_vec());
+    log.add(batch(None, &["lost"]));
+    let last = log.batches.last_mut().expect("there is one");
+    *last.last_mut().expect("it has bytes") ^= 1;
+    log.add(batch(None, &["b"]));
+    let (outcome, said) = loaded(&log);
+    assert_eq!(outcome, Ok("0:a 2:t/7 end/7/false 5:b <6".to_owned()));
+    assert_eq!(said, ["1: damage", "damage at 4"]);
+}
+
+#[test]
+fn what_cannot_be_loaded_is_told_apart() {
+    let mut log = Written::default();
+    log.add(batch(None, &["a"]));
+    log.add(batch(None, &["later"]));
+    let (outcome, _) = loaded(&log);
+    let reason = "at offset 1: record 1: a later version".to_owned();
+    assert_eq!(outcome, Err(LoadError::Content(reason)));
+    log.unreadable_from = Some(1);
+    let (outcome, _) = loaded(&log);
+    let error = "the disk has failed".to_owned();
+    assert_eq!(outcome, Err(LoadError::Read(error)));
+}
