@@ -1,0 +1,149 @@
+//! How answers of coordinators leave: to a handler that waits, to one that has left, or to nobody.
+
+use coordinator::runtime::{Asker, CoordinatorShard, Waiter};
+use model::ErrorCode;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+/// An answer that has been asked for.
+#[derive(Debug)]
+pub(crate) struct Asked<R>(oneshot::Receiver<Result<R, ErrorCode>>);
+
+impl<R> Asked<R> {
+    /// The answer, when it may leave.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) async fn answer(self) -> Result<R, ErrorCode> {
+        // Nobody is left to answer when the server stops.
+        self.0.await.unwrap_or(Err(ErrorCode::NotCoordinator))
+    }
+
+    /// The same, off the workers.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn wait(self) -> Result<R, ErrorCode> {
+        self.0
+            .blocking_recv()
+            .unwrap_or(Err(ErrorCode::NotCoordinator))
+    }
+}
+
+/// Nothing of the kind is ever parked.
+pub(crate) fn unparked<R, P>(_: P) -> Result<R, ErrorCode> {
+    Err(ErrorCode::UnknownServerError)
+}
+
+/// An answer with what it needs to leave.
+pub(crate) struct Leaving {
+    leave: Box<dyn FnOnce(Option<ErrorCode>) + Send>,
+    /// What is told instead.
+    refusal: Option<ErrorCode>,
+}
+
+impl Leaving {
+    /// One that leaves by this call, which is given the error that is told instead.
+    pub(crate) fn new(leave: impl FnOnce(Option<ErrorCode>) + Send + 'static) -> Self {
+        Self {
+            leave: Box::new(leave),
+            refusal: None,
+        }
+    }
+
+    /// Leaves.
+    pub(crate) fn leave(self) {
+        (self.leave)(self.refusal);
+    }
+
+    /// Leaves with this error instead.
+    pub(crate) fn refuse(self, error: ErrorCode) {
+        (self.leave)(Some(error));
+    }
+}
+
+/// Who waits for others.
+pub(crate) struct Parked<P>(Box<dyn FnOnce(P) -> Leaving + Send>);
+
+impl<S: CoordinatorShard> Waiter<S> for Parked<S::Response> {
+    type Answer = Leaving;
+
+    fn released(self, response: S::Response) -> Leaving {
+        (self.0)(response)
+    }
+
+    fn refused(answer: Leaving, error: ErrorCode) -> Leaving {
+        Leaving {
+            refusal: Some(error),
+            ..answer
+        }
+    }
+}
+
+/// A handler that waits, or has left.
+pub(crate) struct OneAsker<R, P> {
+    sender: oneshot::Sender<Result<R, ErrorCode>>,
+    released: fn(P) -> Result<R, ErrorCode>,
+    /// What it has brought and will be told takes this much.
+    room: Option<OwnedSemaphorePermit>,
+}
+
+impl<R: Send + 'static, P> OneAsker<R, P> {
+    /// One whose request has taken some room, and what its handler waits for.
+    pub(super) fn new(
+        released: fn(P) -> Result<R, ErrorCode>,
+        room: Option<OwnedSemaphorePermit>,
+    ) -> (Self, Asked<R>) {
+        let (sender, receiver) = oneshot::channel();
+        let asker = Self {
+            sender,
+            released,
+            room,
+        };
+        (asker, Asked(receiver))
+    }
+
+    /// Leaves with this outcome.
+    pub(crate) fn with(self, outcome: Result<R, ErrorCode>) -> Leaving {
+        let Self { sender, room, .. } = self;
+        Leaving::new(move |refusal| {
+            drop(room);
+            // Nobody listens any more when the connection is gone.
+            let _ = sender.send(refusal.map_or(outcome, Err));
+        })
+    }
+}
+
+impl<S, R> Asker<S, R, Parked<S::Response>> for OneAsker<R, S::Response>
+where
+    S: CoordinatorShard<Response: 'static>,
+    R: Send + 'static,
+{
+    fn answered(self, outcome: Result<(&S, R), ErrorCode>) -> Leaving {
+        self.with(outcome.map(|(_, answer)| answer))
+    }
+
+    fn parked(self) -> Parked<S::Response> {
+        let (sender, released) = (self.sender, self.released);
+        Parked(Box::new(move |response| {
+            let asker = Self {
+                sender,
+                released,
+                room: None,
+            };
+            asker.with(released(response))
+        }))
+    }
+}
+
+/// Nobody waits for what becomes of it.
+pub(crate) struct Nobody;
+
+impl<S: CoordinatorShard, R> Asker<S, R, Parked<S::Response>> for Nobody {
+    fn answered(self, _: Result<(&S, R), ErrorCode>) -> Leaving {
+        Leaving::new(|_| {})
+    }
+
+    fn parked(self) -> Parked<S::Response> {
+        Parked(Box::new(|_| Leaving::new(|_| {})))
+    }
+}

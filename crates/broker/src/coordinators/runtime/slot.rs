@@ -1,0 +1,318 @@
+//! One partition in the coordinators' runtime: what it has to do, and the thread that does it.
+
+use super::partition_log::{PartitionLog, PartitionReader};
+use super::{Asked, Coordination, OneAsker, ResponseOf, Seat, Shell, unparked};
+use crate::coordinators::threads::Queue;
+use crate::runtime::clock::{self, now_ms};
+use crate::runtime::disk_watch::DiskUse;
+use coordinator::Decision;
+use coordinator::runtime::{HostedPartition, LoadError, TransactionalWriter, load_shard};
+use model::{ErrorCode, MonotonicTime, Now};
+use parking_lot::Mutex;
+use replication::{Partition, VerificationGuard};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
+
+/// How long after a lack of file descriptors a log is replayed, or flushed, again.
+const REPLAY_PAUSE: Duration = Duration::from_secs(1);
+/// How long a partition has its thread to itself while others are ready.
+const TURN: Duration = Duration::from_millis(1);
+/// What the events of a partition may bring that are not answered yet, in KiB; each counts for one more.
+pub(super) const ROOM_KIB: u32 = 8 * 1024;
+
+/// Something that a partition's thread is to do.
+type Event<C> = Box<dyn FnOnce(&Arc<Slot<C>>, &mut Seat<C>) + Send>;
+
+/// One partition, and what it has to do.
+pub(crate) struct Slot<C: Coordination> {
+    pub(crate) partition: Arc<Partition>,
+    /// What is noted for it from outside.
+    pub(crate) noted: C::Noted,
+    pub(super) shell: Arc<Shell<C>>,
+    queue: Mutex<Events<C>>,
+    /// Locked by the thread that serves it, and nobody waits for that.
+    seat: Mutex<Seat<C>>,
+    room: Arc<Semaphore>,
+    /// The partition is not here any more.
+    has_left: AtomicBool,
+    /// When something is due, in milliseconds of monotonic time.
+    deadline_ms: AtomicI64,
+    /// What is due is being done.
+    is_expiring: AtomicBool,
+    /// The task that makes the high watermark move, and waits for it.
+    following: Mutex<Option<AbortHandle>>,
+}
+
+struct Events<C: Coordination> {
+    waiting: VecDeque<Event<C>>,
+    /// A thread has the queue, or is to have it.
+    is_scheduled: bool,
+}
+
+/// What is due in a partition is done until this ends, also after a panic, or nothing would be due there
+/// again.
+pub(crate) struct Expiring<C: Coordination>(Arc<Slot<C>>);
+
+impl<C: Coordination> Drop for Expiring<C> {
+    fn drop(&mut self) {
+        self.0.is_expiring.store(false, Ordering::SeqCst);
+    }
+}
+
+impl<C: Coordination> Slot<C> {
+    /// A partition that loads.
+    pub(super) fn new(shell: Arc<Shell<C>>, partition: Arc<Partition>) -> Self {
+        let log = PartitionLog {
+            partition: partition.clone(),
+            own: shell.coordination.compression(),
+            failed_logs: shell.failed_logs.clone(),
+        };
+        Self {
+            partition,
+            noted: C::Noted::default(),
+            shell,
+            queue: Mutex::new(Events {
+                waiting: VecDeque::new(),
+                is_scheduled: false,
+            }),
+            seat: Mutex::new(Seat {
+                hosted: HostedPartition::new(log),
+                known: C::Known::default(),
+            }),
+            room: Arc::new(Semaphore::new(ROOM_KIB as usize)),
+            has_left: AtomicBool::new(false),
+            deadline_ms: AtomicI64::new(i64::MAX),
+            is_expiring: AtomicBool::new(false),
+            following: Mutex::default(),
+        }
+    }
+
+    /// When something is due.
+    pub(super) fn deadline(&self) -> MonotonicTime {
+        MonotonicTime::from_ms(self.deadline_ms.load(Ordering::SeqCst))
+    }
+
+    /// Waits for room, and lets the shard decide. Requests that are parked are answered as `released` says.
+    pub(crate) async fn decide<R: Send + 'static>(
+        self: &Arc<Self>,
+        bytes: usize,
+        writer: Option<TransactionalWriter<VerificationGuard>>,
+        decide: impl FnOnce(&mut C::Shard, Now) -> Decision<R, ResponseOf<C>> + Send + 'static,
+        released: fn(ResponseOf<C>) -> Result<R, ErrorCode>,
+    ) -> Asked<R> {
+        let (asker, asked) = self.asker(bytes, released).await;
+        self.push(move |_, seat| {
+            let now = clock::now();
+            seat.hosted.decide(asker, writer.as_ref(), now, decide);
+        });
+        asked
+    }
+
+    /// Waits for room, and asks the shard without changing what is replicated.
+    pub(crate) async fn read<R: Send + 'static>(
+        self: &Arc<Self>,
+        bytes: usize,
+        read: impl FnOnce(&mut C::Shard, Now) -> R + Send + 'static,
+    ) -> Asked<R> {
+        let (asker, asked) = self.asker(bytes, unparked).await;
+        self.push(move |_, seat| seat.hosted.read(asker, clock::now(), read));
+        asked
+    }
+
+    /// Who asks for an `R`, when there is room for what the request brings.
+    pub(crate) async fn asker<R: Send + 'static, P>(
+        &self,
+        bytes: usize,
+        released: fn(P) -> Result<R, ErrorCode>,
+    ) -> (OneAsker<R, P>, Asked<R>) {
+        let kib = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
+        let kib = kib.saturating_add(1).min(ROOM_KIB);
+        let room = self.room.clone().acquire_many_owned(kib).await;
+        OneAsker::new(released, Some(room.expect("it is never closed")))
+    }
+
+    /// The same without waiting, for the shell's own events.
+    pub(crate) fn own_asker<R: Send + 'static, P>() -> (OneAsker<R, P>, Asked<R>) {
+        OneAsker::new(unparked, None)
+    }
+
+    /// Queues an event.
+    pub(crate) fn push(
+        self: &Arc<Self>,
+        event: impl FnOnce(&Arc<Self>, &mut Seat<C>) + Send + 'static,
+    ) {
+        let mut queue = self.queue.lock();
+        queue.waiting.push_back(Box::new(event));
+        let is_scheduled = std::mem::replace(&mut queue.is_scheduled, true);
+        drop(queue);
+        if !is_scheduled {
+            self.shell.threads.schedule(self.clone());
+        }
+    }
+
+    /// Whether a thread has it, or is to have it.
+    #[cfg(test)]
+    pub(crate) fn is_scheduled(&self) -> bool {
+        self.queue.lock().is_scheduled
+    }
+
+    /// The right to do what is due, unless somebody has it.
+    pub(crate) fn begin_expiry(self: &Arc<Self>) -> Option<Expiring<C>> {
+        let is_expiring = self.is_expiring.swap(true, Ordering::SeqCst);
+        (!is_expiring).then(|| Expiring(self.clone()))
+    }
+
+    /// The partition is not here any more.
+    pub(super) fn leave(self: &Arc<Self>) {
+        self.has_left.store(true, Ordering::SeqCst);
+        if let Some(following) = self.following.lock().take() {
+            following.abort();
+        }
+        self.push(|_, _| {});
+    }
+
+    pub(super) fn replay_log(self: &Arc<Self>) {
+        let partition = &self.partition;
+        let shard = self.shell.coordination.new_shard();
+        let reader = PartitionReader::<C>::new(partition);
+        let loaded = match load_shard(shard, &reader, clock::now()) {
+            Ok(loaded) => Some(loaded),
+            Err(LoadError::Read(error)) if error.is_out_of_files() => {
+                tracing::warn!(%partition, "out of file descriptors while loading {}; retrying", C::SUBJECT);
+                let slot = self.clone();
+                self.shell.runtime.spawn(async move {
+                    tokio::time::sleep(REPLAY_PAUSE).await;
+                    if !slot.has_left.load(Ordering::SeqCst) {
+                        drop(tokio::task::spawn_blocking(move || slot.replay_log()));
+                    }
+                });
+                return;
+            }
+            Err(LoadError::Read(error)) => {
+                let reason = error.to_string();
+                tracing::error!(%partition, reason, "{} cannot be loaded", C::SUBJECT);
+                None
+            }
+            Err(LoadError::Content(reason)) => {
+                tracing::error!(%partition, reason, "{} cannot be loaded", C::SUBJECT);
+                None
+            }
+        };
+        self.push(move |slot, seat| {
+            let mut loaded = loaded;
+            if let Some((shard, _)) = &mut loaded {
+                slot.shell.coordination.equip(shard, &mut seat.known);
+            }
+            seat.hosted.loaded(loaded, clock::now());
+            match seat.hosted.shard() {
+                Ok(_) => slot.shell.coordination.begin(slot, seat),
+                Err(_) => slot.shell.coordination.give_up(slot),
+            }
+        });
+    }
+
+    fn serve_event(self: &Arc<Self>, seat: &mut Seat<C>, event: Event<C>) {
+        let shell = &self.shell;
+        // A partition goes on after a mistake in one request, as connections do.
+        let served = catch_unwind(AssertUnwindSafe(|| {
+            if self.has_left.load(Ordering::SeqCst) {
+                seat.hosted.unload();
+            } else {
+                shell.coordination.refresh(self, seat);
+            }
+            event(self, seat);
+            while let Some(answer) = seat.hosted.poll_answer() {
+                answer.leave();
+            }
+        }));
+        if served.is_err() {
+            tracing::error!(partition = %self.partition, "a request of {} has failed", C::SUBJECT);
+        }
+        self.follow_high_watermark(seat);
+        let deadline = C::next_deadline(seat);
+        let deadline_ms = deadline.map_or(i64::MAX, MonotonicTime::as_ms);
+        self.deadline_ms.store(deadline_ms, Ordering::SeqCst);
+        shell.alarm.wake_by(deadline);
+    }
+
+    /// Has the log flushed if that is due, and waits for the high watermark, while answers wait for it. One
+    /// task does so for all of them.
+    fn follow_high_watermark(self: &Arc<Self>, seat: &mut Seat<C>) {
+        let Some(end_offset) = seat.hosted.awaited_offset() else {
+            return;
+        };
+        let mut following = self.following.lock();
+        if following.is_some() || self.has_left.load(Ordering::SeqCst) {
+            return;
+        }
+        let (slot, is_flush_due) = (self.clone(), seat.hosted.poll_flush());
+        let task = self.shell.runtime.spawn(async move {
+            if is_flush_due {
+                slot.flush(end_offset).await;
+            }
+            let is_there = slot.partition.wait_for_high_watermark(end_offset).await;
+            slot.following.lock().take();
+            slot.push(move |_, seat| match is_there {
+                true => seat.hosted.high_watermark_advanced(),
+                false => seat.hosted.log_failed(ErrorCode::KafkaStorageError),
+            });
+        });
+        *following = Some(task.abort_handle());
+    }
+
+    /// Makes everything below `end_offset` durable; tries again where file descriptors lack.
+    async fn flush(&self, end_offset: i64) {
+        loop {
+            let partition = self.partition.clone();
+            let flush = move || partition.flush_up_to(end_offset, now_ms());
+            let Ok(Err(error)) = tokio::task::spawn_blocking(flush).await else {
+                return;
+            };
+            let is_out_of_files = error.is_out_of_files();
+            self.shell
+                .failed_logs
+                .report(&self.partition, &error.into());
+            if !is_out_of_files {
+                return;
+            }
+            tokio::time::sleep(REPLAY_PAUSE).await;
+        }
+    }
+}
+
+impl<C: Coordination> Queue for Slot<C> {
+    fn place(&self) -> usize {
+        self.partition.place()
+    }
+
+    fn abandon(&self) {
+        let unserved = std::mem::take(&mut self.queue.lock().waiting);
+        // Whoever waits for them is told that nobody is left to answer.
+        drop(unserved);
+    }
+
+    fn serve(self: Arc<Self>) -> bool {
+        let begun = Instant::now();
+        let mut seat = self.seat.lock();
+        loop {
+            let event = {
+                let mut queue = self.queue.lock();
+                let event = queue.waiting.pop_front();
+                queue.is_scheduled = event.is_some();
+                event
+            };
+            let Some(event) = event else { return false };
+            let place = self.partition.place();
+            let serve = || self.serve_event(&mut seat, event);
+            self.shell.disks.call(place, DiskUse::Write, serve);
+            if begun.elapsed() >= TURN {
+                return true;
+            }
+        }
+    }
+}
