@@ -26,6 +26,10 @@ use tokio::runtime::Handle;
 /// How long all threads are busy before it is looked whether they wait for a disk.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
+/// How often a thread lets others run, when it has nothing to do, before it sleeps: whoever has its answers is
+/// likely to ask again, and need not wake it then.
+const YIELDS: usize = 4;
+
 /// What threads serve.
 pub(crate) trait Queue: Send + Sync {
     /// The place of the log directory that may have to be waited for.
@@ -68,6 +72,8 @@ struct State {
     numbers: BTreeSet<usize>,
     /// Threads that sleep.
     idle_count: usize,
+    /// A thread looks again before it sleeps.
+    is_lingering: bool,
     /// A thread was woken, and has not looked yet.
     is_waking: bool,
     /// A task looks whether the threads wait for disks.
@@ -150,6 +156,9 @@ impl Pool {
                 return;
             }
             let Some((place, queue)) = self.take(&mut state) else {
+                if self.linger(&mut state) {
+                    continue;
+                }
                 state.idle_count += 1;
                 self.is_ready.wait(&mut state);
                 state.idle_count -= 1;
@@ -175,6 +184,22 @@ impl Pool {
         }
     }
 
+    /// Lets others run for a little while. Whether there is something to look at.
+    fn linger(&self, state: &mut MutexGuard<'_, State>) -> bool {
+        // What is left waits for a disk, or another one looks.
+        if !state.ready.is_empty() || std::mem::replace(&mut state.is_lingering, true) {
+            return false;
+        }
+        for _ in 0..YIELDS {
+            MutexGuard::unlocked(state, thread::yield_now);
+            if !state.ready.is_empty() || state.has_ended {
+                break;
+            }
+        }
+        state.is_lingering = false;
+        !state.ready.is_empty() || state.has_ended
+    }
+
     /// The first queue that may be served: at a slow place there is one thread.
     fn take(&self, state: &mut State) -> Option<(usize, Arc<dyn Queue>)> {
         let at = state.ready.iter().position(|queue| {
@@ -186,7 +211,9 @@ impl Pool {
     }
 
     fn wake_one(&self, state: &mut State) {
-        if state.idle_count > 0 && !std::mem::replace(&mut state.is_waking, true) {
+        let is_seen = state.is_lingering || state.is_waking;
+        if state.idle_count > 0 && !is_seen {
+            state.is_waking = true;
             self.is_ready.notify_one();
         }
     }
@@ -206,7 +233,8 @@ impl Pool {
 
     /// Looks after the threads while none is left for what is ready.
     fn watch(self: &Arc<Self>, state: &mut State) {
-        if state.idle_count > 0 || std::mem::replace(&mut state.is_watched, true) {
+        let is_looking = state.idle_count > 0 || state.is_lingering;
+        if is_looking || std::mem::replace(&mut state.is_watched, true) {
             return;
         }
         let pool = self.clone();

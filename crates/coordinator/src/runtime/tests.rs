@@ -493,7 +493,9 @@ fn what_is_held_is_given_back_when_the_log_fails_or_the_partition_goes() {
             batches [1, 1, 1]
         "#]],
     );
-    check(&[Read, LoadNothing, Read, Load, Read], expect![[r#"
+    check(
+        &[Read, LoadNothing, Read, Load, Read],
+        expect![[r#"
         0 Read: 0=COORDINATOR_LOAD_IN_PROGRESS
         1 LoadNothing:
         2 Read: 2=NOT_COORDINATOR
@@ -501,14 +503,18 @@ fn what_is_held_is_given_back_when_the_log_fails_or_the_partition_goes() {
         4 Read: 4=NOT_COORDINATOR
         NOT_COORDINATOR
         batches []
-    "#]]);
-    check(&[Unload, Load, Read], expect![[r#"
+    "#]],
+    );
+    check(
+        &[Unload, Load, Read],
+        expect![[r#"
         0 Unload:
         1 Load:
         2 Read: 2=NOT_COORDINATOR
         NOT_COORDINATOR
         batches []
-    "#]]);
+    "#]],
+    );
 }
 
 /// A log of batches, and what was said of it.
