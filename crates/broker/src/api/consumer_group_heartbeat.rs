@@ -81,7 +81,7 @@ async fn heartbeat(
     };
     let (version, kept) = (request.version, request.keep());
     let client_id = context.client_id().to_owned();
-    let client_host = context.client_host().to_string();
+    let client_host = context.client_host();
     let decide = move |shard: &mut GroupShard, now| {
         let message: Message<'_> = kept.message();
         let owned = message.topic_partitions.as_ref().map(|topics| {

@@ -75,7 +75,7 @@ async fn join(
     );
     let (version, kept) = (request.version, request.keep());
     let client_id = context.client_id().to_owned();
-    let client_host = context.client_host().to_string();
+    let client_host = context.client_host();
     let decide = move |shard: &mut GroupShard, now| {
         let message: JoinGroupRequest<'_> = kept.message();
         let protocols = message.protocols.iter().map(|protocol| JoinProtocol {
