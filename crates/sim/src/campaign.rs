@@ -35,17 +35,24 @@ pub fn shrink(schedule: &Schedule, planted: Planted) -> Schedule {
     };
     let wanted = promise(schedule);
     let mut least = schedule.clone();
-    let mut width = least.len().div_ceil(2);
-    while width > 0 {
-        let mut from = 0;
-        while from < least.len() {
-            let less = least.without(from, from + width);
-            match less.len() < least.len() && promise(&less) == wanted {
-                true => least = less,
-                false => from += width,
+    // What could not be left out at first may be when other steps are gone.
+    loop {
+        let len_before = least.len();
+        let mut width = len_before.div_ceil(2);
+        while width > 0 {
+            let mut from = 0;
+            while from < least.len() {
+                let less = least.without(from, from + width);
+                match less.len() < least.len() && promise(&less) == wanted {
+                    true => least = less,
+                    false => from += width,
+                }
             }
+            width /= 2;
         }
-        width /= 2;
+        if least.len() == len_before {
+            break;
+        }
     }
     least
 }

@@ -127,6 +127,12 @@ impl Transactions {
         self.runtime.unload(index);
     }
 
+    /// Whether it coordinates what is in this partition.
+    fn has(&self, partition: &Arc<Partition>) -> bool {
+        let slot = self.runtime.slot_at(partition.index());
+        slot.is_ok_and(|slot| Arc::ptr_eq(&slot.partition, partition))
+    }
+
     fn moment(&self, fresh_producer_id: Option<i64>) -> Moment {
         let level = &self.runtime.coordination().transaction_version;
         Moment {

@@ -10,6 +10,7 @@ use crate::logs::Logs;
 use crate::logs::checkpoints::OffsetsAtStart;
 use crate::logs::idle_logs::read_settled;
 use crate::logs::log_directories::{LogDirectory, warn_of_missing};
+use crate::logs::owners::holds_batches;
 use crate::logs::partitions::{Absence, HostedTopic};
 use crate::logs::scan::{Existing, Scanned, scan, set_aside_or_say};
 use crate::logs::unplaced::{Unplaced, outcome_of_unplaced};
@@ -340,8 +341,8 @@ pub(crate) fn open_all(
 }
 
 /// A partition of which two directories hold a log: a crash has come while one was moved, when the
-/// copy was complete and the original had not gone yet. What the metadata names stays; the other is
-/// set aside.
+/// copy was complete and the original had not gone yet, or after an attempt to make it elsewhere. What the
+/// metadata name stays, or else what holds batches; the other is set aside.
 fn settle_duplicate(
     logs: &Logs,
     image: &MetadataImage,
@@ -349,17 +350,21 @@ fn settle_duplicate(
     places: [usize; 2],
 ) -> usize {
     let [first, second] = places;
+    let Some(topic) = image.topics.by_id(key.0) else {
+        return first;
+    };
+    let name = TopicPartition::new(&*topic.name, key.1).to_string();
+    let path_in = |at: usize| logs.directories[at].path().join(&name);
     let named = named_directory(logs, image, key);
-    let (kept, other) = match Some(logs.directories[second].id()) == named {
+    let is_named = |at: usize| Some(logs.directories[at].id()) == named;
+    // An attempt that could not make the log may have left its directory behind.
+    let is_left = |at: usize| matches!(holds_batches(&path_in(at)), Ok(false));
+    let (kept, other) = match is_named(second) || !is_named(first) && is_left(first) {
         true => (second, first),
         false => (first, second),
     };
-    if let Some(topic) = image.topics.by_id(key.0) {
-        let name = TopicPartition::new(&*topic.name, key.1).to_string();
-        let path = logs.directories[other].path().join(&name);
-        if let Some(found) = PartitionDirectory::parse(&name) {
-            set_aside_or_say(&found, &path);
-        }
+    if let Some(found) = PartitionDirectory::parse(&name) {
+        set_aside_or_say(&found, &path_in(other));
     }
     kept
 }

@@ -6,6 +6,7 @@ mod coordinators;
 mod log_moves;
 mod roles;
 mod stuck;
+mod transactions;
 mod unplaced;
 
 use super::*;

@@ -116,7 +116,8 @@ impl Coordinators {
                     // The next start begins again.
                     _ = stop.wait_for(|is_stopping| *is_stopping) => return,
                 }
-                if ending.log.is_failed() || ending.log.is_closed() {
+                // Another coordinator writes the markers, or a human must look.
+                if ending.log.is_failed() || !self.transactions.has(&ending.log) {
                     return;
                 }
                 is_finished = self.try_finish(&mut ending).await;
@@ -144,11 +145,8 @@ impl Coordinators {
             }
             return false;
         }
-        match self.complete(prepared).await {
-            // Another coordinator writes the markers, or a human must look.
-            Ok(_) | Err(ErrorCode::NotCoordinator) => true,
-            Err(_) => false,
-        }
+        // A log that has no room or no descriptor for the completion takes it later.
+        self.complete(prepared).await.is_ok()
     }
 
     fn needs_marker_again(&self, partition: &TopicPartition, error: ErrorCode) -> bool {

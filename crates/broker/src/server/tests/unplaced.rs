@@ -158,3 +158,59 @@ fn a_partition_that_may_be_in_a_directory_that_has_failed_is_made_nowhere_withou
     assert_eq!(produced(&running), ErrorCode::None);
     running.stop();
 }
+
+#[test]
+fn of_two_logs_that_the_metadata_do_not_know_the_one_with_records_stays() {
+    let root = tempfile::tempdir().unwrap();
+    let [one, two] = ["one", "two"].map(|name| root.path().join(name));
+    let running = Running::start(&[&one, &two]);
+    let broker = running.broker().clone();
+    let telling = running
+        .runtime
+        .block_on(broker.logs.creations.hold_telling());
+    let name = TopicPartition::new("topic", 0);
+    let second = &broker.logs.directories[1];
+    broker.logs.moves.destinations.note(&name, second);
+    let mut client = running.connect();
+    let creating = std::thread::spawn(move || client.create_topic("topic", 1, &[]));
+    wait_until("its log is made", || {
+        broker.node.image().topics.by_name("topic").is_some()
+            && broker.logs.partitions.find("topic", 0).is_ok()
+    });
+    let mut client = running.connect();
+    client
+        .produce("topic", 0, &batch(&["value"]))
+        .assert_accepted();
+    // As a crash leaves it.
+    let kept = root.path().join("kept");
+    copy_tree(root.path(), &kept, &["kept"]);
+    drop(telling);
+    creating.join().unwrap();
+    drop((client, broker));
+    running.stop();
+    let [one, two] = ["one", "two"].map(|name| kept.join(name));
+    assert!(two.join("topic-0").exists());
+    fs::create_dir(one.join("topic-0")).unwrap();
+    let running = Running::start(&[&one, &two]);
+    assert_eq!(
+        noted(running.broker(), "topic"),
+        Some(held(running.broker(), "topic"))
+    );
+    assert_eq!(running.connect().fetch("topic", 0, 0).values(), ["value"]);
+    running.stop();
+}
+
+fn copy_tree(from: &Path, to: &Path, without: &[&str]) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (path, copy) = (entry.path(), to.join(entry.file_name()));
+        if without.iter().any(|name| entry.file_name() == *name) {
+            continue;
+        }
+        match path.is_dir() {
+            true => copy_tree(&path, &copy, &[]),
+            false => drop(fs::copy(&path, &copy).unwrap()),
+        }
+    }
+}
