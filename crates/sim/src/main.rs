@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout, reason = "it reports to whoever runs it")]
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Parser;
 use sim::{Planted, Schedule, Verdict};
 use std::collections::BTreeMap;
@@ -40,11 +40,22 @@ struct Options {
     planted: String,
 }
 
+fn planted(name: &str) -> Result<Planted> {
+    let mut known = Planted::ALL.into_iter();
+    let found = known.find(|one| format!("{one:?}") == name);
+    let found = found.or_else(|| (name == "Nothing").then(Planted::default));
+    found.with_context(|| {
+        let names = Planted::ALL.map(|one| format!("{one:?}"));
+        format!(
+            "there is no mistake `{name}`; known are {}",
+            names.join(", ")
+        )
+    })
+}
+
 fn main() -> Result<()> {
     let options = Options::parse();
-    let mut known = Planted::ALL.into_iter();
-    let planted = known.find(|one| format!("{one:?}") == options.planted);
-    let planted = planted.unwrap_or_default();
+    let planted = planted(&options.planted)?;
     if options.trace {
         let outcome = sim::run(&Schedule::of(options.seed), planted, true);
         outcome.lines.iter().for_each(|line| println!("{line}"));

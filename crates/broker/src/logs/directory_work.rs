@@ -2,11 +2,11 @@
 //! done by one thread in the order in which it came.
 //!
 //! ```text
-//!   controller ── hand ──> queue of the directory ──> thread ──> logs
-//!        └──── wait while pieces end <───────────────────┘
+//!   metadata loader ── hand ──> queue of the directory ──> thread ──> logs
+//!          └──── wait while pieces end <──────────────────────┘
 //! ```
 //!
-//! The controller's thread takes no lock of a log: whoever has it may be in a call on a disk that is
+//! The metadata loader takes no lock of a log: whoever has it may be in a call on a disk that is
 //! stuck, and then nobody could create or delete a topic. It waits for the queue, so that a client
 //! that has its answer finds the work done. Where no piece has ended for a while, the directory is
 //! behind: the work is done when its disk answers, nobody waits for it until all of it is done, and

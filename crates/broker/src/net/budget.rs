@@ -2,8 +2,9 @@
 //! their clients have not read yet.
 //!
 //! ```text
-//!   requests: announced size ──> take_when_free ──> read, served ──> take(0)
-//!   answers:  room ──> encoded ──> take ──> sent ──> take(0)
+//!   requests:   what has arrived ──> take_at_least ──> read, served ──> take(0)
+//!   controller: what is asked of it ──> take_when_free ──> decided ──> take(0)
+//!   answers:    room ──> encoded ──> take ──> sent ──> take(0)
 //! ```
 //!
 //! A budget is not strict, as Kafka's is not: whoever finds something left takes all that it needs.
