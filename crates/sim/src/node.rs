@@ -553,7 +553,10 @@ impl Node {
                 let error = ErrorCode::KafkaStorageError;
                 let _ = (caller, error);
             }
-            Then::Mark(finishing, reply) | Then::Complete(finishing, reply) => {
+            Then::Mark(finishing, reply) => self.wait(Vec::new(), Then::Mark(finishing, reply)),
+            // One of its markers is not durable: all are written again, as after a start.
+            Then::Complete(mut finishing, reply) => {
+                finishing.left = finishing.prepared.partitions.clone();
                 self.wait(Vec::new(), Then::Mark(finishing, reply));
             }
         }

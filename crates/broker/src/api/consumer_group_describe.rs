@@ -32,6 +32,7 @@ pub(crate) async fn serve(
     for group in group_ids {
         described.push((group, describe(broker, group).await));
     }
+    request.room(broker).await;
     let groups = described
         .iter()
         .map(|(group_id, described)| match described {

@@ -22,6 +22,7 @@ pub(crate) async fn serve(
     for group in group_ids {
         described.push((group, describe(broker, group, request.version).await));
     }
+    request.room(broker).await;
     let groups = described.iter().map(|(group_id, one)| {
         let members = one.group.members.iter().map(|member| DescribedGroupMember {
             member_id: &member.member_id,

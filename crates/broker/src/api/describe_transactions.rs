@@ -20,6 +20,7 @@ pub(crate) async fn serve(
     for id in super::each_once(message.transactional_ids.iter()) {
         described.push((id, broker.coordinators.transactions.describe(id).await));
     }
+    request.room(broker).await;
     let states = described.iter().map(|(id, described)| match described {
         Ok(one) => TransactionState {
             transactional_id: id,

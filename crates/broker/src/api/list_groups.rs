@@ -22,6 +22,7 @@ pub(crate) async fn serve(
         .groups
         .read_all(move |shard| shard.list_groups(&filter));
     let (groups, error) = listed.await;
+    request.room(broker).await;
     let mut groups: Vec<_> = groups.iter().flatten().collect();
     // By their names, wherever they are kept: who compares two lists sees what has changed.
     groups.sort_unstable_by(|one, other| one.group_id.cmp(&other.group_id));

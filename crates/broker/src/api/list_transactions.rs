@@ -34,6 +34,7 @@ pub(crate) async fn serve(
         Ok(listed) => (listed, ErrorCode::None),
         Err(error) => (Vec::new(), error),
     };
+    request.room(broker).await;
     let states = listed.iter().map(|one| TransactionState {
         transactional_id: &one.transactional_id,
         producer_id: one.producer_id,

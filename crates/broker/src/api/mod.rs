@@ -98,6 +98,8 @@ pub(crate) struct Request<'f> {
     invalid: &'f InvalidStrings,
     /// How many elements the arrays of the body may have in all.
     pub(crate) elements_max: usize,
+    /// Whether it waits for room before a response of unknown size is made.
+    waits_for_room: bool,
 }
 
 /// A request may have so many elements whatever its size, and one for so many bytes that it has or
@@ -194,6 +196,13 @@ impl KeptRequest {
 }
 
 impl Request<'_> {
+    /// Waits for room for a response of unknown size, before it is made of what a coordinator has answered.
+    pub(crate) async fn room(&self, broker: &Broker) {
+        if self.waits_for_room {
+            broker.sockets.answer_memory.room_again().await;
+        }
+    }
+
     /// The request for as long as somebody wants it.
     pub(crate) fn keep(&self) -> KeptRequest {
         KeptRequest {
@@ -341,6 +350,7 @@ async fn serve_valid(
         body: reader.remaining(),
         invalid,
         elements_max,
+        waits_for_room: context.waits_for_room,
     };
     if !served::is_served(api, version, context.listener.is_controller) {
         if api == ApiKey::ApiVersions {
@@ -362,6 +372,7 @@ async fn serve_valid(
             body: &[],
             invalid,
             elements_max,
+            waits_for_room: false,
         };
         produce::serve(broker, context, &request, frame, body_start, out).await
     } else {

@@ -127,6 +127,7 @@ async fn serve_groups(
     out: &mut ResponseBuffer,
 ) {
     let fetched = fetch_groups(broker, request.version, message).await;
+    request.room(broker).await;
     let groups = fetched.iter().map(|group| {
         let topics = group.topics.iter().map(|topic| {
             let partitions = topic
@@ -178,6 +179,7 @@ async fn serve_one(
     let (group_id, stable) = (message.group_id, message.require_stable);
     let fetching = Fetching::begin(broker, group_id, (None, -1), asked, stable, request.version);
     let fetched = fetching.await.end().await;
+    request.room(broker).await;
     // Version 1 has no place for an error of the whole group: every partition bears it.
     let topics = match (request.version, fetched.error, asked_again) {
         (1, error, Some(asked)) if !error.is_none() => failed_topics(&asked, error),

@@ -204,9 +204,6 @@ pub(crate) async fn serve(
     if let Some(asked) = asked {
         return append_all(broker, context, request, frame, (asked, parts), out).await;
     }
-    // Turns are shared by requests that are under way, and each keeps its parts meanwhile.
-    let count = count_partitions(&frame[body_start..], request);
-    let _room = broker.heavy_work.room_for_parts(count).await;
     let many = pin!(async {
         let mut parts = Parts::default();
         let asked = parse(broker, frame, body_start, request, &mut parts, usize::MAX)?;
@@ -214,16 +211,6 @@ pub(crate) async fn serve(
         append_all(broker, context, request, frame, (asked, parts), out).await
     });
     broker.heavy_work.serve(Lane::Large, many).await
-}
-
-/// How many partitions a request names before anything that cannot be read.
-fn count_partitions(body: &[u8], request: &Request<'_>) -> usize {
-    let mut count = 0;
-    let _ = read_produce_request(body, request.version, request.elements_max, |_, _| {
-        count += 1;
-        Ok(())
-    });
-    count
 }
 
 /// Appends what a request asks for, and answers it.

@@ -12,6 +12,7 @@ fn with_request<R>(call: impl FnOnce(&Request<'_>) -> R) -> R {
         body: &[],
         invalid: &InvalidStrings::default(),
         elements_max: usize::MAX,
+        waits_for_room: false,
     })
 }
 

@@ -147,6 +147,12 @@ impl Groups {
         }
     }
 
+    /// All the room of the partition of a group.
+    #[cfg(test)]
+    pub(crate) async fn take_room_of(&self, id: &str) -> tokio::sync::OwnedSemaphorePermit {
+        self.runtime.slot_of(id).unwrap().take_room().await
+    }
+
     /// Obeys what the newest image says of the topic.
     pub(crate) fn follow(&self, image: &MetadataImage) {
         self.runtime.follow(image, OFFSETS_TOPIC);

@@ -127,6 +127,12 @@ impl Transactions {
         self.runtime.unload(index);
     }
 
+    /// All the room of the partition of a transactional id.
+    #[cfg(test)]
+    pub(crate) async fn take_room_of(&self, id: &str) -> tokio::sync::OwnedSemaphorePermit {
+        self.runtime.slot_of(id).unwrap().take_room().await
+    }
+
     /// Whether it coordinates what is in this partition.
     fn has(&self, partition: &Arc<Partition>) -> bool {
         let slot = self.runtime.slot_at(partition.index());

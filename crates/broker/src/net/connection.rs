@@ -45,6 +45,8 @@ pub(crate) struct ConnectionContext {
     pub(crate) peer: SocketAddr,
     /// What the client called itself last.
     pub(crate) client_id: Option<Box<str>>,
+    /// Whether what is served now is to wait for room before a response of unknown size is made.
+    pub(crate) waits_for_room: bool,
 }
 
 impl ConnectionContext {
@@ -113,6 +115,7 @@ pub(crate) async fn serve<S: Service>(
         local,
         peer,
         client_id: None,
+        waits_for_room: false,
     };
     let end = requests((&sockets, &service), &mut context, &mut stream, slot).await;
     match end {
@@ -225,6 +228,7 @@ async fn serve_in_turn<S: Service>(
     let is_large = weight.answer != AnswerSize::Proportional;
     if weight.answer == AnswerSize::Unknown && memory.is_spent() {
         let attempt = memory.attempt(weight.lane).await;
+        context.waits_for_room = false;
         let serving = serve_counted(service, context, frame, out, unread);
         let served = match weight.lane {
             Some(lane) => sockets.heavy_work.serve(lane, pin!(serving)).await,
@@ -236,6 +240,7 @@ async fn serve_in_turn<S: Service>(
         unread.give_up(out);
         drop(attempt);
     }
+    context.waits_for_room = weight.answer == AnswerSize::Unknown;
     loop {
         if is_large {
             memory.room().await;

@@ -80,6 +80,14 @@ impl AnswerMemory {
         self.large.room().await;
     }
 
+    /// Waits until there is room, for who has waited for something else since: others may have taken what
+    /// there was. What is made now has to be counted before anything else is awaited.
+    pub(crate) async fn room_again(&self) {
+        while self.is_spent() {
+            self.room().await;
+        }
+    }
+
     /// Whether there is no room for a large answer.
     pub(super) fn is_spent(&self) -> bool {
         self.large.is_spent()

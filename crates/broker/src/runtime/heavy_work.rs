@@ -33,9 +33,6 @@ pub(crate) enum Lane {
     Large,
 }
 
-/// So many parts of requests that have many are kept at a time, or those of one request.
-const PARTS_MAX: u32 = 256 * 1024;
-
 /// How a log does what takes long, wherever it is called.
 pub(crate) const ASIDE: Aside = Aside::new(|work| off_workers(work));
 
@@ -45,8 +42,6 @@ pub(crate) struct HeavyWork {
     small: Arc<Semaphore>,
     large: Arc<Semaphore>,
     expanding: Arc<Semaphore>,
-    /// Room for what is kept of the parts of requests that have many.
-    parts: Arc<Semaphore>,
 }
 
 impl Default for HeavyWork {
@@ -58,7 +53,6 @@ impl Default for HeavyWork {
             small: turns(),
             large: turns(),
             expanding: turns(),
-            parts: Arc::new(Semaphore::new(PARTS_MAX as usize)),
         }
     }
 }
@@ -87,13 +81,6 @@ impl HeavyWork {
     /// it waits for a disk.
     pub(crate) async fn expanding_turn(&self) -> OwnedSemaphorePermit {
         acquire(&self.expanding).await
-    }
-
-    /// Waits for room for what is kept of a request of so many parts until it is answered.
-    pub(crate) async fn room_for_parts(&self, count: usize) -> OwnedSemaphorePermit {
-        let count = u32::try_from(count).unwrap_or(PARTS_MAX).min(PARTS_MAX);
-        let room = self.parts.clone().acquire_many_owned(count).await;
-        room.expect("it is never closed")
     }
 
     /// Waits for a turn and serves a request: see [`HeavyTurn::serve`].

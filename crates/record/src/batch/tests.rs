@@ -61,7 +61,7 @@ fn what_is_not_a_batch_is_the_last_item() {
     change(
         BATCH_LENGTH_OFFSET,
         &length(48),
-        "batch length 48 is impossible rest 68",
+        "batch length 48 is below that of a header rest 68",
     );
     change(BATCH_LENGTH_OFFSET, &length(49), "6:61 rest 7");
     change(BATCH_LENGTH_OFFSET, &length(i32::MAX), "rest 68");

@@ -102,6 +102,12 @@ impl<R: Send + 'static, P> OneAsker<R, P> {
         (asker, Asked(receiver))
     }
 
+    /// The same without its room, which goes to who is to keep it.
+    pub(crate) fn without_room(mut self) -> (Self, Option<OwnedSemaphorePermit>) {
+        let room = self.room.take();
+        (self, room)
+    }
+
     /// Leaves with this outcome.
     pub(crate) fn with(self, outcome: Result<R, ErrorCode>) -> Leaving {
         let Self { sender, room, .. } = self;

@@ -136,6 +136,13 @@ impl<C: Coordination> Slot<C> {
         OneAsker::new(released, Some(room.expect("it is never closed")))
     }
 
+    /// All of the room, until it is dropped.
+    #[cfg(test)]
+    pub(crate) async fn take_room(&self) -> tokio::sync::OwnedSemaphorePermit {
+        let room = self.room.clone().acquire_many_owned(ROOM_KIB).await;
+        room.expect("it is never closed")
+    }
+
     /// The same without waiting, for the shell's own events.
     pub(crate) fn own_asker<R: Send + 'static, P>() -> (OneAsker<R, P>, Asked<R>) {
         OneAsker::new(unparked, None)

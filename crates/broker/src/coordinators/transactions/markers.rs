@@ -67,15 +67,20 @@ impl<R: Send + 'static> Asker<TransactionShard, Decided<R>, Parked<Infallible>> 
             Err(needs) => (Err(needs), false),
         };
         let prepared = has_records.then(|| shard.prepared_of(&self.transactional_id));
-        let answer = self.asker.with(Ok(reply));
         match prepared.flatten() {
-            None => answer,
+            None => self.asker.with(Ok(reply)),
             Some(prepared) => {
+                let (asker, room) = self.asker.without_room();
+                let answer = asker.with(Ok(reply));
                 let (coordinators, ending) = (self.coordinators, Ending::new(prepared, &self.log));
-                Leaving::new(move |refusal| match refusal {
-                    None => coordinators.finish(ending, Some(answer)),
-                    // The log has failed: the next start finds the end, or does not.
-                    Some(error) => answer.refuse(error),
+                Leaving::new(move |refusal| {
+                    // Markers may take as long as the disk of any partition is stuck.
+                    drop(room);
+                    match refusal {
+                        None => coordinators.finish(ending, Some(answer)),
+                        // The log has failed: the next start finds the end, or does not.
+                        Some(error) => answer.refuse(error),
+                    }
                 })
             }
         }

@@ -1,7 +1,7 @@
 //! What handlers ask the transaction coordinator.
 
-use super::Transactions;
 use super::markers::EndAsker;
+use super::{TransactionSlot, Transactions};
 use crate::coordinators::Coordinators;
 use coordinator::transaction::{
     AddPartitions, DescribedTransaction, EndTransaction, InitProducerId, ListTransactions,
@@ -14,6 +14,15 @@ use std::sync::Arc;
 
 /// The version of the protocol in which the leaders of partitions add them.
 const ENROLLED_BY_LEADERS: i16 = 2;
+
+/// Who lets a shard decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// A request, which waits for room.
+    Request,
+    /// The coordinator itself. It waits for no room: what requests hold may only be given back after it.
+    Own,
+}
 
 impl Coordinators {
     /// Gives a transactional id to a producer.
@@ -84,16 +93,35 @@ impl Coordinators {
         prepared: &PreparedTransaction,
     ) -> Result<bool, ErrorCode> {
         let (id, producer) = (prepared.transactional_id.clone(), prepared.producer);
-        self.decide_about(&prepared.transactional_id, move |shard, moment| {
-            Ok(shard.complete(&id, producer, moment))
-        })
+        self.decide_for(
+            Whose::Own,
+            &prepared.transactional_id,
+            move |shard, moment| Ok(shard.complete(&id, producer, moment)),
+        )
         .await
+    }
+
+    /// [`Coordinators::decide_for`] a request.
+    async fn decide_about<R: Send + 'static>(
+        self: &Arc<Self>,
+        transactional_id: &str,
+        decide: impl Fn(
+            &mut TransactionShard,
+            &Moment,
+        ) -> Result<TransactionDecision<R>, NeedsProducerId>
+        + Clone
+        + Send
+        + 'static,
+    ) -> Result<R, ErrorCode> {
+        self.decide_for(Whose::Request, transactional_id, decide)
+            .await
     }
 
     /// Lets the shard of a transactional id decide, gives it a producer id if it needs one, and
     /// has the markers written if an end is prepared.
-    pub(super) async fn decide_about<R: Send + 'static>(
+    pub(super) async fn decide_for<R: Send + 'static>(
         self: &Arc<Self>,
+        whose: Whose,
         transactional_id: &str,
         decide: impl Fn(
             &mut TransactionShard,
@@ -107,7 +135,10 @@ impl Coordinators {
         loop {
             let slot = self.transactions.runtime.slot_of(transactional_id)?;
             let none = |_| Err(ErrorCode::UnknownServerError);
-            let (asker, asked) = slot.asker(transactional_id.len(), none).await;
+            let (asker, asked) = match whose {
+                Whose::Request => slot.asker(transactional_id.len(), none).await,
+                Whose::Own => TransactionSlot::own_asker(),
+            };
             let asker = EndAsker {
                 coordinators: self.clone(),
                 transactional_id: Arc::from(transactional_id),

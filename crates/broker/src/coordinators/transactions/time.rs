@@ -2,10 +2,13 @@
 //! that nobody uses are forgotten. Each partition is looked at by itself, so that none waits for the disk of
 //! another, and not again before that look has ended.
 
+use super::requests::Whose;
 use super::{TransactionSlot, Transactions};
 use crate::coordinators::Coordinators;
 use crate::coordinators::runtime::{Expiring, Nobody};
 use crate::runtime::clock;
+use coordinator::transaction::TransactionShard;
+use model::Now;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -69,25 +72,33 @@ impl Transactions {
 }
 
 impl Coordinators {
-    /// Aborts the transactions that have taken longer than they may.
+    /// Begins to abort the transactions that have taken longer than they may. None waits for the markers
+    /// of another one, which may be for a disk that is stuck.
     async fn abort_timed_out(self: &Arc<Self>, slot: &Arc<TransactionSlot>) {
-        let timed_out = slot.read(0, |shard, now| shard.timed_out(now.monotonic));
-        for id in timed_out.await.answer().await.unwrap_or_default() {
-            let aborted_id = id.clone();
-            let aborted = self
-                .decide_about(&id, move |shard, moment| {
-                    shard.abort_timed_out(&aborted_id, moment)
-                })
-                .await;
-            match aborted {
-                Ok(true) => {
-                    tracing::info!(transactional_id = &*id, "a transaction is out of time");
-                }
-                Ok(false) => {}
-                // The next look finds it again.
-                Err(error) => {
-                    tracing::warn!(transactional_id = &*id, %error, "cannot be aborted");
-                }
+        let (asker, timed_out) = TransactionSlot::own_asker();
+        slot.push(move |_, seat| {
+            let timed_out = |shard: &mut TransactionShard, now: Now| shard.timed_out(now.monotonic);
+            seat.hosted.read(asker, clock::now(), timed_out);
+        });
+        for id in timed_out.answer().await.unwrap_or_default() {
+            let coordinators = self.clone();
+            tokio::spawn(async move { coordinators.abort(&id).await });
+        }
+    }
+
+    async fn abort(self: &Arc<Self>, id: &Arc<str>) {
+        let aborted_id = id.clone();
+        let aborted = self.decide_for(Whose::Own, id, move |shard, moment| {
+            shard.abort_timed_out(&aborted_id, moment)
+        });
+        match aborted.await {
+            Ok(true) => {
+                tracing::info!(transactional_id = &**id, "a transaction is out of time");
+            }
+            Ok(false) => {}
+            // The next look finds it again.
+            Err(error) => {
+                tracing::warn!(transactional_id = &**id, %error, "cannot be aborted");
             }
         }
     }

@@ -386,22 +386,31 @@ fn settings_of_many_are_described_one_request_at_a_time() {
     waiting.receive();
 }
 
-/// What is kept of their parts is bounded, however many there are.
+/// Many may wait for a coordinator at once, each of whom has seen room before.
 #[test]
-fn a_produce_to_many_partitions_waits_for_room_for_its_parts() {
+fn who_has_waited_for_a_coordinator_looks_for_room_again() {
+    use wire::messages::OffsetFetchRequest;
+    use wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
     let directory = tempfile::tempdir().unwrap();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
-    client.create_topic("wide", 257, &[]);
-    let heavy_work = &running.broker().heavy_work;
-    let taken = running
-        .runtime
-        .block_on(heavy_work.room_for_parts(usize::MAX));
-    let mut waiting = running.connect();
-    send_to_many(&mut waiting, "wide", 0..257);
-    assert!(waiting.is_silent_for(LOOK));
-    send_to_many(&mut client, "wide", 0..256);
-    assert_eq!(receive_accepted(&mut client), 256);
-    drop(taken);
-    assert_eq!(receive_accepted(&mut waiting), 257);
+    client.wait_for_coordinator("group");
+    let group = OffsetFetchRequestGroup {
+        group_id: "group",
+        topics: None,
+        ..Default::default()
+    };
+    let request = OffsetFetchRequest {
+        groups: vec![group].into(),
+        ..Default::default()
+    };
+    let groups = &running.broker().coordinators.groups;
+    let held = running.runtime.block_on(groups.take_room_of("group"));
+    client.send(8, &request);
+    assert!(client.is_silent_for(LOOK), "it waits for the coordinator");
+    let spent = running.broker().sockets.answer_memory.spend();
+    drop(held);
+    assert!(client.is_silent_for(LOOK), "it waits for room");
+    drop(spent);
+    client.receive();
 }

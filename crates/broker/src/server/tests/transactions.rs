@@ -5,6 +5,7 @@ use super::*;
 use coordinator::transaction::TransactionState;
 use metadata::MetadataImage;
 use testkit::TransactionalProducer;
+use wire::messages::{InitProducerIdRequest, InitProducerIdResponse};
 
 fn state(running: &Running, id: &str) -> TransactionState {
     let transactions = &running.broker().coordinators.transactions;
@@ -41,4 +42,71 @@ fn a_completion_that_is_refused_is_tried_again() {
         state(&running, "id") == TransactionState::CompleteCommit
     });
     assert_eq!(ending.join().unwrap(), ErrorCode::None);
+}
+
+/// Else the ends under way, which leave when they are complete, could hold what they need for that.
+#[test]
+fn an_end_whose_markers_take_long_holds_no_room() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[]);
+    let mut producer = TransactionalProducer::init(&mut client, "id");
+    let produced = producer.produce(&mut client, 12, ("topic", 0), 0, "value");
+    produced.assert_accepted();
+    let stuck = StuckCall::begin(&running, "topic");
+    let ending = std::thread::spawn(move || producer.try_end(&mut client, 5, true));
+    wait_until("the end is decided", || {
+        state(&running, "id") == TransactionState::PrepareCommit
+    });
+    let transactions = &running.broker().coordinators.transactions;
+    let room = running.runtime.block_on(transactions.take_room_of("id"));
+    stuck.end();
+    assert_eq!(ending.join().unwrap(), ErrorCode::None);
+    drop(room);
+    wait_until("the transaction is complete", || {
+        state(&running, "id") == TransactionState::CompleteCommit
+    });
+}
+
+/// The first transaction wrote to a log that is stuck.
+#[test]
+fn a_transaction_is_out_of_time_whatever_another_one_waits_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let keys = [
+        ("transaction.state.log.num.partitions", "1"),
+        (
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+            "10",
+        ),
+    ];
+    let running = Running::start_with(&[directory.path()], &keys);
+    let mut client = running.connect();
+    client.create_topic("stuck", 1, &[]);
+    client.create_topic("topic", 1, &[]);
+    let begin = |client: &mut Client, id: &str, topic: &str| {
+        let mut producer = TransactionalProducer::init(client, id);
+        let request = InitProducerIdRequest {
+            transactional_id: Some(id),
+            transaction_timeout_ms: 1_000,
+            ..InitProducerIdRequest::default()
+        };
+        let answer = client.call(4, &request);
+        let response: InitProducerIdResponse = answer.read();
+        (producer.id, producer.epoch) = (response.producer_id, response.producer_epoch);
+        producer
+            .produce(client, 12, (topic, 0), 0, "value")
+            .assert_accepted();
+    };
+    begin(&mut client, "first", "stuck");
+    let stuck = StuckCall::begin(&running, "stuck");
+    wait_until("the first is out of time", || {
+        state(&running, "first") == TransactionState::PrepareAbort
+    });
+    begin(&mut client, "second", "topic");
+    wait_until("the second is, too", || {
+        state(&running, "second") == TransactionState::CompleteAbort
+    });
+    assert_eq!(state(&running, "first"), TransactionState::PrepareAbort);
+    stuck.end();
 }
