@@ -224,7 +224,6 @@ async fn serve_in_turn<S: Service>(
     unread: &mut Unread,
 ) -> Served {
     let memory = &sockets.answer_memory;
-    out.set_copied_max(memory.copied_max_bytes());
     let is_large = weight.answer != AnswerSize::Proportional;
     if weight.answer == AnswerSize::Unknown && memory.is_spent() {
         let attempt = memory.attempt(weight.lane).await;

@@ -52,7 +52,7 @@ impl ResponseBuffer {
     }
 
     /// From now on ranges are copied while `head` has fewer bytes than this.
-    pub(super) const fn set_copied_max(&mut self, bytes: usize) {
+    pub(crate) const fn set_copied_max(&mut self, bytes: usize) {
         self.copied_max_bytes = bytes;
     }
 

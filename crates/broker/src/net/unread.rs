@@ -125,8 +125,9 @@ impl AnswerMemory {
         &self.large
     }
 
-    /// How many bytes of an answer may be copies of what could be sent from files.
-    pub(super) fn copied_max_bytes(&self) -> usize {
+    /// How many bytes of an answer may be copies of what could be sent from files. Asked when the answer
+    /// is made, after everything that its request waits for: what others hold by then counts.
+    pub(crate) fn copied_max_bytes(&self) -> usize {
         match self.large.is_half_spent() {
             true => SMALL_ANSWER_BYTES / 2,
             false => HEAD_MAX_BYTES,

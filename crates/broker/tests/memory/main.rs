@@ -225,7 +225,8 @@ fn check_large_arrays() {
     server.assert_serves();
 }
 
-/// Answers that are not read take little more than they may together, also those of fetches.
+/// Answers that are not read take little more than they may together, also those of fetches: of
+/// those that find records, and of those that wait for the same record.
 fn check_unread_fetches() {
     const PARTITION_COUNT: i32 = 64;
     const DEAF: usize = 40;
@@ -238,29 +239,43 @@ fn check_unread_fetches() {
     let mut client = server.connect();
     client.create_topic("topic", PARTITION_COUNT, &[]);
     let value = "v".repeat(15_000);
-    for index in 0..PARTITION_COUNT {
+    let mut produce = |index: i32| {
         let produced = client.produce("topic", index, &testkit::batch(&[&value]));
         produced.assert_accepted();
-    }
-    let partitions: Vec<(i32, i64)> = (0..PARTITION_COUNT).map(|index| (index, 0)).collect();
-    let request = FetchRequest {
-        max_bytes: i32::MAX,
-        session_epoch: -1,
-        topics: vec![testkit::fetch_topic("topic", &partitions)].into(),
-        ..FetchRequest::default()
     };
-    let before = live_bytes();
-    let mut deaf: Vec<Client> = (0..DEAF).map(|_| server.connect()).collect();
-    for client in &mut deaf {
-        client.send(testkit::FETCH_VERSION, &request);
+    for index in 1..PARTITION_COUNT {
+        produce(index);
     }
-    for client in &mut deaf {
-        assert!(!client.is_silent_for(testkit::LIMIT));
-    }
-    let held = live_bytes().saturating_sub(before);
-    assert!(held < 10 * MIB, "{held} bytes are held for {DEAF} clients");
-    for client in &mut deaf {
-        assert!(client.receive().body.len() > 15_000 * PARTITION_COUNT as usize);
+    let all_bytes = 15_000 * PARTITION_COUNT;
+    for awaited in [Some(0), None] {
+        let partitions: Vec<(i32, i64)> = (0..PARTITION_COUNT).map(|index| (index, 0)).collect();
+        let request = FetchRequest {
+            max_bytes: i32::MAX,
+            min_bytes: all_bytes,
+            max_wait_ms: testkit::LIMIT.as_millis() as i32,
+            session_epoch: -1,
+            topics: vec![testkit::fetch_topic("topic", &partitions)].into(),
+            ..FetchRequest::default()
+        };
+        let before = live_bytes();
+        let mut deaf: Vec<Client> = (0..DEAF).map(|_| server.connect()).collect();
+        for client in &mut deaf {
+            client.send(testkit::FETCH_VERSION, &request);
+        }
+        if let Some(index) = awaited {
+            for client in &mut deaf {
+                assert!(client.is_silent_for(Duration::from_millis(10)));
+            }
+            produce(index);
+        }
+        for client in &mut deaf {
+            assert!(!client.is_silent_for(testkit::LIMIT));
+        }
+        let held = live_bytes().saturating_sub(before);
+        assert!(held < 10 * MIB, "{held} bytes are held for {DEAF} clients");
+        for client in &mut deaf {
+            assert!(client.receive().body.len() > all_bytes as usize);
+        }
     }
     server.stop();
 }
