@@ -12,12 +12,15 @@
 //! - A request has batches of one transaction: others are INVALID_PRODUCER_ID_MAPPING.
 //! - A partition named twice has one answer and its last records; a topic without partitions none.
 //! - A first batch that is no batch refuses the whole request.
+//! - A request with very many partitions is served piece by piece: what is kept of it meanwhile takes
+//!   less than it has itself. Nobody else's request has so many.
 //! - The header of a batch is read once, with the request; what it says goes along to the log.
 //! - Ignored on purpose: `TimeoutMs` beyond the wait for the high watermark.
 
 use self::inspection::Inspection;
+use self::outline::Outline;
 use self::pace::Pace;
-use self::parts::{AppendedBatch, PartitionPart, Parts, TopicPart};
+use self::parts::{AppendedBatch, Lists, PartitionPart, Parts, TopicPart};
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::coordinators::transaction_verification::{
@@ -28,18 +31,18 @@ use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::runtime::clock::now_ms;
 use crate::runtime::disk_watch::DiskUse;
 use crate::runtime::heavy_work::{Lane, off_workers};
-use model::{DecodeError, ErrorCode};
+use model::{DecodeError, ErrorCode, Uuid};
 use record::batch::HEADER_SIZE_BYTES;
 use record::{
     InvalidRecords, ParsedHeader, ProduceValidator, RecordBatch, ValidatedBatch, accept_produced,
 };
 use replication::{Partition, VerificationGuard};
 use std::cell::RefCell;
-use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 use wire::messages::ProduceRequest;
 use wire::produce_request::read_produce_request;
 use wire::produce_response::{ProduceResponsePartition, ProduceResponseWriter};
@@ -192,54 +195,115 @@ pub(crate) async fn serve(
     body_start: usize,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
-    let mut parts = Parts::take();
-    let asked = parse(
-        broker,
+    let mut lists = Lists::take();
+    let quick = read(
         frame,
         body_start,
         request,
-        &mut parts,
+        &mut lists.outline,
         QUICK_PARTITIONS,
     )?;
-    if let Some(asked) = asked {
-        return append_all(broker, context, request, frame, (asked, parts), out).await;
+    if let Some(asked) = quick {
+        return append_all(broker, context, request, frame, (asked, lists), out).await;
     }
+    drop(lists);
     let many = pin!(async {
-        let mut parts = Parts::default();
-        let asked = parse(broker, frame, body_start, request, &mut parts, usize::MAX)?;
+        let mut lists = Lists::default();
+        let asked = read(frame, body_start, request, &mut lists.outline, usize::MAX)?;
         let asked = asked.expect("there is no limit");
-        append_all(broker, context, request, frame, (asked, parts), out).await
+        append_all(broker, context, request, frame, (asked, lists), out).await
     });
     broker.heavy_work.serve(Lane::Large, many).await
 }
 
-/// Appends what a request asks for, and answers it.
+/// Appends what a request asks for, piece by piece, and answers it.
 async fn append_all(
     broker: &Broker,
     context: &ConnectionContext,
     request: &Request<'_>,
     frame: &mut [u8],
-    (mut asked, mut parts): (Asked, Parts),
+    (mut asked, mut lists): (Asked, Lists),
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
-    if asked.refusal.is_none() && asked.transactional_id.is_some() {
-        verify(broker, request.version, &mut asked, &mut parts).await;
+    let Lists { outline, parts } = &mut lists;
+    let version = request.version;
+    let look_up = |name: &[u8], id| look_up_topic(broker, version, name, id);
+    // That every batch is of one producer is known before the first is appended.
+    if asked.is_verified() && outline.is_split() {
+        for piece in outline.pieces() {
+            outline.fill(piece, frame, parts, look_up);
+            asked.look_for_producer(parts);
+        }
     }
+    let mut answer = (asked.acks != 0).then(|| {
+        let start = request.begin_answer(&mut out.head);
+        let writer = ProduceResponseWriter::new(version);
+        writer.head(outline.topic_count(frame), &mut out.head);
+        (start, writer)
+    });
+    let mut record_errors_left = RECORD_ERRORS_MAX;
+    let mut failed = None;
+    let mut deadline = None;
+    for piece in outline.pieces() {
+        outline.fill(piece, frame, parts, look_up);
+        asked.look_for_producer(parts);
+        verify(broker, version, &asked, parts).await;
+        append_piece(
+            broker,
+            context,
+            (&asked, version),
+            frame,
+            parts,
+            &mut record_errors_left,
+        )
+        .await;
+        if parts.partitions.iter().any(PartitionPart::is_flush_due) {
+            flush(broker, &mut parts.partitions).await;
+        }
+        if asked.acks == -1 {
+            let timeout = (asked.timeout_ms, &mut deadline);
+            wait_for_replicas(broker, &mut parts.partitions, timeout).await;
+        }
+        match &mut answer {
+            Some((_, writer)) => answer_piece(writer, frame, parts, out),
+            None => {
+                let mut errors = parts.partitions.iter().map(|part| part.outcome.error);
+                failed = failed.or_else(|| errors.find(|error| !error.is_none()));
+            }
+        }
+    }
+    if let Some((start, writer)) = answer {
+        writer.end(0, &[], &mut out.head);
+        request.finish_answer(start, out);
+    }
+    Ok(match failed {
+        Some(error) => Served::Close(format!("a batch without answer failed: {error}")),
+        None => Served::Answered,
+    })
+}
+
+/// Appends the batches of a piece, or notes why the whole request is refused.
+async fn append_piece(
+    broker: &Broker,
+    context: &ConnectionContext,
+    (asked, version): (&Asked, i16),
+    frame: &mut [u8],
+    parts: &mut Parts,
+    record_errors_left: &mut usize,
+) {
     let Parts {
         topics,
         partitions,
         batches,
-    } = &mut parts;
-    let acks = asked.acks;
+    } = parts;
     let append = Append {
         broker,
         context,
         batches,
-        version: request.version,
-        acks,
+        version,
+        acks: asked.acks,
     };
     let mut at = 0;
-    let mut record_errors_left = RECORD_ERRORS_MAX;
     let mut turn = Turn::begin();
     for topic in &*topics {
         for part in &mut partitions[at..at + topic.partition_count] {
@@ -250,30 +314,11 @@ async fn append_all(
                 },
                 None => append.in_turn(topic, part, frame).await,
             };
-            part.outcome.keep_record_errors(&mut record_errors_left);
+            part.outcome.keep_record_errors(record_errors_left);
             turn.share().await;
         }
         at += topic.partition_count;
     }
-    if partitions.iter().any(PartitionPart::is_flush_due) {
-        flush(broker, partitions).await;
-    }
-    if acks == -1 {
-        wait_for_replicas(broker, partitions, asked.timeout_ms).await;
-    }
-    if acks == 0 {
-        return Ok(
-            match partitions.iter().find(|part| !part.outcome.error.is_none()) {
-                Some(part) => Served::Close(format!(
-                    "a batch without answer failed: {}",
-                    part.outcome.error
-                )),
-                None => Served::Answered,
-            },
-        );
-    }
-    answer(request, frame, topics, partitions, out);
-    Ok(Served::Answered)
 }
 
 /// What of the request holds for all partitions.
@@ -282,8 +327,33 @@ struct Asked {
     timeout_ms: i32,
     /// The transaction of the batches, if one of them is of a transaction.
     transactional_id: Option<String>,
+    /// The producer of the transactional batches that were looked at, with its epoch.
+    producer: Option<(i64, i16)>,
     /// What refuses the whole request.
     refusal: Option<Refusal>,
+}
+
+impl Asked {
+    /// Whether the coordinator of the request's transaction is asked about its batches.
+    const fn is_verified(&self) -> bool {
+        self.refusal.is_none() && self.transactional_id.is_some()
+    }
+
+    /// Notes the producer of a piece's transactional batches. A request may not have two.
+    fn look_for_producer(&mut self, parts: &Parts) {
+        if !self.is_verified() {
+            return;
+        }
+        for (_, _, batch) in parts.transactional() {
+            let of_batch = (batch.producer_id(), batch.producer_epoch());
+            if *self.producer.get_or_insert(of_batch) != of_batch {
+                let message = "Transactional records contained more than one producer ID";
+                let error = ErrorCode::InvalidProducerIdMapping;
+                self.refusal = Some((error, Some(message.to_owned())));
+                return;
+            }
+        }
+    }
 }
 
 /// A code for every partition, with its explanation.
@@ -291,19 +361,13 @@ type Refusal = (ErrorCode, Option<String>);
 
 /// Reads the request into ranges of the frame, so that the frame can then be written to; `None`
 /// where it names more than `partitions_max` partitions.
-fn parse(
-    broker: &Broker,
+fn read(
     frame: &[u8],
     body_start: usize,
     request: &Request<'_>,
-    parts: &mut Parts,
+    outline: &mut Outline,
     partitions_max: usize,
 ) -> Result<Option<Asked>, DecodeError> {
-    let Parts {
-        topics,
-        partitions,
-        batches,
-    } = parts;
     let (body, version) = (&frame[body_start..], request.version);
     let elements_max = request.elements_max;
     // Every producer sends a batch for each partition that it names. What is kept of one while it is
@@ -312,7 +376,7 @@ fn parse(
     let mut are_more = false;
     let mut inspection = Inspection::default();
     let head = read_produce_request(body, version, elements_max, |topic, part| {
-        if partitions.len() == partitions_max {
+        if outline.partition_count() == partitions_max {
             are_more = true;
             return Err(DecodeError::TooManyElements);
         }
@@ -323,21 +387,8 @@ fn parse(
         }
         let parsed = RecordBatch::parse(records);
         inspection.look_at(&parsed);
-        let batch = accept_produced(parsed, version).map(|batch| {
-            batches.push(batch);
-            (batches.len() - 1) as u32
-        });
-        let batch = batch.map_err(|invalid| invalid.error);
-        partitions.push(PartitionPart {
-            topic: (range_in(frame, topic.name.as_bytes()), topic.id),
-            index: part.index,
-            records: range_in(frame, records),
-            batch,
-            repetition_error: None,
-            verification: Ok(None),
-            outcome: Outcome::of(ErrorCode::UnknownServerError),
-            appended: None,
-        });
+        let batch = accept_produced(parsed, version).map_err(|invalid| invalid.error);
+        outline.push(frame, topic, (part.index, records), batch);
         Ok(())
     });
     let head = match head {
@@ -350,95 +401,45 @@ fn parse(
     };
     let (is_transactional, refusal) = inspection.verdict(head.transactional_id);
     let transactional_id = head.transactional_id.filter(|_| is_transactional);
-    join_repetitions(partitions, frame);
-    look_up_topics(broker, frame, version, partitions, topics);
+    outline.join_repetitions(frame);
     Ok(Some(Asked {
         acks: head.acks,
         timeout_ms: head.timeout_ms,
         transactional_id: transactional_id.map(str::to_owned),
+        producer: None,
         refusal,
     }))
 }
 
-/// The topics of partitions that are in the order of their topics, with what is hosted of them.
-fn look_up_topics(
-    broker: &Broker,
-    frame: &[u8],
-    version: i16,
-    partitions: &[PartitionPart],
-    topics: &mut Vec<TopicPart>,
-) {
-    for parts in partitions.chunk_by(|a, b| a.topic_key(frame) == b.topic_key(frame)) {
-        let (name, id) = &parts[0].topic;
-        let hosted = match version {
-            13.. => broker.logs.partitions.topic_by_id(*id),
-            _ => std::str::from_utf8(&frame[name.clone()])
-                .ok()
-                .and_then(|name| broker.logs.partitions.topic(name)),
-        };
-        topics.push(TopicPart {
-            name: name.clone(),
-            id: *id,
-            hosted,
-            partition_count: parts.len(),
-        });
+/// What is hosted of a topic.
+fn look_up_topic(broker: &Broker, version: i16, name: &[u8], id: Uuid) -> Option<Arc<HostedTopic>> {
+    let topics = &broker.logs.partitions;
+    match version {
+        13.. => topics.topic_by_id(id),
+        _ => topics.topic(std::str::from_utf8(name).ok()?),
     }
 }
 
-/// Where in the frame `part` of it is.
-fn range_in(frame: &[u8], part: &[u8]) -> Range<usize> {
-    // An empty part need not point into the frame.
-    if part.is_empty() {
-        return 0..0;
+/// Asks the coordinator of the request's transaction about the batches of a piece.
+async fn verify(broker: &Broker, version: i16, asked: &Asked, parts: &mut Parts) {
+    if !asked.is_verified() {
+        return;
     }
-    let start = part.as_ptr() as usize - frame.as_ptr() as usize;
-    start..start + part.len()
-}
-
-/// Asks the coordinator of the request's transaction about its batches.
-async fn verify(broker: &Broker, version: i16, asked: &mut Asked, parts: &mut Parts) {
-    let Parts {
-        topics,
-        partitions,
-        batches,
-    } = parts;
-    let mut producer: Option<(i64, i16)> = None;
-    let mut enrolments = Vec::new();
+    let (Some(transactional_id), Some((producer_id, producer_epoch))) =
+        (&asked.transactional_id, asked.producer)
+    else {
+        return;
+    };
     // Where in the list the part of each is.
     let mut places = Vec::new();
-    let mut topics_of_parts = topics
-        .iter()
-        .flat_map(|topic| std::iter::repeat_n(topic, topic.partition_count));
-    for (at, part) in partitions.iter().enumerate() {
-        let topic = topics_of_parts.next().and_then(|one| one.hosted.as_ref());
-        let partition = topic.and_then(|topic| topic.find(part.index).ok());
-        let (Some(partition), Ok(batch)) = (partition, part.batch_of(batches)) else {
-            continue;
-        };
-        if !batch.is_transactional() || !batch.has_producer_id() {
-            continue;
-        }
-        let of_batch = (batch.producer_id(), batch.producer_epoch());
-        if *producer.get_or_insert(of_batch) != of_batch {
-            let message = "Transactional records contained more than one producer ID";
-            let refusal = (
-                ErrorCode::InvalidProducerIdMapping,
-                Some(message.to_owned()),
-            );
-            asked.refusal = Some(refusal);
-            return;
-        }
+    let mut enrolments = Vec::new();
+    for (at, partition, batch) in parts.transactional() {
         places.push(at);
         enrolments.push(Enrolment {
             partition,
             base_sequence: batch.base_sequence(),
         });
     }
-    let (Some(transactional_id), Some((producer_id, producer_epoch))) =
-        (&asked.transactional_id, producer)
-    else {
-        return;
-    };
     let producer = TransactionalProducer {
         transactional_id,
         producer_id,
@@ -449,23 +450,8 @@ async fn verify(broker: &Broker, version: i16, asked: &mut Asked, parts: &mut Pa
         .coordinators
         .verify_produced(&producer, &enrolments, support);
     for (at, verification) in places.into_iter().zip(verified.await) {
-        partitions[at].verification = verification;
+        parts.partitions[at].verification = verification;
     }
-}
-
-/// Brings the partitions in the order of topic and index, each once.
-fn join_repetitions(parts: &mut Vec<PartitionPart>, frame: &[u8]) {
-    if parts.is_sorted_by(|a, b| a.key(frame) < b.key(frame)) {
-        return;
-    }
-    parts.sort_by(|a, b| a.key(frame).cmp(&b.key(frame)));
-    parts.dedup_by(|later, kept| {
-        let is_same = later.key(frame) == kept.key(frame);
-        if is_same {
-            kept.repeat(later);
-        }
-        is_same
-    });
 }
 
 /// What became of a partition's records.
@@ -659,9 +645,14 @@ async fn flush(broker: &Broker, partitions: &mut [PartitionPart]) {
 }
 
 /// Waits until every batch is below its partition's high watermark, or the time is over.
-async fn wait_for_replicas(broker: &Broker, partitions: &mut [PartitionPart], timeout_ms: i32) {
+///
+/// The time begins with the first wait of the request.
+async fn wait_for_replicas(
+    broker: &Broker,
+    partitions: &mut [PartitionPart],
+    (timeout_ms, deadline): (i32, &mut Option<Instant>),
+) {
     let timeout = Duration::from_millis(timeout_ms.max(0) as u64);
-    let mut deadline = None;
     for part in partitions {
         // A batch whose flush has failed has its answer.
         let appended = part.appended.as_ref();
@@ -671,7 +662,7 @@ async fn wait_for_replicas(broker: &Broker, partitions: &mut [PartitionPart], ti
         if batch.is_replicated() {
             continue;
         }
-        let deadline = *deadline.get_or_insert_with(|| tokio::time::Instant::now() + timeout);
+        let deadline = *deadline.get_or_insert_with(|| Instant::now() + timeout);
         let AppendedBatch {
             partition,
             leadership,
@@ -687,31 +678,32 @@ async fn wait_for_replicas(broker: &Broker, partitions: &mut [PartitionPart], ti
     }
 }
 
-fn answer(
-    request: &Request<'_>,
+/// Appends what became of a piece. A topic may have begun in the piece before it, and may go on in the
+/// next one.
+fn answer_piece(
+    writer: &ProduceResponseWriter,
     frame: &[u8],
-    topics: &[TopicPart],
-    partitions: &[PartitionPart],
+    parts: &Parts,
     out: &mut ResponseBuffer,
 ) {
-    let start = request.begin_answer(&mut out.head);
-    let writer = ProduceResponseWriter::new(request.version);
-    writer.head(topics.len(), &mut out.head);
     let mut at = 0;
-    for topic in topics {
-        let name = std::str::from_utf8(&frame[topic.name.clone()]).unwrap_or_default();
-        writer.topic(name, topic.id, topic.partition_count, &mut out.head);
-        for part in &partitions[at..at + topic.partition_count] {
+    for topic in &parts.topics {
+        if let Some(count) = topic.begins_with {
+            let name = std::str::from_utf8(&frame[topic.name.clone()]).unwrap_or_default();
+            writer.topic(name, topic.id, count, &mut out.head);
+        }
+        for part in &parts.partitions[at..at + topic.partition_count] {
             writer.partition(&part.outcome.answer(part.index), &mut out.head);
         }
-        writer.end_topic(&mut out.head);
+        if topic.ends {
+            writer.end_topic(&mut out.head);
+        }
         at += topic.partition_count;
     }
-    writer.end(0, &[], &mut out.head);
-    request.finish_answer(start, out);
 }
 
 mod inspection;
+mod outline;
 mod pace;
 mod parts;
 

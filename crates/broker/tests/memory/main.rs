@@ -115,6 +115,7 @@ fn a_request_takes_memory_in_proportion_to_itself() {
     server.stop();
     check_rebuilt_batches();
     check_large_arrays();
+    check_many_batches();
     check_unread_fetches();
 }
 
@@ -223,6 +224,38 @@ fn check_large_arrays() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     assert!(answered_count > 100, "{answered_count} are answered");
     server.assert_serves();
+}
+
+/// The smallest batches that there are, as many as make megabytes of them.
+fn check_many_batches() {
+    const PARTITION_COUNT: usize = 100_000;
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    let records = testkit::batch(&[""]);
+    let partitions = (0..PARTITION_COUNT as i32).map(|index| PartitionProduceData {
+        index,
+        records: Some(&records),
+    });
+    let topic = TopicProduceData {
+        name: "topic",
+        partition_data: partitions.collect(),
+        ..TopicProduceData::default()
+    };
+    let request = ProduceRequest {
+        acks: 1,
+        timeout_ms: 1_000,
+        topic_data: vec![topic].into(),
+        ..ProduceRequest::default()
+    };
+    let frame = client.frame(9, &request);
+    let mut stream = TcpStream::connect(server.address()).expect("it listens");
+    let (answer, peak) = peak_bytes(&mut stream, &frame);
+    assert!(answer.is_some_and(|bytes| bytes > PARTITION_COUNT * 30));
+    // The frame as it arrives and as one, the outline, the answer, and one piece.
+    let max_bytes = FREE_BYTES + 3 * frame.len();
+    assert!(peak < max_bytes, "{peak} bytes for {}", frame.len());
+    server.stop();
 }
 
 /// Answers that are not read take little more than they may together, also those of fetches: of

@@ -590,3 +590,95 @@ fn offsets_of_a_transaction_are_answered_as_they_are_named() {
     let expected = [(9, unknown), (1, none), (0, none), (0, none)];
     assert_eq!(answered, [entry(&expected)]);
 }
+
+/// A topic that does not exist, with so many partitions that `topic` begins in another piece of the
+/// request.
+fn behind_many<'a>(
+    many: &'a [u8],
+    batches: impl Iterator<Item = (i32, &'a [u8])>,
+) -> [TopicProduceData<'a>; 2] {
+    let data = |(index, records)| PartitionProduceData {
+        index,
+        records: Some(records),
+    };
+    let absent = (0..2_200).map(|index| data((index, many)));
+    let topic = |name, partition_data| TopicProduceData {
+        name,
+        partition_data,
+        ..TopicProduceData::default()
+    };
+    [
+        topic("absent", absent.collect()),
+        topic("topic", batches.map(data).collect()),
+    ]
+}
+
+fn produce_topics(
+    client: &mut Client,
+    transactional_id: Option<&str>,
+    topics: &[TopicProduceData<'_>],
+) -> Vec<(String, Vec<(i32, ErrorCode)>)> {
+    let request = ProduceRequest {
+        transactional_id,
+        acks: -1,
+        timeout_ms: 1_000,
+        topic_data: topics.to_vec().into(),
+    };
+    let answer = client.call(9, &request);
+    let response: ProduceResponse<'_> = answer.read();
+    let topics = response.responses.iter().map(|topic| {
+        let partitions = topic.partition_responses.iter();
+        let partitions = partitions.map(|one| (one.index, ErrorCode::from_code(one.error_code)));
+        (topic.name.to_owned(), partitions.collect())
+    });
+    topics.collect()
+}
+
+#[test]
+fn a_request_of_many_pieces_has_one_answer_in_the_order_of_its_partitions() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 300, &[]);
+    let (first, last) = (batch(&["first"]), batch(&["last"]));
+    // Each partition twice, of which the last counts; some are unknown.
+    let known = (0..300).map(|index| (index, &first[..]));
+    let again = (0..310).rev().map(|index| (index, &last[..]));
+    let topics = behind_many(&first, known.chain(again));
+    for offset in 0..2 {
+        let unknown = ErrorCode::UnknownTopicOrPartition;
+        let answered = produce_topics(&mut client, None, &topics);
+        let absent = (0..2_200).map(|index| (index, unknown)).collect();
+        let error = |index| match index {
+            0..300 => ErrorCode::None,
+            _ => unknown,
+        };
+        let present = (0..310).map(|index| (index, error(index))).collect();
+        let expected = [("absent".to_owned(), absent), ("topic".to_owned(), present)];
+        assert_eq!(answered, expected);
+        assert_eq!(client.list_offset("topic", 299, -1).offset, offset + 1);
+    }
+    for index in [0, 150, 299] {
+        assert_eq!(client.fetch("topic", index, 0).values(), ["last", "last"]);
+    }
+}
+
+#[test]
+fn a_request_of_two_transactional_producers_is_refused_before_any_of_its_pieces() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 2_100, &[]);
+    let producer = testkit::TransactionalProducer::init(&mut client, "transaction");
+    let of = |id| testkit::transactional_batch(id, producer.epoch, 0, &["a"]);
+    let (own, other) = (of(producer.id), of(producer.id + 1));
+    let batches = (0..2_100).map(|index| match index {
+        2_099 => (index, &other[..]),
+        _ => (index, &own[..]),
+    });
+    let topics = behind_many(&own, batches);
+    let answered = produce_topics(&mut client, Some("transaction"), &topics);
+    let refused = |(_, error): &(i32, ErrorCode)| *error == ErrorCode::InvalidProducerIdMapping;
+    assert!(answered.iter().all(|(_, all)| all.iter().all(refused)));
+    for index in [0, 2_099] {
+        assert_eq!(client.list_offset("topic", index, -1).offset, 0);
+    }
+}

@@ -1,5 +1,6 @@
 //! What a request asks for, part by part, and what became of it.
 
+use super::outline::Outline;
 use super::{Outcome, Verification};
 use crate::logs::partitions::HostedTopic;
 use model::{ErrorCode, Uuid};
@@ -10,19 +11,42 @@ use std::mem::take;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Lists of a request: topics, partitions, batches.
-type Lists = (Vec<TopicPart>, Vec<PartitionPart>, Vec<ParsedHeader>);
-
 thread_local! {
     /// Lists of a request that is answered, for the next one of the thread.
-    static LISTS: Cell<Option<Lists>> = const { Cell::new(None) };
+    static KEPT: Cell<Option<(Outline, Parts)>> = const { Cell::new(None) };
 }
 
 /// Lists for so many partitions are kept.
 const KEPT_PARTS: usize = 256;
 
-/// What a request asks for, part by part, and what became of it. The lists go from request to
-/// request, so that a request allocates nothing.
+/// What a request asks for, and the piece of it that is served. The lists go from request to request,
+/// so that a request allocates nothing.
+#[derive(Default)]
+pub(super) struct Lists {
+    pub(super) outline: Outline,
+    pub(super) parts: Parts,
+}
+
+impl Lists {
+    pub(super) fn take() -> Self {
+        let (outline, parts) = KEPT.take().unwrap_or_default();
+        Self { outline, parts }
+    }
+}
+
+impl Drop for Lists {
+    fn drop(&mut self) {
+        let (mut outline, mut parts) = (take(&mut self.outline), take(&mut self.parts));
+        outline.clear();
+        parts.clear();
+        if outline.capacity().max(parts.partitions.capacity()) <= KEPT_PARTS {
+            // A thread that ends keeps nothing.
+            let _ = KEPT.try_with(|kept| kept.set(Some((outline, parts))));
+        }
+    }
+}
+
+/// A piece of a request, part by part, and what became of it.
 #[derive(Default)]
 pub(super) struct Parts {
     pub(super) topics: Vec<TopicPart>,
@@ -33,42 +57,44 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    pub(super) fn take() -> Self {
-        let (topics, partitions, batches) = LISTS.take().unwrap_or_default();
-        Self {
-            topics,
-            partitions,
-            batches,
-        }
+    /// Forgets a piece.
+    pub(super) fn clear(&mut self) {
+        self.topics.clear();
+        self.partitions.clear();
+        self.batches.clear();
+    }
+
+    /// The transactional batches, with their partitions and where those are in the list.
+    pub(super) fn transactional(
+        &self,
+    ) -> impl Iterator<Item = (usize, Arc<Partition>, ParsedHeader)> {
+        let topics = self.topics.iter();
+        let topics = topics.flat_map(|topic| std::iter::repeat_n(topic, topic.partition_count));
+        let parts = self.partitions.iter().enumerate().zip(topics);
+        parts.filter_map(|((at, part), topic)| {
+            let batch = part.batch_of(&self.batches).ok()?;
+            let is_of_producer = batch.is_transactional() && batch.has_producer_id();
+            let hosted = topic.hosted.as_ref().filter(|_| is_of_producer)?;
+            Some((at, hosted.find(part.index).ok()?, batch))
+        })
     }
 }
 
-impl Drop for Parts {
-    fn drop(&mut self) {
-        let topics = take(&mut self.topics);
-        let mut lists = (topics, take(&mut self.partitions), take(&mut self.batches));
-        lists.0.clear();
-        lists.1.clear();
-        lists.2.clear();
-        if lists.1.capacity() <= KEPT_PARTS {
-            // A thread that ends keeps nothing.
-            let _ = LISTS.try_with(|kept| kept.set(Some(lists)));
-        }
-    }
-}
-
-/// A topic of the request; its partitions follow in the list of parts.
+/// A topic of a piece; its partitions follow in the list of parts.
 pub(super) struct TopicPart {
     pub(super) name: Range<usize>,
     pub(super) id: Uuid,
     pub(super) hosted: Option<Arc<HostedTopic>>,
+    /// How many partitions the piece has of it.
     pub(super) partition_count: usize,
+    /// How many the whole request has of it, if it begins in this piece.
+    pub(super) begins_with: Option<usize>,
+    /// Whether no piece after this one has more of it.
+    pub(super) ends: bool,
 }
 
 /// A partition of the request: where its records are in the frame, then what became of them.
 pub(super) struct PartitionPart {
-    /// Where the frame has the topic's name, and its id.
-    pub(super) topic: (Range<usize>, Uuid),
     pub(super) index: i32,
     pub(super) records: Range<usize>,
     /// The place of its batch in the list of batches, or why there is not just one batch.
@@ -112,28 +138,5 @@ impl PartitionPart {
     /// Why there is not just one batch.
     pub(super) fn batch_of(&self, batches: &[ParsedHeader]) -> Result<ParsedHeader, ErrorCode> {
         self.batch.map(|at| batches[at as usize])
-    }
-
-    /// The topic that the request has it under.
-    pub(super) fn topic_key<'f>(&self, frame: &'f [u8]) -> (&'f [u8], Uuid) {
-        (&frame[self.topic.0.clone()], self.topic.1)
-    }
-
-    pub(super) fn key<'f>(&self, frame: &'f [u8]) -> (&'f [u8], Uuid, i32) {
-        let (name, id) = self.topic_key(frame);
-        (name, id, self.index)
-    }
-
-    /// Takes in another mention of the partition: the last valid records are appended, and the
-    /// last invalid ones decide the answer.
-    pub(super) fn repeat(&mut self, later: &Self) {
-        match later.batch {
-            Ok(_) => {
-                self.repetition_error = self.repetition_error.or(self.batch.err());
-                self.records = later.records.clone();
-                self.batch = later.batch;
-            }
-            Err(error) => self.repetition_error = Some(error),
-        }
     }
 }

@@ -7,7 +7,7 @@ use record::{
 };
 
 /// A batch of so many records of so many bytes each.
-fn batch(count: usize, value_bytes: usize, compression: Compression) -> Vec<u8> {
+pub(super) fn batch(count: usize, value_bytes: usize, compression: Compression) -> Vec<u8> {
     let mut builder = BatchBuilder::new(BatchHeader::default());
     for _ in 0..count {
         builder.append(0, None, Some(&vec![b'v'; value_bytes]), &[]);
