@@ -16,7 +16,7 @@ use coordinator::group::{
 };
 use coordinator::{CoordinatorRecord, Reply};
 use metadata::{MetadataImage, MetadataRecord, Partition};
-use model::{Now, Uuid};
+use model::{LeaderEpoch, Now, Uuid};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
 use std::sync::Arc;
@@ -187,7 +187,7 @@ fn measure_offsets() -> Result<()> {
         let partitions = (0..OFFSETS.1).map(|index| OffsetCommitPartition {
             index,
             offset: 1_000_000,
-            leader_epoch: 0,
+            leader_epoch: LeaderEpoch(0),
             metadata: Some(""),
         });
         let request = OffsetCommit {

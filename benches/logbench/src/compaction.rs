@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use model::TopicPartition;
+use model::{LeaderEpoch, TopicPartition};
 use record::{BatchBuilder, BatchHeader, Compression};
 use storage::{AppendOptions, CleanupPolicy, Log, LogConfig, LogOpening, OffsetMap, RealDisk};
 
@@ -68,7 +68,7 @@ fn fill(log: &mut Log<RealDisk>, shape: Shape) -> Result<u64> {
             builder.append(1, Some(&key.to_be_bytes()), Some(&value), &[]);
         }
         let mut batch = builder.into_batch(shape.compression);
-        log.append_as_leader(&mut batch, AppendOptions::client(0, 1))?;
+        log.append_as_leader(&mut batch, AppendOptions::client(LeaderEpoch(0), 1))?;
         at += RECORDS_PER_BATCH;
     }
     Ok(at)

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
-use model::TopicPartition;
+use model::{LeaderEpoch, TopicPartition};
 use record::{BatchBuilder, BatchHeader, Compression};
 use storage::{AppendOptions, Log, LogOpening, RealDisk};
 
@@ -30,7 +30,7 @@ pub(crate) fn measure(directory: &Path) -> Result<Vec<Row>> {
     for index in 0..PARTITION_COUNT {
         let mut log = Log::create(opening(directory, index))?;
         let mut batch = builder.clone().into_batch(Compression::None);
-        log.append_as_leader(&mut batch, AppendOptions::client(0, 1))?;
+        log.append_as_leader(&mut batch, AppendOptions::client(LeaderEpoch(0), 1))?;
         log.close(1)?;
     }
     let made = watch.cpu();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use model::TopicPartition;
+use model::{LeaderEpoch, TopicPartition};
 use record::{BatchBuilder, BatchHeader, Compression};
 use storage::{AppendOptions, Log, LogConfig, LogOpening, RealDisk};
 
@@ -38,7 +38,7 @@ pub(crate) fn measure(directory: &Path) -> Result<Vec<Row>> {
     for at in 0..i64::from(SEGMENT_COUNT) {
         for _ in 0..BATCHES_PER_SEGMENT {
             let mut batch = builder.clone().into_batch(Compression::None);
-            log.append_as_leader(&mut batch, AppendOptions::client(0, at))?;
+            log.append_as_leader(&mut batch, AppendOptions::client(LeaderEpoch(0), at))?;
         }
         log.roll_segment(at)?;
         // A broker flushes closed segments, and closes files that nobody uses.

@@ -22,7 +22,7 @@ use metadata::{
     BATCH_SIZE_BYTES_MAX, MetadataDelta, MetadataImage, MetadataRecord, Provenance, SnapshotId,
     metadata_batch, metadata_batches,
 };
-use model::BrokerId;
+use model::{BrokerId, LeaderEpoch};
 use raft::Replica;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -103,7 +103,7 @@ impl<D: Disk> MetadataLog<D> {
     }
 
     /// The epoch that this node leads.
-    pub const fn leader_epoch(&self) -> i32 {
+    pub const fn leader_epoch(&self) -> LeaderEpoch {
         self.replica.epoch()
     }
 

@@ -3,7 +3,7 @@
 use crate::{ControllerContext, Decision};
 use config::{ConfigMap, ServerConfig};
 use metadata::{BrokerRegistration, MetadataImage, MetadataRecord, Provenance};
-use model::{BrokerId, Uuid};
+use model::{BrokerId, LeaderEpoch, Uuid};
 
 /// A cluster that decisions are made over and applied to.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl TestCluster {
             self.image.replay(record).unwrap();
             self.image.provenance = Provenance {
                 last_offset: self.image.provenance.last_offset + 1,
-                last_epoch: 1,
+                last_epoch: LeaderEpoch(1),
                 last_timestamp_ms: 0,
             };
         }

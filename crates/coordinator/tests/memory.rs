@@ -7,7 +7,7 @@ use coordinator::Reply;
 use coordinator::group::{
     GroupConfig, GroupShard, OffsetCommit, OffsetCommitPartition, OffsetCommitTopic, RecordOrigin,
 };
-use model::{Now, Uuid};
+use model::{LeaderEpoch, Now, Uuid};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
 
@@ -39,7 +39,7 @@ fn a_group_of_an_offset_keeps_few_bytes() {
                 partitions: vec![OffsetCommitPartition {
                     index: 0,
                     offset: 1_000_000,
-                    leader_epoch: 0,
+                    leader_epoch: LeaderEpoch(0),
                     metadata: Some(""),
                 }],
             }],

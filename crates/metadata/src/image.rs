@@ -6,7 +6,7 @@ use crate::{
     ConfigsImage, DelegationTokensImage, FeaturesImage, KRAFT_VERSION_FEATURE, MetadataRecord,
     Partition, PartitionChange, ScramImage, TopicsImage, client_quotas,
 };
-use model::{BrokerId, Uuid};
+use model::{BrokerId, LeaderEpoch, Uuid};
 use std::sync::Arc;
 
 /// How far into the log an image goes.
@@ -15,7 +15,7 @@ pub struct Provenance {
     /// The offset of the last record in the image, -1 before the first.
     pub last_offset: i64,
     /// The leader epoch of that record.
-    pub last_epoch: i32,
+    pub last_epoch: LeaderEpoch,
     /// When that record was appended, in milliseconds since the epoch.
     pub last_timestamp_ms: i64,
 }
@@ -24,7 +24,7 @@ impl Provenance {
     /// That of the empty image.
     pub const EMPTY: Self = Self {
         last_offset: -1,
-        last_epoch: -1,
+        last_epoch: LeaderEpoch::NONE,
         last_timestamp_ms: -1,
     };
 }

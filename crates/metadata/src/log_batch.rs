@@ -3,6 +3,7 @@
 use crate::metadata_version::MetadataVersion;
 use crate::quorum::{QuorumRecord, QuorumRecordError};
 use crate::record::{MetadataRecord, RecordError};
+use model::LeaderEpoch;
 use record::{BatchBuilder, BatchHeader, Decompressor, ReadRecordsError, RecordBatch};
 
 /// The largest batch that a controller writes.
@@ -116,7 +117,7 @@ pub struct BatchPlace {
     /// The offset of the batch's first record.
     pub base_offset: i64,
     /// The epoch of the leader that writes it.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// The time of writing, in milliseconds since the epoch.
     pub timestamp_ms: i64,
 }

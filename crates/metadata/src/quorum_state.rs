@@ -3,7 +3,7 @@
 //! One line of JSON. Version 0 belongs to quorums with fixed voters (`kraft.version` 0), version 1
 //! to those whose voters can change. A missing file is epoch 0 with neither leader nor vote.
 
-use model::{BrokerId, Uuid};
+use model::{BrokerId, LeaderEpoch, Uuid};
 use serde_json::Value;
 
 /// The id that stands for no leader and for no vote.
@@ -15,7 +15,7 @@ pub struct QuorumState {
     /// The leader of the epoch, if known.
     pub leader_id: Option<BrokerId>,
     /// The epoch.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// Whom this node voted for in the epoch.
     pub voted_id: Option<BrokerId>,
     /// The directory of the one it voted for; all zero when unknown.
@@ -78,12 +78,12 @@ impl QuorumState {
         let id = |field| number(field).map(|id| (id >= 0).then_some(id));
         let state = Self {
             leader_id: id("leaderId")?,
-            leader_epoch: number("leaderEpoch")?,
+            leader_epoch: LeaderEpoch(number("leaderEpoch")?),
             voted_id: id("votedId")?,
             voted_directory_id: Uuid::ZERO,
             fixed_voters: None,
         };
-        if state.leader_epoch < 0 {
+        if state.leader_epoch.is_none() {
             return Err(QuorumStateError::Field("leaderEpoch"));
         }
         match json.get("data_version").and_then(Value::as_i64) {
@@ -142,7 +142,7 @@ mod tests {
     fn files_of_kafka_are_read_and_written_byte_for_byte() {
         let dynamic = QuorumState {
             leader_id: Some(1),
-            leader_epoch: 1,
+            leader_epoch: LeaderEpoch(1),
             voted_id: None,
             voted_directory_id: Uuid::ZERO,
             fixed_voters: None,

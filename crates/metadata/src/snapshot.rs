@@ -16,6 +16,7 @@ use crate::log_batch::{
 use crate::metadata_version::MetadataVersion;
 use crate::quorum::{QuorumRecord, Voter};
 use crate::record::MetadataRecord;
+use model::LeaderEpoch;
 use record::{BatchError, Batches};
 use std::convert::Infallible;
 use std::fmt;
@@ -27,14 +28,14 @@ pub struct SnapshotId {
     /// The offset after the last record in the snapshot.
     pub end_offset: i64,
     /// The leader epoch of that record.
-    pub epoch: i32,
+    pub epoch: LeaderEpoch,
 }
 
 impl SnapshotId {
     /// The snapshot that formatting a directory writes: no records, only the first voters.
     pub const BOOTSTRAP: Self = Self {
         end_offset: 0,
-        epoch: 0,
+        epoch: LeaderEpoch(0),
     };
 }
 
@@ -158,7 +159,7 @@ pub fn write_snapshot<E>(
     let provenance = image.provenance;
     let place = BatchPlace {
         base_offset: 0,
-        leader_epoch: provenance.last_epoch.max(0),
+        leader_epoch: provenance.last_epoch.max(LeaderEpoch(0)),
         timestamp_ms: now_ms,
     };
     // The snapshot of nothing carries the time at which it is made.
@@ -181,7 +182,7 @@ pub fn write_snapshot<E>(
 pub fn bootstrap_snapshot(records: &[MetadataRecord], now_ms: i64) -> Vec<u8> {
     let place = BatchPlace {
         base_offset: 0,
-        leader_epoch: 0,
+        leader_epoch: LeaderEpoch(0),
         timestamp_ms: now_ms,
     };
     let header = vec![QuorumRecord::SnapshotHeader {
@@ -352,7 +353,7 @@ pub fn read_bootstrap_snapshot(bytes: &[u8]) -> Result<Vec<MetadataRecord>, Snap
 pub fn fuzz_snapshot(bytes: &[u8]) {
     let id = SnapshotId {
         end_offset: 10,
-        epoch: 1,
+        epoch: LeaderEpoch(1),
     };
     if let Ok(snapshot) = read_snapshot(bytes, id) {
         let mut written = Vec::new();

@@ -1,7 +1,7 @@
 //! Topics and their partitions, by id and by name.
 
 use crate::shared_map::SharedMap;
-use model::{BrokerId, Uuid};
+use model::{BrokerId, LeaderEpoch, Uuid};
 use std::sync::Arc;
 
 /// The id that stands for no leader.
@@ -67,7 +67,7 @@ pub struct Partition {
     /// Whether the leader recovers from an unclean election.
     pub leader_recovery_state: LeaderRecoveryState,
     /// How often the leader has changed.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// How often anything has changed.
     pub partition_epoch: i32,
 }
@@ -130,9 +130,10 @@ impl Partition {
             leader_recovery_state: change
                 .leader_recovery_state
                 .unwrap_or(self.leader_recovery_state),
-            leader_epoch: self
-                .leader_epoch
-                .wrapping_add(i32::from(change.leader.is_some())),
+            leader_epoch: match change.leader {
+                Some(_) => self.leader_epoch.next(),
+                None => self.leader_epoch,
+            },
             partition_epoch: self.partition_epoch.wrapping_add(1),
         }
         .with_directories_filled()

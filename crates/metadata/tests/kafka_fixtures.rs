@@ -5,6 +5,7 @@ use metadata::{
     MetadataVersion, Provenance, QuorumRecord, QuorumState, Snapshot, SnapshotId,
     read_bootstrap_snapshot, read_snapshot, write_snapshot,
 };
+use model::LeaderEpoch;
 use record::{Batches, Decompressor};
 use std::path::{Path, PathBuf};
 
@@ -212,6 +213,9 @@ fn quorum_states_are_read() {
         let text = text.expect("fixture");
         let state = QuorumState::from_text(&text).expect("of Kafka");
         assert_eq!(state.to_text(), text);
-        assert_eq!((state.leader_id, state.leader_epoch), (Some(1), 1));
+        assert_eq!(
+            (state.leader_id, state.leader_epoch),
+            (Some(1), LeaderEpoch(1))
+        );
     }
 }

@@ -1,9 +1,68 @@
 //! Names of things in a cluster.
 
 use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+
+/// A number that must not be taken for another one of the same width: shown as the number, and as fast.
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(transparent)]
+        pub struct $name(pub $inner);
+
+        impl $name {
+            /// Where there is none, or nobody says: -1, as on the wire and on disk.
+            pub const NONE: Self = Self(-1);
+
+            /// Whether it stands for none: Kafka takes any negative number so.
+            #[inline]
+            pub const fn is_none(self) -> bool {
+                self.0 < 0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseIntError;
+
+            fn from_str(digits: &str) -> Result<Self, ParseIntError> {
+                digits.parse().map(Self)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+    };
+}
 
 /// The id of a node: `node.id` of a broker or a controller. -1 stands for none.
 pub type BrokerId = i32;
+
+number! {
+    /// How many times a partition, or the quorum's log, has had a leader elected: each batch bears the epoch
+    /// in which it was written.
+    #[derive(Default)]
+    LeaderEpoch(i32)
+}
+
+impl LeaderEpoch {
+    /// The epoch of the next leader.
+    #[inline]
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
 
 /// A partition of a topic by name, shown as Kafka does: `topic-3`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,5 +86,28 @@ impl TopicPartition {
 impl fmt::Display for TopicPartition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.topic, self.partition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_shown_and_read_as_the_number() {
+        let check = |epoch: LeaderEpoch, expect: &str| {
+            assert_eq!(
+                (format!("{epoch}"), format!("{epoch:?}")),
+                (expect.into(), expect.into())
+            );
+            assert_eq!(expect.parse(), Ok(epoch));
+            assert_eq!(epoch.is_none(), expect.starts_with('-'), "{expect}");
+        };
+        check(LeaderEpoch::NONE, "-1");
+        check(LeaderEpoch(-7), "-7");
+        check(LeaderEpoch(0), "0");
+        check(LeaderEpoch(6).next(), "7");
+        check(LeaderEpoch(i32::MAX).next(), "2147483647");
+        assert!("7x".parse::<LeaderEpoch>().is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! The quorum as `DescribeQuorum` tells it (KIP-836, KIP-853).
 
 use crate::replica::{Replica, Standing};
-use model::{BrokerId, Uuid};
+use model::{BrokerId, LeaderEpoch, Uuid};
 use storage::disk::Disk;
 
 /// A replica of the quorum's log.
@@ -25,7 +25,7 @@ pub struct QuorumDescription {
     /// The leader.
     pub leader_id: BrokerId,
     /// Its epoch.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// The end of what is certain.
     pub high_watermark: i64,
     /// The voters.

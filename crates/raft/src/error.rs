@@ -1,7 +1,7 @@
 //! Why a replica of the quorum's log cannot be opened, written, read, or follow its leader.
 
 use metadata::{BatchContentError, QuorumStateError, SnapshotError, SnapshotId};
-use model::{BrokerId, ErrorCode, Uuid};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
 use std::path::{Path, PathBuf};
 use storage::StorageError;
 
@@ -186,7 +186,7 @@ pub enum ObserverError {
     #[error("nodes {known} and {named} are both said to lead epoch {epoch}")]
     TwoLeaders {
         /// The epoch.
-        epoch: i32,
+        epoch: LeaderEpoch,
         /// The leader that was known.
         known: BrokerId,
         /// The other one.

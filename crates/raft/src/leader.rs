@@ -29,7 +29,7 @@ impl<D: Disk> Replica<D> {
             !matches!(self.role, RoleState::Leader(_)),
             "an epoch is led once"
         );
-        let leader_epoch = self.epoch.saturating_add(1);
+        let leader_epoch = self.epoch.next();
         let voters = self.log.voters.newest().clone();
         quorum_state_file::write(
             &self.log.disk,

@@ -2,7 +2,7 @@
 //! KIP-630) without their encoding. Whoever has the socket translates.
 
 use metadata::SnapshotId;
-use model::{BrokerId, ErrorCode};
+use model::{BrokerId, ErrorCode, LeaderEpoch};
 use storage::leader_epochs::LeaderEpochEnd;
 
 /// An epoch, and who leads it if that is known. Every answer names one.
@@ -11,7 +11,7 @@ pub struct LeaderAndEpoch {
     /// The leader.
     pub leader_id: Option<BrokerId>,
     /// The epoch.
-    pub epoch: i32,
+    pub epoch: LeaderEpoch,
 }
 
 /// Whom a request is for.
@@ -31,7 +31,7 @@ pub struct Request {
     /// Whom it is for.
     pub to: Recipient,
     /// The epoch that this node is in.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// What it asks for.
     pub wanted: Wanted,
 }
@@ -44,7 +44,7 @@ pub enum Wanted {
         /// The end of what is here.
         fetch_offset: i64,
         /// The epoch of the last batch that is here, by which the leader sees whether the logs part.
-        last_fetched_epoch: i32,
+        last_fetched_epoch: LeaderEpoch,
         /// What is known as committed here; a leader that knows more answers at once.
         high_watermark: i64,
     },

@@ -12,7 +12,7 @@ use crate::snapshots::Snapshots;
 use crate::voters::VoterHistory;
 use config::server::MetadataLogConfig;
 use metadata::{BatchContent, BatchContentReader, SnapshotId, check_snapshot};
-use model::{BrokerId, TopicPartition, Uuid};
+use model::{BrokerId, LeaderEpoch, TopicPartition, Uuid};
 use record::Batches;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -53,7 +53,7 @@ pub(crate) fn open<D: Disk>(
         log.leader_epochs().latest(),
         snapshots.newest().map(|id| id.epoch),
     ];
-    let epoch = epochs.into_iter().flatten().max().unwrap_or(0);
+    let epoch = epochs.into_iter().flatten().max().unwrap_or(LeaderEpoch(0));
     let mut log = QuorumLog::new(QuorumLogParts {
         disk,
         folder,
@@ -219,7 +219,7 @@ fn check_snapshots<D: Disk>(
 }
 
 fn is_beyond<D: Disk>(id: SnapshotId, log: &Log<D>) -> bool {
-    let latest_epoch = log.leader_epochs().latest().unwrap_or(0);
+    let latest_epoch = log.leader_epochs().latest().unwrap_or(LeaderEpoch(0));
     id.epoch > latest_epoch || id.end_offset > log.log_end_offset()
 }
 

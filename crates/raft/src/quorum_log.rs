@@ -15,6 +15,7 @@ use crate::snapshots::Snapshots;
 use crate::voters::VoterHistory;
 use config::server::MetadataLogConfig;
 use metadata::{SnapshotId, SnapshotQuorum};
+use model::LeaderEpoch;
 use record::Batches;
 use std::collections::VecDeque;
 use std::io;
@@ -100,17 +101,17 @@ impl<D: Disk> QuorumLog<D> {
     }
 
     /// The epoch of the last batch, or of the snapshot that stands for all.
-    pub(crate) fn last_epoch(&self) -> i32 {
+    pub(crate) fn last_epoch(&self) -> LeaderEpoch {
         let snapshot = self.snapshots.newest().map(|id| id.epoch);
         let latest = self.log.leader_epochs().latest();
-        latest.or(snapshot).unwrap_or(0)
+        latest.or(snapshot).unwrap_or(LeaderEpoch(0))
     }
 
     /// Writes batches that have their offsets and their epoch; none of a later one than `epoch`.
     pub(crate) fn write(
         &mut self,
         batches: &[u8],
-        epoch: i32,
+        epoch: LeaderEpoch,
         now_ms: i64,
     ) -> Result<(), storage::AppendError> {
         let before = self.log.log_end_offset();

@@ -4,7 +4,7 @@
 
 use crate::error::OpenError;
 use metadata::QuorumState;
-use model::{BrokerId, Uuid};
+use model::{BrokerId, LeaderEpoch, Uuid};
 use std::path::Path;
 use storage::disk::Disk;
 use storage::{Context, StorageError, replace_file};
@@ -30,7 +30,7 @@ pub(crate) fn read<D: Disk>(disk: &D, folder: &Path) -> Result<Option<QuorumStat
 pub(crate) fn write<D: Disk>(
     disk: &D,
     folder: &Path,
-    (leader_id, leader_epoch): (Option<BrokerId>, i32),
+    (leader_id, leader_epoch): (Option<BrokerId>, LeaderEpoch),
     fixed_voters: Option<Vec<BrokerId>>,
 ) -> Result<(), StorageError> {
     let state = QuorumState {

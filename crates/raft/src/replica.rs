@@ -18,7 +18,7 @@ use crate::staged::Staged;
 use crate::voters::{LocalVoter, Voters};
 use config::server::MetadataLogConfig;
 use metadata::SnapshotId;
-use model::{BrokerId, Now};
+use model::{BrokerId, LeaderEpoch, Now};
 use std::path::PathBuf;
 use storage::disk::Disk;
 use storage::{RecoveryEvent, StorageError};
@@ -81,7 +81,7 @@ pub(crate) enum RoleState<D: Disk> {
 #[derive(Debug)]
 pub struct Replica<D: Disk> {
     pub(crate) log: QuorumLog<D>,
-    pub(crate) epoch: i32,
+    pub(crate) epoch: LeaderEpoch,
     pub(crate) standing: Standing,
     pub(crate) role: RoleState<D>,
     pub(crate) fixed_voters: Option<Vec<BrokerId>>,
@@ -128,7 +128,7 @@ impl<D: Disk> Replica<D> {
     }
 
     /// The epoch that this node is in.
-    pub const fn epoch(&self) -> i32 {
+    pub const fn epoch(&self) -> LeaderEpoch {
         self.epoch
     }
 

@@ -4,6 +4,7 @@ use crate::error::OpenError;
 use crate::snapshot_draft::WrittenSnapshot;
 use crate::voters::Voters;
 use metadata::{Snapshot, SnapshotId, snapshot_header};
+use model::LeaderEpoch;
 use std::path::{Path, PathBuf};
 use storage::disk::{Disk, DiskFile, OpenMode};
 use storage::{Context, StorageError};
@@ -69,7 +70,7 @@ impl<D: Disk> Snapshots<D> {
         }
         self.remove_before(SnapshotId {
             end_offset: log_start_offset,
-            epoch: 0,
+            epoch: LeaderEpoch(0),
         })
     }
 

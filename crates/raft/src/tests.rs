@@ -9,7 +9,7 @@ mod snapshots;
 use crate::*;
 use config::server::MetadataLogConfig;
 use metadata::{BatchPlace, QuorumRecord, SnapshotId, VoterEndpoint, quorum_batch};
-use model::{BrokerId, MonotonicTime, Now, Uuid};
+use model::{BrokerId, LeaderEpoch, MonotonicTime, Now, Uuid};
 use record::{BatchBuilder, BatchHeader, Batches, Decompressor};
 use std::path::{Path, PathBuf};
 use storage::disk::{Disk, DiskFile, OpenMode};
@@ -153,7 +153,7 @@ struct State {
     values: Vec<String>,
     end_offset: i64,
     /// The epoch of the last batch.
-    epoch: i32,
+    epoch: LeaderEpoch,
 }
 
 impl State {

@@ -57,8 +57,6 @@ pub const NO_PRODUCER_ID: i64 = -1;
 pub const NO_PRODUCER_EPOCH: i16 = -1;
 /// Base sequence of a batch that is not idempotent.
 pub const NO_SEQUENCE: i32 = -1;
-/// Leader epoch of a batch that no leader has stamped.
-pub const NO_PARTITION_LEADER_EPOCH: i32 = -1;
 /// Timestamp of a record that has none.
 pub const NO_TIMESTAMP: i64 = -1;
 

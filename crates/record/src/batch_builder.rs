@@ -3,6 +3,7 @@
 //! The size of a record is computed before it is written, without branches on its varints, so a
 //! batch that must stay under a limit never has to be taken back.
 
+use model::LeaderEpoch;
 use model::varint::{
     MAX_VARINT_BYTES, MAX_VARLONG_BYTES, size_of_varint, size_of_varlong, write_varint, zigzag_i32,
     zigzag_i64,
@@ -10,8 +11,7 @@ use model::varint::{
 
 use crate::attributes::{Attributes, TimestampType};
 use crate::batch::{
-    HEADER_SIZE_BYTES, NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE,
-    NO_TIMESTAMP, RecordBatch,
+    HEADER_SIZE_BYTES, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, RecordBatch,
 };
 use crate::compression::{Codec, Compression, Compressor};
 use crate::parsed_header::ParsedHeader;
@@ -26,7 +26,7 @@ pub struct BatchHeader {
     /// Offset of the last record where compaction has removed it; the last appended otherwise.
     pub last_offset: Option<i64>,
     /// Epoch of the leader that appends the batch.
-    pub partition_leader_epoch: i32,
+    pub partition_leader_epoch: LeaderEpoch,
     /// Who decides the timestamps.
     pub timestamp_type: TimestampType,
     /// The time of append, for `LogAppendTime`, or the maximal timestamp of a batch whose records
@@ -52,7 +52,7 @@ impl Default for BatchHeader {
         Self {
             base_offset: 0,
             last_offset: None,
-            partition_leader_epoch: NO_PARTITION_LEADER_EPOCH,
+            partition_leader_epoch: LeaderEpoch::NONE,
             timestamp_type: TimestampType::CreateTime,
             max_timestamp: None,
             delete_horizon_ms: None,

@@ -13,6 +13,7 @@ use crate::batch::{
     PARTITION_LEADER_EPOCH_OFFSET, PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET, RecordBatch,
 };
 use crate::crc::crc_with_new_head;
+use model::LeaderEpoch;
 
 /// The header of one batch. The batch length is that of a whole batch and never changes.
 #[derive(Debug)]
@@ -47,10 +48,10 @@ impl<'a> RecordBatchMut<'a> {
     }
 
     /// Sets the epoch of the leader that appends the batch.
-    pub fn set_partition_leader_epoch(&mut self, partition_leader_epoch: i32) {
+    pub fn set_partition_leader_epoch(&mut self, partition_leader_epoch: LeaderEpoch) {
         self.set_field(
             PARTITION_LEADER_EPOCH_OFFSET,
-            partition_leader_epoch.to_be_bytes(),
+            partition_leader_epoch.0.to_be_bytes(),
         );
     }
 

@@ -12,6 +12,7 @@ use crate::batch::{
     RecordBatch, batch_size_bytes, increment_sequence,
 };
 use crate::compression::Compression;
+use model::LeaderEpoch;
 
 /// What the header of a batch of magic 2 says.
 ///
@@ -22,7 +23,7 @@ pub struct ParsedHeader {
     pub(crate) base_offset: i64,
     /// The bytes of the whole batch.
     pub(crate) size_bytes: u32,
-    pub(crate) partition_leader_epoch: i32,
+    pub(crate) partition_leader_epoch: LeaderEpoch,
     pub(crate) crc: u32,
     pub(crate) attributes: Attributes,
     pub(crate) last_offset_delta: i32,
@@ -42,10 +43,10 @@ impl ParsedHeader {
         Ok(Self {
             base_offset: i64::from_be_bytes(field(header, BASE_OFFSET_OFFSET)),
             size_bytes: size_bytes as u32,
-            partition_leader_epoch: i32::from_be_bytes(field(
+            partition_leader_epoch: LeaderEpoch(i32::from_be_bytes(field(
                 header,
                 PARTITION_LEADER_EPOCH_OFFSET,
-            )),
+            ))),
             crc: u32::from_be_bytes(field(header, CRC_OFFSET)),
             attributes: Attributes(i16::from_be_bytes(field(header, ATTRIBUTES_OFFSET))),
             last_offset_delta: i32::from_be_bytes(field(header, LAST_OFFSET_DELTA_OFFSET)),
@@ -71,7 +72,7 @@ impl ParsedHeader {
         put(BATCH_LENGTH_OFFSET, &length.to_be_bytes());
         put(
             PARTITION_LEADER_EPOCH_OFFSET,
-            &self.partition_leader_epoch.to_be_bytes(),
+            &self.partition_leader_epoch.0.to_be_bytes(),
         );
         put(MAGIC_OFFSET, &MAGIC.to_be_bytes());
         put(ATTRIBUTES_OFFSET, &self.attributes.0.to_be_bytes());
@@ -111,7 +112,7 @@ impl ParsedHeader {
     }
 
     /// Epoch of the leader that appended the batch.
-    pub const fn partition_leader_epoch(&self) -> i32 {
+    pub const fn partition_leader_epoch(&self) -> LeaderEpoch {
         self.partition_leader_epoch
     }
 

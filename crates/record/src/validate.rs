@@ -11,7 +11,7 @@
 //! 8 keys where compacted, timestamps   INVALID_RECORD, INVALID_TIMESTAMP, with record errors
 //! ```
 
-use model::ErrorCode;
+use model::{ErrorCode, LeaderEpoch};
 
 use crate::attributes::TimestampType;
 use crate::batch::{BATCH_LENGTH_OFFSET, BatchError, LOG_OVERHEAD_BYTES, RecordBatch};
@@ -289,7 +289,7 @@ pub fn fuzz_validate_produce(bytes: &[u8]) {
         let Ok(mut validated) = validated else {
             continue;
         };
-        validated.stamp(7, 3, None);
+        validated.stamp(7, LeaderEpoch(3), None);
         let (batch, rest) = RecordBatch::parse(validated.bytes()).expect("a valid batch is whole");
         assert!(rest.is_empty() && batch.is_crc_valid());
         assert_eq!(batch.header(), *validated.header());

@@ -7,6 +7,7 @@ use crate::attributes::TimestampType;
 use crate::batch::{HEADER_SIZE_BYTES, RecordBatch};
 use crate::batch_mut::RecordBatchMut;
 use crate::parsed_header::ParsedHeader;
+use model::LeaderEpoch;
 
 /// A batch that a leader may append.
 ///
@@ -107,7 +108,7 @@ impl<'a> ValidatedBatch<'a> {
     pub fn stamp(
         &mut self,
         base_offset: i64,
-        partition_leader_epoch: i32,
+        partition_leader_epoch: LeaderEpoch,
         log_append_time_ms: Option<i64>,
     ) {
         let bytes = match &mut self.bytes {

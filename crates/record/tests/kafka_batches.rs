@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use model::LeaderEpoch;
 use record::{
     BatchBuilder, BatchHeader, Codec, Compression, Compressor, ControlRecord, ControlRecordKind,
     Decompressor, EndTransactionMarker, Header, RecordBatch, TimestampType, TransactionResult,
@@ -123,7 +124,7 @@ fn records_of_every_codec_are_read() {
         let batch = parse(&bytes);
         assert_eq!(batch.compression(), Some(compression));
         assert_eq!((batch.base_offset(), batch.last_offset()), (42, 45));
-        assert_eq!(batch.partition_leader_epoch(), 5);
+        assert_eq!(batch.partition_leader_epoch(), LeaderEpoch(5));
         assert_eq!(batch.max_timestamp(), 1_700_000_000_123);
         assert_eq!(batch.record_count(), 4);
         assert_eq!(records(&batch), expected_records(42));
@@ -134,7 +135,7 @@ fn records_of_every_codec_are_read() {
 fn the_same_records_build_the_same_bytes() {
     let header = BatchHeader {
         base_offset: 42,
-        partition_leader_epoch: 5,
+        partition_leader_epoch: LeaderEpoch(5),
         ..BatchHeader::default()
     };
     let builder = build(header, &expected_records(42));
@@ -187,7 +188,7 @@ fn transaction_markers() {
         assert_eq!(record, Ok(ControlRecord::EndTransaction(marker)));
 
         let mut built = marker.into_batch(1_700_000_000_999, 4711, 3);
-        built.stamp(9, 6, None);
+        built.stamp(9, LeaderEpoch(6), None);
         assert_eq!(built.bytes(), bytes);
     }
 }

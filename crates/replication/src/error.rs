@@ -1,6 +1,6 @@
 //! Why a partition cannot be written or read, with the code that the protocol has for it.
 
-use model::ErrorCode;
+use model::{ErrorCode, LeaderEpoch};
 use storage::{ProducerError, StorageError};
 
 /// Why a batch was not appended.
@@ -77,7 +77,7 @@ pub enum ReadError {
     NotLeader(ErrorCode),
     /// The log has no such leader epoch as the reader's last one.
     #[error("leader epoch {0} is not in the log's history")]
-    UnknownLastEpoch(i32),
+    UnknownLastEpoch(LeaderEpoch),
     /// The log says no.
     #[error(transparent)]
     Log(#[from] storage::ReadError),

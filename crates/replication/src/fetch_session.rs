@@ -15,7 +15,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{ErrorCode, Uuid};
+use model::{ErrorCode, LeaderEpoch, Uuid};
 
 mod partition_index;
 
@@ -54,11 +54,11 @@ impl SessionTopic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchPartition {
     /// Epoch of the leader the client knows, -1 for none.
-    pub current_leader_epoch: i32,
+    pub current_leader_epoch: LeaderEpoch,
     /// Offset to read from.
     pub fetch_offset: i64,
     /// Epoch of the client's last record, -1 for none.
-    pub last_fetched_epoch: i32,
+    pub last_fetched_epoch: LeaderEpoch,
     /// Log start offset of a follower, -1 of a consumer.
     pub log_start_offset: i64,
     /// Most bytes to return.

@@ -66,6 +66,7 @@ mod tests {
 
     use super::*;
     use crate::LogHost;
+    use model::LeaderEpoch;
     use model::{TopicPartition, Uuid};
     use record::{BatchBuilder, BatchHeader, Compression};
     use std::sync::Arc;
@@ -95,7 +96,7 @@ mod tests {
             open_files,
             ..LogOpening::new(disk.clone(), "/topic-0".into(), name)
         });
-        Partition::lead(&host, log, Uuid::METADATA_TOPIC, "/".into(), 0).unwrap()
+        Partition::lead(&host, log, Uuid::METADATA_TOPIC, "/".into(), LeaderEpoch(0)).unwrap()
     }
 
     fn append(partition: &Partition<SimDisk>) -> bool {

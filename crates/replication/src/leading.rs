@@ -12,7 +12,7 @@ use crate::progress::Watches;
 use crate::residence::Residence;
 use crate::role::Role;
 use crate::state::State;
-use model::{BrokerId, ErrorCode};
+use model::{BrokerId, ErrorCode, LeaderEpoch};
 use storage::{Disk, StorageError};
 
 /// A time for which this broker leads a partition without a pause, over any number of epochs: what is in
@@ -22,7 +22,7 @@ pub struct Leadership(pub(crate) u32);
 
 impl<D: Disk> State<D> {
     /// Whether a client that knows the leader of `current_leader_epoch` is right here; -1 does not say.
-    pub(crate) fn check_leader(&self, current_leader_epoch: i32) -> Result<(), ErrorCode> {
+    pub(crate) fn check_leader(&self, current_leader_epoch: LeaderEpoch) -> Result<(), ErrorCode> {
         match &self.role {
             Role::None => Err(ErrorCode::KafkaStorageError),
             role => {
@@ -36,7 +36,7 @@ impl<D: Disk> State<D> {
     }
 
     /// Whether this broker leads in an epoch.
-    pub(crate) const fn leads_in(&self, leader_epoch: i32) -> bool {
+    pub(crate) fn leads_in(&self, leader_epoch: LeaderEpoch) -> bool {
         self.leader_epoch == leader_epoch && self.role.is_leader()
     }
 
@@ -83,7 +83,7 @@ impl<D: Disk> Partition<D> {
     ///
     /// # Errors
     /// When the log cannot note it.
-    pub fn set_leader_epoch(&self, leader_epoch: i32) -> Result<(), StorageError> {
+    pub fn set_leader_epoch(&self, leader_epoch: LeaderEpoch) -> Result<(), StorageError> {
         self.take_role(Role::alone(leader_epoch)).map(drop)
     }
 
@@ -93,7 +93,7 @@ impl<D: Disk> Partition<D> {
     }
 
     /// Who leads, as far as `broker_id` knows that hosts this, and the epoch.
-    pub fn known_leader(&self, broker_id: BrokerId) -> (BrokerId, i32) {
+    pub fn known_leader(&self, broker_id: BrokerId) -> (BrokerId, LeaderEpoch) {
         let state = self.lock();
         (state.role.leader(broker_id), state.leader_epoch)
     }
@@ -109,7 +109,7 @@ impl<D: Disk> Partition<D> {
     /// `FencedLeaderEpoch` for an older epoch, `UnknownLeaderEpoch` for a newer one,
     /// `NotLeaderOrFollower` where another broker leads, or none, and `KafkaStorageError` when the log
     /// directory has failed.
-    pub fn check_leader(&self, current_leader_epoch: i32) -> Result<(), ErrorCode> {
+    pub fn check_leader(&self, current_leader_epoch: LeaderEpoch) -> Result<(), ErrorCode> {
         self.lock().check_leader(current_leader_epoch)
     }
 
@@ -176,12 +176,12 @@ fn note_leader_epoch<D: Disk>(state: &mut State<D>, role: &Role) -> Result<(), S
 ///
 /// # Errors
 /// `FencedLeaderEpoch` for an older epoch, `UnknownLeaderEpoch` for a newer one.
-pub const fn check_leader_epoch(
-    leader_epoch: i32,
-    current_leader_epoch: i32,
+pub fn check_leader_epoch(
+    leader_epoch: LeaderEpoch,
+    current_leader_epoch: LeaderEpoch,
 ) -> Result<(), ErrorCode> {
     match current_leader_epoch {
-        ..0 => Ok(()),
+        epoch if epoch.is_none() => Ok(()),
         epoch if epoch < leader_epoch => Err(ErrorCode::FencedLeaderEpoch),
         epoch if epoch > leader_epoch => Err(ErrorCode::UnknownLeaderEpoch),
         _ => Ok(()),

@@ -12,7 +12,7 @@ use crate::residence::Residence;
 use crate::role::Role;
 use crate::state::{LockedState, Published, State};
 use crate::timestamp_search::TimestampSearch;
-use model::{TopicPartition, Uuid};
+use model::{LeaderEpoch, TopicPartition, Uuid};
 use parking_lot::Mutex;
 use record::ValidatedBatch;
 use std::cell::Cell;
@@ -37,7 +37,7 @@ pub struct PartitionOffsets {
     /// The offset of the next record.
     pub log_end_offset: i64,
     /// The epoch of the leader.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
 }
 
 /// Up to where a reader may see.
@@ -55,11 +55,11 @@ pub enum Isolation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadRequest {
     /// The epoch of the leader that the reader knows; -1 for none.
-    pub current_leader_epoch: i32,
+    pub current_leader_epoch: LeaderEpoch,
     /// Where to begin.
     pub fetch_offset: i64,
     /// The epoch of the reader's last record; -1 for none.
-    pub last_fetched_epoch: i32,
+    pub last_fetched_epoch: LeaderEpoch,
     /// Most bytes.
     pub max_bytes: usize,
     /// One whole batch even if it is larger than `max_bytes`.
@@ -79,7 +79,7 @@ pub struct ReadResult<D: Disk = RealDisk> {
     /// reader wants committed records.
     pub aborted_transactions: Option<Vec<(i64, i64)>>,
     /// Where the reader's log leaves this one: epoch and end offset.
-    pub diverging_epoch: Option<(i32, i64)>,
+    pub diverging_epoch: Option<(LeaderEpoch, i64)>,
 }
 
 /// A producer as DescribeProducers shows it.
@@ -139,7 +139,7 @@ impl<D: Disk> Partition<D> {
         log: Log<D>,
         topic_id: Uuid,
         log_directory: Arc<str>,
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
     ) -> Result<Self, StorageError> {
         let role = Role::alone(leader_epoch);
         Self::host(host, log, topic_id, log_directory, (role, 0))
@@ -187,7 +187,7 @@ impl<D: Disk> Partition<D> {
         idle: IdleLog,
         is_settled: bool,
         place: (Arc<str>, Arc<LogConfig>),
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
     ) -> Self {
         let idle = (idle, is_settled);
         let role = Role::alone(leader_epoch);
@@ -221,7 +221,7 @@ impl<D: Disk> Partition<D> {
         let mut state = State {
             residence,
             config,
-            leader_epoch: role.leader_epoch().unwrap_or(-1),
+            leader_epoch: role.leader_epoch().unwrap_or(LeaderEpoch::NONE),
             role,
             leadership: Leadership::default(),
             high_watermark,
@@ -511,7 +511,7 @@ impl<D: Disk> Partition<D> {
         let is_at_end = request.fetch_offset == state.log_end_offset();
         let last_epoch = request.last_fetched_epoch;
         // At the end of an idle log there is nothing to read.
-        if !is_at_end || (last_epoch != -1 && !state.leads_in(last_epoch)) {
+        if !is_at_end || (last_epoch != LeaderEpoch::NONE && !state.leads_in(last_epoch)) {
             if state.is_idle() {
                 self.open(&mut state)?;
             }
@@ -660,7 +660,7 @@ impl<D: Disk> Partition<D> {
     ///
     /// # Errors
     /// When the log cannot be opened.
-    pub fn leader_epoch_at(&self, offset: i64) -> Result<Option<i32>, ReadError> {
+    pub fn leader_epoch_at(&self, offset: i64) -> Result<Option<LeaderEpoch>, ReadError> {
         let mut state = self.lock();
         if matches!(&state.residence, Residence::Idle(idle) if offset >= idle.log_end_offset) {
             return Ok(Some(state.leader_epoch));
@@ -673,7 +673,10 @@ impl<D: Disk> Partition<D> {
     ///
     /// # Errors
     /// When the log cannot be opened.
-    pub fn end_offset_of_epoch(&self, leader_epoch: i32) -> Result<Option<(i32, i64)>, ReadError> {
+    pub fn end_offset_of_epoch(
+        &self,
+        leader_epoch: LeaderEpoch,
+    ) -> Result<Option<(LeaderEpoch, i64)>, ReadError> {
         let mut state = self.lock();
         if state.is_idle() && !state.leads_in(leader_epoch) {
             self.open(&mut state)?;
@@ -717,7 +720,10 @@ impl<D: Disk> Partition<D> {
 }
 
 /// The log is open unless it is about the epoch that this broker leads in.
-fn end_offset_of_epoch<D: Disk>(state: &State<D>, leader_epoch: i32) -> Option<(i32, i64)> {
+fn end_offset_of_epoch<D: Disk>(
+    state: &State<D>,
+    leader_epoch: LeaderEpoch,
+) -> Option<(LeaderEpoch, i64)> {
     if state.leads_in(leader_epoch) {
         return Some((leader_epoch, state.log_end_offset()));
     }
@@ -729,9 +735,9 @@ fn end_offset_of_epoch<D: Disk>(state: &State<D>, leader_epoch: i32) -> Option<(
 fn diverging_epoch<D: Disk>(
     state: &State<D>,
     request: &ReadRequest,
-) -> Result<Option<(i32, i64)>, ReadError> {
+) -> Result<Option<(LeaderEpoch, i64)>, ReadError> {
     let last_fetched_epoch = request.last_fetched_epoch;
-    if last_fetched_epoch < 0 {
+    if last_fetched_epoch.is_none() {
         return Ok(None);
     }
     let end = end_offset_of_epoch(state, last_fetched_epoch)

@@ -5,7 +5,7 @@
 //! ```
 
 use metadata::NO_LEADER;
-use model::BrokerId;
+use model::{BrokerId, LeaderEpoch};
 
 /// What the end of a follower's log is while nobody has told.
 const UNKNOWN_OFFSET: i64 = -1;
@@ -23,12 +23,12 @@ pub enum Role {
         /// The leader, or [`NO_LEADER`].
         leader: BrokerId,
         /// The epoch of the leader.
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
     },
     /// It takes records, and gives them to followers and consumers.
     Leader {
         /// The epoch of the leader.
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
         /// The other replicas.
         followers: Box<[Follower]>,
     },
@@ -75,7 +75,7 @@ impl Role {
     }
 
     /// That of the only replica.
-    pub fn alone(leader_epoch: i32) -> Self {
+    pub fn alone(leader_epoch: LeaderEpoch) -> Self {
         Self::Leader {
             leader_epoch,
             followers: Box::default(),
@@ -83,7 +83,7 @@ impl Role {
     }
 
     /// The epoch of the leader; `None` where there is no replica.
-    pub const fn leader_epoch(&self) -> Option<i32> {
+    pub const fn leader_epoch(&self) -> Option<LeaderEpoch> {
         match self {
             Self::None => None,
             Self::Follower { leader_epoch, .. } | Self::Leader { leader_epoch, .. } => {

@@ -4,6 +4,7 @@ use crate::leading::Leadership;
 use crate::progress::Progress;
 use crate::residence::Residence;
 use crate::role::Role;
+use model::LeaderEpoch;
 use parking_lot::MutexGuard;
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -17,7 +18,7 @@ pub(crate) struct State<D: Disk> {
     pub(crate) config: Arc<LogConfig>,
     pub(crate) role: Role,
     /// That of the role, or of the last one.
-    pub(crate) leader_epoch: i32,
+    pub(crate) leader_epoch: LeaderEpoch,
     pub(crate) leadership: Leadership,
     pub(crate) high_watermark: i64,
     /// The end of the last append that a flush was due with.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use model::{TopicPartition, Uuid};
+use model::{LeaderEpoch, TopicPartition, Uuid};
 use replication::{LogHost, Partition, TimestampSearch};
 use storage::{AppendOptions, Disk, Log, LogConfig, LogOpening, OpenFiles};
 use support::watched_disk::WatchedDisk;
@@ -42,7 +42,7 @@ fn one_log() -> (WatchedDisk, Arc<LogHost<WatchedDisk>>, Log<WatchedDisk>) {
     })
     .unwrap();
     let mut records = batch(DAY_MS, 1);
-    log.append_as_leader(&mut records, AppendOptions::client(0, DAY_MS))
+    log.append_as_leader(&mut records, AppendOptions::client(LeaderEpoch(0), DAY_MS))
         .unwrap();
     (disk, host, log)
 }
@@ -77,7 +77,7 @@ fn the_upkeep_of_partitions_that_nobody_uses_asks_nothing_of_the_disk() {
         let partition = |index| {
             let name = TopicPartition::new("topic", index);
             let place = (LOGS.into(), config.clone());
-            Partition::lead_idle(&host, name, TOPIC_ID, idle, true, place, 0)
+            Partition::lead_idle(&host, name, TOPIC_ID, idle, true, place, LeaderEpoch(0))
         };
         let partitions: Vec<_> = (0..count).map(partition).collect();
         let before = disk.call_count();
@@ -95,7 +95,7 @@ fn the_upkeep_of_partitions_that_nobody_uses_asks_nothing_of_the_disk() {
 #[track_caller]
 fn assert_appends_beside(look: impl Fn(&Partition<WatchedDisk>) -> i64 + Send + Sync) {
     let (disk, host, log) = one_log();
-    let partition = &Partition::lead(&host, log, TOPIC_ID, LOGS.into(), 0).unwrap();
+    let partition = &Partition::lead(&host, log, TOPIC_ID, LOGS.into(), LeaderEpoch(0)).unwrap();
     let mut records = batch(2 * DAY_MS, 1_000);
     assert!(records.bytes().len() > 4096);
     partition

@@ -5,7 +5,7 @@
 
 mod support;
 
-use model::ErrorCode;
+use model::{ErrorCode, LeaderEpoch};
 use proptest::prelude::*;
 use replication::{Isolation, PartitionOffsets, ReadError, ReadRequest, TimestampSearch};
 use storage::Log;
@@ -43,7 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct ModelBatch {
     base_offset: i64,
     last_offset: i64,
-    epoch: i32,
+    epoch: LeaderEpoch,
     timestamp_ms: i64,
 }
 
@@ -56,14 +56,14 @@ struct Model {
     open: [Option<i64>; 2],
     sequences: [i32; 2],
     /// Epochs with where they start.
-    epochs: Vec<(i32, i64)>,
+    epochs: Vec<(LeaderEpoch, i64)>,
     start: i64,
     end: i64,
     flushed: i64,
 }
 
 impl Model {
-    fn epoch(&self) -> i32 {
+    fn epoch(&self) -> LeaderEpoch {
         self.epochs.last().unwrap().0
     }
 
@@ -91,8 +91,8 @@ impl Model {
     }
 
     /// An epoch without records is not remembered.
-    fn next_epoch(&mut self) -> i32 {
-        let epoch = self.epoch() + 1;
+    fn next_epoch(&mut self) -> LeaderEpoch {
+        let epoch = self.epoch().next();
         self.epochs.retain(|(_, start)| *start < self.end);
         self.epochs.push((epoch, self.end));
         epoch
@@ -106,7 +106,7 @@ impl Model {
     }
 
     /// The largest epoch that is not above this one, and where it ends.
-    fn end_of(&self, epoch: i32) -> Option<(i32, i64)> {
+    fn end_of(&self, epoch: LeaderEpoch) -> Option<(LeaderEpoch, i64)> {
         if epoch == self.epoch() {
             return Some((epoch, self.end));
         }
@@ -115,7 +115,7 @@ impl Model {
         Some((below, self.epochs[above].1))
     }
 
-    fn epoch_at(&self, offset: i64) -> Option<i32> {
+    fn epoch_at(&self, offset: i64) -> Option<LeaderEpoch> {
         let covering = self.epochs.iter().rfind(|(_, start)| *start <= offset);
         covering.map(|(epoch, _)| *epoch)
     }
@@ -130,7 +130,7 @@ struct Tested {
 impl Tested {
     fn new() -> Self {
         let model = Model {
-            epochs: vec![(0, 0)],
+            epochs: vec![(LeaderEpoch(0), 0)],
             ..Model::default()
         };
         Self {
@@ -169,7 +169,10 @@ impl Tested {
                 let epoch = model.next_epoch();
                 served.partition.set_leader_epoch(epoch).unwrap();
                 // An older one changes nothing.
-                served.partition.set_leader_epoch(epoch - 1).unwrap();
+                served
+                    .partition
+                    .set_leader_epoch(LeaderEpoch(epoch.0 - 1))
+                    .unwrap();
             }
             Step::DeleteBefore { percent } => {
                 let offset = model.start + (model.end - model.start) * percent / 100;
@@ -227,10 +230,10 @@ impl Tested {
         let current = partition.end_offset_of_epoch(model.epoch()).unwrap();
         assert_eq!(current, Some((model.epoch(), model.end)));
         assert_eq!(self.served.is_idle(), was_idle, "no need to open it");
-        for epoch in 0..=model.epoch() + 1 {
+        for epoch in (0..=model.epoch().0 + 1).map(LeaderEpoch) {
             let found = partition.end_offset_of_epoch(epoch).unwrap();
             assert_eq!(found, model.end_of(epoch), "epoch {epoch} of {model:?}");
-            let known = match epoch - model.epoch() {
+            let known = match epoch.0 - model.epoch().0 {
                 ..0 => Err(ErrorCode::FencedLeaderEpoch),
                 0 => Ok(()),
                 _ => Err(ErrorCode::UnknownLeaderEpoch),
@@ -314,7 +317,7 @@ impl Tested {
     }
 
     /// Those that the batches have records of are there, and none that has ended before them.
-    fn check_aborted(&self, batches: &[(i64, i64, i32)], brought: &[(i64, i64)]) {
+    fn check_aborted(&self, batches: &[(i64, i64, LeaderEpoch)], brought: &[(i64, i64)]) {
         let aborted = &self.model.aborted;
         let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
             assert_eq!(brought, []);
@@ -342,7 +345,7 @@ impl Tested {
     /// A reader whose last record is of another history is told where the histories part.
     fn check_divergence(&self, offset: i64) {
         let model = &self.model;
-        for epoch in 0..=model.epoch() + 1 {
+        for epoch in (0..=model.epoch().0 + 1).map(LeaderEpoch) {
             let read = self.served.partition.read(&ReadRequest {
                 last_fetched_epoch: epoch,
                 ..request(offset)

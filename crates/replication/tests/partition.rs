@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use model::{ErrorCode, Uuid};
+use model::{ErrorCode, LeaderEpoch, Uuid};
 use record::ValidatedBatch;
 use replication::{
     AppendError, FirstBatch, Isolation, Partition, ProducerFacts, ReadRequest, TimestampSearch,
@@ -77,7 +77,8 @@ fn whoever_waits_is_told_of_changes_and_of_nothing_else() {
         assert_eq!(appended.unwrap().base_offset, 2);
     };
     assert_eq!(tells(&served, coordinators), (true, true));
-    let next_epoch = |partition: &Partition<SimDisk>| partition.set_leader_epoch(1).unwrap();
+    let next_epoch =
+        |partition: &Partition<SimDisk>| partition.set_leader_epoch(LeaderEpoch(1)).unwrap();
     assert_eq!(tells(&served, next_epoch), (true, true));
     assert_eq!(tells(&served, next_epoch), (false, false));
     let delete = |partition: &Partition<SimDisk>| partition.delete_records_before(1).unwrap();
@@ -175,7 +176,7 @@ fn what_an_idle_log_would_know_is_an_error_and_not_nothing() {
     let served = Served::new();
     let partition = &served.partition;
     served.append(producer_batch(3, 0, 1, false));
-    partition.set_leader_epoch(1).unwrap();
+    partition.set_leader_epoch(LeaderEpoch(1)).unwrap();
     served.append(batch(0, 1));
     served.rest();
     let first_batch = FirstBatch {
@@ -187,18 +188,28 @@ fn what_an_idle_log_would_know_is_an_error_and_not_nothing() {
         error.is_out_of_files() && error.code() == ErrorCode::KafkaStorageError
     };
     served.disk.set_out_of_files(true);
-    assert!(partition.end_offset_of_epoch(0).is_err_and(is_refused));
+    assert!(
+        partition
+            .end_offset_of_epoch(LeaderEpoch(0))
+            .is_err_and(is_refused)
+    );
     assert!(partition.leader_epoch_at(0).is_err_and(is_refused));
     assert!(partition.producers().is_err_and(is_refused));
     let verification = partition.start_verification(first_batch, true, 0);
     assert_failure(&verification.unwrap_err(), false, false, true);
     // What is known without the log is told.
-    assert_eq!(partition.end_offset_of_epoch(1).unwrap(), Some((1, 2)));
-    assert_eq!(partition.leader_epoch_at(2).unwrap(), Some(1));
+    assert_eq!(
+        partition.end_offset_of_epoch(LeaderEpoch(1)).unwrap(),
+        Some((LeaderEpoch(1), 2))
+    );
+    assert_eq!(partition.leader_epoch_at(2).unwrap(), Some(LeaderEpoch(1)));
 
     served.disk.set_out_of_files(false);
-    assert_eq!(partition.end_offset_of_epoch(0).unwrap(), Some((0, 1)));
-    assert_eq!(partition.leader_epoch_at(0).unwrap(), Some(0));
+    assert_eq!(
+        partition.end_offset_of_epoch(LeaderEpoch(0)).unwrap(),
+        Some((LeaderEpoch(0), 1))
+    );
+    assert_eq!(partition.leader_epoch_at(0).unwrap(), Some(LeaderEpoch(0)));
     assert_eq!(partition.producers().unwrap().len(), 1);
 }
 
@@ -289,7 +300,10 @@ fn a_log_is_idle_when_nobody_has_used_it_since_the_last_time() {
     served.read(1, Isolation::LastStableOffset);
     idle(true);
     served.read(1, Isolation::LastStableOffset);
-    assert_eq!(served.partition.leader_epoch_at(1).unwrap(), Some(0));
+    assert_eq!(
+        served.partition.leader_epoch_at(1).unwrap(),
+        Some(LeaderEpoch(0))
+    );
     assert_eq!(
         served.partition.size_bytes(),
         batch(0, 1).bytes().len() as u64
@@ -426,7 +440,10 @@ fn a_failed_flush_is_final() {
     assert!(served.partition.flush_up_to(1, 0).is_err());
     assert_eq!(served.partition.flushed_end_offset(), 0);
     // It can be read.
-    assert_eq!(batches_of(&served.read(0, Isolation::LogEnd)), [(0, 0, 0)]);
+    assert_eq!(
+        batches_of(&served.read(0, Isolation::LogEnd)),
+        [(0, 0, LeaderEpoch(0))]
+    );
 }
 
 #[test]
@@ -443,7 +460,7 @@ fn a_log_directory_fails_with_what_is_in_it() {
     assert_eq!(refused.code(), ErrorCode::KafkaStorageError);
     // The idle log stays failed when it is opened.
     let read = served.partition.read_copy(&request(0)).unwrap();
-    assert_eq!(batches_of(&read), [(0, 0, 0)]);
+    assert_eq!(batches_of(&read), [(0, 0, LeaderEpoch(0))]);
     assert!(append(&served, batch(0, 1)).is_err());
     assert!(served.partition.close(0, true).is_err());
 }

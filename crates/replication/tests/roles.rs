@@ -5,7 +5,7 @@
 mod support;
 
 use expect_test::{Expect, expect};
-use model::ErrorCode;
+use model::{ErrorCode, LeaderEpoch};
 use replication::{Follower, Isolation, Partition, ReadRequest, Role};
 use std::fmt::Write;
 use std::pin::Pin;
@@ -36,7 +36,7 @@ fn role(line: &str) -> Role {
             followers: of("with=", true).chain(of("behind=", false)).collect(),
         },
         "follow" => Role::Follower {
-            leader: number(1),
+            leader: number(1).0,
             leader_epoch: number(2),
         },
         _ => Role::None,
@@ -71,7 +71,7 @@ fn act<'a>(
         }
         "fetch" => {
             let request = ReadRequest {
-                current_leader_epoch: number(2) as i32,
+                current_leader_epoch: LeaderEpoch(number(2) as i32),
                 ..request(number(1))
             };
             let bytes = |records: Option<_>| records.is_some();
@@ -89,14 +89,14 @@ fn act<'a>(
                     .map_err(|one| one.code()),
             )
         }
-        "check" => show(partition.check_leader(number(1) as i32)),
+        "check" => show(partition.check_leader(LeaderEpoch(number(1) as i32))),
         "delete" => {
             let deleted = partition.delete_records_before(number(1));
             show(deleted.map_err(|one| one.code()))
         }
         "end-of" => show(
             partition
-                .end_offset_of_epoch(number(1) as i32)
+                .end_offset_of_epoch(LeaderEpoch(number(1) as i32))
                 .map_err(|one| one.code()),
         ),
         "wait" => {

@@ -14,7 +14,7 @@ use crate::node::Observed;
 use crate::protocol::{Fetched, SESSION_TIMEOUT_MS};
 use crate::schedule::KEYED;
 use metadata::MetadataImage;
-use model::Uuid;
+use model::{LeaderEpoch, Uuid};
 use record::{Batches, ControlRecord, Decompressor, TransactionResult};
 use replication::PartitionKey;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,11 +71,11 @@ struct Sent {
 struct LogFacts {
     acknowledged: BTreeMap<i64, String>,
     /// What consumers have read, with its leader epoch.
-    seen: BTreeMap<i64, (String, i32)>,
+    seen: BTreeMap<i64, (String, LeaderEpoch)>,
     places: BTreeMap<String, i64>,
     high_watermark: i64,
     last_stable_offset: i64,
-    leader_epoch: i32,
+    leader_epoch: LeaderEpoch,
     /// Records below may be deleted: somebody has asked for it.
     deletable_end: i64,
     /// What the last scan has found for who reads committed records.
@@ -623,7 +623,7 @@ impl LogFacts {
 #[derive(Debug)]
 struct ReadRecord {
     offset: i64,
-    leader_epoch: i32,
+    leader_epoch: LeaderEpoch,
     value: String,
 }
 

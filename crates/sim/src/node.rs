@@ -603,7 +603,7 @@ impl Node {
 
     /// The epoch that this node leads the quorum in.
     pub(crate) const fn quorum_epoch(&self) -> i32 {
-        self.controller.log.leader_epoch()
+        self.controller.log.leader_epoch().0
     }
 
     /// Every partition as it is now.

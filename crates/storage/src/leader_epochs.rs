@@ -13,6 +13,7 @@
 //!
 //! Epochs and offsets both ascend; an entry that contradicts older ones replaces them.
 
+use model::LeaderEpoch;
 use std::fmt::Write;
 
 use crate::checkpoint;
@@ -24,7 +25,7 @@ pub const LEADER_EPOCH_CHECKPOINT: &str = "leader-epoch-checkpoint";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaderEpochStart {
     /// The epoch.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// Offset of the first record that its leader wrote, or could have written.
     pub start_offset: i64,
 }
@@ -33,7 +34,7 @@ pub struct LeaderEpochStart {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaderEpochEnd {
     /// The largest epoch that is known and not above the one asked for.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// Its end, exclusive.
     pub end_offset: i64,
 }
@@ -81,14 +82,14 @@ impl LeaderEpochs {
     }
 
     /// The current epoch, if any is known.
-    pub fn latest(&self) -> Option<i32> {
+    pub fn latest(&self) -> Option<LeaderEpoch> {
         self.entries.last().map(|entry| entry.leader_epoch)
     }
 
     /// Notes that `leader_epoch` writes from `start_offset` on; returns whether that is news.
     /// Entries that contradict it go.
-    pub(crate) fn assign(&mut self, leader_epoch: i32, start_offset: i64) -> bool {
-        if leader_epoch < 0 || start_offset < 0 {
+    pub(crate) fn assign(&mut self, leader_epoch: LeaderEpoch, start_offset: i64) -> bool {
+        if leader_epoch.is_none() || start_offset < 0 {
             return false;
         }
         let known = self.entries.last().is_some_and(|last| {
@@ -110,7 +111,7 @@ impl LeaderEpochs {
     }
 
     /// The epoch in which the record at `offset` was written.
-    pub fn epoch_for_offset(&self, offset: i64) -> Option<i32> {
+    pub fn epoch_for_offset(&self, offset: i64) -> Option<LeaderEpoch> {
         let after = self
             .entries
             .partition_point(|entry| entry.start_offset <= offset);
@@ -119,8 +120,12 @@ impl LeaderEpochs {
 
     /// Where the largest known epoch that is not above `leader_epoch` ends; `None` when the
     /// epoch asked for is above all that are known.
-    pub fn end_offset_for(&self, leader_epoch: i32, log_end_offset: i64) -> Option<LeaderEpochEnd> {
-        if leader_epoch < 0 {
+    pub fn end_offset_for(
+        &self,
+        leader_epoch: LeaderEpoch,
+        log_end_offset: i64,
+    ) -> Option<LeaderEpochEnd> {
+        if leader_epoch.is_none() {
             return None;
         }
         if self.latest() == Some(leader_epoch) {
@@ -170,7 +175,7 @@ impl LeaderEpochs {
 fn parse_line(line: &str) -> Option<LeaderEpochStart> {
     let (leader_epoch, start_offset) = line.trim().split_once(' ')?;
     Some(LeaderEpochStart {
-        leader_epoch: leader_epoch.parse().ok().filter(|epoch| *epoch >= 0)?,
+        leader_epoch: LeaderEpoch(leader_epoch.parse().ok().filter(|epoch| *epoch >= 0)?),
         start_offset: start_offset
             .trim()
             .parse()
@@ -194,7 +199,7 @@ mod tests {
     fn epochs(entries: &[(i32, i64)]) -> LeaderEpochs {
         let mut epochs = LeaderEpochs::default();
         for (leader_epoch, start_offset) in entries {
-            assert!(epochs.assign(*leader_epoch, *start_offset));
+            assert!(epochs.assign(LeaderEpoch(*leader_epoch), *start_offset));
         }
         epochs
     }
@@ -234,7 +239,7 @@ mod tests {
     fn an_entry_replaces_those_it_contradicts() {
         let check = |known: &[(i32, i64)], news: (i32, i64), expected: &str| {
             let mut epochs = epochs(known);
-            epochs.assign(news.0, news.1);
+            epochs.assign(LeaderEpoch(news.0), news.1);
             assert_eq!(shown(&epochs), expected, "{known:?} + {news:?}");
         };
         check(&[], (0, 0), "0@0");
@@ -249,29 +254,29 @@ mod tests {
     #[test]
     fn epochs_end_where_the_next_one_starts() {
         let known = epochs(&[(2, 5), (5, 10), (7, 11)]);
-        let check = |epoch, expected: Option<(i32, i64)>| {
+        let check = |epoch, expected: Option<(LeaderEpoch, i64)>| {
             let found = known.end_offset_for(epoch, 100);
             assert_eq!(
                 found.map(|end| (end.leader_epoch, end.end_offset)),
                 expected
             );
         };
-        check(-1, None);
-        check(0, Some((0, 5)));
-        check(2, Some((2, 10)));
-        check(4, Some((2, 10)));
-        check(6, Some((5, 11)));
-        check(7, Some((7, 100)));
-        check(8, None);
+        check(LeaderEpoch::NONE, None);
+        check(LeaderEpoch(0), Some((LeaderEpoch(0), 5)));
+        check(LeaderEpoch(2), Some((LeaderEpoch(2), 10)));
+        check(LeaderEpoch(4), Some((LeaderEpoch(2), 10)));
+        check(LeaderEpoch(6), Some((LeaderEpoch(5), 11)));
+        check(LeaderEpoch(7), Some((LeaderEpoch(7), 100)));
+        check(LeaderEpoch(8), None);
     }
 
     #[test]
     fn an_offset_belongs_to_the_epoch_that_covers_it() {
         let known = epochs(&[(2, 5), (5, 10)]);
         assert_eq!(known.epoch_for_offset(4), None);
-        assert_eq!(known.epoch_for_offset(5), Some(2));
-        assert_eq!(known.epoch_for_offset(9), Some(2));
-        assert_eq!(known.epoch_for_offset(10), Some(5));
+        assert_eq!(known.epoch_for_offset(5), Some(LeaderEpoch(2)));
+        assert_eq!(known.epoch_for_offset(9), Some(LeaderEpoch(2)));
+        assert_eq!(known.epoch_for_offset(10), Some(LeaderEpoch(5)));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{TopicPartition, Uuid};
+use model::{LeaderEpoch, TopicPartition, Uuid};
 
 use crate::atomic_file::{replace_file, replace_file_without_sync};
 use crate::config::LogConfig;
@@ -388,7 +388,7 @@ impl<D: Disk> Log<D> {
     /// Notes that the leader of `leader_epoch` writes from `start_offset` on.
     pub fn assign_leader_epoch(
         &mut self,
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
         start_offset: i64,
     ) -> Result<(), StorageError> {
         let mut epochs = self.leader_epochs.clone();

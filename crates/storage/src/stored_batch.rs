@@ -4,6 +4,7 @@
 //! never touches the records. A length in a header is checked against the end of the readable
 //! part before it is used.
 
+use model::LeaderEpoch;
 use std::io;
 
 use record::{Attributes, BatchError, ParsedHeader};
@@ -22,7 +23,7 @@ pub(crate) struct StoredBatch {
     pub(crate) size_bytes: u32,
     pub(crate) base_offset: i64,
     pub(crate) last_offset: i64,
-    pub(crate) partition_leader_epoch: i32,
+    pub(crate) partition_leader_epoch: LeaderEpoch,
     pub(crate) crc: u32,
     pub(crate) attributes: Attributes,
     pub(crate) max_timestamp: i64,

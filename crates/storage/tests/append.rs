@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+use model::LeaderEpoch;
 mod support;
 
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use support::{
 type TestLog = Log<SimDisk>;
 
 fn append(log: &mut TestLog, mut batch: ValidatedBatch<'_>) -> Result<Appended, AppendError> {
-    log.append_as_leader(&mut batch, AppendOptions::client(1, 50))
+    log.append_as_leader(&mut batch, AppendOptions::client(LeaderEpoch(1), 50))
 }
 
 fn configured(change: impl FnOnce(&mut LogConfig)) -> (SimDisk, TestLog) {
@@ -38,7 +39,7 @@ fn configured(change: impl FnOnce(&mut LogConfig)) -> (SimDisk, TestLog) {
 /// A batch as a leader has stamped it.
 fn stamped(base_offset: i64, leader_epoch: i32, values: &[&str]) -> Vec<u8> {
     let mut records = batch(5, values);
-    records.stamp(base_offset, leader_epoch, None);
+    records.stamp(base_offset, LeaderEpoch(leader_epoch), None);
     records.into_bytes()
 }
 
@@ -123,7 +124,7 @@ fn what_validation_has_decided_is_written_as_it_is() {
         assert_eq!(found.max_timestamp(), max_timestamp);
         assert_eq!(
             (found.last_offset(), found.partition_leader_epoch()),
-            (1, 1)
+            (1, LeaderEpoch(1))
         );
     }
 }
@@ -182,33 +183,33 @@ fn aborted_transactions_are_found_by_the_range_they_overlap() {
 fn a_follower_takes_what_the_leader_has_stamped() {
     let (_, mut log) = new_log();
     let records = [stamped(3, 4, &["a", "b"]), stamped(5, 4, &["c"])].concat();
-    let appended = log.append_as_follower(&records, 4, 0).unwrap();
+    let appended = log.append_as_follower(&records, LeaderEpoch(4), 0).unwrap();
     assert_eq!((appended.base_offset, appended.last_offset), (3, 5));
-    assert_eq!(log.leader_epochs().latest(), Some(4));
+    assert_eq!(log.leader_epochs().latest(), Some(LeaderEpoch(4)));
     let values: Vec<String> = read_all(&log, 0)
         .into_iter()
         .map(|record| record.1)
         .collect();
     assert_eq!(values, ["a", "b", "c"]);
 
-    let refused = log.append_as_follower(&stamped(5, 4, &["again"]), 4, 0);
+    let refused = log.append_as_follower(&stamped(5, 4, &["again"]), LeaderEpoch(4), 0);
     let expected = AppendError::UnexpectedOffset {
         found: 5,
         expected: 6,
     };
     assert_eq!(refused.unwrap_err().to_string(), expected.to_string());
-    let refused = log.append_as_follower(&stamped(6, 5, &["next epoch"]), 4, 0);
+    let refused = log.append_as_follower(&stamped(6, 5, &["next epoch"]), LeaderEpoch(4), 0);
     assert!(matches!(refused, Err(AppendError::Empty)));
     let mut damaged = stamped(6, 4, &["damaged"]);
     *damaged.last_mut().unwrap() ^= 1;
-    let refused = log.append_as_follower(&damaged, 4, 0);
+    let refused = log.append_as_follower(&damaged, LeaderEpoch(4), 0);
     assert!(matches!(
         refused,
         Err(AppendError::CorruptChecksum { base_offset: 6 })
     ));
 
     let records = [stamped(6, 4, &["d"]), stamped(7, 5, &["e"])].concat();
-    let appended = log.append_as_follower(&records, 4, 0).unwrap();
+    let appended = log.append_as_follower(&records, LeaderEpoch(4), 0).unwrap();
     assert_eq!(appended.last_offset, 6);
 }
 
@@ -217,13 +218,13 @@ fn a_follower_takes_more_than_a_segment_at_once() {
     let (_, mut log) = new_log();
     let filling = "x".repeat(300);
     let records: Vec<u8> = (0..10).flat_map(|at| stamped(at, 0, &[&filling])).collect();
-    let appended = log.append_as_follower(&records, 0, 0).unwrap();
+    let appended = log.append_as_follower(&records, LeaderEpoch(0), 0).unwrap();
     assert_eq!((appended.base_offset, appended.last_offset), (0, 9));
     assert!(appended.has_rolled);
     assert_eq!(log.segment_count(), 5);
     // A single batch of a leader with larger segments.
     let huge = "x".repeat(5000);
-    log.append_as_follower(&stamped(10, 0, &[&huge]), 0, 0)
+    log.append_as_follower(&stamped(10, 0, &[&huge]), LeaderEpoch(0), 0)
         .unwrap();
     assert_eq!(read_all(&log, 0).len(), 11);
 }
@@ -258,7 +259,7 @@ fn segments_roll_when_offsets_leave_the_reach_of_their_indexes() {
     let (_, mut log) = new_log();
     append(&mut log, batch(0, &["a"])).unwrap();
     let far = i64::from(i32::MAX) + 5;
-    log.append_as_follower(&stamped(far, 0, &["b"]), 0, 0)
+    log.append_as_follower(&stamped(far, 0, &["b"]), LeaderEpoch(0), 0)
         .unwrap();
     assert_eq!(log.segment_count(), 2);
     let values: Vec<i64> = read_all(&log, 0).iter().map(|record| record.0).collect();
@@ -283,7 +284,7 @@ fn a_failed_write_takes_the_log_out_of_service_but_not_its_readers() {
         append(&mut log, batch(0, &["c"])),
         Err(AppendError::Offline)
     ));
-    let follower = log.append_as_follower(&stamped(1, 0, &["c"]), 0, 0);
+    let follower = log.append_as_follower(&stamped(1, 0, &["c"]), LeaderEpoch(0), 0);
     assert!(matches!(follower, Err(AppendError::Offline)));
     assert!(matches!(log.truncate_to(0, 0), Err(TruncateError::Offline)));
     assert!(log.close(0).is_err());

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+use model::LeaderEpoch;
 mod support;
 
 use std::path::Path;
@@ -634,7 +635,7 @@ fn left_of_values_of(value_bytes: usize) -> Vec<(i64, Vec<u8>, Option<usize>)> {
         builder.append(0, Some(format!("key-{}", at % 15).as_bytes()), value, &[]);
     }
     let mut batch = builder.into_batch(Compression::Zstd);
-    let options = AppendOptions::client(0, 0);
+    let options = AppendOptions::client(LeaderEpoch(0), 0);
     compacted.log.append_as_leader(&mut batch, options).unwrap();
     compacted.run("put key-7=x key-8- last=x\nroll\ncompact");
     let bytes = compacted.bytes();

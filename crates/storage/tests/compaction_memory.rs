@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+use model::LeaderEpoch;
 mod support;
 
 use std::alloc::System;
@@ -31,7 +32,7 @@ fn a_batch_that_expands_to_much_takes_little_memory() {
         builder.append(0, Some(&key), Some(&value), &[]);
     }
     let mut batch = builder.into_batch(Compression::Zstd);
-    let options = AppendOptions::client(0, 0);
+    let options = AppendOptions::client(LeaderEpoch(0), 0);
     compacted.log.append_as_leader(&mut batch, options).unwrap();
     compacted.run("roll");
     let size_bytes = compacted.log.size_bytes();

@@ -7,7 +7,7 @@ mod support;
 
 use std::fs;
 
-use model::{TopicPartition, Uuid};
+use model::{LeaderEpoch, TopicPartition, Uuid};
 use storage::{AppendOptions, IdleLog, Log, LogOpening, RealDisk};
 use support::batch;
 
@@ -39,7 +39,7 @@ fn an_idle_partition_holds_little_memory_and_no_files() {
     for log in &mut logs {
         for _ in 0..100 {
             let mut records = batch(0, &["some value"]);
-            log.append_as_leader(&mut records, AppendOptions::client(0, 0))
+            log.append_as_leader(&mut records, AppendOptions::client(LeaderEpoch(0), 0))
                 .unwrap();
         }
     }

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::TopicPartition;
+use model::{LeaderEpoch, TopicPartition};
 use record::{Batches, Decompressor};
 use storage::checkpoint::{
     CLEANER_OFFSET_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT,
@@ -130,7 +130,7 @@ fn a_closed_log_opens_as_it_is() {
         log.topic_id().unwrap().to_string(),
         "o97ZTS8JSzahaacuGx9HPA"
     );
-    assert_eq!(log.leader_epochs().latest(), Some(0));
+    assert_eq!(log.leader_epochs().latest(), Some(LeaderEpoch(0)));
     check_content(&log);
 }
 

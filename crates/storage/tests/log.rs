@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+use model::LeaderEpoch;
 mod support;
 
 use storage::sim::Crash;
@@ -10,7 +11,7 @@ use support::{batch, new_log, opening, read_all, records_of};
 
 fn append(log: &mut Log<storage::sim::SimDisk>, timestamp_ms: i64, values: &[&str]) -> i64 {
     let mut records = batch(timestamp_ms, values);
-    let options = AppendOptions::client(3, timestamp_ms);
+    let options = AppendOptions::client(LeaderEpoch(3), timestamp_ms);
     let appended = log.append_as_leader(&mut records, options).unwrap();
     assert_eq!(
         appended.last_offset - appended.base_offset + 1,
@@ -81,7 +82,7 @@ fn a_closed_log_opens_as_it_was() {
     let records = read_all(&log, 0);
     log.close(1000).unwrap();
     let mut refused = batch(0, &["x"]);
-    let refused = log.append_as_leader(&mut refused, AppendOptions::client(3, 0));
+    let refused = log.append_as_leader(&mut refused, AppendOptions::client(LeaderEpoch(3), 0));
     assert!(matches!(refused, Err(AppendError::Offline)));
     disk.crash(Crash::LosesUnsynced);
     let mut opening = opening(&disk);
@@ -91,7 +92,7 @@ fn a_closed_log_opens_as_it_was() {
     let mut log = opened.log;
     assert_eq!(log.log_end_offset(), 100);
     assert_eq!(log.flushed_end_offset(), 100);
-    assert_eq!(log.leader_epochs().latest(), Some(3));
+    assert_eq!(log.leader_epochs().latest(), Some(LeaderEpoch(3)));
     assert_eq!(read_all(&log, 0), records);
     assert_eq!(append(&mut log, 60, &["next"]), 100);
 }

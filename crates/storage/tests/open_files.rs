@@ -7,7 +7,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::TopicPartition;
+use model::{LeaderEpoch, TopicPartition};
 use storage::disk::OpenMode;
 use storage::sim::{Crash, SimDisk};
 use storage::{AppendOptions, Disk, DiskFile, IdleLog, Log, LogOpening, OpenFiles, RealDisk};
@@ -29,7 +29,7 @@ fn opening<D: Disk>(
 
 fn append<D: Disk>(log: &mut Log<D>, value: &str) {
     let mut records = batch(0, &[value]);
-    log.append_as_leader(&mut records, AppendOptions::client(0, 0))
+    log.append_as_leader(&mut records, AppendOptions::client(LeaderEpoch(0), 0))
         .unwrap();
 }
 
@@ -77,7 +77,7 @@ fn where_others_hold_the_descriptors_logs_close_their_files() {
         for log in &mut logs {
             // A new epoch is noted in a file of its own, and every few rounds begin a segment.
             let mut records = batch(0, &[&format!("{round} {}", "x".repeat(100))]);
-            log.append_as_leader(&mut records, AppendOptions::client(round, 0))
+            log.append_as_leader(&mut records, AppendOptions::client(LeaderEpoch(round), 0))
                 .unwrap();
         }
     }
@@ -110,7 +110,7 @@ fn an_error_of_a_file_that_had_to_be_closed_reaches_its_log() {
     disk.fail_syncs_of(None);
     let failed = logs.iter_mut().filter_map(|log| {
         let mut records = batch(0, &["second"]);
-        let appended = log.append_as_leader(&mut records, AppendOptions::client(0, 0));
+        let appended = log.append_as_leader(&mut records, AppendOptions::client(LeaderEpoch(0), 0));
         appended.is_err().then(|| log.is_failed())
     });
     assert!(failed.collect::<Vec<_>>().contains(&true));
@@ -298,11 +298,11 @@ fn a_log_with_something_to_do_does_not_become_idle() {
     let path = PathBuf::from("/");
     let mut log = Log::create(opening(&disk, &path, 0, &files)).unwrap();
     let mut first = support::transactional_batch(7, 0, 0, &["open"]);
-    log.append_as_leader(&mut first, AppendOptions::client(0, 0))
+    log.append_as_leader(&mut first, AppendOptions::client(LeaderEpoch(0), 0))
         .unwrap();
     assert_eq!(log.idle(0, true).unwrap(), None, "a transaction is open");
     let mut end = support::marker(7, 0, false);
-    log.append_as_leader(&mut end, AppendOptions::coordinator(0, 0))
+    log.append_as_leader(&mut end, AppendOptions::coordinator(LeaderEpoch(0), 0))
         .unwrap();
     assert_eq!(
         log.idle(0, true).unwrap(),

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+use model::LeaderEpoch;
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -39,7 +40,7 @@ fn names(disk: &SimDisk) -> Vec<String> {
 fn written_log() -> SimDisk {
     let (disk, mut log) = new_log();
     for segment in 0..3 {
-        let options = AppendOptions::client(segment, 0);
+        let options = AppendOptions::client(LeaderEpoch(segment), 0);
         let mut append = |mut records: ValidatedBatch<'static>| {
             log.append_as_leader(&mut records, options).unwrap();
         };
@@ -171,13 +172,13 @@ fn damage_in_the_middle_ends_the_log_there() {
             loss: `20.log` is dropped: the log ends before it
         "#]],
     );
-    assert_eq!(log.leader_epochs().latest(), Some(1));
+    assert_eq!(log.leader_epochs().latest(), Some(LeaderEpoch(1)));
     assert!(names(&disk).contains(&"00000000000000000020.log.deleted".to_owned()));
     log.remove_deleted_files(i64::MAX).unwrap();
     assert!(!names(&disk).contains(&"00000000000000000020.log.deleted".to_owned()));
     let mut next = producer_batch(1, 0, 6, &["next"]);
     let appended = log
-        .append_as_leader(&mut next, AppendOptions::client(5, 0))
+        .append_as_leader(&mut next, AppendOptions::client(LeaderEpoch(5), 0))
         .unwrap();
     assert_eq!(appended.base_offset, 13);
 }

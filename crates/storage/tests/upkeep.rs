@@ -7,7 +7,7 @@ mod support;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::Uuid;
+use model::{LeaderEpoch, Uuid};
 use storage::disk::{DiskFile, OpenMode};
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
 use storage::partition_metadata::read_partition_metadata;
@@ -20,7 +20,7 @@ type TestLog = Log<SimDisk>;
 
 fn append(log: &mut TestLog, timestamp_ms: i64, value: &str) -> i64 {
     let mut records = batch(timestamp_ms, &[value]);
-    let options = AppendOptions::client(0, timestamp_ms);
+    let options = AppendOptions::client(LeaderEpoch(0), timestamp_ms);
     log.append_as_leader(&mut records, options)
         .unwrap()
         .base_offset
@@ -65,7 +65,7 @@ fn flushes_are_due_by_count_and_by_time() {
     append(&mut log, 0, "b");
     let mut third = batch(0, &["c"]);
     let appended = log
-        .append_as_leader(&mut third, AppendOptions::client(0, 0))
+        .append_as_leader(&mut third, AppendOptions::client(LeaderEpoch(0), 0))
         .unwrap();
     assert!(appended.is_flush_due && log.is_flush_due(0));
     log.flush(50).unwrap();
@@ -255,7 +255,7 @@ fn truncation_cuts_whole_batches_and_epochs() {
     for epoch in 0..3 {
         for _ in 0..2 {
             let mut records = batch(0, &["a", "b"]);
-            let options = AppendOptions::client(epoch, 0);
+            let options = AppendOptions::client(LeaderEpoch(epoch), 0);
             log.append_as_leader(&mut records, options).unwrap();
         }
     }
@@ -263,15 +263,15 @@ fn truncation_cuts_whole_batches_and_epochs() {
         let end = log.offset_for_leader_epoch(epoch);
         end.map(|end| (end.leader_epoch, end.end_offset))
     };
-    assert_eq!(end_of(&log, 1), Some((1, 8)));
-    assert_eq!(end_of(&log, 2), Some((2, 12)));
-    assert_eq!(end_of(&log, 3), None);
+    assert_eq!(end_of(&log, LeaderEpoch(1)), Some((LeaderEpoch(1), 8)));
+    assert_eq!(end_of(&log, LeaderEpoch(2)), Some((LeaderEpoch(2), 12)));
+    assert_eq!(end_of(&log, LeaderEpoch(3)), None);
     assert!(!log.truncate_to(12, 0).unwrap());
     assert!(log.truncate_to(7, 0).unwrap());
     assert_eq!(log.log_end_offset(), 7);
     assert_eq!(read_all(&log, 0).last().unwrap().0, 5);
-    assert_eq!(end_of(&log, 1), Some((1, 7)));
-    assert_eq!(end_of(&log, 2), None);
+    assert_eq!(end_of(&log, LeaderEpoch(1)), Some((LeaderEpoch(1), 7)));
+    assert_eq!(end_of(&log, LeaderEpoch(2)), None);
     assert_eq!(append(&mut log, 0, "next"), 7);
 }
 
@@ -279,23 +279,23 @@ fn truncation_cuts_whole_batches_and_epochs() {
 fn an_epoch_is_noted_before_it_has_records() {
     let (disk, mut log) = log_of_segments(1);
     let end_offset = log.log_end_offset();
-    log.assign_leader_epoch(7, end_offset).unwrap();
-    assert_eq!(log.leader_epochs().latest(), Some(7));
+    log.assign_leader_epoch(LeaderEpoch(7), end_offset).unwrap();
+    assert_eq!(log.leader_epochs().latest(), Some(LeaderEpoch(7)));
     let end_of = |log: &TestLog, epoch| {
         let end = log.offset_for_leader_epoch(epoch).unwrap();
         (end.leader_epoch, end.end_offset)
     };
-    assert_eq!(end_of(&log, 6), (0, end_offset));
-    assert_eq!(end_of(&log, 7), (7, end_offset));
+    assert_eq!(end_of(&log, LeaderEpoch(6)), (LeaderEpoch(0), end_offset));
+    assert_eq!(end_of(&log, LeaderEpoch(7)), (LeaderEpoch(7), end_offset));
     let changes = disk.change_count();
-    log.assign_leader_epoch(7, end_offset).unwrap();
+    log.assign_leader_epoch(LeaderEpoch(7), end_offset).unwrap();
     assert_eq!(disk.change_count(), changes, "it is known");
     let file = Path::new("/topic-0/leader-epoch-checkpoint");
     let text = String::from_utf8(disk.read(file, 1000).unwrap()).unwrap();
     assert!(text.ends_with(&format!("7 {end_offset}\n")), "{text}");
 
     disk.fail_writes_to(Some(".tmp"));
-    assert!(log.assign_leader_epoch(8, end_offset).is_err());
+    assert!(log.assign_leader_epoch(LeaderEpoch(8), end_offset).is_err());
     disk.fail_writes_to(None);
     assert!(log.is_failed());
 }
@@ -347,7 +347,7 @@ fn a_retired_log_is_read_and_written_no_more() {
     assert!(disk.status(Path::new("/topic-0")).is_err());
     assert_eq!(records_of(&slice, 0).len(), 2);
     let mut late = batch(0, &["late"]);
-    let appended = log.append_as_leader(&mut late, AppendOptions::client(0, 0));
+    let appended = log.append_as_leader(&mut late, AppendOptions::client(LeaderEpoch(0), 0));
     assert!(appended.is_err());
 }
 
@@ -364,7 +364,7 @@ fn a_new_log_is_durable_with_its_first_flush() {
     assert_eq!(found, Some(Uuid::METADATA_TOPIC));
     let opened = Log::open(opening(&disk)).unwrap();
     assert_eq!(opened.log.topic_id(), Some(Uuid::METADATA_TOPIC));
-    assert_eq!(opened.log.leader_epochs().latest(), Some(0));
+    assert_eq!(opened.log.leader_epochs().latest(), Some(LeaderEpoch(0)));
     assert_eq!(read_all(&opened.log, 0).len(), 1);
 }
 
@@ -407,9 +407,9 @@ fn times_find_records() {
         let found = log.offset_for_timestamp(timestamp_ms).unwrap();
         found.map(|found| (found.offset, found.timestamp_ms, found.leader_epoch))
     };
-    assert_eq!(offset(0), Some((0, 10, Some(0))));
-    assert_eq!(offset(11), Some((1, 30, Some(0))));
-    assert_eq!(offset(31), Some((3, 40, Some(0))));
+    assert_eq!(offset(0), Some((0, 10, Some(LeaderEpoch(0)))));
+    assert_eq!(offset(11), Some((1, 30, Some(LeaderEpoch(0)))));
+    assert_eq!(offset(31), Some((3, 40, Some(LeaderEpoch(0)))));
     assert_eq!(offset(41), None);
     let youngest = log.max_timestamp_offset().unwrap().unwrap();
     assert_eq!((youngest.offset, youngest.timestamp_ms), (3, 40));
@@ -438,7 +438,7 @@ fn too_many_open_files_refuse_a_batch_and_nothing_more() {
     append(&mut log, 2, "small");
     let mut records = batch(3, &[&large]);
     let refused = log
-        .append_as_leader(&mut records, AppendOptions::client(0, 3))
+        .append_as_leader(&mut records, AppendOptions::client(LeaderEpoch(0), 3))
         .unwrap_err();
     assert!(matches!(refused, storage::AppendError::Storage(error) if error.is_out_of_files()));
     assert!(!log.is_failed());
@@ -462,18 +462,29 @@ fn an_epoch_that_cannot_be_noted_for_lack_of_files_refuses_its_batch_and_nothing
         log.append_as_leader(&mut records, AppendOptions::client(epoch, 2))
     };
     for _ in 0..2 {
-        let refused = append_in_epoch(&mut log, 5).unwrap_err();
+        let refused = append_in_epoch(&mut log, LeaderEpoch(5)).unwrap_err();
         assert!(matches!(refused, storage::AppendError::Storage(error) if error.is_out_of_files()));
         assert!(!log.is_failed());
-        assert_eq!(log.leader_epochs().latest(), Some(0));
+        assert_eq!(log.leader_epochs().latest(), Some(LeaderEpoch(0)));
     }
     disk.set_out_of_files(false);
-    assert_eq!(append_in_epoch(&mut log, 5).unwrap().base_offset, 1);
+    assert_eq!(
+        append_in_epoch(&mut log, LeaderEpoch(5))
+            .unwrap()
+            .base_offset,
+        1
+    );
     log.flush(3).unwrap();
     disk.crash(Crash::LosesUnsynced);
     let log = Log::open(opening(&disk)).unwrap().log;
-    assert_eq!(log.leader_epochs().epoch_for_offset(0), Some(0));
-    assert_eq!(log.leader_epochs().epoch_for_offset(1), Some(5));
+    assert_eq!(
+        log.leader_epochs().epoch_for_offset(0),
+        Some(LeaderEpoch(0))
+    );
+    assert_eq!(
+        log.leader_epochs().epoch_for_offset(1),
+        Some(LeaderEpoch(5))
+    );
     assert_eq!(read_all(&log, 0).len(), 2);
 }
 
@@ -487,16 +498,23 @@ fn a_start_that_cannot_be_noted_for_lack_of_files_stays() {
         assert!(refused.is_out_of_files());
         let refused = log.delete_old_segments(6, 1000).unwrap_err();
         assert!(matches!(refused, storage::AppendError::Storage(error) if error.is_out_of_files()));
-        assert!(log.assign_leader_epoch(7, 6).unwrap_err().is_out_of_files());
+        assert!(
+            log.assign_leader_epoch(LeaderEpoch(7), 6)
+                .unwrap_err()
+                .is_out_of_files()
+        );
     }
     assert!(!log.is_failed());
     assert_eq!((log.log_start_offset(), log.segment_count()), (0, 3));
-    assert_eq!(log.leader_epochs().epoch_for_offset(0), Some(0));
-    assert_eq!(log.leader_epochs().latest(), Some(0));
+    assert_eq!(
+        log.leader_epochs().epoch_for_offset(0),
+        Some(LeaderEpoch(0))
+    );
+    assert_eq!(log.leader_epochs().latest(), Some(LeaderEpoch(0)));
 
     disk.set_out_of_files(false);
     assert_eq!(log.advance_log_start_offset(1).unwrap(), Some(true));
-    log.assign_leader_epoch(7, 6).unwrap();
+    log.assign_leader_epoch(LeaderEpoch(7), 6).unwrap();
     assert_eq!(
         log.delete_old_segments(6, 1000).unwrap().log_start_offset,
         4
@@ -526,6 +544,6 @@ fn a_log_that_cannot_be_renamed_is_out_of_service_all_the_same() {
     assert!(log.retire("topic-0.7-delete").is_err());
     disk.stop_at(None);
     let mut late = batch(0, &["late"]);
-    let appended = log.append_as_leader(&mut late, AppendOptions::client(0, 0));
+    let appended = log.append_as_leader(&mut late, AppendOptions::client(LeaderEpoch(0), 0));
     assert!(appended.is_err());
 }

@@ -7,7 +7,7 @@
 use crate::messages::fetch_response::{EpochEndOffset, LeaderIdAndEpoch};
 use crate::produce_response::write_node_endpoints;
 use model::varint::unsigned_varint_bytes;
-use model::{Element, ErrorCode, Fields, Message, Uuid, Version, Writer};
+use model::{BrokerId, Element, ErrorCode, Fields, LeaderEpoch, Message, Uuid, Version, Writer};
 
 /// What stands at the front of the response.
 #[derive(Debug, Clone, Copy)]
@@ -36,9 +36,9 @@ pub struct FetchResponsePartition<'a> {
     /// The first offset that there is; -1 unknown.
     pub log_start_offset: i64,
     /// Where the log of the fetcher leaves that of the leader (KIP-595).
-    pub diverging_epoch: Option<(i32, i64)>,
+    pub diverging_epoch: Option<(LeaderEpoch, i64)>,
     /// The leader to ask instead, with its epoch.
-    pub current_leader: Option<(i32, i32)>,
+    pub current_leader: Option<(BrokerId, LeaderEpoch)>,
     /// Producer id and first offset of transactions that were aborted; `None` unless asked for.
     pub aborted_transactions: Option<&'a [(i64, i64)]>,
     /// The replica to fetch from instead; -1 for none.
@@ -175,14 +175,17 @@ impl FetchResponseWriter {
         let count = u8::from(diverging_epoch.is_some()) + u8::from(current_leader.is_some());
         out.push(count);
         if let Some((epoch, end_offset)) = *diverging_epoch {
-            let diverging = EpochEndOffset { epoch, end_offset };
+            let diverging = EpochEndOffset {
+                epoch: epoch.0,
+                end_offset,
+            };
             Writer::tagged(0, diverging.encoded_size(self.version), out);
             diverging.encode(self.version, out);
         }
         if let Some((leader_id, leader_epoch)) = *current_leader {
             let leader = LeaderIdAndEpoch {
                 leader_id,
-                leader_epoch,
+                leader_epoch: leader_epoch.0,
             };
             Writer::tagged(1, leader.encoded_size(self.version), out);
             leader.encode(self.version, out);
@@ -304,8 +307,8 @@ mod tests {
         let moved = FetchResponsePartition {
             index: 2,
             error: ErrorCode::NotLeaderOrFollower,
-            diverging_epoch: Some((3, 4)),
-            current_leader: Some((5, 6)),
+            diverging_epoch: Some((LeaderEpoch(3), 4)),
+            current_leader: Some((5, LeaderEpoch(6))),
             records_bytes: 0,
             ..plain
         };
@@ -358,7 +361,7 @@ mod tests {
                 log_start_offset: p.log_start_offset,
                 diverging_epoch: p.diverging_epoch.map_or_else(EpochEndOffset::default, |d| {
                     EpochEndOffset {
-                        epoch: d.0,
+                        epoch: d.0.0,
                         end_offset: d.1,
                     }
                 }),
@@ -366,7 +369,7 @@ mod tests {
                     .current_leader
                     .map_or_else(LeaderIdAndEpoch::default, |l| LeaderIdAndEpoch {
                         leader_id: l.0,
-                        leader_epoch: l.1,
+                        leader_epoch: l.1.0,
                     }),
                 aborted_transactions: p.aborted_transactions.map(|all| {
                     let all = all

@@ -5,7 +5,7 @@
 
 use crate::messages::produce_response::LeaderIdAndEpoch;
 use model::varint::{size_of_unsigned_varint, write_unsigned_varint};
-use model::{Element, ErrorCode, Fields, Message, Uuid, Version, Writer};
+use model::{BrokerId, Element, ErrorCode, Fields, LeaderEpoch, Message, Uuid, Version, Writer};
 
 /// What a response says of a partition.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +25,7 @@ pub struct ProduceResponsePartition<'a> {
     /// What is wrong with the batch.
     pub error_message: Option<&'a str>,
     /// The leader to send to instead, with its epoch.
-    pub current_leader: Option<(i32, i32)>,
+    pub current_leader: Option<(BrokerId, LeaderEpoch)>,
 }
 
 /// Writes a produce response in one version.
@@ -108,7 +108,7 @@ impl ProduceResponseWriter {
             Some((leader_id, leader_epoch)) if number >= 10 => {
                 let leader = LeaderIdAndEpoch {
                     leader_id,
-                    leader_epoch,
+                    leader_epoch: leader_epoch.0,
                 };
                 out.push(1);
                 Writer::tagged(0, leader.encoded_size(self.version), out);
@@ -202,7 +202,7 @@ mod tests {
                 error: ErrorCode::InvalidRecord,
                 record_errors: &errors,
                 error_message: Some("no"),
-                current_leader: Some((1, 2)),
+                current_leader: Some((1, LeaderEpoch(2))),
                 ..plain
             };
             let mut streamed = Vec::new();
@@ -231,7 +231,7 @@ mod tests {
                 current_leader: p.current_leader.map_or_else(Default::default, |leader| {
                     LeaderIdAndEpoch {
                         leader_id: leader.0,
-                        leader_epoch: leader.1,
+                        leader_epoch: leader.1.0,
                     }
                 }),
             });

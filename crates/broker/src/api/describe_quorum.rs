@@ -98,7 +98,7 @@ fn metadata_partition<'q>(
     PartitionData {
         error_message: Some(""),
         leader_id: quorum.leader_id,
-        leader_epoch: quorum.leader_epoch,
+        leader_epoch: quorum.leader_epoch.0,
         high_watermark: quorum.high_watermark,
         current_voters: voters.into(),
         ..Default::default()

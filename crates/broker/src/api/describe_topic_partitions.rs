@@ -129,7 +129,7 @@ fn describe<'i>(
             },
             partition_index: *index,
             leader_id: partition.leader,
-            leader_epoch: partition.leader_epoch,
+            leader_epoch: partition.leader_epoch.0,
             replica_nodes: (&partition.replicas).into(),
             isr_nodes: (&partition.isr).into(),
             eligible_leader_replicas: Some((&partition.eligible_leader_replicas).into()),

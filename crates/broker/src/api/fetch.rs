@@ -20,7 +20,7 @@ use crate::net::{ConnectionContext, FileRange, ResponseBuffer};
 use crate::runtime::clock::{monotonic, random_bytes};
 use crate::runtime::disk_watch::{DiskUse, DiskWatch};
 use metadata::NO_LEADER;
-use model::{DecodeError, ErrorCode, Uuid};
+use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, Uuid};
 use replication::{
     Changes, FINAL_EPOCH, FetchContext, FetchPartition, FetchSession, INVALID_SESSION_ID,
     IncrementalFetch, Isolation, NewSession, Partition, PartitionSlot, ReadError, ReadOutcome,
@@ -54,7 +54,7 @@ struct Part {
     seen: Seen,
     result: Result<ReadResult, ErrorCode>,
     /// The leader and its epoch when the client was found to be wrong about them.
-    leader: (i32, i32),
+    leader: (BrokerId, LeaderEpoch),
     /// Why there are no records.
     failure: Option<ReadError>,
 }
@@ -166,7 +166,7 @@ impl Part {
             partition,
             seen: Seen::default(),
             result,
-            leader: (NO_LEADER, -1),
+            leader: (NO_LEADER, LeaderEpoch::NONE),
             failure: None,
         }
     }
@@ -219,7 +219,7 @@ impl Part {
         let epoch = self.request.current_leader_epoch;
         match partition.check_leader(epoch) {
             Err(error) => error,
-            Ok(()) if epoch == -1 => ErrorCode::NotLeaderOrFollower,
+            Ok(()) if epoch == LeaderEpoch::NONE => ErrorCode::NotLeaderOrFollower,
             Ok(()) => ErrorCode::UnknownLeaderEpoch,
         }
     }
@@ -231,7 +231,7 @@ impl Part {
     }
 
     /// The leader and its epoch, for a client that is wrong about them (KIP-951).
-    fn current_leader(&self) -> Option<(i32, i32)> {
+    fn current_leader(&self) -> Option<(BrokerId, LeaderEpoch)> {
         match self.result {
             Err(ErrorCode::NotLeaderOrFollower | ErrorCode::FencedLeaderEpoch) => {}
             _ => return None,
@@ -666,7 +666,7 @@ fn answer(request: &Request<'_>, told: &Told<'_>, out: &mut ResponseBuffer) {
 fn answer_part(
     writer: &FetchResponseWriter,
     part: &Part,
-    current_leader: Option<(i32, i32)>,
+    current_leader: Option<(BrokerId, LeaderEpoch)>,
     disks: &Arc<DiskWatch>,
     out: &mut ResponseBuffer,
 ) -> usize {

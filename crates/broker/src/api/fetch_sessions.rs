@@ -99,6 +99,7 @@ impl Shard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::LeaderEpoch;
     use replication::{FetchPartition, ReadOutcome, SessionTopic};
     use std::sync::mpsc;
     use std::thread;
@@ -111,9 +112,9 @@ mod tests {
     fn session() -> FetchSession {
         let topic = SessionTopic::Name("topic".into());
         let request = FetchPartition {
-            current_leader_epoch: -1,
+            current_leader_epoch: LeaderEpoch::NONE,
             fetch_offset: 0,
-            last_fetched_epoch: -1,
+            last_fetched_epoch: LeaderEpoch::NONE,
             log_start_offset: -1,
             max_bytes: 1,
         };

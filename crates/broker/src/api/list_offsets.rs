@@ -12,7 +12,7 @@ use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use crate::runtime::disk_watch::DiskUse;
-use model::{DecodeError, ErrorCode};
+use model::{DecodeError, ErrorCode, LeaderEpoch};
 use replication::{ReadError, TimestampSearch};
 use std::collections::BTreeMap;
 use wire::messages::list_offsets_request::ListOffsetsPartition;
@@ -39,13 +39,13 @@ const QUICK_BYTES: usize = 128 * 1024;
 struct Found {
     offset: i64,
     timestamp: i64,
-    leader_epoch: i32,
+    leader_epoch: LeaderEpoch,
 }
 
 const NOT_FOUND: Found = Found {
     offset: -1,
     timestamp: -1,
-    leader_epoch: -1,
+    leader_epoch: LeaderEpoch::NONE,
 };
 
 pub(crate) async fn serve(
@@ -129,7 +129,7 @@ fn partition_response(
         error_code: error.code(),
         timestamp: found.timestamp,
         offset: found.offset,
-        leader_epoch: found.leader_epoch,
+        leader_epoch: found.leader_epoch.0,
     }
 }
 
@@ -152,11 +152,11 @@ async fn find(
     }
     let epoch = asked.current_leader_epoch;
     let partition = broker.logs.partitions.find(topic, asked.partition_index);
-    let partition = partition.map_err(|absence| absence.code_for(epoch))?;
+    let partition = partition.map_err(|absence| absence.code_for(LeaderEpoch(epoch)))?;
     let place = partition.place();
     let disk = broker.logs.disks.turn(place, DiskUse::Read).await;
     let offsets = disk.run(|| {
-        let checked = partition.check_leader(epoch);
+        let checked = partition.check_leader(LeaderEpoch(epoch));
         checked.map(|()| partition.offsets())
     })?;
     let end = match (message.replica_id, message.isolation_level) {
@@ -175,7 +175,7 @@ async fn find(
             let start = offsets.log_start_offset;
             let disk = broker.logs.disks.turn(place, DiskUse::Read).await;
             let epoch = disk.run(|| partition.leader_epoch_at(start));
-            epoch.map(|epoch| at(start, epoch.unwrap_or(-1)))
+            epoch.map(|epoch| at(start, epoch.unwrap_or(LeaderEpoch::NONE)))
         }
         LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(NOT_FOUND),
         MAX_TIMESTAMP => {
@@ -220,7 +220,7 @@ fn found_below(end: i64, record: Option<replication::TimestampOffset>) -> Found 
         Some(found) if found.offset < end => Found {
             offset: found.offset,
             timestamp: found.timestamp_ms,
-            leader_epoch: found.leader_epoch.unwrap_or(-1),
+            leader_epoch: found.leader_epoch.unwrap_or(LeaderEpoch::NONE),
         },
         _ => NOT_FOUND,
     }

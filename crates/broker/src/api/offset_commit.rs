@@ -11,7 +11,7 @@ use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::group::{OffsetCommit, OffsetCommitPartition, OffsetCommitTopic};
 use metadata::{MetadataImage, Topic};
-use model::{DecodeError, ErrorCode, Uuid};
+use model::{DecodeError, ErrorCode, LeaderEpoch, Uuid};
 use std::sync::Arc;
 use wire::messages::offset_commit_request::OffsetCommitRequestTopic;
 use wire::messages::offset_commit_response::{
@@ -138,7 +138,7 @@ fn existing_part<'f>(
         .map(|one| OffsetCommitPartition {
             index: one.partition_index,
             offset: one.committed_offset,
-            leader_epoch: one.committed_leader_epoch,
+            leader_epoch: LeaderEpoch(one.committed_leader_epoch),
             metadata: one.committed_metadata,
         })
         .collect();

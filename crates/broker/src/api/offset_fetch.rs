@@ -11,7 +11,7 @@ use crate::coordinators::runtime::Asked;
 use crate::net::ResponseBuffer;
 use coordinator::group::{FetchedOffset, FetchedTopic, GroupShard, OffsetFetch, OffsetFetchTopic};
 use metadata::MetadataImage;
-use model::{DecodeError, ErrorCode, Uuid};
+use model::{DecodeError, ErrorCode, LeaderEpoch, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
@@ -136,7 +136,7 @@ async fn serve_groups(
                 .map(|one| OffsetFetchResponsePartitions {
                     partition_index: one.index,
                     committed_offset: one.offset,
-                    committed_leader_epoch: one.leader_epoch,
+                    committed_leader_epoch: one.leader_epoch.0,
                     metadata: Some(&one.metadata),
                     error_code: one.error.code(),
                 });
@@ -192,7 +192,7 @@ async fn serve_one(
             .map(|one| OffsetFetchResponsePartition {
                 partition_index: one.index,
                 committed_offset: one.offset,
-                committed_leader_epoch: one.leader_epoch,
+                committed_leader_epoch: one.leader_epoch.0,
                 metadata: Some(&one.metadata),
                 error_code: one.error.code(),
             });
@@ -327,7 +327,7 @@ fn failed_topics(asked: &[(&str, Uuid, Vec<i32>)], error: ErrorCode) -> Vec<Fetc
         index: *index,
         error,
         offset: -1,
-        leader_epoch: -1,
+        leader_epoch: LeaderEpoch::NONE,
         metadata: "".into(),
     };
     asked

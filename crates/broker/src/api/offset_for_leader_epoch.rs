@@ -7,7 +7,7 @@ use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use crate::runtime::disk_watch::DiskUse;
-use model::{DecodeError, ErrorCode};
+use model::{DecodeError, ErrorCode, LeaderEpoch};
 use wire::messages::offset_for_leader_epoch_request::OffsetForLeaderPartition;
 use wire::messages::offset_for_leader_epoch_response::{
     EpochEndOffset, OffsetForLeaderTopicResult,
@@ -29,7 +29,7 @@ pub(crate) async fn serve(
             partitions.push(EpochEndOffset {
                 error_code: found.err().unwrap_or(ErrorCode::None).code(),
                 partition: asked.partition,
-                leader_epoch: found.map_or(-1, |(epoch, _)| epoch),
+                leader_epoch: found.map_or(-1, |(epoch, _)| epoch.0),
                 end_offset: found.map_or(-1, |(_, offset)| offset),
             });
             turn.share().await;
@@ -51,8 +51,8 @@ async fn find(
     broker: &Broker,
     topic: &str,
     asked: &OffsetForLeaderPartition,
-) -> Result<(i32, i64), ErrorCode> {
-    let epoch = asked.current_leader_epoch;
+) -> Result<(LeaderEpoch, i64), ErrorCode> {
+    let epoch = LeaderEpoch(asked.current_leader_epoch);
     let partition = broker.logs.partitions.find(topic, asked.partition);
     let partition = partition.map_err(|absence| absence.code_for(epoch))?;
     let disk = broker
@@ -62,10 +62,10 @@ async fn find(
         .await;
     let end = disk.run(|| {
         let checked = partition.check_leader(epoch);
-        checked.map(|()| partition.end_offset_of_epoch(asked.leader_epoch))
+        checked.map(|()| partition.end_offset_of_epoch(LeaderEpoch(asked.leader_epoch)))
     });
     match end? {
-        Ok(end) => Ok(end.unwrap_or((-1, -1))),
+        Ok(end) => Ok(end.unwrap_or((LeaderEpoch::NONE, -1))),
         // Without an error a consumer takes it for a log that was cut, and begins elsewhere.
         Err(error) => Err(broker.logs.report_read_error(&partition, &error)),
     }

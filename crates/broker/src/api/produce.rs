@@ -31,7 +31,7 @@ use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::runtime::clock::now_ms;
 use crate::runtime::disk_watch::DiskUse;
 use crate::runtime::heavy_work::{Lane, off_workers};
-use model::{DecodeError, ErrorCode, Uuid};
+use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, Uuid};
 use record::batch::HEADER_SIZE_BYTES;
 use record::{
     InvalidRecords, ParsedHeader, ProduceValidator, RecordBatch, ValidatedBatch, accept_produced,
@@ -71,7 +71,7 @@ struct Outcome {
     record_errors: Vec<(i32, Option<String>)>,
     error_message: Option<String>,
     /// The leader to send to instead, with its epoch.
-    current_leader: Option<(i32, i32)>,
+    current_leader: Option<(BrokerId, LeaderEpoch)>,
 }
 
 impl Outcome {

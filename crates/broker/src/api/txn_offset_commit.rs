@@ -21,7 +21,7 @@ use coordinator::group::{
 };
 use coordinator::runtime::append_error;
 use metadata::MetadataImage;
-use model::{DecodeError, ErrorCode};
+use model::{DecodeError, ErrorCode, LeaderEpoch};
 use record::batch::NO_SEQUENCE;
 use std::sync::Arc;
 use wire::messages::txn_offset_commit_request::TxnOffsetCommitRequestTopic;
@@ -111,7 +111,7 @@ fn existing_part<'f>(
         .map(|one| OffsetCommitPartition {
             index: one.partition_index,
             offset: one.committed_offset,
-            leader_epoch: one.committed_leader_epoch,
+            leader_epoch: LeaderEpoch(one.committed_leader_epoch),
             metadata: one.committed_metadata,
         })
         .collect();

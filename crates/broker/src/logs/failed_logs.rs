@@ -92,6 +92,7 @@ impl OneAtATime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::LeaderEpoch;
     use model::{TopicPartition, Uuid};
     use replication::LogHost;
     use std::io;
@@ -125,7 +126,8 @@ mod tests {
         let log = Log::create(opening).unwrap();
         let place = directory.path().display().to_string();
         let host = Arc::new(LogHost::new(RealDisk, Arc::new(OpenFiles::new(usize::MAX))));
-        let partition = Partition::lead(&host, log, Uuid::ZERO, place.into(), 0).unwrap();
+        let partition =
+            Partition::lead(&host, log, Uuid::ZERO, place.into(), LeaderEpoch(0)).unwrap();
         let partition = Arc::new(partition);
         let (failed_logs, mut failed) = FailedLogs::new();
         let mut told = |error: AppendError| {

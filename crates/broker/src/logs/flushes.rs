@@ -89,6 +89,7 @@ impl Logs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::LeaderEpoch;
     use model::{TopicPartition, Uuid};
     use replication::LogHost;
     use storage::{Log, LogOpening, OpenFiles, RealDisk};
@@ -102,7 +103,7 @@ mod tests {
             let opening = LogOpening::new(RealDisk, root.path().join("topic-0"), name);
             let log = Log::create(opening).unwrap();
             let directory = root.path().display().to_string();
-            Partition::lead(&host, log, Uuid::ZERO, directory.into(), 0).unwrap()
+            Partition::lead(&host, log, Uuid::ZERO, directory.into(), LeaderEpoch(0)).unwrap()
         });
         let flushes = Flushes::new(2);
         assert!(!Arc::ptr_eq(&flushes.of(&one), &flushes.of(&two)));

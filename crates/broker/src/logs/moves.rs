@@ -39,7 +39,7 @@ use crate::logs::log_directories::LogDirectory;
 use crate::logs::removals::sync_directory;
 use crate::runtime::clock::{monotonic, now_ms, random_uuid};
 use metadata::ConfigResource;
-use model::Uuid;
+use model::{LeaderEpoch, Uuid};
 use parking_lot::{Condvar, Mutex};
 use replication::{Isolation, Moving, Partition, ReadRequest};
 use std::collections::{BTreeMap, BTreeSet};
@@ -530,9 +530,9 @@ impl Move {
         }
         let start = self.partition.offsets().log_start_offset;
         let read = self.partition.read_copy(&ReadRequest {
-            current_leader_epoch: -1,
+            current_leader_epoch: LeaderEpoch::NONE,
             fetch_offset: log.log_end_offset().max(start),
-            last_fetched_epoch: -1,
+            last_fetched_epoch: LeaderEpoch::NONE,
             max_bytes: COPY_BYTES,
             at_least_one_batch: true,
             isolation: Isolation::LogEnd,
@@ -549,7 +549,7 @@ impl Move {
                 source,
             })
         })?;
-        log.append_as_follower(&bytes, i32::MAX, now_ms())?;
+        log.append_as_follower(&bytes, LeaderEpoch(i32::MAX), now_ms())?;
         let mut shown = self.shown.lock();
         shown.size_bytes = log.size_bytes();
         shown.end_offset = log.log_end_offset();
@@ -697,7 +697,7 @@ impl Move {
                 .map_err(replication::ReadError::from)?;
             match bytes.is_empty() {
                 false => copy
-                    .append_as_follower(&bytes, i32::MAX, now_ms())
+                    .append_as_follower(&bytes, LeaderEpoch(i32::MAX), now_ms())
                     .map(drop)?,
                 true if source.log_start_offset() == end_offset => {
                     copy.restart_at(end_offset, now_ms())?;

@@ -7,7 +7,7 @@ use config::TopicSettings;
 use config::server::TransactionConfig;
 use config::topic_settings::{TimestampType, TopicCompression};
 use metadata::NO_LEADER;
-use model::{BrokerId, ErrorCode, Uuid};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
 use parking_lot::RwLock;
 use record::{Codec, Compression, TargetCompression, ValidationRules};
 use replication::{Partition, PartitionKey, Role, Roles, check_leader_epoch};
@@ -51,7 +51,10 @@ pub(crate) enum Absence {
     Unknown,
     /// Its log directory could not be used when the server started: this broker does not lead it, whatever
     /// the metadata say.
-    NotLed { leader: BrokerId, leader_epoch: i32 },
+    NotLed {
+        leader: BrokerId,
+        leader_epoch: LeaderEpoch,
+    },
     /// Its log directory has failed since.
     Offline,
     /// Its log is not made yet, as its disk is late.
@@ -63,12 +66,12 @@ impl Absence {
     pub(crate) fn not_led(role: &Role) -> Self {
         Self::NotLed {
             leader: role.leader(NO_LEADER),
-            leader_epoch: role.leader_epoch().unwrap_or(-1),
+            leader_epoch: role.leader_epoch().unwrap_or(LeaderEpoch::NONE),
         }
     }
 
     /// What a client is told that knows the leader of `current_leader_epoch`; -1 does not say.
-    pub(crate) fn code_for(self, current_leader_epoch: i32) -> ErrorCode {
+    pub(crate) fn code_for(self, current_leader_epoch: LeaderEpoch) -> ErrorCode {
         match self {
             Self::UnknownTopicId => ErrorCode::UnknownTopicId,
             Self::Unknown => ErrorCode::UnknownTopicOrPartition,
@@ -83,7 +86,7 @@ impl Absence {
     }
 
     /// The leader, if there is one, and its epoch, where that is known.
-    pub(crate) const fn current_leader(self) -> Option<(i32, i32)> {
+    pub(crate) const fn current_leader(self) -> Option<(BrokerId, LeaderEpoch)> {
         match self {
             Self::NotLed {
                 leader,
@@ -101,7 +104,7 @@ impl Absence {
 
 impl From<Absence> for ErrorCode {
     fn from(absence: Absence) -> Self {
-        absence.code_for(-1)
+        absence.code_for(LeaderEpoch::NONE)
     }
 }
 

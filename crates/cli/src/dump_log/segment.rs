@@ -164,7 +164,7 @@ fn batch_row(batch: &RecordBatch<'_>, position: u64) -> Row {
         .with("lastSequence", batch.last_sequence())
         .with("producerId", batch.producer_id())
         .with("producerEpoch", batch.producer_epoch())
-        .with("partitionLeaderEpoch", batch.partition_leader_epoch())
+        .with("partitionLeaderEpoch", batch.partition_leader_epoch().0)
         .with("isTransactional", batch.is_transactional())
         .with("isControl", batch.is_control())
         .with("deleteHorizonMs", batch.delete_horizon_ms())

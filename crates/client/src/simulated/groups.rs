@@ -9,7 +9,7 @@ use coordinator::group::{
     RecordOrigin, SyncAssignment, SyncGroup,
 };
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
-use model::{ErrorCode, Message as _, Now, TopicPartition, Uuid};
+use model::{ErrorCode, LeaderEpoch, Message as _, Now, TopicPartition, Uuid};
 use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 use wire::ApiKey;
@@ -260,7 +260,7 @@ impl Groups {
                     .map(|one| OffsetCommitPartition {
                         index: one.partition_index,
                         offset: one.committed_offset,
-                        leader_epoch: one.committed_leader_epoch,
+                        leader_epoch: LeaderEpoch(one.committed_leader_epoch),
                         metadata: one.committed_metadata,
                     })
                     .collect(),
@@ -356,7 +356,7 @@ impl Groups {
                 .map(|one| OffsetFetchResponsePartitions {
                     partition_index: one.index,
                     committed_offset: one.offset,
-                    committed_leader_epoch: one.leader_epoch,
+                    committed_leader_epoch: one.leader_epoch.0,
                     metadata: Some(&one.metadata),
                     error_code: one.error.code(),
                 })

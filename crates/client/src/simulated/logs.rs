@@ -4,7 +4,7 @@ use super::cluster::{Call, Outcome};
 use super::network::HOST;
 use super::transactions::Transactions;
 use metadata::{MetadataImage, MetadataRecord};
-use model::{ErrorCode, Uuid};
+use model::{ErrorCode, LeaderEpoch, Uuid};
 use record::{Decompressor, RecordBatch, RecordBatchMut};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -172,7 +172,7 @@ impl Log {
         let mut bytes = bytes.to_vec();
         let (mut batch, _) = RecordBatchMut::parse(&mut bytes).expect("a batch");
         batch.set_base_offset(base);
-        batch.set_partition_leader_epoch(self.epoch);
+        batch.set_partition_leader_epoch(LeaderEpoch(self.epoch));
         self.batches.push(Stored {
             end: base + i64::from(count),
             bytes,

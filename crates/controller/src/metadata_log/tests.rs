@@ -248,7 +248,7 @@ fn a_new_cluster_begins_with_its_features() {
         Some("2")
     );
     // Leader change, version and voters; begin, two features, one setting, end.
-    assert_eq!((log.end_offset(), log.leader_epoch()), (8, 1));
+    assert_eq!((log.end_offset(), log.leader_epoch()), (8, LeaderEpoch(1)));
     assert_eq!(image.provenance.last_offset, 7);
     assert_eq!(
         text(&disk, "/a/__cluster_metadata-0/quorum-state"),
@@ -273,7 +273,7 @@ fn each_start_leads_a_new_epoch_of_the_same_metadata() {
     log.close(3_000).expect("works");
     for epoch in 2..5 {
         let log = open(&disk).expect("there");
-        assert_eq!(log.leader_epoch(), epoch);
+        assert_eq!(log.leader_epoch(), LeaderEpoch(epoch));
         assert_eq!(content(log.image()), before);
         assert_eq!(log.end_offset(), 10 + i64::from(epoch));
     }
@@ -595,7 +595,7 @@ fn directories_of_apache_kafka_are_opened() {
             _ => directory_id(1),
         };
         let mut log = open_with(&disk, options("/a", id)).expect("of Kafka");
-        assert_eq!(log.leader_epoch(), 2);
+        assert_eq!(log.leader_epoch(), LeaderEpoch(2));
         assert_eq!(names(log.image()), ["one", "three"]);
         assert_eq!(log.image().scram.len(), scram_count);
         assert_eq!(log.describe_quorum(0).kraft_version, kraft_version);

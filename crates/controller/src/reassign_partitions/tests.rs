@@ -3,6 +3,7 @@ use crate::create_topics::{NewTopic, PartitionAssignment, create_topics};
 use crate::test_cluster::{TestCluster, wrapped};
 use expect_test::{Expect, expect};
 use metadata::{ConfigResource, NO_LEADER, PartitionChange};
+use model::LeaderEpoch;
 
 /// A topic `t` of one partition, on a cluster of the brokers 1 to 6.
 fn cluster(replicas: &str) -> TestCluster {
@@ -187,7 +188,10 @@ fn no_leader_is_remembered_of_a_partition_without_one() {
         assert_eq!(request(&mut cluster, "t", 0, Some(ids(wanted)), true), "");
     }
     let partition = cluster.image.topics.partition("t", 0).unwrap();
-    assert_eq!((partition.leader, partition.leader_epoch), (NO_LEADER, 2));
+    assert_eq!(
+        (partition.leader, partition.leader_epoch),
+        (NO_LEADER, LeaderEpoch(2))
+    );
     assert!(partition.last_known_eligible_leader_replicas.is_empty());
 }
 

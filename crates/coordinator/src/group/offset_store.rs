@@ -3,7 +3,7 @@
 //! This is replicated state: it changes when records are replayed and at no other time.
 
 use crate::small_map::SmallMap;
-use model::Uuid;
+use model::{LeaderEpoch, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) struct CommittedOffset {
     pub(super) offset: i64,
     /// -1 when it is not known.
-    pub(super) leader_epoch: i32,
+    pub(super) leader_epoch: LeaderEpoch,
     pub(super) metadata: Arc<str>,
     pub(super) commit_timestamp_ms: i64,
     /// Set by clients of old only.

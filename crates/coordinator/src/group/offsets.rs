@@ -12,7 +12,7 @@ use super::request::{
 use super::shard::{GroupShard, Outcome};
 use crate::Decision;
 use crate::messages::OffsetCommitValue;
-use model::{ErrorCode, Now, Uuid};
+use model::{ErrorCode, LeaderEpoch, Now, Uuid};
 use std::sync::Arc;
 
 /// Who commits offsets.
@@ -135,7 +135,7 @@ impl GroupShard {
             }
             let value = OffsetCommitValue {
                 offset: partition.offset,
-                leader_epoch: partition.leader_epoch,
+                leader_epoch: partition.leader_epoch.0,
                 metadata,
                 commit_timestamp: now.wall_ms,
                 expire_timestamp: expire_timestamp_ms,
@@ -338,7 +338,7 @@ fn fetched_offset(index: i32, offset: Option<&CommittedOffset>) -> FetchedOffset
         index,
         error: ErrorCode::None,
         offset: offset.map_or(-1, |offset| offset.offset),
-        leader_epoch: offset.map_or(-1, |offset| offset.leader_epoch),
+        leader_epoch: offset.map_or(LeaderEpoch::NONE, |offset| offset.leader_epoch),
         metadata: offset.map_or_else(|| Arc::from(""), |offset| Arc::clone(&offset.metadata)),
     }
 }

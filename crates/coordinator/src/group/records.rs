@@ -13,7 +13,7 @@ use crate::messages::{
     GroupMetadataKey, GroupMetadataValue, LegacyOffsetCommitKey, OffsetCommitKey,
     OffsetCommitValue, group_metadata_value::MemberMetadata,
 };
-use model::{DecodeError, Message, Reader};
+use model::{DecodeError, LeaderEpoch, Message, Reader};
 use std::sync::Arc;
 
 /// The version of offsets without a time of expiry.
@@ -105,7 +105,7 @@ fn parse_offset(record_offset: i64, value: &[u8]) -> Result<CommittedOffset, Dec
     let value = OffsetCommitValue::read(&mut reader, version)?;
     Ok(CommittedOffset {
         offset: value.offset,
-        leader_epoch: value.leader_epoch,
+        leader_epoch: LeaderEpoch(value.leader_epoch),
         metadata: match value.metadata {
             // Most have none, which takes no memory.
             "" => Arc::default(),

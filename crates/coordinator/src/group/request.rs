@@ -3,7 +3,7 @@
 //! Requests borrow from the frame they came in. A field that an older version of an API lacks has
 //! the value that its doc gives; handlers fill it in.
 
-use model::{ErrorCode, Uuid};
+use model::{ErrorCode, LeaderEpoch, Uuid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -189,7 +189,7 @@ pub struct OffsetCommitPartition<'a> {
     /// The next offset to consume.
     pub offset: i64,
     /// Of the last record consumed; -1 when it is not known.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// Whatever the consumer notes with it.
     pub metadata: Option<&'a str>,
 }
@@ -259,7 +259,7 @@ pub struct FetchedOffset {
     /// -1 when there is none.
     pub offset: i64,
     /// -1 when it is not known.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// Empty when there is none.
     pub metadata: Arc<str>,
 }

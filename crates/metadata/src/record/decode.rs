@@ -7,7 +7,7 @@ use crate::{
     ConfigResourceType, ControllerRegistration, DelegationToken, Endpoint, LeaderRecoveryState,
     Partition, PartitionChange, QuotaEntity, ScramCredential, ScramKey, VersionRange,
 };
-use model::{Array, Message};
+use model::{Array, LeaderEpoch, Message};
 
 /// Reads the whole of `body` as a message of this version.
 fn read<'a, M: Message<'a>>(body: &'a [u8], version: u32) -> Result<M, RecordError> {
@@ -164,7 +164,7 @@ fn partition(r: PartitionRecord<'_>) -> Decoded {
         leader: r.leader,
         leader_recovery_state: LeaderRecoveryState::from_id(recovery_state)
             .ok_or_else(|| unknown_value(&r, "LeaderRecoveryState", recovery_state))?,
-        leader_epoch: r.leader_epoch,
+        leader_epoch: LeaderEpoch(r.leader_epoch),
         partition_epoch: r.partition_epoch,
     };
     Ok(MetadataRecord::Partition {

@@ -297,7 +297,7 @@ fn encode_partition(
             adding_replicas: Array::from(&partition.adding_replicas),
             leader: partition.leader,
             leader_recovery_state: partition.leader_recovery_state.id(),
-            leader_epoch: partition.leader_epoch,
+            leader_epoch: partition.leader_epoch.0,
             partition_epoch: partition.partition_epoch,
             directories: Array::from(&partition.directories),
             eligible_leader_replicas: tagged(&partition.eligible_leader_replicas),

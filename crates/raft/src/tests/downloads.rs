@@ -2,17 +2,18 @@
 
 use super::*;
 use metadata::{VersionRange, Voter};
+use model::LeaderEpoch;
 use storage::leader_epochs::LeaderEpochEnd;
 
 const ID: SnapshotId = SnapshotId {
     end_offset: 7,
-    epoch: 5,
+    epoch: LeaderEpoch(5),
 };
 
 fn leader() -> LeaderAndEpoch {
     LeaderAndEpoch {
         leader_id: Some(2),
-        epoch: 9,
+        epoch: LeaderEpoch(9),
     }
 }
 
@@ -42,7 +43,7 @@ const fn piece(bytes: &[u8]) -> Content<'_> {
 }
 
 /// An observer with a log of two records, which the leader has in `epoch` or not at all.
-fn follower(disk: &SimDisk, epoch: i32) -> Result<Replica<SimDisk>, ObserverError> {
+fn follower(disk: &SimDisk, epoch: LeaderEpoch) -> Result<Replica<SimDisk>, ObserverError> {
     let opened = Replica::open(disk.clone(), options(observer()));
     let mut replica = opened.map_err(|_| AppendError::Failed)?.replica;
     replica.handle_leader(leader(), Now::at_ms(1_000))?;
@@ -61,7 +62,7 @@ fn follower(disk: &SimDisk, epoch: i32) -> Result<Replica<SimDisk>, ObserverErro
     Ok(replica)
 }
 
-fn download(disk: &SimDisk, epoch: i32) -> Result<Replica<SimDisk>, ObserverError> {
+fn download(disk: &SimDisk, epoch: LeaderEpoch) -> Result<Replica<SimDisk>, ObserverError> {
     let mut replica = follower(disk, epoch)?;
     exchange(&mut replica, 3_000, Content::SnapshotId(ID))?;
     exchange(&mut replica, 3_000, piece(&snapshot_bytes(ID, &["x", "y"])))?;
@@ -71,7 +72,7 @@ fn download(disk: &SimDisk, epoch: i32) -> Result<Replica<SimDisk>, ObserverErro
 /// Whatever another leader has written beside it: in an earlier epoch, the same or a later one.
 #[test]
 fn a_crash_leaves_the_log_or_the_snapshot_in_its_place() {
-    for epoch in [3, 5, 8] {
+    for epoch in [3, 5, 8].map(LeaderEpoch) {
         let disk = new_disk();
         let start = disk.change_count();
         download(&disk, epoch).expect("the disk works");
@@ -102,7 +103,7 @@ fn a_crash_leaves_the_log_or_the_snapshot_in_its_place() {
                     );
                 }
             }
-            if epoch == 3 && replica.newest_snapshot().is_some() {
+            if epoch == LeaderEpoch(3) && replica.newest_snapshot().is_some() {
                 let opened = Replica::open(voter_disk, options(voter())).expect("whole");
                 assert_eq!(opened.replica.end_offset(), 7);
             }
@@ -118,7 +119,7 @@ fn what_is_no_whole_snapshot_is_not_taken() {
     let header = whole.len() - batch_length_from_end(&whole);
     for bytes in [&damaged[..], &whole[..header]] {
         let disk = new_disk();
-        let mut replica = follower(&disk, 5).expect("the disk works");
+        let mut replica = follower(&disk, LeaderEpoch(5)).expect("the disk works");
         exchange(&mut replica, 3_000, Content::SnapshotId(ID)).expect("asked for");
         let refused = exchange(&mut replica, 3_000, piece(bytes));
         assert!(
@@ -139,10 +140,10 @@ fn batch_length_from_end(bytes: &[u8]) -> usize {
 #[test]
 fn a_download_leaves_no_older_snapshot() {
     let disk = new_disk();
-    let mut replica = follower(&disk, 5).expect("the disk works");
+    let mut replica = follower(&disk, LeaderEpoch(5)).expect("the disk works");
     let older = SnapshotId {
         end_offset: 2,
-        epoch: 5,
+        epoch: LeaderEpoch(5),
     };
     exchange(&mut replica, 3_000, Content::SnapshotId(older)).expect("asked for");
     let bytes = snapshot_bytes(older, &["o"]);
@@ -208,8 +209,8 @@ fn voters_are_those_of_the_log_as_it_is() {
         leader_epoch,
         timestamp_ms: 2_000,
     };
-    let mut bytes = quorum_batch(&voters(4), place(0, 3));
-    bytes.extend(quorum_batch(&voters(5), place(2, 5)));
+    let mut bytes = quorum_batch(&voters(4), place(0, LeaderEpoch(3)));
+    bytes.extend(quorum_batch(&voters(5), place(2, LeaderEpoch(5))));
     let records = Content::Records {
         bytes: &bytes,
         high_watermark: 2,
@@ -219,7 +220,7 @@ fn voters_are_those_of_the_log_as_it_is() {
     let opened = Replica::open(disk.fork(), options(observer()));
     assert_eq!(voter_ids(&opened.expect("whole").replica), [5]);
     let end = LeaderEpochEnd {
-        leader_epoch: 3,
+        leader_epoch: LeaderEpoch(3),
         end_offset: 2,
     };
     exchange(&mut replica, 2_000, Content::Diverging(end)).expect("it can be cut");
@@ -235,10 +236,10 @@ fn voters_are_those_of_the_log_as_it_is() {
 fn a_snapshot_in_the_place_of_the_log_brings_its_voters() {
     let older = SnapshotId {
         end_offset: 2,
-        epoch: 5,
+        epoch: LeaderEpoch(5),
     };
     let begin = |disk: &SimDisk| {
-        let mut replica = follower(disk, 5).expect("the disk works");
+        let mut replica = follower(disk, LeaderEpoch(5)).expect("the disk works");
         let bytes = snapshot_bytes(older, &["o"]);
         let content = Content::Piece(SnapshotPiece {
             id: older,
@@ -273,7 +274,7 @@ fn a_snapshot_in_the_place_of_the_log_brings_its_voters() {
 #[test]
 fn a_snapshot_that_is_too_large_to_be_read_is_not_taken() {
     let disk = new_disk();
-    let mut replica = follower(&disk, 5).expect("the disk works");
+    let mut replica = follower(&disk, LeaderEpoch(5)).expect("the disk works");
     exchange(&mut replica, 3_000, Content::SnapshotId(ID)).expect("asked for");
     let content = Content::Piece(SnapshotPiece {
         id: ID,
@@ -293,7 +294,7 @@ fn a_snapshot_that_is_too_large_to_be_read_is_not_taken() {
 #[test]
 fn a_batch_that_a_snapshot_ends_within_is_not_cut() {
     let disk = new_disk();
-    drop(follower(&disk, 5).expect("the disk works"));
+    drop(follower(&disk, LeaderEpoch(5)).expect("the disk works"));
     let path = Path::new("/a").join(METADATA_LOG_FOLDER);
     let file = disk.open(&path.join(ID.to_string()), OpenMode::Create);
     let bytes = snapshot_bytes(ID, &["x"]);
@@ -301,7 +302,7 @@ fn a_batch_that_a_snapshot_ends_within_is_not_cut() {
     let opened = Replica::open(disk, options(observer()));
     let mut replica = opened.expect("whole").replica;
     let end = LeaderEpochEnd {
-        leader_epoch: 5,
+        leader_epoch: LeaderEpoch(5),
         end_offset: 7,
     };
     let refused = exchange(&mut replica, 2_000, Content::Diverging(end));
@@ -326,7 +327,7 @@ fn damage_in_an_answer_of_several_segments_is_fetched_again() {
     for base_offset in 0..20 {
         let place = BatchPlace {
             base_offset,
-            leader_epoch: 5,
+            leader_epoch: LeaderEpoch(5),
             timestamp_ms: 2_000,
         };
         bytes.extend(batch(place, &["as long as others"]));

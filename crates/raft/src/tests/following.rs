@@ -2,7 +2,7 @@
 //! what the quorum has committed.
 
 use super::*;
-use model::ErrorCode;
+use model::{ErrorCode, LeaderEpoch};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use storage::leader_epochs::LeaderEpochEnd;
@@ -10,8 +10,8 @@ use storage::leader_epochs::LeaderEpochEnd;
 /// The quorum as one log: that of its leader. Each record is a batch of its own.
 struct Quorum {
     leader_id: BrokerId,
-    epoch: i32,
-    records: Vec<(i32, String)>,
+    epoch: LeaderEpoch,
+    records: Vec<(LeaderEpoch, String)>,
     committed: usize,
     /// The end of its newest snapshot, where its log starts.
     snapshot: usize,
@@ -56,7 +56,7 @@ impl Quorum {
     fn new() -> Self {
         let mut quorum = Self {
             leader_id: 2,
-            epoch: 0,
+            epoch: LeaderEpoch(0),
             records: Vec::new(),
             committed: 0,
             snapshot: 0,
@@ -77,13 +77,15 @@ impl Quorum {
     fn elect(&mut self, kept: u8) {
         let kept = self.committed + usize::from(kept);
         self.records.truncate(kept);
-        self.epoch += 1;
+        self.epoch = self.epoch.next();
         self.leader_id = 5 - self.leader_id;
         self.append(1);
     }
 
-    fn epoch_at(&self, end_offset: usize) -> i32 {
-        end_offset.checked_sub(1).map_or(0, |at| self.records[at].0)
+    fn epoch_at(&self, end_offset: usize) -> LeaderEpoch {
+        end_offset
+            .checked_sub(1)
+            .map_or(LeaderEpoch(0), |at| self.records[at].0)
     }
 
     fn snapshot_id(&self) -> SnapshotId {
@@ -126,7 +128,7 @@ impl Quorum {
         }
     }
 
-    fn fetched(&self, offset: usize, last_epoch: i32, bytes_max: usize) -> Reply {
+    fn fetched(&self, offset: usize, last_epoch: LeaderEpoch, bytes_max: usize) -> Reply {
         let is_before = offset < self.snapshot
             || offset == self.snapshot && last_epoch != self.epoch_at(self.snapshot)
             || last_epoch < self.epoch_at(self.snapshot);
@@ -173,7 +175,7 @@ struct World {
     /// An answer that has not come yet, with what its sender knew.
     late: Option<(u64, Reply, LeaderAndEpoch)>,
     /// The high watermark and the epoch are never below those of the same run before.
-    seen: (i64, i32),
+    seen: (i64, LeaderEpoch),
 }
 
 fn observer_options() -> ReplicaOptions {
@@ -194,7 +196,7 @@ impl World {
             state: State::default(),
             now_ms: 1_000,
             late: None,
-            seen: (0, 0),
+            seen: (0, LeaderEpoch(0)),
         }
     }
 

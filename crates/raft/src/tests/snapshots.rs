@@ -109,7 +109,7 @@ fn a_snapshot_that_ends_while_the_log_is_torn_lets_nothing_go() {
 fn put_beyond(disk: &SimDisk, bytes: impl FnOnce(SnapshotId) -> Vec<u8>) {
     let id = SnapshotId {
         end_offset: 100,
-        epoch: 1,
+        epoch: LeaderEpoch(1),
     };
     let path = Path::new("/a").join(METADATA_LOG_FOLDER);
     let file = disk.open(&path.join(id.to_string()), OpenMode::Create);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::{BatchBuilder, BatchHeader, Header, RecordBatchMut, TimestampType};
+use model::LeaderEpoch;
 use proptest::prelude::*;
 
 fn batch(base_offset: i64, value_size_bytes: usize) -> Vec<u8> {
@@ -100,9 +101,12 @@ fn offsets_and_leader_epoch_do_not_touch_the_crc() {
     let (mut batch, rest) = RecordBatchMut::parse(&mut bytes).unwrap();
     assert!(rest.is_empty());
     batch.set_base_offset(77);
-    batch.set_partition_leader_epoch(8);
+    batch.set_partition_leader_epoch(LeaderEpoch(8));
     let view = RecordBatch::parse(&bytes).unwrap().0;
-    assert_eq!((view.base_offset(), view.partition_leader_epoch()), (77, 8));
+    assert_eq!(
+        (view.base_offset(), view.partition_leader_epoch()),
+        (77, LeaderEpoch(8))
+    );
     assert!(view.crc() == crc && view.is_crc_valid());
 }
 

@@ -133,7 +133,7 @@ fn rebuilt_at_once(bytes: &[u8], rules: &ValidationRules) -> Result<Vec<u8>, Err
     let validated =
         ProduceValidator::new().validate_produce(&mut received, i16::MAX, &as_it_is, NOW_MS);
     let mut validated = validated.map_err(|invalid| invalid.error)?;
-    validated.stamp(0, -1, None);
+    validated.stamp(0, LeaderEpoch::NONE, None);
     let max_timestamp = validated.header().max_timestamp();
     let (batch, _) = RecordBatch::parse(bytes).unwrap();
     let mut scratch = Vec::new();

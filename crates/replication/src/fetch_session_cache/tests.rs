@@ -18,7 +18,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use expect_test::{Expect, expect};
-use model::Uuid;
+use model::{LeaderEpoch, Uuid};
 use proptest::prelude::*;
 
 use super::*;
@@ -74,9 +74,9 @@ fn outcome(words: &[&str]) -> ReadOutcome {
 
 fn request(fetch_offset: i64) -> FetchPartition {
     FetchPartition {
-        current_leader_epoch: -1,
+        current_leader_epoch: LeaderEpoch::NONE,
         fetch_offset,
-        last_fetched_epoch: -1,
+        last_fetched_epoch: LeaderEpoch::NONE,
         log_start_offset: -1,
         max_bytes: 1000,
     }

@@ -8,7 +8,7 @@ pub(crate) mod watched_disk;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::{TopicPartition, Uuid};
+use model::{LeaderEpoch, TopicPartition, Uuid};
 use record::{
     BatchBuilder, BatchHeader, Batches, Compression, EndTransactionMarker, RecordBatch,
     TransactionResult, ValidatedBatch,
@@ -49,7 +49,8 @@ impl Served {
             config: Arc::new(config),
             ..LogOpening::new(disk.clone(), LOG.into(), topic_partition())
         });
-        let partition = Partition::lead(&host, log.unwrap(), TOPIC_ID, LOGS.into(), 0).unwrap();
+        let partition =
+            Partition::lead(&host, log.unwrap(), TOPIC_ID, LOGS.into(), LeaderEpoch(0)).unwrap();
         Self {
             disk,
             host,
@@ -100,9 +101,9 @@ pub(crate) fn small_config() -> LogConfig {
 
 pub(crate) const fn request(fetch_offset: i64) -> ReadRequest {
     ReadRequest {
-        current_leader_epoch: -1,
+        current_leader_epoch: LeaderEpoch::NONE,
         fetch_offset,
-        last_fetched_epoch: -1,
+        last_fetched_epoch: LeaderEpoch::NONE,
         max_bytes: 1 << 20,
         at_least_one_batch: true,
         isolation: Isolation::HighWatermark,
@@ -152,12 +153,12 @@ pub(crate) fn marker(id: i64, is_abort: bool) -> ValidatedBatch<'static> {
 }
 
 /// First and last offset and leader epoch of each batch that was read.
-pub(crate) fn batches_of(result: &ReadResult<SimDisk>) -> Vec<(i64, i64, i32)> {
+pub(crate) fn batches_of(result: &ReadResult<SimDisk>) -> Vec<(i64, i64, LeaderEpoch)> {
     let bytes = result.records.as_ref().map(|slice| slice.to_vec().unwrap());
     batches_in(&bytes.unwrap_or_default())
 }
 
-pub(crate) fn batches_in(bytes: &[u8]) -> Vec<(i64, i64, i32)> {
+pub(crate) fn batches_in(bytes: &[u8]) -> Vec<(i64, i64, LeaderEpoch)> {
     let shown = |batch: RecordBatch<'_>| {
         assert!(batch.is_crc_valid());
         let epoch = batch.partition_leader_epoch();
@@ -170,6 +171,6 @@ pub(crate) fn batches_in(bytes: &[u8]) -> Vec<(i64, i64, i32)> {
 
 /// Appends to a log that no partition has yet.
 pub(crate) fn append_to(log: &mut Log<SimDisk>, mut batch: ValidatedBatch<'_>) {
-    log.append_as_leader(&mut batch, AppendOptions::client(0, 0))
+    log.append_as_leader(&mut batch, AppendOptions::client(LeaderEpoch(0), 0))
         .unwrap();
 }

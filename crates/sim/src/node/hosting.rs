@@ -15,7 +15,7 @@ use crate::schedule::KEYED;
 use config::{ConfigMap, TopicDefaults, topic_settings::TopicSettings};
 use controller::metadata_log::METADATA_LOG_FOLDER;
 use metadata::{MetadataDelta, MetadataImage, Topic};
-use model::{MonotonicTime, TopicPartition, Uuid};
+use model::{LeaderEpoch, MonotonicTime, TopicPartition, Uuid};
 use record::{TargetCompression, TimestampType, ValidationRules};
 use replication::{LogHost, Partition, PartitionKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -293,7 +293,7 @@ impl Hosting {
         at: usize,
         mut log: Log<SimDisk>,
         topic_id: Uuid,
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
         now_ms: i64,
     ) -> Result<(), StorageError> {
         if self.planted == Planted::ForgetsProducers {
@@ -452,7 +452,7 @@ impl Hosting {
         &mut self,
         image: &MetadataImage,
         (topic, index, at): (&Topic, i32, usize),
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
         surroundings: &Surroundings<'_>,
         random: &mut Random,
     ) -> Result<(), StorageError> {

@@ -8,7 +8,7 @@ use controller::alter_configs::{AlterOptions, AlteredResource, ConfigChange, Con
 use controller::create_topics::NewTopic;
 use controller::delete_topics::TopicToDelete;
 use controller::{AlterConfigs, CreateTopics, DeleteTopics};
-use model::{ErrorCode, Now, Uuid};
+use model::{ErrorCode, LeaderEpoch, Now, Uuid};
 use record::{ProduceValidator, RecordBatch, ValidatedBatch, accept_produced};
 use replication::{AppendError, Isolation, ReadRequest, VerificationGuard};
 use std::sync::Arc;
@@ -184,9 +184,9 @@ impl Node {
             (false, _) => Isolation::HighWatermark,
         };
         let read = partition.read(&ReadRequest {
-            current_leader_epoch: -1,
+            current_leader_epoch: LeaderEpoch::NONE,
             fetch_offset: offset,
-            last_fetched_epoch: -1,
+            last_fetched_epoch: LeaderEpoch::NONE,
             max_bytes: 4_000,
             at_least_one_batch: true,
             isolation,

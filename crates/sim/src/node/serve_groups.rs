@@ -9,7 +9,7 @@ use coordinator::group::{
     SyncAssignment, SyncGroup, SyncGroupResponse, TxnOffsetCommit,
 };
 use coordinator::{Decision, GroupResponse};
-use model::{ErrorCode, Now, Uuid};
+use model::{ErrorCode, LeaderEpoch, Now, Uuid};
 use replication::VerificationGuard;
 
 const TIMEOUT_MS: i32 = crate::protocol::SESSION_TIMEOUT_MS;
@@ -273,7 +273,7 @@ fn committed(name: &str, topic_id: Uuid, index: i32, offset: i64) -> OffsetCommi
         partitions: vec![OffsetCommitPartition {
             index,
             offset,
-            leader_epoch: -1,
+            leader_epoch: LeaderEpoch::NONE,
             metadata: None,
         }],
     }

@@ -87,7 +87,7 @@ impl Transactions {
             .map_or_else(|_| Vec::new(), |shard| shard.prepared());
         self.hosted.insert(partition.index(), loaded);
         let prepared = prepared.into_iter();
-        Ok(prepared.map(|one| Finishing::new(one, epoch)).collect())
+        Ok(prepared.map(|one| Finishing::new(one, epoch.0)).collect())
     }
 
     /// What the node goes on with.
@@ -143,7 +143,7 @@ impl Transactions {
                     .get()
                     .then(|| shard.prepared_of(transactional_id));
                 let prepared = prepared.flatten();
-                then(reply?, prepared.map(|one| Finishing::new(one, epoch)))
+                then(reply?, prepared.map(|one| Finishing::new(one, epoch.0)))
             },
         };
         hosted.decide(asking, None, now, |shard, _| {

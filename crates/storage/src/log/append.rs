@@ -6,6 +6,7 @@
 //! a refused append leaves no record and no producer behind; a failed write takes the log out of
 //! service.
 
+use model::LeaderEpoch;
 use record::{BatchError, Batches, RecordBatch, TimestampType, ValidatedBatch};
 use thiserror::Error;
 
@@ -29,7 +30,7 @@ pub struct AppendOptions {
     /// Who appends.
     pub origin: AppendOrigin,
     /// Epoch of the leader, which every batch is stamped with.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// The time.
     pub now_ms: i64,
     /// Proof that the transaction of a first batch is known to its coordinator.
@@ -40,7 +41,7 @@ pub struct AppendOptions {
 
 impl AppendOptions {
     /// What a producer has sent.
-    pub const fn client(leader_epoch: i32, now_ms: i64) -> Self {
+    pub const fn client(leader_epoch: LeaderEpoch, now_ms: i64) -> Self {
         Self {
             origin: AppendOrigin::Client,
             leader_epoch,
@@ -51,7 +52,7 @@ impl AppendOptions {
     }
 
     /// Records of a coordinator of this broker, and transaction markers.
-    pub const fn coordinator(leader_epoch: i32, now_ms: i64) -> Self {
+    pub const fn coordinator(leader_epoch: LeaderEpoch, now_ms: i64) -> Self {
         Self {
             origin: AppendOrigin::Coordinator,
             ..Self::client(leader_epoch, now_ms)
@@ -182,7 +183,7 @@ impl<D: Disk> Log<D> {
     pub fn append_as_follower(
         &mut self,
         records: &[u8],
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
         now_ms: i64,
     ) -> Result<Appended, AppendError> {
         if self.state != LogState::Open {
@@ -287,7 +288,7 @@ impl<D: Disk> Log<D> {
     fn prepare_as_follower(
         &self,
         records: &[u8],
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
         checked: &mut Checked,
     ) -> Result<usize, AppendError> {
         let mut next_offset = self.log_end_offset;

@@ -1,6 +1,7 @@
 //! Questions about a log that `ListOffsets`, `OffsetForLeaderEpoch` and fetches of committed
 //! records ask: offsets of times, ends of epochs, aborted transactions.
 
+use model::LeaderEpoch;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub struct TimestampOffset {
     /// Its offset.
     pub offset: i64,
     /// Epoch of the leader that wrote it, if it says.
-    pub leader_epoch: Option<i32>,
+    pub leader_epoch: Option<LeaderEpoch>,
 }
 
 /// A batch of a log that may hold a record that is looked for; needs the log no longer.
@@ -83,7 +84,7 @@ impl<D: Disk> CandidateBatch<D> {
             Ok(Some((timestamp_ms, offset))) => Ok(RecordSearch::Found(TimestampOffset {
                 timestamp_ms,
                 offset,
-                leader_epoch: (leader_epoch >= 0).then_some(leader_epoch),
+                leader_epoch: (!leader_epoch.is_none()).then_some(leader_epoch),
             })),
             Ok(None) => Ok(RecordSearch::Absent {
                 next_offset: self.stored.last_offset + 1,
@@ -194,7 +195,7 @@ impl<D: Disk> Log<D> {
 
     /// Where the largest known epoch that is not above `leader_epoch` ends; `None` if that cannot
     /// be told.
-    pub fn offset_for_leader_epoch(&self, leader_epoch: i32) -> Option<LeaderEpochEnd> {
+    pub fn offset_for_leader_epoch(&self, leader_epoch: LeaderEpoch) -> Option<LeaderEpochEnd> {
         let end_offset = self.log_end_offset;
         self.leader_epochs.end_offset_for(leader_epoch, end_offset)
     }

@@ -1,4 +1,5 @@
 use expect_test::{Expect, expect};
+use model::LeaderEpoch;
 use proptest::prelude::*;
 use record::{EndTransactionMarker, TransactionResult};
 
@@ -44,7 +45,7 @@ impl Script {
             size_bytes: 100,
             base_offset: self.next_offset,
             last_offset: self.next_offset + count - 1,
-            partition_leader_epoch: 0,
+            partition_leader_epoch: LeaderEpoch(0),
             crc: 0,
             attributes: record::Attributes(0)
                 .with_transactional(is_transactional)

@@ -1,5 +1,6 @@
 //! Entry points for fuzzing what recovery and lookups make of damaged files.
 
+use model::LeaderEpoch;
 use std::path::Path;
 
 use record::{BatchBuilder, BatchHeader, Compression};
@@ -60,7 +61,7 @@ pub fn fuzz_indexes(bytes: &[u8]) {
         let mut builder = BatchBuilder::new(BatchHeader::default());
         builder.append(timestamp, None, Some(&[b'v'; 2000]), &[]);
         let mut batch = builder.into_batch(Compression::None);
-        let appended = log.append_as_leader(&mut batch, AppendOptions::client(0, 0));
+        let appended = log.append_as_leader(&mut batch, AppendOptions::client(LeaderEpoch(0), 0));
         appended.expect("a batch that is in order");
     }
     log.close(0).expect("this disk does not fail");

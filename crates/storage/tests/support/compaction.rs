@@ -11,6 +11,7 @@
 //!   show                  every batch that is there
 //! ```
 
+use model::LeaderEpoch;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -127,14 +128,14 @@ impl Compacted {
     }
 
     fn append_batch(&mut self, mut batch: ValidatedBatch<'_>) {
-        let options = AppendOptions::client(0, self.now_ms);
+        let options = AppendOptions::client(LeaderEpoch(0), self.now_ms);
         self.log.append_as_leader(&mut batch, options).unwrap();
     }
 
     pub(crate) fn end(&mut self, id: i64, is_abort: bool) {
         let epoch = self.sequences.get(&id).map_or(0, |producer| producer.0);
         let mut bytes = marker(id, epoch, is_abort);
-        let options = AppendOptions::coordinator(0, self.now_ms);
+        let options = AppendOptions::coordinator(LeaderEpoch(0), self.now_ms);
         self.log.append_as_leader(&mut bytes, options).unwrap();
     }
 

@@ -1,6 +1,7 @@
 //! A log as a list of batches, and the real one beside it: every step is taken by both, and after
 //! a crash the real one has to be something the list allows.
 
+use model::LeaderEpoch;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -213,7 +214,7 @@ impl Tested {
                 self.epoch += 1;
                 let (epoch, end) = (self.epoch, self.model.end);
                 self.log_mut()
-                    .assign_leader_epoch(epoch, end)
+                    .assign_leader_epoch(LeaderEpoch(epoch), end)
                     .map_err(shown)
             }
             Step::Truncate { percent } => self.truncate(percent),
@@ -273,7 +274,7 @@ impl Tested {
         let base_offset = self.model.end;
         let count = values.as_ref().map_or(1, Vec::len) as i64;
         self.note(base_offset, timestamp_ms, values, part);
-        let options = AppendOptions::client(self.epoch, self.now_ms);
+        let options = AppendOptions::client(LeaderEpoch(self.epoch), self.now_ms);
         let appended = self
             .log_mut()
             .append_as_leader(&mut records, options)
@@ -315,7 +316,7 @@ impl Tested {
         for _ in 0..2 {
             let values = self.values(count, 0);
             let mut records = batch(5, &refs(&values));
-            records.stamp(base_offset, self.epoch, None);
+            records.stamp(base_offset, LeaderEpoch(self.epoch), None);
             self.note(base_offset, 5, Some(values), Part::Nothing);
             base_offset += count as i64;
             bytes.extend_from_slice(records.bytes());
@@ -323,7 +324,9 @@ impl Tested {
         // What a fetch cuts off.
         bytes.extend_from_slice(&batch(5, &["cut"]).bytes()[..40]);
         let (epoch, now_ms) = (self.epoch, self.now_ms);
-        let appended = self.log_mut().append_as_follower(&bytes, epoch, now_ms);
+        let appended = self
+            .log_mut()
+            .append_as_follower(&bytes, LeaderEpoch(epoch), now_ms);
         assert_eq!(appended.map_err(shown)?.last_offset + 1, self.model.end);
         Ok(())
     }
@@ -505,10 +508,10 @@ impl Tested {
             let bytes = first.slice.as_ref().unwrap().to_vec().unwrap();
             let (found, _) = record::RecordBatch::parse(&bytes).unwrap();
             assert!(found.base_offset() <= record.offset && found.last_offset() >= record.offset);
-            assert_eq!(found.partition_leader_epoch(), record.epoch);
+            assert_eq!(found.partition_leader_epoch(), LeaderEpoch(record.epoch));
             assert_eq!(
                 log.leader_epochs().epoch_for_offset(record.offset),
-                Some(record.epoch),
+                Some(LeaderEpoch(record.epoch)),
                 "{record:?} {:?}",
                 log.leader_epochs()
             );

@@ -156,7 +156,7 @@ fn batch_value(batch: &RecordBatch<'_>) -> Value {
     let mut value = Struct::default();
     let mut add = |name: &str, field: Value| value.fields.push((name.to_owned(), field));
     add("BaseOffset", batch.base_offset().into());
-    add("LeaderEpoch", batch.partition_leader_epoch().into());
+    add("LeaderEpoch", batch.partition_leader_epoch().0.into());
     add("IsCrcValid", batch.is_crc_valid().into());
     add("Attributes", batch.attributes().0.into());
     add("LastOffsetDelta", batch.last_offset_delta().into());

@@ -1,6 +1,7 @@
 //! Produce: right and wrong batches, idempotent producers, compression, timestamps, limits.
 
 use interpreter::{Random, Value};
+use model::LeaderEpoch;
 use record::{Compression, TimestampType};
 use wire::ApiKey;
 
@@ -148,7 +149,7 @@ fn odd_batch(session: &mut Session<'_>, topic: &Topic) -> Result<(), Stop> {
                 .for_each(|record| record.0 = timestamp);
         }
         6 => batch.records.iter_mut().for_each(|record| record.1 = None),
-        _ => batch.header.partition_leader_epoch = 12,
+        _ => batch.header.partition_leader_epoch = LeaderEpoch(12),
     }
     produce(session, topic, &batch)
 }

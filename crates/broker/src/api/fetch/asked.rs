@@ -4,7 +4,7 @@ use super::{FUTURE_REPLICA, Limits, READ_COMMITTED};
 use crate::api::ANSWER_MAX_BYTES;
 use crate::api::broker::Broker;
 use controller::topic_name;
-use model::Uuid;
+use model::{LeaderEpoch, Uuid};
 use replication::{FetchPartition, Isolation, SessionTopic, TopicRef};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -52,9 +52,9 @@ pub(super) fn asked<'f, 'm>(
         let partitions: Vec<_> = topic.partitions.iter().collect();
         partitions.into_iter().map(move |asked| {
             let request = FetchPartition {
-                current_leader_epoch: asked.current_leader_epoch,
+                current_leader_epoch: LeaderEpoch(asked.current_leader_epoch),
                 fetch_offset: asked.fetch_offset,
-                last_fetched_epoch: asked.last_fetched_epoch,
+                last_fetched_epoch: LeaderEpoch(asked.last_fetched_epoch),
                 log_start_offset: asked.log_start_offset,
                 max_bytes: asked.partition_max_bytes,
             };

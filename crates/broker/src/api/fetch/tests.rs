@@ -9,9 +9,9 @@ fn unknown(index: i32) -> Part {
         topic: SessionTopic::Name("topic".into()),
         index,
         request: FetchPartition {
-            current_leader_epoch: -1,
+            current_leader_epoch: LeaderEpoch::NONE,
             fetch_offset: 0,
-            last_fetched_epoch: -1,
+            last_fetched_epoch: LeaderEpoch::NONE,
             log_start_offset: -1,
             max_bytes: 1,
         },
@@ -19,7 +19,7 @@ fn unknown(index: i32) -> Part {
         partition: Err(Absence::Unknown),
         seen: Seen::default(),
         result: Err(ErrorCode::UnknownServerError),
-        leader: (NO_LEADER, -1),
+        leader: (NO_LEADER, LeaderEpoch::NONE),
         failure: None,
     }
 }

@@ -32,7 +32,7 @@ impl Ending {
         let marker = TransactionMarker {
             producer_id: prepared.producer.producer_id,
             producer_epoch: prepared.producer.producer_epoch,
-            coordinator_epoch: log.offsets().leader_epoch,
+            coordinator_epoch: log.offsets().leader_epoch.0,
             is_commit: prepared.committed,
         };
         Self {

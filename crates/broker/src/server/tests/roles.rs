@@ -5,6 +5,7 @@ use super::*;
 use crate::logs::hosting;
 use crate::logs::partitions::Absence;
 use metadata::PartitionChange;
+use model::LeaderEpoch;
 use replication::{Partition, Role};
 
 /// A broker that there is not.
@@ -83,7 +84,7 @@ fn what_nobody_leads_is_refused_and_its_groups_are_not_here_until_it_is_led_agai
     change(&running, "topic", leader(this));
     change(&running, OFFSETS_TOPIC, leader(this));
     assert_eq!(produce(&mut client), ErrorCode::None);
-    assert_eq!(partition(&running).offsets().leader_epoch, 2);
+    assert_eq!(partition(&running).offsets().leader_epoch, LeaderEpoch(2));
     wait_until("the groups are loaded", || {
         client.try_committed_offset("group", "topic", 0) == Ok(1)
     });
@@ -106,7 +107,7 @@ fn who_waits_for_replicas_is_told_when_another_broker_leads() {
     change(&running, "topic", leader(OTHER));
     let produced = client.receive_produced();
     assert_eq!(produced.error, ErrorCode::NotLeaderOrFollower);
-    assert_eq!(partition.known_leader(this), (OTHER, 2));
+    assert_eq!(partition.known_leader(this), (OTHER, LeaderEpoch(2)));
 }
 
 #[test]
@@ -130,7 +131,7 @@ fn a_replica_that_is_elsewhere_leaves_and_one_that_comes_back_begins_anew() {
     let partition = partition(&running);
     let follower = Role::Follower {
         leader: OTHER,
-        leader_epoch: 2,
+        leader_epoch: LeaderEpoch(2),
     };
     assert_eq!(partition.role(), follower);
     assert_eq!(partition.offsets().log_end_offset, 0);

@@ -71,7 +71,7 @@ pub(crate) fn scan(bytes: &Bytes, aborted: &[(i64, i64)], rules: ScanRules) -> S
             found.fault = Some(format!("no batch ends at offset {}", batch.last_offset()));
             break;
         }
-        found.next = Some((batch.next_offset(), batch.partition_leader_epoch()));
+        found.next = Some((batch.next_offset(), batch.partition_leader_epoch().0));
         let is_visible = is_visible(&batch, &mut aborted, &mut aborting, rules);
         let record_count = usize::try_from(batch.record_count()).unwrap_or(0);
         // A batch that compaction emptied only tells that its offsets were used.
@@ -79,7 +79,7 @@ pub(crate) fn scan(bytes: &Bytes, aborted: &[(i64, i64)], rules: ScanRules) -> S
             found.batches.push(FetchedBatch {
                 bytes: bytes.slice_ref(batch.bytes()),
                 last_offset: batch.last_offset(),
-                leader_epoch: batch.partition_leader_epoch(),
+                leader_epoch: batch.partition_leader_epoch().0,
                 record_count,
             });
         }

@@ -1,6 +1,7 @@
 //! The fetcher by script, and against brokers whose logs and sessions are modelled.
 
 use super::*;
+use model::LeaderEpoch;
 use proptest::prelude::*;
 use record::{BatchBuilder, BatchHeader, RecordBatch};
 
@@ -29,7 +30,7 @@ fn name(index: i32) -> TopicPartition {
 fn batch(offset: i64, count: i64) -> Vec<u8> {
     let mut builder = BatchBuilder::new(BatchHeader {
         base_offset: offset,
-        partition_leader_epoch: 0,
+        partition_leader_epoch: LeaderEpoch(0),
         ..BatchHeader::default()
     });
     for n in 0..count {

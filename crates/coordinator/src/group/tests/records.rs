@@ -8,7 +8,7 @@ use crate::CoordinatorRecord;
 use crate::messages::{
     GroupMetadataValue, OffsetCommitValue, group_metadata_value::MemberMetadata,
 };
-use model::{DecodeError, Message, Uuid};
+use model::{DecodeError, LeaderEpoch, Message, Uuid};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -136,7 +136,10 @@ fn offsets_of_all_versions_are_read() {
             panic!("an offset, not {parsed:?}");
         };
         assert_eq!((offset.offset, offset.record_offset), (100, 9));
-        assert_eq!(offset.leader_epoch, if version >= 3 { 3 } else { -1 });
+        assert_eq!(
+            offset.leader_epoch,
+            LeaderEpoch(if version >= 3 { 3 } else { -1 })
+        );
         assert_eq!(offset.expire_timestamp_ms, None);
         assert_eq!(offset.topic_id.is_zero(), version < 4);
     }

@@ -18,7 +18,7 @@ use super::text::{assignment, join_text, metadata_text, record_text, subscriptio
 use super::words::Words;
 use crate::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
 use metadata::MetadataImage;
-use model::{ErrorCode, MonotonicTime, Now, Uuid};
+use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -454,7 +454,7 @@ impl Script {
                     for fetched in topic.partitions {
                         let mut text =
                             format!("{}-{}={}", topic.name, fetched.index, fetched.offset);
-                        if fetched.leader_epoch != -1 {
+                        if fetched.leader_epoch != LeaderEpoch::NONE {
                             write!(text, " epoch={}", fetched.leader_epoch).expect("a string");
                         }
                         if !fetched.metadata.is_empty() {
@@ -762,7 +762,7 @@ fn offsets_to_commit<'a>(
         partitions: vec![OffsetCommitPartition {
             index: *index,
             offset: *offset,
-            leader_epoch: words.number("epoch", -1),
+            leader_epoch: words.number("epoch", LeaderEpoch::NONE),
             metadata: words.value("metadata"),
         }],
     };
