@@ -6,6 +6,7 @@ use crate::api::broker::Broker;
 use crate::api::fetch_sessions::FetchSessions;
 use crate::controller::controller_thread::{self, ControllerParts, Unstarted};
 use crate::controller::link::ControllerLink;
+use crate::controller::metadata_loader::Waiting;
 use crate::coordinators::Coordinators;
 use crate::coordinators::group_settings::{group_config, offsets_compression};
 use crate::coordinators::groups::{Groups, OFFSETS_TOPIC};
@@ -20,7 +21,7 @@ use crate::net::{
     AnswerMemory, BoundListener, BoundSocket, ByteBudget, ConnectionLimits, Listeners,
     RequestMemory, SocketSettings, Sockets, connection_limits,
 };
-use crate::runtime::clock::{self, now_ms, random_uuid};
+use crate::runtime::clock::{self, now_ms, random_bytes, random_uuid};
 use crate::runtime::heavy_work::{ASIDE, HeavyWork};
 use crate::runtime::reserve::{Reserve, ReserveEnd};
 use crate::runtime::seldom::Seldom;
@@ -29,12 +30,13 @@ use crate::settings::loggers::Loggers;
 use crate::settings::node::Node;
 use crate::settings::start_error::StartError;
 use config::ServerConfig;
-use controller::ControllerContext;
-use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
-use controller::directories::{change_directories, replicas_found};
+use controller::brokers::NewRegistration;
 use controller::metadata_log::{
     DirectoryOptions, LoadedMetadataLog, LocalVoter, LogDirectories, MetadataLog,
     MetadataLogOptions, find_log_directories, known_directories,
+};
+use controller::{
+    Controller, ControllerContext, PlaceFoundReplicas, RegisterBroker, Request, UnfenceBroker,
 };
 use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
 use replication::LogHost;
@@ -169,7 +171,7 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
         publishers: publishers::all(&broker),
         halt: publishers::halt(&broker),
     };
-    let controller = opened.controller.start(opened.log, parts);
+    let controller = opened.controller_thread.start(opened.controller, parts);
     controller.map_err(no_thread)?;
     for name in [OFFSETS_TOPIC, TRANSACTION_TOPIC] {
         let topic = broker.logs.partitions.topic(name);
@@ -350,8 +352,8 @@ async fn bind(config: &ServerConfig) -> Result<(Listeners, Vec<BoundSocket>), St
 /// What is there once every file is open.
 struct Opened {
     broker: Arc<Broker>,
-    log: MetadataLog,
-    controller: Unstarted,
+    controller: Controller<Waiting>,
+    controller_thread: Unstarted,
     failures: UnboundedReceiver<FailedLog>,
     /// The lock of `metadata.log.dir`, when it is none of `log.dirs`.
     metadata_lock: Option<DirectoryLock>,
@@ -381,7 +383,7 @@ fn open(
     }
     let OpenedMetadata {
         directories: prepared,
-        mut log,
+        log,
         marks,
     } = open_metadata(&config, &usable, metadata_directory, &listeners)?;
     let clean: Vec<bool> = paths.iter().map(|path| marks.is_clean(path)).collect();
@@ -394,7 +396,7 @@ fn open(
         let path = first.path().to_owned();
         return Err(StartError::NoDirectory { path });
     }
-    let (link, controller) = controller_thread::new();
+    let (link, controller_thread) = controller_thread::new();
     let (failed_logs, failures) = FailedLogs::new();
     let kraft_version = log.describe_quorum(now_ms()).kraft_version;
     let broker = Arc::new(new_broker(
@@ -410,23 +412,27 @@ fn open(
     broker.logs.set_users(Box::new(state));
     // Where partitions are decides which of them can have a leader.
     let places = hosting::find_all(&broker.logs, log.image(), &clean)?;
-    let placed = replicas_found(log.image(), broker.node.id, &places.found);
-    if !placed.records.is_empty() {
-        log.append(&placed.records, now_ms())?;
-    }
-    broker.node.reconfigure_at_start(log.image());
-    broker.coordinators.configure_groups(log.image());
-    register(&broker, &mut log, previous_broker_epoch)?;
-    let image = log.image().clone();
+    let mut starting = StartingController {
+        controller: Controller::new(log, now_ms()),
+        config: broker.node.config.clone(),
+    };
+    starting.decide(PlaceFoundReplicas {
+        broker_id: broker.node.id,
+        found: places.found.clone(),
+    })?;
+    broker.node.reconfigure_at_start(starting.image());
+    broker.coordinators.configure_groups(starting.image());
+    starting.register(&broker, previous_broker_epoch)?;
+    let image = starting.image().clone();
     broker.coordinators.groups.set_metadata(&image);
     hosting::open_all(&broker.logs, &image, places)?;
-    broker.coordinators.groups.follow(log.image());
-    broker.coordinators.transactions.follow(log.image());
-    broker.publish(log.image().clone());
+    broker.coordinators.groups.follow(&image);
+    broker.coordinators.transactions.follow(&image);
+    broker.publish(image);
     Ok(Opened {
         broker,
-        log,
-        controller,
+        controller: starting.controller,
+        controller_thread,
         failures,
         metadata_lock,
     })
@@ -684,70 +690,72 @@ fn log_host(directories: &[Arc<LogDirectory>]) -> LogHost {
     host
 }
 
-/// Registers this run of the broker, and unfences it: whoever has the metadata log has caught up.
-fn register(
-    broker: &Broker,
-    log: &mut MetadataLog,
-    previous_broker_epoch: i64,
-) -> Result<(), StartError> {
-    let endpoints = broker
-        .sockets
-        .listeners
-        .iter()
-        .filter(|one| !one.is_controller)
-        .map(|one| {
-            let (host, port) = one.advertised(one.address);
-            metadata::Endpoint {
-                name: one.name.clone(),
-                host,
-                port,
-                security_protocol: 0,
-            }
-        });
-    let features = controller::SUPPORTED_FEATURES
-        .iter()
-        .filter(|feature| feature.versions.max > 0)
-        .map(|feature| (feature.name.to_owned(), feature.versions))
-        .collect();
-    let registration = NewRegistration {
+/// The controller at a start, before anybody lives by the metadata.
+struct StartingController {
+    controller: Controller<Waiting>,
+    config: ServerConfig,
+}
+
+impl StartingController {
+    fn decide<R: Request>(&mut self, request: R) -> Result<R::Response, StartError> {
+        let context = ControllerContext::new(&self.config);
+        let nobody = tokio::sync::oneshot::channel().0;
+        let (now_ms, random) = (now_ms(), &mut random_bytes);
+        let decided = self
+            .controller
+            .decide_at_start(request, nobody, &context, now_ms, random);
+        Ok(decided?)
+    }
+
+    fn image(&self) -> &Arc<MetadataImage> {
+        self.controller.log.image()
+    }
+
+    /// Registers this run of the broker, and unfences it: whoever has the metadata log has caught up.
+    fn register(&mut self, broker: &Broker, previous_broker_epoch: i64) -> Result<(), StartError> {
+        let broker_id = broker.node.id;
+        let broker_epoch = self.decide(RegisterBroker {
+            registration: registration(broker, previous_broker_epoch),
+            has_live_session: false,
+            detects_clean_shutdown: true,
+        })??;
+        self.decide(UnfenceBroker {
+            broker_id,
+            broker_epoch,
+        })??;
+        let known = &broker.node.broker_epoch;
+        known.store(broker_epoch, Ordering::Release);
+        if let Some(change) = broker.logs.cordoning_change(self.image()) {
+            self.decide(change)??;
+        }
+        Ok(())
+    }
+}
+
+/// What this run of the broker says of itself.
+fn registration(broker: &Broker, previous_broker_epoch: i64) -> NewRegistration {
+    let listeners = broker.sockets.listeners.iter();
+    let endpoints = listeners.filter(|one| !one.is_controller).map(|one| {
+        let (host, port) = one.advertised(one.address);
+        metadata::Endpoint {
+            name: one.name.clone(),
+            host,
+            port,
+            security_protocol: 0,
+        }
+    });
+    let directories = broker.logs.directories.iter();
+    let usable = directories.filter(|one| one.is_usable());
+    NewRegistration {
         broker_id: broker.node.id,
         incarnation_id: random_uuid(),
         endpoints: endpoints.collect(),
-        features,
+        features: controller::broker_features(),
         rack: broker.node.config.rack.clone(),
-        directories: broker
-            .logs
-            .directories
-            .iter()
-            .filter(|one| one.is_usable())
-            .map(|one| one.id())
-            .collect(),
+        directories: usable.map(|one| one.id()).collect(),
         previous_broker_epoch,
         is_migrating_zk_broker: false,
-    };
-    let state = RegistrationState {
-        next_offset: log.end_offset(),
-        has_live_session: false,
-        detects_clean_shutdown: true,
-    };
-    let context = ControllerContext::new(&broker.node.config);
-    let image = log.image().clone();
-    let decision = register_broker(&image, &context, &registration, state)?;
-    log.append(&decision.records, now_ms())?;
-    let image = log.image().clone();
-    let unfenced = unfence_broker(&image, &context, broker.node.id, decision.response)?;
-    log.append(&unfenced.records, now_ms())?;
-    broker
-        .node
-        .broker_epoch
-        .store(decision.response, Ordering::Release);
-    if let Some(change) = broker.logs.cordoning_change(log.image()) {
-        let (at, cordoned) = ((change.broker_id, change.broker_epoch), change.cordoned);
-        let image = log.image().clone();
-        let decision = change_directories(&image, &context, at, &[], cordoned.as_deref())?;
-        log.append(&decision.records, now_ms())?;
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -86,6 +86,7 @@ impl<T> ActiveController<T> {
         assert!(self.proposed.is_none(), "one proposal at a time");
         let decision = request.decide(&mut Scene {
             image: &self.image,
+            next_offset: self.end_offset,
             context,
             kraft_version: self.kraft_version,
             random,

@@ -5,14 +5,11 @@
 //!   any other log  AbortTransaction, if its last transaction is unfinished
 //! ```
 
-use crate::context::ControllerContext;
 use crate::create_topics::MIN_INSYNC_REPLICAS;
-use crate::decision::Decision;
 use crate::features::supported_versions;
 use metadata::{
-    ConfigResource, ELIGIBLE_LEADER_REPLICAS_FEATURE, GROUP_VERSION_FEATURE, MetadataImage,
-    MetadataRecord, MetadataVersion, SHARE_VERSION_FEATURE, STREAMS_VERSION_FEATURE,
-    TRANSACTION_VERSION_FEATURE,
+    ConfigResource, ELIGIBLE_LEADER_REPLICAS_FEATURE, GROUP_VERSION_FEATURE, MetadataRecord,
+    MetadataVersion, SHARE_VERSION_FEATURE, STREAMS_VERSION_FEATURE, TRANSACTION_VERSION_FEATURE,
 };
 
 /// From which metadata version on a new cluster gets which level of a feature.
@@ -54,56 +51,56 @@ pub fn bootstrap_records(metadata_version: MetadataVersion) -> Vec<MetadataRecor
         .collect()
 }
 
-/// What a controller writes when it becomes active over `image`. `is_in_transaction` says that
-/// the log ends within a transaction; the image is the one before it.
+/// What an empty log begins with: the `bootstrap` records, and with eligible leader replicas the
+/// cluster's `min_insync_replicas`.
 ///
 /// # Errors
-/// [`NoMetadataVersion`] when the log is empty and `bootstrap` cannot begin one.
-pub fn activate(
-    image: &MetadataImage,
-    context: &ControllerContext<'_>,
-    bootstrap: &[MetadataRecord],
-    is_in_transaction: bool,
-) -> Result<Decision<()>, NoMetadataVersion> {
-    let mut records = Vec::new();
-    if is_in_transaction {
-        records.push(MetadataRecord::AbortTransaction {
-            reason: Some("Controller failover".to_owned()),
-        });
-    }
-    if !image.is_empty() {
-        return Ok(Decision::atomic(records, ()));
-    }
+/// [`NoMetadataVersion`] when they say none.
+pub fn first_records(
+    mut bootstrap: Vec<MetadataRecord>,
+    min_insync_replicas: i32,
+) -> Result<Vec<MetadataRecord>, NoMetadataVersion> {
     let level_of = |feature: &str| {
         bootstrap.iter().rev().find_map(|record| match record {
             MetadataRecord::FeatureLevel { name, level } if name == feature => Some(*level),
             _ => None,
         })
     };
-    let metadata_version = level_of(MetadataVersion::FEATURE)
+    level_of(MetadataVersion::FEATURE)
         .and_then(MetadataVersion::from_level)
         .ok_or(NoMetadataVersion)?;
-    let has_transactions = metadata_version.supports_transactions();
-    if has_transactions {
-        records.push(MetadataRecord::BeginTransaction {
-            name: Some("Bootstrap records".to_owned()),
+    if level_of(ELIGIBLE_LEADER_REPLICAS_FEATURE).is_some_and(|level| level > 0) {
+        bootstrap.push(cluster_min_insync_replicas(min_insync_replicas));
+    }
+    Ok(bootstrap)
+}
+
+/// What a controller writes when it becomes active: `first` if the log is empty, at a metadata version
+/// that may support transactions. `is_in_transaction` says that the log ends within one.
+pub fn activation(
+    first: Vec<MetadataRecord>,
+    supports_transactions: bool,
+    is_in_transaction: bool,
+) -> Vec<MetadataRecord> {
+    let mut records = Vec::new();
+    if is_in_transaction {
+        records.push(MetadataRecord::AbortTransaction {
+            reason: Some("Controller failover".to_owned()),
         });
     }
-    records.extend_from_slice(bootstrap);
-    if level_of(ELIGIBLE_LEADER_REPLICAS_FEATURE).is_some_and(|level| level > 0) {
-        records.push(cluster_min_insync_replicas(context));
-    }
-    if has_transactions {
-        records.push(MetadataRecord::EndTransaction);
-        return Ok(Decision::splittable(records, ()));
-    }
-    Ok(Decision::atomic(records, ()))
+    let is_transaction = supports_transactions && !first.is_empty();
+    let begin = MetadataRecord::BeginTransaction {
+        name: Some("Bootstrap records".to_owned()),
+    };
+    records.extend(is_transaction.then_some(begin));
+    records.extend(first);
+    records.extend(is_transaction.then_some(MetadataRecord::EndTransaction));
+    records
 }
 
 /// With eligible leader replicas, `min.insync.replicas` is one for the whole cluster: the
 /// controller's own is written down.
-pub(crate) fn cluster_min_insync_replicas(context: &ControllerContext<'_>) -> MetadataRecord {
-    let own = context.config.topics.min_insync_replicas;
+pub(crate) fn cluster_min_insync_replicas(own: i32) -> MetadataRecord {
     MetadataRecord::Config {
         resource: ConfigResource::all_brokers(),
         name: MIN_INSYNC_REPLICAS.to_owned(),

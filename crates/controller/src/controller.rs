@@ -12,7 +12,7 @@
 use crate::active::{ActiveController, Proposal};
 use crate::context::{ControllerContext, Random};
 use crate::metadata_log::{AppendMetadataError, MetadataLog};
-use crate::requests::{ControllerRequest, ControllerResponse};
+use crate::requests::{ControllerRequest, ControllerResponse, Request};
 use metadata::{MetadataDelta, MetadataImage};
 use std::sync::Arc;
 use storage::RealDisk;
@@ -93,6 +93,28 @@ impl<T, D: Disk> Controller<T, D> {
                 refused: Some((self.active.refused(), error)),
             },
         }
+    }
+
+    /// Decides before anybody lives by the metadata: nobody is told of the change. Who starts a broker
+    /// in this process asks so.
+    ///
+    /// # Errors
+    /// When the log does not take what is decided.
+    pub fn decide_at_start<R: Request>(
+        &mut self,
+        request: R,
+        asker: T,
+        context: &ControllerContext<'_>,
+        now_ms: i64,
+        random: &mut Random<'_>,
+    ) -> Result<R::Response, AppendMetadataError> {
+        let decided = self.decide(&request.into(), asker, context, now_ms, random);
+        if let Some((_, error)) = decided.refused {
+            return Err(error);
+        }
+        let answer = decided.answers.into_iter().next_back();
+        let response = answer.and_then(|(_, response)| R::response_of(response));
+        Ok(response.expect("what is committed is answered, each request by its kind"))
     }
 
     /// Takes over what the log says.

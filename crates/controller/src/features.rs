@@ -7,8 +7,8 @@
 
 use metadata::{
     ELIGIBLE_LEADER_REPLICAS_FEATURE, GROUP_VERSION_FEATURE, KRAFT_VERSION_FEATURE, MetadataImage,
-    MetadataVersion, SHARE_VERSION_FEATURE, STREAMS_VERSION_FEATURE, TRANSACTION_VERSION_FEATURE,
-    VersionRange,
+    MetadataVersion, SHARE_VERSION_FEATURE, STREAMS_VERSION_FEATURE, SupportedFeatures,
+    TRANSACTION_VERSION_FEATURE, VersionRange,
 };
 
 /// A feature with the levels that this build can work with.
@@ -44,6 +44,15 @@ pub const SUPPORTED_FEATURES: &[SupportedFeature] = &[
     up_to(STREAMS_VERSION_FEATURE, 1),
     up_to(TRANSACTION_VERSION_FEATURE, 2),
 ];
+
+/// What a broker of this build registers: the features that can be enabled.
+pub fn broker_features() -> SupportedFeatures {
+    let can_be_enabled = |feature: &&SupportedFeature| feature.versions.max > 0;
+    let enabled = SUPPORTED_FEATURES.iter().filter(can_be_enabled);
+    enabled
+        .map(|one| (one.name.to_owned(), one.versions))
+        .collect()
+}
 
 /// The finalized features that this build cannot work with, each with its level: a directory that
 /// has any is left as it is.

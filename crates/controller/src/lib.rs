@@ -71,11 +71,12 @@ pub use context::{ControllerContext, Random};
 pub use controller::{Controller, Decided, MetadataChange};
 pub use decision::{ApiError, Decision, PartitionResults, TopicResult};
 pub use features::{
-    SUPPORTED_FEATURES, SupportedFeature, supported_versions, unsupported_features,
+    SUPPORTED_FEATURES, SupportedFeature, broker_features, supported_versions, unsupported_features,
 };
 pub use requests::{
     AllocateProducerIds, AlterClientQuotas, AlterConfigs, AlterPartitionReassignments,
     AlterScramCredentials, AssignReplicasToDirectories, ChangeDirectories, ControllerRequest,
-    ControllerResponse, CreatePartitions, CreateTopics, DeleteTopics, ElectLeaders, Request, Scene,
-    UnregisterBroker, UpdateFeatures,
+    ControllerResponse, CreatePartitions, CreateTopics, DeleteTopics, ElectLeaders,
+    PlaceFoundReplicas, RegisterBroker, Request, Scene, UnfenceBroker, UnregisterBroker,
+    UpdateFeatures,
 };

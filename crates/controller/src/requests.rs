@@ -9,14 +9,18 @@
 //! Each request is decided by the function of its own file; here is only what it carries.
 
 use crate::alter_configs::{AlterOptions, AlteredResource, alter_configs};
-use crate::brokers::unregister_broker;
+use crate::brokers::{
+    NewRegistration, RegistrationState, register_broker, unfence_broker, unregister_broker,
+};
 use crate::client_quotas::{QuotaAlteration, QuotaResults, alter_client_quotas};
 use crate::context::{ControllerContext, Random};
 use crate::create_partitions::{GrowingTopic, create_partitions};
 use crate::create_topics::{CreatedTopic, NewTopic, create_topics};
 use crate::decision::{ApiError, Decision, PartitionResults, TopicResult};
 use crate::delete_topics::{DeletedTopic, TopicAccess, TopicToDelete, delete_topics};
-use crate::directories::{DirectoryAssignment, assign_replicas_to_directories, change_directories};
+use crate::directories::{
+    DirectoryAssignment, assign_replicas_to_directories, change_directories, replicas_found,
+};
 use crate::elect_leaders::{ElectionType, TopicElection, elect_leaders};
 use crate::producer_ids::{ProducerIdBlock, allocate_producer_ids};
 use crate::reassign_partitions::{TopicReassignment, reassign_partitions};
@@ -32,6 +36,8 @@ pub struct Scene<'a, 'r> {
     pub image: &'a MetadataImage,
     /// The controller.
     pub context: &'a ControllerContext<'a>,
+    /// The offset after the last record of the image.
+    pub next_offset: i64,
     /// The level of `kraft.version`, which is the quorum's.
     pub kraft_version: i16,
     /// Where random ids come from.
@@ -112,6 +118,9 @@ requests! {
     CreateTopics => Vec<TopicResult<CreatedTopic>>,
     DeleteTopics => Vec<DeletedTopic>,
     ElectLeaders => Vec<PartitionResults>,
+    PlaceFoundReplicas => (),
+    RegisterBroker => Result<i64, ApiError>,
+    UnfenceBroker => Result<(), ApiError>,
     UnregisterBroker => Result<(), ApiError>,
     UpdateFeatures => Result<UpdatedFeatures, ApiError>,
 }
@@ -313,6 +322,64 @@ impl ElectLeaders {
             self.election,
             self.topics.as_deref(),
         )
+    }
+}
+
+/// Where a broker that starts has found its replicas: told before it registers.
+#[derive(Debug, Clone)]
+pub struct PlaceFoundReplicas {
+    /// The broker that tells.
+    pub broker_id: BrokerId,
+    /// What was found.
+    pub found: Vec<DirectoryAssignment>,
+}
+
+impl PlaceFoundReplicas {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<()> {
+        replicas_found(scene.image, self.broker_id, &self.found)
+    }
+}
+
+/// BrokerRegistration (KIP-631); answered with the broker's epoch.
+#[derive(Debug, Clone)]
+pub struct RegisterBroker {
+    /// What the broker says of itself.
+    pub registration: NewRegistration,
+    /// Whether the current registration of this id is alive.
+    pub has_live_session: bool,
+    /// Whether the broker can tell a clean shutdown.
+    pub detects_clean_shutdown: bool,
+}
+
+impl RegisterBroker {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<i64, ApiError>> {
+        let state = RegistrationState {
+            next_offset: scene.next_offset,
+            has_live_session: self.has_live_session,
+            detects_clean_shutdown: self.detects_clean_shutdown,
+        };
+        Decision::of(register_broker(
+            scene.image,
+            scene.context,
+            &self.registration,
+            state,
+        ))
+    }
+}
+
+/// What a BrokerHeartbeat of a broker that has caught up asks for: to be unfenced.
+#[derive(Debug, Clone, Copy)]
+pub struct UnfenceBroker {
+    /// The broker.
+    pub broker_id: BrokerId,
+    /// The epoch of its registration.
+    pub broker_epoch: i64,
+}
+
+impl UnfenceBroker {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<(), ApiError>> {
+        let (id, epoch) = (self.broker_id, self.broker_epoch);
+        Decision::of(unfence_broker(scene.image, scene.context, id, epoch))
     }
 }
 

@@ -122,7 +122,9 @@ fn one_min_insync_replicas(
         .value(&all_brokers, MIN_INSYNC_REPLICAS)
         .is_none()
     {
-        records.push(cluster_min_insync_replicas(context));
+        records.push(cluster_min_insync_replicas(
+            context.config.topics.min_insync_replicas,
+        ));
     }
     for (resource, values) in image.configs.by_resource().iter() {
         let is_of_one_broker =

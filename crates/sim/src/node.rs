@@ -27,11 +27,12 @@ use crate::planted::Planted;
 use crate::protocol::{Answer, Ask};
 use crate::random::Random;
 use config::{ConfigMap, ServerConfig, TopicDefaults};
-use controller::directories::{DirectoryAssignment, replicas_found};
+use controller::directories::DirectoryAssignment;
 use controller::internal_topics::topic_for_first_use;
 use controller::{
     AllocateProducerIds, AssignReplicasToDirectories, ChangeDirectories, Controller,
-    ControllerContext, ControllerRequest, CreateTopics, MetadataChange, Request,
+    ControllerContext, ControllerRequest, CreateTopics, MetadataChange, PlaceFoundReplicas,
+    Request, UnfenceBroker,
 };
 use coordinator::group::DeletedTopic;
 use metadata::MetadataImage;
@@ -199,19 +200,27 @@ impl Node {
         }
         let context = ControllerContext::new(config);
         let now_ms = now.wall_ms;
-        let mut opened = OpenedMetadata::open(disk, &paths, config, planted, &mut random, now_ms)?;
+        let opened = OpenedMetadata::open(disk, &paths, config, planted, &mut random, now_ms)?;
         let directories = directories::prepared(&opened.directories, |path| opened.is_clean(path));
         let mut hosting = Hosting::new(disk, directories, planted);
         let found = hosting.scan(opened.log.image(), &mut random)?;
         let image = opened.log.image().clone();
-        let places = hosting.place_all(&image, config.node_id, found, DIRECTORIES.len());
-        let placed = replicas_found(&image, config.node_id, &places.notes);
-        if !placed.records.is_empty() {
-            opened.log.append(&placed.records, now_ms)?;
-        }
-        let incarnation_id = Uuid::from_bytes(random.bytes());
-        let broker_epoch = opened.register(&context, incarnation_id, now_ms)?;
-        let image = opened.log.image().clone();
+        let broker_id = config.node_id;
+        let places = hosting.place_all(&image, broker_id, found, DIRECTORIES.len());
+        let registration = opened.registration(broker_id, Uuid::from_bytes(random.bytes()));
+        let mut controller = Controller::new(opened.log, now_ms);
+        let draw = &mut || random.bytes();
+        let found = places.notes.clone();
+        let placed = PlaceFoundReplicas { broker_id, found };
+        controller.decide_at_start(placed, (), &context, now_ms, draw)?;
+        let registered = controller.decide_at_start(registration, (), &context, now_ms, draw)?;
+        let broker_epoch = registered?;
+        let unfence = UnfenceBroker {
+            broker_id,
+            broker_epoch,
+        };
+        controller.decide_at_start(unfence, (), &context, now_ms, draw)??;
+        let image = controller.log.image().clone();
         let defaults = context.topic_defaults(&image);
         let surroundings = Surroundings {
             defaults: &defaults,
@@ -223,7 +232,7 @@ impl Node {
             config: config.clone(),
             planted,
             random,
-            controller: Controller::new(opened.log, now_ms),
+            controller,
             is_metadata_stuck: false,
             is_offline: false,
             image,

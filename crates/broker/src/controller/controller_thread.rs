@@ -12,7 +12,7 @@ use super::link::{ControllerLink, Message, Messages};
 use super::metadata_loader::{self, Loader, MetadataPublisher, Tasks, Waiting};
 use crate::runtime::clock::{now_ms, random_bytes};
 use config::ServerConfig;
-use controller::metadata_log::{AppendMetadataError, MetadataLog};
+use controller::metadata_log::AppendMetadataError;
 use controller::{Controller, ControllerContext, ControllerRequest};
 use model::ErrorCode;
 use std::panic::AssertUnwindSafe;
@@ -67,18 +67,22 @@ impl Unstarted {
     ///
     /// # Errors
     /// When no thread can be started.
-    pub(crate) fn start(self, log: MetadataLog, with: ControllerParts) -> std::io::Result<()> {
+    pub(crate) fn start(
+        self,
+        controller: Controller<Waiting>,
+        with: ControllerParts,
+    ) -> std::io::Result<()> {
         let ControllerParts {
             config,
             publishers,
             halt,
         } = with;
-        let image = log.image().clone();
+        let image = controller.log.image().clone();
         let halt_loader = halt.clone();
         let halt_loader = move |reason| halt_loader(reason);
         metadata_loader::start(self.tasks, image, publishers, halt_loader)?;
         let mut thread = ControllerThread {
-            controller: Controller::new(log, now_ms()),
+            controller,
             loader: self.loader,
             config,
             halt,

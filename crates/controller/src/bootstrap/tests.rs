@@ -1,6 +1,5 @@
 use super::*;
-use crate::test_cluster::TestCluster;
-use metadata::{MetadataLoader, Provenance};
+use metadata::{MetadataImage, MetadataLoader, Provenance};
 
 fn feature(name: &str, level: i16) -> MetadataRecord {
     MetadataRecord::FeatureLevel {
@@ -55,44 +54,39 @@ fn a_new_cluster_has_the_features_of_its_metadata_version() {
 
 #[test]
 fn an_empty_log_begins_with_a_transaction() {
-    let cluster = TestCluster::new(&[("min.insync.replicas", "2")]);
-    let empty = MetadataImage::default();
     let bootstrap = bootstrap_records(MetadataVersion::LATEST);
-    let decision = activate(&empty, &cluster.context(), &bootstrap, false).unwrap();
-    let mut expected = vec![begin()];
-    expected.extend(bootstrap.clone());
-    expected.extend([min_insync_replicas("2"), MetadataRecord::EndTransaction]);
-    assert_eq!(decision.records, expected);
-    let mut loader = MetadataLoader::new(empty.clone());
-    for record in &decision.records {
+    let first = first_records(bootstrap.clone(), 2).unwrap();
+    let mut expected = bootstrap;
+    expected.push(min_insync_replicas("2"));
+    assert_eq!(first, expected);
+    let records = activation(first.clone(), true, false);
+    let mut loader = MetadataLoader::new(MetadataImage::default());
+    for record in &records {
         loader.replay(record, Provenance::EMPTY).unwrap();
     }
     assert!(loader.image().features.has_eligible_leader_replicas());
+    assert_eq!(records[0], begin());
+    assert_eq!(records[1..records.len() - 1], first);
+    assert_eq!(records.last(), Some(&MetadataRecord::EndTransaction));
 
     // The last controller did not come to the end of it.
-    let decision = activate(&empty, &cluster.context(), &bootstrap, true).unwrap();
-    assert_eq!(decision.records[..2], [abort(), begin()]);
+    let records = activation(first, true, true);
+    assert_eq!(records[..2], [abort(), begin()]);
 }
 
 #[test]
 fn a_log_that_has_begun_goes_on() {
-    let cluster = TestCluster::new(&[]);
-    let decision = activate(&cluster.image, &cluster.context(), &[], false).unwrap();
-    assert_eq!(decision.records, []);
-    let decision = activate(&cluster.image, &cluster.context(), &[], true).unwrap();
-    assert_eq!(decision.records, [abort()]);
+    assert_eq!(activation(Vec::new(), true, false), []);
+    assert_eq!(activation(Vec::new(), true, true), [abort()]);
 }
 
 #[test]
 fn old_metadata_versions_know_no_transactions() {
-    let cluster = TestCluster::new(&[]);
-    let bootstrap = [feature("metadata.version", 12)];
-    let empty = MetadataImage::default();
-    let decision = activate(&empty, &cluster.context(), &bootstrap, false).unwrap();
-    assert!(decision.is_atomic);
-    assert_eq!(decision.records, bootstrap);
-    for bootstrap in [&[][..], &[feature("metadata.version", 31)]] {
-        let refused = activate(&empty, &cluster.context(), bootstrap, false);
-        assert_eq!(refused, Err(NoMetadataVersion));
+    let bootstrap = vec![feature("metadata.version", 12)];
+    let first = first_records(bootstrap.clone(), 1).unwrap();
+    assert_eq!(first, bootstrap);
+    assert_eq!(activation(first, false, false), bootstrap);
+    for bootstrap in [vec![], vec![feature("metadata.version", 31)]] {
+        assert_eq!(first_records(bootstrap, 1), Err(NoMetadataVersion));
     }
 }

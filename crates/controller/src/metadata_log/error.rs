@@ -144,6 +144,9 @@ pub enum OpenMetadataLogError {
     /// `bootstrap.checkpoint` is damaged, or holds what this build does not know.
     #[error("`bootstrap.checkpoint`: {0}")]
     Bootstrap(SnapshotError),
+    /// The records of a new cluster do not say its metadata version.
+    #[error(transparent)]
+    NoMetadataVersion(#[from] crate::bootstrap::NoMetadataVersion),
     /// A batch of the log is damaged, or holds what this build does not know.
     #[error("metadata log: {0}")]
     Content(#[from] BatchContentError),

@@ -4,10 +4,8 @@ use super::directories::{BOOTSTRAP_CHECKPOINT, failure};
 use super::error::{AppendMetadataError, OpenMetadataLogError};
 use super::loader::ImageLoader;
 use super::{MetadataLog, MetadataLogOptions};
-use metadata::{
-    ConfigResource, ELIGIBLE_LEADER_REPLICAS_FEATURE, MetadataImage, MetadataRecord,
-    read_bootstrap_snapshot,
-};
+use crate::bootstrap::{activation, first_records};
+use metadata::{MetadataImage, MetadataRecord, read_bootstrap_snapshot};
 use model::{MonotonicTime, Now};
 use raft::{Replica, ReplicaOptions, Standing};
 use std::collections::VecDeque;
@@ -15,9 +13,6 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use storage::RecoveryEvent;
 use storage::disk::Disk;
-
-/// The setting that a cluster with eligible leader replicas keeps for itself.
-const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
 
 /// A metadata log that was read. Nothing was appended, so whoever looks at the image may still
 /// refuse it.
@@ -115,21 +110,8 @@ impl<D: Disk> MetadataLog<D> {
         now_ms: i64,
     ) -> Result<(), OpenMetadataLogError> {
         self.replica.lead(now_ms)?;
-        let mut records = Vec::new();
-        if loader.is_in_transaction() {
-            records.push(MetadataRecord::AbortTransaction {
-                reason: Some("Controller failover".to_owned()),
-            });
-        }
-        if !first.is_empty() {
-            let is_transaction = image.metadata_version().supports_transactions();
-            let begin = MetadataRecord::BeginTransaction {
-                name: Some("Bootstrap records".to_owned()),
-            };
-            records.extend(is_transaction.then_some(begin));
-            records.extend(first);
-            records.extend(is_transaction.then_some(MetadataRecord::EndTransaction));
-        }
+        let supports_transactions = image.metadata_version().supports_transactions();
+        let records = activation(first, supports_transactions, loader.is_in_transaction());
         let mut batches = Vec::new();
         if !records.is_empty() {
             let level = loader.image().metadata_version();
@@ -177,23 +159,10 @@ fn bootstrap_records<D: Disk>(
     options: &MetadataLogOptions,
 ) -> Result<Vec<MetadataRecord>, OpenMetadataLogError> {
     let path = options.directory.join(BOOTSTRAP_CHECKPOINT);
-    let mut records = match disk.read(&path, 1 << 30) {
+    let records = match disk.read(&path, 1 << 30) {
         Ok(bytes) => read_bootstrap_snapshot(&bytes).map_err(OpenMetadataLogError::Bootstrap)?,
         Err(source) if source.kind() == ErrorKind::NotFound => options.bootstrap_records.clone(),
         Err(source) => return Err(failure("read", &path, source).into()),
     };
-    let keeps_eligible_leader_replicas = records.iter().any(|record| match record {
-        MetadataRecord::FeatureLevel { name, level } => {
-            name == ELIGIBLE_LEADER_REPLICAS_FEATURE && *level > 0
-        }
-        _ => false,
-    });
-    if keeps_eligible_leader_replicas {
-        records.push(MetadataRecord::Config {
-            resource: ConfigResource::all_brokers(),
-            name: MIN_INSYNC_REPLICAS.to_owned(),
-            value: Some(options.min_insync_replicas.to_string()),
-        });
-    }
-    Ok(records)
+    Ok(first_records(records, options.min_insync_replicas)?)
 }

@@ -6,15 +6,15 @@ use super::Halted;
 use crate::planted::Planted;
 use crate::random::Random;
 use config::ServerConfig;
-use controller::ControllerContext;
+use controller::RegisterBroker;
 use controller::bootstrap::bootstrap_records;
-use controller::brokers::{NewRegistration, RegistrationState, register_broker, unfence_broker};
+use controller::brokers::NewRegistration;
 use controller::metadata_log::{
     DirectoryOptions, LocalVoter, LogDirectories, MetadataLog, MetadataLogOptions,
     find_log_directories, known_directories,
 };
 use metadata::{MetadataVersion, VoterEndpoint};
-use model::Uuid;
+use model::{BrokerId, Uuid};
 use std::path::{Path, PathBuf};
 use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown};
 use storage::sim::SimDisk;
@@ -107,39 +107,22 @@ impl OpenedMetadata {
         epochs.map(|epoch| epoch.unwrap_or(-1)).min().unwrap_or(-1)
     }
 
-    /// Registers this run of the broker, and unfences it; gives its epoch.
-    pub(super) fn register(
-        &mut self,
-        context: &ControllerContext<'_>,
-        incarnation_id: Uuid,
-        now_ms: i64,
-    ) -> Result<i64, Halted> {
-        let features = controller::SUPPORTED_FEATURES
-            .iter()
-            .filter(|feature| feature.versions.max > 0)
-            .map(|feature| (feature.name.to_owned(), feature.versions))
-            .collect();
+    /// What this run of the broker says of itself.
+    pub(super) fn registration(&self, broker_id: BrokerId, incarnation_id: Uuid) -> RegisterBroker {
         let directories = self.directories.directories.iter();
-        let registration = NewRegistration {
-            broker_id: context.node_id,
-            incarnation_id,
-            endpoints: Vec::new(),
-            features,
-            rack: None,
-            directories: directories.map(|(_, id)| *id).collect(),
-            previous_broker_epoch: self.previous_broker_epoch(),
-            is_migrating_zk_broker: false,
-        };
-        let state = RegistrationState {
-            next_offset: self.log.end_offset(),
+        RegisterBroker {
+            registration: NewRegistration {
+                broker_id,
+                incarnation_id,
+                endpoints: Vec::new(),
+                features: controller::broker_features(),
+                rack: None,
+                directories: directories.map(|(_, id)| *id).collect(),
+                previous_broker_epoch: self.previous_broker_epoch(),
+                is_migrating_zk_broker: false,
+            },
             has_live_session: false,
             detects_clean_shutdown: true,
-        };
-        let decision = register_broker(self.log.image(), context, &registration, state)?;
-        self.log.append(&decision.records, now_ms)?;
-        let epoch = decision.response;
-        let unfenced = unfence_broker(self.log.image(), context, context.node_id, epoch)?;
-        self.log.append(&unfenced.records, now_ms)?;
-        Ok(epoch)
+        }
     }
 }
