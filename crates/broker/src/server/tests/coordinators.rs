@@ -101,6 +101,8 @@ fn what_a_client_has_asked_for_that_has_left_is_done() {
         topics: vec![topic].into(),
         ..OffsetCommitRequest::default()
     };
+    // Its connection is served, and counts.
+    assert_eq!(leaving.topic_error("topic"), ErrorCode::None);
     leaving.send(8, &request);
     let broker = apart.running.broker();
     let groups = &broker.coordinators.groups;
