@@ -32,7 +32,7 @@ use controller::internal_topics::topic_for_first_use;
 use controller::{
     AllocateProducerIds, AssignReplicasToDirectories, ChangeDirectories, Controller,
     ControllerContext, ControllerRequest, CreateTopics, MetadataChange, PlaceFoundReplicas,
-    Request, UnfenceBroker,
+    RegisterBroker, Request, UnfenceBroker,
 };
 use coordinator::group::DeletedTopic;
 use metadata::MetadataImage;
@@ -180,6 +180,25 @@ pub(crate) fn server_config(is_durable: bool, has_fixed_voters: bool) -> Arc<Ser
     Arc::new(config)
 }
 
+/// Registers a run of the broker, once its replicas are placed, and unfences it; gives its epoch.
+fn register(
+    controller: &mut Controller<(), SimDisk>,
+    placed: PlaceFoundReplicas,
+    registration: RegisterBroker,
+    (context, now_ms): (&ControllerContext<'_>, i64),
+    draw: &mut controller::Random<'_>,
+) -> Result<i64, Halted> {
+    let broker_id = placed.broker_id;
+    controller.decide_at_start(placed, (), context, now_ms, draw)?;
+    let broker_epoch = controller.decide_at_start(registration, (), context, now_ms, draw)??;
+    let unfence = UnfenceBroker {
+        broker_id,
+        broker_epoch,
+    };
+    controller.decide_at_start(unfence, (), context, now_ms, draw)??;
+    Ok(broker_epoch)
+}
+
 impl Node {
     /// Starts on what the disk holds.
     pub(crate) fn start(
@@ -198,8 +217,7 @@ impl Node {
                 Err(error) => return Err(error.into()),
             }
         }
-        let context = ControllerContext::new(config);
-        let now_ms = now.wall_ms;
+        let (context, now_ms) = (ControllerContext::new(config), now.wall_ms);
         let opened = OpenedMetadata::open(disk, &paths, config, planted, &mut random, now_ms)?;
         let directories = directories::prepared(&opened.directories, |path| opened.is_clean(path));
         let mut hosting = Hosting::new(disk, directories, planted);
@@ -209,17 +227,11 @@ impl Node {
         let places = hosting.place_all(&image, broker_id, found, DIRECTORIES.len());
         let registration = opened.registration(broker_id, Uuid::from_bytes(random.bytes()));
         let mut controller = Controller::new(opened.log, now_ms);
-        let draw = &mut || random.bytes();
         let found = places.notes.clone();
         let placed = PlaceFoundReplicas { broker_id, found };
-        controller.decide_at_start(placed, (), &context, now_ms, draw)?;
-        let registered = controller.decide_at_start(registration, (), &context, now_ms, draw)?;
-        let broker_epoch = registered?;
-        let unfence = UnfenceBroker {
-            broker_id,
-            broker_epoch,
-        };
-        controller.decide_at_start(unfence, (), &context, now_ms, draw)??;
+        let draw = &mut || random.bytes();
+        let at = (&context, now_ms);
+        let broker_epoch = register(&mut controller, placed, registration, at, draw)?;
         let image = controller.log.image().clone();
         let defaults = context.topic_defaults(&image);
         let surroundings = Surroundings {
