@@ -48,8 +48,8 @@ use tokio::time::timeout;
 pub(crate) struct Creations {
     /// Their logs could not be made yet.
     unmade: Mutex<BTreeMap<PartitionKey, Unmade>>,
-    /// The metadata do not say yet where their logs are; true until the controller has been told.
-    unnoted: Mutex<BTreeMap<PartitionKey, bool>>,
+    /// The metadata do not say yet where their logs are.
+    unnoted: Mutex<BTreeMap<PartitionKey, Unnoted>>,
     /// Of who tells the controller.
     telling: tokio::sync::Mutex<()>,
     /// That the controller is told has been asked for, and has not begun.
@@ -61,6 +61,31 @@ pub(crate) struct Creations {
     /// Why the next logs cannot be made.
     #[cfg(test)]
     refusals: Mutex<Vec<StorageError>>,
+    /// What happens while the next log is made.
+    #[cfg(test)]
+    interruption: Mutex<Option<Interruption>>,
+}
+
+/// What another thread does meanwhile.
+#[cfg(test)]
+struct Interruption(Box<dyn FnOnce(&Logs) + Send>);
+
+#[cfg(test)]
+impl std::fmt::Debug for Interruption {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Interruption").finish_non_exhaustive()
+    }
+}
+
+/// How it comes that the metadata do not say where a log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unnoted {
+    /// It is being made, in the directory of this id.
+    Making(Uuid),
+    /// The controller has yet to be told.
+    Untold,
+    /// The controller has been told, and has not taken it: it is told again.
+    Told,
 }
 
 /// A partition whose log could not be made yet.
@@ -91,8 +116,11 @@ impl Creations {
 
     /// Whether there are partitions in a directory whose place the metadata do not have yet.
     pub(crate) fn has_unnoted_in(&self, logs: &Logs, directory: Uuid) -> bool {
-        let unnoted: Vec<PartitionKey> = self.unnoted.lock().keys().copied().collect();
-        unnoted.into_iter().any(|key| {
+        let unnoted = self.unnoted.lock().clone();
+        unnoted.into_iter().any(|(key, state)| {
+            if let Unnoted::Making(id) = state {
+                return id == directory;
+            }
             let partition = logs.partitions.by_key(key);
             let place = partition.map(|one| one.log_directory());
             let mut directories = logs.directories.iter();
@@ -122,7 +150,7 @@ impl Creations {
                 };
                 let is_being_told = || {
                     let unnoted = self.unnoted.lock();
-                    let mut told = unnoted.iter().filter(|(_, is_told)| **is_told);
+                    let mut told = unnoted.iter().filter(|(_, one)| **one != Unnoted::Told);
                     told.any(|(key, _)| is_of_them(key))
                 };
                 if !is_late && !is_being_told() {
@@ -152,9 +180,29 @@ impl Creations {
         self.refusals.lock().push(error);
     }
 
-    /// Keeps in mind that the metadata have another place for this.
-    fn keep(&self, misplaced: PartitionKey) {
-        self.unnoted.lock().insert(misplaced, true);
+    /// What happens while the next log is made.
+    #[cfg(test)]
+    pub(crate) fn interrupt_next(&self, happens: impl FnOnce(&Logs) + Send + 'static) {
+        *self.interruption.lock() = Some(Interruption(Box::new(happens)));
+    }
+
+    /// Keeps in mind that the metadata have another place for a log, before it is made: from here on it is
+    /// not reported that its directory has failed.
+    fn begin(&self, misplaced: PartitionKey, directory: Uuid) {
+        let making = Unnoted::Making(directory);
+        self.unnoted.lock().insert(misplaced, making);
+    }
+
+    /// The log is made: the controller is to be told where.
+    fn end(&self, misplaced: PartitionKey) {
+        self.unnoted.lock().insert(misplaced, Unnoted::Untold);
+    }
+
+    /// It is not made there.
+    fn take_back(&self, misplaced: PartitionKey) {
+        if self.unnoted.lock().remove(&misplaced).is_some() {
+            self.changed.notify_waiters();
+        }
     }
 }
 
@@ -164,14 +212,17 @@ fn untold_places(logs: &Logs) -> Vec<DirectoryAssignment> {
     let mut unnoted = logs.creations.unnoted.lock();
     let image = logs.node.image();
     let mut untold = Vec::new();
-    unnoted.retain(|&key, is_being_told| {
+    unnoted.retain(|&key, state| {
+        if matches!(state, Unnoted::Making(_)) {
+            return true;
+        }
         // A log is made before requests see its topic: who sees to that asks for another attempt.
         let topic = image.topics.by_id(key.0);
         if topic.and_then(|topic| topic.partition(key.1)).is_none() {
             return logs.partitions.by_key(key).is_some();
         }
         let assignment = misplaced(logs, &image, key);
-        *is_being_told = true;
+        *state = Unnoted::Untold;
         untold.extend(assignment);
         assignment.is_some()
     });
@@ -186,10 +237,13 @@ fn forget_told(logs: &Logs, assignments: &[DirectoryAssignment]) {
     let told = assignments.iter();
     let told: BTreeSet<PartitionKey> = told.map(|one| (one.topic_id, one.partition_id)).collect();
     let image = logs.node.image();
-    logs.creations.unnoted.lock().retain(|key, is_being_told| {
-        let is_told = told.contains(key);
-        *is_being_told &= !is_told;
-        !is_told || misplaced(logs, &image, *key).is_some()
+    logs.creations.unnoted.lock().retain(|key, state| {
+        // What is being made by now is another replica of the partition.
+        if matches!(state, Unnoted::Making(_)) || !told.contains(key) {
+            return true;
+        }
+        *state = Unnoted::Told;
+        misplaced(logs, &image, *key).is_some()
     });
     logs.creations.changed.notify_waiters();
 }
@@ -264,14 +318,12 @@ pub(crate) fn create(logs: &Arc<Logs>, topic: &Arc<HostedTopic>, index: i32, dir
             put_off(logs, topic, index, &unready);
             return;
         }
-        match create_in(logs, topic, index, &directory) {
+        let Some(created) = create_noted(logs, topic, index, (&directory, directory_id)) else {
+            continue;
+        };
+        match created {
             Ok(()) => {
-                topic.regain(index);
                 logs.moves.destinations.remove(&name);
-                // Whoever waits for the log waits for this next.
-                if directory.id() != directory_id {
-                    logs.creations.keep((topic.id, index));
-                }
                 logs.creations.remove((topic.id, index));
                 return;
             }
@@ -492,6 +544,34 @@ pub(crate) fn sync_topic_ids(logs: &Logs, partitions: &[Arc<replication::Partiti
     }
 }
 
+/// Makes a log in a directory, which is to be noted before it is reported that the directory has failed, if
+/// the metadata name another one. `None` where the directory has failed by now.
+fn create_noted(
+    logs: &Arc<Logs>,
+    topic: &Arc<HostedTopic>,
+    index: i32,
+    (directory, named): (&LogDirectory, Uuid),
+) -> Option<Result<(), StorageError>> {
+    let key = (topic.id, index);
+    let is_misplaced = directory.id() != named;
+    if is_misplaced {
+        logs.creations.begin(key, directory.id());
+        // That it has failed may have been reported without this.
+        if directory.is_offline() {
+            logs.creations.take_back(key);
+            return None;
+        }
+    }
+    let created = create_in(logs, topic, index, directory);
+    match &created {
+        // Whoever waits for the log waits for this next.
+        Ok(()) if is_misplaced => logs.creations.end(key),
+        Err(_) if is_misplaced => logs.creations.take_back(key),
+        _ => {}
+    }
+    Some(created)
+}
+
 fn create_in(
     logs: &Arc<Logs>,
     topic: &Arc<HostedTopic>,
@@ -505,6 +585,10 @@ fn create_in(
     let name = TopicPartition::new(&*topic.name, index);
     let path = directory.path().join(name.to_string());
     free_name(&path, topic.id, logs.creations.has(topic.id, index))?;
+    #[cfg(test)]
+    if let Some(Interruption(happens)) = logs.creations.interruption.lock().take() {
+        happens(logs);
+    }
     let made = make(logs, topic, directory, (name, &path));
     if let Err(error) = made {
         // What there is of it would be in the way of the next attempt.
@@ -512,9 +596,13 @@ fn create_in(
         return Err(error);
     }
     let partition = topic.partition(index).expect("added just above");
-    if topic.role(index).is_leader() {
-        logs.users().led(&topic.name, index, partition);
+    topic.regain(index);
+    if topic.role(index).is_leader() && !directory.is_offline() {
+        logs.users().led(&topic.name, index, partition.clone());
     }
+    // Who has taken the directory offline meanwhile may not have seen the partition in it, or not yet who
+    // keeps state there.
+    logs.fail_if_offline(&partition);
     Ok(())
 }
 

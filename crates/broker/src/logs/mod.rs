@@ -181,7 +181,8 @@ impl Logs {
         }
     }
 
-    /// Acts on a log directory that has failed while a partition was moved into it, or out of it.
+    /// Acts on a log directory that has failed while a partition was made in it, or moved into it or out of
+    /// it.
     pub(crate) fn fail_if_offline(&self, partition: &Partition) {
         let place = partition.place();
         let Some(directory) = self.directories.get(place) else {

@@ -2,6 +2,7 @@
 
 use super::stuck::{Two, refused};
 use super::*;
+use crate::logs::partitions::Absence;
 use std::path::PathBuf;
 
 /// Two log directories, and the metadata of a topic of one partition whose log was never made, as after
@@ -125,6 +126,42 @@ fn places_are_noted_before_it_is_reported_that_their_directory_has_failed() {
     wait_until("it is reported", || !is_registered());
     assert_eq!(noted(broker, "topic"), Some(directory.id()));
     creating.join().unwrap();
+}
+
+/// Another thread takes it offline, which sees no partition there.
+#[test]
+fn a_directory_that_fails_while_a_log_is_made_there_takes_the_partition_offline_and_is_reported_later()
+ {
+    for topic in ["topic", OFFSETS_TOPIC] {
+        let two = Two::start();
+        let broker = two.broker();
+        let name = TopicPartition::new(topic, 0);
+        let directory = broker.logs.directories[1].clone();
+        broker.logs.moves.destinations.note(&name, &directory);
+        let (told, is_kept) = mpsc::channel();
+        let failing = directory.clone();
+        broker.logs.creations.interrupt_next(move |logs| {
+            logs.fail_directory(failing.name(), &"a test of this");
+            let is_kept = logs.creations.has_unnoted_in(logs, failing.id());
+            told.send(is_kept).unwrap();
+        });
+        let mut client = two.running.connect();
+        client.create_topic(topic, 1, &[]);
+        assert!(is_kept.recv().unwrap(), "it is not reported without it");
+        wait_until("it is reported", || {
+            let image = broker.node.image();
+            let registration = image.cluster.broker(broker.node.id).unwrap();
+            !registration.directories.contains(&directory.id())
+        });
+        assert_eq!(noted(broker, topic), Some(directory.id()));
+        let found = broker.logs.partitions.find(topic, 0).map(drop);
+        assert_eq!(found, Err(Absence::Offline));
+        if topic == OFFSETS_TOPIC {
+            client.create_topic("topic", 1, &[]);
+            let asked = client.commit_offset("group", "topic", 1);
+            assert_eq!(asked, ErrorCode::NotCoordinator);
+        }
+    }
 }
 
 #[test]
