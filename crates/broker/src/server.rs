@@ -39,7 +39,7 @@ use controller::{
     Controller, ControllerContext, PlaceFoundReplicas, RegisterBroker, Request, UnfenceBroker,
 };
 use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
-use replication::LogHost;
+use replication::{LogHost, Role};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -176,8 +176,10 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
     for name in [OFFSETS_TOPIC, TRANSACTION_TOPIC] {
         let topic = broker.logs.partitions.topic(name);
         let partitions = topic.into_iter().flat_map(|topic| topic.partitions());
-        for partition in partitions.filter(|one| one.role().is_leader()) {
-            broker.logs.users().led(name, partition.index(), partition);
+        for partition in partitions {
+            if let Role::Leader { leader_epoch, .. } = partition.role() {
+                broker.logs.users().led(partition, leader_epoch);
+            }
         }
     }
     let watching = broker

@@ -12,7 +12,7 @@ use metadata::MetadataImage;
 use model::{ErrorCode, MonotonicTime, Now};
 use parking_lot::{Mutex, RwLock};
 use record::Compression;
-use replication::{Partition, VerificationGuard};
+use replication::{Partition, PartitionKey, VerificationGuard};
 use std::sync::Arc;
 
 mod regexes;
@@ -159,13 +159,13 @@ impl Groups {
     }
 
     /// Takes over a partition.
-    pub(crate) fn load(&self, index: i32, partition: Arc<Partition>) {
-        self.runtime.load(index, partition);
+    pub(crate) fn load(&self, partition: Arc<Partition>, leader_epoch: i32) {
+        self.runtime.load(partition, leader_epoch);
     }
 
     /// The partition is deleted, or its log directory lost.
-    pub(crate) fn unload(&self, index: i32) {
-        self.runtime.unload(index);
+    pub(crate) fn unload(&self, key: PartitionKey, leader_epoch: i32) {
+        self.runtime.unload(key, leader_epoch);
     }
 
     /// Acts on what is due, for ever.

@@ -20,11 +20,13 @@
 mod answers;
 mod partition_log;
 mod slot;
+mod tenures;
 
 pub(crate) use answers::{Asked, Leaving, Nobody, OneAsker, Parked, unparked};
 pub(crate) use slot::{Expiring, Slot};
 
 use self::partition_log::PartitionLog;
+use self::tenures::Tenures;
 use super::threads::CoordinatorThreads;
 use crate::logs::failed_logs::FailedLogs;
 use crate::runtime::alarm::Alarm;
@@ -36,7 +38,7 @@ use metadata::MetadataImage;
 use model::{ErrorCode, MonotonicTime};
 use parking_lot::RwLock;
 use record::Compression;
-use replication::Partition;
+use replication::{Partition, PartitionKey};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -109,9 +111,15 @@ pub(crate) struct Shell<C> {
 /// The partitions of one coordinator.
 pub(crate) struct CoordinatorRuntime<C: Coordination> {
     shell: Arc<Shell<C>>,
-    slots: RwLock<BTreeMap<i32, Arc<Slot<C>>>>,
+    hosting: RwLock<Hosting<C>>,
     /// Partitions of the topic, whether they are here or not.
     partition_count: AtomicI32,
+}
+
+/// The partitions that are here, by index, and what was said of each last.
+struct Hosting<C: Coordination> {
+    slots: BTreeMap<i32, Arc<Slot<C>>>,
+    tenures: Tenures,
 }
 
 impl<C: Coordination> std::fmt::Debug for CoordinatorRuntime<C> {
@@ -147,7 +155,10 @@ impl<C: Coordination> CoordinatorRuntime<C> {
                 runtime,
                 alarm: Alarm::new(),
             }),
-            slots: RwLock::default(),
+            hosting: RwLock::new(Hosting {
+                slots: BTreeMap::new(),
+                tenures: Tenures::default(),
+            }),
             partition_count: AtomicI32::new(0),
         }
     }
@@ -166,10 +177,17 @@ impl<C: Coordination> CoordinatorRuntime<C> {
         self.partition_count.store(count, Ordering::Relaxed);
     }
 
-    /// Takes over a partition: replays its log on a thread for blocking work, then serves it.
-    pub(crate) fn load(&self, index: i32, partition: Arc<Partition>) {
+    /// Takes over a partition, which is led in this epoch: replays its log on a thread for blocking work, then
+    /// serves it. Does nothing where the partition has been left since.
+    pub(crate) fn load(&self, partition: Arc<Partition>, leader_epoch: i32) {
+        let (key, index) = (partition.key(), partition.index());
         let slot = Arc::new(Slot::new(self.shell.clone(), partition));
-        let before = self.slots.write().insert(index, slot.clone());
+        let mut hosting = self.hosting.write();
+        if !hosting.tenures.begin(key, leader_epoch) {
+            return;
+        }
+        let before = hosting.slots.insert(index, slot.clone());
+        drop(hosting);
         if let Some(before) = before {
             before.leave();
         }
@@ -177,9 +195,20 @@ impl<C: Coordination> CoordinatorRuntime<C> {
         drop(self.shell.runtime.spawn_blocking(loading));
     }
 
-    /// The partition is deleted, or its log directory lost: whoever waits is told to look elsewhere.
-    pub(crate) fn unload(&self, index: i32) {
-        if let Some(slot) = self.slots.write().remove(&index) {
+    /// The partition, which was led in this epoch at most, is deleted, or its log directory lost: whoever
+    /// waits is told to look elsewhere.
+    pub(crate) fn unload(&self, key: PartitionKey, leader_epoch: i32) {
+        let mut hosting = self.hosting.write();
+        if !hosting.tenures.end(key, leader_epoch) {
+            return;
+        }
+        let slots = &mut hosting.slots;
+        let is_it = slots
+            .get(&key.1)
+            .is_some_and(|one| one.partition.key() == key);
+        let left = is_it.then(|| slots.remove(&key.1)).flatten();
+        drop(hosting);
+        if let Some(slot) = left {
             slot.leave();
         }
     }
@@ -201,13 +230,14 @@ impl<C: Coordination> CoordinatorRuntime<C> {
     /// # Errors
     /// `NotCoordinator` when it is not here.
     pub(crate) fn slot_at(&self, index: i32) -> Result<Arc<Slot<C>>, ErrorCode> {
-        let slots = self.slots.read();
-        slots.get(&index).cloned().ok_or(ErrorCode::NotCoordinator)
+        let hosting = self.hosting.read();
+        let found = hosting.slots.get(&index).cloned();
+        found.ok_or(ErrorCode::NotCoordinator)
     }
 
     /// Every partition.
     pub(crate) fn all_slots(&self) -> Vec<Arc<Slot<C>>> {
-        self.slots.read().values().cloned().collect()
+        self.hosting.read().slots.values().cloned().collect()
     }
 
     /// Lets what is due be done, for ever.

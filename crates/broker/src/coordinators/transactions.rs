@@ -24,7 +24,7 @@ use coordinator::transaction::{Moment, PreparedTransaction, TransactionConfig, T
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
 use model::TopicPartition;
 use record::Compression;
-use replication::Partition;
+use replication::{Partition, PartitionKey};
 use std::sync::atomic::{AtomicBool, AtomicI16, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -118,13 +118,13 @@ impl Transactions {
     }
 
     /// Takes over a partition, and writes the markers that a stop has prevented.
-    pub(crate) fn load(&self, index: i32, partition: Arc<Partition>) {
-        self.runtime.load(index, partition);
+    pub(crate) fn load(&self, partition: Arc<Partition>, leader_epoch: i32) {
+        self.runtime.load(partition, leader_epoch);
     }
 
     /// The partition is deleted, or its log directory lost.
-    pub(crate) fn unload(&self, index: i32) {
-        self.runtime.unload(index);
+    pub(crate) fn unload(&self, key: PartitionKey, leader_epoch: i32) {
+        self.runtime.unload(key, leader_epoch);
     }
 
     /// All the room of the partition of a transactional id.

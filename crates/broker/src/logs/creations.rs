@@ -27,7 +27,7 @@ use controller::directories::DirectoryAssignment;
 use metadata::MetadataImage;
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
-use replication::PartitionKey;
+use replication::{PartitionKey, Role};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::io::ErrorKind;
@@ -597,8 +597,10 @@ fn create_in(
     }
     let partition = topic.partition(index).expect("added just above");
     topic.regain(index);
-    if topic.role(index).is_leader() && !directory.is_offline() {
-        logs.users().led(&topic.name, index, partition.clone());
+    if let Role::Leader { leader_epoch, .. } = topic.role(index)
+        && !directory.is_offline()
+    {
+        logs.users().led(partition.clone(), leader_epoch);
     }
     // Who has taken the directory offline meanwhile may not have seen the partition in it, or not yet who
     // keeps state there.

@@ -40,7 +40,7 @@ use crate::runtime::seldom::Seldom;
 use crate::settings::node::Node;
 use metadata::{MetadataImage, Topic};
 use model::ErrorCode;
-use replication::{AppendError, LogHost, Partition, ReadError};
+use replication::{AppendError, LogHost, Partition, PartitionKey, ReadError};
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -87,11 +87,12 @@ pub(crate) struct Logs {
 
 /// Whoever keeps state in partitions, as coordinators do.
 pub(crate) trait PartitionUsers: fmt::Debug + Send + Sync {
-    /// A partition has its log, and is led here.
-    fn led(&self, topic: &str, index: i32, partition: Arc<Partition>);
+    /// A partition has its log, and is led here in this epoch. This may come after [`Self::left`], and does
+    /// nothing then.
+    fn led(&self, partition: Arc<Partition>, leader_epoch: i32);
 
-    /// A partition is not led here any more.
-    fn left(&self, topic: &str, index: i32);
+    /// A partition of this topic, which was led here in this epoch at most, is so no more.
+    fn left(&self, topic: &str, key: PartitionKey, leader_epoch: i32);
 
     /// Topics are gone, which `image` does not have. Gives the places of the log directories in which
     /// [`Self::forget_deleted`] is to be called.
@@ -201,7 +202,11 @@ impl Logs {
     /// Lets no client to a partition whose log directory has failed.
     fn lose(&self, topic: &HostedTopic, partition: &Partition) {
         topic.lose(partition.index(), Absence::Offline);
-        self.users().left(&topic.name, partition.index());
+        let role = topic.role(partition.index());
+        if let Some(leader_epoch) = role.leader_epoch() {
+            self.users()
+                .left(&topic.name, partition.key(), leader_epoch);
+        }
     }
 
     /// How the disk of a log directory answers.

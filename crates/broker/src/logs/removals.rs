@@ -98,7 +98,6 @@ pub(crate) fn remove(
 ) {
     let mut shares: BTreeMap<usize, Leaving> = BTreeMap::new();
     for (topic, partition) in gone {
-        logs.users().left(&topic.name, partition.index());
         let copy = logs.moves.give_up(partition);
         let mut place = partition.place();
         let mut places = BTreeSet::from([place]);

@@ -57,8 +57,8 @@ pub(crate) fn apply(logs: &Arc<Logs>, delta: &MetadataDelta, defaults: &TopicDef
         let index = change.key.1;
         hosted.set_role(index, change.after.clone());
         if let Some(partition) = hosted.partition(index) {
-            if change.before.is_leader() && !change.after.is_leader() {
-                logs.users().left(&hosted.name, index);
+            if !change.after.is_leader() {
+                leave(logs, &hosted, change);
             }
             telling.role(&partition, change);
         } else if !logs.creations.has(hosted.id, index) && hosted.loss_of(index).is_some() {
@@ -72,6 +72,13 @@ pub(crate) fn apply(logs: &Arc<Logs>, delta: &MetadataDelta, defaults: &TopicDef
     telling.tell();
 }
 
+/// Lets those know who keep state in a partition that it is not led here any more.
+fn leave(logs: &Logs, topic: &HostedTopic, change: &RoleChange) {
+    if let Role::Leader { leader_epoch, .. } = change.before {
+        logs.users().left(&topic.name, change.key, leader_epoch);
+    }
+}
+
 /// The directory that the metadata name for the replica here.
 fn directory_of(logs: &Logs, topic: &Topic, index: i32) -> Option<model::Uuid> {
     topic.partition(index)?.directory_of(logs.node.id)
@@ -81,6 +88,7 @@ fn directory_of(logs: &Logs, topic: &Topic, index: i32) -> Option<model::Uuid> {
 fn remove(logs: &Arc<Logs>, delta: &MetadataDelta, removed: &[RoleChange]) {
     let hosted = removed.iter().filter_map(|change| {
         let topic = logs.partitions.topic_by_id(change.key.0)?;
+        leave(logs, &topic, change);
         let partition = topic.remove(change.key.1);
         Some((topic, partition?))
     });

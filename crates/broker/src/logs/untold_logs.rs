@@ -116,14 +116,13 @@ pub(crate) fn tell_all(logs: &Arc<Logs>, directory: &LogDirectory) {
 fn take_role(logs: &Logs, topic: &HostedTopic, partition: &Arc<Partition>, is_elected: bool) {
     // The newest, whichever change this is.
     let role = topic.role(partition.index());
-    let is_leader = role.is_leader();
+    let led_in = role.leader_epoch().filter(|_| role.is_leader());
     if let Err(error) = partition.take_role(role) {
         tracing::error!(%partition, %error, "a leader epoch cannot be noted");
         return logs.report_log_error(partition, &error);
     }
-    // Who keeps state in the partition reads its log, and writes to it.
-    if is_elected && is_leader && !partition.is_failed() {
-        logs.users()
-            .led(&topic.name, partition.index(), partition.clone());
+    // Who keeps state in the partition reads its log, and writes to it. It may have been left by now.
+    if let Some(leader_epoch) = led_in.filter(|_| is_elected && !partition.is_failed()) {
+        logs.users().led(partition.clone(), leader_epoch);
     }
 }

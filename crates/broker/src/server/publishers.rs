@@ -16,7 +16,7 @@ use crate::settings::told_changes::tell_changes;
 use controller::MetadataChange;
 use coordinator::group::DeletedTopic;
 use metadata::{ConfigResourceType, MetadataDelta, MetadataImage, Topic};
-use replication::Partition;
+use replication::{Partition, PartitionKey};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -162,24 +162,26 @@ fn note_places(broker: &Arc<Broker>) {
 pub(super) struct State(pub(super) Weak<Broker>);
 
 impl PartitionUsers for State {
-    fn led(&self, topic: &str, index: i32, partition: Arc<Partition>) {
+    fn led(&self, partition: Arc<Partition>, leader_epoch: i32) {
         let Some(broker) = self.0.upgrade() else {
             return;
         };
-        match topic {
-            OFFSETS_TOPIC => broker.coordinators.groups.load(index, partition),
-            TRANSACTION_TOPIC => broker.coordinators.transactions.load(index, partition),
+        let coordinators = &broker.coordinators;
+        match &*partition.topic_partition().topic {
+            OFFSETS_TOPIC => coordinators.groups.load(partition, leader_epoch),
+            TRANSACTION_TOPIC => coordinators.transactions.load(partition, leader_epoch),
             _ => {}
         }
     }
 
-    fn left(&self, topic: &str, index: i32) {
+    fn left(&self, topic: &str, key: PartitionKey, leader_epoch: i32) {
         let Some(broker) = self.0.upgrade() else {
             return;
         };
+        let coordinators = &broker.coordinators;
         match topic {
-            OFFSETS_TOPIC => broker.coordinators.groups.unload(index),
-            TRANSACTION_TOPIC => broker.coordinators.transactions.unload(index),
+            OFFSETS_TOPIC => coordinators.groups.unload(key, leader_epoch),
+            TRANSACTION_TOPIC => coordinators.transactions.unload(key, leader_epoch),
             _ => {}
         }
     }

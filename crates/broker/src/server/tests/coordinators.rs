@@ -118,3 +118,27 @@ fn what_a_client_has_asked_for_that_has_left_is_done() {
         client.committed_offset(stuck_group, "topic", 0) == 7
     });
 }
+
+/// What is said of a partition that is led comes by the queue of its log directory, which may be slow.
+#[test]
+fn what_is_led_that_was_left_meanwhile_is_not_here() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[]);
+    client.wait_for_coordinator("group");
+    let logs = &running.broker().logs;
+    let partition = logs.partitions.find(OFFSETS_TOPIC, 0).unwrap();
+    let epoch = partition.role().leader_epoch().unwrap();
+    let users = logs.users();
+    let committed = |client: &mut Client| client.commit_offset("group", "topic", 1);
+    assert_eq!(committed(&mut client), ErrorCode::None);
+    users.left(OFFSETS_TOPIC, partition.key(), epoch);
+    users.led(partition.clone(), epoch);
+    assert_eq!(committed(&mut client), ErrorCode::NotCoordinator);
+    users.led(partition, epoch + 1);
+    wait_until("it is loaded", || {
+        committed(&mut client) != ErrorCode::CoordinatorLoadInProgress
+    });
+    assert_eq!(committed(&mut client), ErrorCode::None);
+}
