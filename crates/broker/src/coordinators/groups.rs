@@ -279,6 +279,15 @@ impl Groups {
         Ok(self.runtime.slot_of(group_id)?.partition.clone())
     }
 
+    /// How many wait for others in the partition of a group.
+    #[cfg(test)]
+    pub(crate) fn parked_count(&self, group_id: &str) -> usize {
+        let slot = self.runtime.slot_of(group_id).unwrap();
+        let (told, count) = std::sync::mpsc::channel();
+        slot.push(move |_, seat| told.send(seat.hosted.parked_count()).unwrap());
+        count.recv().unwrap()
+    }
+
     /// Whether a thread has, or is to have, the partition of a group.
     #[cfg(test)]
     pub(crate) fn is_at_work(&self, group_id: &str) -> bool {

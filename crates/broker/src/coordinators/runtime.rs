@@ -16,6 +16,7 @@
 //! - What the events and held answers of a partition have brought takes no more than [`slot::ROOM_KIB`], whether
 //!   who asked is still there or not. Who finds no room waits with the request, which its connection's budgets
 //!   know, and leaves nothing behind. The shell's own events are few for each partition.
+//! - After a mistake in an event nobody sees the state that it has left: the log is replayed first.
 //! - Metadata and settings that change wait for no partition: each takes them over before its next event.
 mod answers;
 mod partition_log;
@@ -95,6 +96,10 @@ pub(crate) type Hosted<C> =
 pub(crate) struct Seat<C: Coordination> {
     pub(crate) hosted: Hosted<C>,
     pub(crate) known: C::Known,
+    /// Replays of the log that were begun; only the last one tells the state.
+    replay_count: u64,
+    /// A shard that has replayed its log is being taken over.
+    is_beginning: bool,
 }
 
 /// What all partitions of a coordinator share.
@@ -191,7 +196,7 @@ impl<C: Coordination> CoordinatorRuntime<C> {
         if let Some(before) = before {
             before.leave();
         }
-        let loading = move || slot.replay_log();
+        let loading = move || slot.replay_log(0);
         drop(self.shell.runtime.spawn_blocking(loading));
     }
 

@@ -18,6 +18,7 @@ use crate::runtime::heavy_work::leave_workers;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -113,6 +114,11 @@ impl CoordinatorThreads {
         self.0.watch(&mut state);
     }
 
+    /// Whether nothing is served any more.
+    pub(crate) fn have_ended(&self) -> bool {
+        self.0.state.lock().has_ended
+    }
+
     /// Ends them; nothing is served any more. Waits for none: its disk may be stuck.
     pub(crate) fn end(&self) {
         let mut state = self.0.state.lock();
@@ -130,6 +136,18 @@ impl Drop for CoordinatorThreads {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Serves a queue for a moment. Gives it back if something may be left.
+fn serve(queue: Arc<dyn Queue>) -> Option<Arc<dyn Queue>> {
+    let serving = queue.clone();
+    // What comes after a mistake is served all the same, and the thread goes on.
+    let served = catch_unwind(AssertUnwindSafe(|| serving.serve()));
+    let is_left = served.unwrap_or_else(|_| {
+        tracing::error!("a thread of the coordinators has failed, and goes on");
+        true
+    });
+    is_left.then_some(queue)
 }
 
 impl Pool {
@@ -171,15 +189,19 @@ impl Pool {
                 self.watch(&mut state);
             }
             drop(state);
-            let is_left = queue.clone().serve();
+            let left = serve(queue);
             state = self.state.lock();
             if let Some(count) = state.serving.get_mut(&place) {
                 *count -= 1;
             }
-            if is_left && state.has_ended {
-                MutexGuard::unlocked(&mut state, || queue.abandon());
-            } else if is_left {
-                state.ready.push_back(queue);
+            match left {
+                // Who is dropped may be the last who has the threads, and ends them.
+                Some(queue) if state.has_ended => MutexGuard::unlocked(&mut state, || {
+                    queue.abandon();
+                    drop(queue);
+                }),
+                Some(queue) => state.ready.push_back(queue),
+                None => {}
             }
         }
     }
@@ -375,6 +397,75 @@ mod tests {
             assert!(start.elapsed() < PATIENCE);
             drop(threads.schedule(1));
             threads.next();
+        }
+    }
+
+    /// Fails when it is served first; it says when it is served again.
+    struct Failing(AtomicUsize, mpsc::Sender<()>);
+
+    impl Queue for Failing {
+        fn place(&self) -> usize {
+            0
+        }
+
+        fn serve(self: Arc<Self>) -> bool {
+            assert_ne!(self.0.fetch_add(1, Ordering::SeqCst), 0, "a test of this");
+            self.1.send(()).unwrap();
+            false
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn after_a_mistake_the_thread_goes_on_and_its_queue_is_served() {
+        let threads = Threads::start(1).await;
+        let (again, served_again) = mpsc::channel();
+        let failing = Failing(AtomicUsize::new(0), again);
+        threads.threads.schedule(Arc::new(failing));
+        served_again.recv_timeout(PATIENCE).unwrap();
+        drop(threads.schedule(0));
+        threads.next();
+    }
+
+    /// The last who has the threads; what it has is dropped in this order.
+    struct Last {
+        _threads: Arc<CoordinatorThreads>,
+        _dropped: mpsc::Sender<()>,
+        may_go: Mutex<mpsc::Receiver<()>>,
+        /// Whether it has more to be served when it goes.
+        is_left: bool,
+    }
+
+    impl Queue for Last {
+        fn place(&self) -> usize {
+            0
+        }
+
+        fn serve(self: Arc<Self>) -> bool {
+            let _ = self.may_go.lock().recv();
+            self.is_left
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn threads_may_end_by_what_they_serve() {
+        for is_left in [false, true] {
+            let disks = Arc::new(DiskWatch::new(["one"].map(Arc::from).into_iter()));
+            let threads = CoordinatorThreads::start(1, disks, Handle::current());
+            let threads = Arc::new(threads.unwrap());
+            let (go, may_go) = mpsc::channel();
+            let (_dropped, dropped) = mpsc::channel();
+            threads.schedule(Arc::new(Last {
+                _threads: threads.clone(),
+                _dropped,
+                may_go: Mutex::new(may_go),
+                is_left,
+            }));
+            if is_left {
+                threads.end();
+            }
+            drop((threads, go));
+            let ended = dropped.recv_timeout(PATIENCE);
+            assert_eq!(ended, Err(mpsc::RecvTimeoutError::Disconnected));
         }
     }
 

@@ -10,12 +10,14 @@
 //! Markers are written by a task of their own, which nobody can cancel by leaving; a restart begins it
 //! again. It begins when the end that they speak of cannot be lost any more.
 
+mod endings;
 mod markers;
 mod requests;
 mod time;
 
 pub(crate) use time::keep_time;
 
+use self::endings::Endings;
 use super::runtime::{Coordination, CoordinatorRuntime, Seat, Slot, Surroundings};
 use crate::coordinators::Coordinators;
 use crate::runtime::clock;
@@ -49,11 +51,19 @@ pub(crate) struct TransactionCoordination {
     coordinators: OnceLock<Weak<Coordinators>>,
 }
 
+/// What is noted for a partition.
+#[derive(Debug, Default)]
+pub(crate) struct Noted {
+    /// It is to be looked for ids that nobody uses.
+    is_expiry_asked: AtomicBool,
+    /// Ends whose markers are being written.
+    endings: Endings,
+}
+
 impl Coordination for TransactionCoordination {
     type Shard = TransactionShard;
     type Known = ();
-    /// Whether it is to be looked for ids that nobody uses.
-    type Noted = AtomicBool;
+    type Noted = Noted;
     const SUBJECT: &'static str = "transactions";
 
     fn new_shard(&self) -> TransactionShard {
@@ -74,7 +84,7 @@ impl Coordination for TransactionCoordination {
         let Some(coordinators) = coordinators else {
             return;
         };
-        // What a start finds in the log was durable before, or is seen by nobody until it is.
+        // What is found in the log was durable before, or is seen by nobody until it is.
         for prepared in seat
             .hosted
             .shard()
@@ -131,6 +141,23 @@ impl Transactions {
     #[cfg(test)]
     pub(crate) async fn take_room_of(&self, id: &str) -> tokio::sync::OwnedSemaphorePermit {
         self.runtime.slot_of(id).unwrap().take_room().await
+    }
+
+    /// A mistake in an event of the partition of a transactional id, which leaves another state behind.
+    #[cfg(test)]
+    pub(crate) fn fail_at(&self, id: &str) {
+        let slot = self.runtime.slot_of(id).unwrap();
+        let empty = self.runtime.coordination().new_shard();
+        slot.push(move |_, seat| {
+            *seat.hosted.shard().unwrap() = empty;
+            panic!("a test of this");
+        });
+    }
+
+    /// How many ends of the partition of a transactional id are under way.
+    #[cfg(test)]
+    pub(crate) fn ending_count(&self, id: &str) -> usize {
+        self.runtime.slot_of(id).unwrap().noted.endings.count()
     }
 
     /// Whether it coordinates what is in this partition.

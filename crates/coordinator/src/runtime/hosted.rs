@@ -56,6 +56,9 @@ pub trait Waiter<S: CoordinatorShard> {
     /// The answer of a later decision.
     fn released(self, response: S::Response) -> Self::Answer;
 
+    /// There will be no later decision, as the state is gone.
+    fn abandoned(self, error: ErrorCode) -> Self::Answer;
+
     /// What leaves in the place of an answer that may not: what it says could be lost.
     fn refused(answer: Self::Answer, error: ErrorCode) -> Self::Answer;
 }
@@ -156,6 +159,11 @@ where
         }
     }
 
+    /// How many wait for a later decision.
+    pub fn parked_count(&self) -> usize {
+        self.parked.len()
+    }
+
     /// When the shard has something to do that nobody asks for.
     pub fn next_deadline(&self) -> Option<MonotonicTime> {
         match &self.phase {
@@ -238,6 +246,17 @@ where
         self.leaving.extend(refused);
     }
 
+    /// The state may differ from what the log says, as after a panic: it is dropped without another look at
+    /// it, whoever waits is told this error, and the log is to be replayed.
+    pub fn abandon(&mut self, error: ErrorCode) {
+        self.log_failed(error);
+        let parked = std::mem::take(&mut self.parked).into_values();
+        self.leaving.extend(parked.map(|one| one.abandoned(error)));
+        if !matches!(self.phase, Phase::Failed) {
+            self.phase = Phase::Loading;
+        }
+    }
+
     /// The partition is not here any more: whoever waits is told to look elsewhere.
     pub fn unload(&mut self) {
         self.log_failed(ErrorCode::NotCoordinator);
@@ -259,6 +278,13 @@ where
     /// The offset that the high watermark has to reach for all answers to leave; `None` when none waits.
     pub fn awaited_offset(&self) -> Option<i64> {
         self.held.back().map(|(offset, _)| *offset)
+    }
+
+    /// What the log was to be flushed for is not durable: it is to be flushed again, and whoever waits for that
+    /// is refused.
+    pub fn flush_failed(&mut self, error: ErrorCode) {
+        self.is_flush_due = true;
+        self.log_failed(error);
     }
 
     /// Whether the log is to be flushed for the high watermark to move, once.

@@ -199,6 +199,10 @@ impl Waiter<Texts> for Request {
         (self.0, Ok(response))
     }
 
+    fn abandoned(self, error: ErrorCode) -> Answer {
+        (self.0, Err(error))
+    }
+
     fn refused((request, _): Answer, error: ErrorCode) -> Answer {
         (request, Err(error))
     }
@@ -249,6 +253,7 @@ enum Step {
     Takes(usize),
     TakesAll,
     LogFails,
+    Abandon,
     Unload,
 }
 
@@ -299,6 +304,7 @@ fn act(hosted: &mut Hosted, request: usize, step: Step) {
         Step::Takes(count) => hosted.log.takes = Some(count),
         Step::TakesAll => hosted.log.takes = None,
         Step::LogFails => hosted.log_failed(ErrorCode::KafkaStorageError),
+        Step::Abandon => hosted.abandon(ErrorCode::NotCoordinator),
         Step::Unload => hosted.unload(),
     }
 }
@@ -357,6 +363,47 @@ fn answers_leave_when_the_high_watermark_has_passed_what_they_saw() {
             9 Advance(0): 8=4
             start 0:a 1:b 2:a
             batches [2, 1]
+        "#]],
+    );
+}
+
+#[test]
+fn a_state_that_may_differ_from_its_log_is_seen_by_nobody_until_that_is_replayed() {
+    use Step::{Abandon, Advance, Load, Park, Read, Unload, Write};
+    check(
+        &[
+            Load,
+            Write(1),
+            Advance(0),
+            Park,
+            Write(1),
+            Abandon,
+            Read,
+            Advance(0),
+            Load,
+            Read,
+            Unload,
+            Abandon,
+            Load,
+            Read,
+        ],
+        expect![[r#"
+            0 Load:
+            1 Write(1):
+            2 Advance(0): 1=2
+            3 Park:
+            4 Write(1):
+            5 Abandon: 4=NOT_COORDINATOR 3=NOT_COORDINATOR
+            6 Read: 6=COORDINATOR_LOAD_IN_PROGRESS
+            7 Advance(0):
+            8 Load:
+            9 Read: 9=1
+            10 Unload:
+            11 Abandon:
+            12 Load:
+            13 Read: 13=NOT_COORDINATOR
+            NOT_COORDINATOR
+            batches [1, 1, 1]
         "#]],
     );
 }

@@ -34,6 +34,10 @@ impl Waiter<GroupShard> for Caller {
         Some(Then::Answer(self, answer_of(response)))
     }
 
+    fn abandoned(self, _: ErrorCode) -> Option<Then> {
+        None
+    }
+
     /// Nobody answers, and the client asks again.
     fn refused(_: Option<Then>, _: ErrorCode) -> Option<Then> {
         None

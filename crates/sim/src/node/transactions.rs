@@ -59,6 +59,10 @@ impl Waiter<TransactionShard> for Caller {
         match response {}
     }
 
+    fn abandoned(self, _: ErrorCode) -> Option<Then> {
+        None
+    }
+
     fn refused(_: Option<Then>, _: ErrorCode) -> Option<Then> {
         None
     }

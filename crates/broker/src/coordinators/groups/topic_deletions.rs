@@ -97,7 +97,7 @@ impl Groups {
         let here = self.runtime.all_slots().into_iter();
         let here = here.filter(|slot| *slot.partition.log_directory() == *log_directory);
         let asked = here.map(|slot| {
-            let (asker, asked) = GroupSlot::own_asker::<(), _>();
+            let (asker, asked) = slot.own_asker::<(), _>();
             // What is noted is deleted before any event.
             slot.push(|_, seat| seat.hosted.read(asker, clock::now(), |_, _| ()));
             asked

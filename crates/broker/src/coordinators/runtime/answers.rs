@@ -1,12 +1,18 @@
 //! How answers of coordinators leave: to a handler that waits, to one that has left, or to nobody.
 
+use crate::coordinators::threads::CoordinatorThreads;
 use coordinator::runtime::{Asker, CoordinatorShard, Waiter};
 use model::ErrorCode;
+use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// An answer that has been asked for.
 #[derive(Debug)]
-pub(crate) struct Asked<R>(oneshot::Receiver<Result<R, ErrorCode>>);
+pub(crate) struct Asked<R> {
+    receiver: oneshot::Receiver<Result<R, ErrorCode>>,
+    /// Those who answer.
+    threads: Arc<CoordinatorThreads>,
+}
 
 impl<R> Asked<R> {
     /// The answer, when it may leave.
@@ -14,8 +20,8 @@ impl<R> Asked<R> {
     /// # Errors
     /// Why there is none.
     pub(crate) async fn answer(self) -> Result<R, ErrorCode> {
-        // Nobody is left to answer when the server stops.
-        self.0.await.unwrap_or(Err(ErrorCode::NotCoordinator))
+        let answer = self.receiver.await;
+        answer.unwrap_or_else(|_| Err(unanswered(&self.threads)))
     }
 
     /// The same, off the workers.
@@ -23,9 +29,17 @@ impl<R> Asked<R> {
     /// # Errors
     /// Why there is none.
     pub(crate) fn wait(self) -> Result<R, ErrorCode> {
-        self.0
-            .blocking_recv()
-            .unwrap_or(Err(ErrorCode::NotCoordinator))
+        let answer = self.receiver.blocking_recv();
+        answer.unwrap_or_else(|_| Err(unanswered(&self.threads)))
+    }
+}
+
+/// What is said of a question that was dropped: nobody is left to answer when the server stops; before that it
+/// was lost by a mistake, and nobody knows what has become of it.
+fn unanswered(threads: &CoordinatorThreads) -> ErrorCode {
+    match threads.have_ended() {
+        true => ErrorCode::NotCoordinator,
+        false => ErrorCode::UnknownServerError,
     }
 }
 
@@ -62,13 +76,17 @@ impl Leaving {
 }
 
 /// Who waits for others.
-pub(crate) struct Parked<P>(Box<dyn FnOnce(P) -> Leaving + Send>);
+pub(crate) struct Parked<P>(Box<dyn FnOnce(Result<P, ErrorCode>) -> Leaving + Send>);
 
 impl<S: CoordinatorShard> Waiter<S> for Parked<S::Response> {
     type Answer = Leaving;
 
     fn released(self, response: S::Response) -> Leaving {
-        (self.0)(response)
+        (self.0)(Ok(response))
+    }
+
+    fn abandoned(self, error: ErrorCode) -> Leaving {
+        (self.0)(Err(error))
     }
 
     fn refused(answer: Leaving, error: ErrorCode) -> Leaving {
@@ -92,6 +110,7 @@ impl<R: Send + 'static, P> OneAsker<R, P> {
     pub(super) fn new(
         released: fn(P) -> Result<R, ErrorCode>,
         room: Option<OwnedSemaphorePermit>,
+        threads: Arc<CoordinatorThreads>,
     ) -> (Self, Asked<R>) {
         let (sender, receiver) = oneshot::channel();
         let asker = Self {
@@ -99,7 +118,7 @@ impl<R: Send + 'static, P> OneAsker<R, P> {
             released,
             room,
         };
-        (asker, Asked(receiver))
+        (asker, Asked { receiver, threads })
     }
 
     /// The same without its room, which goes to who is to keep it.
@@ -136,7 +155,7 @@ where
                 released,
                 room: None,
             };
-            asker.with(released(response))
+            asker.with(response.and_then(released))
         }))
     }
 }

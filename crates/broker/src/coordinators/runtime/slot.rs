@@ -83,6 +83,8 @@ impl<C: Coordination> Slot<C> {
             seat: Mutex::new(Seat {
                 hosted: HostedPartition::new(log),
                 known: C::Known::default(),
+                replay_count: 0,
+                is_beginning: false,
             }),
             room: Arc::new(Semaphore::new(ROOM_KIB as usize)),
             has_left: AtomicBool::new(false),
@@ -133,7 +135,8 @@ impl<C: Coordination> Slot<C> {
         let kib = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
         let kib = kib.saturating_add(1).min(ROOM_KIB);
         let room = self.room.clone().acquire_many_owned(kib).await;
-        OneAsker::new(released, Some(room.expect("it is never closed")))
+        let room = room.expect("it is never closed");
+        OneAsker::new(released, Some(room), self.shell.threads.clone())
     }
 
     /// All of the room, until it is dropped.
@@ -144,8 +147,8 @@ impl<C: Coordination> Slot<C> {
     }
 
     /// The same without waiting, for the shell's own events.
-    pub(crate) fn own_asker<R: Send + 'static, P>() -> (OneAsker<R, P>, Asked<R>) {
-        OneAsker::new(unparked, None)
+    pub(crate) fn own_asker<R: Send + 'static, P>(&self) -> (OneAsker<R, P>, Asked<R>) {
+        OneAsker::new(unparked, None, self.shell.threads.clone())
     }
 
     /// Queues an event.
@@ -183,11 +186,18 @@ impl<C: Coordination> Slot<C> {
         self.push(|_, _| {});
     }
 
-    pub(super) fn replay_log(self: &Arc<Self>) {
+    /// Replays the log, and serves what it says; `number` tells this replay from others.
+    pub(super) fn replay_log(self: &Arc<Self>, number: u64) {
         let partition = &self.partition;
-        let shard = self.shell.coordination.new_shard();
-        let reader = PartitionReader::<C>::new(partition);
-        let loaded = match load_shard(shard, &reader, clock::now()) {
+        let replay = || {
+            let shard = self.shell.coordination.new_shard();
+            let reader = PartitionReader::<C>::new(partition);
+            load_shard(shard, &reader, clock::now())
+        };
+        let replayed = catch_unwind(AssertUnwindSafe(replay));
+        let replayed =
+            replayed.unwrap_or_else(|_| Err(LoadError::Content("a replay has failed".to_owned())));
+        let loaded = match replayed {
             Ok(loaded) => Some(loaded),
             Err(LoadError::Read(error)) if error.is_out_of_files() => {
                 tracing::warn!(%partition, "out of file descriptors while loading {}; retrying", C::SUBJECT);
@@ -195,7 +205,7 @@ impl<C: Coordination> Slot<C> {
                 self.shell.runtime.spawn(async move {
                     tokio::time::sleep(REPLAY_PAUSE).await;
                     if !slot.has_left.load(Ordering::SeqCst) {
-                        drop(tokio::task::spawn_blocking(move || slot.replay_log()));
+                        drop(tokio::task::spawn_blocking(move || slot.replay_log(number)));
                     }
                 });
                 return;
@@ -211,6 +221,11 @@ impl<C: Coordination> Slot<C> {
             }
         };
         self.push(move |slot, seat| {
+            // Another one has been begun since, and this one may lack what was appended in between.
+            if seat.replay_count != number {
+                return;
+            }
+            seat.is_beginning = true;
             let mut loaded = loaded;
             if let Some((shard, _)) = &mut loaded {
                 slot.shell.coordination.equip(shard, &mut seat.known);
@@ -220,31 +235,57 @@ impl<C: Coordination> Slot<C> {
                 Ok(_) => slot.shell.coordination.begin(slot, seat),
                 Err(_) => slot.shell.coordination.give_up(slot),
             }
+            seat.is_beginning = false;
         });
     }
 
+    /// After a mistake in an event the state may differ from what the log says: it is seen by nobody any more,
+    /// and the log is replayed. A state that cannot even be taken over would fail again.
+    fn reload(self: &Arc<Self>, seat: &mut Seat<C>) {
+        seat.hosted.abandon(ErrorCode::NotCoordinator);
+        seat.known = C::Known::default();
+        seat.replay_count += 1;
+        if std::mem::take(&mut seat.is_beginning) {
+            let partition = &self.partition;
+            tracing::error!(%partition, "{} cannot be loaded", C::SUBJECT);
+            seat.hosted.loaded(None, clock::now());
+            self.shell.coordination.give_up(self);
+        } else if seat.hosted.is_loading() && !self.has_left.load(Ordering::SeqCst) {
+            let (slot, number) = (self.clone(), seat.replay_count);
+            let replay = move || slot.replay_log(number);
+            drop(self.shell.runtime.spawn_blocking(replay));
+        }
+    }
+
     fn serve_event(self: &Arc<Self>, seat: &mut Seat<C>, event: Event<C>) {
-        let shell = &self.shell;
         // A partition goes on after a mistake in one request, as connections do.
         let served = catch_unwind(AssertUnwindSafe(|| {
             if self.has_left.load(Ordering::SeqCst) {
                 seat.hosted.unload();
             } else {
-                shell.coordination.refresh(self, seat);
+                self.shell.coordination.refresh(self, seat);
             }
             event(self, seat);
-            while let Some(answer) = seat.hosted.poll_answer() {
-                answer.leave();
-            }
+            self.attend(seat);
         }));
         if served.is_err() {
-            tracing::error!(partition = %self.partition, "a request of {} has failed", C::SUBJECT);
+            let partition = &self.partition;
+            tracing::error!(%partition, "a request of {} has failed; its log is replayed", C::SUBJECT);
+            self.reload(seat);
+            self.attend(seat);
+        }
+    }
+
+    /// Lets the answers go that may leave, and sees to what is to come next.
+    fn attend(self: &Arc<Self>, seat: &mut Seat<C>) {
+        while let Some(answer) = seat.hosted.poll_answer() {
+            answer.leave();
         }
         self.follow_high_watermark(seat);
         let deadline = C::next_deadline(seat);
         let deadline_ms = deadline.map_or(i64::MAX, MonotonicTime::as_ms);
         self.deadline_ms.store(deadline_ms, Ordering::SeqCst);
-        shell.alarm.wake_by(deadline);
+        self.shell.alarm.wake_by(deadline);
     }
 
     /// Has the log flushed if that is due, and waits for the high watermark, while answers wait for it. One
@@ -298,7 +339,10 @@ impl<C: Coordination> Queue for Slot<C> {
     }
 
     fn abandon(&self) {
-        let unserved = std::mem::take(&mut self.queue.lock().waiting);
+        let mut queue = self.queue.lock();
+        let unserved = std::mem::take(&mut queue.waiting);
+        queue.is_scheduled = false;
+        drop(queue);
         // Whoever waits for them is told that nobody is left to answer.
         drop(unserved);
     }

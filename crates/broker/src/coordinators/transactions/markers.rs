@@ -1,6 +1,7 @@
 //! The markers of every transaction whose end is decided: written at once, and again until each partition that
 //! still exists has its own; then the transaction is complete.
 
+use super::endings::{Endings, UnderWay};
 use super::{TransactionCoordination, TransactionSlot};
 use crate::coordinators::Coordinators;
 use crate::coordinators::runtime::{Leaving, OneAsker, Parked, Seat};
@@ -25,10 +26,12 @@ struct Ending {
     left: Vec<TopicPartition>,
     /// Where the decision is.
     log: Arc<Partition>,
+    /// Nobody else sees to it.
+    _under_way: UnderWay,
 }
 
 impl Ending {
-    fn new(prepared: PreparedTransaction, log: &Arc<Partition>) -> Self {
+    fn new(prepared: PreparedTransaction, log: &Arc<Partition>, endings: &Endings) -> Self {
         let marker = TransactionMarker {
             producer_id: prepared.producer.producer_id,
             producer_epoch: prepared.producer.producer_epoch,
@@ -38,6 +41,7 @@ impl Ending {
         Self {
             marker,
             left: prepared.partitions.clone(),
+            _under_way: endings.begin(&prepared),
             prepared,
             log: log.clone(),
         }
@@ -53,6 +57,7 @@ pub(super) struct EndAsker<R> {
     pub(super) coordinators: Arc<Coordinators>,
     pub(super) transactional_id: Arc<str>,
     pub(super) log: Arc<Partition>,
+    pub(super) endings: Endings,
     pub(super) asker: OneAsker<Result<R, NeedsProducerId>, Infallible>,
 }
 
@@ -72,13 +77,14 @@ impl<R: Send + 'static> Asker<TransactionShard, Decided<R>, Parked<Infallible>> 
             Some(prepared) => {
                 let (asker, room) = self.asker.without_room();
                 let answer = asker.with(Ok(reply));
-                let (coordinators, ending) = (self.coordinators, Ending::new(prepared, &self.log));
+                let ending = Ending::new(prepared, &self.log, &self.endings);
+                let coordinators = self.coordinators;
                 Leaving::new(move |refusal| {
                     // Markers may take as long as the disk of any partition is stuck.
                     drop(room);
                     match refusal {
                         None => coordinators.finish(ending, Some(answer)),
-                        // The log has failed: the next start finds the end, or does not.
+                        // Whoever replays the log finds the end, or does not.
                         Some(error) => answer.refuse(error),
                     }
                 })
@@ -92,14 +98,19 @@ impl<R: Send + 'static> Asker<TransactionShard, Decided<R>, Parked<Infallible>> 
 }
 
 impl Coordinators {
-    /// Has the markers written of an end that a start has found in the log, once it cannot be lost any more.
+    /// Has the markers written of an end that was found in the log, once it cannot be lost any more, unless
+    /// they are being written.
     pub(super) fn resume(
         self: &Arc<Self>,
         slot: &Arc<TransactionSlot>,
         seat: &mut Seat<TransactionCoordination>,
         prepared: PreparedTransaction,
     ) {
-        let ending = Ending::new(prepared, &slot.partition);
+        let endings = &slot.noted.endings;
+        if endings.have(&prepared) {
+            return;
+        }
+        let ending = Ending::new(prepared, &slot.partition, endings);
         let resumed = Resumed(self.clone(), ending);
         let now = crate::runtime::clock::now();
         seat.hosted.read(resumed, now, |_, _| ());

@@ -1,7 +1,7 @@
 //! What handlers ask the transaction coordinator.
 
+use super::Transactions;
 use super::markers::EndAsker;
-use super::{TransactionSlot, Transactions};
 use crate::coordinators::Coordinators;
 use coordinator::transaction::{
     AddPartitions, DescribedTransaction, EndTransaction, InitProducerId, ListTransactions,
@@ -137,12 +137,13 @@ impl Coordinators {
             let none = |_| Err(ErrorCode::UnknownServerError);
             let (asker, asked) = match whose {
                 Whose::Request => slot.asker(transactional_id.len(), none).await,
-                Whose::Own => TransactionSlot::own_asker(),
+                Whose::Own => slot.own_asker(),
             };
             let asker = EndAsker {
                 coordinators: self.clone(),
                 transactional_id: Arc::from(transactional_id),
                 log: slot.partition.clone(),
+                endings: slot.noted.endings.clone(),
                 asker,
             };
             let (coordinators, decide) = (self.clone(), decide.clone());

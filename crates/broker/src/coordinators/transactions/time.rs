@@ -38,11 +38,12 @@ pub(crate) async fn keep_time(coordinators: Arc<Coordinators>) {
             }
             _ = expire.tick() => {
                 for slot in coordinators.transactions.runtime.all_slots() {
-                    if slot.noted.swap(true, Ordering::Relaxed) {
+                    if slot.noted.is_expiry_asked.swap(true, Ordering::Relaxed) {
                         continue;
                     }
                     slot.push(move |slot, seat| {
-                        slot.noted.store(false, Ordering::Relaxed);
+                        let is_asked = &slot.noted.is_expiry_asked;
+                        is_asked.store(false, Ordering::Relaxed);
                         seat.hosted.decide::<usize>(Nobody, None, clock::now(), |shard, now| {
                             shard.expire_ids(now).into()
                         });
@@ -75,7 +76,7 @@ impl Coordinators {
     /// Begins to abort the transactions that have taken longer than they may. None waits for the markers
     /// of another one, which may be for a disk that is stuck.
     async fn abort_timed_out(self: &Arc<Self>, slot: &Arc<TransactionSlot>) {
-        let (asker, timed_out) = TransactionSlot::own_asker();
+        let (asker, timed_out) = slot.own_asker();
         slot.push(move |_, seat| {
             let timed_out = |shard: &mut TransactionShard, now: Now| shard.timed_out(now.monotonic);
             seat.hosted.read(asker, clock::now(), timed_out);

@@ -2,7 +2,8 @@
 
 use super::stuck::StuckCall;
 use super::*;
-use coordinator::partition_for;
+use coordinator::group::{GroupConfig, GroupShard};
+use coordinator::{Decision, Reply, Token, partition_for};
 
 /// A server with one thread for coordinators, and a partition of `__consumer_offsets` in each of two
 /// directories.
@@ -141,4 +142,61 @@ fn what_is_led_that_was_left_meanwhile_is_not_here() {
         committed(&mut client) != ErrorCode::CoordinatorLoadInProgress
     });
     assert_eq!(committed(&mut client), ErrorCode::None);
+}
+
+/// A state that a mistake has left half changed is not what the log says.
+#[test]
+fn after_a_mistake_the_state_is_what_the_log_says_and_who_waits_asks_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[]);
+    client.wait_for_coordinator("group");
+    assert_eq!(client.commit_offset("group", "topic", 7), ErrorCode::None);
+    let groups = running.broker().coordinators.groups.clone();
+    let parking = groups.clone();
+    let parked = running.runtime.spawn(async move {
+        let park = |_: &mut GroupShard, _| Decision::<()> {
+            reply: Reply::Parked(Token(u64::MAX)),
+            ..Decision::reply(())
+        };
+        let released = |_| Err(ErrorCode::UnknownServerError);
+        parking.decide_or_wait("group", 0, park, released).await
+    });
+    wait_until("it is parked", || groups.parked_count("group") == 1);
+    let failed = groups.decide::<()>("group", 0, |shard, _| {
+        *shard = GroupShard::new(GroupConfig::default());
+        panic!("a test of this")
+    });
+    // Nobody knows what has become of it.
+    let failed = running.runtime.block_on(failed);
+    assert_eq!(failed, Err(ErrorCode::UnknownServerError));
+    let parked = async { tokio::time::timeout(testkit::LIMIT, parked).await };
+    let parked = running.runtime.block_on(parked).unwrap();
+    assert_eq!(parked.unwrap(), Err(ErrorCode::NotCoordinator));
+    wait_until("it is loaded again", || {
+        client.try_committed_offset("group", "topic", 0)
+            != Err(ErrorCode::CoordinatorLoadInProgress)
+    });
+    assert_eq!(client.committed_offset("group", "topic", 0), 7);
+    // What it knows of the cluster is there again, too.
+    assert_eq!(client.commit_offset("group", "topic", 8), ErrorCode::None);
+}
+
+#[test]
+fn who_asks_when_nothing_is_decided_any_more_is_told_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.wait_for_coordinator("group");
+    let coordinators = &running.broker().coordinators;
+    coordinators.end();
+    for _ in 0..2 {
+        let asked = coordinators
+            .groups
+            .decide("group", 0, |_, _| Decision::reply(()));
+        let asked = async { tokio::time::timeout(testkit::LIMIT, asked).await };
+        let answer = running.runtime.block_on(asked);
+        assert_eq!(answer.unwrap(), Err(ErrorCode::NotCoordinator));
+    }
 }

@@ -69,6 +69,41 @@ fn an_end_whose_markers_take_long_holds_no_room() {
     });
 }
 
+/// A marker that is written twice could end the next transaction.
+#[test]
+fn an_end_that_is_under_way_while_its_coordinator_is_loaded_again_is_not_begun_twice() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[]);
+    let mut producer = TransactionalProducer::init(&mut client, "id");
+    let produced = producer.produce(&mut client, 12, ("topic", 0), 0, "value");
+    produced.assert_accepted();
+    let stuck = StuckCall::begin(&running, "topic");
+    let ending = std::thread::spawn(move || producer.try_end(&mut client, 5, true));
+    wait_until("the end is decided", || {
+        state(&running, "id") == TransactionState::PrepareCommit
+    });
+    let transactions = &running.broker().coordinators.transactions;
+    wait_until("it is on its way", || transactions.ending_count("id") == 1);
+    transactions.fail_at("id");
+    wait_until("it is loaded again", || {
+        let described = running.runtime.block_on(transactions.describe("id"));
+        described.is_ok_and(|one| one.state == TransactionState::PrepareCommit)
+    });
+    assert_eq!(transactions.ending_count("id"), 1);
+    stuck.end();
+    wait_until("the transaction is complete", || {
+        state(&running, "id") == TransactionState::CompleteCommit
+    });
+    assert_eq!(ending.join().unwrap(), ErrorCode::None);
+    wait_until("nothing is on its way", || {
+        transactions.ending_count("id") == 0
+    });
+    let partition = running.broker().logs.partitions.find("topic", 0).unwrap();
+    assert_eq!(partition.offsets().log_end_offset, 2);
+}
+
 /// The first transaction wrote to a log that is stuck.
 #[test]
 fn a_transaction_is_out_of_time_whatever_another_one_waits_for() {
