@@ -279,6 +279,12 @@ impl Groups {
         Ok(self.runtime.slot_of(group_id)?.partition.clone())
     }
 
+    /// The next flush of the partition of a group does not come to an end.
+    #[cfg(test)]
+    pub(crate) fn refuse_flush_of(&self, id: &str, refusal: fn() -> storage::StorageError) {
+        self.runtime.slot_of(id).unwrap().refuse_flush(refusal);
+    }
+
     /// How many wait for others in the partition of a group.
     #[cfg(test)]
     pub(crate) fn parked_count(&self, group_id: &str) -> usize {

@@ -74,6 +74,9 @@ pub(crate) trait Coordination: Send + Sync + Sized + 'static {
     /// A shard has replayed its log, and is served from here on.
     fn begin(&self, slot: &Arc<Slot<Self>>, seat: &mut Seat<Self>);
 
+    /// What answers were refused of is replicated now.
+    fn recover(&self, _slot: &Arc<Slot<Self>>, _seat: &mut Seat<Self>) {}
+
     /// The log of a partition cannot be replayed: nobody will ask it.
     fn give_up(&self, _slot: &Arc<Slot<Self>>) {}
 
@@ -100,6 +103,8 @@ pub(crate) struct Seat<C: Coordination> {
     replay_count: u64,
     /// A shard that has replayed its log is being taken over.
     is_beginning: bool,
+    /// Answers were refused of decisions that the log has, as it could not be flushed.
+    is_refused: bool,
 }
 
 /// What all partitions of a coordinator share.

@@ -93,6 +93,11 @@ impl Coordination for TransactionCoordination {
             coordinators.resume(slot, seat, prepared);
         }
     }
+
+    fn recover(&self, slot: &Arc<TransactionSlot>, seat: &mut Seat<Self>) {
+        // Of an end that was refused nobody writes the markers.
+        self.begin(slot, seat);
+    }
 }
 
 impl Transactions {
@@ -152,6 +157,12 @@ impl Transactions {
             *seat.hosted.shard().unwrap() = empty;
             panic!("a test of this");
         });
+    }
+
+    /// The next flush of the partition of a transactional id does not come to an end.
+    #[cfg(test)]
+    pub(crate) fn refuse_flush_of(&self, id: &str, refusal: fn() -> storage::StorageError) {
+        self.runtime.slot_of(id).unwrap().refuse_flush(refusal);
     }
 
     /// How many ends of the partition of a transactional id are under way.

@@ -9,16 +9,18 @@ use coordinator::Decision;
 use coordinator::runtime::{HostedPartition, LoadError, TransactionalWriter, load_shard};
 use model::{ErrorCode, MonotonicTime, Now};
 use parking_lot::Mutex;
-use replication::{Partition, VerificationGuard};
+use replication::{AppendError, Partition, VerificationGuard};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
+#[cfg(test)]
+use storage::StorageError;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
-/// How long after a lack of file descriptors a log is replayed, or flushed, again.
+/// How long after a lack of file descriptors a log is replayed again.
 const REPLAY_PAUSE: Duration = Duration::from_secs(1);
 /// How long a partition has its thread to itself while others are ready.
 const TURN: Duration = Duration::from_millis(1);
@@ -46,6 +48,9 @@ pub(crate) struct Slot<C: Coordination> {
     is_expiring: AtomicBool,
     /// The task that makes the high watermark move, and waits for it.
     following: Mutex<Option<AbortHandle>>,
+    /// Why the next flushes do not come to an end.
+    #[cfg(test)]
+    flush_refusals: Arc<Mutex<Vec<fn() -> StorageError>>>,
 }
 
 struct Events<C: Coordination> {
@@ -85,12 +90,15 @@ impl<C: Coordination> Slot<C> {
                 known: C::Known::default(),
                 replay_count: 0,
                 is_beginning: false,
+                is_refused: false,
             }),
             room: Arc::new(Semaphore::new(ROOM_KIB as usize)),
             has_left: AtomicBool::new(false),
             deadline_ms: AtomicI64::new(i64::MAX),
             is_expiring: AtomicBool::new(false),
             following: Mutex::default(),
+            #[cfg(test)]
+            flush_refusals: Arc::default(),
         }
     }
 
@@ -300,36 +308,64 @@ impl<C: Coordination> Slot<C> {
         }
         let (slot, is_flush_due) = (self.clone(), seat.hosted.poll_flush());
         let task = self.shell.runtime.spawn(async move {
-            if is_flush_due {
-                slot.flush(end_offset).await;
-            }
-            let is_there = slot.partition.wait_for_high_watermark(end_offset).await;
+            let flushed = match is_flush_due {
+                true => slot.flush(end_offset).await,
+                false => Ok(()),
+            };
+            let is_there = match flushed {
+                Ok(()) => slot.partition.wait_for_high_watermark(end_offset).await,
+                Err(_) => false,
+            };
             slot.following.lock().take();
-            slot.push(move |_, seat| match is_there {
-                true => seat.hosted.high_watermark_advanced(),
-                false => seat.hosted.log_failed(ErrorCode::KafkaStorageError),
+            slot.push(move |slot, seat| match (flushed, is_there) {
+                // The next answer that waits asks for the next attempt.
+                (Err(error), _) => {
+                    seat.is_refused = true;
+                    seat.hosted.flush_failed(error);
+                }
+                (Ok(()), false) => seat.hosted.log_failed(ErrorCode::KafkaStorageError),
+                (Ok(()), true) => {
+                    seat.hosted.high_watermark_advanced();
+                    if std::mem::take(&mut seat.is_refused) {
+                        slot.shell.coordination.recover(slot, seat);
+                    }
+                }
             });
         });
         *following = Some(task.abort_handle());
     }
 
-    /// Makes everything below `end_offset` durable; tries again where file descriptors lack.
-    async fn flush(&self, end_offset: i64) {
-        loop {
-            let partition = self.partition.clone();
-            let flush = move || partition.flush_up_to(end_offset, now_ms());
-            let Ok(Err(error)) = tokio::task::spawn_blocking(flush).await else {
-                return;
-            };
-            let is_out_of_files = error.is_out_of_files();
-            self.shell
-                .failed_logs
-                .report(&self.partition, &error.into());
-            if !is_out_of_files {
-                return;
+    /// Makes everything below `end_offset` durable.
+    ///
+    /// # Errors
+    /// That of the disk, or of a lack of file descriptors.
+    async fn flush(&self, end_offset: i64) -> Result<(), ErrorCode> {
+        let partition = self.partition.clone();
+        #[cfg(test)]
+        let refusals = self.flush_refusals.clone();
+        let flush = move || {
+            #[cfg(test)]
+            if let Some(refusal) = refusals.lock().pop() {
+                return Err(refusal());
             }
-            tokio::time::sleep(REPLAY_PAUSE).await;
+            partition.flush_up_to(end_offset, now_ms())
+        };
+        match tokio::task::spawn_blocking(flush).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                let error = AppendError::from(error);
+                self.shell.failed_logs.report(&self.partition, &error);
+                Err(error.code())
+            }
+            // The server stops before it has begun, or there is a mistake in it.
+            Err(_) => Err(ErrorCode::KafkaStorageError),
         }
+    }
+
+    /// The next flush does not come to an end.
+    #[cfg(test)]
+    pub(crate) fn refuse_flush(&self, refusal: fn() -> StorageError) {
+        self.flush_refusals.lock().push(refusal);
     }
 }
 

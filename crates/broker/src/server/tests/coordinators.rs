@@ -1,6 +1,6 @@
 //! Coordinators whose threads wait for the log of a partition.
 
-use super::stuck::StuckCall;
+use super::stuck::{StuckCall, refused};
 use super::*;
 use coordinator::group::{GroupConfig, GroupShard};
 use coordinator::{Decision, Reply, Token, partition_for};
@@ -198,5 +198,35 @@ fn who_asks_when_nothing_is_decided_any_more_is_told_so() {
         let asked = async { tokio::time::timeout(testkit::LIMIT, asked).await };
         let answer = running.runtime.block_on(asked);
         assert_eq!(answer.unwrap(), Err(ErrorCode::NotCoordinator));
+    }
+}
+
+fn no_descriptor() -> storage::StorageError {
+    let source = std::io::Error::from_raw_os_error(24);
+    storage::StorageError {
+        source,
+        ..refused()
+    }
+}
+
+/// Nobody waits for as long as descriptors lack, or for a flush that nobody makes.
+#[test]
+fn who_waits_for_a_flush_that_does_not_come_to_an_end_asks_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let keys = [("log.flush.interval.messages", "1")];
+    let running = Running::start_with(&[directory.path()], &keys);
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[]);
+    client.wait_for_coordinator("group");
+    let groups = &running.broker().coordinators.groups;
+    let refusals: [fn() -> storage::StorageError; 2] = [no_descriptor, || panic!("a test of this")];
+    for refusal in refusals {
+        groups.refuse_flush_of("group", refusal);
+        let committed = client.commit_offset("group", "topic", 7);
+        assert_eq!(committed, ErrorCode::NotCoordinator);
+        // What it has seen is durable by now.
+        assert_eq!(client.committed_offset("group", "topic", 0), 7);
+        let committed = client.commit_offset("group", "topic", 8);
+        assert_eq!(committed, ErrorCode::None);
     }
 }

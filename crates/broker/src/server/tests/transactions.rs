@@ -104,6 +104,28 @@ fn an_end_that_is_under_way_while_its_coordinator_is_loaded_again_is_not_begun_t
     assert_eq!(partition.offsets().log_end_offset, 2);
 }
 
+/// It has been decided, and nobody may ask again.
+#[test]
+fn an_end_whose_answer_was_refused_goes_on_when_it_is_durable() {
+    let directory = tempfile::tempdir().unwrap();
+    let keys = [("log.flush.interval.messages", "1")];
+    let running = Running::start_with(&[directory.path()], &keys);
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[]);
+    let mut producer = TransactionalProducer::init(&mut client, "id");
+    let produced = producer.produce(&mut client, 12, ("topic", 0), 0, "value");
+    produced.assert_accepted();
+    let transactions = &running.broker().coordinators.transactions;
+    transactions.refuse_flush_of("id", || panic!("a test of this"));
+    let ended = producer.try_end(&mut client, 5, true);
+    assert_eq!(ended, ErrorCode::NotCoordinator);
+    wait_until("the transaction is complete", || {
+        state(&running, "id") == TransactionState::CompleteCommit
+    });
+    let partition = running.broker().logs.partitions.find("topic", 0).unwrap();
+    assert_eq!(partition.offsets().log_end_offset, 2);
+}
+
 /// The first transaction wrote to a log that is stuck.
 #[test]
 fn a_transaction_is_out_of_time_whatever_another_one_waits_for() {
