@@ -69,6 +69,8 @@ async fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result
         return Err(ErrorCode::InvalidTopicException);
     }
     let partition = found?;
+    // What is replicated, and may be deleted, the leader knows.
+    partition.check_leader(-1)?;
     let policy = hosted.settings().cleanup_policy;
     if policy.compact && !policy.delete {
         return Err(ErrorCode::PolicyViolation);

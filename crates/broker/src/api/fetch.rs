@@ -190,12 +190,17 @@ impl Part {
             }
             Err(absence) => Err(absence.code_for(self.request.current_leader_epoch)),
         };
+        self.note_leader(limits);
+        self.bytes()
+    }
+
+    /// Looks for the leader on behalf of a client that is wrong about it.
+    fn note_leader(&mut self, limits: Limits) {
         if let (Err(ErrorCode::NotLeaderOrFollower | ErrorCode::FencedLeaderEpoch), Ok(partition)) =
             (&self.result, &self.partition)
         {
             self.leader = partition.known_leader(limits.node_id);
         }
-        self.bytes()
     }
 
     /// Answers without records, which the next fetch may have: the answer holds as many files as there
@@ -212,6 +217,7 @@ impl Part {
             aborted_transactions: is_committed.then(Vec::new),
             diverging_epoch: None,
         });
+        self.note_leader(limits);
     }
 
     /// What a broker hears that is no replica of the partition.

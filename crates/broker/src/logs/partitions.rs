@@ -11,7 +11,7 @@ use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
 use parking_lot::RwLock;
 use record::{Codec, Compression, TargetCompression, ValidationRules};
 use replication::{Partition, PartitionKey, Role, Roles, check_leader_epoch};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use storage::{CleanupPolicy, LogConfig};
 
@@ -154,14 +154,18 @@ impl HostedTopic {
         self.partitions.write().roles.insert(index, role);
     }
 
-    /// Forgets a partition. Gives it, if it has a log.
-    pub(crate) fn remove(&self, index: i32) -> Option<Arc<Partition>> {
+    /// Forgets the partitions of these indexes, all at once. Gives those that have a log.
+    pub(crate) fn remove_all(&self, indexes: &BTreeSet<i32>) -> Vec<Arc<Partition>> {
         let mut partitions = self.partitions.write();
-        partitions.roles.remove(&index);
-        partitions.lost.remove(&index);
-        let mut hosted = partitions.hosted.iter();
-        let at = hosted.position(|one| one.index() == index)?;
-        Some(partitions.hosted.remove(at))
+        for index in indexes {
+            partitions.roles.remove(index);
+            partitions.lost.remove(index);
+        }
+        let is_gone = |one: &Arc<Partition>| indexes.contains(&one.index());
+        let hosted = std::mem::take(&mut partitions.hosted).into_iter();
+        let (gone, kept) = hosted.partition(is_gone);
+        partitions.hosted = kept;
+        gone
     }
 
     pub(crate) fn add(&self, partition: Arc<Partition>) {

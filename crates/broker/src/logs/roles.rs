@@ -86,13 +86,18 @@ fn directory_of(logs: &Logs, topic: &Topic, index: i32) -> Option<model::Uuid> {
 
 /// Lets go of partitions: their topics are deleted, or their replicas elsewhere from here on.
 fn remove(logs: &Arc<Logs>, delta: &MetadataDelta, removed: &[RoleChange]) {
-    let hosted = removed.iter().filter_map(|change| {
-        let topic = logs.partitions.topic_by_id(change.key.0)?;
-        leave(logs, &topic, change);
-        let partition = topic.remove(change.key.1);
-        Some((topic, partition?))
-    });
-    let gone: Vec<_> = hosted.collect();
+    let mut gone = Vec::new();
+    for of_topic in removed.chunk_by(|one, next| one.key.0 == next.key.0) {
+        let Some(topic) = logs.partitions.topic_by_id(of_topic[0].key.0) else {
+            continue;
+        };
+        for change in of_topic {
+            leave(logs, &topic, change);
+        }
+        let indexes = of_topic.iter().map(|change| change.key.1).collect();
+        let partitions = topic.remove_all(&indexes).into_iter();
+        gone.extend(partitions.map(|partition| (topic.clone(), partition)));
+    }
     let deleted: Vec<&Topic> = delta.deleted_topics().map(|topic| &**topic).collect();
     for topic in &deleted {
         logs.partitions.remove(topic.id);

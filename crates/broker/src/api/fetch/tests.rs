@@ -4,6 +4,15 @@ use super::*;
 use std::pin::pin;
 use std::task::Poll;
 
+const LIMITS: Limits = Limits {
+    max_bytes: 1,
+    min_bytes: 0,
+    max_wait: Duration::ZERO,
+    isolation: Isolation::LogEnd,
+    is_follower: false,
+    node_id: 1,
+};
+
 fn unknown(index: i32) -> Part {
     Part {
         topic: SessionTopic::Name("topic".into()),
@@ -24,21 +33,39 @@ fn unknown(index: i32) -> Part {
     }
 }
 
+/// As in an answer for which there is no file descriptor any more.
+#[test]
+fn who_is_put_off_hears_of_the_leader() {
+    use model::TopicPartition;
+    use replication::{LogHost, Role};
+    use storage::{Log, LogOpening, OpenFiles, RealDisk};
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("topic-0");
+    let name = TopicPartition::new("topic", 0);
+    let log = Log::create(LogOpening::new(RealDisk, path, name)).unwrap();
+    let host = Arc::new(LogHost::new(RealDisk, Arc::new(OpenFiles::new(usize::MAX))));
+    let role = Role::Follower {
+        leader: 7,
+        leader_epoch: 3,
+    };
+    let place = directory.path().display().to_string().into();
+    let partition = Partition::host(&host, log, Uuid::ZERO, place, (role, 0)).unwrap();
+    let mut part = Part {
+        partition: Ok(Arc::new(partition)),
+        ..unknown(0)
+    };
+    part.put_off(LIMITS);
+    assert_eq!(part.outcome().error, ErrorCode::NotLeaderOrFollower);
+    assert_eq!(part.current_leader(), Some((7, 3)));
+}
+
 /// How often others have their turn while three partitions are read.
 async fn turns_of_others(mut turn: Option<Turn>) -> usize {
-    let limits = Limits {
-        max_bytes: 1,
-        min_bytes: 0,
-        max_wait: Duration::ZERO,
-        isolation: Isolation::LogEnd,
-        is_follower: false,
-        node_id: 1,
-    };
     let mut parts = [unknown(0), unknown(1), unknown(2)];
     let mut turns = 0;
     {
         let disks = DiskWatch::new(std::iter::empty());
-        let mut reading = pin!(read(&disks, &mut parts, 0.., 0, limits, &mut turn));
+        let mut reading = pin!(read(&disks, &mut parts, 0.., 0, LIMITS, &mut turn));
         std::future::poll_fn(|context| match reading.as_mut().poll(context) {
             Poll::Ready(_) => Poll::Ready(()),
             Poll::Pending => {

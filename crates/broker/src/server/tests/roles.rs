@@ -155,6 +155,9 @@ fn a_start_begins_with_the_high_watermark_that_a_follower_had() {
     client.send_produce("topic", 0, &batch(&["value"]), 1);
     client.receive_produced().assert_accepted();
     change(&running, "topic", leader(OTHER));
+    // It does not know what is replicated.
+    let deleted = client.delete_records("topic", 0, 2).0;
+    assert_eq!(deleted, ErrorCode::NotLeaderOrFollower);
     let offsets = |running: &Running| {
         let offsets = partition(running).offsets();
         (offsets.high_watermark, offsets.log_end_offset)
