@@ -7,6 +7,7 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
+use crate::coordinators::runtime::unparked;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::runtime::clock::random_uuid;
 use crate::runtime::heavy_work::Lane;
@@ -79,7 +80,9 @@ async fn heartbeat(
             broker.heavy_work.serve(Lane::Small, read).await
         }
     };
-    let (version, kept) = (request.version, request.keep());
+    let room = request.room_at(broker, message.group_id).await;
+    let room = room.map_err(refuse)?;
+    let (version, kept) = (request.version, request.keep(&room));
     let client_id = context.client_id().to_owned();
     let client_host = context.client_host();
     let decide = move |shard: &mut GroupShard, now| {
@@ -113,7 +116,6 @@ async fn heartbeat(
         };
         shard.consumer_group_heartbeat(&heartbeat, now)
     };
-    let groups = &broker.coordinators.groups;
-    let decided = groups.decide(message.group_id, request.body.len(), decide);
-    decided.await.map_err(refuse)?
+    let decided = room.decide(None, decide, unparked);
+    decided.answer().await.map_err(refuse)?
 }

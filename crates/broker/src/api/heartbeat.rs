@@ -3,9 +3,10 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
+use crate::coordinators::runtime::unparked;
 use crate::net::ResponseBuffer;
 use coordinator::Decision;
-use coordinator::group::Heartbeat;
+use coordinator::group::{GroupShard, Heartbeat};
 use model::{DecodeError, ErrorCode};
 use wire::messages::{HeartbeatRequest, HeartbeatResponse};
 
@@ -17,22 +18,7 @@ pub(crate) async fn serve(
     let message: HeartbeatRequest<'_> = request.decode()?;
     let result = match message.group_id {
         "" => Err(ErrorCode::InvalidGroupId),
-        // In a consumer group it may begin a wait for the member to join.
-        group => {
-            let kept = request.keep();
-            let groups = &broker.coordinators.groups;
-            let decided = groups.decide(group, kept.bytes(), move |shard, now| {
-                let message: HeartbeatRequest<'_> = kept.message();
-                let heartbeat = Heartbeat {
-                    group_id: message.group_id,
-                    generation_id: message.generation_id,
-                    member_id: message.member_id,
-                    group_instance_id: message.group_instance_id,
-                };
-                Decision::reply(shard.heartbeat(&heartbeat, now))
-            });
-            decided.await
-        }
+        group => note(broker, request, group).await,
     };
     let error = match result {
         Ok(Ok(())) => ErrorCode::None,
@@ -48,4 +34,25 @@ pub(crate) async fn serve(
         out,
     );
     Ok(Served::Answered)
+}
+
+/// Notes that a member lives; in a consumer group this may begin a wait for the member to join.
+async fn note(
+    broker: &Broker,
+    request: &Request<'_>,
+    group_id: &str,
+) -> Result<Result<(), ErrorCode>, ErrorCode> {
+    let room = request.room_at(broker, group_id).await?;
+    let kept = request.keep(&room);
+    let decide = move |shard: &mut GroupShard, now| {
+        let message: HeartbeatRequest<'_> = kept.message();
+        let heartbeat = Heartbeat {
+            group_id: message.group_id,
+            generation_id: message.generation_id,
+            member_id: message.member_id,
+            group_instance_id: message.group_instance_id,
+        };
+        Decision::reply(shard.heartbeat(&heartbeat, now))
+    };
+    room.decide(None, decide, unparked).answer().await
 }

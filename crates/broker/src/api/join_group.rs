@@ -73,7 +73,8 @@ async fn join(
         reason = message.reason,
         "a member joins"
     );
-    let (version, kept) = (request.version, request.keep());
+    let room = request.room_at(broker, message.group_id).await?;
+    let (version, kept) = (request.version, request.keep(&room));
     let client_id = context.client_id().to_owned();
     let client_host = context.client_host();
     let decide = move |shard: &mut GroupShard, now| {
@@ -101,12 +102,9 @@ async fn join(
         };
         shard.join_group(&join, now)
     };
-    let bytes = request.body.len();
-    let groups = &broker.coordinators.groups;
-    let decided =
-        groups.decide_or_wait(message.group_id, bytes, decide, |released| match released {
-            GroupResponse::Join(response) => Ok(response),
-            GroupResponse::Sync(_) => Err(ErrorCode::UnknownServerError),
-        });
-    decided.await
+    let decided = room.decide(None, decide, |released| match released {
+        GroupResponse::Join(response) => Ok(response),
+        GroupResponse::Sync(_) => Err(ErrorCode::UnknownServerError),
+    });
+    decided.answer().await
 }

@@ -6,8 +6,9 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
+use crate::coordinators::runtime::unparked;
 use crate::net::ResponseBuffer;
-use coordinator::group::{LeaveGroup, LeavingMember};
+use coordinator::group::{GroupShard, LeaveGroup, LeavingMember};
 use model::{DecodeError, ErrorCode};
 use wire::messages::leave_group_response::MemberResponse;
 use wire::messages::{LeaveGroupRequest, LeaveGroupResponse};
@@ -29,14 +30,16 @@ pub(crate) async fn serve(
     let leave = leave_of(&message, version);
     let result = match message.group_id {
         "" => Err(ErrorCode::InvalidGroupId),
-        group => {
-            let kept = request.keep();
-            let groups = &broker.coordinators.groups;
-            let decided = groups.decide(group, kept.bytes(), move |shard, now| {
-                shard.leave_group(&leave_of(&kept.message(), version), now)
-            });
-            decided.await
-        }
+        group => match request.room_at(broker, group).await {
+            Ok(room) => {
+                let kept = request.keep(&room);
+                let decide = move |shard: &mut GroupShard, now| {
+                    shard.leave_group(&leave_of(&kept.message(), version), now)
+                };
+                room.decide(None, decide, unparked).answer().await
+            }
+            Err(error) => Err(error),
+        },
     };
     let errors = result.unwrap_or_else(Err);
     let response = response(version, &leave, errors);

@@ -4,6 +4,7 @@
 //! Types of the wire end in those files.
 
 use crate::api::broker::Broker;
+use crate::coordinators::groups::GroupRoom;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use model::{DecodeError, ErrorCode, InvalidStrings, Message, Reader};
 use std::collections::BTreeSet;
@@ -188,14 +189,22 @@ impl KeptRequest {
         let mut reader = Reader::new(&self.body).with_elements_max(self.elements_max);
         M::read(&mut reader, self.version).expect("it was decoded before")
     }
-
-    /// How much it brings.
-    pub(crate) const fn bytes(&self) -> usize {
-        self.body.len()
-    }
 }
 
 impl Request<'_> {
+    /// Waits for room in the partition of a group, before the request is kept.
+    ///
+    /// # Errors
+    /// `NotCoordinator` when the partition is not here.
+    pub(crate) async fn room_at(
+        &self,
+        broker: &Broker,
+        group_id: &str,
+    ) -> Result<GroupRoom, ErrorCode> {
+        let groups = &broker.coordinators.groups;
+        groups.room_for(group_id, self.body.len()).await
+    }
+
     /// Waits for room for a response of unknown size, before it is made of what a coordinator has answered.
     pub(crate) async fn room(&self, broker: &Broker) {
         if self.waits_for_room {
@@ -203,8 +212,8 @@ impl Request<'_> {
         }
     }
 
-    /// The request for as long as somebody wants it.
-    pub(crate) fn keep(&self) -> KeptRequest {
+    /// The request for as long as somebody wants it who has room for it.
+    pub(crate) fn keep(&self, _: &GroupRoom) -> KeptRequest {
         KeptRequest {
             version: self.version,
             elements_max: self.elements_max,

@@ -8,8 +8,9 @@
 use super::response_topics::ResponseTopics;
 use super::{Request, Served};
 use crate::api::broker::Broker;
+use crate::coordinators::runtime::unparked;
 use crate::net::ResponseBuffer;
-use coordinator::group::{OffsetCommit, OffsetCommitPartition, OffsetCommitTopic};
+use coordinator::group::{GroupShard, OffsetCommit, OffsetCommitPartition, OffsetCommitTopic};
 use metadata::{MetadataImage, Topic};
 use model::{DecodeError, ErrorCode, LeaderEpoch, Uuid};
 use std::sync::Arc;
@@ -178,11 +179,12 @@ async fn store(
     group_id: &str,
     image: Arc<MetadataImage>,
 ) -> Result<Vec<ErrorCode>, ErrorCode> {
-    let (version, kept) = (request.version, request.keep());
-    let groups = &broker.coordinators.groups;
-    let decided = groups.decide(group_id, kept.bytes(), move |shard, now| {
+    let room = request.room_at(broker, group_id).await?;
+    let (version, kept) = (request.version, request.keep(&room));
+    let commit = move |shard: &mut GroupShard, now| {
         shard.commit_offsets(&commit_of(&kept.message(), &image, version), now)
-    });
+    };
+    let decided = room.decide(None, commit, unparked).answer();
     let errors = decided.await??.into_iter().flatten();
     let errors = errors.map(|error| match error {
         // It has been deleted since it was looked up.

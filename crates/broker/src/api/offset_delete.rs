@@ -5,8 +5,9 @@
 use super::response_topics::ResponseTopics;
 use super::{Request, Served};
 use crate::api::broker::Broker;
+use crate::coordinators::runtime::unparked;
 use crate::net::ResponseBuffer;
-use coordinator::group::{OffsetDelete, OffsetDeleteTopic, PartitionErrors};
+use coordinator::group::{GroupShard, OffsetDelete, OffsetDeleteTopic, PartitionErrors};
 use metadata::MetadataImage;
 use model::{DecodeError, ErrorCode};
 use std::sync::Arc;
@@ -94,10 +95,9 @@ async fn delete_offsets(
     if delete.group_id.is_empty() {
         return Err(ErrorCode::InvalidGroupId);
     }
-    let kept = request.keep();
-    let groups = &broker.coordinators.groups;
-    let decided = groups.decide(delete.group_id, kept.bytes(), move |shard, _| {
-        shard.delete_offsets(&delete_of(&kept.message(), &image))
-    });
-    decided.await?
+    let room = request.room_at(broker, delete.group_id).await?;
+    let kept = request.keep(&room);
+    let delete =
+        move |shard: &mut GroupShard, _| shard.delete_offsets(&delete_of(&kept.message(), &image));
+    room.decide(None, delete, unparked).answer().await?
 }

@@ -42,7 +42,8 @@ async fn sync(
     if message.group_id.is_empty() {
         return Err(ErrorCode::InvalidGroupId);
     }
-    let kept = request.keep();
+    let room = request.room_at(broker, message.group_id).await?;
+    let kept = request.keep(&room);
     let decide = move |shard: &mut GroupShard, now| {
         let message: SyncGroupRequest<'_> = kept.message();
         let assignments = message.assignments.iter().map(|one| SyncAssignment {
@@ -60,12 +61,9 @@ async fn sync(
         };
         shard.sync_group(&sync, now)
     };
-    let bytes = request.body.len();
-    let groups = &broker.coordinators.groups;
-    let decided =
-        groups.decide_or_wait(message.group_id, bytes, decide, |released| match released {
-            GroupResponse::Sync(response) => Ok(response),
-            GroupResponse::Join(_) => Err(ErrorCode::UnknownServerError),
-        });
-    decided.await
+    let decided = room.decide(None, decide, |released| match released {
+        GroupResponse::Sync(response) => Ok(response),
+        GroupResponse::Join(_) => Err(ErrorCode::UnknownServerError),
+    });
+    decided.answer().await
 }

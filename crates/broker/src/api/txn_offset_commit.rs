@@ -12,6 +12,7 @@ use super::response_topics::ResponseTopics;
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::coordinators::groups::{OFFSETS_TOPIC, TransactionalWriter};
+use crate::coordinators::runtime::unparked;
 use crate::coordinators::transaction_verification::{
     Enrolment, TransactionSupport, TransactionalProducer,
 };
@@ -167,14 +168,13 @@ async fn store(
         producer_epoch: producer.producer_epoch,
         verification: verification.map_err(append_error)?,
     };
-    let kept = request.keep();
-    let groups = &broker.coordinators.groups;
+    let room = request.room_at(broker, group_id).await?;
+    let kept = request.keep(&room);
     let decide = move |shard: &mut GroupShard, now| {
         shard.commit_transactional_offsets(&commit_of(&kept.message(), &image), now)
     };
-    groups
-        .decide_in_transaction(group_id, request.body.len(), writer, decide)
-        .await?
+    let decided = room.decide(Some(writer), decide, unparked);
+    decided.answer().await?
 }
 
 type Responses<'f> = ResponseTopics<&'f str, TxnOffsetCommitResponsePartition>;

@@ -2,12 +2,14 @@
 //! `__consumer_offsets`, and what groups need beside it: metadata, settings, regular expressions, and the end of
 //! what belongs to deleted topics.
 
-use super::runtime::{Asked, Coordination, CoordinatorRuntime, Nobody, Seat, Slot, Surroundings};
+use super::runtime::{
+    Asked, Coordination, CoordinatorRuntime, Nobody, Room, Seat, Slot, Surroundings, unparked,
+};
 use crate::runtime::clock;
 use crate::runtime::seldom::Seldom;
 use coordinator::group::{GroupConfig, GroupShard};
 use coordinator::runtime::TransactionMarker;
-use coordinator::{Decision, GroupResponse};
+use coordinator::Decision;
 use metadata::MetadataImage;
 use model::{ErrorCode, MonotonicTime, Now};
 use parking_lot::{Mutex, RwLock};
@@ -31,6 +33,9 @@ pub(crate) type TransactionalWriter = coordinator::runtime::TransactionalWriter<
 pub(crate) struct Groups {
     runtime: CoordinatorRuntime<GroupCoordination>,
 }
+
+/// Room for a request in the partition of its group.
+pub(crate) type GroupRoom = Room<GroupCoordination>;
 
 type GroupSlot = Slot<GroupCoordination>;
 type GroupSeat = Seat<GroupCoordination>;
@@ -187,7 +192,19 @@ impl Groups {
         self.runtime.coordination()
     }
 
-    /// Lets the shard of `group_id` decide about a request of so many bytes, and gives the answer when it may
+    /// Waits for room in the partition of `group_id` for a request of so many bytes.
+    ///
+    /// # Errors
+    /// `NotCoordinator` when its partition is not here.
+    pub(crate) async fn room_for(
+        &self,
+        group_id: &str,
+        bytes: usize,
+    ) -> Result<GroupRoom, ErrorCode> {
+        Ok(self.runtime.slot_of(group_id)?.room_for(bytes).await)
+    }
+
+    /// Lets the shard of `group_id` decide about something of so many bytes, and gives the answer when it may
     /// leave.
     ///
     /// # Errors
@@ -198,42 +215,8 @@ impl Groups {
         bytes: usize,
         decide: impl FnOnce(&mut GroupShard, Now) -> Decision<R> + Send + 'static,
     ) -> Result<R, ErrorCode> {
-        let none = |_| Err(ErrorCode::UnknownServerError);
-        self.decide_or_wait(group_id, bytes, decide, none).await
-    }
-
-    /// As [`Groups::decide`], for a request that may wait for other members, and be answered as `released`
-    /// says.
-    ///
-    /// # Errors
-    /// As [`Groups::decide`].
-    pub(crate) async fn decide_or_wait<R: Send + 'static>(
-        &self,
-        group_id: &str,
-        bytes: usize,
-        decide: impl FnOnce(&mut GroupShard, Now) -> Decision<R> + Send + 'static,
-        released: fn(GroupResponse) -> Result<R, ErrorCode>,
-    ) -> Result<R, ErrorCode> {
-        let slot = self.runtime.slot_of(group_id)?;
-        let asked = slot.decide(bytes, None, decide, released).await;
-        asked.answer().await
-    }
-
-    /// As [`Groups::decide`], for a decision whose records count when a transaction commits.
-    ///
-    /// # Errors
-    /// As [`Groups::decide`].
-    pub(crate) async fn decide_in_transaction<R: Send + 'static>(
-        &self,
-        group_id: &str,
-        bytes: usize,
-        writer: TransactionalWriter,
-        decide: impl FnOnce(&mut GroupShard, Now) -> Decision<R> + Send + 'static,
-    ) -> Result<R, ErrorCode> {
-        let slot = self.runtime.slot_of(group_id)?;
-        let none = |_| Err(ErrorCode::UnknownServerError);
-        let asked = slot.decide(bytes, Some(writer), decide, none).await;
-        asked.answer().await
+        let room = self.room_for(group_id, bytes).await?;
+        room.decide(None, decide, unparked).answer().await
     }
 
     /// Asks the shard of `group_id` without changing it. The answer is to be awaited when all has been asked

@@ -24,7 +24,7 @@ mod slot;
 mod tenures;
 
 pub(crate) use answers::{Asked, Leaving, Nobody, OneAsker, Parked, unparked};
-pub(crate) use slot::{Expiring, Slot};
+pub(crate) use slot::{Expiring, Room, Slot};
 
 use self::partition_log::PartitionLog;
 use self::tenures::Tenures;

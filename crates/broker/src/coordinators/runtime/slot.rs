@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 #[cfg(test)]
 use storage::StorageError;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 
 /// How long after a lack of file descriptors a log is replayed again.
@@ -51,6 +51,12 @@ pub(crate) struct Slot<C: Coordination> {
     /// Why the next flushes do not come to an end.
     #[cfg(test)]
     flush_refusals: Arc<Mutex<Vec<fn() -> StorageError>>>,
+}
+
+/// Room in a partition for what a request brings: nothing of that is copied before.
+pub(crate) struct Room<C: Coordination> {
+    slot: Arc<Slot<C>>,
+    permit: OwnedSemaphorePermit,
 }
 
 struct Events<C: Coordination> {
@@ -107,49 +113,38 @@ impl<C: Coordination> Slot<C> {
         MonotonicTime::from_ms(self.deadline_ms.load(Ordering::SeqCst))
     }
 
-    /// Waits for room, and lets the shard decide. Requests that are parked are answered as `released` says.
-    pub(crate) async fn decide<R: Send + 'static>(
-        self: &Arc<Self>,
-        bytes: usize,
-        writer: Option<TransactionalWriter<VerificationGuard>>,
-        decide: impl FnOnce(&mut C::Shard, Now) -> Decision<R, ResponseOf<C>> + Send + 'static,
-        released: fn(ResponseOf<C>) -> Result<R, ErrorCode>,
-    ) -> Asked<R> {
-        let (asker, asked) = self.asker(bytes, released).await;
-        self.push(move |_, seat| {
-            let now = clock::now();
-            seat.hosted.decide(asker, writer.as_ref(), now, decide);
-        });
-        asked
-    }
-
     /// Waits for room, and asks the shard without changing what is replicated.
     pub(crate) async fn read<R: Send + 'static>(
         self: &Arc<Self>,
         bytes: usize,
         read: impl FnOnce(&mut C::Shard, Now) -> R + Send + 'static,
     ) -> Asked<R> {
-        let (asker, asked) = self.asker(bytes, unparked).await;
-        self.push(move |_, seat| seat.hosted.read(asker, clock::now(), read));
-        asked
+        self.room_for(bytes).await.read(read)
+    }
+
+    /// Waits for room for what a request brings. A large one has all of the room, and waits for all others.
+    pub(crate) async fn room_for(self: &Arc<Self>, bytes: usize) -> Room<C> {
+        let kib = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
+        let kib = kib.saturating_add(1).min(ROOM_KIB);
+        let permit = self.room.clone().acquire_many_owned(kib).await;
+        Room {
+            slot: self.clone(),
+            permit: permit.expect("it is never closed"),
+        }
     }
 
     /// Who asks for an `R`, when there is room for what the request brings.
     pub(crate) async fn asker<R: Send + 'static, P>(
-        &self,
+        self: &Arc<Self>,
         bytes: usize,
         released: fn(P) -> Result<R, ErrorCode>,
     ) -> (OneAsker<R, P>, Asked<R>) {
-        let kib = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
-        let kib = kib.saturating_add(1).min(ROOM_KIB);
-        let room = self.room.clone().acquire_many_owned(kib).await;
-        let room = room.expect("it is never closed");
-        OneAsker::new(released, Some(room), self.shell.threads.clone())
+        self.room_for(bytes).await.asker(released)
     }
 
     /// All of the room, until it is dropped.
     #[cfg(test)]
-    pub(crate) async fn take_room(&self) -> tokio::sync::OwnedSemaphorePermit {
+    pub(crate) async fn take_room(&self) -> OwnedSemaphorePermit {
         let room = self.room.clone().acquire_many_owned(ROOM_KIB).await;
         room.expect("it is never closed")
     }
@@ -366,6 +361,42 @@ impl<C: Coordination> Slot<C> {
     #[cfg(test)]
     pub(crate) fn refuse_flush(&self, refusal: fn() -> StorageError) {
         self.flush_refusals.lock().push(refusal);
+    }
+}
+
+impl<C: Coordination> Room<C> {
+    /// Lets the shard decide. Requests that are parked are answered as `released` says.
+    pub(crate) fn decide<R: Send + 'static>(
+        self,
+        writer: Option<TransactionalWriter<VerificationGuard>>,
+        decide: impl FnOnce(&mut C::Shard, Now) -> Decision<R, ResponseOf<C>> + Send + 'static,
+        released: fn(ResponseOf<C>) -> Result<R, ErrorCode>,
+    ) -> Asked<R> {
+        let slot = self.slot.clone();
+        let (asker, asked) = self.asker(released);
+        slot.push(move |_, seat| {
+            let now = clock::now();
+            seat.hosted.decide(asker, writer.as_ref(), now, decide);
+        });
+        asked
+    }
+
+    /// Asks the shard without changing what is replicated.
+    pub(crate) fn read<R: Send + 'static>(
+        self,
+        read: impl FnOnce(&mut C::Shard, Now) -> R + Send + 'static,
+    ) -> Asked<R> {
+        let slot = self.slot.clone();
+        let (asker, asked) = self.asker(unparked);
+        slot.push(move |_, seat| seat.hosted.read(asker, clock::now(), read));
+        asked
+    }
+
+    fn asker<R: Send + 'static, P>(
+        self,
+        released: fn(P) -> Result<R, ErrorCode>,
+    ) -> (OneAsker<R, P>, Asked<R>) {
+        OneAsker::new(released, Some(self.permit), self.slot.shell.threads.clone())
     }
 }
 

@@ -226,6 +226,12 @@ fn with_records<R, N>(
     }
 }
 
+/// How much a request brings.
+fn bytes_of(request: &AddPartitions<'_>) -> usize {
+    let topics = request.partitions.iter().map(|one| one.topic.len());
+    request.transactional_id.len() + size_of_val(request.partitions) + topics.sum::<usize>()
+}
+
 /// A request about partitions that outlives its handler.
 struct KeptPartitions {
     transactional_id: Box<str>,
@@ -242,11 +248,6 @@ impl KeptPartitions {
             partitions: request.partitions.to_vec(),
             client_transaction_version: request.client_transaction_version,
         }
-    }
-
-    fn bytes(&self) -> usize {
-        let topics = self.partitions.iter().map(|one| one.topic.len());
-        self.transactional_id.len() + size_of_val(&*self.partitions) + topics.sum::<usize>()
     }
 
     fn request(&self) -> AddPartitions<'_> {
@@ -270,14 +271,14 @@ impl Transactions {
             Ok(slot) => slot,
             Err(error) => return error,
         };
+        let room = slot.room_for(bytes_of(request)).await;
         let (kept, moment) = (KeptPartitions::of(request), self.moment(None));
-        let bytes = kept.bytes();
         let add = move |shard: &mut TransactionShard, now| {
             let moment = Moment { now, ..moment };
             shard.add_partitions(&kept.request(), &moment).into()
         };
         let none = |_| Err(ErrorCode::UnknownServerError);
-        let asked = slot.decide(bytes, None, add, none).await;
+        let asked = room.decide(None, add, none);
         asked.answer().await.unwrap_or_else(|error| error)
     }
 
@@ -293,11 +294,12 @@ impl Transactions {
         if id.is_empty() {
             return Err(ErrorCode::InvalidRequest);
         }
+        let slot = self.runtime.slot_of(id)?;
+        let room = slot.room_for(bytes_of(request)).await;
         let kept = KeptPartitions::of(request);
-        let (slot, bytes) = (self.runtime.slot_of(id)?, kept.bytes());
         let verify =
             move |shard: &mut TransactionShard, _| shard.verify_partitions(&kept.request());
-        slot.read(bytes, verify).await.answer().await?
+        room.read(verify).answer().await?
     }
 
     /// How a transactional id stands.

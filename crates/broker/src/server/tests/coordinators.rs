@@ -2,6 +2,7 @@
 
 use super::stuck::{StuckCall, refused};
 use super::*;
+use crate::coordinators::runtime::unparked;
 use coordinator::group::{GroupConfig, GroupShard};
 use coordinator::{Decision, Reply, Token, partition_for};
 
@@ -160,8 +161,8 @@ fn after_a_mistake_the_state_is_what_the_log_says_and_who_waits_asks_again() {
             reply: Reply::Parked(Token(u64::MAX)),
             ..Decision::reply(())
         };
-        let released = |_| Err(ErrorCode::UnknownServerError);
-        parking.decide_or_wait("group", 0, park, released).await
+        let room = parking.room_for("group", 0).await?;
+        room.decide(None, park, unparked).answer().await
     });
     wait_until("it is parked", || groups.parked_count("group") == 1);
     let failed = groups.decide::<()>("group", 0, |shard, _| {
