@@ -7,9 +7,9 @@ use super::runtime::{
 };
 use crate::runtime::clock;
 use crate::runtime::seldom::Seldom;
+use coordinator::Decision;
 use coordinator::group::{GroupConfig, GroupShard};
 use coordinator::runtime::TransactionMarker;
-use coordinator::Decision;
 use metadata::MetadataImage;
 use model::{ErrorCode, MonotonicTime, Now};
 use parking_lot::{Mutex, RwLock};

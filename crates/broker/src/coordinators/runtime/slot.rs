@@ -27,6 +27,10 @@ const TURN: Duration = Duration::from_millis(1);
 /// What the events of a partition may bring that are not answered yet, in KiB; each counts for one more.
 pub(super) const ROOM_KIB: u32 = 8 * 1024;
 
+/// Why a flush does not come to an end.
+#[cfg(test)]
+type Refusal = fn() -> StorageError;
+
 /// Something that a partition's thread is to do.
 type Event<C> = Box<dyn FnOnce(&Arc<Slot<C>>, &mut Seat<C>) + Send>;
 
@@ -50,7 +54,7 @@ pub(crate) struct Slot<C: Coordination> {
     following: Mutex<Option<AbortHandle>>,
     /// Why the next flushes do not come to an end.
     #[cfg(test)]
-    flush_refusals: Arc<Mutex<Vec<fn() -> StorageError>>>,
+    flush_refusals: Arc<Mutex<Vec<Refusal>>>,
 }
 
 /// Room in a partition for what a request brings: nothing of that is copied before.
@@ -359,7 +363,7 @@ impl<C: Coordination> Slot<C> {
 
     /// The next flush does not come to an end.
     #[cfg(test)]
-    pub(crate) fn refuse_flush(&self, refusal: fn() -> StorageError) {
+    pub(crate) fn refuse_flush(&self, refusal: Refusal) {
         self.flush_refusals.lock().push(refusal);
     }
 }
