@@ -10,7 +10,7 @@ use crate::api::broker::Broker;
 use crate::logs::partitions::Absence;
 use crate::net::ResponseBuffer;
 use crate::runtime::disk_watch::DiskUse;
-use model::{DecodeError, ErrorCode};
+use model::{DecodeError, ErrorCode, LeaderEpoch};
 use std::collections::BTreeMap;
 use wire::messages::delete_records_response::{
     DeleteRecordsPartitionResult, DeleteRecordsTopicResult,
@@ -70,7 +70,7 @@ async fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result
     }
     let partition = found?;
     // What is replicated, and may be deleted, the leader knows.
-    partition.check_leader(-1)?;
+    partition.check_leader(LeaderEpoch::NONE)?;
     let policy = hosted.settings().cleanup_policy;
     if policy.compact && !policy.delete {
         return Err(ErrorCode::PolicyViolation);

@@ -11,7 +11,7 @@ use coordinator::Decision;
 use coordinator::group::{GroupConfig, GroupShard};
 use coordinator::runtime::TransactionMarker;
 use metadata::MetadataImage;
-use model::{ErrorCode, MonotonicTime, Now};
+use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now};
 use parking_lot::{Mutex, RwLock};
 use record::Compression;
 use replication::{Partition, PartitionKey, VerificationGuard};
@@ -164,12 +164,12 @@ impl Groups {
     }
 
     /// Takes over a partition.
-    pub(crate) fn load(&self, partition: Arc<Partition>, leader_epoch: i32) {
+    pub(crate) fn load(&self, partition: Arc<Partition>, leader_epoch: LeaderEpoch) {
         self.runtime.load(partition, leader_epoch);
     }
 
     /// The partition is deleted, or its log directory lost.
-    pub(crate) fn unload(&self, key: PartitionKey, leader_epoch: i32) {
+    pub(crate) fn unload(&self, key: PartitionKey, leader_epoch: LeaderEpoch) {
         self.runtime.unload(key, leader_epoch);
     }
 

@@ -36,7 +36,7 @@ use crate::runtime::disk_watch::DiskWatch;
 use coordinator::partition_for;
 use coordinator::runtime::{CoordinatorShard, HostedPartition};
 use metadata::MetadataImage;
-use model::{ErrorCode, MonotonicTime};
+use model::{ErrorCode, LeaderEpoch, MonotonicTime};
 use parking_lot::RwLock;
 use record::Compression;
 use replication::{Partition, PartitionKey};
@@ -189,7 +189,7 @@ impl<C: Coordination> CoordinatorRuntime<C> {
 
     /// Takes over a partition, which is led in this epoch: replays its log on a thread for blocking work, then
     /// serves it. Does nothing where the partition has been left since.
-    pub(crate) fn load(&self, partition: Arc<Partition>, leader_epoch: i32) {
+    pub(crate) fn load(&self, partition: Arc<Partition>, leader_epoch: LeaderEpoch) {
         let (key, index) = (partition.key(), partition.index());
         let slot = Arc::new(Slot::new(self.shell.clone(), partition));
         let mut hosting = self.hosting.write();
@@ -207,7 +207,7 @@ impl<C: Coordination> CoordinatorRuntime<C> {
 
     /// The partition, which was led in this epoch at most, is deleted, or its log directory lost: whoever
     /// waits is told to look elsewhere.
-    pub(crate) fn unload(&self, key: PartitionKey, leader_epoch: i32) {
+    pub(crate) fn unload(&self, key: PartitionKey, leader_epoch: LeaderEpoch) {
         let mut hosting = self.hosting.write();
         if !hosting.tenures.end(key, leader_epoch) {
             return;

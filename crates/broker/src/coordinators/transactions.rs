@@ -24,7 +24,7 @@ use crate::runtime::clock;
 use config::ServerConfig;
 use coordinator::transaction::{Moment, PreparedTransaction, TransactionConfig, TransactionShard};
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
-use model::TopicPartition;
+use model::{LeaderEpoch, TopicPartition};
 use record::Compression;
 use replication::{Partition, PartitionKey};
 use std::sync::atomic::{AtomicBool, AtomicI16, Ordering};
@@ -133,12 +133,12 @@ impl Transactions {
     }
 
     /// Takes over a partition, and writes the markers that a stop has prevented.
-    pub(crate) fn load(&self, partition: Arc<Partition>, leader_epoch: i32) {
+    pub(crate) fn load(&self, partition: Arc<Partition>, leader_epoch: LeaderEpoch) {
         self.runtime.load(partition, leader_epoch);
     }
 
     /// The partition is deleted, or its log directory lost.
-    pub(crate) fn unload(&self, key: PartitionKey, leader_epoch: i32) {
+    pub(crate) fn unload(&self, key: PartitionKey, leader_epoch: LeaderEpoch) {
         self.runtime.unload(key, leader_epoch);
     }
 

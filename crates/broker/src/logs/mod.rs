@@ -39,7 +39,7 @@ use crate::runtime::disk_watch::{DiskWatch, Pace};
 use crate::runtime::seldom::Seldom;
 use crate::settings::node::Node;
 use metadata::{MetadataImage, Topic};
-use model::ErrorCode;
+use model::{ErrorCode, LeaderEpoch};
 use replication::{AppendError, LogHost, Partition, PartitionKey, ReadError};
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
@@ -89,10 +89,10 @@ pub(crate) struct Logs {
 pub(crate) trait PartitionUsers: fmt::Debug + Send + Sync {
     /// A partition has its log, and is led here in this epoch. This may come after [`Self::left`], and does
     /// nothing then.
-    fn led(&self, partition: Arc<Partition>, leader_epoch: i32);
+    fn led(&self, partition: Arc<Partition>, leader_epoch: LeaderEpoch);
 
     /// A partition of this topic, which was led here in this epoch at most, is so no more.
-    fn left(&self, topic: &str, key: PartitionKey, leader_epoch: i32);
+    fn left(&self, topic: &str, key: PartitionKey, leader_epoch: LeaderEpoch);
 
     /// Topics are gone, which `image` does not have. Gives the places of the log directories in which
     /// [`Self::forget_deleted`] is to be called.

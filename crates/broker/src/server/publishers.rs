@@ -16,6 +16,7 @@ use crate::settings::told_changes::tell_changes;
 use controller::MetadataChange;
 use coordinator::group::DeletedTopic;
 use metadata::{ConfigResourceType, MetadataDelta, MetadataImage, Topic};
+use model::LeaderEpoch;
 use replication::{Partition, PartitionKey};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -162,7 +163,7 @@ fn note_places(broker: &Arc<Broker>) {
 pub(super) struct State(pub(super) Weak<Broker>);
 
 impl PartitionUsers for State {
-    fn led(&self, partition: Arc<Partition>, leader_epoch: i32) {
+    fn led(&self, partition: Arc<Partition>, leader_epoch: LeaderEpoch) {
         let Some(broker) = self.0.upgrade() else {
             return;
         };
@@ -174,7 +175,7 @@ impl PartitionUsers for State {
         }
     }
 
-    fn left(&self, topic: &str, key: PartitionKey, leader_epoch: i32) {
+    fn left(&self, topic: &str, key: PartitionKey, leader_epoch: LeaderEpoch) {
         let Some(broker) = self.0.upgrade() else {
             return;
         };

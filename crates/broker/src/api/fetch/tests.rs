@@ -46,7 +46,7 @@ fn who_is_put_off_hears_of_the_leader() {
     let host = Arc::new(LogHost::new(RealDisk, Arc::new(OpenFiles::new(usize::MAX))));
     let role = Role::Follower {
         leader: 7,
-        leader_epoch: 3,
+        leader_epoch: LeaderEpoch(3),
     };
     let place = directory.path().display().to_string().into();
     let partition = Partition::host(&host, log, Uuid::ZERO, place, (role, 0)).unwrap();
@@ -56,7 +56,7 @@ fn who_is_put_off_hears_of_the_leader() {
     };
     part.put_off(LIMITS);
     assert_eq!(part.outcome().error, ErrorCode::NotLeaderOrFollower);
-    assert_eq!(part.current_leader(), Some((7, 3)));
+    assert_eq!(part.current_leader(), Some((7, LeaderEpoch(3))));
 }
 
 /// How often others have their turn while three partitions are read.

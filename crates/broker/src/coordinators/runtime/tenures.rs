@@ -5,6 +5,7 @@
 //!
 //! Invariant: of an epoch that was left, or of one before, nothing is led any more.
 
+use model::LeaderEpoch;
 use replication::PartitionKey;
 use std::collections::BTreeMap;
 
@@ -14,13 +15,13 @@ pub(super) struct Tenures(BTreeMap<PartitionKey, Tenure>);
 
 #[derive(Debug, Clone, Copy)]
 struct Tenure {
-    leader_epoch: i32,
+    leader_epoch: LeaderEpoch,
     is_led: bool,
 }
 
 impl Tenures {
     /// Notes that a partition is led in an epoch. False where that is known, or out of date.
-    pub(super) fn begin(&mut self, key: PartitionKey, leader_epoch: i32) -> bool {
+    pub(super) fn begin(&mut self, key: PartitionKey, leader_epoch: LeaderEpoch) -> bool {
         let known = self.0.get(&key);
         let is_news = known.is_none_or(|known| known.leader_epoch < leader_epoch);
         if is_news {
@@ -37,7 +38,7 @@ impl Tenures {
     }
 
     /// Notes that a partition is not led any more since after an epoch. Whether it was led.
-    pub(super) fn end(&mut self, key: PartitionKey, leader_epoch: i32) -> bool {
+    pub(super) fn end(&mut self, key: PartitionKey, leader_epoch: LeaderEpoch) -> bool {
         let known = self.0.entry(key).or_insert(Tenure {
             leader_epoch,
             is_led: false,
@@ -62,7 +63,7 @@ mod tests {
             let word = word.trim_end_matches('!');
             let (topic, rest) = word.split_at(1);
             let key = (Uuid::from_u128(u128::from(topic.as_bytes()[0])), 0);
-            let epoch = rest[1..].parse().unwrap();
+            let epoch = LeaderEpoch(rest[1..].parse().unwrap());
             let is_news = match rest.starts_with('+') {
                 true => tenures.begin(key, epoch),
                 false => tenures.end(key, epoch),

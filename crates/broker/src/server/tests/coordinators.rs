@@ -138,7 +138,7 @@ fn what_is_led_that_was_left_meanwhile_is_not_here() {
     users.left(OFFSETS_TOPIC, partition.key(), epoch);
     users.led(partition.clone(), epoch);
     assert_eq!(committed(&mut client), ErrorCode::NotCoordinator);
-    users.led(partition, epoch + 1);
+    users.led(partition, epoch.next());
     wait_until("it is loaded", || {
         committed(&mut client) != ErrorCode::CoordinatorLoadInProgress
     });
