@@ -16,7 +16,7 @@ use coordinator::group::{
 };
 use coordinator::{CoordinatorRecord, Reply};
 use metadata::{MetadataImage, MetadataRecord, Partition};
-use model::{LeaderEpoch, Now, Uuid};
+use model::{LeaderEpoch, Now, ProducerId, Uuid};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl Driven {
         for record in records {
             let origin = RecordOrigin {
                 offset: self.next_offset,
-                producer_id: -1,
+                producer_id: ProducerId::NONE,
             };
             self.shard
                 .replay(origin, &record.key, record.value.as_deref())?;
@@ -214,7 +214,7 @@ fn measure_offsets() -> Result<()> {
     for (offset, record) in (0..).zip(&log) {
         let origin = RecordOrigin {
             offset,
-            producer_id: -1,
+            producer_id: ProducerId::NONE,
         };
         loaded.replay(origin, &record.key, record.value.as_deref())?;
     }

@@ -8,7 +8,7 @@ use coordinator::group::{
     ConsumerGroupHeartbeat, GroupConfig, GroupShard, RecordOrigin, TopicRegex,
 };
 use metadata::{MetadataImage, MetadataRecord};
-use model::{Now, Uuid};
+use model::{Now, ProducerId, Uuid};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -93,7 +93,7 @@ fn replay(shard: &mut GroupShard, records: &[coordinator::CoordinatorRecord]) ->
     for record in records {
         let origin = RecordOrigin {
             offset: 0,
-            producer_id: -1,
+            producer_id: ProducerId::NONE,
         };
         shard.replay(origin, &record.key, record.value.as_deref())?;
     }

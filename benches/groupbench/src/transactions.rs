@@ -8,7 +8,7 @@ use coordinator::transaction::{
     AddPartitions, EndTransaction, InitProducerId, Moment, NeedsProducerId, ProducerIdAndEpoch,
     TransactionConfig, TransactionDecision, TransactionShard,
 };
-use model::{Now, TopicPartition};
+use model::{Now, ProducerId, TopicPartition};
 use std::time::Instant;
 
 const ID_COUNT: i64 = 1_000_000;
@@ -58,7 +58,7 @@ fn complete_transaction(shard: &mut TransactionShard, number: i64) -> Result<Coo
     let moment = Moment {
         now: NOW,
         transaction_version: 2,
-        fresh_producer_id: Some(number),
+        fresh_producer_id: Some(ProducerId(number)),
     };
     let init = InitProducerId {
         transactional_id: &id,

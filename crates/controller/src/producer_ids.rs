@@ -3,7 +3,7 @@
 use crate::brokers::check_broker_epoch;
 use crate::decision::{ApiError, Decision};
 use metadata::{MetadataImage, MetadataRecord};
-use model::{BrokerId, ErrorCode};
+use model::{BrokerId, ErrorCode, ProducerId};
 
 /// Ids in a block.
 pub const BLOCK_SIZE: i64 = 1000;
@@ -27,17 +27,18 @@ pub fn allocate_producer_ids(
     broker_epoch: i64,
 ) -> Result<Decision<ProducerIdBlock>, ApiError> {
     check_broker_epoch(image, broker_id, broker_epoch)?;
-    let first = image.next_producer_id.max(0);
+    let first = image.next_producer_id.max(ProducerId(0));
     let next_producer_id = first
+        .0
         .checked_add(BLOCK_SIZE)
         .ok_or_else(|| ApiError::bare(ErrorCode::UnknownServerError))?;
     let record = MetadataRecord::ProducerIds {
         broker_id,
         broker_epoch,
-        next_producer_id,
+        next_producer_id: ProducerId(next_producer_id),
     };
     let block = ProducerIdBlock {
-        first,
+        first: first.0,
         count: BLOCK_SIZE,
     };
     Ok(Decision::atomic(vec![record], block))
@@ -56,7 +57,7 @@ mod tests {
             let decision = allocate_producer_ids(&cluster.image, broker, epoch).unwrap();
             cluster.replay(&decision.records);
             assert_eq!(decision.response, ProducerIdBlock { first, count: 1000 });
-            assert_eq!(cluster.image.next_producer_id, first + 1000);
+            assert_eq!(cluster.image.next_producer_id, ProducerId(first + 1000));
         }
     }
 
@@ -77,7 +78,7 @@ mod tests {
         cluster.replay(&[MetadataRecord::ProducerIds {
             broker_id: 1,
             broker_epoch: epoch,
-            next_producer_id: i64::MAX - BLOCK_SIZE + 1,
+            next_producer_id: ProducerId(i64::MAX - BLOCK_SIZE + 1),
         }]);
         assert_eq!(error_of(&cluster, 1, epoch), ErrorCode::UnknownServerError);
     }

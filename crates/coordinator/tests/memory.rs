@@ -7,7 +7,7 @@ use coordinator::Reply;
 use coordinator::group::{
     GroupConfig, GroupShard, OffsetCommit, OffsetCommitPartition, OffsetCommitTopic, RecordOrigin,
 };
-use model::{LeaderEpoch, Now, Uuid};
+use model::{LeaderEpoch, Now, ProducerId, Uuid};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
 
@@ -49,7 +49,7 @@ fn a_group_of_an_offset_keeps_few_bytes() {
         for record in decision.records {
             let origin = RecordOrigin {
                 offset: at as i64,
-                producer_id: -1,
+                producer_id: ProducerId::NONE,
             };
             let value = record.value.as_deref();
             shard.replay(origin, &record.key, value).unwrap();

@@ -6,7 +6,7 @@ use crate::{
     ConfigsImage, DelegationTokensImage, FeaturesImage, KRAFT_VERSION_FEATURE, MetadataRecord,
     Partition, PartitionChange, ScramImage, TopicsImage, client_quotas,
 };
-use model::{BrokerId, LeaderEpoch, Uuid};
+use model::{BrokerId, LeaderEpoch, ProducerId, Uuid};
 use std::sync::Arc;
 
 /// How far into the log an image goes.
@@ -48,7 +48,7 @@ pub struct MetadataImage {
     /// The client quotas.
     pub client_quotas: ClientQuotasImage,
     /// The first producer id that is still free; -1 before any was given out.
-    pub next_producer_id: i64,
+    pub next_producer_id: ProducerId,
     /// The access control entries.
     pub acls: AclsImage,
     /// The SCRAM credentials.
@@ -66,7 +66,7 @@ impl Default for MetadataImage {
             topics: TopicsImage::default(),
             configs: ConfigsImage::default(),
             client_quotas: ClientQuotasImage::default(),
-            next_producer_id: -1,
+            next_producer_id: ProducerId::NONE,
             acls: AclsImage::default(),
             scram: ScramImage::default(),
             delegation_tokens: DelegationTokensImage::default(),

@@ -88,7 +88,7 @@ impl MetadataImage {
                 })?;
             }
         }
-        if self.next_producer_id >= 0 {
+        if !self.next_producer_id.is_none() {
             push(&Record::ProducerIds {
                 broker_id: -1,
                 broker_epoch: -1,

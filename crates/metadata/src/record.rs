@@ -11,7 +11,7 @@ use crate::{
     ScramCredential, ScramKey,
 };
 use model::varint::write_unsigned_varint;
-use model::{BrokerId, DecodeError, Reader, Uuid};
+use model::{BrokerId, DecodeError, ProducerId, Reader, Uuid};
 
 mod decode;
 mod encode;
@@ -109,7 +109,7 @@ pub enum MetadataRecord {
         /// The epoch of its registration, or -1.
         broker_epoch: i64,
         /// The first producer id that is still free.
-        next_producer_id: i64,
+        next_producer_id: ProducerId,
     },
     /// A broker's registration changes.
     BrokerRegistrationChange(BrokerRegistrationChange),

@@ -5,7 +5,7 @@ use metadata::{
     MetadataVersion, Provenance, QuorumRecord, QuorumState, Snapshot, SnapshotId,
     read_bootstrap_snapshot, read_snapshot, write_snapshot,
 };
-use model::LeaderEpoch;
+use model::{LeaderEpoch, ProducerId};
 use record::{Batches, Decompressor};
 use std::path::{Path, PathBuf};
 
@@ -93,7 +93,7 @@ fn the_whole_log_is_read() {
             .map(|topic| topic.partition_count()),
         Some(2)
     );
-    assert_eq!(image.next_producer_id, 1000);
+    assert_eq!(image.next_producer_id, ProducerId(1000));
     assert_eq!(image.configs.of_topic("gone"), None);
     assert_eq!(
         image.configs.of_topic("three").map(|config| config.len()),

@@ -8,7 +8,7 @@ use metadata::{
     ScramCredential, ScramKey, SnapshotId, SnapshotQuorum, VersionRange, metadata_batch,
     read_snapshot, write_snapshot,
 };
-use model::{LeaderEpoch, Uuid};
+use model::{LeaderEpoch, ProducerId, Uuid};
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
@@ -160,7 +160,7 @@ fn setting_record() -> impl Strategy<Value = MetadataRecord> {
                 entity: QuotaEntity(entity), key, value: value.map(f64::from),
             }),
         1 => (0i64..9000).prop_map(|next_producer_id| MetadataRecord::ProducerIds {
-            broker_id: 1, broker_epoch: 1, next_producer_id,
+            broker_id: 1, broker_epoch: 1, next_producer_id: ProducerId(next_producer_id),
         }),
         1 => (name(), 0i16..3).prop_map(|(name, level)| {
             MetadataRecord::FeatureLevel { name, level }

@@ -55,6 +55,25 @@ number! {
     LeaderEpoch(i32)
 }
 
+number! {
+    /// Whose batches these are: an id that the cluster gives once, to one producer or one transactional id.
+    ProducerId(i64)
+}
+
+number! {
+    /// How many times a producer has begun anew under its id: one of an older epoch is fenced.
+    ProducerEpoch(i16)
+}
+
+impl ProducerEpoch {
+    /// The epoch of the producer that comes after.
+    #[inline]
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
 impl LeaderEpoch {
     /// The epoch of the next leader.
     #[inline]
@@ -109,5 +128,10 @@ mod tests {
         check(LeaderEpoch(6).next(), "7");
         check(LeaderEpoch(i32::MAX).next(), "2147483647");
         assert!("7x".parse::<LeaderEpoch>().is_err());
+        assert_eq!(ProducerEpoch(i16::MAX).next(), ProducerEpoch(i16::MAX));
+        assert_eq!(
+            format!("{} {:?}", ProducerId(4711), ProducerEpoch(3)),
+            "4711 3"
+        );
     }
 }

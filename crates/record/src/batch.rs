@@ -51,10 +51,6 @@ const BATCH_LENGTH_MIN: i32 = 14;
 
 /// The format this crate reads and writes.
 pub const MAGIC: i8 = 2;
-/// Producer id of a batch that is not idempotent.
-pub const NO_PRODUCER_ID: i64 = -1;
-/// Producer epoch of a batch that is not idempotent.
-pub const NO_PRODUCER_EPOCH: i16 = -1;
 /// Base sequence of a batch that is not idempotent.
 pub const NO_SEQUENCE: i32 = -1;
 /// Timestamp of a record that has none.

@@ -3,16 +3,14 @@
 //! The size of a record is computed before it is written, without branches on its varints, so a
 //! batch that must stay under a limit never has to be taken back.
 
-use model::LeaderEpoch;
 use model::varint::{
     MAX_VARINT_BYTES, MAX_VARLONG_BYTES, size_of_varint, size_of_varlong, write_varint, zigzag_i32,
     zigzag_i64,
 };
+use model::{LeaderEpoch, ProducerEpoch, ProducerId};
 
 use crate::attributes::{Attributes, TimestampType};
-use crate::batch::{
-    HEADER_SIZE_BYTES, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, RecordBatch,
-};
+use crate::batch::{HEADER_SIZE_BYTES, NO_SEQUENCE, NO_TIMESTAMP, RecordBatch};
 use crate::compression::{Codec, Compression, Compressor};
 use crate::parsed_header::ParsedHeader;
 use crate::record::{Header, Record};
@@ -35,9 +33,9 @@ pub struct BatchHeader {
     /// The time after which the cleaner may drop tombstones, set by the cleaner.
     pub delete_horizon_ms: Option<i64>,
     /// Id of an idempotent producer.
-    pub producer_id: i64,
+    pub producer_id: ProducerId,
     /// Epoch of an idempotent producer.
-    pub producer_epoch: i16,
+    pub producer_epoch: ProducerEpoch,
     /// Sequence number of the first record of an idempotent producer.
     pub base_sequence: i32,
     /// Whether the batch belongs to a transaction.
@@ -56,8 +54,8 @@ impl Default for BatchHeader {
             timestamp_type: TimestampType::CreateTime,
             max_timestamp: None,
             delete_horizon_ms: None,
-            producer_id: NO_PRODUCER_ID,
-            producer_epoch: NO_PRODUCER_EPOCH,
+            producer_id: ProducerId::NONE,
+            producer_epoch: ProducerEpoch::NONE,
             base_sequence: NO_SEQUENCE,
             is_transactional: false,
             is_control: false,

@@ -13,7 +13,7 @@ use crate::batch::{
     PARTITION_LEADER_EPOCH_OFFSET, PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET, RecordBatch,
 };
 use crate::crc::crc_with_new_head;
-use model::LeaderEpoch;
+use model::{LeaderEpoch, ProducerEpoch, ProducerId};
 
 /// The header of one batch. The batch length is that of a whole batch and never changes.
 #[derive(Debug)]
@@ -75,22 +75,22 @@ impl<'a> RecordBatchMut<'a> {
     /// Sets who produces and the sequence number of the first record.
     pub fn set_producer_state(
         &mut self,
-        producer_id: i64,
-        producer_epoch: i16,
+        producer_id: ProducerId,
+        producer_epoch: ProducerEpoch,
         base_sequence: i32,
     ) {
         self.change(|header| {
-            header.set_field(PRODUCER_ID_OFFSET, producer_id.to_be_bytes());
-            header.set_field(PRODUCER_EPOCH_OFFSET, producer_epoch.to_be_bytes());
+            header.set_field(PRODUCER_ID_OFFSET, producer_id.0.to_be_bytes());
+            header.set_field(PRODUCER_EPOCH_OFFSET, producer_epoch.0.to_be_bytes());
             header.set_field(BASE_SEQUENCE_OFFSET, base_sequence.to_be_bytes());
         });
     }
 
     /// Sets the producer's id and epoch.
-    pub fn set_producer(&mut self, producer_id: i64, producer_epoch: i16) {
+    pub fn set_producer(&mut self, producer_id: ProducerId, producer_epoch: ProducerEpoch) {
         self.change(|header| {
-            header.set_field(PRODUCER_ID_OFFSET, producer_id.to_be_bytes());
-            header.set_field(PRODUCER_EPOCH_OFFSET, producer_epoch.to_be_bytes());
+            header.set_field(PRODUCER_ID_OFFSET, producer_id.0.to_be_bytes());
+            header.set_field(PRODUCER_EPOCH_OFFSET, producer_epoch.0.to_be_bytes());
         });
     }
 

@@ -8,6 +8,7 @@
 //!
 //! Readers accept later versions, of which they know the beginning, and skip unknown kinds.
 
+use model::{ProducerEpoch, ProducerId};
 use thiserror::Error;
 
 use crate::batch::NO_SEQUENCE;
@@ -122,8 +123,8 @@ impl EndTransactionMarker {
     pub fn into_batch(
         self,
         timestamp: i64,
-        producer_id: i64,
-        producer_epoch: i16,
+        producer_id: ProducerId,
+        producer_epoch: ProducerEpoch,
     ) -> ValidatedBatch<'static> {
         let mut builder = BatchBuilder::new(BatchHeader {
             producer_id,

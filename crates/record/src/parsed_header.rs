@@ -7,12 +7,12 @@ use crate::attributes::{Attributes, TimestampType};
 use crate::batch::{
     ATTRIBUTES_OFFSET, BASE_OFFSET_OFFSET, BASE_SEQUENCE_OFFSET, BASE_TIMESTAMP_OFFSET,
     BATCH_LENGTH_OFFSET, BatchError, CRC_OFFSET, HEADER_SIZE_BYTES, LAST_OFFSET_DELTA_OFFSET,
-    LOG_OVERHEAD_BYTES, MAGIC, MAGIC_OFFSET, MAX_TIMESTAMP_OFFSET, NO_PRODUCER_ID, NO_SEQUENCE,
+    LOG_OVERHEAD_BYTES, MAGIC, MAGIC_OFFSET, MAX_TIMESTAMP_OFFSET, NO_SEQUENCE,
     PARTITION_LEADER_EPOCH_OFFSET, PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET, RECORD_COUNT_OFFSET,
     RecordBatch, batch_size_bytes, increment_sequence,
 };
 use crate::compression::Compression;
-use model::LeaderEpoch;
+use model::{LeaderEpoch, ProducerEpoch, ProducerId};
 
 /// What the header of a batch of magic 2 says.
 ///
@@ -29,8 +29,8 @@ pub struct ParsedHeader {
     pub(crate) last_offset_delta: i32,
     pub(crate) base_timestamp: i64,
     pub(crate) max_timestamp: i64,
-    pub(crate) producer_id: i64,
-    pub(crate) producer_epoch: i16,
+    pub(crate) producer_id: ProducerId,
+    pub(crate) producer_epoch: ProducerEpoch,
     pub(crate) base_sequence: i32,
     pub(crate) record_count: i32,
 }
@@ -52,8 +52,8 @@ impl ParsedHeader {
             last_offset_delta: i32::from_be_bytes(field(header, LAST_OFFSET_DELTA_OFFSET)),
             base_timestamp: i64::from_be_bytes(field(header, BASE_TIMESTAMP_OFFSET)),
             max_timestamp: i64::from_be_bytes(field(header, MAX_TIMESTAMP_OFFSET)),
-            producer_id: i64::from_be_bytes(field(header, PRODUCER_ID_OFFSET)),
-            producer_epoch: i16::from_be_bytes(field(header, PRODUCER_EPOCH_OFFSET)),
+            producer_id: ProducerId(i64::from_be_bytes(field(header, PRODUCER_ID_OFFSET))),
+            producer_epoch: ProducerEpoch(i16::from_be_bytes(field(header, PRODUCER_EPOCH_OFFSET))),
             base_sequence: i32::from_be_bytes(field(header, BASE_SEQUENCE_OFFSET)),
             record_count: i32::from_be_bytes(field(header, RECORD_COUNT_OFFSET)),
         })
@@ -82,8 +82,8 @@ impl ParsedHeader {
         );
         put(BASE_TIMESTAMP_OFFSET, &self.base_timestamp.to_be_bytes());
         put(MAX_TIMESTAMP_OFFSET, &self.max_timestamp.to_be_bytes());
-        put(PRODUCER_ID_OFFSET, &self.producer_id.to_be_bytes());
-        put(PRODUCER_EPOCH_OFFSET, &self.producer_epoch.to_be_bytes());
+        put(PRODUCER_ID_OFFSET, &self.producer_id.0.to_be_bytes());
+        put(PRODUCER_EPOCH_OFFSET, &self.producer_epoch.0.to_be_bytes());
         put(BASE_SEQUENCE_OFFSET, &self.base_sequence.to_be_bytes());
         put(RECORD_COUNT_OFFSET, &self.record_count.to_be_bytes());
         self.crc = crc32c::crc32c(&batch[ATTRIBUTES_OFFSET..]);
@@ -186,18 +186,18 @@ impl ParsedHeader {
         self.max_timestamp
     }
 
-    /// The producer id or [`NO_PRODUCER_ID`].
-    pub const fn producer_id(&self) -> i64 {
+    /// The producer id or [`ProducerId::NONE`].
+    pub const fn producer_id(&self) -> ProducerId {
         self.producer_id
     }
 
     /// Whether the producer is idempotent.
     pub const fn has_producer_id(&self) -> bool {
-        self.producer_id > NO_PRODUCER_ID
+        !self.producer_id.is_none()
     }
 
-    /// The producer epoch or [`NO_PRODUCER_EPOCH`](crate::batch::NO_PRODUCER_EPOCH).
-    pub const fn producer_epoch(&self) -> i16 {
+    /// The producer epoch or [`ProducerEpoch::NONE`].
+    pub const fn producer_epoch(&self) -> ProducerEpoch {
         self.producer_epoch
     }
 

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use model::LeaderEpoch;
+use model::{LeaderEpoch, ProducerEpoch, ProducerId};
 use record::{
     BatchBuilder, BatchHeader, Codec, Compression, Compressor, ControlRecord, ControlRecordKind,
     Decompressor, EndTransactionMarker, Header, RecordBatch, TimestampType, TransactionResult,
@@ -155,7 +155,10 @@ fn a_transactional_batch_whose_sequence_wraps() {
     let bytes = fixture("transactional");
     let batch = parse(&bytes);
     assert!(batch.is_transactional() && !batch.is_control());
-    assert_eq!((batch.producer_id(), batch.producer_epoch()), (4711, 3));
+    assert_eq!(
+        (batch.producer_id(), batch.producer_epoch()),
+        (ProducerId(4711), ProducerEpoch(3))
+    );
     assert_eq!(
         (batch.base_sequence(), batch.last_sequence()),
         (i32::MAX - 1, 1)
@@ -187,7 +190,7 @@ fn transaction_markers() {
         let record = ControlRecord::parse(&records.next().unwrap().unwrap());
         assert_eq!(record, Ok(ControlRecord::EndTransaction(marker)));
 
-        let mut built = marker.into_batch(1_700_000_000_999, 4711, 3);
+        let mut built = marker.into_batch(1_700_000_000_999, ProducerId(4711), ProducerEpoch(3));
         built.stamp(9, LeaderEpoch(6), None);
         assert_eq!(built.bytes(), bytes);
     }

@@ -12,7 +12,7 @@ use crate::residence::Residence;
 use crate::role::Role;
 use crate::state::{LockedState, Published, State};
 use crate::timestamp_search::TimestampSearch;
-use model::{LeaderEpoch, TopicPartition, Uuid};
+use model::{LeaderEpoch, ProducerEpoch, ProducerId, TopicPartition, Uuid};
 use parking_lot::Mutex;
 use record::ValidatedBatch;
 use std::cell::Cell;
@@ -77,7 +77,7 @@ pub struct ReadResult<D: Disk = RealDisk> {
     pub records: Option<FileSlice<D::File>>,
     /// Producer id and first offset of the aborted transactions among them; `None` unless the
     /// reader wants committed records.
-    pub aborted_transactions: Option<Vec<(i64, i64)>>,
+    pub aborted_transactions: Option<Vec<(ProducerId, i64)>>,
     /// Where the reader's log leaves this one: epoch and end offset.
     pub diverging_epoch: Option<(LeaderEpoch, i64)>,
 }
@@ -86,9 +86,9 @@ pub struct ReadResult<D: Disk = RealDisk> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProducerFacts {
     /// Its id.
-    pub producer_id: i64,
+    pub producer_id: ProducerId,
     /// Its epoch.
-    pub producer_epoch: i16,
+    pub producer_epoch: ProducerEpoch,
     /// The sequence number of its last record; -1 for none.
     pub last_sequence: i32,
     /// The timestamp of its last batch.
@@ -103,9 +103,9 @@ pub struct ProducerFacts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirstBatch {
     /// Its producer.
-    pub producer_id: i64,
+    pub producer_id: ProducerId,
     /// The producer's epoch.
-    pub producer_epoch: i16,
+    pub producer_epoch: ProducerEpoch,
     /// The sequence number of its first record; -1 for none, as coordinators write.
     pub base_sequence: i32,
 }
@@ -591,7 +591,7 @@ impl<D: Disk> Partition<D> {
         &self,
         offset: i64,
         slice: &LogSlice<D>,
-    ) -> Result<Vec<(i64, i64)>, ReadError> {
+    ) -> Result<Vec<(ProducerId, i64)>, ReadError> {
         let mut state = self.opened()?;
         let aborted = state.log().aborted_transactions_in(offset, slice)?;
         let aborted = aborted.iter();

@@ -5,7 +5,7 @@
 
 mod support;
 
-use model::{ErrorCode, LeaderEpoch};
+use model::{ErrorCode, LeaderEpoch, ProducerId};
 use proptest::prelude::*;
 use replication::{Isolation, PartitionOffsets, ReadError, ReadRequest, TimestampSearch};
 use storage::Log;
@@ -51,7 +51,7 @@ struct ModelBatch {
 struct Model {
     batches: Vec<ModelBatch>,
     /// Producer, first and last offset.
-    aborted: Vec<(i64, i64, i64)>,
+    aborted: Vec<(ProducerId, i64, i64)>,
     /// First offsets of open transactions, by producer.
     open: [Option<i64>; 2],
     sequences: [i32; 2],
@@ -162,7 +162,7 @@ impl Tested {
                 let at = model.note(5, 1);
                 assert_eq!(appended.base_offset, at);
                 if let Some(first) = model.open[producer].take().filter(|_| is_abort) {
-                    model.aborted.push((producer as i64, first, at));
+                    model.aborted.push((ProducerId(producer as i64), first, at));
                 }
             }
             Step::NextEpoch => {
@@ -317,7 +317,7 @@ impl Tested {
     }
 
     /// Those that the batches have records of are there, and none that has ended before them.
-    fn check_aborted(&self, batches: &[(i64, i64, LeaderEpoch)], brought: &[(i64, i64)]) {
+    fn check_aborted(&self, batches: &[(i64, i64, LeaderEpoch)], brought: &[(ProducerId, i64)]) {
         let aborted = &self.model.aborted;
         let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
             assert_eq!(brought, []);

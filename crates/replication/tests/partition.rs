@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use model::{ErrorCode, LeaderEpoch, Uuid};
+use model::{ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId, Uuid};
 use record::ValidatedBatch;
 use replication::{
     AppendError, FirstBatch, Isolation, Partition, ProducerFacts, ReadRequest, TimestampSearch,
@@ -180,8 +180,8 @@ fn what_an_idle_log_would_know_is_an_error_and_not_nothing() {
     served.append(batch(0, 1));
     served.rest();
     let first_batch = FirstBatch {
-        producer_id: 3,
-        producer_epoch: 0,
+        producer_id: ProducerId(3),
+        producer_epoch: ProducerEpoch(0),
         base_sequence: 1,
     };
     let is_refused = |error: replication::ReadError| {
@@ -663,8 +663,8 @@ fn a_retired_log_is_under_its_new_name_and_nobodys() {
 fn the_first_batch_of_a_transaction_shows_that_its_coordinator_knows_it() {
     let served = Served::with(|config| config.verify_transactions = true);
     let first = FirstBatch {
-        producer_id: 3,
-        producer_epoch: 0,
+        producer_id: ProducerId(3),
+        producer_epoch: ProducerEpoch(0),
         base_sequence: 0,
     };
     let sent = || producer_batch(3, 0, 1, true);
@@ -676,7 +676,7 @@ fn the_first_batch_of_a_transaction_shows_that_its_coordinator_knows_it() {
     // A verification that is under way keeps the log open.
     assert!(!served.partition.rest_synced(0).unwrap());
     let other = start(FirstBatch {
-        producer_id: 4,
+        producer_id: ProducerId(4),
         ..first
     });
     let with = |guard| served.partition.append_as_leader(&mut sent(), guard, 0);
@@ -691,19 +691,25 @@ fn the_first_batch_of_a_transaction_shows_that_its_coordinator_knows_it() {
     assert_eq!(appended.unwrap().base_offset, 1);
     let facts = |producer_id, offset| ProducerFacts {
         producer_id,
-        producer_epoch: 0,
+        producer_epoch: ProducerEpoch(0),
         last_sequence: 0,
         last_timestamp_ms: 5,
         coordinator_epoch: -1,
         current_transaction_start_offset: offset,
     };
-    assert_eq!(partition.producers().unwrap(), [facts(3, 0), facts(4, 1)]);
+    assert_eq!(
+        partition.producers().unwrap(),
+        [facts(ProducerId(3), 0), facts(ProducerId(4), 1)]
+    );
     partition.append_marker(&mut marker(3, true), 0, 0).unwrap();
     let ended = ProducerFacts {
         coordinator_epoch: 7,
-        ..facts(3, -1)
+        ..facts(ProducerId(3), -1)
     };
-    assert_eq!(partition.producers().unwrap(), [ended, facts(4, 1)]);
+    assert_eq!(
+        partition.producers().unwrap(),
+        [ended, facts(ProducerId(4), 1)]
+    );
     // Markers of transaction version 2 have an epoch of their own.
     let refused = partition
         .append_marker(&mut marker(4, true), 2, 0)

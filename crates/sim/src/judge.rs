@@ -14,7 +14,7 @@ use crate::node::Observed;
 use crate::protocol::{Fetched, SESSION_TIMEOUT_MS};
 use crate::schedule::KEYED;
 use metadata::MetadataImage;
-use model::{LeaderEpoch, Uuid};
+use model::{LeaderEpoch, ProducerId, Uuid};
 use record::{Batches, ControlRecord, Decompressor, TransactionResult};
 use replication::PartitionKey;
 use std::collections::{BTreeMap, BTreeSet};
@@ -638,7 +638,7 @@ struct ReadRecords {
 fn records_of(fetched: &Fetched, is_committed: bool) -> Result<ReadRecords, String> {
     let (mut decompressor, mut scratch) = (Decompressor::default(), Vec::new());
     // Each begins once: the producer goes on to other transactions.
-    let mut begun: BTreeSet<(i64, i64)> =
+    let mut begun: BTreeSet<(i64, ProducerId)> =
         fetched.aborted.iter().map(|one| (one.1, one.0)).collect();
     let mut aborted = BTreeSet::new();
     let mut read = ReadRecords::default();

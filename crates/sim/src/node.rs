@@ -36,7 +36,7 @@ use controller::{
 };
 use coordinator::group::DeletedTopic;
 use metadata::MetadataImage;
-use model::{ErrorCode, MonotonicTime, Now, RetentionClock, Uuid};
+use model::{ErrorCode, MonotonicTime, Now, ProducerId, RetentionClock, Uuid};
 use replication::{Partition, PartitionKey, PartitionOffsets, VerificationGuard};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -420,9 +420,9 @@ impl Node {
     }
 
     /// An id that no producer has had.
-    fn next_producer_id(&mut self, now: Now) -> Result<Result<i64, ErrorCode>, Halted> {
+    fn next_producer_id(&mut self, now: Now) -> Result<Result<ProducerId, ErrorCode>, Halted> {
         if let Some(id) = self.producer_ids.next() {
-            return Ok(Ok(id));
+            return Ok(Ok(ProducerId(id)));
         }
         let request = AllocateProducerIds {
             broker_id: self.config.node_id,
@@ -434,7 +434,7 @@ impl Node {
         };
         self.producer_ids = block.first..block.first + block.count;
         let first = self.producer_ids.next();
-        Ok(Ok(first.ok_or("an empty block of ids")?))
+        Ok(Ok(ProducerId(first.ok_or("an empty block of ids")?)))
     }
 
     /// Answers that are ready to be sent.

@@ -116,6 +116,8 @@ mod tests {
     use crate::disk::{Disk, OpenMode};
     use crate::sim::SimDisk;
     use crate::stored_batch::StoredBatches;
+    use model::ProducerEpoch;
+    use model::ProducerId;
     use proptest::prelude::*;
     use record::{BatchBuilder, BatchHeader, EndTransactionMarker, TransactionResult};
 
@@ -180,7 +182,9 @@ mod tests {
             result: TransactionResult::Abort,
             coordinator_epoch: 9,
         };
-        let bytes = marker.into_batch(0, 5, 1).into_bytes();
+        let bytes = marker
+            .into_batch(0, ProducerId(5), ProducerEpoch(1))
+            .into_bytes();
         let end = 2 * bytes.len() as u64;
         let file = file_of(&[bytes.clone(), bytes]);
         let mut batches = CheckedBatches::new(&file, 0, end);

@@ -13,6 +13,7 @@
 //! log, and memory is that of the map and a few buffers, whatever a batch expands to. A crash at any point leaves the old segments
 //! or the new one; see `recovery/listing`.
 
+use model::{ProducerEpoch, ProducerId};
 mod batch_records;
 mod batches;
 mod choice;
@@ -103,7 +104,7 @@ pub(crate) struct Source {
 pub(crate) struct LastRecord {
     /// Its last data; `None` when only a marker bears its epoch.
     pub(crate) last_data_offset: Option<i64>,
-    pub(crate) producer_epoch: i16,
+    pub(crate) producer_epoch: ProducerEpoch,
 }
 
 /// What a compaction has done.
@@ -128,7 +129,7 @@ pub struct Compaction<D: Disk> {
     pub(crate) sources: Vec<Source>,
     /// Base offsets of all segments of the log that have a transaction index.
     pub(crate) transaction_indexes: Vec<i64>,
-    pub(crate) producers: BTreeMap<i64, LastRecord>,
+    pub(crate) producers: BTreeMap<ProducerId, LastRecord>,
     pub(crate) first_dirty_offset: i64,
     pub(crate) first_uncleanable_offset: i64,
     pub(crate) truncation_count: u64,
@@ -164,7 +165,7 @@ impl<D: Disk> Compaction<D> {
         config: Arc<LogConfig>,
         sources: Vec<Source>,
         transaction_indexes: Vec<i64>,
-        producers: BTreeMap<i64, LastRecord>,
+        producers: BTreeMap<ProducerId, LastRecord>,
         cleanable: &Cleanable,
         (truncation_count, in_progress): (u64, Arc<()>),
         (now_ms, buffer_bytes): (i64, usize),

@@ -12,6 +12,7 @@
 //! The first unstable offset is that of the first transaction that is open, or whose marker is
 //! not yet below the high watermark.
 
+use model::{ProducerEpoch, ProducerId};
 mod entry;
 mod snapshot;
 #[cfg(test)]
@@ -49,7 +50,7 @@ pub enum ProducerError {
     #[error("epoch {found} of producer {producer_id} is below {current}")]
     InvalidEpoch {
         /// The producer.
-        producer_id: i64,
+        producer_id: ProducerId,
         /// Epoch of the batch.
         found: i16,
         /// Epoch of the last batch.
@@ -59,7 +60,7 @@ pub enum ProducerError {
     #[error("sequence {found} of producer {producer_id} follows {last}")]
     OutOfOrderSequence {
         /// The producer.
-        producer_id: i64,
+        producer_id: ProducerId,
         /// First sequence number of the batch.
         found: i32,
         /// Last sequence number that is known; -1 for none.
@@ -69,7 +70,7 @@ pub enum ProducerError {
     #[error("producer {producer_id} {reason}")]
     InvalidTransactionState {
         /// The producer.
-        producer_id: i64,
+        producer_id: ProducerId,
         /// What is wrong.
         reason: &'static str,
     },
@@ -77,7 +78,7 @@ pub enum ProducerError {
     #[error("coordinator epoch {found} of producer {producer_id} is below {current}")]
     TransactionCoordinatorFenced {
         /// The producer.
-        producer_id: i64,
+        producer_id: ProducerId,
         /// Epoch of the coordinator that wrote the marker.
         found: i32,
         /// Epoch of the last coordinator.
@@ -121,7 +122,7 @@ pub(crate) enum BatchCheck {
 #[derive(Debug, Default)]
 pub(crate) struct ProducerAppend {
     /// Entries as they will be, one per producer.
-    entries: Vec<(i64, ProducerEntry)>,
+    entries: Vec<(ProducerId, ProducerEntry)>,
     events: Vec<TransactionEvent>,
 }
 
@@ -138,15 +139,13 @@ impl ProducerAppend {
 #[derive(Debug, Clone, Copy)]
 enum TransactionEvent {
     Started {
-        producer_id: i64,
+        producer_id: ProducerId,
         first_offset: i64,
     },
     /// A marker is written: what was verified before it says nothing of what comes after.
-    Marked {
-        producer_id: i64,
-    },
+    Marked { producer_id: ProducerId },
     Completed {
-        producer_id: i64,
+        producer_id: ProducerId,
         first_offset: i64,
         marker_offset: i64,
         is_abort: bool,
@@ -162,9 +161,9 @@ struct UnreplicatedTransaction {
 /// The producers of one partition.
 #[derive(Debug, Clone, Default)]
 pub struct ProducerState {
-    producers: BTreeMap<i64, ProducerEntry>,
+    producers: BTreeMap<ProducerId, ProducerEntry>,
     /// Producer ids of open transactions, by their first offset.
-    open: BTreeMap<i64, i64>,
+    open: BTreeMap<i64, ProducerId>,
     /// Ended transactions whose marker may be above the high watermark, by their first offset.
     unreplicated: BTreeMap<i64, UnreplicatedTransaction>,
     verifications: verification::Verifications,
@@ -197,7 +196,7 @@ impl ProducerState {
     }
 
     /// The producers by id, as `DescribeProducers` lists them.
-    pub fn producers(&self) -> impl ExactSizeIterator<Item = (i64, &ProducerEntry)> {
+    pub fn producers(&self) -> impl ExactSizeIterator<Item = (ProducerId, &ProducerEntry)> {
         self.producers.iter().map(|(id, entry)| (*id, entry))
     }
 
@@ -229,7 +228,11 @@ impl ProducerState {
     }
 
     /// Whether this instance of the producer has an open transaction.
-    pub fn has_open_transaction(&self, producer_id: i64, producer_epoch: i16) -> bool {
+    pub fn has_open_transaction(
+        &self,
+        producer_id: ProducerId,
+        producer_epoch: ProducerEpoch,
+    ) -> bool {
         self.producers.get(&producer_id).is_some_and(|entry| {
             entry.producer_epoch() == producer_epoch && entry.transaction_first_offset().is_some()
         })
@@ -249,8 +252,8 @@ impl ProducerState {
     /// its transaction is open already and there is nothing to ask.
     pub fn start_verification(
         &mut self,
-        producer_id: i64,
-        producer_epoch: i16,
+        producer_id: ProducerId,
+        producer_epoch: ProducerEpoch,
         base_sequence: i32,
         supports_epoch_bump: bool,
         now_ms: i64,
@@ -285,7 +288,7 @@ impl ProducerState {
         append: &mut ProducerAppend,
     ) -> Result<BatchCheck, ProducerError> {
         let producer_id = batch.producer_id;
-        if producer_id < 0 {
+        if producer_id.is_none() {
             return Ok(BatchCheck::New);
         }
         let known = self.producers.get(&producer_id);

@@ -4,7 +4,7 @@
 //! never touches the records. A length in a header is checked against the end of the readable
 //! part before it is used.
 
-use model::LeaderEpoch;
+use model::{LeaderEpoch, ProducerEpoch, ProducerId};
 use std::io;
 
 use record::{Attributes, BatchError, ParsedHeader};
@@ -27,8 +27,8 @@ pub(crate) struct StoredBatch {
     pub(crate) crc: u32,
     pub(crate) attributes: Attributes,
     pub(crate) max_timestamp: i64,
-    pub(crate) producer_id: i64,
-    pub(crate) producer_epoch: i16,
+    pub(crate) producer_id: ProducerId,
+    pub(crate) producer_epoch: ProducerEpoch,
     pub(crate) base_sequence: i32,
 }
 

@@ -11,12 +11,13 @@
 
 use crate::file_name::FileKind;
 use crate::index_file::IndexEntry;
+use model::ProducerId;
 
 /// A transaction that was aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AbortedTransaction {
     /// Its producer.
-    pub producer_id: i64,
+    pub producer_id: ProducerId,
     /// Offset of its first record in this partition.
     pub first_offset: i64,
     /// Offset of its abort marker.
@@ -36,7 +37,7 @@ impl IndexEntry for AbortedTransaction {
             Some(i64::from_be_bytes(field.try_into().ok()?))
         };
         Some(Self {
-            producer_id: field(0)?,
+            producer_id: ProducerId(field(0)?),
             first_offset: field(1)?,
             last_offset: field(2)?,
             last_stable_offset: field(3)?,
@@ -47,11 +48,11 @@ impl IndexEntry for AbortedTransaction {
         bytes.extend_from_slice(&0i16.to_be_bytes());
         for field in [
             self.producer_id,
-            self.first_offset,
-            self.last_offset,
-            self.last_stable_offset,
+            ProducerId(self.first_offset),
+            ProducerId(self.last_offset),
+            ProducerId(self.last_stable_offset),
         ] {
-            bytes.extend_from_slice(&field.to_be_bytes());
+            bytes.extend_from_slice(&field.0.to_be_bytes());
         }
     }
 }

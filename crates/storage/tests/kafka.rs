@@ -145,7 +145,7 @@ fn check_content(log: &Log<RealDisk>) {
         .aborted_transactions(0, 104)
         .unwrap()
         .iter()
-        .map(|one| (one.producer_id, one.first_offset, one.last_offset))
+        .map(|one| (one.producer_id.0, one.first_offset, one.last_offset))
         .collect();
     let expected = [(5, 30, 32), (12, 64, 66), (19, 98, 101), (19, 102, 103)];
     assert_eq!(aborted, expected);

@@ -249,7 +249,7 @@ fn small_files_are_rebuilt() {
     let last: Vec<_> = log
         .producer_state()
         .producers()
-        .map(|(id, entry)| (id, entry.last_sequence()))
+        .map(|(id, entry)| (id.0, entry.last_sequence()))
         .collect();
     assert_eq!(last, [(1, 8), (2, 5)]);
     assert!(!names(&disk).contains(&"partition.metadata".to_owned()));

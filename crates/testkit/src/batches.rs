@@ -1,5 +1,6 @@
 //! Record batches to send, whole or damaged, and the records of those that come back.
 
+use model::{ProducerEpoch, ProducerId};
 use record::batch::{ATTRIBUTES_OFFSET, CRC_OFFSET};
 use record::{
     BatchBuilder, BatchHeader, Batches, Codec, Compression, Compressor, Decompressor, RecordBatch,
@@ -34,8 +35,8 @@ pub fn idempotent_batch(
     values: &[&str],
 ) -> Vec<u8> {
     let header = BatchHeader {
-        producer_id,
-        producer_epoch,
+        producer_id: ProducerId(producer_id),
+        producer_epoch: ProducerEpoch(producer_epoch),
         base_sequence,
         ..BatchHeader::default()
     };
@@ -50,8 +51,8 @@ pub fn transactional_batch(
     values: &[&str],
 ) -> Vec<u8> {
     let header = BatchHeader {
-        producer_id,
-        producer_epoch,
+        producer_id: ProducerId(producer_id),
+        producer_epoch: ProducerEpoch(producer_epoch),
         base_sequence,
         is_transactional: true,
         ..BatchHeader::default()
@@ -122,7 +123,9 @@ pub fn committed_records_of(bytes: &[u8], aborted: &[(i64, i64)]) -> Vec<Fetched
         let batch = batch.unwrap();
         assert!(batch.is_crc_valid(), "the crc of a fetched batch");
         let producer_id = batch.producer_id();
-        let begins = |(id, first): &(i64, i64)| *id == producer_id && *first <= batch.last_offset();
+        let begins = |(id, first): &(i64, i64)| {
+            ProducerId(*id) == producer_id && *first <= batch.last_offset()
+        };
         if let Some(at) = waiting.iter().position(begins) {
             waiting.remove(at);
             skipped.insert(producer_id);

@@ -7,7 +7,9 @@
 use crate::messages::fetch_response::{EpochEndOffset, LeaderIdAndEpoch};
 use crate::produce_response::write_node_endpoints;
 use model::varint::unsigned_varint_bytes;
-use model::{BrokerId, Element, ErrorCode, Fields, LeaderEpoch, Message, Uuid, Version, Writer};
+use model::{
+    BrokerId, Element, ErrorCode, Fields, LeaderEpoch, Message, ProducerId, Uuid, Version, Writer,
+};
 
 /// What stands at the front of the response.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +42,7 @@ pub struct FetchResponsePartition<'a> {
     /// The leader to ask instead, with its epoch.
     pub current_leader: Option<(BrokerId, LeaderEpoch)>,
     /// Producer id and first offset of transactions that were aborted; `None` unless asked for.
-    pub aborted_transactions: Option<&'a [(i64, i64)]>,
+    pub aborted_transactions: Option<&'a [(ProducerId, i64)]>,
     /// The replica to fetch from instead; -1 for none.
     pub preferred_read_replica: i32,
     /// How many bytes of records follow.
@@ -156,7 +158,7 @@ impl FetchResponseWriter {
         let aborted = partition.aborted_transactions;
         Writer::length(aborted.map(<[_]>::len), false, out);
         for (producer_id, first_offset) in aborted.unwrap_or_default() {
-            out.extend_from_slice(&producer_id.to_be_bytes());
+            out.extend_from_slice(&producer_id.0.to_be_bytes());
             out.extend_from_slice(&first_offset.to_be_bytes());
         }
         if number >= 11 {
@@ -240,7 +242,7 @@ fn flexible_partition(partition: &FetchResponsePartition<'_>, out: &mut Vec<u8>)
         for (producer_id, first_offset) in aborted {
             let mut fields = [0; 17];
             Fields::of(&mut fields)
-                .put(producer_id.to_be_bytes())
+                .put(producer_id.0.to_be_bytes())
                 .put(first_offset.to_be_bytes());
             out.extend_from_slice(&fields);
         }
@@ -283,7 +285,7 @@ mod tests {
     };
     use model::Array;
 
-    const ABORTED: &[(i64, i64)] = &[(7, 3), (8, 4)];
+    const ABORTED: &[(ProducerId, i64)] = &[(ProducerId(7), 3), (ProducerId(8), 4)];
 
     fn partitions() -> [FetchResponsePartition<'static>; 5] {
         let plain = FetchResponsePartition {
@@ -375,7 +377,7 @@ mod tests {
                     let all = all
                         .iter()
                         .map(|&(producer_id, first_offset)| AbortedTransaction {
-                            producer_id,
+                            producer_id: producer_id.0,
                             first_offset,
                         });
                     all.collect()

@@ -3,7 +3,7 @@
 //! allocator counts for all threads.
 
 use interpreter::{Codec, Random, encode, random_message, verify};
-use model::{ErrorCode, LeaderEpoch, Message as _, Uuid};
+use model::{ErrorCode, LeaderEpoch, Message as _, ProducerId, Uuid};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
 use std::path::Path;
@@ -112,7 +112,7 @@ fn encode_responses(out: &mut Vec<u8>) {
             log_start_offset: 0,
             diverging_epoch: (index == 3).then_some((LeaderEpoch(1), 2)),
             current_leader: (index == 5).then_some((1, LeaderEpoch(2))),
-            aborted_transactions: (index == 7).then_some(&[(1, 2)]),
+            aborted_transactions: (index == 7).then_some(&[(ProducerId(1), 2)]),
             preferred_read_replica: -1,
             records_bytes: index as usize % 2 * 100_000,
         };

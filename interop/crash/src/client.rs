@@ -1,6 +1,6 @@
 //! What the workload and the checks ask for beyond what `testkit` has.
 
-use model::ErrorCode;
+use model::{ErrorCode, ProducerEpoch, ProducerId};
 use record::{BatchBuilder, BatchHeader};
 use testkit::{Client, now_ms};
 use wire::messages::alter_replica_log_dirs_request::{AlterReplicaLogDir, AlterReplicaLogDirTopic};
@@ -39,8 +39,8 @@ pub(crate) fn batch(
     let header = match transactional {
         None => BatchHeader::default(),
         Some((producer, base_sequence)) => BatchHeader {
-            producer_id: producer.id,
-            producer_epoch: producer.epoch,
+            producer_id: ProducerId(producer.id),
+            producer_epoch: ProducerEpoch(producer.epoch),
             base_sequence,
             is_transactional: true,
             ..BatchHeader::default()

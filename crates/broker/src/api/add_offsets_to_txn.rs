@@ -9,7 +9,7 @@ use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::net::ResponseBuffer;
 use coordinator::partition_for;
 use coordinator::transaction::{AddPartitions, ProducerIdAndEpoch};
-use model::{DecodeError, TopicPartition};
+use model::{DecodeError, ProducerEpoch, ProducerId, TopicPartition};
 use wire::messages::{AddOffsetsToTxnRequest, AddOffsetsToTxnResponse};
 
 pub(crate) async fn serve(
@@ -28,8 +28,8 @@ pub(crate) async fn serve(
     let add = AddPartitions {
         transactional_id: message.transactional_id,
         producer: ProducerIdAndEpoch {
-            producer_id: message.producer_id,
-            producer_epoch: message.producer_epoch,
+            producer_id: ProducerId(message.producer_id),
+            producer_epoch: ProducerEpoch(message.producer_epoch),
         },
         partitions: &partitions,
         client_transaction_version: 0,

@@ -12,7 +12,7 @@ use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::transaction::{AddPartitions, ProducerIdAndEpoch};
 use metadata::MetadataImage;
-use model::{Array, DecodeError, ErrorCode, TopicPartition};
+use model::{Array, DecodeError, ErrorCode, ProducerEpoch, ProducerId, TopicPartition};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::messages::add_partitions_to_txn_request::AddPartitionsToTxnTransaction;
 use wire::messages::add_partitions_to_txn_response::{
@@ -86,8 +86,8 @@ async fn add<'f>(
     let request = AddPartitions {
         transactional_id: transaction.transactional_id,
         producer: ProducerIdAndEpoch {
-            producer_id: transaction.producer_id,
-            producer_epoch: transaction.producer_epoch,
+            producer_id: ProducerId(transaction.producer_id),
+            producer_epoch: ProducerEpoch(transaction.producer_epoch),
         },
         partitions: &partitions,
         client_transaction_version: if version >= BROKER_VERSION { 2 } else { 0 },

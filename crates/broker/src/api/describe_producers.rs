@@ -50,8 +50,8 @@ pub(crate) async fn serve(
             let error = found.as_ref().err().copied().unwrap_or(ErrorCode::None);
             let producers = found.unwrap_or_default();
             let active_producers = producers.into_iter().map(|producer| ProducerState {
-                producer_id: producer.producer_id,
-                producer_epoch: i32::from(producer.producer_epoch),
+                producer_id: producer.producer_id.0,
+                producer_epoch: i32::from(producer.producer_epoch.0),
                 last_sequence: producer.last_sequence,
                 last_timestamp: producer.last_timestamp_ms,
                 coordinator_epoch: producer.coordinator_epoch,

@@ -27,8 +27,8 @@ pub(crate) async fn serve(
             transaction_state: one.state.name(),
             transaction_timeout_ms: one.timeout_ms,
             transaction_start_time_ms: one.start_timestamp_ms,
-            producer_id: one.producer.producer_id,
-            producer_epoch: one.producer.producer_epoch,
+            producer_id: one.producer.producer_id.0,
+            producer_epoch: one.producer.producer_epoch.0,
             topics: one
                 .topics
                 .iter()

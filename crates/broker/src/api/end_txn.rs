@@ -10,7 +10,7 @@ use super::{Request, Served};
 use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::transaction::{EndTransaction, ProducerIdAndEpoch};
-use model::DecodeError;
+use model::{DecodeError, ProducerEpoch, ProducerId};
 use std::sync::Arc;
 use wire::messages::{EndTxnRequest, EndTxnResponse};
 
@@ -23,16 +23,16 @@ pub(crate) async fn serve(
     let end = EndTransaction {
         transactional_id: message.transactional_id,
         producer: ProducerIdAndEpoch {
-            producer_id: message.producer_id,
-            producer_epoch: message.producer_epoch,
+            producer_id: ProducerId(message.producer_id),
+            producer_epoch: ProducerEpoch(message.producer_epoch),
         },
         committed: message.committed,
         client_transaction_version: if request.version > 4 { 2 } else { 0 },
     };
     let response = match broker.coordinators.end_transaction(&end).await {
         Ok(producer) => EndTxnResponse {
-            producer_id: producer.producer_id,
-            producer_epoch: producer.producer_epoch,
+            producer_id: producer.producer_id.0,
+            producer_epoch: producer.producer_epoch.0,
             ..Default::default()
         },
         Err(error) => EndTxnResponse {

@@ -12,7 +12,7 @@ use super::{Request, Served};
 use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::transaction::{InitProducerId as InitTransactionalId, ProducerIdAndEpoch};
-use model::{DecodeError, ErrorCode};
+use model::{DecodeError, ErrorCode, ProducerEpoch, ProducerId};
 use std::sync::Arc;
 use wire::messages::{InitProducerIdRequest, InitProducerIdResponse};
 
@@ -31,7 +31,7 @@ pub(crate) async fn serve(
             .await
             .map(|producer_id| ProducerIdAndEpoch {
                 producer_id,
-                producer_epoch: 0,
+                producer_epoch: ProducerEpoch(0),
             }),
         Some(transactional_id) => {
             let request = InitTransactionalId {
@@ -40,8 +40,8 @@ pub(crate) async fn serve(
                 enables_two_phase_commit: message.enable2_pc,
                 keeps_prepared_transaction: message.keep_prepared_txn,
                 expected: (message.producer_id != -1).then_some(ProducerIdAndEpoch {
-                    producer_id: message.producer_id,
-                    producer_epoch: message.producer_epoch,
+                    producer_id: ProducerId(message.producer_id),
+                    producer_epoch: ProducerEpoch(message.producer_epoch),
                 }),
             };
             init(broker, &request).await
@@ -49,8 +49,8 @@ pub(crate) async fn serve(
     };
     let response = match result {
         Ok(producer) => InitProducerIdResponse {
-            producer_id: producer.producer_id,
-            producer_epoch: producer.producer_epoch,
+            producer_id: producer.producer_id.0,
+            producer_epoch: producer.producer_epoch.0,
             ..Default::default()
         },
         Err(error) => InitProducerIdResponse {

@@ -9,7 +9,7 @@ use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::transaction::{ListTransactions, ListedTransaction};
-use model::{DecodeError, ErrorCode};
+use model::{DecodeError, ErrorCode, ProducerId};
 use regex_lite::{Regex, RegexBuilder};
 use wire::messages::list_transactions_response::TransactionState;
 use wire::messages::{ListTransactionsRequest, ListTransactionsResponse};
@@ -26,7 +26,7 @@ pub(crate) async fn serve(
     let message: ListTransactionsRequest<'_> = request.decode()?;
     let filter = ListTransactions {
         states: message.state_filters.iter().collect(),
-        producer_ids: message.producer_id_filters.iter().collect(),
+        producer_ids: message.producer_id_filters.iter().map(ProducerId).collect(),
         duration_ms: message.duration_filter,
     };
     let unknown_states: Vec<&str> = filter.unknown_states().collect();
@@ -37,7 +37,7 @@ pub(crate) async fn serve(
     request.room(broker).await;
     let states = listed.iter().map(|one| TransactionState {
         transactional_id: &one.transactional_id,
-        producer_id: one.producer_id,
+        producer_id: one.producer_id.0,
         transaction_state: one.state.name(),
     });
     let unknown_states = unknown_states.into_iter().filter(|_| error.is_none());

@@ -31,7 +31,7 @@ use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::runtime::clock::now_ms;
 use crate::runtime::disk_watch::DiskUse;
 use crate::runtime::heavy_work::{Lane, off_workers};
-use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, Uuid};
+use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId, Uuid};
 use record::batch::HEADER_SIZE_BYTES;
 use record::{
     InvalidRecords, ParsedHeader, ProduceValidator, RecordBatch, ValidatedBatch, accept_produced,
@@ -328,7 +328,7 @@ struct Asked {
     /// The transaction of the batches, if one of them is of a transaction.
     transactional_id: Option<String>,
     /// The producer of the transactional batches that were looked at, with its epoch.
-    producer: Option<(i64, i16)>,
+    producer: Option<(ProducerId, ProducerEpoch)>,
     /// What refuses the whole request.
     refusal: Option<Refusal>,
 }

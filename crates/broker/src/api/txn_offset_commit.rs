@@ -22,7 +22,7 @@ use coordinator::group::{
 };
 use coordinator::runtime::append_error;
 use metadata::MetadataImage;
-use model::{DecodeError, ErrorCode, LeaderEpoch};
+use model::{DecodeError, ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId};
 use record::batch::NO_SEQUENCE;
 use std::sync::Arc;
 use wire::messages::txn_offset_commit_request::TxnOffsetCommitRequestTopic;
@@ -43,8 +43,8 @@ pub(crate) async fn serve(
     if !existing.is_empty() {
         let producer = TransactionalProducer {
             transactional_id: message.transactional_id,
-            producer_id: message.producer_id,
-            producer_epoch: message.producer_epoch,
+            producer_id: ProducerId(message.producer_id),
+            producer_epoch: ProducerEpoch(message.producer_epoch),
         };
         let support = TransactionSupport::of_offset_commit(request.version);
         let errors = store(

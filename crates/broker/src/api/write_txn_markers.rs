@@ -10,7 +10,7 @@ use super::{Request, Served};
 use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use coordinator::runtime::TransactionMarker;
-use model::{DecodeError, ErrorCode, TopicPartition};
+use model::{DecodeError, ErrorCode, ProducerEpoch, ProducerId, TopicPartition};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::messages::write_txn_markers_response::{
     WritableTxnMarkerPartitionResult, WritableTxnMarkerResult, WritableTxnMarkerTopicResult,
@@ -29,8 +29,8 @@ pub(crate) async fn serve(
     let mut by_producer: BTreeMap<i64, Outcomes> = BTreeMap::new();
     for asked in message.markers.iter() {
         let marker = TransactionMarker {
-            producer_id: asked.producer_id,
-            producer_epoch: asked.producer_epoch,
+            producer_id: ProducerId(asked.producer_id),
+            producer_epoch: ProducerEpoch(asked.producer_epoch),
             coordinator_epoch: asked.coordinator_epoch,
             is_commit: asked.transaction_result,
         };

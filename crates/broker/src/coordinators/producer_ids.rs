@@ -2,14 +2,14 @@
 
 use crate::coordinators::Coordinators;
 use controller::AllocateProducerIds;
-use model::ErrorCode;
+use model::{ErrorCode, ProducerId};
 
 impl Coordinators {
     /// An id that no producer has had.
-    pub(crate) async fn next_producer_id(&self) -> Result<i64, ErrorCode> {
+    pub(crate) async fn next_producer_id(&self) -> Result<ProducerId, ErrorCode> {
         let mut ids = self.producer_ids.lock().await;
         if let Some(id) = ids.next() {
-            return Ok(id);
+            return Ok(ProducerId(id));
         }
         let request = AllocateProducerIds {
             broker_id: self.node.id,
@@ -21,6 +21,8 @@ impl Coordinators {
             Ok(Err(_)) | Err(_) => return Err(ErrorCode::CoordinatorLoadInProgress),
         };
         *ids = block.first..block.first + block.count;
-        ids.next().ok_or(ErrorCode::CoordinatorLoadInProgress)
+        ids.next()
+            .map(ProducerId)
+            .ok_or(ErrorCode::CoordinatorLoadInProgress)
     }
 }

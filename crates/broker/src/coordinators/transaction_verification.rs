@@ -12,7 +12,7 @@
 use crate::coordinators::Coordinators;
 use crate::runtime::clock::now_ms;
 use crate::runtime::disk_watch::DiskUse;
-use model::ErrorCode;
+use model::{ErrorCode, ProducerEpoch, ProducerId};
 use replication::{FirstBatch, Partition, VerificationGuard};
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,9 +66,9 @@ pub(crate) struct TransactionalProducer<'a> {
     /// `transactional.id`.
     pub(crate) transactional_id: &'a str,
     /// Its producer id.
-    pub(crate) producer_id: i64,
+    pub(crate) producer_id: ProducerId,
     /// Its epoch.
-    pub(crate) producer_epoch: i16,
+    pub(crate) producer_epoch: ProducerEpoch,
 }
 
 /// A partition that a batch of a transaction is about to be appended to.

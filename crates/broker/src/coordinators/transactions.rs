@@ -24,7 +24,7 @@ use crate::runtime::clock;
 use config::ServerConfig;
 use coordinator::transaction::{Moment, PreparedTransaction, TransactionConfig, TransactionShard};
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
-use model::{LeaderEpoch, TopicPartition};
+use model::{LeaderEpoch, ProducerId, TopicPartition};
 use record::Compression;
 use replication::{Partition, PartitionKey};
 use std::sync::atomic::{AtomicBool, AtomicI16, Ordering};
@@ -177,7 +177,7 @@ impl Transactions {
         slot.is_ok_and(|slot| Arc::ptr_eq(&slot.partition, partition))
     }
 
-    fn moment(&self, fresh_producer_id: Option<i64>) -> Moment {
+    fn moment(&self, fresh_producer_id: Option<ProducerId>) -> Moment {
         let level = &self.runtime.coordination().transaction_version;
         Moment {
             now: clock::now(),

@@ -1,6 +1,6 @@
 //! Record batches that are damaged, or that no producer may send.
 
-use model::ErrorCode;
+use model::{ErrorCode, ProducerEpoch, ProducerId};
 use record::batch::{
     ATTRIBUTES_OFFSET, BASE_OFFSET_OFFSET, BATCH_LENGTH_OFFSET, CRC_OFFSET, HEADER_SIZE_BYTES,
     LAST_OFFSET_DELTA_OFFSET, MAGIC_OFFSET, MAX_TIMESTAMP_OFFSET, PARTITION_LEADER_EPOCH_OFFSET,
@@ -109,8 +109,8 @@ fn what_no_producer_may_send_is_refused() {
         ..BatchHeader::default()
     };
     let transactional = BatchHeader {
-        producer_id: 1,
-        producer_epoch: 0,
+        producer_id: ProducerId(1),
+        producer_epoch: ProducerEpoch(0),
         base_sequence: 0,
         is_transactional: true,
         ..BatchHeader::default()

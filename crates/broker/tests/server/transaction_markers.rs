@@ -4,7 +4,7 @@
 //! The coordinator is left out: partitions take transactional batches unverified, and the tests
 //! write the markers.
 
-use model::ErrorCode;
+use model::{ErrorCode, ProducerEpoch, ProducerId};
 use record::{BatchBuilder, BatchHeader};
 use testkit::{Client, Marker, TestServer, batch, now_ms, transactional_batch, wait_until};
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
@@ -42,8 +42,8 @@ fn the_greatest_timestamp_of_an_open_transaction_is_not_committed() {
     client.create_topic("topic", 1, &[]);
     client.produce("topic", 0, &batch(&["a"])).assert_accepted();
     let mut open = BatchBuilder::new(BatchHeader {
-        producer_id: 7,
-        producer_epoch: 0,
+        producer_id: ProducerId(7),
+        producer_epoch: ProducerEpoch(0),
         base_sequence: 0,
         is_transactional: true,
         ..BatchHeader::default()

@@ -139,7 +139,7 @@ fn transaction_index(bytes: &[u8]) -> RowsAndFaults {
     let entries = aborted_transactions(bytes);
     let rows = entries.iter().map(|entry| {
         Row::new()
-            .with("producerId", entry.producer_id)
+            .with("producerId", entry.producer_id.0)
             .with("firstOffset", entry.first_offset)
             .with("lastOffset", entry.last_offset)
             .with("lastStableOffset", entry.last_stable_offset)
@@ -157,8 +157,8 @@ fn snapshot(file: LogFile, bytes: &[u8]) -> RowsAndFaults {
     let rows = state.producers().map(|(producer_id, entry)| {
         let last_offset = entry.batches().last().map(|batch| batch.last_offset);
         Row::new()
-            .with("producerId", producer_id)
-            .with("producerEpoch", entry.producer_epoch())
+            .with("producerId", producer_id.0)
+            .with("producerEpoch", entry.producer_epoch().0)
             .with("coordinatorEpoch", entry.coordinator_epoch())
             .with("currentTxnFirstOffset", entry.transaction_first_offset())
             .with("lastTimestamp", entry.last_timestamp_ms())

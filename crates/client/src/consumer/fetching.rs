@@ -12,7 +12,7 @@ use super::trouble::Source;
 use crate::Error;
 use crate::cluster::{Answer, Broker, Lane, Leader};
 use crate::config::Endpoint;
-use model::{Array, BrokerId, ErrorCode, TopicPartition, Uuid};
+use model::{Array, BrokerId, ErrorCode, ProducerId, TopicPartition, Uuid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -273,8 +273,8 @@ fn read_fetch(shared: &Shared, answer: &Answer) -> Result<FetchAnswer, Error> {
                 );
             }
             let aborted = data.aborted_transactions.iter().flat_map(Array::iter);
-            let aborted: Vec<(i64, i64)> = aborted
-                .map(|txn| (txn.producer_id, txn.first_offset))
+            let aborted: Vec<(ProducerId, i64)> = aborted
+                .map(|txn| (ProducerId(txn.producer_id), txn.first_offset))
                 .collect();
             let records = answer.slice_of(data.records.unwrap_or_default());
             let mut scanned = scan(&records, &aborted, rules);

@@ -4,6 +4,7 @@
 //! from where they are. Sealing writes the header, and compresses. The bytes stay with the batch
 //! until its outcome is known, so that it can be sent again.
 
+use model::{ProducerEpoch, ProducerId};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
@@ -167,8 +168,8 @@ impl Batch {
             let mut builder = std::mem::replace(builder, BatchBuilder::new(BatchHeader::default()));
             if let Some(sequence) = self.sequence {
                 let header = builder.header_mut();
-                header.producer_id = sequence.producer_id;
-                header.producer_epoch = sequence.producer_epoch;
+                header.producer_id = ProducerId(sequence.producer_id);
+                header.producer_epoch = ProducerEpoch(sequence.producer_epoch);
                 header.base_sequence = sequence.first;
                 header.is_transactional = sequence.is_transactional;
             }
@@ -207,8 +208,8 @@ impl Batch {
         let (mut header, _) =
             RecordBatchMut::parse(&mut owned).expect("a sealed batch is a whole batch");
         header.set_producer_state(
-            sequence.producer_id,
-            sequence.producer_epoch,
+            ProducerId(sequence.producer_id),
+            ProducerEpoch(sequence.producer_epoch),
             sequence.first,
         );
         *bytes = owned.freeze();

@@ -9,7 +9,7 @@ use coordinator::group::{
     RecordOrigin, SyncAssignment, SyncGroup,
 };
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
-use model::{ErrorCode, LeaderEpoch, Message as _, Now, TopicPartition, Uuid};
+use model::{ErrorCode, LeaderEpoch, Message as _, Now, ProducerId, TopicPartition, Uuid};
 use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 use wire::ApiKey;
@@ -112,7 +112,7 @@ impl Groups {
         for record in records {
             let origin = RecordOrigin {
                 offset: self.log_end_offset,
-                producer_id: -1,
+                producer_id: ProducerId::NONE,
             };
             self.log_end_offset += 1;
             let replayed = self

@@ -139,7 +139,7 @@ impl Log {
         let base = self.end();
         let mut writer = None;
         if batch.has_producer_id() {
-            let (id, epoch) = (batch.producer_id(), batch.producer_epoch());
+            let (id, epoch) = (batch.producer_id().0, batch.producer_epoch().0);
             let known = self.writers.entry(id).or_default();
             if epoch < known.epoch {
                 return Err(ErrorCode::InvalidProducerEpoch);

@@ -3,7 +3,7 @@
 
 use super::cluster::{Call, Outcome};
 use super::logs::Logs;
-use model::{ErrorCode, TopicPartition};
+use model::{ErrorCode, ProducerEpoch, ProducerId, TopicPartition};
 use record::RecordBatch;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::ApiKey;
@@ -61,7 +61,9 @@ impl Transactions {
             return (!is_enrolled).then_some(ErrorCode::InvalidTxnState);
         }
         let (batch, _) = RecordBatch::parse(bytes).expect("a batch");
-        if (batch.producer_id(), batch.producer_epoch()) != (transaction.id, transaction.epoch) {
+        if (batch.producer_id(), batch.producer_epoch())
+            != (ProducerId(transaction.id), ProducerEpoch(transaction.epoch))
+        {
             return Some(ErrorCode::InvalidProducerEpoch);
         }
         transaction.last_end = None;

@@ -3,7 +3,7 @@
 use super::consumer::TopicPattern;
 use super::subscription::{read_subscription, subscribed_topics};
 use super::{GroupConfig, GroupShard, JoinGroup, JoinProtocol, ListGroups, RecordOrigin};
-use model::{Now, Reader};
+use model::{Now, ProducerId, Reader};
 use std::collections::BTreeSet;
 
 /// Replays a list of records, each a key and a value with a byte for its length; a length of 255
@@ -16,13 +16,13 @@ pub fn fuzz_replay(bytes: &[u8]) {
         let producer_id = if key.len() % 3 == 2 { 1 } else { -1 };
         let origin = RecordOrigin {
             offset,
-            producer_id,
+            producer_id: ProducerId(producer_id),
         };
         // A damaged record is an error, which is as good as none here.
         let _ = shard.replay(origin, key, value);
         offset += 1;
     }
-    shard.replay_transaction_end(1, offset % 2 == 0);
+    shard.replay_transaction_end(ProducerId(1), offset % 2 == 0);
     shard.start(Now::at_ms(0));
     let group_ids: Vec<_> = shard
         .list_groups(&ListGroups::default())

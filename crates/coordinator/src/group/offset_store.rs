@@ -3,7 +3,7 @@
 //! This is replicated state: it changes when records are replayed and at no other time.
 
 use crate::small_map::SmallMap;
-use model::{LeaderEpoch, Uuid};
+use model::{LeaderEpoch, ProducerId, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ pub(super) struct GroupOffsets {
     /// In force.
     pub(super) committed: PartitionMap<CommittedOffset>,
     /// The producers whose open transactions hold offsets of a partition.
-    pub(super) open_transactions: PartitionMap<BTreeSet<i64>>,
+    pub(super) open_transactions: PartitionMap<BTreeSet<ProducerId>>,
     /// Whether the group was made by an offset, of a consumer that is no member (Kafka's simple
     /// group), and so stays when its offsets go, until its tombstone.
     pub(super) is_simple_group: bool,
@@ -127,7 +127,7 @@ impl GroupOffsets {
     }
 
     /// A transaction has offered an offset of a partition.
-    pub(super) fn open(&mut self, topic: &str, partition: i32, producer_id: i64) {
+    pub(super) fn open(&mut self, topic: &str, partition: i32, producer_id: ProducerId) {
         match self.open_transactions.get_mut(topic, partition) {
             Some(producers) => {
                 producers.insert(producer_id);
@@ -140,7 +140,7 @@ impl GroupOffsets {
     }
 
     /// A transaction has ended.
-    pub(super) fn close(&mut self, topic: &str, partition: i32, producer_id: i64) {
+    pub(super) fn close(&mut self, topic: &str, partition: i32, producer_id: ProducerId) {
         if let Some(producers) = self.open_transactions.get_mut(topic, partition) {
             producers.remove(&producer_id);
             if producers.is_empty() {
@@ -162,13 +162,13 @@ impl GroupOffsets {
 /// The offsets that open transactions hold, by producer and group.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PendingTransactions {
-    by_producer: BTreeMap<i64, BTreeMap<Arc<str>, PartitionMap<CommittedOffset>>>,
+    by_producer: BTreeMap<ProducerId, BTreeMap<Arc<str>, PartitionMap<CommittedOffset>>>,
 }
 
 impl PendingTransactions {
     pub(super) fn insert(
         &mut self,
-        producer_id: i64,
+        producer_id: ProducerId,
         group_id: &Arc<str>,
         topic: &str,
         partition: i32,
@@ -182,7 +182,7 @@ impl PendingTransactions {
     /// What a transaction holds of a partition.
     pub(super) fn get(
         &self,
-        producer_id: i64,
+        producer_id: ProducerId,
         group_id: &str,
         topic: &str,
         partition: i32,
@@ -192,7 +192,13 @@ impl PendingTransactions {
     }
 
     /// Forgets what a transaction holds of a partition.
-    pub(super) fn remove(&mut self, producer_id: i64, group_id: &str, topic: &str, partition: i32) {
+    pub(super) fn remove(
+        &mut self,
+        producer_id: ProducerId,
+        group_id: &str,
+        topic: &str,
+        partition: i32,
+    ) {
         let Some(groups) = self.by_producer.get_mut(&producer_id) else {
             return;
         };
@@ -210,7 +216,7 @@ impl PendingTransactions {
     /// Takes all that a transaction holds.
     pub(super) fn take(
         &mut self,
-        producer_id: i64,
+        producer_id: ProducerId,
     ) -> BTreeMap<Arc<str>, PartitionMap<CommittedOffset>> {
         self.by_producer.remove(&producer_id).unwrap_or_default()
     }

@@ -10,7 +10,7 @@ use super::request::DeletedTopic;
 use super::shard::{GroupShard, Outcome};
 use super::timers::Timer;
 use crate::{CoordinatorRecord, Decision};
-use model::{ErrorCode, Now, RetentionClock};
+use model::{ErrorCode, Now, ProducerId, RetentionClock};
 use std::collections::BTreeSet;
 
 /// From when on the retention of an offset counts.
@@ -113,7 +113,7 @@ impl GroupShard {
         topic: &str,
         is_meant: impl Fn(&CommittedOffset) -> bool,
     ) -> BTreeSet<i32> {
-        let is_pending = |producer_id: i64, partition: i32| {
+        let is_pending = |producer_id: ProducerId, partition: i32| {
             self.pending_transactions
                 .get(producer_id, &group.id, topic, partition)
                 .is_some_and(&is_meant)

@@ -19,7 +19,7 @@ use super::records::{self, GroupRecord};
 use super::request::{JoinGroupResponse, SyncGroupResponse};
 use super::timers::{Timer, Timers};
 use crate::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
-use model::{DecodeError, ErrorCode, MonotonicTime, Now, RetentionClock};
+use model::{DecodeError, ErrorCode, MonotonicTime, Now, ProducerId, RetentionClock};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct RecordOrigin {
     /// The record's offset.
     pub offset: i64,
     /// The producer of a transactional batch; -1 for any other batch.
-    pub producer_id: i64,
+    pub producer_id: ProducerId,
 }
 
 /// A record cannot be read; it changed nothing.
@@ -187,7 +187,7 @@ impl GroupShard {
     }
 
     /// Applies the end of a transaction: a control batch of the log.
-    pub fn replay_transaction_end(&mut self, producer_id: i64, is_commit: bool) {
+    pub fn replay_transaction_end(&mut self, producer_id: ProducerId, is_commit: bool) {
         for (group_id, offsets) in self.pending_transactions.take(producer_id) {
             self.change_existing(&group_id, |group| {
                 for (topic, partitions) in offsets.topics() {
@@ -321,7 +321,7 @@ impl GroupShard {
     /// An offset was stored, by a transaction if it has a producer.
     fn put_offset(
         &mut self,
-        producer_id: i64,
+        producer_id: ProducerId,
         group_id: &str,
         topic: &str,
         partition: i32,
@@ -330,7 +330,7 @@ impl GroupShard {
         // Consumers that commit without joining make a group this way.
         let group = self.group_mut(group_id);
         group.offsets.is_simple_group |= !group.has_records();
-        if producer_id < 0 {
+        if producer_id.is_none() {
             group.offsets.committed.insert(topic, partition, offset);
             return;
         }

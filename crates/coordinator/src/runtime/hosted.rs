@@ -6,7 +6,7 @@ use super::{
 };
 use crate::group::RecordOrigin;
 use crate::{CoordinatorRecord, Decision, Reply, Token};
-use model::{ErrorCode, MonotonicTime, Now};
+use model::{ErrorCode, MonotonicTime, Now, ProducerId};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The replicated state of one partition of a coordinator's topic.
@@ -27,7 +27,7 @@ pub trait CoordinatorShard: Sized {
     ) -> Result<(), Unreplayed>;
 
     /// Applies the end of a transaction.
-    fn replay_transaction_end(&mut self, producer_id: i64, is_commit: bool);
+    fn replay_transaction_end(&mut self, producer_id: ProducerId, is_commit: bool);
 
     /// Ends loading.
     fn start(&mut self, now: Now);
@@ -376,7 +376,7 @@ where
         let Phase::Active(shard) = &mut self.phase else {
             unreachable!("only an active shard appends")
         };
-        let producer_id = writer.map_or(-1, |writer| writer.producer_id);
+        let producer_id = writer.map_or(ProducerId::NONE, |writer| writer.producer_id);
         for (offset, record) in (appended.base_offset..).zip(records) {
             let origin = RecordOrigin {
                 offset,

@@ -2,7 +2,7 @@
 
 use super::CoordinatorShard;
 use crate::group::RecordOrigin;
-use model::Now;
+use model::{Now, ProducerId};
 use record::{Batches, ControlRecord, Decompressor, RecordBatch, TransactionResult};
 use std::fmt;
 
@@ -48,7 +48,7 @@ pub enum LogEntry<'a> {
     /// The end of a transaction that wrote to the log.
     TransactionEnd {
         /// Its producer.
-        producer_id: i64,
+        producer_id: ProducerId,
         /// Whether its records count.
         is_commit: bool,
     },
@@ -158,7 +158,7 @@ fn replay_batch(
     let records = batch.records(decompressor, scratch, BATCH_BYTES_MAX);
     let producer_id = match batch.is_transactional() {
         true => batch.producer_id(),
-        false => -1,
+        false => ProducerId::NONE,
     };
     for record in records.map_err(|error| error.to_string())? {
         let record = record.map_err(|error| error.to_string())?;

@@ -1,7 +1,7 @@
 //! What a hosted partition asks of its log, and the batches that it appends.
 
 use crate::CoordinatorRecord;
-use model::ErrorCode;
+use model::{ErrorCode, ProducerEpoch, ProducerId};
 use record::{
     BatchBuilder, BatchHeader, Codec, EndTransactionMarker, TransactionResult, ValidatedBatch,
 };
@@ -58,9 +58,9 @@ pub struct AppendedBatch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransactionalWriter<G> {
     /// Its producer id.
-    pub producer_id: i64,
+    pub producer_id: ProducerId,
     /// Its epoch.
-    pub producer_epoch: i16,
+    pub producer_epoch: ProducerEpoch,
     /// Needed when nothing of the transaction is in the partition yet.
     pub verification: Option<G>,
 }
@@ -89,9 +89,9 @@ pub(super) fn batch_of<G>(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransactionMarker {
     /// The producer of the transaction.
-    pub producer_id: i64,
+    pub producer_id: ProducerId,
     /// That of the transaction, or the one after it with transaction version 2.
-    pub producer_epoch: i16,
+    pub producer_epoch: ProducerEpoch,
     /// The leader epoch of the coordinator's partition of `__transaction_state`; -1 from an
     /// administrator who aborts a hanging transaction.
     pub coordinator_epoch: i32,

@@ -4,7 +4,7 @@ use super::{CoordinatorShard, Unreplayed};
 use crate::group::{GroupShard, RecordOrigin, ReplayError};
 use crate::transaction::{TransactionDecision, TransactionShard};
 use crate::{Decision, GroupResponse, Reply, Token};
-use model::{ErrorCode, MonotonicTime, Now};
+use model::{ErrorCode, MonotonicTime, Now, ProducerId};
 use std::convert::Infallible;
 
 impl CoordinatorShard for GroupShard {
@@ -23,7 +23,7 @@ impl CoordinatorShard for GroupShard {
         })
     }
 
-    fn replay_transaction_end(&mut self, producer_id: i64, is_commit: bool) {
+    fn replay_transaction_end(&mut self, producer_id: ProducerId, is_commit: bool) {
         Self::replay_transaction_end(self, producer_id, is_commit);
     }
 
@@ -64,7 +64,7 @@ impl CoordinatorShard for TransactionShard {
         Self::replay(self, now, key, value).map_err(|error| Unreplayed::Skipped(error.to_string()))
     }
 
-    fn replay_transaction_end(&mut self, _producer_id: i64, _is_commit: bool) {}
+    fn replay_transaction_end(&mut self, _producer_id: ProducerId, _is_commit: bool) {}
 
     fn start(&mut self, _now: Now) {}
 

@@ -10,7 +10,7 @@ use super::{
 use crate::group::RecordOrigin;
 use crate::{CoordinatorRecord, Decision, Reply, Token};
 use expect_test::{Expect, expect};
-use model::{ErrorCode, MonotonicTime, Now};
+use model::{ErrorCode, MonotonicTime, Now, ProducerEpoch, ProducerId};
 use proptest::prelude::*;
 use record::{Batches, Codec, Compression, ValidatedBatch};
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +83,7 @@ impl CoordinatorShard for Texts {
         }
         let text = String::from_utf8_lossy(key);
         let producer = match origin.producer_id {
-            -1 => String::new(),
+            ProducerId::NONE => String::new(),
             id => format!("/{id}"),
         };
         self.texts
@@ -91,7 +91,7 @@ impl CoordinatorShard for Texts {
         Ok(())
     }
 
-    fn replay_transaction_end(&mut self, producer_id: i64, is_commit: bool) {
+    fn replay_transaction_end(&mut self, producer_id: ProducerId, is_commit: bool) {
         self.texts.push(format!("end/{producer_id}/{is_commit}"));
     }
 
@@ -273,8 +273,8 @@ fn act(hosted: &mut Hosted, request: usize, step: Step) {
         Step::Park => write(1, true, false, true),
         Step::WriteInTransaction => {
             let writer = TransactionalWriter {
-                producer_id: 7,
-                producer_epoch: 0,
+                producer_id: ProducerId(7),
+                producer_epoch: ProducerEpoch(0),
                 verification: None,
             };
             hosted.decide(asker, Some(&writer), NOW, |shard, _| {
@@ -284,8 +284,8 @@ fn act(hosted: &mut Hosted, request: usize, step: Step) {
         Step::Read => hosted.read(asker, NOW, |shard, _| shard.texts.len()),
         Step::End => {
             let marker = TransactionMarker {
-                producer_id: 7,
-                producer_epoch: 0,
+                producer_id: ProducerId(7),
+                producer_epoch: ProducerEpoch(0),
                 coordinator_epoch: 0,
                 is_commit: true,
             };
@@ -627,8 +627,8 @@ fn batch(writer: Option<i64>, keys: &[&str]) -> Vec<u8> {
         value: None,
     });
     let writer = writer.map(|producer_id| TransactionalWriter::<()> {
-        producer_id,
-        producer_epoch: 0,
+        producer_id: ProducerId(producer_id),
+        producer_epoch: ProducerEpoch(0),
         verification: None,
     });
     let records: Vec<_> = records.collect();
@@ -649,8 +649,8 @@ fn a_log_is_replayed_whole_and_damage_is_told() {
     log.add(batch(None, &["a", "damaged"]));
     log.add(batch(Some(7), &["t"]));
     let marker = TransactionMarker {
-        producer_id: 7,
-        producer_epoch: 0,
+        producer_id: ProducerId(7),
+        producer_epoch: ProducerEpoch(0),
         coordinator_epoch: 3,
         is_commit: false,
     };

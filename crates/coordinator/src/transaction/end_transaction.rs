@@ -4,11 +4,11 @@
 //! a marker which comes late is told apart from the next transaction's; when the epochs are used
 //! up the producer goes on with another id.
 
-use super::producer::{NO_PRODUCER_EPOCH, NO_PRODUCER_ID, PRODUCER_EPOCH_MAX, ProducerIdAndEpoch};
+use super::producer::{PRODUCER_EPOCH_MAX, ProducerIdAndEpoch};
 use super::shard::TransactionShard;
 use super::transaction::{Partitions, Transaction};
 use super::{EndTransaction, Moment, NeedsProducerId, TransactionDecision, TransactionState};
-use model::ErrorCode;
+use model::{ErrorCode, ProducerEpoch, ProducerId};
 
 /// From this version of the protocol on, each end of a transaction bumps the epoch.
 const EPOCH_BUMP_VERSION: i16 = 2;
@@ -82,7 +82,7 @@ impl TransactionShard {
             if stored.is_epoch_exhausted() {
                 next.next_producer_id = moment.fresh_producer_id.ok_or(NeedsProducerId)?;
             }
-            next.producer_epoch = stored.producer_epoch.saturating_add(1);
+            next.producer_epoch = stored.producer_epoch.next();
             last_producer_epoch = stored.producer_epoch;
         }
         // The answer is what the producer is once the markers are written.
@@ -110,9 +110,9 @@ impl TransactionShard {
         };
         let mut next = entry.stored.then(state, moment.now.wall_ms);
         next.client_transaction_version = 0;
-        next.producer_epoch = entry.stored.producer_epoch.saturating_add(1);
+        next.producer_epoch = entry.stored.producer_epoch.next();
         let producer = next.producer();
-        self.remember(transactional_id, producer, NO_PRODUCER_EPOCH);
+        self.remember(transactional_id, producer, ProducerEpoch::NONE);
         Ok(Self::decide(transactional_id, &next, moment, Ok(producer)))
     }
 
@@ -142,10 +142,10 @@ impl TransactionShard {
 fn completed(prepared: &Transaction, moment: &Moment) -> Option<Transaction> {
     let mut next = prepared.then(prepared.state.completed()?, moment.now.wall_ms);
     next.partitions = Partitions::new();
-    if next.next_producer_id != NO_PRODUCER_ID {
+    if next.next_producer_id != ProducerId::NONE {
         next.producer_id = next.next_producer_id;
-        next.producer_epoch = 0;
-        next.next_producer_id = NO_PRODUCER_ID;
+        next.producer_epoch = ProducerEpoch(0);
+        next.next_producer_id = ProducerId::NONE;
     }
     Some(next)
 }
@@ -174,8 +174,8 @@ fn check_producer_with_bump(
     let epoch = producer.producer_epoch;
     let retries_last_epoch = stored.previous_producer_id == producer.producer_id
         && epoch == PRODUCER_EPOCH_MAX
-        && stored.producer_epoch == 0;
-    let retries_epoch = epoch.checked_add(1) == Some(stored.producer_epoch);
+        && stored.producer_epoch == ProducerEpoch(0);
+    let retries_epoch = epoch.0.checked_add(1) == Some(stored.producer_epoch.0);
     let is_retry = retries_epoch || retries_last_epoch;
     if stored.state.is_prepared() {
         // First, since a producer whose epochs are used up may already know its next id.

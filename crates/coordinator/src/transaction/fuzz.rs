@@ -3,7 +3,7 @@
 use super::{
     EndTransaction, InitProducerId, ListTransactions, Moment, TransactionConfig, TransactionShard,
 };
-use model::{Now, Reader};
+use model::{Now, ProducerId, Reader};
 
 /// Replays a list of records, each a key and a value with a byte for its length; a length of 255
 /// is a tombstone. Then markers are written, producers come and time passes.
@@ -18,7 +18,7 @@ pub fn fuzz_replay(bytes: &[u8]) {
     let moment = Moment {
         now,
         transaction_version: 2,
-        fresh_producer_id: Some(1),
+        fresh_producer_id: Some(ProducerId(1)),
     };
     for prepared in shard.prepared() {
         let id = &prepared.transactional_id;

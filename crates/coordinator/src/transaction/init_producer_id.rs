@@ -3,14 +3,14 @@
 //! An ongoing transaction of the one before is aborted first, with a higher epoch; meanwhile the
 //! new producer is told to come again, and its second request bumps the epoch once more.
 
-use super::producer::{NO_PRODUCER_EPOCH, is_epoch_exhausted};
+use super::producer::is_epoch_exhausted;
 use super::shard::{Entry, TransactionShard};
 use super::transaction::{Partitions, Transaction};
 use super::{
     InitProducerId, Moment, NeedsProducerId, ProducerIdAndEpoch, TransactionDecision,
     TransactionState,
 };
-use model::ErrorCode;
+use model::{ErrorCode, ProducerEpoch};
 
 impl TransactionShard {
     /// Answers the producer's id and epoch from now on.
@@ -92,7 +92,7 @@ fn check_producer(
         return Err(ErrorCode::ConcurrentTransactions);
     }
     let is_known = |producer: ProducerIdAndEpoch| {
-        stored.producer_epoch == NO_PRODUCER_EPOCH
+        stored.producer_epoch == ProducerEpoch::NONE
             || producer.producer_id == stored.producer_id
             // It repeats a request whose answer, the next id, was lost.
             || (producer.producer_id == stored.previous_producer_id
@@ -109,7 +109,7 @@ fn next_producer(
     entry: &Entry,
     expected: Option<ProducerIdAndEpoch>,
     moment: &Moment,
-) -> Result<Result<(ProducerIdAndEpoch, i16), ErrorCode>, NeedsProducerId> {
+) -> Result<Result<(ProducerIdAndEpoch, ProducerEpoch), ErrorCode>, NeedsProducerId> {
     let current = entry.stored.producer();
     let epoch = current.producer_epoch;
     let expected_epoch = expected.map(|producer| producer.producer_epoch);
@@ -119,19 +119,19 @@ fn next_producer(
         }
         let rotated = ProducerIdAndEpoch {
             producer_id: moment.fresh_producer_id.ok_or(NeedsProducerId)?,
-            producer_epoch: 0,
+            producer_epoch: ProducerEpoch(0),
         };
-        let last_producer_epoch = expected_epoch.map_or(NO_PRODUCER_EPOCH, |_| epoch);
+        let last_producer_epoch = expected_epoch.map_or(ProducerEpoch::NONE, |_| epoch);
         return Ok(Ok((rotated, last_producer_epoch)));
     }
     let bumped = ProducerIdAndEpoch {
-        producer_epoch: epoch + 1,
+        producer_epoch: epoch.next(),
         ..current
     };
     let last_producer_epoch = entry.last_producer_epoch();
     Ok(match expected_epoch {
-        None => Ok((bumped, NO_PRODUCER_EPOCH)),
-        Some(expected) if epoch == NO_PRODUCER_EPOCH || expected == epoch => Ok((bumped, epoch)),
+        None => Ok((bumped, ProducerEpoch::NONE)),
+        Some(expected) if epoch == ProducerEpoch::NONE || expected == epoch => Ok((bumped, epoch)),
         // The request is repeated; no other producer has come since, or it would not be known
         // which epoch was the last.
         Some(expected) if expected == last_producer_epoch => Ok((current, last_producer_epoch)),

@@ -1,24 +1,20 @@
 //! Producer ids with their epochs.
 
+use model::{ProducerEpoch, ProducerId};
+
 /// The last epoch that a producer may have. The one after it is left for fencing that producer.
-pub(super) const PRODUCER_EPOCH_MAX: i16 = i16::MAX - 1;
-
-/// No producer id.
-pub(super) const NO_PRODUCER_ID: i64 = -1;
-
-/// No producer epoch.
-pub(super) const NO_PRODUCER_EPOCH: i16 = -1;
+pub(super) const PRODUCER_EPOCH_MAX: ProducerEpoch = ProducerEpoch(i16::MAX - 1);
 
 /// One instance of a producer: a later one with the same id has a higher epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProducerIdAndEpoch {
     /// The producer's id.
-    pub producer_id: i64,
+    pub producer_id: ProducerId,
     /// Its epoch.
-    pub producer_epoch: i16,
+    pub producer_epoch: ProducerEpoch,
 }
 
 /// Whether a producer with this epoch needs another id to go on.
-pub(super) const fn is_epoch_exhausted(producer_epoch: i16) -> bool {
-    producer_epoch >= PRODUCER_EPOCH_MAX
+pub(super) const fn is_epoch_exhausted(producer_epoch: ProducerEpoch) -> bool {
+    producer_epoch.0 >= PRODUCER_EPOCH_MAX.0
 }

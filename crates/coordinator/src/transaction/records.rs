@@ -9,7 +9,7 @@ use super::{ReplayError, TransactionState};
 use crate::CoordinatorRecord;
 use crate::messages::transaction_log_value::PartitionsSchema;
 use crate::messages::{TransactionLogKey, TransactionLogValue};
-use model::{Message, Reader};
+use model::{Message, ProducerEpoch, ProducerId, Reader};
 use std::sync::Arc;
 
 /// A record of the log, as far as the coordinator knows its type.
@@ -61,10 +61,10 @@ fn parse_value(value: &[u8]) -> Result<Transaction, ReplayError> {
             .extend(topic.partition_ids.iter());
     }
     Ok(Transaction {
-        producer_id: value.producer_id,
-        producer_epoch: value.producer_epoch,
-        previous_producer_id: value.previous_producer_id,
-        next_producer_id: value.next_producer_id,
+        producer_id: ProducerId(value.producer_id),
+        producer_epoch: ProducerEpoch(value.producer_epoch),
+        previous_producer_id: ProducerId(value.previous_producer_id),
+        next_producer_id: ProducerId(value.next_producer_id),
         timeout_ms: value.transaction_timeout_ms,
         state,
         partitions,
@@ -89,10 +89,10 @@ pub(super) fn transaction(
         .collect();
     let has_partitions = transaction.state != TransactionState::Empty;
     let value = TransactionLogValue {
-        producer_id: transaction.producer_id,
-        previous_producer_id: transaction.previous_producer_id,
-        next_producer_id: transaction.next_producer_id,
-        producer_epoch: transaction.producer_epoch,
+        producer_id: transaction.producer_id.0,
+        previous_producer_id: transaction.previous_producer_id.0,
+        next_producer_id: transaction.next_producer_id.0,
+        producer_epoch: transaction.producer_epoch.0,
         transaction_timeout_ms: transaction.timeout_ms,
         transaction_status: transaction.state.id(),
         transaction_partitions: has_partitions.then(|| topics.into()),

@@ -2,7 +2,7 @@
 
 use super::{ProducerIdAndEpoch, TransactionState};
 use crate::CoordinatorRecord;
-use model::{Now, TopicPartition};
+use model::{Now, ProducerId, TopicPartition};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub struct Moment {
     /// The level of the feature `transaction.version`.
     pub transaction_version: i16,
     /// An id that no producer has had; `None` unless a decision has asked for one.
-    pub fresh_producer_id: Option<i64>,
+    pub fresh_producer_id: Option<ProducerId>,
 }
 
 /// A decision cannot be made without a producer id: ask again with a fresh one. Nothing changed.
@@ -104,7 +104,7 @@ pub struct ListTransactions<'a> {
     /// Names of states. One that is none lets nothing pass.
     pub states: BTreeSet<&'a str>,
     /// Producer ids.
-    pub producer_ids: BTreeSet<i64>,
+    pub producer_ids: BTreeSet<ProducerId>,
     /// Those that run longer than this; negative for all.
     pub duration_ms: i64,
 }
@@ -115,7 +115,7 @@ pub struct ListedTransaction {
     /// The transactional id.
     pub transactional_id: Arc<str>,
     /// The producer's id.
-    pub producer_id: i64,
+    pub producer_id: ProducerId,
     /// How far it is.
     pub state: TransactionState,
 }

@@ -7,14 +7,15 @@
 //!   now and then ─> timed_out, abort_timed_out, expire_ids ─> append ─> replay
 //! ```
 
-use super::producer::NO_PRODUCER_EPOCH;
 use super::records::{self, TransactionRecord};
 use super::transaction::{Partitions, Transaction};
 use super::{
     Moment, PreparedTransaction, ProducerIdAndEpoch, TransactionConfig, TransactionDecision,
     TransactionState,
 };
-use model::{DecodeError, ErrorCode, MonotonicTime, Now, RetentionClock, TopicPartition};
+use model::{
+    DecodeError, ErrorCode, MonotonicTime, Now, ProducerEpoch, RetentionClock, TopicPartition,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -79,7 +80,7 @@ pub(super) struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Retry {
     pub(super) current: ProducerIdAndEpoch,
-    pub(super) last_producer_epoch: i16,
+    pub(super) last_producer_epoch: ProducerEpoch,
 }
 
 impl Entry {
@@ -100,10 +101,10 @@ impl Entry {
 
     /// The producer's epoch before the current one; -1 when it is not known or was another
     /// producer's.
-    pub(super) fn last_producer_epoch(&self) -> i16 {
+    pub(super) fn last_producer_epoch(&self) -> ProducerEpoch {
         self.retry
             .filter(|retry| retry.current == self.stored.producer())
-            .map_or(NO_PRODUCER_EPOCH, |retry| retry.last_producer_epoch)
+            .map_or(ProducerEpoch::NONE, |retry| retry.last_producer_epoch)
     }
 }
 
@@ -248,7 +249,7 @@ impl TransactionShard {
         &mut self,
         transactional_id: &str,
         current: ProducerIdAndEpoch,
-        last_producer_epoch: i16,
+        last_producer_epoch: ProducerEpoch,
     ) {
         if let Some(entry) = self.transactions.get_mut(transactional_id) {
             entry.retry = Some(Retry {

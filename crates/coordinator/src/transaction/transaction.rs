@@ -1,8 +1,8 @@
 //! What the log says of a transactional id.
 
 use super::TransactionState;
-use super::producer::{NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch, is_epoch_exhausted};
-use model::{MonotonicTime, Now, TopicPartition};
+use super::producer::{ProducerIdAndEpoch, is_epoch_exhausted};
+use model::{MonotonicTime, Now, ProducerEpoch, ProducerId, TopicPartition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ pub(super) type Partitions = BTreeMap<Arc<str>, BTreeSet<i32>>;
 /// other time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Transaction {
-    pub(super) producer_id: i64,
-    pub(super) producer_epoch: i16,
+    pub(super) producer_id: ProducerId,
+    pub(super) producer_epoch: ProducerEpoch,
     /// The producer's id in the record before; -1 in the first.
-    pub(super) previous_producer_id: i64,
+    pub(super) previous_producer_id: ProducerId,
     /// The id that the producer goes on with once the transaction has ended; -1 for the same.
-    pub(super) next_producer_id: i64,
+    pub(super) next_producer_id: ProducerId,
     /// The largest number stands for none.
     pub(super) timeout_ms: i32,
     pub(super) state: TransactionState,
@@ -32,12 +32,12 @@ pub(super) struct Transaction {
 
 impl Transaction {
     /// A transactional id that nobody has used yet.
-    pub(super) const fn unused(producer_id: i64) -> Self {
+    pub(super) const fn unused(producer_id: ProducerId) -> Self {
         Self {
             producer_id,
-            producer_epoch: NO_PRODUCER_EPOCH,
-            previous_producer_id: NO_PRODUCER_ID,
-            next_producer_id: NO_PRODUCER_ID,
+            producer_epoch: ProducerEpoch::NONE,
+            previous_producer_id: ProducerId::NONE,
+            next_producer_id: ProducerId::NONE,
             timeout_ms: 0,
             state: TransactionState::Empty,
             partitions: Partitions::new(),

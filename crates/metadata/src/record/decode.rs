@@ -7,7 +7,7 @@ use crate::{
     ConfigResourceType, ControllerRegistration, DelegationToken, Endpoint, LeaderRecoveryState,
     Partition, PartitionChange, QuotaEntity, ScramCredential, ScramKey, VersionRange,
 };
-use model::{Array, LeaderEpoch, Message};
+use model::{Array, LeaderEpoch, Message, ProducerId};
 
 /// Reads the whole of `body` as a message of this version.
 fn read<'a, M: Message<'a>>(body: &'a [u8], version: u32) -> Result<M, RecordError> {
@@ -287,7 +287,7 @@ fn producer_ids(r: ProducerIdsRecord) -> Decoded {
     Ok(MetadataRecord::ProducerIds {
         broker_id: r.broker_id,
         broker_epoch: r.broker_epoch,
-        next_producer_id: r.next_producer_id,
+        next_producer_id: ProducerId(r.next_producer_id),
     })
 }
 

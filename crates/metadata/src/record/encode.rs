@@ -112,7 +112,7 @@ fn encode_small(record: &MetadataRecord, output: &mut Output<'_>) {
             ProducerIdsRecord {
                 broker_id: *broker_id,
                 broker_epoch: *broker_epoch,
-                next_producer_id: *next_producer_id,
+                next_producer_id: next_producer_id.0,
             }
         ),
         other => encode_marker(other, output),

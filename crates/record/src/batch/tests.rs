@@ -1,6 +1,6 @@
 use super::*;
 use crate::{BatchBuilder, BatchHeader, Header, RecordBatchMut, TimestampType};
-use model::LeaderEpoch;
+use model::{LeaderEpoch, ProducerEpoch, ProducerId};
 use proptest::prelude::*;
 
 fn batch(base_offset: i64, value_size_bytes: usize) -> Vec<u8> {
@@ -120,11 +120,14 @@ fn setters_keep_a_right_crc_right_and_a_wrong_one_wrong() {
             }
             let (mut batch, _) = RecordBatchMut::parse(&mut bytes).unwrap();
             batch.set_max_timestamp(TimestampType::LogAppendTime, 123_456);
-            batch.set_producer(99, 4);
+            batch.set_producer(ProducerId(99), ProducerEpoch(4));
             let (view, _) = RecordBatch::parse(&bytes).unwrap();
             assert_eq!(view.timestamp_type(), TimestampType::LogAppendTime);
             assert_eq!(view.max_timestamp(), 123_456);
-            assert_eq!((view.producer_id(), view.producer_epoch()), (99, 4));
+            assert_eq!(
+                (view.producer_id(), view.producer_epoch()),
+                (ProducerId(99), ProducerEpoch(4))
+            );
             assert_eq!(view.is_crc_valid(), !is_damaged);
         }
     }
@@ -181,11 +184,11 @@ proptest! {
         prop_assert_eq!(plain.build_uncompressed(), limited.build_uncompressed());
         let mut batch = limited.build_uncompressed().to_vec();
         let (mut header, _) = RecordBatchMut::parse(&mut batch).unwrap();
-        header.set_producer_state(9, 3, 77);
+        header.set_producer_state(ProducerId(9), ProducerEpoch(3), 77);
         let (batch, _) = RecordBatch::parse(&batch).unwrap();
         prop_assert!(batch.is_crc_valid());
         let state = (batch.producer_id(), batch.producer_epoch(), batch.base_sequence());
-        prop_assert_eq!(state, (9, 3, 77));
+        prop_assert_eq!(state, (ProducerId(9), ProducerEpoch(3), 77));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Batches that are rebuilt as their records come out of their codec, against a model that expands all
 //! of a batch first.
 
+use model::{ProducerEpoch, ProducerId};
 use proptest::prelude::*;
 
 use super::*;
@@ -233,8 +234,8 @@ fn sending() -> impl Strategy<Value = Sending> {
         .prop_map(|(codec, has_gaps, is_transactional, damage)| Sending {
             codec,
             header: BatchHeader {
-                producer_id: 7,
-                producer_epoch: 3,
+                producer_id: ProducerId(7),
+                producer_epoch: ProducerEpoch(3),
                 base_sequence: 11,
                 is_transactional,
                 ..BatchHeader::default()

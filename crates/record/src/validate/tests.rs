@@ -8,7 +8,7 @@ use crate::batch::{
 use crate::batch_builder::BatchBuilder;
 use crate::compression::Compressor;
 use crate::record::Records;
-use model::LeaderEpoch;
+use model::{LeaderEpoch, ProducerEpoch, ProducerId};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 const VERSION: i16 = 9;
@@ -29,8 +29,8 @@ fn batch(script: &str) -> Vec<u8> {
             "producer" => {
                 let mut parts = value.split(',').map(|part| part.parse::<i64>().unwrap());
                 let mut next = || parts.next().unwrap();
-                header.producer_id = next();
-                header.producer_epoch = next() as i16;
+                header.producer_id = ProducerId(next());
+                header.producer_epoch = ProducerEpoch(next() as i16);
                 header.base_sequence = next() as i32;
             }
             "control" => header.is_control = true,

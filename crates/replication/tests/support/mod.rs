@@ -8,7 +8,7 @@ pub(crate) mod watched_disk;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::{LeaderEpoch, TopicPartition, Uuid};
+use model::{LeaderEpoch, ProducerEpoch, ProducerId, TopicPartition, Uuid};
 use record::{
     BatchBuilder, BatchHeader, Batches, Compression, EndTransactionMarker, RecordBatch,
     TransactionResult, ValidatedBatch,
@@ -123,8 +123,8 @@ pub(crate) fn producer_batch(
     is_transactional: bool,
 ) -> ValidatedBatch<'static> {
     let header = BatchHeader {
-        producer_id: id,
-        producer_epoch: 0,
+        producer_id: ProducerId(id),
+        producer_epoch: ProducerEpoch(0),
         base_sequence: sequence,
         is_transactional,
         ..BatchHeader::default()
@@ -149,7 +149,7 @@ pub(crate) fn marker(id: i64, is_abort: bool) -> ValidatedBatch<'static> {
         },
         coordinator_epoch: 7,
     };
-    marker.into_batch(5, id, 0)
+    marker.into_batch(5, ProducerId(id), ProducerEpoch(0))
 }
 
 /// First and last offset and leader epoch of each batch that was read.

@@ -4,7 +4,7 @@
 use super::{Client, Desk, KnownTopics, batch};
 use crate::protocol::{Answer, Ask};
 use crate::schedule::Task;
-use model::ErrorCode;
+use model::{ErrorCode, ProducerEpoch, ProducerId};
 use record::BatchHeader;
 use replication::PartitionKey;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,7 +16,7 @@ const IN_FLIGHT_MAX: usize = 3;
 #[derive(Debug, Default)]
 pub(crate) struct Producer {
     tasks: VecDeque<(&'static str, i32, u64)>,
-    producer_id: Option<i64>,
+    producer_id: Option<ProducerId>,
     topics: KnownTopics,
     sequences: BTreeMap<PartitionKey, i32>,
     known_in: BTreeSet<PartitionKey>,
@@ -76,8 +76,8 @@ impl Producer {
             }
             let sequence = self.sequences.entry(key).or_default();
             let header = BatchHeader {
-                producer_id: self.producer_id.unwrap_or(-1),
-                producer_epoch: 0,
+                producer_id: self.producer_id.unwrap_or(ProducerId::NONE),
+                producer_epoch: ProducerEpoch(0),
                 base_sequence: *sequence,
                 ..BatchHeader::default()
             };
@@ -172,7 +172,7 @@ impl Client for Producer {
                 match error {
                     ErrorCode::None => {
                         desk.judge.producer_id(producer.id);
-                        self.producer_id = Some(producer.id);
+                        self.producer_id = Some(ProducerId(producer.id));
                     }
                     _ => desk.retry(),
                 }

@@ -5,7 +5,7 @@ use super::{Client, Desk, KnownTopics, batch};
 use crate::judge::{OffsetKey, TransactionOutcome};
 use crate::protocol::{Answer, Ask, ProducerKey};
 use crate::schedule::{STEADY, Task};
-use model::{ErrorCode, Uuid};
+use model::{ErrorCode, ProducerEpoch, ProducerId, Uuid};
 use record::BatchHeader;
 use replication::PartitionKey;
 use std::collections::{BTreeMap, VecDeque};
@@ -77,8 +77,8 @@ impl Transactional {
             }
             let sequence = self.sequences.entry(key).or_default();
             let header = BatchHeader {
-                producer_id: producer.id,
-                producer_epoch: producer.epoch,
+                producer_id: ProducerId(producer.id),
+                producer_epoch: ProducerEpoch(producer.epoch),
                 base_sequence: *sequence,
                 is_transactional: true,
                 ..BatchHeader::default()

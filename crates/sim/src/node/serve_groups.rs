@@ -9,7 +9,7 @@ use coordinator::group::{
     SyncAssignment, SyncGroup, SyncGroupResponse, TxnOffsetCommit,
 };
 use coordinator::{Decision, GroupResponse};
-use model::{ErrorCode, LeaderEpoch, Now, Uuid};
+use model::{ErrorCode, LeaderEpoch, Now, ProducerEpoch, ProducerId, Uuid};
 use replication::VerificationGuard;
 
 const TIMEOUT_MS: i32 = crate::protocol::SESSION_TIMEOUT_MS;
@@ -185,8 +185,8 @@ impl Node {
             topics: vec![committed(&topic.name, topic.id, *partition, *offset)],
         };
         let writer = TransactionalWriter {
-            producer_id: producer.id,
-            producer_epoch: producer.epoch,
+            producer_id: ProducerId(producer.id),
+            producer_epoch: ProducerEpoch(producer.epoch),
             verification: guard,
         };
         let decided = self.groups.decide(

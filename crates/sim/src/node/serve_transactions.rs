@@ -10,7 +10,7 @@ use coordinator::transaction::{
     AddPartitions, EndTransaction, InitProducerId, Moment, NeedsProducerId, ProducerIdAndEpoch,
     TransactionDecision, TransactionShard,
 };
-use model::{ErrorCode, Now, TopicPartition};
+use model::{ErrorCode, Now, ProducerEpoch, ProducerId, TopicPartition};
 use record::batch::NO_SEQUENCE;
 use replication::FirstBatch;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Node {
                     Ok(id) => id,
                     Err(error) => return self.refuse(caller, &ask, error),
                 };
-                let producer = ProducerKey { id, epoch: 0 };
+                let producer = ProducerKey { id: id.0, epoch: 0 };
                 let error = ErrorCode::None;
                 let answer = Answer::Producer { error, producer };
                 self.answers.push((caller, answer));
@@ -93,8 +93,8 @@ impl Node {
                     Err(error) => return self.refuse(caller, &ask, error),
                 };
                 let first = FirstBatch {
-                    producer_id: producer.id,
-                    producer_epoch: producer.epoch,
+                    producer_id: ProducerId(producer.id),
+                    producer_epoch: ProducerEpoch(producer.epoch),
                     base_sequence: NO_SEQUENCE,
                 };
                 let id = transactional_id.clone();
@@ -150,8 +150,8 @@ impl Node {
     /// Aborts a transaction that has taken longer than it may.
     pub(super) fn abort_timed_out(&mut self, id: &str, now: Now) -> Result<(), Halted> {
         let none = ProducerIdAndEpoch {
-            producer_id: -1,
-            producer_epoch: -1,
+            producer_id: ProducerId::NONE,
+            producer_epoch: ProducerEpoch::NONE,
         };
         self.decide_about(id, None, now, |shard, moment| {
             let decision = shard.abort_timed_out(id, moment)?;
@@ -311,8 +311,8 @@ impl Node {
 
 const fn id_and_epoch(producer: ProducerKey) -> ProducerIdAndEpoch {
     ProducerIdAndEpoch {
-        producer_id: producer.id,
-        producer_epoch: producer.epoch,
+        producer_id: ProducerId(producer.id),
+        producer_epoch: ProducerEpoch(producer.epoch),
     }
 }
 
@@ -322,8 +322,8 @@ fn answer_of(reply: Result<ProducerIdAndEpoch, ErrorCode>) -> Answer {
         Ok(producer) => Answer::Producer {
             error: ErrorCode::None,
             producer: ProducerKey {
-                id: producer.producer_id,
-                epoch: producer.producer_epoch,
+                id: producer.producer_id.0,
+                epoch: producer.producer_epoch.0,
             },
         },
         Err(error) => Answer::Producer {

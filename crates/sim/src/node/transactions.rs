@@ -10,7 +10,7 @@ use coordinator::transaction::{
 };
 use coordinator::{Decision, partition_for};
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
-use model::{ErrorCode, Now, TopicPartition};
+use model::{ErrorCode, Now, ProducerId, TopicPartition};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -119,7 +119,7 @@ impl Transactions {
     pub(super) fn decide<R>(
         &mut self,
         transactional_id: &str,
-        (now, fresh_producer_id): (Now, Option<i64>),
+        (now, fresh_producer_id): (Now, Option<ProducerId>),
         decide: impl FnOnce(
             &mut TransactionShard,
             &Moment,

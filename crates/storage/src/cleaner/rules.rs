@@ -15,6 +15,7 @@
 //! later. A horizon further away than `delete.retention.ms` comes from a clock that was ahead, or
 //! from an older setting: it is drawn in.
 
+use model::ProducerId;
 use std::collections::BTreeMap;
 
 use record::{ReadRecordsError, RecordBatch, RecordVisitor, VisitedRecord};
@@ -28,7 +29,7 @@ use crate::transaction_index::AbortedTransaction;
 /// The rules for the batches of one round.
 pub(super) struct CleaningRules<'a> {
     pub(super) map: &'a OffsetMap,
-    pub(super) producers: &'a BTreeMap<i64, LastRecord>,
+    pub(super) producers: &'a BTreeMap<ProducerId, LastRecord>,
     pub(super) first_uncleanable_offset: i64,
     pub(super) delete_retention_ms: i64,
     pub(super) now_ms: i64,

@@ -1,6 +1,7 @@
 //! Which batches belong to aborted transactions, and which markers end nothing any more, while the
 //! batches of a log pass by in the order of their offsets.
 
+use model::ProducerId;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
@@ -13,11 +14,11 @@ use crate::transaction_marker::transaction_marker;
 #[derive(Debug, Default)]
 pub(super) struct CleanedTransactions {
     /// Aborted transactions that have not begun, by first offset.
-    to_come: BinaryHeap<Reverse<(i64, i64, i64, i64)>>,
+    to_come: BinaryHeap<Reverse<(i64, i64, ProducerId, i64)>>,
     /// Those that have begun, by producer, with whether a batch of theirs has been seen.
-    aborted: BTreeMap<i64, (AbortedTransaction, bool)>,
+    aborted: BTreeMap<ProducerId, (AbortedTransaction, bool)>,
     /// Producers with batches of a transaction that is not aborted.
-    committed: BTreeSet<i64>,
+    committed: BTreeSet<ProducerId>,
 }
 
 /// What a marker is still good for.

@@ -10,6 +10,7 @@
 //!
 //! Names change in this order, and file systems keep it; contents were durable before.
 
+use model::ProducerId;
 use std::collections::BTreeMap;
 
 use super::{Log, LogState, ReadError};
@@ -132,7 +133,7 @@ impl<D: Disk> Log<D> {
             .filter(|segment| segment.transaction_index.count() > 0)
             .map(|segment| segment.base_offset())
             .collect();
-        let producers: BTreeMap<i64, LastRecord> = self
+        let producers: BTreeMap<ProducerId, LastRecord> = self
             .producer_state
             .producers()
             .map(|(id, entry)| {

@@ -1,7 +1,8 @@
 //! One producer: its epoch, its last five batches, its open transaction.
 
+use model::ProducerEpoch;
 use record::EndTransactionMarker;
-use record::batch::{NO_PRODUCER_EPOCH, NO_SEQUENCE, decrement_sequence};
+use record::batch::{NO_SEQUENCE, decrement_sequence};
 
 use super::{AppendOrigin, AppendRules, ProducerError};
 use crate::stored_batch::StoredBatch;
@@ -44,7 +45,7 @@ impl ProducerBatch {
 /// What a partition knows of one producer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProducerEntry {
-    producer_epoch: i16,
+    producer_epoch: ProducerEpoch,
     /// Epoch of the coordinator that wrote the last marker; -1 for none.
     coordinator_epoch: i32,
     last_timestamp_ms: i64,
@@ -57,7 +58,7 @@ pub struct ProducerEntry {
 impl ProducerEntry {
     /// A producer that has not written.
     pub(super) const EMPTY: Self = Self {
-        producer_epoch: NO_PRODUCER_EPOCH,
+        producer_epoch: ProducerEpoch::NONE,
         coordinator_epoch: -1,
         last_timestamp_ms: -1,
         transaction_first_offset: None,
@@ -67,7 +68,7 @@ impl ProducerEntry {
 
     /// An entry of a snapshot, which knows the last batch only.
     pub(super) fn restored(
-        producer_epoch: i16,
+        producer_epoch: ProducerEpoch,
         coordinator_epoch: i32,
         last_timestamp_ms: i64,
         transaction_first_offset: Option<i64>,
@@ -87,7 +88,7 @@ impl ProducerEntry {
     }
 
     /// Epoch of the last batch or marker.
-    pub const fn producer_epoch(&self) -> i16 {
+    pub const fn producer_epoch(&self) -> ProducerEpoch {
         self.producer_epoch
     }
 
@@ -204,13 +205,13 @@ impl ProducerEntry {
     const fn invalid_epoch(&self, batch: &StoredBatch) -> ProducerError {
         ProducerError::InvalidEpoch {
             producer_id: batch.producer_id,
-            found: batch.producer_epoch,
-            current: self.producer_epoch,
+            found: batch.producer_epoch.0,
+            current: self.producer_epoch.0,
         }
     }
 
     fn check_sequence(&self, batch: &StoredBatch) -> Result<(), ProducerError> {
-        let is_known = self.producer_epoch != NO_PRODUCER_EPOCH;
+        let is_known = self.producer_epoch != ProducerEpoch::NONE;
         let last = match batch.producer_epoch == self.producer_epoch {
             true => self.last_sequence(),
             false => NO_SEQUENCE,
@@ -230,7 +231,7 @@ impl ProducerEntry {
         }
     }
 
-    fn set_epoch(&mut self, producer_epoch: i16) {
+    fn set_epoch(&mut self, producer_epoch: ProducerEpoch) {
         if self.producer_epoch != producer_epoch {
             self.batch_count = 0;
             self.batches = [ProducerBatch::EMPTY; BATCH_COUNT_MAX];

@@ -9,7 +9,7 @@
 //!
 //! Of each producer's batches only the last is kept. All big-endian.
 
-use model::Reader;
+use model::{ProducerEpoch, ProducerId, Reader};
 
 use super::{ProducerBatch, ProducerEntry, ProducerState};
 
@@ -31,8 +31,8 @@ impl ProducerState {
             let last_offset = last.map_or(-1, |batch| batch.last_offset);
             let offset_delta = last.map_or(0, |batch| batch.offset_delta);
             let transaction = entry.transaction_first_offset().unwrap_or(-1);
-            bytes.extend_from_slice(&producer_id.to_be_bytes());
-            bytes.extend_from_slice(&entry.producer_epoch().to_be_bytes());
+            bytes.extend_from_slice(&producer_id.0.to_be_bytes());
+            bytes.extend_from_slice(&entry.producer_epoch().0.to_be_bytes());
             bytes.extend_from_slice(&entry.last_sequence().to_be_bytes());
             bytes.extend_from_slice(&last_offset.to_be_bytes());
             bytes.extend_from_slice(&offset_delta.to_be_bytes());
@@ -64,9 +64,19 @@ impl ProducerState {
         let mut state = Self::empty(offset);
         while !reader.is_empty() {
             let (producer_id, entry) = read_entry(&mut reader).map_err(truncated)?;
-            let known = state.producers.insert(producer_id, entry).is_some();
+            let known = state
+                .producers
+                .insert(ProducerId(producer_id), entry)
+                .is_some();
             let transaction = entry.transaction_first_offset();
-            if known || transaction.is_some_and(|at| state.open.insert(at, producer_id).is_some()) {
+            if known
+                || transaction.is_some_and(|at| {
+                    state
+                        .open
+                        .insert(ProducerId(at).0, ProducerId(producer_id))
+                        .is_some()
+                })
+            {
                 return Err(format!("it tells of producer {producer_id} twice"));
             }
         }
@@ -90,7 +100,7 @@ fn read_entry(reader: &mut Reader<'_>) -> Result<(i64, ProducerEntry), model::De
         timestamp_ms,
     };
     let entry = ProducerEntry::restored(
-        producer_epoch,
+        ProducerEpoch(producer_epoch),
         coordinator_epoch,
         timestamp_ms,
         (transaction_first_offset >= 0).then_some(transaction_first_offset),

@@ -51,8 +51,8 @@ impl Script {
                 .with_transactional(is_transactional)
                 .with_control(is_marker),
             max_timestamp: number('t').unwrap_or(self.next_offset),
-            producer_id: number('p').unwrap(),
-            producer_epoch: number('e').unwrap() as i16,
+            producer_id: ProducerId(number('p').unwrap()),
+            producer_epoch: ProducerEpoch(number('e').unwrap() as i16),
             base_sequence: number('s').map_or(-1, |sequence| sequence as i32),
         }
     }
@@ -121,7 +121,13 @@ impl Script {
                 let bump = words.contains(&"bump");
                 let (id, epoch) = (number('p').unwrap(), number('e').unwrap() as i16);
                 let sequence = number('s').map_or(-1, |sequence| sequence as i32);
-                self.guard = self.state.start_verification(id, epoch, sequence, bump, 0);
+                self.guard = self.state.start_verification(
+                    ProducerId(id),
+                    ProducerEpoch(epoch),
+                    sequence,
+                    bump,
+                    0,
+                );
                 format!("{:?}", self.guard)
             }
             "marker" | "offsets" => self.append(&words[1..], AppendOrigin::Coordinator),

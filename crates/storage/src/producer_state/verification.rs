@@ -4,6 +4,7 @@
 //! Without them a batch that was delayed beyond the end of its transaction would open one that
 //! nobody ends.
 
+use model::{ProducerEpoch, ProducerId};
 use std::collections::BTreeMap;
 
 use super::ProducerError;
@@ -16,7 +17,7 @@ pub struct VerificationGuard(u64);
 #[derive(Debug, Clone)]
 struct Verification {
     guard: VerificationGuard,
-    producer_epoch: i16,
+    producer_epoch: ProducerEpoch,
     /// The least base sequence seen: a batch above it must not come first.
     lowest_sequence: i32,
     supports_epoch_bump: bool,
@@ -26,15 +27,15 @@ struct Verification {
 /// The proofs of a partition, by producer id.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Verifications {
-    by_producer: BTreeMap<i64, Verification>,
+    by_producer: BTreeMap<ProducerId, Verification>,
     guard_count: u64,
 }
 
 impl Verifications {
     pub(super) fn start(
         &mut self,
-        producer_id: i64,
-        producer_epoch: i16,
+        producer_id: ProducerId,
+        producer_epoch: ProducerEpoch,
         base_sequence: i32,
         supports_epoch_bump: bool,
         now_ms: i64,
@@ -60,7 +61,11 @@ impl Verifications {
     }
 
     /// Whether `guard` is the proof for this producer.
-    pub(super) fn is_held(&self, producer_id: i64, guard: Option<VerificationGuard>) -> bool {
+    pub(super) fn is_held(
+        &self,
+        producer_id: ProducerId,
+        guard: Option<VerificationGuard>,
+    ) -> bool {
         let held = self.by_producer.get(&producer_id).map(|held| held.guard);
         held.is_some() && held == guard
     }
@@ -101,7 +106,7 @@ impl Verifications {
         self.guard_count = guard_count;
     }
 
-    pub(super) fn end(&mut self, producer_id: i64) {
+    pub(super) fn end(&mut self, producer_id: ProducerId) {
         self.by_producer.remove(&producer_id);
     }
 

@@ -11,7 +11,7 @@
 //!   show                  every batch that is there
 //! ```
 
-use model::LeaderEpoch;
+use model::{LeaderEpoch, ProducerEpoch, ProducerId};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -106,8 +106,8 @@ impl Compacted {
         let (epoch, sequence) = *producer;
         producer.1 += records.split_whitespace().count() as i32;
         let header = BatchHeader {
-            producer_id: id,
-            producer_epoch: epoch,
+            producer_id: ProducerId(id),
+            producer_epoch: ProducerEpoch(epoch),
             base_sequence: sequence,
             is_transactional,
             ..BatchHeader::default()

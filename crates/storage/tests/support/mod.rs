@@ -9,7 +9,7 @@ pub(crate) mod tested;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::TopicPartition;
+use model::{ProducerEpoch, ProducerId, TopicPartition};
 use record::{
     BatchBuilder, BatchHeader, Batches, Compression, Decompressor, EndTransactionMarker,
     TransactionResult, ValidatedBatch,
@@ -30,8 +30,8 @@ pub(crate) fn producer_batch(
     values: &[&str],
 ) -> ValidatedBatch<'static> {
     let header = BatchHeader {
-        producer_id: id,
-        producer_epoch: epoch,
+        producer_id: ProducerId(id),
+        producer_epoch: ProducerEpoch(epoch),
         base_sequence: sequence,
         ..BatchHeader::default()
     };
@@ -46,8 +46,8 @@ pub(crate) fn transactional_batch(
     values: &[&str],
 ) -> ValidatedBatch<'static> {
     let header = BatchHeader {
-        producer_id: id,
-        producer_epoch: epoch,
+        producer_id: ProducerId(id),
+        producer_epoch: ProducerEpoch(epoch),
         base_sequence: sequence,
         is_transactional: true,
         ..BatchHeader::default()
@@ -64,7 +64,7 @@ pub(crate) fn marker(id: i64, epoch: i16, is_abort: bool) -> ValidatedBatch<'sta
         },
         coordinator_epoch: 7,
     };
-    marker.into_batch(0, id, epoch)
+    marker.into_batch(0, ProducerId(id), ProducerEpoch(epoch))
 }
 
 pub(crate) fn batch_of(

@@ -1,7 +1,7 @@
 //! A log as a list of batches, and the real one beside it: every step is taken by both, and after
 //! a crash the real one has to be something the list allows.
 
-use model::LeaderEpoch;
+use model::{LeaderEpoch, ProducerEpoch, ProducerId};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -572,7 +572,7 @@ impl Tested {
     }
 
     /// A slice brings every aborted transaction that it has records of.
-    fn check_slice(&self, start: i64, aborted: &[(i64, i64, i64)]) {
+    fn check_slice(&self, start: i64, aborted: &[(ProducerId, i64, i64)]) {
         let slice = self.log().read(start, 300, i64::MAX, true).unwrap();
         let brought = self.log().aborted_transactions_in(start, &slice).unwrap();
         let brought: Vec<_> = brought
@@ -587,7 +587,7 @@ impl Tested {
                 continue;
             };
             let needed = aborted.iter().find(|(id, first, last)| {
-                *id == *producer as i64 && (*first..*last).contains(&offset)
+                *id == ProducerId(*producer as i64) && (*first..*last).contains(&offset)
             });
             assert!(needed.is_none_or(|one| brought.contains(one)), "{offset}");
         }
@@ -633,9 +633,11 @@ impl Tested {
         let log = self.log.as_ref().unwrap();
         for (id, producer) in self.producers.iter_mut().enumerate() {
             let entries = log.producer_state().producers();
-            let entry = entries.into_iter().find(|(found, _)| *found == id as i64);
+            let entry = entries
+                .into_iter()
+                .find(|(found, _)| *found == ProducerId(id as i64));
             *producer = entry.map_or(ModelProducer::default(), |(_, entry)| ModelProducer {
-                epoch: entry.producer_epoch().max(0),
+                epoch: entry.producer_epoch().max(ProducerEpoch(0)).0,
                 next_sequence: entry.last_sequence() + 1,
                 in_transaction: entry.transaction_first_offset().is_some(),
             });
@@ -646,7 +648,7 @@ impl Tested {
 impl Model {
     /// First offset of the transaction that has been open for longest; producer, first and last
     /// offset of each aborted one, by their last offsets.
-    fn transactions(&self) -> (Option<i64>, Vec<(i64, i64, i64)>) {
+    fn transactions(&self) -> (Option<i64>, Vec<(ProducerId, i64, i64)>) {
         let mut open: [Option<i64>; 3] = [None; 3];
         let mut aborted = Vec::new();
         for (base_offset, last_offset, part) in &self.batches {
@@ -657,7 +659,7 @@ impl Model {
                 }
                 Part::Marker { producer, is_abort } => {
                     if let Some(first) = open[producer].take().filter(|_| is_abort) {
-                        aborted.push((producer as i64, first, *last_offset));
+                        aborted.push((ProducerId(producer as i64), first, *last_offset));
                     }
                 }
             }

@@ -2,6 +2,7 @@
 //! can be compared field by field.
 
 use interpreter::{Random, Struct, Value};
+use model::{ProducerEpoch, ProducerId};
 use record::batch::{HEADER_SIZE_BYTES, MAGIC_OFFSET, RECORD_COUNT_OFFSET};
 use record::{
     BatchBuilder, BatchHeader, Batches, Codec, Compression, Compressor, Decompressor, Header,
@@ -49,8 +50,8 @@ impl Batch {
 
     /// The same batch of an idempotent producer.
     pub(super) fn of_producer(mut self, id: i64, epoch: i16, sequence: i32) -> Self {
-        self.header.producer_id = id;
-        self.header.producer_epoch = epoch;
+        self.header.producer_id = ProducerId(id);
+        self.header.producer_epoch = ProducerEpoch(epoch);
         self.header.base_sequence = sequence;
         self
     }
@@ -162,8 +163,8 @@ fn batch_value(batch: &RecordBatch<'_>) -> Value {
     add("LastOffsetDelta", batch.last_offset_delta().into());
     add("BaseTimestamp", batch.base_timestamp().into());
     add("MaxTimestamp", batch.max_timestamp().into());
-    add("ProducerId", batch.producer_id().into());
-    add("ProducerEpoch", batch.producer_epoch().into());
+    add("ProducerId", batch.producer_id().0.into());
+    add("ProducerEpoch", batch.producer_epoch().0.into());
     add("BaseSequence", batch.base_sequence().into());
     add("Count", batch.record_count().into());
     if batch.compression() == Some(Compression::None) {

@@ -5,6 +5,7 @@
 //! before, the same thing has the same stand-in on both sides. Requests are written with stand-ins
 //! and take each server's own names on the way out.
 
+use model::{ProducerEpoch, ProducerId};
 use std::collections::{BTreeMap, BTreeSet};
 
 use interpreter::{Struct, Value};
@@ -160,7 +161,7 @@ impl Names {
                 break;
             };
             if let Some(name) = name {
-                batch.set_producer(name, epoch);
+                batch.set_producer(ProducerId(name), ProducerEpoch(epoch));
             }
             rest = after;
         }

@@ -4,12 +4,13 @@
 //! again could end the next transaction of the same producer epoch.
 
 use coordinator::transaction::PreparedTransaction;
+use model::{ProducerEpoch, ProducerId};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A transactional id, with the producer id and epoch of the markers.
-type Key = (Arc<str>, i64, i16);
+type Key = (Arc<str>, ProducerId, ProducerEpoch);
 
 /// By key, how many are under way.
 #[derive(Debug, Clone, Default)]

@@ -9,7 +9,7 @@ use coordinator::transaction::{
     TransactionDecision, TransactionShard,
 };
 use coordinator::{Decision, Reply};
-use model::{ErrorCode, TopicPartition};
+use model::{ErrorCode, ProducerEpoch, ProducerId, TopicPartition};
 use std::sync::Arc;
 
 /// The version of the protocol in which the leaders of partitions add them.
@@ -168,8 +168,8 @@ impl Coordinators {
     pub(crate) async fn add_partitions(
         &self,
         transactional_id: &str,
-        producer_id: i64,
-        producer_epoch: i16,
+        producer_id: ProducerId,
+        producer_epoch: ProducerEpoch,
         partitions: &[TopicPartition],
     ) -> Vec<ErrorCode> {
         let request = AddPartitions {
@@ -190,8 +190,8 @@ impl Coordinators {
     pub(crate) async fn verify_partitions(
         &self,
         transactional_id: &str,
-        producer_id: i64,
-        producer_epoch: i16,
+        producer_id: ProducerId,
+        producer_epoch: ProducerEpoch,
         partitions: &[TopicPartition],
     ) -> Vec<ErrorCode> {
         let request = AddPartitions {

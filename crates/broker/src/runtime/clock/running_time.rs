@@ -74,6 +74,7 @@ mod tests {
     use coordinator::Decision;
     use coordinator::group::{ConsumerGroupHeartbeat, GroupConfig, GroupShard, RecordOrigin};
     use model::Now;
+    use model::ProducerId;
     use proptest::prelude::*;
 
     #[test]
@@ -105,7 +106,7 @@ mod tests {
         for record in decision.records {
             let origin = RecordOrigin {
                 offset: 0,
-                producer_id: -1,
+                producer_id: ProducerId::NONE,
             };
             let value = record.value.as_deref();
             shard

@@ -2,6 +2,7 @@
 //! the next fetch goes on. Nothing is decompressed here.
 
 use bytes::Bytes;
+use model::ProducerId;
 use record::{BatchError, ControlRecord, Decompressor, RecordBatch, TransactionResult};
 use std::collections::BTreeSet;
 
@@ -39,9 +40,10 @@ pub(crate) struct Scanned {
 
 /// Reads the batches of `bytes`, of which `aborted` are the aborted transactions by producer id and
 /// first offset.
-pub(crate) fn scan(bytes: &Bytes, aborted: &[(i64, i64)], rules: ScanRules) -> Scanned {
+pub(crate) fn scan(bytes: &Bytes, aborted: &[(ProducerId, i64)], rules: ScanRules) -> Scanned {
     let mut found = Scanned::default();
-    let mut aborted: Vec<(i64, i64)> = aborted.iter().map(|(id, first)| (*first, *id)).collect();
+    let mut aborted: Vec<(i64, ProducerId)> =
+        aborted.iter().map(|(id, first)| (*first, *id)).collect();
     aborted.sort_unstable_by(|a, b| b.cmp(a));
     let mut aborting = BTreeSet::new();
     let mut rest: &[u8] = bytes;
@@ -92,8 +94,8 @@ pub(crate) fn scan(bytes: &Bytes, aborted: &[(i64, i64)], rules: ScanRules) -> S
 /// last; `aborting` are the producers whose aborted transaction goes on at this batch.
 fn is_visible(
     batch: &RecordBatch<'_>,
-    aborted: &mut Vec<(i64, i64)>,
-    aborting: &mut BTreeSet<i64>,
+    aborted: &mut Vec<(i64, ProducerId)>,
+    aborting: &mut BTreeSet<ProducerId>,
     rules: ScanRules,
 ) -> bool {
     if rules.is_read_committed && batch.has_producer_id() {

@@ -1,7 +1,7 @@
 //! The fetcher by script, and against brokers whose logs and sessions are modelled.
 
 use super::*;
-use model::LeaderEpoch;
+use model::{LeaderEpoch, ProducerEpoch, ProducerId};
 use proptest::prelude::*;
 use record::{BatchBuilder, BatchHeader, RecordBatch};
 
@@ -424,7 +424,7 @@ fn aborted_transactions_and_control_batches_are_not_delivered() {
         let mut builder = BatchBuilder::new(BatchHeader {
             base_offset: offset,
             producer_id,
-            producer_epoch: 0,
+            producer_epoch: ProducerEpoch(0),
             base_sequence: 0,
             is_transactional: true,
             is_control,
@@ -441,11 +441,11 @@ fn aborted_transactions_and_control_batches_are_not_delivered() {
     };
     // Producer 1 aborts at 3 and begins again at 4; producer 2 is open throughout.
     let parts = [
-        of(0, 1, false),
-        of(1, 2, false),
-        of(2, 1, false),
-        of(3, 1, true),
-        of(4, 1, false),
+        of(0, ProducerId(1), false),
+        of(1, ProducerId(2), false),
+        of(2, ProducerId(1), false),
+        of(3, ProducerId(1), true),
+        of(4, ProducerId(1), false),
     ];
     let bytes: bytes::Bytes = parts.concat().into();
     for (is_read_committed, expected) in [(true, vec![1, 4]), (false, vec![0, 1, 2, 4])] {
@@ -453,7 +453,7 @@ fn aborted_transactions_and_control_batches_are_not_delivered() {
             is_read_committed,
             check_crcs: true,
         };
-        let found = scan(&bytes, &[(1, 0)], rules);
+        let found = scan(&bytes, &[(ProducerId(1), 0)], rules);
         let offsets: Vec<i64> = found
             .batches
             .iter()

@@ -11,7 +11,7 @@ use coordinator::group::{
     LeavingMember, RecordOrigin, SyncAssignment, SyncGroup, SyncGroupResponse,
 };
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
-use model::{ErrorCode, Now, TopicPartition, Uuid};
+use model::{ErrorCode, Now, ProducerId, TopicPartition, Uuid};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -208,7 +208,7 @@ impl Simulation {
         for record in records {
             let origin = RecordOrigin {
                 offset: self.log_end_offset,
-                producer_id: -1,
+                producer_id: ProducerId::NONE,
             };
             self.log_end_offset += 1;
             self.shard

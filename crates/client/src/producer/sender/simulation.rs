@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::{BrokerId, ErrorCode};
+use model::{BrokerId, ErrorCode, ProducerEpoch};
 use parking_lot::Mutex;
 use record::{Compression, Decompressor, RecordBatch, batch::increment_sequence};
 
@@ -299,12 +299,12 @@ impl World {
         }
         let (first, last) = (batch.base_sequence(), batch.last_sequence());
         if batch.has_producer_id() {
-            let (epoch, batches) = log.producers.entry(batch.producer_id()).or_default();
-            if batch.producer_epoch() < *epoch {
+            let (epoch, batches) = log.producers.entry(batch.producer_id().0).or_default();
+            if batch.producer_epoch() < ProducerEpoch(*epoch) {
                 return answer(ErrorCode::InvalidProducerEpoch, -1);
             }
             let is_new = batches.is_empty();
-            if batch.producer_epoch() == *epoch || is_new {
+            if batch.producer_epoch() == ProducerEpoch(*epoch) || is_new {
                 let twin = batches
                     .iter()
                     .find(|known| (known.0, known.1) == (first, last));
@@ -320,7 +320,7 @@ impl World {
             } else {
                 batches.clear();
             }
-            *epoch = batch.producer_epoch();
+            *epoch = batch.producer_epoch().0;
             batches.push_back((first, last, log.records.len() as i64));
             if batches.len() > 5 {
                 batches.pop_front();

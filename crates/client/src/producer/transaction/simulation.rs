@@ -399,8 +399,8 @@ impl World {
         let (batch, _) = RecordBatch::parse(bytes).expect("a batch");
         assert!(batch.is_transactional() && batch.has_producer_id());
         let identity = Identity {
-            id: batch.producer_id(),
-            epoch: batch.producer_epoch(),
+            id: batch.producer_id().0,
+            epoch: batch.producer_epoch().0,
         };
         let log = &mut self.logs[partition];
         let is_known = log.writers.contains_key(&identity.id);

@@ -8,7 +8,7 @@ use crate::CoordinatorRecord;
 use crate::messages::{
     GroupMetadataValue, OffsetCommitValue, group_metadata_value::MemberMetadata,
 };
-use model::{DecodeError, LeaderEpoch, Message, Uuid};
+use model::{DecodeError, LeaderEpoch, Message, ProducerId, Uuid};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -174,7 +174,7 @@ fn damaged_records_are_reported_and_change_nothing() {
     let mut shard = GroupShard::new(GroupConfig::default());
     let origin = RecordOrigin {
         offset: 0,
-        producer_id: -1,
+        producer_id: ProducerId::NONE,
     };
     let sound = records::offset_commit("group", "topic", 7, &offset_value());
     let value = sound.value.expect("an offset");

@@ -18,7 +18,7 @@ use super::text::{assignment, join_text, metadata_text, record_text, subscriptio
 use super::words::Words;
 use crate::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
 use metadata::MetadataImage;
-use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now, Uuid};
+use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now, ProducerId, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -245,7 +245,7 @@ impl Script {
                     .replay(*origin, &record.key, record.value.as_deref())
                     .expect("a sound record"),
                 Logged::TransactionEnd(producer_id, is_commit) => {
-                    shard.replay_transaction_end(*producer_id, *is_commit);
+                    shard.replay_transaction_end(ProducerId(*producer_id), *is_commit);
                 }
             }
         }
@@ -402,7 +402,7 @@ impl Script {
         };
         let decision = self.shard.commit_transactional_offsets(&request, self.now);
         let producer_id = words.number("producer", 1);
-        self.apply_from(decision, producer_id, |reply| {
+        self.apply_from(decision, ProducerId(producer_id), |reply| {
             Some(Answer::Partitions(reply))
         });
     }
@@ -428,7 +428,8 @@ impl Script {
         let is_commit = words.flag("commit");
         self.log
             .push(Logged::TransactionEnd(producer_id, is_commit));
-        self.shard.replay_transaction_end(producer_id, is_commit);
+        self.shard
+            .replay_transaction_end(ProducerId(producer_id), is_commit);
     }
 
     fn fetch(&mut self, group_id: &str, words: &Words<'_>) {
@@ -513,7 +514,7 @@ impl Script {
             model::Writer::string(Some(text), false, &mut key);
         }
         let value = (!words.flag("tombstone")).then(|| vec![0, 0]);
-        self.append(vec![CoordinatorRecord { key, value }], -1);
+        self.append(vec![CoordinatorRecord { key, value }], ProducerId::NONE);
     }
 
     fn list(&mut self, words: &Words<'_>) {
@@ -567,14 +568,14 @@ impl Script {
         decision: Decision<R>,
         answer: impl FnOnce(R) -> Option<Answer>,
     ) {
-        self.apply_from(decision, -1, answer);
+        self.apply_from(decision, ProducerId::NONE, answer);
     }
 
     /// What a broker does with a decision.
     fn apply_from<R>(
         &mut self,
         decision: Decision<R>,
-        producer_id: i64,
+        producer_id: ProducerId,
         answer: impl FnOnce(R) -> Option<Answer>,
     ) {
         if self.is_broken && !decision.records.is_empty() {
@@ -609,7 +610,7 @@ impl Script {
         self.answer(released);
     }
 
-    fn append(&mut self, records: Vec<CoordinatorRecord>, producer_id: i64) {
+    fn append(&mut self, records: Vec<CoordinatorRecord>, producer_id: ProducerId) {
         for record in records {
             let text = record_text(&record);
             self.line(&text);

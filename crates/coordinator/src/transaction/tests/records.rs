@@ -6,7 +6,7 @@ use super::super::{
     ReplayError, TransactionConfig, TransactionShard, TransactionState, fuzz_replay,
 };
 use crate::CoordinatorRecord;
-use model::{DecodeError, Now};
+use model::{DecodeError, Now, ProducerEpoch, ProducerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -23,15 +23,15 @@ fn check_bytes(record: &CoordinatorRecord, key: &str, value: Option<&str>) {
 
 fn ongoing() -> Transaction {
     Transaction {
-        producer_id: 258,
-        producer_epoch: 3,
-        previous_producer_id: 258,
+        producer_id: ProducerId(258),
+        producer_epoch: ProducerEpoch(3),
+        previous_producer_id: ProducerId(258),
         timeout_ms: 60_000,
         state: TransactionState::Ongoing,
         partitions: [(Arc::from("topic"), BTreeSet::from([0, 2]))].into(),
         start_timestamp_ms: 1_234_567_890_000,
         last_update_timestamp_ms: 1_234_567_890_123,
-        ..Transaction::unused(0)
+        ..Transaction::unused(ProducerId(0))
     }
 }
 

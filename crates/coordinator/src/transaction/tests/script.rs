@@ -9,7 +9,7 @@ use super::super::{
 };
 use crate::CoordinatorRecord;
 use expect_test::Expect;
-use model::{ErrorCode, Now, TopicPartition};
+use model::{ErrorCode, Now, ProducerId, TopicPartition};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ struct Script {
     log: Vec<CoordinatorRecord>,
     now: Now,
     transaction_version: i16,
-    next_producer_id: i64,
+    next_producer_id: ProducerId,
     log_is_broken: bool,
 }
 
@@ -34,7 +34,7 @@ impl Script {
             log: Vec::new(),
             now: Now::at_ms(1_000),
             transaction_version: 2,
-            next_producer_id: 7,
+            next_producer_id: ProducerId(7),
             log_is_broken: false,
         }
     }
@@ -54,7 +54,7 @@ impl Script {
         };
         let decision = decide(&mut self.shard, &moment).unwrap_or_else(|NeedsProducerId| {
             moment.fresh_producer_id = Some(self.next_producer_id);
-            self.next_producer_id += 1;
+            self.next_producer_id.0 += 1;
             decide(&mut self.shard, &moment).expect("it has a producer id")
         });
         let shown: Vec<_> = decision.records.iter().map(shown_record).collect();
@@ -326,7 +326,7 @@ fn shown_record(record: &CoordinatorRecord) -> String {
         one.producer_epoch,
         one.previous_producer_id
     );
-    if one.next_producer_id != -1 {
+    if one.next_producer_id != ProducerId::NONE {
         write!(shown, " next {}", one.next_producer_id).expect("strings take all");
     }
     let start = one.start_timestamp_ms;

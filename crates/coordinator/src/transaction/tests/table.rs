@@ -7,13 +7,13 @@ use super::super::{
     AddPartitions, EndTransaction, InitProducerId, Moment, NeedsProducerId, ProducerIdAndEpoch,
     TransactionConfig, TransactionDecision, TransactionShard, TransactionState,
 };
-use model::{ErrorCode, Now, TopicPartition};
+use model::{ErrorCode, Now, ProducerEpoch, ProducerId, TopicPartition};
 use std::fmt::Write;
 
 const ID: &str = "t";
 const CURRENT: ProducerIdAndEpoch = ProducerIdAndEpoch {
-    producer_id: 7,
-    producer_epoch: 5,
+    producer_id: ProducerId(7),
+    producer_epoch: ProducerEpoch(5),
 };
 const NOW_MS: i64 = 10_000_000_000;
 
@@ -65,7 +65,7 @@ const EVENTS: &[Event] = &[
 
 const fn before() -> ProducerIdAndEpoch {
     ProducerIdAndEpoch {
-        producer_epoch: CURRENT.producer_epoch - 1,
+        producer_epoch: ProducerEpoch(CURRENT.producer_epoch.0 - 1),
         ..CURRENT
     }
 }
@@ -74,7 +74,7 @@ const fn moment() -> Moment {
     Moment {
         now: Now::at_ms(NOW_MS),
         transaction_version: 2,
-        fresh_producer_id: Some(9),
+        fresh_producer_id: Some(ProducerId(9)),
     }
 }
 
@@ -162,7 +162,7 @@ fn shown<R>(
 ) -> String {
     let epoch = |shard: &TransactionShard| {
         let entry = shard.transactions.get(ID);
-        entry.map_or(-1, |entry| entry.stored.producer_epoch)
+        entry.map_or(-1, |entry| entry.stored.producer_epoch.0)
     };
     let state_before = shard.transactions.get(ID).map(|entry| entry.stored.state);
     let epoch_before = epoch(shard);

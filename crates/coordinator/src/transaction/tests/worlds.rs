@@ -7,7 +7,7 @@ use super::super::{
     TransactionConfig, TransactionDecision, TransactionShard,
 };
 use crate::CoordinatorRecord;
-use model::{ErrorCode, Now, TopicPartition};
+use model::{ErrorCode, Now, ProducerEpoch, ProducerId, TopicPartition};
 use std::collections::BTreeMap;
 
 /// The topic of every modelled partition.
@@ -23,13 +23,19 @@ pub(super) fn partition_name(index: usize) -> TopicPartition {
 
 #[derive(Debug, Clone, Copy)]
 enum Entry {
-    Record { producer_id: i64, record: u32 },
-    Marker { producer_id: i64, committed: bool },
+    Record {
+        producer_id: ProducerId,
+        record: u32,
+    },
+    Marker {
+        producer_id: ProducerId,
+        committed: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
 struct KnownProducer {
-    epoch: i16,
+    epoch: ProducerEpoch,
     has_transaction: bool,
 }
 
@@ -37,7 +43,7 @@ struct KnownProducer {
 #[derive(Debug, Default)]
 pub(super) struct ModelPartition {
     log: Vec<Entry>,
-    producers: BTreeMap<i64, KnownProducer>,
+    producers: BTreeMap<ProducerId, KnownProducer>,
 }
 
 impl ModelPartition {
@@ -100,7 +106,7 @@ impl ModelPartition {
 
     /// The records that a committed reader sees.
     pub(super) fn committed(&self) -> Vec<u32> {
-        let mut open: BTreeMap<i64, Vec<u32>> = BTreeMap::new();
+        let mut open: BTreeMap<ProducerId, Vec<u32>> = BTreeMap::new();
         let mut committed = Vec::new();
         for entry in &self.log {
             match *entry {
@@ -136,7 +142,7 @@ pub(super) struct World {
     /// Ends whose markers are being written, with the partitions that still need theirs.
     finishing: Vec<(PreparedTransaction, Vec<TopicPartition>)>,
     pub(super) now: Now,
-    next_producer_id: i64,
+    next_producer_id: ProducerId,
     /// Whether the coordinator's log refuses what comes next.
     pub(super) refuses_next: bool,
 }
@@ -151,7 +157,7 @@ impl World {
                 .collect(),
             finishing: Vec::new(),
             now: Now::at_ms(1),
-            next_producer_id: 0,
+            next_producer_id: ProducerId(0),
             refuses_next: false,
         }
     }
@@ -173,7 +179,7 @@ impl World {
         };
         let decision = decide(&mut self.shard, &moment).unwrap_or_else(|NeedsProducerId| {
             moment.fresh_producer_id = Some(self.next_producer_id);
-            self.next_producer_id += 1;
+            self.next_producer_id.0 += 1;
             decide(&mut self.shard, &moment).expect("it has a producer id")
         });
         let before = self.states();
