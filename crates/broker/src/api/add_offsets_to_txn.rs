@@ -5,6 +5,7 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
+use crate::coordinators::error_codes::fencing_error;
 use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::net::ResponseBuffer;
 use coordinator::partition_for;
@@ -34,7 +35,7 @@ pub(crate) async fn serve(
         partitions: &partitions,
         client_transaction_version: 0,
     };
-    let error = super::fencing_error(
+    let error = fencing_error(
         broker.coordinators.transactions.add(&add).await,
         request.version >= 2,
     );

@@ -9,6 +9,7 @@
 
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
+use crate::coordinators::error_codes::fencing_error;
 use crate::net::ResponseBuffer;
 use coordinator::transaction::{AddPartitions, ProducerIdAndEpoch};
 use metadata::MetadataImage;
@@ -100,7 +101,7 @@ async fn add<'f>(
             .await
             .unwrap_or_else(|error| vec![error; partitions.len()]),
         None => {
-            let error = super::fencing_error(transactions.add(&request).await, version >= 2);
+            let error = fencing_error(transactions.add(&request).await, version >= 2);
             let results = named.into_iter().map(|(name, indexes)| {
                 topic_result(name, indexes.into_iter().map(|index| (index, error)))
             });

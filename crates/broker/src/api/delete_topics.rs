@@ -5,10 +5,11 @@
 
 use super::{Request, Served, has_single};
 use crate::api::broker::Broker;
+use crate::coordinators::error_codes::topic_deletion;
 use crate::net::ResponseBuffer;
 use controller::delete_topics::{DeletedTopic, TopicToDelete};
 use controller::{ApiError, DeleteTopics};
-use model::{DecodeError, ErrorCode};
+use model::DecodeError;
 use wire::messages::delete_topics_response::DeletableTopicResult;
 use wire::messages::{DeleteTopicsRequest, DeleteTopicsResponse};
 
@@ -59,7 +60,7 @@ pub(crate) async fn serve(
             None => (request.version < 6).then_some(""),
         },
         topic_id: topic.topic_id,
-        error_code: code(request.version, &topic.result).code(),
+        error_code: topic_deletion(request.version, &topic.result).code(),
         error_message: topic
             .result
             .as_ref()
@@ -72,15 +73,4 @@ pub(crate) async fn serve(
     };
     request.answer(&response, out);
     Ok(Served::Answered)
-}
-
-/// Clients of before version 3 do not know that deletion can be disabled.
-fn code(version: i16, result: &Result<(), ApiError>) -> ErrorCode {
-    match result {
-        Ok(()) => ErrorCode::None,
-        Err(error) if version < 3 && error.code == ErrorCode::TopicDeletionDisabled => {
-            ErrorCode::InvalidRequest
-        }
-        Err(error) => error.code,
-    }
 }

@@ -8,6 +8,7 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
+use crate::coordinators::error_codes::fencing_error;
 use crate::net::ResponseBuffer;
 use coordinator::transaction::{EndTransaction, ProducerIdAndEpoch};
 use model::{DecodeError, ProducerEpoch, ProducerId};
@@ -36,7 +37,7 @@ pub(crate) async fn serve(
             ..Default::default()
         },
         Err(error) => EndTxnResponse {
-            error_code: super::fencing_error(error, request.version >= 2).code(),
+            error_code: fencing_error(error, request.version >= 2).code(),
             ..Default::default()
         },
     };

@@ -10,6 +10,7 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
+use crate::coordinators::error_codes::fencing_error;
 use crate::net::ResponseBuffer;
 use coordinator::transaction::{InitProducerId as InitTransactionalId, ProducerIdAndEpoch};
 use model::{DecodeError, ErrorCode, ProducerEpoch, ProducerId};
@@ -54,7 +55,7 @@ pub(crate) async fn serve(
             ..Default::default()
         },
         Err(error) => InitProducerIdResponse {
-            error_code: super::fencing_error(error, request.version >= 4).code(),
+            error_code: fencing_error(error, request.version >= 4).code(),
             producer_epoch: -1,
             ..Default::default()
         },

@@ -515,15 +515,6 @@ pub(crate) fn has_single<T: Ord>(names: impl Iterator<Item = T>) -> bool {
     sorted.chunk_by(T::eq).any(|equal| equal.len() == 1)
 }
 
-/// What a producer is told that another one has taken the place of: clients of old do not know
-/// PRODUCER_FENCED.
-pub(crate) fn fencing_error(error: ErrorCode, knows_producer_fenced: bool) -> ErrorCode {
-    match error {
-        ErrorCode::ProducerFenced if !knows_producer_fenced => ErrorCode::InvalidProducerEpoch,
-        error => error,
-    }
-}
-
 /// Whether a topic is one of Kafka's own.
 pub(crate) fn is_internal(topic: &str) -> bool {
     matches!(

@@ -8,6 +8,7 @@
 use super::response_topics::ResponseTopics;
 use super::{Request, Served};
 use crate::api::broker::Broker;
+use crate::coordinators::error_codes::unknown_committed_topic;
 use crate::coordinators::runtime::unparked;
 use crate::net::ResponseBuffer;
 use coordinator::group::{GroupShard, OffsetCommit, OffsetCommitPartition, OffsetCommitTopic};
@@ -89,20 +90,12 @@ fn outcomes<'f>(
     })
 }
 
-/// The error of a topic that does not exist.
-const fn unknown_topic(version: i16) -> ErrorCode {
-    match version {
-        10.. => ErrorCode::UnknownTopicId,
-        _ => ErrorCode::UnknownTopicOrPartition,
-    }
-}
-
 /// All partitions of a topic that does not exist.
 fn unknown_partitions(
     asked: &OffsetCommitRequestTopic<'_>,
     version: i16,
 ) -> Vec<OffsetCommitResponsePartition> {
-    let error = unknown_topic(version);
+    let error = unknown_committed_topic(version);
     let partitions = asked.partitions.iter();
     let partitions = partitions.map(|one| partition_response(one.partition_index, error));
     partitions.collect()
@@ -188,7 +181,7 @@ async fn store(
     let errors = decided.await??.into_iter().flatten();
     let errors = errors.map(|error| match error {
         // It has been deleted since it was looked up.
-        ErrorCode::UnknownTopicOrPartition => unknown_topic(version),
+        ErrorCode::UnknownTopicOrPartition => unknown_committed_topic(version),
         error => error,
     });
     Ok(errors.collect())

@@ -48,16 +48,6 @@ impl TransactionSupport {
             _ => Self::Enrolled,
         }
     }
-
-    /// An error of the coordinator as the client may know it.
-    const fn translate(self, error: ErrorCode) -> ErrorCode {
-        match (error, self) {
-            // Producers expect to handle this code here.
-            (ErrorCode::ProducerFenced, _) => ErrorCode::InvalidProducerEpoch,
-            (ErrorCode::TransactionAbortable, Self::Verified) => ErrorCode::InvalidTxnState,
-            (error, _) => error,
-        }
-    }
 }
 
 /// A producer in a transaction.

@@ -7,10 +7,10 @@ use config::TopicSettings;
 use config::server::TransactionConfig;
 use config::topic_settings::{TimestampType, TopicCompression};
 use metadata::NO_LEADER;
-use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
+use model::{BrokerId, LeaderEpoch, Uuid};
 use parking_lot::RwLock;
 use record::{Codec, Compression, TargetCompression, ValidationRules};
-use replication::{Partition, PartitionKey, Role, Roles, check_leader_epoch};
+use replication::{Partition, PartitionKey, Role, Roles};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use storage::{CleanupPolicy, LogConfig};
@@ -70,21 +70,6 @@ impl Absence {
         }
     }
 
-    /// What a client is told that knows the leader of `current_leader_epoch`; -1 does not say.
-    pub(crate) fn code_for(self, current_leader_epoch: LeaderEpoch) -> ErrorCode {
-        match self {
-            Self::UnknownTopicId => ErrorCode::UnknownTopicId,
-            Self::Unknown => ErrorCode::UnknownTopicOrPartition,
-            Self::NotLed { leader_epoch, .. } => {
-                let checked = check_leader_epoch(leader_epoch, current_leader_epoch);
-                checked.err().unwrap_or(ErrorCode::NotLeaderOrFollower)
-            }
-            Self::Offline => ErrorCode::KafkaStorageError,
-            // As a broker of Kafka says which does not know yet what the metadata have.
-            Self::Unmade => ErrorCode::NotLeaderOrFollower,
-        }
-    }
-
     /// The leader, if there is one, and its epoch, where that is known.
     pub(crate) const fn current_leader(self) -> Option<(BrokerId, LeaderEpoch)> {
         match self {
@@ -99,12 +84,6 @@ impl Absence {
     /// Whether there is no such partition in the cluster.
     pub(crate) const fn is_unknown(self) -> bool {
         matches!(self, Self::UnknownTopicId | Self::Unknown)
-    }
-}
-
-impl From<Absence> for ErrorCode {
-    fn from(absence: Absence) -> Self {
-        absence.code_for(LeaderEpoch::NONE)
     }
 }
 
