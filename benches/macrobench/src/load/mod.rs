@@ -1,7 +1,8 @@
 //! Load on a server: what is asked of it, and what it took.
 //!
 //! ```text
-//!   frames.rs ──> produce.rs  closed loop: each connection keeps N requests unanswered
+//!   frames.rs ──> produce.rs ──┬─> closed_loop.rs  each connection keeps N requests unanswered
+//!                coordinators.rs ┘
 //!            └──> paced.rs    open loop: a schedule, and a consumer that follows
 //!   fetcher.rs ─> consume.rs  fetches of whole topics from the page cache
 //!   abused.rs     a steady producer beside clients that ask for as much as they can
@@ -11,7 +12,9 @@
 
 mod abused;
 mod client;
+mod closed_loop;
 mod consume;
+mod coordinators;
 mod fetcher;
 mod first_record;
 mod frames;
@@ -110,9 +113,16 @@ pub(crate) fn run(kind: &str, mut flags: Flags) -> Result<()> {
             flags.finish()?;
             abused::run(&target, abuse, connections)?
         }
-        other => {
-            bail!("no load `{other}`; there are produce, consume, paced, abused and first-record")
+        "coordinators" => {
+            let asked = flags.or("ask", "commits".to_owned())?.parse()?;
+            let connections = flags.or("connections", 64)?;
+            flags.finish()?;
+            coordinators::run(&target, asked, connections)?
         }
+        other => bail!(
+            "no load `{other}`; there are produce, consume, paced, coordinators, abused and \
+             first-record"
+        ),
     };
     if delete {
         client.delete_topic(&target.topic)?;

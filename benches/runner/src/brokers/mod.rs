@@ -52,7 +52,7 @@ pub(super) fn run(options: Options) -> Result<()> {
     };
     let root = workspace_root();
     let mut machine = Machine::here(root)?;
-    let programs = Programs::prepare(root, options.binary.as_deref())?;
+    let programs = Programs::prepare(root, options.binary.as_deref(), options.before.as_deref())?;
     let cores = if options.no_pin {
         None
     } else {

@@ -37,6 +37,9 @@ pub(crate) struct Options {
     /// A riverrun to run instead of building one in release mode
     #[arg(long, value_name = "PATH")]
     pub(super) binary: Option<PathBuf>,
+    /// Another riverrun, which is measured beside it as a server of its own
+    #[arg(long, value_name = "PATH")]
+    pub(super) before: Option<PathBuf>,
     /// Let server and load share all cores
     #[arg(long)]
     pub(super) no_pin: bool,
@@ -58,6 +61,9 @@ impl Options {
             return Ok(None);
         }
         self.names.append(&mut self.more_names);
+        self.peers.retain(|kind| *kind != Kind::Before);
+        self.peers
+            .extend(self.before.is_some().then_some(Kind::Before));
         ensure!(self.rounds() > 0, "--rounds needs at least 1");
         ensure!(self.seconds() > 0.0, "--seconds must be positive");
         for name in &self.names {

@@ -70,7 +70,7 @@ impl Options {
 /// Measures what the options name and writes the report.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let root = workspace_root();
-    let programs = Programs::prepare(root, options.binary.as_deref())?;
+    let programs = Programs::prepare(root, options.binary.as_deref(), None)?;
     let limit = Rlimit {
         current: Some(options.file_count),
         maximum: Some(options.file_count),

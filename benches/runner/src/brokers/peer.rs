@@ -40,10 +40,12 @@ pub(super) enum Kind {
     Kafka,
     Riverrun,
     Floor,
+    /// Another build of riverrun.
+    Before,
 }
 
 impl Kind {
-    /// All of them, in the order of a round.
+    /// Those of a whole run, in the order of a round.
     pub(super) const ALL: [Self; 3] = [Self::Kafka, Self::Riverrun, Self::Floor];
 
     /// The name on the command line and in JSON.
@@ -52,6 +54,7 @@ impl Kind {
             Self::Kafka => "kafka",
             Self::Riverrun => "riverrun",
             Self::Floor => "floor",
+            Self::Before => "before",
         }
     }
 
@@ -61,6 +64,7 @@ impl Kind {
             Self::Kafka => "Apache Kafka 4.3.1",
             Self::Riverrun => "riverrun",
             Self::Floor => "floor",
+            Self::Before => "riverrun before",
         }
     }
 }
@@ -191,8 +195,12 @@ impl Plan {
                 command.arg(self.properties());
                 command
             }
-            Kind::Riverrun => {
-                let mut command = Command::new(&programs.riverrun);
+            Kind::Riverrun | Kind::Before => {
+                let before = programs
+                    .before
+                    .as_ref()
+                    .filter(|_| self.kind == Kind::Before);
+                let mut command = Command::new(before.unwrap_or(&programs.riverrun));
                 command.arg("server").arg(self.properties());
                 command
             }

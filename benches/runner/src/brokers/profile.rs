@@ -34,7 +34,7 @@ pub(crate) fn run(options: Options) -> Result<()> {
         Some(binary) => binary,
         None => build(root)?,
     };
-    let programs = Programs::prepare(root, Some(&binary))?;
+    let programs = Programs::prepare(root, Some(&binary), None)?;
     let cores = if options.no_pin {
         None
     } else {

@@ -13,22 +13,30 @@ use harness::process::run_quietly;
 #[derive(Clone, Debug)]
 pub(super) struct Programs {
     pub(super) riverrun: PathBuf,
+    /// Another build of it, to compare with.
+    pub(super) before: Option<PathBuf>,
     pub(super) macrobench: PathBuf,
     pub(super) java: Java,
 }
 
 impl Programs {
-    /// Builds and resolves all of them; `binary` is a riverrun that is there already.
-    pub(super) fn prepare(root: &Path, binary: Option<&Path>) -> Result<Self> {
+    /// Builds and resolves all of them; `binary` and `before` are builds of riverrun that are there
+    /// already.
+    pub(super) fn prepare(
+        root: &Path,
+        binary: Option<&Path>,
+        before: Option<&Path>,
+    ) -> Result<Self> {
+        let there =
+            |path: &Path| fs::canonicalize(path).with_context(|| format!("no {}", path.display()));
         let riverrun = match binary {
-            Some(path) => {
-                fs::canonicalize(path).with_context(|| format!("no {}", path.display()))?
-            }
+            Some(path) => there(path)?,
             None => harness::build(root, "riverrun", "release")?,
         };
         let cache = harness::cache(root).join("java");
         Ok(Self {
             riverrun,
+            before: before.map(there).transpose()?,
             macrobench: harness::build(root, "macrobench", "release")?,
             java: Java::install(&root.join("interop/java"), &cache, Annotations::Ignore)?,
         })

@@ -293,6 +293,7 @@ const fn short(kind: Kind) -> &'static str {
         Kind::Kafka => "Kafka",
         Kind::Riverrun => "riverrun",
         Kind::Floor => "floor",
+        Kind::Before => "before",
     }
 }
 

@@ -222,6 +222,17 @@ const SPARSE: [Metric; 6] = [
     RESIDENT,
 ];
 
+const COORDINATORS: [Metric; 6] = [
+    PER_REQUEST.main().goals(FIFTH),
+    RATE,
+    P50,
+    P99,
+    BUSY,
+    RESIDENT,
+];
+
+const NO_COORDINATORS: Floor = Floor::None("it has no coordinators");
+
 /// The goal is an absolute one: 20 ms at the 99th percentile on two cores.
 const ABUSED: [Metric; 5] = [P50, P99, P999, LONGEST, RESIDENT];
 
@@ -252,7 +263,7 @@ const WINDOW: Scenario = Scenario {
 };
 
 /// Every scenario in the order in which they run.
-pub(super) const SCENARIOS: [Scenario; 23] = [
+pub(super) const SCENARIOS: [Scenario; 28] = [
     Scenario {
         name: "start",
         about: "from the process's start to the first acknowledged record, acks all",
@@ -344,6 +355,46 @@ pub(super) const SCENARIOS: [Scenario; 23] = [
         about: "1 consumer that reads 1 GB once, of which the page cache holds nothing",
         load: Load::Cold("consume"),
         metrics: &CONSUME_FROM_DISK,
+        ..WINDOW
+    },
+    Scenario {
+        name: "coordinators-commits-1",
+        about: "offset commits of 4 partitions, one connection with one request in flight",
+        load: Load::Window("coordinators --ask commits --connections 1"),
+        floor: NO_COORDINATORS,
+        metrics: &COORDINATORS,
+        ..WINDOW
+    },
+    Scenario {
+        name: "coordinators-commits",
+        about: "the same with 64 connections, each with a group of its own",
+        load: Load::Window("coordinators --ask commits"),
+        floor: NO_COORDINATORS,
+        metrics: &COORDINATORS,
+        ..WINDOW
+    },
+    Scenario {
+        name: "coordinators-offsets",
+        about: "fetches of 4 committed offsets, 64 connections with one request in flight",
+        load: Load::Window("coordinators --ask offsets"),
+        floor: NO_COORDINATORS,
+        metrics: &COORDINATORS,
+        ..WINDOW
+    },
+    Scenario {
+        name: "coordinators-heartbeats",
+        about: "heartbeats of 64 groups of one member, each on a connection of its own",
+        load: Load::Window("coordinators --ask heartbeats"),
+        floor: NO_COORDINATORS,
+        metrics: &COORDINATORS,
+        ..WINDOW
+    },
+    Scenario {
+        name: "coordinators-transactions",
+        about: "transactions of one partition: AddPartitionsToTxn, EndTxn and its marker, 16 connections; requests are whole transactions",
+        load: Load::Window("coordinators --ask transactions --connections 16"),
+        floor: NO_COORDINATORS,
+        metrics: &COORDINATORS,
         ..WINDOW
     },
     Scenario {
@@ -454,6 +505,7 @@ mod tests {
         assert_eq!(called("consume-1"), 1);
         assert_eq!(called("network"), 4);
         assert_eq!(called("abused"), 7);
+        assert_eq!(called("coordinators"), 5);
         assert_eq!(called("bulk-produce"), 3);
         assert_eq!(called("bulk"), 3);
         assert_eq!(called("bul"), 0);
