@@ -88,13 +88,15 @@ impl Coordination for GroupCoordination {
 
     fn equip(&self, shard: &mut GroupShard, known: &mut Known) {
         let environment = self.environment.read();
+        // Each request looks, and hardly any finds something new.
         if !Arc::ptr_eq(&known.environment.config, &environment.config) {
             shard.set_config(GroupConfig::clone(&environment.config));
+            known.environment.config = Arc::clone(&environment.config);
         }
         if !Arc::ptr_eq(&known.environment.image, &environment.image) {
             shard.set_metadata(Arc::clone(&environment.image));
+            known.environment.image = Arc::clone(&environment.image);
         }
-        known.environment.clone_from(&environment);
     }
 
     fn refresh(&self, slot: &Arc<GroupSlot>, seat: &mut GroupSeat) {

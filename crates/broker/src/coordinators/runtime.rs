@@ -43,6 +43,7 @@ use replication::{Partition, PartitionKey};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Instant;
 use tokio::runtime::Handle;
 
 /// A kind of coordinator.
@@ -105,6 +106,8 @@ pub(crate) struct Seat<C: Coordination> {
     is_beginning: bool,
     /// Answers were refused of decisions that the log has, as it could not be flushed.
     is_refused: bool,
+    /// When a mistake has had the log replayed last.
+    reloaded_at: Option<Instant>,
 }
 
 /// What all partitions of a coordinator share.

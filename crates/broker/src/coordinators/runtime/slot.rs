@@ -22,6 +22,10 @@ use tokio::task::AbortHandle;
 
 /// How long after a lack of file descriptors a log is replayed again.
 const REPLAY_PAUSE: Duration = Duration::from_secs(1);
+/// How long after a flush that did not come to an end the next one begins.
+const FLUSH_PAUSE: Duration = Duration::from_millis(200);
+/// A log is not replayed again at once where a mistake has had it replayed less than this ago.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a partition has its thread to itself while others are ready.
 const TURN: Duration = Duration::from_millis(1);
 /// What the events of a partition may bring that are not answered yet, in KiB; each counts for one more.
@@ -101,6 +105,7 @@ impl<C: Coordination> Slot<C> {
                 replay_count: 0,
                 is_beginning: false,
                 is_refused: false,
+                reloaded_at: None,
             }),
             room: Arc::new(Semaphore::new(ROOM_KIB as usize)),
             has_left: AtomicBool::new(false),
@@ -208,13 +213,9 @@ impl<C: Coordination> Slot<C> {
             Ok(loaded) => Some(loaded),
             Err(LoadError::Read(error)) if error.is_out_of_files() => {
                 tracing::warn!(%partition, "out of file descriptors while loading {}; retrying", C::SUBJECT);
-                let slot = self.clone();
-                self.shell.runtime.spawn(async move {
-                    tokio::time::sleep(REPLAY_PAUSE).await;
-                    if !slot.has_left.load(Ordering::SeqCst) {
-                        drop(tokio::task::spawn_blocking(move || slot.replay_log(number)));
-                    }
-                });
+                if !self.has_left.load(Ordering::SeqCst) {
+                    self.begin_replay(number, true);
+                }
                 return;
             }
             Err(LoadError::Read(error)) => {
@@ -258,10 +259,23 @@ impl<C: Coordination> Slot<C> {
             seat.hosted.loaded(None, clock::now());
             self.shell.coordination.give_up(self);
         } else if seat.hosted.is_loading() && !self.has_left.load(Ordering::SeqCst) {
-            let (slot, number) = (self.clone(), seat.replay_count);
-            let replay = move || slot.replay_log(number);
-            drop(self.shell.runtime.spawn_blocking(replay));
+            let before = seat.reloaded_at.replace(Instant::now());
+            let is_again = before.is_some_and(|at| at.elapsed() < RELOAD_INTERVAL);
+            self.begin_replay(seat.replay_count, is_again);
         }
+    }
+
+    /// Replays the log on a thread for blocking work, after a pause where a mistake may come again at once.
+    fn begin_replay(self: &Arc<Self>, number: u64, is_again: bool) {
+        let slot = self.clone();
+        let replay = move || slot.replay_log(number);
+        if !is_again {
+            return drop(self.shell.runtime.spawn_blocking(replay));
+        }
+        self.shell.runtime.spawn(async move {
+            tokio::time::sleep(REPLAY_PAUSE).await;
+            drop(tokio::task::spawn_blocking(replay));
+        });
     }
 
     fn serve_event(self: &Arc<Self>, seat: &mut Seat<C>, event: Event<C>) {
@@ -307,31 +321,35 @@ impl<C: Coordination> Slot<C> {
         }
         let (slot, is_flush_due) = (self.clone(), seat.hosted.poll_flush());
         let task = self.shell.runtime.spawn(async move {
-            let flushed = match is_flush_due {
-                true => slot.flush(end_offset).await,
-                false => Ok(()),
-            };
-            let is_there = match flushed {
-                Ok(()) => slot.partition.wait_for_high_watermark(end_offset).await,
-                Err(_) => false,
-            };
+            if is_flush_due {
+                slot.flush_in_the_end(end_offset).await;
+            }
+            let is_there = slot.partition.wait_for_high_watermark(end_offset).await;
             slot.following.lock().take();
-            slot.push(move |slot, seat| match (flushed, is_there) {
-                // The next answer that waits asks for the next attempt.
-                (Err(error), _) => {
-                    seat.is_refused = true;
-                    seat.hosted.flush_failed(error);
+            slot.push(move |slot, seat| {
+                if !is_there {
+                    return seat.hosted.log_failed(ErrorCode::KafkaStorageError);
                 }
-                (Ok(()), false) => seat.hosted.log_failed(ErrorCode::KafkaStorageError),
-                (Ok(()), true) => {
-                    seat.hosted.high_watermark_advanced();
-                    if std::mem::take(&mut seat.is_refused) {
-                        slot.shell.coordination.recover(slot, seat);
-                    }
+                seat.hosted.high_watermark_advanced();
+                if std::mem::take(&mut seat.is_refused) {
+                    slot.shell.coordination.recover(slot, seat);
                 }
             });
         });
         *following = Some(task.abort_handle());
+    }
+
+    /// Makes everything below `end_offset` durable, with as many attempts as that takes. Whoever waits at a
+    /// failed attempt is refused. What the log has all the same goes on when it is durable, whether or not
+    /// anybody asks again, so attempts go on until then.
+    async fn flush_in_the_end(self: &Arc<Self>, end_offset: i64) {
+        while let Err(error) = self.flush(end_offset).await {
+            self.push(move |_, seat| {
+                seat.is_refused = true;
+                seat.hosted.flush_failed(error);
+            });
+            tokio::time::sleep(FLUSH_PAUSE).await;
+        }
     }
 
     /// Makes everything below `end_offset` durable.

@@ -126,6 +126,38 @@ fn an_end_whose_answer_was_refused_goes_on_when_it_is_durable() {
     assert_eq!(partition.offsets().log_end_offset, 2);
 }
 
+/// Neither a request nor a flush that the coordinator has asked for tells it.
+#[test]
+fn an_end_whose_answer_was_refused_goes_on_though_nobody_asks_again() {
+    for is_flushed_by_another in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let keys = [
+            ("log.flush.interval.messages", "1"),
+            ("transaction.state.log.num.partitions", "1"),
+        ];
+        let running = Running::start_with(&[directory.path()], &keys);
+        let mut client = running.connect();
+        client.create_topic("topic", 1, &[]);
+        let mut producer = TransactionalProducer::init(&mut client, "id");
+        let produced = producer.produce(&mut client, 12, ("topic", 0), 0, "value");
+        produced.assert_accepted();
+        let transactions = &running.broker().coordinators.transactions;
+        transactions.refuse_flush_of("id", || panic!("a test of this"));
+        let ended = producer.try_end(&mut client, 5, true);
+        assert_eq!(ended, ErrorCode::NotCoordinator);
+        let partitions = &running.broker().logs.partitions;
+        if is_flushed_by_another {
+            let states = partitions.find(TRANSACTION_TOPIC, 0).unwrap();
+            let end_offset = states.offsets().log_end_offset;
+            states.flush_up_to(end_offset, now_ms()).unwrap();
+        }
+        let partition = partitions.find("topic", 0).unwrap();
+        wait_until("the transaction has its marker", || {
+            partition.offsets().last_stable_offset == 2
+        });
+    }
+}
+
 /// The first transaction wrote to a log that is stuck.
 #[test]
 fn a_transaction_is_out_of_time_whatever_another_one_waits_for() {
