@@ -12,7 +12,7 @@
 //!   version 18, which concerns followers.
 
 use self::asked::{asked, asked_once, forgotten, has_session, limits, owned};
-use super::weight::{LIGHT_FETCH_BYTES, SMALL_ANSWER_PARTITIONS};
+use super::weight::LIGHT_FETCH_BYTES;
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::logs::partitions::Absence;
@@ -104,8 +104,7 @@ pub(crate) async fn serve(
         }
     };
     // A large one is served off the workers, where it keeps its place until it has read.
-    let is_light = request.body.len() <= LIGHT_FETCH_BYTES;
-    let mut turn = is_light.then(Turn::begin);
+    let mut turn = (request.body.len() <= LIGHT_FETCH_BYTES).then(Turn::begin);
     let mut parts = match &context {
         FetchContext::Incremental(fetch) => match take_changed(broker, fetch) {
             Ok(taken) => parts_of(broker, taken, &mut turn).await,
@@ -128,13 +127,9 @@ pub(crate) async fn serve(
         conclude(broker, &message, request, &context, parts, limits);
     // As in Kafka's answers, what does not exist follows what could be read.
     told.sort_by_key(Part::is_unknown);
-    // A session may be told of much more than its request names, and others have been answered while
-    // this one has waited for records. Nothing is awaited from here on until the answer is counted.
-    let memory = &broker.sockets.answer_memory;
-    if is_light && told.len() > SMALL_ANSWER_PARTITIONS {
-        memory.room_again().await;
-    }
-    out.set_copied_max(memory.copied_max_bytes());
+    // Others have been answered while this one has waited for records. Nothing is awaited from here on
+    // until the answer is counted. It waits for no room: those who do not read would hold up consumers.
+    out.set_copied_max(broker.sockets.answer_memory.copied_max_bytes());
     let told = Told {
         error,
         session_id,

@@ -228,9 +228,12 @@ async fn append_all(
     let Lists { outline, parts } = &mut lists;
     let version = request.version;
     let look_up = |name: &[u8], id| look_up_topic(broker, version, name, id);
+    // One for all pieces, or others would never have theirs.
+    let mut turn = Turn::begin();
     // That every batch is of one producer is known before the first is appended.
     if asked.is_verified() && outline.is_split() {
         for piece in outline.pieces() {
+            turn.share().await;
             outline.fill(piece, frame, parts, look_up);
             asked.look_for_producer(parts);
         }
@@ -245,6 +248,7 @@ async fn append_all(
     let mut failed = None;
     let mut deadline = None;
     for piece in outline.pieces() {
+        turn.share().await;
         outline.fill(piece, frame, parts, look_up);
         asked.look_for_producer(parts);
         verify(broker, version, &asked, parts).await;
@@ -254,7 +258,7 @@ async fn append_all(
             (&asked, version),
             frame,
             parts,
-            &mut record_errors_left,
+            (&mut record_errors_left, &mut turn),
         )
         .await;
         if parts.partitions.iter().any(PartitionPart::is_flush_due) {
@@ -289,7 +293,7 @@ async fn append_piece(
     (asked, version): (&Asked, i16),
     frame: &mut [u8],
     parts: &mut Parts,
-    record_errors_left: &mut usize,
+    (record_errors_left, turn): (&mut usize, &mut Turn),
 ) {
     let Parts {
         topics,
@@ -304,7 +308,6 @@ async fn append_piece(
         acks: asked.acks,
     };
     let mut at = 0;
-    let mut turn = Turn::begin();
     for topic in &*topics {
         for part in &mut partitions[at..at + topic.partition_count] {
             part.outcome = match &asked.refusal {

@@ -20,7 +20,7 @@ const LIGHT_PARTITIONS: usize = 2_000;
 /// any number of partitions.
 const UNKNOWN: usize = usize::MAX;
 /// The description of so many partitions is small.
-pub(super) const SMALL_ANSWER_PARTITIONS: usize = 500;
+const SMALL_ANSWER_PARTITIONS: usize = 500;
 
 impl Weight {
     const LIGHT: Self = Self {

@@ -198,11 +198,18 @@ async fn requests<S: Service>(
             Some(frame) => frame,
             None => buffer.frame(frame),
         };
-        let served = tokio::select! {
-            biased;
-            served = serve_in_turn((sockets, service), context, frame, weight, &mut out, &mut unread) => served,
-            () = left(stream) => return Err(End::Closed),
-        };
+        // What a producer has sent is appended also when it has left, as by Kafka.
+        let ends_with_client = !weight.is_quick;
+        let serving = serve_in_turn(
+            (sockets, service),
+            context,
+            frame,
+            weight,
+            &mut out,
+            &mut unread,
+        );
+        let served = while_connected(stream, serving, ends_with_client).await;
+        let served = served.ok_or(End::Closed)?;
         turn.share().await;
         let end = match served {
             Served::Answered => continue,
@@ -277,6 +284,19 @@ async fn serve_counted<S: Service>(
     let served = service.serve(context, frame, out).await;
     unread.count_large(out);
     served
+}
+
+/// What becomes of a request, which may end with its client; `None` if it has.
+async fn while_connected<T>(
+    stream: &TcpStream,
+    serving: impl Future<Output = T>,
+    ends_with_client: bool,
+) -> Option<T> {
+    tokio::select! {
+        biased;
+        served = serving => Some(served),
+        () = left(stream), if ends_with_client => None,
+    }
 }
 
 /// Ends when the client has left, so that nobody waits on behalf of a connection that is gone.

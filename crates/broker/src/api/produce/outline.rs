@@ -15,6 +15,7 @@ use super::parts::{PartitionPart, Parts, TopicPart};
 use crate::logs::partitions::HostedTopic;
 use model::{ErrorCode, Uuid};
 use record::ParsedHeader;
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 use wire::produce_request::ProduceRequestTopic;
@@ -153,11 +154,18 @@ impl Outline {
     /// Brings the partitions in the order of topic and index, each once.
     pub(super) fn join_repetitions(&mut self, frame: &[u8]) {
         let mut partitions = std::mem::take(&mut self.partitions);
-        let key = |one: &OutlinedPartition| (self.topic_key(one, frame), one.index);
-        if !partitions.is_sorted_by(|a, b| key(a) < key(b)) {
-            partitions.sort_by(|a, b| key(a).cmp(&key(b)));
+        // Names may be long: those of one mention are equal.
+        let order = |a: &OutlinedPartition, b: &OutlinedPartition| {
+            let topics = match a.topic == b.topic {
+                true => Ordering::Equal,
+                false => self.topic_key(a, frame).cmp(&self.topic_key(b, frame)),
+            };
+            topics.then(a.index.cmp(&b.index))
+        };
+        if !partitions.is_sorted_by(|a, b| order(a, b).is_lt()) {
+            partitions.sort_by(order);
             partitions.dedup_by(|later, kept| {
-                let is_same = key(later) == key(kept);
+                let is_same = order(later, kept).is_eq();
                 if is_same {
                     kept.repeat(later);
                 }

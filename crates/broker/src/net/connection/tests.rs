@@ -187,3 +187,23 @@ async fn who_asked_for_nothing_for_long_is_not_slow_when_it_does() {
     let end = quiet.end().await;
     assert!(end.is_ok(), "{end:?}");
 }
+
+/// Whether a request is served to its end whose client leaves meanwhile.
+async fn is_served(ends_with_client: bool) -> bool {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+    let stream = accepted.unwrap().0;
+    drop(client.unwrap());
+    let serving = tokio::time::sleep(10 * LEFT_CHECK_INTERVAL);
+    let served = while_connected(&stream, serving, ends_with_client);
+    served.await.is_some()
+}
+
+#[test]
+fn what_a_producer_has_sent_is_served_also_when_it_has_left() {
+    ends(async {
+        assert!(is_served(false).await);
+        assert!(!is_served(true).await);
+    });
+}

@@ -191,6 +191,10 @@ fn who_asks_when_nothing_is_decided_any_more_is_told_so() {
     let mut client = running.connect();
     client.wait_for_coordinator("group");
     let coordinators = &running.broker().coordinators;
+    // A thread that serves a partition comes to the end of what that has to do.
+    wait_until("no thread has it", || {
+        !coordinators.groups.is_at_work("group")
+    });
     coordinators.end();
     for _ in 0..2 {
         let asked = coordinators
