@@ -70,6 +70,8 @@ impl Weight {
                 ..Self::LIGHT
             },
             ApiKey::Fetch if frame.len() <= LIGHT_FETCH_BYTES => Self::LIGHT,
+            // A partition of the answer takes several times what it takes here.
+            ApiKey::Fetch => Self::heavy(lane, AnswerSize::Large),
             // The answer has every setting of all that it names, which may be a thousand times as much.
             ApiKey::DescribeConfigs if lane == Lane::Large => Self::heavy(lane, AnswerSize::Large),
             // What there is of these is as much as others have made.

@@ -414,3 +414,26 @@ fn who_has_waited_for_a_coordinator_looks_for_room_again() {
     drop(spent);
     client.receive();
 }
+
+/// Those who do not read hold up who asks for as much, and no other consumer.
+#[test]
+fn a_fetch_of_very_many_partitions_waits_for_room_and_others_do_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    client.create_topic("topic", 1, &[]);
+    let request = |count: i32| {
+        let partitions: Vec<(i32, i64)> = (0..count).map(|index| (index, 0)).collect();
+        wire::messages::FetchRequest {
+            session_epoch: -1,
+            topics: vec![testkit::fetch_topic("topic", &partitions)].into(),
+            ..Default::default()
+        }
+    };
+    let spent = running.broker().sockets.answer_memory.spend();
+    client.call(testkit::FETCH_VERSION, &request(1_000));
+    client.send(testkit::FETCH_VERSION, &request(5_000));
+    assert!(client.is_silent_for(LOOK), "it waits for room");
+    drop(spent);
+    client.receive();
+}
