@@ -1,8 +1,7 @@
 //! `cargo xtask tidy`: rules of the source that a machine can check.
 //!
-//! Layers and purity of crates, rooms of the broker, sizes of files, a picture at the top of each file, names, unfinished
-//! work, and seeds of tests. Each finding names the file and says what to do. The same check runs as
-//! a test.
+//! Layers and purity of crates, rooms of the broker, sizes of files, a picture at the top of each file, names,
+//! unfinished work, and seeds of tests. Each finding names the file and says what to do. The same check runs as a test.
 
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
@@ -11,12 +10,16 @@ use std::path::{Path, PathBuf};
 
 use harness::workspace_root;
 
+mod circles;
 mod crates;
 mod fields;
 mod public;
+mod purity;
 mod random;
 mod rooms;
+mod shape;
 mod source;
+mod uses;
 
 /// Runs every check on the workspace around this crate.
 pub(crate) fn run() -> Result<()> {
@@ -35,18 +38,19 @@ fn findings(root: &Path) -> Result<Vec<String>> {
     let mut findings = Vec::new();
     let crates = crates::read(root)?;
     crates::check_layers(&crates, &mut findings);
-    let files = rust_files(root)?;
-    fields::check(root, &files, &mut findings);
-    public::check(root, &crates::names(&crates), &files, &mut findings);
-    let program = fs::read_to_string(root.join("fuzz/src/main.rs"))?;
-    random::check_targets(&files, &program, &mut findings);
-    for (path, text) in files {
-        let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
-        source::check(&name, &text, &mut findings);
-        rooms::check(&name, &text, &mut findings);
-        random::check(&name, &text, &mut findings);
-        if let Some(owner) = crates.iter().find(|one| path.starts_with(&one.folder)) {
-            source::check_purity(&name, &text, owner.pure, &mut findings);
+    let sources = source::read(root, rust_files(root)?);
+    fields::check(&sources, &mut findings);
+    public::check(&crates::names(&crates), &sources, &mut findings);
+    circles::check(&sources, &mut findings);
+    random::check_targets(&sources, &mut findings);
+    for source in &sources {
+        shape::check(source, &mut findings);
+        rooms::check(source, &mut findings);
+        random::check(source, &mut findings);
+        let path = root.join(&source.name);
+        let owner = crates.iter().find(|one| path.starts_with(&one.folder));
+        if owner.is_some_and(|owner| owner.is_pure(&path)) {
+            purity::check(source, &mut findings);
         }
     }
     check_schema_names(root, &mut findings)?;
@@ -56,7 +60,7 @@ fn findings(root: &Path) -> Result<Vec<String>> {
 /// Every Rust file that is not generated, with its text.
 fn rust_files(root: &Path) -> Result<BTreeMap<PathBuf, String>> {
     let mut files = BTreeMap::new();
-    let mut folders = ["crates", "benches", "interop", "xtask"]
+    let mut folders = ["crates", "benches", "fuzz", "interop", "xtask"]
         .map(|name| root.join(name))
         .to_vec();
     while let Some(folder) = folders.pop() {

@@ -1,5 +1,6 @@
 //! What coordinators cost: a member of a consumer group, its heartbeat, the assignment of a large
-//! group, a regular expression, and loading offsets and transactional ids. Prints a table in Markdown; each part runs once.
+//! group, a regular expression, and loading offsets and transactional ids. Prints a table in Markdown; each part runs
+//! once.
 //!
 //! The shard is driven as the broker drives it, but for the log: records go to memory. Memory is
 //! what is allocated and not yet freed.

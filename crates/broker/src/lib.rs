@@ -5,11 +5,11 @@
 //!                                                           ├─> coordinators ─> coordinator
 //!                                                           └─> controller ─> controller, metadata, raft
 //!   start: server::Server ─> everything
-//!   below all of them: settings, runtime
+//!   below all of them: settings, scheduling
 //! ```
 //!
 //! Rooms, from the ground up; each is given its parts, and imports only from those before it:
-//! - `runtime`: threads, lanes and clocks;
+//! - `scheduling`: threads, lanes and clocks;
 //! - `controller`: decisions about the cluster, the metadata log, and the metadata loader;
 //! - `settings`: the node, as it is configured as of now;
 //! - `logs`: log directories and their partitions;
@@ -32,7 +32,7 @@ mod controller;
 mod coordinators;
 mod logs;
 mod net;
-mod runtime;
+mod scheduling;
 mod server;
 mod settings;
 

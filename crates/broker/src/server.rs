@@ -6,25 +6,27 @@ use crate::api::broker::Broker;
 use crate::api::fetch_sessions::FetchSessions;
 use crate::controller::controller_thread::{self, ControllerParts, Unstarted};
 use crate::controller::link::ControllerLink;
-use crate::controller::metadata_loader::Waiting;
+use crate::controller::metadata_loader::{MetadataPublisher, Waiting};
 use crate::coordinators::Coordinators;
 use crate::coordinators::group_settings::{group_config, offsets_compression};
-use crate::coordinators::groups::{Groups, OFFSETS_TOPIC};
-use crate::coordinators::runtime::Surroundings;
+use crate::coordinators::groups::Groups;
+use crate::coordinators::runtime::CoordinatorContext;
 use crate::coordinators::threads::CoordinatorThreads;
-use crate::coordinators::transactions::{self, TRANSACTION_TOPIC, Transactions};
+use crate::coordinators::transactions::{self, Transactions};
 use crate::logs::directory_failures;
 use crate::logs::failed_logs::{self, FailedLog, FailedLogs};
 use crate::logs::log_directories::{self, LogDirectory, absolute};
-use crate::logs::{Logs, cleaner, creations, hosting, leaving, maintenance, moves};
+use crate::logs::{
+    Logs, cleaner, closing_log_dirs, found_logs, future_replicas, maintenance, new_partitions,
+};
 use crate::net::{
     AnswerMemory, BoundListener, BoundSocket, ByteBudget, ConnectionLimits, Listeners,
     RequestMemory, SocketSettings, Sockets, connection_limits,
 };
-use crate::runtime::clock::{self, now_ms, random_bytes, random_uuid};
-use crate::runtime::heavy_work::{ASIDE, HeavyWork};
-use crate::runtime::reserve::{Reserve, ReserveEnd};
-use crate::runtime::seldom::Seldom;
+use crate::scheduling::clock::{self, now_ms, random_bytes, random_uuid};
+use crate::scheduling::heavy_work::{ASIDE, HeavyWork};
+use crate::scheduling::log_rate_limit::LogRateLimit;
+use crate::scheduling::reserve::{Reserve, ReserveEnd};
 use crate::settings::file_shares::FileShares;
 use crate::settings::loggers::Loggers;
 use crate::settings::node::Node;
@@ -39,7 +41,8 @@ use controller::{
     Controller, ControllerContext, PlaceFoundReplicas, RegisterBroker, Request, UnfenceBroker,
 };
 use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
-use replication::{LogHost, Role};
+use model::BrokerEpoch;
+use replication::LogHost;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -168,20 +171,11 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
     let broker = opened.broker;
     let parts = ControllerParts {
         config: broker.node.config.clone(),
-        publishers: publishers::all(&broker),
+        publishers: opened.publishers,
         halt: publishers::halt(&broker),
     };
     let controller = opened.controller_thread.start(opened.controller, parts);
     controller.map_err(no_thread)?;
-    for name in [OFFSETS_TOPIC, TRANSACTION_TOPIC] {
-        let topic = broker.logs.partitions.topic(name);
-        let partitions = topic.into_iter().flat_map(|topic| topic.partitions());
-        for partition in partitions {
-            if let Role::Leader { leader_epoch, .. } = partition.role() {
-                broker.logs.users().led(partition, leader_epoch);
-            }
-        }
-    }
     let watching = broker
         .logs
         .disks
@@ -189,7 +183,7 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
     watching.map_err(no_thread)?;
     maintenance::start(&broker.logs);
     cleaner::start(&broker.logs);
-    moves::start(&broker.logs);
+    future_replicas::start(&broker.logs);
     let mut tasks = vec![
         tokio::spawn(clock::keep_pulse()),
         tokio::spawn(failed_logs::act(broker.logs.clone(), opened.failures)),
@@ -234,16 +228,16 @@ async fn stop(server: Server) {
     let settling = async {
         // From here on no log is made, and none goes: those that are closed are all of them.
         let _ = broker.controller.settle().await;
-        creations::note_places(&broker.logs).await;
+        new_partitions::note_places(&broker.logs).await;
     };
-    if tokio::time::timeout(leaving::STUCK, settling)
+    if tokio::time::timeout(closing_log_dirs::STUCK, settling)
         .await
         .is_err()
     {
         tracing::error!("a disk that does not answer keeps the metadata from being followed");
     }
     let closing = broker.controller.close();
-    let is_metadata_closed = match tokio::time::timeout(leaving::STUCK, closing).await {
+    let is_metadata_closed = match tokio::time::timeout(closing_log_dirs::STUCK, closing).await {
         Ok(Ok(Ok(()))) => true,
         Ok(Ok(Err(error))) => {
             tracing::error!(%error, "the metadata log was not shut down cleanly");
@@ -260,7 +254,7 @@ async fn stop(server: Server) {
         }
     };
     let logs = broker.logs.clone();
-    let leave = move || leaving::leave(&logs, is_metadata_closed);
+    let leave = move || closing_log_dirs::leave(&logs, is_metadata_closed);
     let _ = tokio::task::spawn_blocking(leave).await;
     broker.coordinators.end();
 }
@@ -356,6 +350,8 @@ struct Opened {
     broker: Arc<Broker>,
     controller: Controller<Waiting>,
     controller_thread: Unstarted,
+    /// They have the metadata that the controller has.
+    publishers: Vec<Box<dyn MetadataPublisher>>,
     failures: UnboundedReceiver<FailedLog>,
     /// The lock of `metadata.log.dir`, when it is none of `log.dirs`.
     metadata_lock: Option<DirectoryLock>,
@@ -400,10 +396,9 @@ fn open(
     }
     let (link, controller_thread) = controller_thread::new();
     let (failed_logs, failures) = FailedLogs::new();
-    let kraft_version = log.describe_quorum(now_ms()).kraft_version;
     let broker = Arc::new(new_broker(
         config,
-        (prepared.cluster_id, kraft_version),
+        prepared.cluster_id,
         listeners,
         directories,
         link,
@@ -413,7 +408,7 @@ fn open(
     let state = publishers::State(Arc::downgrade(&broker));
     broker.logs.set_users(Box::new(state));
     // Where partitions are decides which of them can have a leader.
-    let places = hosting::find_all(&broker.logs, log.image(), &clean)?;
+    let places = found_logs::find_all(&broker.logs, log.image(), &clean)?;
     let mut starting = StartingController {
         controller: Controller::new(log, now_ms()),
         config: broker.node.config.clone(),
@@ -422,19 +417,17 @@ fn open(
         broker_id: broker.node.id,
         found: places.found.clone(),
     })?;
-    broker.node.reconfigure_at_start(starting.image());
-    broker.coordinators.configure_groups(starting.image());
     starting.register(&broker, previous_broker_epoch)?;
-    let image = starting.image().clone();
-    broker.coordinators.groups.set_metadata(&image);
-    hosting::open_all(&broker.logs, &image, places)?;
-    broker.coordinators.groups.follow(&image);
-    broker.coordinators.transactions.follow(&image);
-    broker.publish(image);
+    let publishers = publishers::all(&broker, places);
+    let change = starting.controller.change_at_start(now_ms());
+    for publisher in &publishers {
+        publisher.publish_start(&change)?;
+    }
     Ok(Opened {
         broker,
         controller: starting.controller,
         controller_thread,
+        publishers: publishers.into_iter().map(|one| one as _).collect(),
         failures,
         metadata_lock,
     })
@@ -478,10 +471,13 @@ impl Marks {
 
     /// The broker's epoch when it stopped: only when every directory was shut down cleanly
     /// was the whole broker.
-    fn broker_epoch(&self, paths: &[PathBuf]) -> i64 {
+    fn broker_epoch(&self, paths: &[PathBuf]) -> BrokerEpoch {
         let marks = paths.iter().filter_map(|path| self.of(path));
-        let epochs = marks.map(|mark| mark.and_then(|mark| mark.broker_epoch).unwrap_or(-1));
-        epochs.min().unwrap_or(-1)
+        let epochs = marks.map(|mark| {
+            mark.and_then(|mark| mark.broker_epoch)
+                .unwrap_or(BrokerEpoch::NONE)
+        });
+        epochs.min().unwrap_or(BrokerEpoch::NONE)
     }
 }
 
@@ -604,7 +600,7 @@ fn load_metadata_log(
 
 fn new_broker(
     config: ServerConfig,
-    cluster: (String, i16),
+    cluster_id: String,
     listeners: Listeners,
     log_directories: Vec<Arc<LogDirectory>>,
     controller: ControllerLink,
@@ -612,7 +608,10 @@ fn new_broker(
     loggers: Loggers,
 ) -> Result<Broker, StartError> {
     let network = &config.network;
-    let limits = connection_limits(&config)?;
+    let (limits, unknown) = connection_limits(&config);
+    if let Some(error) = unknown.into_iter().next() {
+        return Err(error);
+    }
     let request_memory_bytes = network
         .queued_max_request_bytes
         .and_then(|bytes| u64::try_from(bytes).ok());
@@ -624,13 +623,13 @@ fn new_broker(
         group_config(&config, &MetadataImage::default()),
     );
     let compression = offsets_compression(&config);
-    let node = Arc::new(Node::new(config, cluster, loggers, runtime.clone()));
+    let node = Arc::new(Node::new(config, cluster_id, loggers, runtime.clone()));
     let logs = Logs::new(node.clone(), controller.clone(), log_directories, host);
     let (disks, config) = (&logs.disks, &node.config);
     let threads = config.groups.coordinator.threads.max(1).unsigned_abs() as usize;
     let threads = CoordinatorThreads::start(threads, disks.clone(), runtime.clone());
     let threads = Arc::new(threads.map_err(no_thread)?);
-    let surroundings = Surroundings {
+    let surroundings = CoordinatorContext {
         threads: threads.clone(),
         failed_logs,
         disks: disks.clone(),
@@ -651,7 +650,7 @@ fn new_broker(
         request_memory: RequestMemory::new(request_memory_bytes),
         answer_memory: AnswerMemory::new(request_memory_bytes),
         controller_memory,
-        unaccepted: Seldom::default(),
+        unaccepted: LogRateLimit::default(),
     };
     Ok(Broker {
         coordinators,
@@ -687,7 +686,7 @@ fn log_host(directories: &[Arc<LogDirectory>]) -> LogHost {
     let host = LogHost::new(RealDisk, Arc::new(open_files));
     for directory in directories {
         // Partitions count them in this order from here on.
-        host.place_of(directory.shared_name());
+        host.directory_index_of(directory.shared_name());
     }
     host
 }
@@ -714,7 +713,11 @@ impl StartingController {
     }
 
     /// Registers this run of the broker, and unfences it: whoever has the metadata log has caught up.
-    fn register(&mut self, broker: &Broker, previous_broker_epoch: i64) -> Result<(), StartError> {
+    fn register(
+        &mut self,
+        broker: &Broker,
+        previous_broker_epoch: BrokerEpoch,
+    ) -> Result<(), StartError> {
         let broker_id = broker.node.id;
         let broker_epoch = self.decide(RegisterBroker {
             registration: registration(broker, previous_broker_epoch),
@@ -726,8 +729,11 @@ impl StartingController {
             broker_epoch,
         })??;
         let known = &broker.node.broker_epoch;
-        known.store(broker_epoch, Ordering::Release);
-        if let Some(change) = broker.logs.cordoning_change(self.image()) {
+        known.store(broker_epoch.0, Ordering::Release);
+        // What is in force is not that of the image yet.
+        let config = broker.node.config_as_of(self.image());
+        let config = config.unwrap_or_else(|_| self.config.clone());
+        if let Some(change) = broker.logs.cordoning_change(self.image(), &config) {
             self.decide(change)??;
         }
         Ok(())
@@ -735,7 +741,7 @@ impl StartingController {
 }
 
 /// What this run of the broker says of itself.
-fn registration(broker: &Broker, previous_broker_epoch: i64) -> NewRegistration {
+fn registration(broker: &Broker, previous_broker_epoch: BrokerEpoch) -> NewRegistration {
     let listeners = broker.sockets.listeners.iter();
     let endpoints = listeners.filter(|one| !one.is_controller).map(|one| {
         let (host, port) = one.advertised(one.address);

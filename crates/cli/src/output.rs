@@ -1,6 +1,7 @@
 //! What commands print: lines and tables for people, one JSON object a line for programs.
 
 use clap::ValueEnum;
+use model::BrokerId;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 
@@ -122,6 +123,12 @@ impl From<String> for Cell {
 impl From<bool> for Cell {
     fn from(value: bool) -> Self {
         Self::Bool(value)
+    }
+}
+
+impl From<BrokerId> for Cell {
+    fn from(id: BrokerId) -> Self {
+        id.0.into()
     }
 }
 

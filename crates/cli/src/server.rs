@@ -344,7 +344,7 @@ async fn serve(config: ServerConfig, options: ServerOptions) -> ExitCode {
     let started = std::time::Instant::now();
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
-        node_id = config.node_id,
+        node_id = %config.node_id,
         log_dirs = config.log.log_dirs.join(","),
         metadata_log_dir = config.log.metadata_log_dir,
         "starting"

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Brokers ── endpoint of a node ── Connection ── Request ──> socket
-//!      │  refresh task                    └─────── Answer <── socket
+//!      │  refresh task                    └─────── Response <── socket
 //!      └─ Metadata (pure): topics, leaders, epochs
 //! ```
 
@@ -11,7 +11,7 @@ mod connection;
 mod metadata;
 mod random;
 
-pub(crate) use self::connection::{Answer, Connection, Pending, Sent};
+pub(crate) use self::connection::{Connection, Pending, Response, Sent};
 pub(crate) use ::connection::{Backoff, Deadline, Request};
 pub(crate) use brokers::{Brokers, BrokersOptions, CoordinatorKind, Lane};
 pub use metadata::{Broker, Partition, Topic};

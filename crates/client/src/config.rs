@@ -50,6 +50,29 @@ choices! {
     }
 }
 
+/// What the random numbers of a client follow from: how long it backs off, whom it asks first, and the
+/// id of a member of the consumer protocol. Two clients of the same seed are not to meet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Seed(
+    /// The system's numbers when there is none.
+    pub Option<u64>,
+);
+
+/// No key sets what only tests want.
+impl Settings for Seed {
+    fn keys() -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    fn assign(&mut self, _: &str, _: &str) -> Option<Result<(), Error>> {
+        None
+    }
+
+    fn text_of(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
 settings! {
     /// What producers, consumers and admins have in common.
     pub struct ClientConfig {
@@ -57,6 +80,10 @@ settings! {
             /// How connections are made, where it is not over TCP and without authentication. No key
             /// sets it.
             connector: Connector;
+        embeds
+            /// What the client's random numbers follow from, for tests that are to repeat. No key sets
+            /// it.
+            seed: Seed;
         /// Brokers to ask first; any one that answers is enough.
         "bootstrap.servers" bootstrap_servers: Vec<Endpoint> = Vec::new();
         /// What the broker's logs and quotas call this client.

@@ -29,8 +29,8 @@ mod rebalance;
 mod records;
 mod shared;
 mod stream;
-mod trouble;
 mod turns;
+mod unresponsive_brokers;
 
 pub use assignors::Assignor;
 pub use config::{ConsumerConfig, GroupProtocol, IsolationLevel};
@@ -407,7 +407,7 @@ impl Consumer {
         self.shared.group_id()?;
         let deadline = self.shared.api_deadline();
         let commit = Commit::begin(&self.shared, offsets)?;
-        commit.perform(&self.shared, deadline).await
+        commit.send(&self.shared, deadline).await
     }
 
     /// Commits as [`Consumer::commit`] in the background, in the order of the calls. The future
@@ -421,7 +421,7 @@ impl Consumer {
         let (shared, deadline) = (self.shared.clone(), self.shared.api_deadline());
         Ok(PendingCommit::of(self.runtime.spawn(async move {
             let committed = match commit {
-                Ok(commit) => commit.perform(&shared, deadline).await,
+                Ok(commit) => commit.send(&shared, deadline).await,
                 Err(error) => Err(error),
             };
             if let Err(error) = &committed {
@@ -486,7 +486,7 @@ impl Consumer {
         self.shared.state.lock().is_auto_committing = true;
         let (shared, deadline) = (self.shared.clone(), self.shared.api_deadline());
         self.runtime.spawn(async move {
-            let committed = commit.perform(&shared, deadline).await;
+            let committed = commit.send(&shared, deadline).await;
             let mut state = shared.state.lock();
             state.is_auto_committing = false;
             match committed {

@@ -49,6 +49,7 @@ pub mod serialization;
 #[cfg(test)]
 mod simulated;
 pub mod transport;
+mod watch;
 
 pub use cluster::{Broker, Partition, Topic};
 pub use config::ClientConfig;

@@ -5,7 +5,7 @@
 //!                        │ wakes when a batch is due
 //!                    SenderTask ── Sender: what is sent when (pure)
 //!                        │
-//!                    Links ──> one connection to each leader, batches as slices
+//!                    ProduceConnections ──> one connection to each leader, batches as slices
 //! ```
 //!
 //! A record costs a lock, a copy and no allocation. [`Producer::send`] waits only for the metadata of
@@ -18,8 +18,8 @@ mod config;
 mod coordinating;
 mod delivery;
 mod inquiries;
-mod links;
 mod partitioner;
+mod produce_connections;
 mod record;
 mod request;
 mod sender;
@@ -39,12 +39,12 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::cluster::{Brokers, BrokersOptions, Deadline, Random};
-use crate::{Error, Partition};
+use crate::{Error, Partition, watch};
 use accumulator::{Accumulator, Refusal, Ticket};
 use callbacks::{cannot_wait, is_in_callback};
 use inquiries::Inquiries;
@@ -115,7 +115,7 @@ impl Producer {
             metadata_max_idle_ms: Some(config.metadata_max_idle_ms),
         };
         let brokers = Brokers::new(&config.client, options)?;
-        let seed = Random::from_system().next();
+        let seed = Random::of(config.client.seed, 3).next();
         let mut accumulator = Accumulator::new(config.accumulator_settings(), seed);
         if let Some(id) = &config.transactional_id {
             let retry_backoff = config.sender_settings().retry_backoff;
@@ -192,7 +192,7 @@ impl Producer {
         }
         let mut oldest = self.shared().oldest_generation.subscribe();
         let is_done = oldest.wait_for(|oldest| *oldest > generation).await;
-        is_done.expect("the sender lives as long as this producer");
+        drop(is_done.expect("the sender lives as long as this producer"));
     }
 
     /// Takes no more records and waits until those taken are delivered or have failed. After

@@ -439,7 +439,10 @@ impl Emitter<'_> {
         }
         match &field.kind {
             FieldType::Bool => "r.bool()?".into(),
-            FieldType::Integer(kind) => format!("r.{kind}()?"),
+            FieldType::Integer(kind) => match strong_type(field) {
+                Some(strong) => format!("{strong}(r.{kind}()?)"),
+                None => format!("r.{kind}()?"),
+            },
             FieldType::Float64 => "r.f64()?".into(),
             FieldType::Uuid => "r.uuid()?".into(),
             FieldType::String => self.read_either(
@@ -506,7 +509,8 @@ impl Emitter<'_> {
         match &field.kind {
             FieldType::Bool => format!("out.push(u8::from(self.{name}));"),
             FieldType::Integer(_) | FieldType::Float64 => {
-                format!("out.extend_from_slice(&self.{name}.to_be_bytes());")
+                let number = strong_type(field).map_or("", |_| ".0");
+                format!("out.extend_from_slice(&self.{name}{number}.to_be_bytes());")
             }
             FieldType::Uuid => format!("out.extend_from_slice(&self.{name}.to_bytes());"),
             FieldType::String => {
@@ -557,7 +561,7 @@ impl Emitter<'_> {
     fn rust_type(&self, field: &Field) -> String {
         let element = match &field.kind {
             FieldType::Bool => "bool".into(),
-            FieldType::Integer(kind) => (*kind).into(),
+            FieldType::Integer(kind) => strong_type(field).unwrap_or(kind).into(),
             FieldType::Float64 => "f64".into(),
             FieldType::Uuid => "Uuid".into(),
             FieldType::String => "&'a str".into(),
@@ -594,6 +598,41 @@ impl Emitter<'_> {
     }
 }
 
+/// The type of `model` for what a field's name says that its number, or each number of an array, is.
+fn strong_type(field: &Field) -> Option<&'static str> {
+    match (field.name.as_str(), &field.kind) {
+        (
+            "AddingReplicas"
+            | "BrokerId"
+            | "BrokerIds"
+            | "CandidateId"
+            | "ControllerId"
+            | "EligibleLeaderReplicas"
+            | "Id"
+            | "Isr"
+            | "IsrNodes"
+            | "LastKnownElr"
+            | "Leader"
+            | "LeaderId"
+            | "NewIsr"
+            | "NodeId"
+            | "OfflineReplicas"
+            | "PreferredReadReplica"
+            | "PreferredSuccessors"
+            | "RemovingReplicas"
+            | "ReplicaId"
+            | "ReplicaNodes"
+            | "Replicas"
+            | "VoterId",
+            FieldType::Integer("i32"),
+        ) => Some("::model::BrokerId"),
+        ("BrokerEpoch" | "PreviousBrokerEpoch" | "ReplicaEpoch", FieldType::Integer("i64")) => {
+            Some("::model::BrokerEpoch")
+        }
+        _ => None,
+    }
+}
+
 fn optional(field: &Field) -> bool {
     !field.nullable.is_empty() || field.kind == FieldType::Records
 }
@@ -614,7 +653,10 @@ fn default_value(field: &Field) -> String {
     let plain: String = match (&field.kind, field.default.as_deref(), field.array) {
         (_, _, true) => "Array::default()".into(),
         (FieldType::Bool, value, _) => value.unwrap_or("false").into(),
-        (FieldType::Integer(_), value, _) => value.unwrap_or("0").into(),
+        (FieldType::Integer(_), value, _) => {
+            let value = value.unwrap_or("0");
+            strong_type(field).map_or(value.into(), |strong| format!("{strong}({value})"))
+        }
         (FieldType::Float64, value, _) => value.unwrap_or("0.0").into(),
         (FieldType::Uuid, ..) => "Uuid::ZERO".into(),
         (FieldType::String, value, _) => format!("\"{}\"", value.unwrap_or("")),

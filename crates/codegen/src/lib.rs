@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A schema file is one API (`api`, `listeners`, `unstable` for versions that are not settled,
-//! `request`, `response`) or a set of `message`s. A line inside is a field; indentation nests the fields of a struct under the field that introduces
-//! it, and `struct Name` introduces one that several fields share:
+//! `request`, `response`) or a set of `message`s. A line inside is a field; indentation nests the fields of a struct
+//! under the field that introduces it, and `struct Name` introduces one that several fields share:
 //!
 //! ```text
 //! api 10 FindCoordinator
@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod emit;
+mod folder;
 mod parse;
 mod schema;
 
@@ -32,30 +33,6 @@ pub use emit::{
     generate_api_keys, generate_api_list, generate_message_list, generate_messages,
     generate_requests,
 };
+pub use folder::parse_folder;
 pub use parse::{ParseError, parse};
 pub use schema::{Api, Field, FieldType, Message, Schema, StructType, VersionRange};
-
-use std::path::Path;
-
-/// Parses all `*.txt` files of a folder, in the order of their names.
-///
-/// # Errors
-/// A message that names the file, and the line for text that is not a schema.
-pub fn parse_folder(folder: &Path) -> Result<Schema, String> {
-    let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let mut paths: Vec<_> = entries
-        .filter_map(|entry| entry.ok().map(|e| e.path()))
-        .collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
-    paths.sort();
-    let mut all = Schema::default();
-    for path in paths {
-        let text =
-            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        let mut one = parse(&text).map_err(|e| format!("{}:{e}", path.display()))?;
-        all.apis.append(&mut one.apis);
-        all.messages.append(&mut one.messages);
-    }
-    all.apis.sort_by_key(|api| api.key);
-    Ok(all)
-}

@@ -247,6 +247,10 @@ fn altered_list(
     let mut elements = split_list(given.or(definition.default_text()).unwrap_or_default());
     let operands = split_list(value);
     if alteration.operation == AlterOperation::Append {
+        // Nothing between commas is an element, too: the value as a whole tells whether it may be.
+        if operands.is_empty() {
+            elements.push(String::new());
+        }
         for operand in operands {
             if !elements.contains(&operand) {
                 elements.push(operand);

@@ -11,6 +11,7 @@ use crate::synonyms::broker_definition;
 use crate::topic_settings::TopicDefaults;
 use crate::typed::TypedValues;
 use crate::value::{Value, ValueError, parse};
+use model::BrokerId;
 
 mod controller;
 mod groups;
@@ -37,7 +38,7 @@ pub use transactions::{InternalTopic, TransactionConfig};
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// Number of the node.
-    pub node_id: i32,
+    pub node_id: BrokerId,
     /// Whether it is a broker, a controller or both.
     pub roles: Roles,
     /// Rack, zone or site.
@@ -143,7 +144,7 @@ impl ServerConfig {
         errors: &mut Vec<ServerConfigError>,
     ) -> Result<Self, ValueError> {
         Ok(Self {
-            node_id: values.int("node.id"),
+            node_id: BrokerId(values.int("node.id")),
             roles,
             rack: values.text("broker.rack").map(str::to_owned),
             listeners,

@@ -49,7 +49,7 @@ pub(crate) struct Shared {
 }
 
 /// Where what came of a request is awaited.
-pub(crate) type Reply = oneshot::Sender<Result<Answer, Error>>;
+pub(crate) type Reply = oneshot::Sender<Result<Response, Error>>;
 
 /// A request on its way to the task.
 #[derive(Debug)]
@@ -61,13 +61,13 @@ pub(crate) struct Queued {
 
 /// The body of a response, still encoded: what is decoded from it borrows from it.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct Response {
     address: Arc<str>,
     version: i16,
     body: Bytes,
 }
 
-impl Answer {
+impl Response {
     /// The answer of the broker that errors call `address`.
     pub(crate) const fn new(address: Arc<str>, version: i16, body: Bytes) -> Self {
         Self {
@@ -123,11 +123,11 @@ pub enum Sent {
 #[derive(Debug)]
 pub struct Pending {
     address: Arc<str>,
-    reply: oneshot::Receiver<Result<Answer, Error>>,
+    reply: oneshot::Receiver<Result<Response, Error>>,
 }
 
 impl Future for Pending {
-    type Output = Result<Answer, Error>;
+    type Output = Result<Response, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.reply).poll(context).map(|reply| {
@@ -265,7 +265,7 @@ impl Connection {
         version: i16,
         message: &M,
         deadline: Deadline,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Response, Error> {
         let mut request = self.request(M::API, version);
         message.write(version, request.body());
         self.send(request, deadline).await?.await
@@ -279,7 +279,7 @@ impl Connection {
         &self,
         message: &M,
         deadline: Deadline,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Response, Error> {
         let version = self.version_of(M::API)?;
         self.call_version(version, message, deadline).await
     }

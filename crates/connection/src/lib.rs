@@ -4,7 +4,7 @@
 //! ```text
 //!   Peer         one address: its live connection, or one attempt once the backoff is over
 //!     │            Transport or TCP ── ApiVersions ── SaslHandshake, SaslAuthenticate
-//!   Connection   send(Request) ──> queue ──┐                              ┌──> Pending ──> Answer
+//!   Connection   send(Request) ──> queue ──┐                              ┌──> Pending ──> Response
 //!                                          └─ task: vectored write, read ─┘
 //!
 //!   pure:  versions   what both sides serve          request    a frame in parts, slices not copied
@@ -59,7 +59,7 @@ mod transport;
 mod versions;
 
 pub use backoff::Backoff;
-pub use connection::{Answer, Connection, Pending, Sent};
+pub use connection::{Connection, Pending, Response, Sent};
 pub use deadline::Deadline;
 pub use endpoint::Endpoint;
 pub use error::Error;

@@ -5,7 +5,7 @@
 
 use crate::frames::{Input, body_of};
 use crate::throttle::throttle_ms;
-use crate::{Answer, Deadline, Error};
+use crate::{Deadline, Error, Response};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ impl<R> Pipeline<R> {
     ///
     /// # Errors
     /// [`Error::Malformed`] for a frame that is not the answer to the oldest request in flight.
-    pub(crate) fn poll_answer(&mut self) -> Result<Option<(R, Answer)>, Error> {
+    pub(crate) fn poll_answer(&mut self) -> Result<Option<(R, Response)>, Error> {
         let malformed = |reason: String| Error::Malformed {
             address: self.address.to_string(),
             reason,
@@ -104,7 +104,7 @@ impl<R> Pipeline<R> {
         let throttle_ms = throttle_ms(oldest.api, oldest.version, &body);
         self.throttle_ms = self.throttle_ms.max(throttle_ms);
         let oldest = self.in_flight.pop_front().expect("it is the front");
-        let answer = Answer::new(self.address.clone(), oldest.version, body);
+        let answer = Response::new(self.address.clone(), oldest.version, body);
         Ok(Some((oldest.reply, answer)))
     }
 

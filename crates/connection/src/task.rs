@@ -3,7 +3,7 @@
 use crate::connection::{Queued, Reply, Shared};
 use crate::open::Duplex;
 use crate::pipeline::{InFlight, Pipeline};
-use crate::{Answer, Error, Options, Request};
+use crate::{Error, Options, Request, Response};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -41,13 +41,13 @@ pub(crate) struct Driver {
 /// Requests that are not written yet, and how much of the first one is.
 #[derive(Debug, Default)]
 struct Outgoing {
-    requests: VecDeque<Leaving>,
+    requests: VecDeque<OutgoingRequest>,
     written_bytes: usize,
 }
 
 /// A request to write. One that gets no answer tells `written` that it has left.
 #[derive(Debug)]
-struct Leaving {
+struct OutgoingRequest {
     request: Request,
     written: Option<Reply>,
     deadline: Instant,
@@ -248,7 +248,7 @@ impl Driver {
         } else {
             Some(reply)
         };
-        self.outgoing.requests.push_back(Leaving {
+        self.outgoing.requests.push_back(OutgoingRequest {
             request,
             written,
             deadline: deadline.at(),
@@ -260,7 +260,7 @@ impl Driver {
         for leaving in self.outgoing.advance(bytes) {
             if let Some(written) = leaving.written {
                 let address = self.shared.address.clone();
-                let answer = Answer::new(address, leaving.request.version(), Bytes::new());
+                let answer = Response::new(address, leaving.request.version(), Bytes::new());
                 let _ = written.send(Ok(answer));
             }
             self.shared.recycle(leaving.request.into_buffer());
@@ -289,7 +289,7 @@ impl Driver {
             }
             return Some(late.end);
         }
-        let stuck = |leaving: &Leaving| leaving.deadline <= now;
+        let stuck = |leaving: &OutgoingRequest| leaving.deadline <= now;
         if self.outgoing.requests.iter().any(stuck) {
             return Some(self.disconnected("it takes no more bytes"));
         }
@@ -327,7 +327,7 @@ impl Outgoing {
     }
 
     /// Takes out the requests that the next written `bytes` complete.
-    fn advance(&mut self, bytes: usize) -> impl Iterator<Item = Leaving> {
+    fn advance(&mut self, bytes: usize) -> impl Iterator<Item = OutgoingRequest> {
         let mut written_bytes = self.written_bytes + bytes;
         let mut complete = 0;
         for leaving in &self.requests {

@@ -170,7 +170,7 @@ mod tests {
     use crate::create_topics::NewTopic;
     use crate::requests::{CreateTopics, Request as _};
     use crate::test_cluster::TestCluster;
-    use model::ErrorCode;
+    use model::{BrokerId, ErrorCode};
 
     /// A controller, and the log that it writes to.
     struct Script {
@@ -182,7 +182,7 @@ mod tests {
 
     impl Script {
         fn new() -> Self {
-            let cluster = TestCluster::new(&[]).with_brokers(&[1]);
+            let cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1)]);
             let image = Arc::new(cluster.image.clone());
             Self {
                 cluster,

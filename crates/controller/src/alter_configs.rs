@@ -236,7 +236,7 @@ fn check_name(context: &ControllerContext<'_>, resource: &ConfigResource) -> Res
         ConfigResourceType::Topic => topic_name::check(name)
             .map_err(|error| ApiError::new(ErrorCode::InvalidTopicException, error.to_string())),
         // What is set for one broker is judged by that broker.
-        ConfigResourceType::Broker if !name.is_empty() => match name.parse::<i32>() {
+        ConfigResourceType::Broker if !name.is_empty() => match name.parse::<BrokerId>() {
             Err(_) => Err(invalid_request(format!(
                 "Node id must be an integer, but it is: {name}"
             ))),

@@ -17,7 +17,7 @@ use metadata::{
     MetadataImage, MetadataRecord, MetadataVersion, NO_LEADER, Partition, SupportedFeatures,
     UNASSIGNED_DIRECTORY, VersionRange,
 };
-use model::{BrokerId, ErrorCode, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, Uuid};
 
 /// What a broker says of itself when it registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct NewRegistration {
     /// The broker's online log directories.
     pub directories: Vec<Uuid>,
     /// The epoch of the registration that the broker ended by a clean shutdown; -1 after a crash.
-    pub previous_broker_epoch: i64,
+    pub previous_broker_epoch: BrokerEpoch,
     /// Set by brokers that still run with ZooKeeper; they are refused.
     pub is_migrating_zk_broker: bool,
 }
@@ -62,7 +62,7 @@ pub fn register_broker(
     context: &ControllerContext<'_>,
     registration: &NewRegistration,
     state: RegistrationState,
-) -> Result<Decision<i64>, ApiError> {
+) -> Result<Decision<BrokerEpoch>, ApiError> {
     let broker_id = registration.broker_id;
     let existing = image.cluster.broker(broker_id);
     let same = existing.filter(|old| old.incarnation_id == registration.incarnation_id);
@@ -91,7 +91,7 @@ pub fn register_broker(
             && existing.is_some_and(|old| old.epoch == registration.previous_broker_epoch);
         records = end_incarnation(image, context, broker_id, is_clean);
     }
-    let epoch = same.map_or(state.next_offset, |same| same.epoch);
+    let epoch = same.map_or(BrokerEpoch(state.next_offset), |same| same.epoch);
     // The registration comes last: whatever cuts the records short, the broker registers again.
     records.push(MetadataRecord::RegisterBroker(BrokerRegistration {
         id: broker_id,
@@ -231,7 +231,7 @@ fn leave(
 pub fn check_broker_epoch(
     image: &MetadataImage,
     broker_id: BrokerId,
-    broker_epoch: i64,
+    broker_epoch: BrokerEpoch,
 ) -> Result<(), ApiError> {
     let stale = |words| Err(ApiError::new(ErrorCode::StaleBrokerEpoch, words));
     match image.cluster.broker(broker_id) {
@@ -255,7 +255,7 @@ pub fn unfence_broker(
     image: &MetadataImage,
     context: &ControllerContext<'_>,
     broker_id: BrokerId,
-    broker_epoch: i64,
+    broker_epoch: BrokerEpoch,
 ) -> Result<Decision<()>, ApiError> {
     check_broker_epoch(image, broker_id, broker_epoch)?;
     let is_fenced = |broker: &BrokerRegistration| broker.is_fenced;
@@ -289,7 +289,7 @@ pub fn fence_broker(
     image: &MetadataImage,
     context: &ControllerContext<'_>,
     broker_id: BrokerId,
-    broker_epoch: i64,
+    broker_epoch: BrokerEpoch,
 ) -> Result<Decision<()>, ApiError> {
     check_broker_epoch(image, broker_id, broker_epoch)?;
     let is_fenced = |broker: &BrokerRegistration| broker.is_fenced;
@@ -321,7 +321,7 @@ pub fn begin_controlled_shutdown(
     image: &MetadataImage,
     context: &ControllerContext<'_>,
     broker_id: BrokerId,
-    broker_epoch: i64,
+    broker_epoch: BrokerEpoch,
 ) -> Result<Decision<()>, ApiError> {
     check_broker_epoch(image, broker_id, broker_epoch)?;
     let mut records = Vec::new();

@@ -138,13 +138,24 @@ impl<T, D: Disk> Controller<T, D> {
         Ok(())
     }
 
+    /// All that is committed as one change, from the empty image: for those who live by the metadata from
+    /// here on.
+    pub fn change_at_start(&self, now_ms: i64) -> MetadataChange {
+        let before = Arc::new(MetadataImage::default());
+        self.change_to_newest(before, now_ms)
+    }
+
     fn change_since(&self, before: Arc<MetadataImage>, now_ms: i64) -> Option<MetadataChange> {
+        let is_news = !Arc::ptr_eq(&before, self.log.image());
+        is_news.then(|| self.change_to_newest(before, now_ms))
+    }
+
+    fn change_to_newest(&self, before: Arc<MetadataImage>, now_ms: i64) -> MetadataChange {
         let after = self.log.image().clone();
-        let is_news = !Arc::ptr_eq(&before, &after);
-        is_news.then(|| MetadataChange {
+        MetadataChange {
             delta: MetadataDelta::new(before, after),
             kraft_version: self.kraft_version(now_ms),
-        })
+        }
     }
 
     fn kraft_version(&self, now_ms: i64) -> i16 {

@@ -26,13 +26,13 @@ pub fn register_controller(
 mod tests {
     use super::*;
     use crate::test_cluster::TestCluster;
-    use model::Uuid;
+    use model::{BrokerId, Uuid};
 
     #[test]
     fn controllers_register_from_a_metadata_version_on() {
         let mut cluster = TestCluster::new(&[]);
         let registration = ControllerRegistration {
-            id: 1,
+            id: BrokerId(1),
             incarnation_id: Uuid::from_u128(9),
             is_zk_migration_ready: false,
             endpoints: Vec::new(),
@@ -43,7 +43,12 @@ mod tests {
         };
         let decision = register_controller(&cluster.image, &registration).unwrap();
         cluster.replay(&decision.records);
-        let registered = cluster.image.cluster.controllers().get(&1).unwrap();
+        let registered = cluster
+            .image
+            .cluster
+            .controllers()
+            .get(&BrokerId(1))
+            .unwrap();
         assert_eq!(**registered, registration);
         cluster.replay(&[MetadataRecord::FeatureLevel {
             name: "metadata.version".to_owned(),

@@ -10,7 +10,7 @@ use crate::topic_values::TopicValues;
 use metadata::{
     BrokerRegistrationChange, MetadataImage, MetadataRecord, Partition, PartitionChange,
 };
-use model::{BrokerId, ErrorCode, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, Uuid};
 use std::collections::BTreeSet;
 
 /// A replica that a broker has placed in a directory.
@@ -33,7 +33,7 @@ pub struct DirectoryAssignment {
 pub fn assign_replicas_to_directories(
     image: &MetadataImage,
     context: &ControllerContext<'_>,
-    (broker_id, broker_epoch): (BrokerId, i64),
+    (broker_id, broker_epoch): (BrokerId, BrokerEpoch),
     assignments: &[DirectoryAssignment],
 ) -> Result<Decision<Vec<ErrorCode>>, ApiError> {
     if !image.metadata_version().supports_directory_assignment() {
@@ -139,7 +139,7 @@ pub fn replicas_found(
 pub fn change_directories(
     image: &MetadataImage,
     context: &ControllerContext<'_>,
-    (broker_id, broker_epoch): (BrokerId, i64),
+    (broker_id, broker_epoch): (BrokerId, BrokerEpoch),
     offline: &[Uuid],
     cordoned: Option<&[Uuid]>,
 ) -> Result<Decision<()>, ApiError> {

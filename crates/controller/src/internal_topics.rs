@@ -79,6 +79,7 @@ mod tests {
     use crate::create_topics::create_topics;
     use crate::test_cluster::TestCluster;
     use expect_test::expect;
+    use model::BrokerId;
 
     #[test]
     fn topics_of_first_use_have_kafkas_configurations() {
@@ -89,7 +90,7 @@ mod tests {
             ("transaction.state.log.replication.factor", "1"),
             ("share.coordinator.state.topic.replication.factor", "1"),
         ])
-        .with_brokers(&[1]);
+        .with_brokers(&[BrokerId(1)]);
         let names = [
             CONSUMER_OFFSETS,
             TRANSACTION_STATE,

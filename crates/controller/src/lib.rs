@@ -18,10 +18,10 @@
 //!   files, by `storage::Disk`.
 //!
 //! Reading order: `decision`, `requests`, `active`, `metadata_log`, `controller`; `context`, `features`,
-//! `bootstrap`, `update_features`; topics: `topic_name`, `placement`, `assignment`, `create_topics`, `create_partitions`,
-//! `delete_topics`, `internal_topics`, `alter_configs`; brokers: `topic_values`,
-//! `partition_update`, `elections`, `brokers`, `controllers`, `directories`, `elect_leaders`,
-//! `reassign_partitions`, `producer_ids`, `client_quotas`, `scram_credentials`.
+//! `bootstrap`, `update_features`; topics: `topic_name`, `placement`, `assignment`, `create_topics`,
+//! `create_partitions`, `delete_topics`, `internal_topics`, `alter_configs`; brokers: `topic_values`,
+//! `partition_update`, `elections`, `brokers`, `controllers`, `directories`, `elect_leaders`, `reassign_partitions`,
+//! `producer_ids`, `client_quotas`, `scram_credentials`.
 
 #![forbid(unsafe_code)]
 

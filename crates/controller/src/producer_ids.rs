@@ -3,7 +3,7 @@
 use crate::brokers::check_broker_epoch;
 use crate::decision::{ApiError, Decision};
 use metadata::{MetadataImage, MetadataRecord};
-use model::{BrokerId, ErrorCode, ProducerId};
+use model::{BrokerEpoch, BrokerId, ErrorCode, ProducerId};
 
 /// Ids in a block.
 pub const BLOCK_SIZE: i64 = 1000;
@@ -24,7 +24,7 @@ pub struct ProducerIdBlock {
 pub fn allocate_producer_ids(
     image: &MetadataImage,
     broker_id: BrokerId,
-    broker_epoch: i64,
+    broker_epoch: BrokerEpoch,
 ) -> Result<Decision<ProducerIdBlock>, ApiError> {
     check_broker_epoch(image, broker_id, broker_epoch)?;
     let first = image.next_producer_id.max(ProducerId(0));
@@ -51,10 +51,15 @@ mod tests {
 
     #[test]
     fn blocks_follow_one_another() {
-        let mut cluster = TestCluster::new(&[]).with_brokers(&[1, 2]);
+        let mut cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1), BrokerId(2)]);
         for (broker, first) in [(1, 0), (2, 1000), (1, 2000)] {
-            let epoch = cluster.image.cluster.broker(broker).unwrap().epoch;
-            let decision = allocate_producer_ids(&cluster.image, broker, epoch).unwrap();
+            let epoch = cluster
+                .image
+                .cluster
+                .broker(BrokerId(broker))
+                .unwrap()
+                .epoch;
+            let decision = allocate_producer_ids(&cluster.image, BrokerId(broker), epoch).unwrap();
             cluster.replay(&decision.records);
             assert_eq!(decision.response, ProducerIdBlock { first, count: 1000 });
             assert_eq!(cluster.image.next_producer_id, ProducerId(first + 1000));
@@ -63,23 +68,29 @@ mod tests {
 
     #[test]
     fn stale_brokers_and_the_last_ids_are_refused() {
-        let mut cluster = TestCluster::new(&[]).with_brokers(&[1]);
-        let epoch = cluster.image.cluster.broker(1).unwrap().epoch;
+        let mut cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1)]);
+        let epoch = cluster.image.cluster.broker(BrokerId(1)).unwrap().epoch;
         let error_of = |cluster: &TestCluster, id, epoch| {
             allocate_producer_ids(&cluster.image, id, epoch)
                 .unwrap_err()
                 .code
         };
         assert_eq!(
-            error_of(&cluster, 1, epoch - 1),
+            error_of(&cluster, BrokerId(1), BrokerEpoch(epoch.0 - 1)),
             ErrorCode::StaleBrokerEpoch
         );
-        assert_eq!(error_of(&cluster, 2, epoch), ErrorCode::StaleBrokerEpoch);
+        assert_eq!(
+            error_of(&cluster, BrokerId(2), epoch),
+            ErrorCode::StaleBrokerEpoch
+        );
         cluster.replay(&[MetadataRecord::ProducerIds {
-            broker_id: 1,
+            broker_id: BrokerId(1),
             broker_epoch: epoch,
             next_producer_id: ProducerId(i64::MAX - BLOCK_SIZE + 1),
         }]);
-        assert_eq!(error_of(&cluster, 1, epoch), ErrorCode::UnknownServerError);
+        assert_eq!(
+            error_of(&cluster, BrokerId(1), epoch),
+            ErrorCode::UnknownServerError
+        );
     }
 }

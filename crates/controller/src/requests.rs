@@ -27,7 +27,7 @@ use crate::reassign_partitions::{TopicReassignment, reassign_partitions};
 use crate::scram_credentials::{ScramResults, ScramUpsertion, alter_scram_credentials};
 use crate::update_features::{FeatureUpdate, UpdatedFeatures, update_features};
 use metadata::{MetadataImage, ScramKey};
-use model::{BrokerId, ErrorCode, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, Uuid};
 use std::collections::BTreeSet;
 
 /// What a request is decided over.
@@ -119,7 +119,7 @@ requests! {
     DeleteTopics => Vec<DeletedTopic>,
     ElectLeaders => Vec<PartitionResults>,
     PlaceFoundReplicas => (),
-    RegisterBroker => Result<i64, ApiError>,
+    RegisterBroker => Result<BrokerEpoch, ApiError>,
     UnfenceBroker => Result<(), ApiError>,
     UnregisterBroker => Result<(), ApiError>,
     UpdateFeatures => Result<UpdatedFeatures, ApiError>,
@@ -131,7 +131,7 @@ pub struct AllocateProducerIds {
     /// The broker that asks.
     pub broker_id: BrokerId,
     /// The epoch of its registration.
-    pub broker_epoch: i64,
+    pub broker_epoch: BrokerEpoch,
 }
 
 impl AllocateProducerIds {
@@ -218,7 +218,7 @@ pub struct AssignReplicasToDirectories {
     /// The broker that tells.
     pub broker_id: BrokerId,
     /// The epoch of its registration.
-    pub broker_epoch: i64,
+    pub broker_epoch: BrokerEpoch,
     /// In their order; one result for each.
     pub assignments: Vec<DirectoryAssignment>,
 }
@@ -238,7 +238,7 @@ pub struct ChangeDirectories {
     /// The broker that tells.
     pub broker_id: BrokerId,
     /// The epoch of its registration.
-    pub broker_epoch: i64,
+    pub broker_epoch: BrokerEpoch,
     /// Those that have failed.
     pub offline: Vec<Uuid>,
     /// Those that take no new partitions; `None` when nothing is told of it.
@@ -352,7 +352,7 @@ pub struct RegisterBroker {
 }
 
 impl RegisterBroker {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<i64, ApiError>> {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<BrokerEpoch, ApiError>> {
         let state = RegistrationState {
             next_offset: scene.next_offset,
             has_live_session: self.has_live_session,
@@ -373,7 +373,7 @@ pub struct UnfenceBroker {
     /// The broker.
     pub broker_id: BrokerId,
     /// The epoch of its registration.
-    pub broker_epoch: i64,
+    pub broker_epoch: BrokerEpoch,
 }
 
 impl UnfenceBroker {

@@ -3,7 +3,7 @@
 use crate::{ControllerContext, Decision};
 use config::{ConfigMap, ServerConfig};
 use metadata::{BrokerRegistration, MetadataImage, MetadataRecord, Provenance};
-use model::{BrokerId, LeaderEpoch, Uuid};
+use model::{BrokerEpoch, BrokerId, LeaderEpoch, Uuid};
 
 /// A cluster that decisions are made over and applied to.
 #[derive(Debug)]
@@ -146,14 +146,14 @@ pub(crate) fn counting_random(drawn: &mut u64) -> impl FnMut() -> [u8; 16] {
 
 /// The directory of a broker of the tests.
 pub(crate) fn directory(id: BrokerId) -> Uuid {
-    Uuid::from_u128(1000 + u128::from(id.unsigned_abs()))
+    Uuid::from_u128(1000 + u128::from(id.0.unsigned_abs()))
 }
 
 fn active_broker(id: BrokerId) -> BrokerRegistration {
     BrokerRegistration {
         id,
-        epoch: 100 + i64::from(id),
-        incarnation_id: Uuid::from_u128(2000 + u128::from(id.unsigned_abs())),
+        epoch: BrokerEpoch(100 + i64::from(id.0)),
+        incarnation_id: Uuid::from_u128(2000 + u128::from(id.0.unsigned_abs())),
         endpoints: Vec::new(),
         features: crate::SUPPORTED_FEATURES
             .iter()

@@ -21,7 +21,7 @@ use crate::topic_values::TopicValues;
 use crate::update_features::{FeatureUpdate, UpgradeType, update_features};
 use crate::{ControllerContext, Decision, SUPPORTED_FEATURES};
 use metadata::{MetadataImage, MetadataRecord, Partition};
-use model::{BrokerId, Uuid};
+use model::{BrokerEpoch, BrokerId, Uuid};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let id = || 1..5;
+    let id = || (1..5).prop_map(BrokerId);
     let topic = || 0..3u8;
     let config = prop_oneof![
         Just(("min.insync.replicas", "1")),
@@ -93,7 +93,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::ElectUnclean),
         1 => Just(Step::ElectAll),
         1 => (0..2i16).prop_map(Step::EligibleLeaderReplicas),
-        3 => (topic(), Just(vec![1, 2, 3, 4]).prop_shuffle(), 0..4usize).prop_map(
+        3 => (topic(), Just([1, 2, 3, 4].map(BrokerId).to_vec()).prop_shuffle(), 0..4usize).prop_map(
             |(topic, mut replicas, count)| {
                 replicas.truncate(count);
                 Step::Reassign(topic, replicas)
@@ -176,7 +176,12 @@ fn records<R>(decision: Result<Decision<R>, crate::ApiError>) -> Vec<MetadataRec
 fn decide_broker(cluster: &TestCluster, step: &Step) -> Vec<MetadataRecord> {
     let image = &cluster.image;
     let context = &cluster.context();
-    let epoch = |id| image.cluster.broker(id).map_or(-1, |broker| broker.epoch);
+    let epoch = |id| {
+        image
+            .cluster
+            .broker(id)
+            .map_or(BrokerEpoch::NONE, |broker| broker.epoch)
+    };
     match *step {
         Step::Register { id, is_clean } => {
             let next_offset = image.provenance.last_offset + 1;
@@ -188,9 +193,13 @@ fn decide_broker(cluster: &TestCluster, step: &Step) -> Vec<MetadataRecord> {
                     .iter()
                     .map(|feature| (feature.name.to_owned(), feature.versions))
                     .collect(),
-                rack: (id % 2 == 0).then(|| "even".to_owned()),
-                directories: vec![directory(id), directory(id + 100)],
-                previous_broker_epoch: if is_clean { epoch(id) } else { -1 },
+                rack: (id.0 % 2 == 0).then(|| "even".to_owned()),
+                directories: vec![directory(id), directory(BrokerId(id.0 + 100))],
+                previous_broker_epoch: if is_clean {
+                    epoch(id)
+                } else {
+                    BrokerEpoch::NONE
+                },
                 is_migrating_zk_broker: false,
             };
             let state = RegistrationState {
@@ -221,10 +230,15 @@ fn has_replicas(image: &MetadataImage, id: BrokerId) -> bool {
 fn decide_directory(cluster: &TestCluster, step: &Step) -> Vec<MetadataRecord> {
     let image = &cluster.image;
     let context = &cluster.context();
-    let epoch = |id| image.cluster.broker(id).map_or(-1, |broker| broker.epoch);
+    let epoch = |id| {
+        image
+            .cluster
+            .broker(id)
+            .map_or(BrokerEpoch::NONE, |broker| broker.epoch)
+    };
     match *step {
         Step::Offline(id, dir) => {
-            let offline = [directory(id + 100 * i32::from(dir))];
+            let offline = [directory(BrokerId(id.0 + 100 * i32::from(dir)))];
             records(change_directories(
                 image,
                 context,
@@ -235,7 +249,7 @@ fn decide_directory(cluster: &TestCluster, step: &Step) -> Vec<MetadataRecord> {
         }
         Step::Assign(id, dir, topic) => {
             let assignment = DirectoryAssignment {
-                directory: directory(id + 100 * i32::from(dir)),
+                directory: directory(BrokerId(id.0 + 100 * i32::from(dir))),
                 topic_id: image.topics.id_of(&name(topic)).unwrap_or(Uuid::ZERO),
                 partition_id: 0,
             };
@@ -400,8 +414,8 @@ proptest! {
         for (rack, count) in racks.iter().enumerate() {
             for _ in 0..*count {
                 id += 1;
-                cluster = cluster.with_brokers(&[id]);
-                cluster.change_broker(id, |broker| broker.rack = Some(rack.to_string()));
+                cluster = cluster.with_brokers(&[BrokerId(id)]);
+                cluster.change_broker(BrokerId(id), |broker| broker.rack = Some(rack.to_string()));
             }
         }
         let topics = [NewTopic {

@@ -2,7 +2,7 @@
 
 use crate::shared_map::SharedMap;
 use crate::topics::Partition;
-use model::{BrokerId, Uuid};
+use model::{BrokerEpoch, BrokerId, Uuid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub struct BrokerRegistration {
     /// The broker's id.
     pub id: BrokerId,
     /// The registration's epoch: the offset of its record.
-    pub epoch: i64,
+    pub epoch: BrokerEpoch,
     /// The id of this run of the broker's process.
     pub incarnation_id: Uuid,
     /// The broker's listeners.
@@ -107,7 +107,7 @@ pub struct BrokerRegistrationChange {
     /// The broker's id.
     pub broker_id: BrokerId,
     /// The epoch of the registration that changes.
-    pub broker_epoch: i64,
+    pub broker_epoch: BrokerEpoch,
     /// Whether the broker may not lead.
     pub is_fenced: Option<bool>,
     /// The broker begins its controlled shutdown. Only a new registration ends one.

@@ -125,9 +125,9 @@ pub enum ReplayError {
         /// The broker's id.
         broker_id: BrokerId,
         /// The epoch of the registration.
-        epoch: i64,
+        epoch: model::BrokerEpoch,
         /// The epoch in the record.
-        of_record: i64,
+        of_record: model::BrokerEpoch,
     },
     /// There is no access control entry of this id.
     #[error("there is no access control entry with id {id}")]

@@ -7,6 +7,7 @@
 use crate::image::MetadataImage;
 use crate::metadata_version::MetadataVersion;
 use crate::record::MetadataRecord as Record;
+use model::{BrokerEpoch, BrokerId};
 
 /// Receives the records one by one.
 type Push<'p, E> = &'p mut dyn FnMut(&Record) -> Result<(), E>;
@@ -90,8 +91,8 @@ impl MetadataImage {
         }
         if !self.next_producer_id.is_none() {
             push(&Record::ProducerIds {
-                broker_id: -1,
-                broker_epoch: -1,
+                broker_id: BrokerId::NONE,
+                broker_epoch: BrokerEpoch::NONE,
                 next_producer_id: self.next_producer_id,
             })?;
         }

@@ -61,7 +61,7 @@ pub enum QuorumRecord {
     /// The level of `kraft.version`.
     KRaftVersion(i16),
     /// The voters of a quorum whose voters can change.
-    Voters(Vec<Voter>),
+    VoterSet(Vec<Voter>),
 }
 
 /// Why a control record is not one of the quorum.
@@ -88,7 +88,7 @@ impl QuorumRecord {
             Self::SnapshotHeader { .. } => ControlRecordKind::SnapshotHeader,
             Self::SnapshotFooter => ControlRecordKind::SnapshotFooter,
             Self::KRaftVersion(_) => ControlRecordKind::KRaftVersion,
-            Self::Voters(_) => ControlRecordKind::KRaftVoters,
+            Self::VoterSet(_) => ControlRecordKind::KRaftVoters,
         }
     }
 
@@ -127,7 +127,7 @@ impl QuorumRecord {
                 kraft_version: *level,
             }
             .to_bytes(VERSION),
-            Self::Voters(voters) => VotersRecord {
+            Self::VoterSet(voters) => VotersRecord {
                 version: VERSION,
                 voters: voters.iter().map(voter_message).collect(),
             }
@@ -180,7 +180,7 @@ impl QuorumRecord {
             }
             ControlRecordKind::KRaftVoters => {
                 let message: VotersRecord<'_> = read(value)?;
-                Self::Voters(message.voters.iter().map(voter).collect())
+                Self::VoterSet(message.voters.iter().map(voter).collect())
             }
             ControlRecordKind::Abort
             | ControlRecordKind::Commit

@@ -6,9 +6,6 @@
 use model::{BrokerId, LeaderEpoch, Uuid};
 use serde_json::Value;
 
-/// The id that stands for no leader and for no vote.
-const NONE: BrokerId = -1;
-
 /// What is in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuorumState {
@@ -41,8 +38,8 @@ pub enum QuorumStateError {
 impl QuorumState {
     /// The file's text, byte for byte as Apache Kafka writes it.
     pub fn to_text(&self) -> String {
-        let leader_id = self.leader_id.unwrap_or(NONE);
-        let voted_id = self.voted_id.unwrap_or(NONE);
+        let leader_id = self.leader_id.unwrap_or(BrokerId::NONE);
+        let voted_id = self.voted_id.unwrap_or(BrokerId::NONE);
         let epoch = self.leader_epoch;
         match &self.fixed_voters {
             Some(voters) => {
@@ -75,7 +72,7 @@ impl QuorumState {
                 .and_then(|number| i32::try_from(number).ok())
                 .ok_or(QuorumStateError::Field(field))
         };
-        let id = |field| number(field).map(|id| (id >= 0).then_some(id));
+        let id = |field| number(field).map(|id| (id >= 0).then_some(BrokerId(id)));
         let state = Self {
             leader_id: id("leaderId")?,
             leader_epoch: LeaderEpoch(number("leaderEpoch")?),
@@ -112,7 +109,11 @@ fn fixed_voters(json: &Value) -> Result<Vec<BrokerId>, QuorumStateError> {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Array(voters)) => voters
             .iter()
-            .map(|voter| voter.get("voterId")?.as_i64()?.try_into().ok())
+            .map(|voter| {
+                i32::try_from(voter.get("voterId")?.as_i64()?)
+                    .ok()
+                    .map(BrokerId)
+            })
             .collect::<Option<_>>()
             .ok_or(invalid),
         Some(_) => Err(invalid),
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn files_of_kafka_are_read_and_written_byte_for_byte() {
         let dynamic = QuorumState {
-            leader_id: Some(1),
+            leader_id: Some(BrokerId(1)),
             leader_epoch: LeaderEpoch(1),
             voted_id: None,
             voted_directory_id: Uuid::ZERO,
@@ -154,7 +155,7 @@ mod tests {
         check(
             r#"{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,"currentVoters":[{"voterId":1}],"data_version":0}"#,
             &QuorumState {
-                fixed_voters: Some(vec![1]),
+                fixed_voters: Some(vec![BrokerId(1)]),
                 ..dynamic
             },
         );

@@ -11,7 +11,7 @@ use crate::{
     ScramCredential, ScramKey,
 };
 use model::varint::write_unsigned_varint;
-use model::{BrokerId, DecodeError, ProducerId, Reader, Uuid};
+use model::{BrokerEpoch, BrokerId, DecodeError, ProducerId, Reader, Uuid};
 
 mod decode;
 mod encode;
@@ -29,7 +29,7 @@ pub enum MetadataRecord {
         /// The broker's id.
         broker_id: BrokerId,
         /// The epoch of its registration.
-        broker_epoch: i64,
+        broker_epoch: BrokerEpoch,
     },
     /// A topic is created, without partitions yet.
     Topic {
@@ -63,14 +63,14 @@ pub enum MetadataRecord {
         /// The broker's id.
         broker_id: BrokerId,
         /// The epoch of its registration.
-        broker_epoch: i64,
+        broker_epoch: BrokerEpoch,
     },
     /// A broker is unfenced.
     UnfenceBroker {
         /// The broker's id.
         broker_id: BrokerId,
         /// The epoch of its registration.
-        broker_epoch: i64,
+        broker_epoch: BrokerEpoch,
     },
     /// A topic is deleted with its partitions and its configuration.
     RemoveTopic {
@@ -107,7 +107,7 @@ pub enum MetadataRecord {
         /// The broker that received the block, or -1.
         broker_id: BrokerId,
         /// The epoch of its registration, or -1.
-        broker_epoch: i64,
+        broker_epoch: BrokerEpoch,
         /// The first producer id that is still free.
         next_producer_id: ProducerId,
     },

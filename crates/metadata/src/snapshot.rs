@@ -172,7 +172,7 @@ pub fn write_snapshot<E>(
     }];
     if quorum.kraft_version > 0 {
         header.push(QuorumRecord::KRaftVersion(quorum.kraft_version));
-        header.extend(quorum.voters.clone().map(QuorumRecord::Voters));
+        header.extend(quorum.voters.clone().map(QuorumRecord::VoterSet));
     }
     let version = image.metadata_version();
     write(place, header, version, sink, |push| image.records(push))
@@ -256,7 +256,7 @@ fn read_quorum_record(
         (QuorumRecord::KRaftVersion(level), Some(snapshot)) => {
             snapshot.quorum.kraft_version = level;
         }
-        (QuorumRecord::Voters(voters), Some(snapshot)) => {
+        (QuorumRecord::VoterSet(voters), Some(snapshot)) => {
             snapshot.quorum.voters = Some(voters);
         }
         (QuorumRecord::SnapshotFooter | QuorumRecord::LeaderChange { .. }, Some(_)) => {}

@@ -5,7 +5,7 @@ use model::{BrokerId, LeaderEpoch, Uuid};
 use std::sync::Arc;
 
 /// The id that stands for no leader.
-pub const NO_LEADER: BrokerId = -1;
+pub const NO_LEADER: BrokerId = BrokerId::NONE;
 
 /// The directory of a replica on a broker that has not said where it is.
 pub const MIGRATING_DIRECTORY: Uuid = Uuid::ZERO;
@@ -75,7 +75,7 @@ pub struct Partition {
 impl Partition {
     /// Whether there is a leader.
     pub const fn has_leader(&self) -> bool {
-        self.leader != NO_LEADER
+        self.leader.0 != NO_LEADER.0
     }
 
     /// The replica that leads when it can; [`NO_LEADER`] without replicas.

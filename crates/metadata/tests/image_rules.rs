@@ -5,9 +5,10 @@ use metadata::{
     BrokerRegistration, BrokerRegistrationChange, ConfigResource, Endpoint, LeaderRecoveryState,
     MetadataDelta, MetadataImage, MetadataRecord, Partition, PartitionChange, QuotaEntity,
 };
-use model::Uuid;
+use model::{BrokerEpoch, BrokerId, Uuid};
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{Debug, Write};
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// The fields of a line: `key=value` pairs after its words.
@@ -31,20 +32,20 @@ impl<'a> Line<'a> {
         self.words.get(index).copied().unwrap_or_default()
     }
 
-    fn number<T: std::str::FromStr>(&self, index: usize) -> T {
+    fn number<T: FromStr>(&self, index: usize) -> T {
         let word = self.word(index);
         word.parse()
             .unwrap_or_else(|_| panic!("`{word}` is no number"))
     }
 
-    fn ids(&self, field: &str) -> Option<Vec<i32>> {
+    fn ids<T: FromStr<Err: Debug>>(&self, field: &str) -> Option<Vec<T>> {
         let text = self.fields.get(field)?;
         let ids = text.split(',').filter(|id| !id.is_empty());
         Some(ids.map(|id| id.parse().expect("an id")).collect())
     }
 
     fn directories(&self) -> Option<Vec<Uuid>> {
-        let ids = self.ids("directories")?;
+        let ids = self.ids::<i32>("directories")?;
         Some(
             ids.into_iter()
                 .map(|id| Uuid::from_u128(id as u128))
@@ -64,7 +65,7 @@ impl<'a> Line<'a> {
         names.map(endpoint).collect()
     }
 
-    fn leader(&self) -> Option<i32> {
+    fn leader(&self) -> Option<BrokerId> {
         self.fields.get("leader")?.parse().ok()
     }
 
@@ -91,6 +92,7 @@ fn record(line: &str) -> MetadataRecord {
             line.words.get(2).map_or(0, |_| line.number(2)),
         ),
     };
+    let broker_epoch = BrokerEpoch(broker_epoch);
     match line.word(0) {
         "topic" => MetadataRecord::Topic {
             name: line.word(1).to_owned(),
@@ -105,7 +107,7 @@ fn record(line: &str) -> MetadataRecord {
                 isr: line.ids("isr").unwrap_or_default(),
                 eligible_leader_replicas: line.ids("elr").unwrap_or_default(),
                 last_known_eligible_leader_replicas: line.ids("last-elr").unwrap_or_default(),
-                leader: line.leader().unwrap_or(-1),
+                leader: line.leader().unwrap_or(BrokerId::NONE),
                 ..Partition::default()
             },
         },
@@ -143,7 +145,7 @@ fn record(line: &str) -> MetadataRecord {
             value: line.text("value").and_then(|value| value.parse().ok()),
         },
         "register" => MetadataRecord::RegisterBroker(BrokerRegistration {
-            id: broker_id,
+            id: BrokerId(broker_id),
             epoch: broker_epoch,
             incarnation_id: Uuid::from_u128(1),
             endpoints: line.endpoints(),
@@ -156,19 +158,19 @@ fn record(line: &str) -> MetadataRecord {
             cordoned_directories: None,
         }),
         "unregister" => MetadataRecord::UnregisterBroker {
-            broker_id,
+            broker_id: BrokerId(broker_id),
             broker_epoch,
         },
         "fence" => MetadataRecord::FenceBroker {
-            broker_id,
+            broker_id: BrokerId(broker_id),
             broker_epoch,
         },
         "unfence" => MetadataRecord::UnfenceBroker {
-            broker_id,
+            broker_id: BrokerId(broker_id),
             broker_epoch,
         },
         "leave" => MetadataRecord::BrokerRegistrationChange(BrokerRegistrationChange {
-            broker_id,
+            broker_id: BrokerId(broker_id),
             broker_epoch,
             enters_controlled_shutdown: true,
             directories: line.directories(),
@@ -500,6 +502,6 @@ fn replicas_are_offline_that_clients_of_a_listener_cannot_reach() {
         let offline = image.cluster.offline_replicas(partition, listener);
         offline.collect::<Vec<_>>()
     };
-    assert_eq!(offline("PLAINTEXT"), [2, 3, 4, 5]);
-    assert_eq!(offline("INTERNAL"), [2, 4, 5]);
+    assert_eq!(offline("PLAINTEXT"), [2, 3, 4, 5].map(BrokerId));
+    assert_eq!(offline("INTERNAL"), [2, 4, 5].map(BrokerId));
 }

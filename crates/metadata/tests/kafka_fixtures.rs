@@ -5,7 +5,7 @@ use metadata::{
     MetadataVersion, Provenance, QuorumRecord, QuorumState, Snapshot, SnapshotId,
     read_bootstrap_snapshot, read_snapshot, write_snapshot,
 };
-use model::{LeaderEpoch, ProducerId};
+use model::{BrokerId, LeaderEpoch, ProducerId};
 use record::{Batches, Decompressor};
 use std::path::{Path, PathBuf};
 
@@ -102,15 +102,15 @@ fn the_whole_log_is_read() {
     assert_eq!((image.acls.len(), image.scram.len()), (1, 1));
     assert_eq!(image.client_quotas.len(), 2);
     assert_eq!(image.cluster.controllers().len(), 1);
-    let [leader, version, QuorumRecord::Voters(voters)] = &quorum[..] else {
+    let [leader, version, QuorumRecord::VoterSet(voters)] = &quorum[..] else {
         panic!("{quorum:?}");
     };
     assert_eq!(
         *leader,
         QuorumRecord::LeaderChange {
-            leader_id: 1,
-            voters: vec![1],
-            granting_voters: vec![1]
+            leader_id: BrokerId(1),
+            voters: vec![BrokerId(1)],
+            granting_voters: vec![BrokerId(1)]
         }
     );
     assert_eq!(*version, QuorumRecord::KRaftVersion(1));
@@ -215,7 +215,7 @@ fn quorum_states_are_read() {
         assert_eq!(state.to_text(), text);
         assert_eq!(
             (state.leader_id, state.leader_epoch),
-            (Some(1), LeaderEpoch(1))
+            (Some(BrokerId(1)), LeaderEpoch(1))
         );
     }
 }

@@ -8,7 +8,7 @@ use metadata::{
     ScramCredential, ScramKey, SnapshotId, SnapshotQuorum, VersionRange, metadata_batch,
     read_snapshot, write_snapshot,
 };
-use model::{LeaderEpoch, ProducerId, Uuid};
+use model::{BrokerEpoch, BrokerId, LeaderEpoch, ProducerId, Uuid};
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
@@ -20,8 +20,12 @@ fn id() -> impl Strategy<Value = Uuid> {
     (0u128..6).prop_map(Uuid::from_u128)
 }
 
-fn broker() -> impl Strategy<Value = i32> {
-    0i32..4
+fn broker_epoch() -> impl Strategy<Value = BrokerEpoch> {
+    (0i64..3).prop_map(BrokerEpoch)
+}
+
+fn broker() -> impl Strategy<Value = BrokerId> {
+    (0i32..4).prop_map(BrokerId)
 }
 
 fn name() -> impl Strategy<Value = String> {
@@ -37,7 +41,7 @@ fn recovery() -> impl Strategy<Value = LeaderRecoveryState> {
 
 prop_compose! {
     fn registration()(
-        id in broker(), epoch in 0i64..3, incarnation_id in id(), rack in of(name()),
+        id in broker(), epoch in broker_epoch(), incarnation_id in id(), rack in of(name()),
         features in btree_map(name(), (0i16..3, 3i16..5), 0..3),
         fenced in any::<bool>(), leaving in any::<bool>(), directories in vec(id(), 0..3),
         cordoned_directories in of(vec(id(), 0..2)), port in any::<u16>(),
@@ -64,7 +68,7 @@ prop_compose! {
     fn partition()(
         replicas in vec((broker(), id()), 1..4), isr in vec(broker(), 0..3),
         moving in vec(broker(), 0..2), eligible in vec(broker(), 0..2),
-        last_known in vec(broker(), 0..2), leader in -1i32..4, state in recovery(),
+        last_known in vec(broker(), 0..2), leader in (-1i32..4).prop_map(BrokerId), state in recovery(),
         leader_epoch in 0i32..9, partition_epoch in 0i32..9,
     ) -> Partition {
         Partition {
@@ -86,7 +90,7 @@ prop_compose! {
 prop_compose! {
     fn partition_change()(
         topic_id in id(), partition_id in 0i32..3, isr in of(vec(broker(), 0..3)),
-        leader in of(-1i32..4), replicas in of(vec((broker(), id()), 1..4)),
+        leader in of((-1i32..4).prop_map(BrokerId)), replicas in of(vec((broker(), id()), 1..4)),
         state in of(recovery()), eligible in of(vec(broker(), 0..2)),
     ) -> PartitionChange {
         PartitionChange {
@@ -116,18 +120,18 @@ fn topic_record() -> impl Strategy<Value = MetadataRecord> {
 }
 
 fn node_record() -> impl Strategy<Value = MetadataRecord> {
-    let fencing = (broker(), 0i64..3, any::<bool>());
+    let fencing = (broker(), broker_epoch(), any::<bool>());
     prop_oneof![
         3 => registration().prop_map(MetadataRecord::RegisterBroker),
         1 => broker().prop_map(|broker_id| {
-            MetadataRecord::UnregisterBroker { broker_id, broker_epoch: 0 }
+            MetadataRecord::UnregisterBroker { broker_id, broker_epoch: BrokerEpoch(0) }
         }),
         2 => fencing.prop_map(|(broker_id, broker_epoch, fence)| if fence {
             MetadataRecord::FenceBroker { broker_id, broker_epoch }
         } else {
             MetadataRecord::UnfenceBroker { broker_id, broker_epoch }
         }),
-        2 => (broker(), 0i64..3, of(any::<bool>()), of(vec(id(), 1..3)), of(vec(id(), 0..2)))
+        2 => (broker(), broker_epoch(), of(any::<bool>()), of(vec(id(), 1..3)), of(vec(id(), 0..2)))
             .prop_map(|(broker_id, broker_epoch, is_fenced, directories, cordoned_directories)| {
                 MetadataRecord::BrokerRegistrationChange(BrokerRegistrationChange {
                     broker_id, broker_epoch, is_fenced,
@@ -160,7 +164,7 @@ fn setting_record() -> impl Strategy<Value = MetadataRecord> {
                 entity: QuotaEntity(entity), key, value: value.map(f64::from),
             }),
         1 => (0i64..9000).prop_map(|next_producer_id| MetadataRecord::ProducerIds {
-            broker_id: 1, broker_epoch: 1, next_producer_id: ProducerId(next_producer_id),
+            broker_id: BrokerId(1), broker_epoch: BrokerEpoch(1), next_producer_id: ProducerId(next_producer_id),
         }),
         1 => (name(), 0i16..3).prop_map(|(name, level)| {
             MetadataRecord::FeatureLevel { name, level }
@@ -412,10 +416,10 @@ fn equal_partitions_of_a_topic_share_their_memory() {
     image.replay(&topic).unwrap();
     for partition_id in 0..1000 {
         let partition = Partition {
-            replicas: vec![partition_id % 3],
+            replicas: vec![BrokerId(partition_id % 3)],
             directories: vec![Uuid::from_u128(9)],
-            isr: vec![partition_id % 3],
-            leader: partition_id % 3,
+            isr: vec![BrokerId(partition_id % 3)],
+            leader: BrokerId(partition_id % 3),
             ..Partition::default()
         };
         let record = MetadataRecord::Partition {
@@ -433,7 +437,7 @@ fn equal_partitions_of_a_topic_share_their_memory() {
     assert_eq!(distinct(&image), 3);
     for partition_id in 0..1000 {
         let change = PartitionChange {
-            leader: Some(-1),
+            leader: Some(BrokerId::NONE),
             ..PartitionChange::of(topic_id, partition_id)
         };
         let change = MetadataRecord::PartitionChange(change);

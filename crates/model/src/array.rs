@@ -1,7 +1,7 @@
 //! Arrays of messages: a view of encoded elements, or elements to encode.
 
-use crate::Uuid;
 use crate::primitives::{DecodeError, Element, Reader, Version, Writer};
+use crate::{BrokerId, Uuid};
 use std::fmt;
 
 /// An array field of a message.
@@ -216,6 +216,21 @@ fixed_element! {
     i16, i16, 2;
     i32, i32, 4;
     i64, i64, 8;
+}
+
+impl<'a> Element<'a> for BrokerId {
+    #[inline]
+    fn decode(reader: &mut Reader<'a>, _: Version) -> Result<Self, DecodeError> {
+        reader.i32().map(Self)
+    }
+    #[inline]
+    fn encoded_size(&self, _: Version) -> usize {
+        4
+    }
+    #[inline]
+    fn encode(&self, _: Version, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0.to_be_bytes());
+    }
 }
 
 impl<'a> Element<'a> for Uuid {

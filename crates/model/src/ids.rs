@@ -45,8 +45,17 @@ macro_rules! number {
     };
 }
 
-/// The id of a node: `node.id` of a broker or a controller. -1 stands for none.
-pub type BrokerId = i32;
+number! {
+    /// The id of a node: `node.id` of a broker or a controller.
+    #[derive(Default)]
+    BrokerId(i32)
+}
+
+number! {
+    /// Which registration of a broker with the controller: the offset of its record in the metadata log.
+    #[derive(Default)]
+    BrokerEpoch(i64)
+}
 
 number! {
     /// How many times a partition, or the quorum's log, has had a leader elected: each batch bears the epoch

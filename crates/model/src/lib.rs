@@ -24,7 +24,7 @@ pub mod varint;
 
 pub use array::Array;
 pub use error_code::{ErrorCode, Retriability};
-pub use ids::{BrokerId, LeaderEpoch, ProducerEpoch, ProducerId, TopicPartition};
+pub use ids::{BrokerEpoch, BrokerId, LeaderEpoch, ProducerEpoch, ProducerId, TopicPartition};
 pub use invalid_strings::InvalidStrings;
 pub use primitives::{DecodeError, Element, Fields, Message, Reader, Version, Writer};
 pub use time::{MonotonicTime, Now, RetentionClock};

@@ -1,6 +1,6 @@
 //! The quorum as `DescribeQuorum` tells it (KIP-836, KIP-853).
 
-use crate::replica::{Replica, Standing};
+use crate::replica::{QuorumMembership, Replica};
 use model::{BrokerId, LeaderEpoch, Uuid};
 use storage::disk::Disk;
 
@@ -37,7 +37,7 @@ pub struct QuorumDescription {
 impl<D: Disk> Replica<D> {
     /// The quorum at `now_ms`; `None` unless this node leads it.
     pub fn describe(&self, now_ms: i64) -> Option<QuorumDescription> {
-        let Standing::Voter(local) = &self.standing else {
+        let QuorumMembership::Voter(local) = &self.standing else {
             return None;
         };
         let voters = self.voters();

@@ -9,7 +9,7 @@ use crate::messages::SnapshotPiece;
 use crate::quorum_log::QuorumLog;
 use crate::snapshot_draft::{WrittenSnapshot, part_path};
 use crate::snapshots::SNAPSHOT_BYTES_MAX;
-use crate::voters::VoterHistory;
+use crate::voter_set::VoterHistory;
 use metadata::{SnapshotId, check_snapshot};
 use storage::disk::{Disk, DiskFile, OpenMode};
 use storage::{Context, StorageError};

@@ -73,7 +73,7 @@ pub enum OpenError {
     #[error(
         "the quorum has the voters {voters:?}; this build can only be a quorum of its own, node {node_id}"
     )]
-    Voters {
+    VoterSet {
         /// The voters.
         voters: Vec<BrokerId>,
         /// This node.

@@ -7,7 +7,7 @@ use crate::error::{AppendError, OpenError};
 use crate::mending::LogState;
 use crate::quorum_log::WrittenBatch;
 use crate::quorum_state_file;
-use crate::replica::{Replica, RoleState, Standing};
+use crate::replica::{QuorumMembership, Replica, RoleState};
 use crate::staged::{Staged, Unit, parsed};
 use metadata::{BatchPlace, QuorumRecord, quorum_batch};
 use storage::disk::Disk;
@@ -22,7 +22,7 @@ impl<D: Disk> Replica<D> {
     /// # Panics
     /// When this node is no voter, or leads already.
     pub fn lead(&mut self, now_ms: i64) -> Result<(), OpenError> {
-        let Standing::Voter(local) = self.standing.clone() else {
+        let QuorumMembership::Voter(local) = self.standing.clone() else {
             panic!("only a voter can lead");
         };
         assert!(
@@ -134,7 +134,7 @@ impl<D: Disk> Replica<D> {
     /// # Errors
     /// As those of [`Self::flush`]; the level stays as it was then.
     pub fn raise_kraft_version(&mut self, level: i16, now_ms: i64) -> Result<(), AppendError> {
-        let Standing::Voter(local) = &self.standing else {
+        let QuorumMembership::Voter(local) = &self.standing else {
             return Err(AppendError::NotLeader);
         };
         let records = local.level_and_voters(level);

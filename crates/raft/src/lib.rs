@@ -50,7 +50,7 @@ mod snapshot_draft;
 mod snapshot_pace;
 mod snapshots;
 mod staged;
-mod voters;
+mod voter_set;
 
 pub use committed::{Committed, CommittedBatches};
 pub use describe::{QuorumDescription, QuorumReplica};
@@ -59,9 +59,9 @@ pub use messages::{Answer, Content, LeaderAndEpoch, Recipient, Request, Snapshot
 pub use observer::Timeouts;
 pub use open::{METADATA_LOG_FOLDER, log_files};
 pub use quorum_state_file::QUORUM_STATE;
-pub use replica::{OpenedReplica, Replica, ReplicaOptions, Role, Standing};
+pub use replica::{OpenedReplica, QuorumMembership, Replica, ReplicaOptions, Role};
 pub use snapshot_draft::{SnapshotDraft, WrittenSnapshot};
-pub use voters::{KRAFT_VERSIONS, LocalVoter, Voters};
+pub use voter_set::{KRAFT_VERSIONS, LocalVoter, VoterSet};
 
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use crate::damage;
 use crate::error::{AppendError, OpenError};
 use crate::open::log_opening;
 use crate::quorum_log::QuorumLog;
-use crate::replica::{Replica, Standing};
+use crate::replica::{QuorumMembership, Replica};
 use storage::disk::Disk;
 use storage::{Log, StorageError};
 
@@ -49,7 +49,7 @@ impl<D: Disk> Replica<D> {
             LogState::Failed => return Err(AppendError::Failed),
             LogState::Torn => {}
         }
-        let is_voter = matches!(self.standing, Standing::Voter(_));
+        let is_voter = matches!(self.standing, QuorumMembership::Voter(_));
         match self.log.reopen(is_voter, now_ms) {
             Ok(log) => {
                 self.log.log = log;

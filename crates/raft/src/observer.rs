@@ -16,7 +16,7 @@ use crate::download::{Download, discard};
 use crate::error::{AppendError, ObserverError, ReadError};
 use crate::messages::{Answer, Content, LeaderAndEpoch, Recipient, Request, SnapshotPiece, Wanted};
 use crate::quorum_state_file;
-use crate::replica::{Replica, RoleState, Standing};
+use crate::replica::{QuorumMembership, Replica, RoleState};
 use metadata::{BatchContent, BatchContentReader, QuorumRecord, SnapshotId};
 use model::{BrokerId, ErrorCode, MonotonicTime, Now};
 use record::Batches;
@@ -276,7 +276,7 @@ impl<D: Disk> Replica<D> {
 
     /// Follows the leader of the present epoch or of a later one, which is written down before.
     fn follow(&mut self, leader: LeaderAndEpoch, now: MonotonicTime) -> Result<(), ObserverError> {
-        let Standing::Observer { id, timeouts } = self.standing else {
+        let QuorumMembership::Observer { id, timeouts } = self.standing else {
             return Ok(());
         };
         let RoleState::Observer(observer) = &self.role else {

@@ -6,10 +6,10 @@ use crate::error::OpenError;
 use crate::observer::Observer;
 use crate::quorum_log::{QuorumLog, QuorumLogParts};
 use crate::quorum_state_file;
-use crate::replica::{OpenedReplica, Replica, ReplicaOptions, RoleState, Standing};
+use crate::replica::{OpenedReplica, QuorumMembership, Replica, ReplicaOptions, RoleState};
 use crate::snapshot_pace::SnapshotPace;
 use crate::snapshots::Snapshots;
-use crate::voters::VoterHistory;
+use crate::voter_set::VoterHistory;
 use config::server::MetadataLogConfig;
 use metadata::{BatchContent, BatchContentReader, SnapshotId, check_snapshot};
 use model::{BrokerId, LeaderEpoch, TopicPartition, Uuid};
@@ -32,7 +32,7 @@ pub(crate) fn open<D: Disk>(
 ) -> Result<OpenedReplica<D>, OpenError> {
     let folder = options.directory.join(METADATA_LOG_FOLDER);
     let now_ms = options.now.wall_ms;
-    let is_voter = matches!(options.standing, Standing::Voter(_));
+    let is_voter = matches!(options.standing, QuorumMembership::Voter(_));
     if is_voter {
         damage::check(&disk, &options.directory, &folder)?;
     }
@@ -40,7 +40,7 @@ pub(crate) fn open<D: Disk>(
     // Without configuration, the voters are those that the node last ran with.
     let recorded = state.as_ref().and_then(|state| state.fixed_voters.clone());
     let fixed_voters = options.fixed_voters.clone().or(recorded);
-    if let Standing::Voter(local) = &options.standing {
+    if let QuorumMembership::Voter(local) = &options.standing {
         check_has_voters(&disk, &options.directory, local.id, fixed_voters.as_deref())?;
     }
     let (mut log, events) = open_log(&disk, &options, &folder)?;
@@ -63,17 +63,17 @@ pub(crate) fn open<D: Disk>(
         config: options.config,
         pace: SnapshotPace::new(log_bytes, now_ms),
     });
-    if let Standing::Voter(local) = &options.standing {
+    if let QuorumMembership::Voter(local) = &options.standing {
         local.check_is_alone(log.voters.newest(), fixed_voters.as_deref())?;
     }
     // Of what an earlier run has left nobody knows whether it was synced.
     log.flush(now_ms)?;
     let role = match &options.standing {
-        Standing::Voter(_) => {
+        QuorumMembership::Voter(_) => {
             log.commit(log.log.log_end_offset());
             RoleState::Voter
         }
-        Standing::Observer { id, timeouts } => {
+        QuorumMembership::Observer { id, timeouts } => {
             let leader = state.filter(|state| state.leader_epoch == epoch);
             let leader = leader.and_then(|state| state.leader_id);
             let leader = leader.filter(|leader| leader != id);

@@ -12,7 +12,7 @@ use crate::mending::LogState;
 use crate::snapshot_draft::{SnapshotDraft, WrittenSnapshot};
 use crate::snapshot_pace::SnapshotPace;
 use crate::snapshots::Snapshots;
-use crate::voters::VoterHistory;
+use crate::voter_set::VoterHistory;
 use config::server::MetadataLogConfig;
 use metadata::{SnapshotId, SnapshotQuorum};
 use model::LeaderEpoch;

@@ -15,7 +15,7 @@ use crate::observer::{Observer, Timeouts};
 use crate::quorum_log::QuorumLog;
 use crate::snapshot_draft::{SnapshotDraft, WrittenSnapshot};
 use crate::staged::Staged;
-use crate::voters::{LocalVoter, Voters};
+use crate::voter_set::{LocalVoter, VoterSet};
 use config::server::MetadataLogConfig;
 use metadata::SnapshotId;
 use model::{BrokerId, LeaderEpoch, Now};
@@ -25,7 +25,7 @@ use storage::{RecoveryEvent, StorageError};
 
 /// What this node may become in the quorum.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum QuorumMembership {
     /// It votes, alone.
     Voter(LocalVoter),
     /// It follows whom others elect.
@@ -43,7 +43,7 @@ pub struct ReplicaOptions {
     /// The log directory that holds the log.
     pub directory: PathBuf,
     /// What this node may become.
-    pub standing: Standing,
+    pub standing: QuorumMembership,
     /// `controller.quorum.voters`, if it is set.
     pub fixed_voters: Option<Vec<BrokerId>>,
     /// Segments, snapshots and retention.
@@ -82,7 +82,7 @@ pub(crate) enum RoleState<D: Disk> {
 pub struct Replica<D: Disk> {
     pub(crate) log: QuorumLog<D>,
     pub(crate) epoch: LeaderEpoch,
-    pub(crate) standing: Standing,
+    pub(crate) standing: QuorumMembership,
     pub(crate) role: RoleState<D>,
     pub(crate) fixed_voters: Option<Vec<BrokerId>>,
 }
@@ -133,7 +133,7 @@ impl<D: Disk> Replica<D> {
     }
 
     /// The voters of the whole log.
-    pub fn voters(&self) -> &Voters {
+    pub fn voters(&self) -> &VoterSet {
         self.log.voters.newest()
     }
 

@@ -2,7 +2,7 @@
 
 use crate::error::OpenError;
 use crate::snapshot_draft::WrittenSnapshot;
-use crate::voters::Voters;
+use crate::voter_set::VoterSet;
 use metadata::{Snapshot, SnapshotId, snapshot_header};
 use model::LeaderEpoch;
 use std::path::{Path, PathBuf};
@@ -93,13 +93,13 @@ impl<D: Disk> Snapshots<D> {
     }
 
     /// The voters that a snapshot names in its header.
-    pub(crate) fn voters(&self, id: SnapshotId) -> Result<Voters, OpenError> {
+    pub(crate) fn voters(&self, id: SnapshotId) -> Result<VoterSet, OpenError> {
         let path = self.folder.join(id.to_string());
         let file = self.disk.open(&path, OpenMode::Read);
         let header = file.and_then(|file| first_bytes(&file));
         let header = snapshot_header(&header.context("read", &path)?);
         let Snapshot { quorum, .. } = header.map_err(|error| OpenError::Snapshot { id, error })?;
-        Ok(Voters {
+        Ok(VoterSet {
             kraft_version: quorum.kraft_version,
             voters: quorum.voters,
             are_in_log: id != SnapshotId::BOOTSTRAP,

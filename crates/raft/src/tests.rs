@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use storage::disk::{Disk, DiskFile, OpenMode};
 use storage::sim::{Crash, SimDisk};
 
-const NODE_ID: BrokerId = 1;
+const NODE_ID: BrokerId = BrokerId(1);
 const LOG: &str = "/a/__cluster_metadata-0/00000000000000000000.log";
 
 pub(crate) fn config() -> MetadataLogConfig {
@@ -31,8 +31,8 @@ pub(crate) fn config() -> MetadataLogConfig {
     }
 }
 
-fn voter() -> Standing {
-    Standing::Voter(LocalVoter {
+fn voter() -> QuorumMembership {
+    QuorumMembership::Voter(LocalVoter {
         id: NODE_ID,
         directory_id: Uuid::from_u128(0xd0_0001),
         endpoints: vec![VoterEndpoint {
@@ -43,14 +43,14 @@ fn voter() -> Standing {
     })
 }
 
-fn observer() -> Standing {
-    Standing::Observer {
+fn observer() -> QuorumMembership {
+    QuorumMembership::Observer {
         id: NODE_ID,
         timeouts: Timeouts::default(),
     }
 }
 
-fn options(standing: Standing) -> ReplicaOptions {
+fn options(standing: QuorumMembership) -> ReplicaOptions {
     ReplicaOptions {
         directory: PathBuf::from("/a"),
         standing,

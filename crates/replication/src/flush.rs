@@ -6,8 +6,8 @@
 //!   flush_up_to ──> files synced ──────> the high watermark follows, whoever waits goes on
 //! ```
 
+use crate::log_state::LogState;
 use crate::partition::Partition;
-use crate::residence::Residence;
 use crate::state::State;
 use storage::{Disk, StorageError};
 
@@ -15,8 +15,8 @@ impl<D: Disk> State<D> {
     /// Records below are durable.
     pub(crate) fn flushed_end_offset(&self) -> i64 {
         match &self.residence {
-            Residence::Open(log) => log.flushed_end_offset(),
-            Residence::Idle(idle) => idle.recovery_point,
+            LogState::Open(log) => log.flushed_end_offset(),
+            LogState::Idle(idle) => idle.recovery_point,
         }
     }
 

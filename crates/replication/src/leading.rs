@@ -7,9 +7,9 @@
 //!   log directory failed, topic deleted ─> None, for ever
 //! ```
 
+use crate::log_state::LogState;
 use crate::partition::{Isolation, Partition};
 use crate::progress::Watches;
-use crate::residence::Residence;
 use crate::role::Role;
 use crate::state::State;
 use model::{BrokerId, ErrorCode, LeaderEpoch};
@@ -160,7 +160,7 @@ impl<D: Disk> Partition<D> {
 /// Notes the epoch of a leader at the end of its log. One that is idle notes it when it is opened, at the
 /// same offset.
 fn note_leader_epoch<D: Disk>(state: &mut State<D>, role: &Role) -> Result<(), StorageError> {
-    let (Residence::Open(log), Some(leader_epoch)) = (&mut state.residence, role.leader_epoch())
+    let (LogState::Open(log), Some(leader_epoch)) = (&mut state.residence, role.leader_epoch())
     else {
         return Ok(());
     };

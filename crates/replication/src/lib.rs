@@ -29,10 +29,10 @@ mod fetch_session_cache;
 mod flush;
 mod leading;
 mod log_host;
+mod log_state;
 mod moving;
 mod partition;
 mod progress;
-mod residence;
 mod role;
 mod role_changes;
 mod state;
@@ -49,12 +49,12 @@ pub use fetch_session_cache::{
 };
 pub use leading::{Leadership, check_leader_epoch};
 pub use log_host::{LogHost, PartitionKey};
+pub use log_state::Unsettled;
 pub use moving::Moving;
 pub use partition::{
     FirstBatch, Isolation, Partition, PartitionOffsets, ProducerFacts, ReadRequest, ReadResult,
 };
 pub use progress::{Changes, Progress, Seen, Watches};
-pub use residence::Unsettled;
 pub use role::{Follower, Role};
 pub use role_changes::{RoleChange, Roles, role_changes};
 pub use storage::{Appended, TimestampOffset, VerificationGuard};

@@ -55,10 +55,10 @@ impl<D: Disk> LogHost<D> {
 
     /// The number of a log directory, by its name: they are counted from zero, in the order in which
     /// they are named first.
-    pub fn place_of(&self, log_directory: &Arc<str>) -> usize {
+    pub fn directory_index_of(&self, log_directory: &Arc<str>) -> usize {
         let find = |all: &[Arc<str>]| all.iter().position(|one| one == log_directory);
-        if let Some(place) = find(&self.directories.read()) {
-            return place;
+        if let Some(directory_index) = find(&self.directories.read()) {
+            return directory_index;
         }
         let mut directories = self.directories.write();
         find(&directories).unwrap_or_else(|| {
@@ -67,9 +67,9 @@ impl<D: Disk> LogHost<D> {
         })
     }
 
-    pub(crate) fn directory_at(&self, place: usize) -> Arc<str> {
+    pub(crate) fn directory_at(&self, directory_index: usize) -> Arc<str> {
         let directories = self.directories.read();
-        let directory = directories.get(place);
+        let directory = directories.get(directory_index);
         directory.expect("it was counted before").clone()
     }
 

@@ -24,8 +24,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What is known of a log that is locked, and has not left its directory yet.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Leaving {
-    place: usize,
+pub(crate) struct MovedLog {
+    directory_index: usize,
     recovery_point: i64,
     offsets: PartitionOffsets,
 }
@@ -40,16 +40,16 @@ pub struct Moving<'a, D: Disk> {
 
 impl<'a, D: Disk> Moving<'a, D> {
     fn begin(partition: &'a Partition<D>, state: &State<D>, to: usize) -> Self {
-        let from = partition.place();
-        let leaving = Leaving {
-            place: from,
+        let from = partition.directory_index();
+        let leaving = MovedLog {
+            directory_index: from,
             recovery_point: state.recovery_point(),
             offsets: state.offsets(),
         };
         *partition.leaving.lock() = Some(Box::new(leaving));
         // A log that has failed goes nowhere, and whoever is about to say so names its directory.
         if !state.is_failed && !state.residence.is_failed() {
-            partition.place.store(to, Ordering::SeqCst);
+            partition.directory_index.store(to, Ordering::SeqCst);
         }
         Self {
             partition,
@@ -61,7 +61,9 @@ impl<'a, D: Disk> Moving<'a, D> {
 
     /// The copy is complete; what is waited for from here on is the disk of the old log.
     pub fn leaves(&self) {
-        self.partition.place.store(self.from, Ordering::SeqCst);
+        self.partition
+            .directory_index
+            .store(self.from, Ordering::SeqCst);
     }
 }
 
@@ -76,11 +78,13 @@ impl<D: Disk> fmt::Debug for Moving<'_, D> {
 
 impl<D: Disk> Drop for Moving<'_, D> {
     fn drop(&mut self) {
-        let place = match self.has_moved.get() {
+        let directory_index = match self.has_moved.get() {
             true => self.to,
             false => self.from,
         };
-        self.partition.place.store(place, Ordering::SeqCst);
+        self.partition
+            .directory_index
+            .store(directory_index, Ordering::SeqCst);
         *self.partition.leaving.lock() = None;
     }
 }
@@ -96,7 +100,7 @@ impl<D: Disk> Partition<D> {
         log_directory: &Arc<str>,
         complete: impl FnOnce(&mut Log<D>, &Moving<'_, D>) -> Result<Log<D>, E>,
     ) -> Result<Log<D>, E> {
-        let to = self.host.place_of(log_directory);
+        let to = self.host.directory_index_of(log_directory);
         // A flush says something about the files that it has synced only.
         let _flushing = self.flushing.lock();
         let mut state = self.opened()?;
@@ -122,7 +126,7 @@ impl<D: Disk> Partition<D> {
         loop {
             if *self.log_directory() != *log_directory {
                 let leaving = (*self.leaving.lock()).as_deref().copied()?;
-                let is_there = *self.host.directory_at(leaving.place) == *log_directory;
+                let is_there = *self.host.directory_at(leaving.directory_index) == *log_directory;
                 return is_there.then_some((leaving.recovery_point, leaving.offsets));
             }
             let Some(state) = self.state.try_lock_for(LOOK_INTERVAL) else {

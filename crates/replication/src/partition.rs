@@ -6,9 +6,9 @@
 use crate::error::{AppendError, ReadError};
 use crate::leading::Leadership;
 use crate::log_host::LogHost;
-use crate::moving::Leaving;
+use crate::log_state::LogState;
+use crate::moving::MovedLog;
 use crate::progress::Progress;
-use crate::residence::Residence;
 use crate::role::Role;
 use crate::state::{LockedState, Published, State};
 use crate::timestamp_search::TimestampSearch;
@@ -122,9 +122,9 @@ pub struct Partition<D: Disk = RealDisk> {
     pub(crate) published: Published,
     /// Where the log is, as its host counts log directories; changes under the lock of the state. While
     /// that is locked for a move, the directory that is waited for.
-    pub(crate) place: AtomicUsize,
+    pub(crate) directory_index: AtomicUsize,
     /// What is known of a log that may be leaving its directory at this moment.
-    pub(crate) leaving: Mutex<Option<Box<Leaving>>>,
+    pub(crate) leaving: Mutex<Option<Box<MovedLog>>>,
     /// Held while files are synced: whoever waits for it may find the work done.
     pub(crate) flushing: Mutex<()>,
 }
@@ -165,7 +165,7 @@ impl<D: Disk> Partition<D> {
         let config = log.config().clone();
         let is_failed = log.is_failed();
         let place = (log_directory, config);
-        let residence = Residence::Open(Box::new(log));
+        let residence = LogState::Open(Box::new(log));
         let partition = Self::new(
             host,
             topic_partition,
@@ -204,7 +204,7 @@ impl<D: Disk> Partition<D> {
         place: (Arc<str>, Arc<LogConfig>),
         role: Role,
     ) -> Self {
-        let residence = Residence::Idle(idle);
+        let residence = LogState::Idle(idle);
         host.note_idle((topic_id, topic_partition.partition), is_settled);
         let role = (role, idle.log_end_offset);
         Self::new(host, topic_partition, topic_id, residence, place, role)
@@ -214,7 +214,7 @@ impl<D: Disk> Partition<D> {
         host: &Arc<LogHost<D>>,
         topic_partition: TopicPartition,
         topic_id: Uuid,
-        residence: Residence<D>,
+        residence: LogState<D>,
         (log_directory, config): (Arc<str>, Arc<LogConfig>),
         (role, high_watermark): (Role, i64),
     ) -> Self {
@@ -238,7 +238,7 @@ impl<D: Disk> Partition<D> {
         Self {
             topic_partition,
             topic_id,
-            place: AtomicUsize::new(host.place_of(&log_directory)),
+            directory_index: AtomicUsize::new(host.directory_index_of(&log_directory)),
             host: host.clone(),
             leaving: Mutex::default(),
             state: Mutex::new(state),
@@ -275,12 +275,12 @@ impl<D: Disk> Partition<D> {
     /// The log directory that holds it; while it is being moved to another one, that whose disk is waited
     /// for. Waits for nobody: the disk may be stuck.
     pub fn log_directory(&self) -> Arc<str> {
-        self.host.directory_at(self.place())
+        self.host.directory_at(self.directory_index())
     }
 
-    /// The same as a number; see [`LogHost::place_of`].
-    pub fn place(&self) -> usize {
-        self.place.load(Ordering::Relaxed)
+    /// The same as a number; see [`LogHost::directory_index_of`].
+    pub fn directory_index(&self) -> usize {
+        self.directory_index.load(Ordering::Relaxed)
     }
 
     /// The first offset that is not on every in-sync replica. Waits for nobody, as do
@@ -296,7 +296,7 @@ impl<D: Disk> Partition<D> {
 
     /// Whether a write has failed.
     pub fn is_failed(&self) -> bool {
-        self.published.is_failed() || self.published.is_failing_at(self.place())
+        self.published.is_failed() || self.published.is_failing_at(self.directory_index())
     }
 
     /// The progress that a reader waits for, by what it may see. Whoever wants to wait takes note of it
@@ -334,8 +334,8 @@ impl<D: Disk> Partition<D> {
     /// Bytes of all segments.
     pub fn size_bytes(&self) -> u64 {
         match &self.lock().residence {
-            Residence::Open(log) => log.size_bytes(),
-            Residence::Idle(idle) => idle.size_bytes,
+            LogState::Open(log) => log.size_bytes(),
+            LogState::Idle(idle) => idle.size_bytes,
         }
     }
 
@@ -349,15 +349,15 @@ impl<D: Disk> Partition<D> {
         let mut state = self.lock();
         state.config = config.clone();
         match &mut state.residence {
-            Residence::Open(log) => log.set_config(config),
-            Residence::Idle(idle) if idle.may_stay(&config) => {}
+            LogState::Open(log) => log.set_config(config),
+            LogState::Idle(idle) if idle.may_stay(&config) => {}
             // It is looked at as an open log, or with its next use if it cannot be opened now.
-            Residence::Idle(_) => drop(self.open(&mut state)),
+            LogState::Idle(_) => drop(self.open(&mut state)),
         }
     }
 
-    /// Appends a batch of a producer. Offsets and the leader epoch are written into `batch`. The first batch of a transaction shows that its coordinator knows
-    /// of it by a guard of [`Partition::start_verification`].
+    /// Appends a batch of a producer. Offsets and the leader epoch are written into `batch`. The first batch of a
+    /// transaction shows that its coordinator knows of it by a guard of [`Partition::start_verification`].
     ///
     /// # Errors
     /// Why it was not appended.
@@ -662,7 +662,7 @@ impl<D: Disk> Partition<D> {
     /// When the log cannot be opened.
     pub fn leader_epoch_at(&self, offset: i64) -> Result<Option<LeaderEpoch>, ReadError> {
         let mut state = self.lock();
-        if matches!(&state.residence, Residence::Idle(idle) if offset >= idle.log_end_offset) {
+        if matches!(&state.residence, LogState::Idle(idle) if offset >= idle.log_end_offset) {
             return Ok(Some(state.leader_epoch));
         }
         self.open(&mut state)?;

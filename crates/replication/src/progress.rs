@@ -237,7 +237,8 @@ impl Changes {
         }
     }
 
-    /// Waits until there is a change, or was one of what is not watched any more. One waits at a time: the last one to ask is woken.
+    /// Waits until there is a change, or was one of what is not watched any more. One waits at a time: the last one to
+    /// ask is woken.
     pub fn any(&self) -> impl Future<Output = ()> + Send {
         poll_fn(|context| self.poll_any(context))
     }

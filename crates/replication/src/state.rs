@@ -1,8 +1,8 @@
 //! What the lock of a partition guards, and what is known of it without the lock.
 
 use crate::leading::Leadership;
+use crate::log_state::LogState;
 use crate::progress::Progress;
-use crate::residence::Residence;
 use crate::role::Role;
 use model::LeaderEpoch;
 use parking_lot::MutexGuard;
@@ -14,7 +14,7 @@ use storage::{Disk, IdleLog, LogConfig};
 
 /// A partition as its lock guards it.
 pub(crate) struct State<D: Disk> {
-    pub(crate) residence: Residence<D>,
+    pub(crate) residence: LogState<D>,
     pub(crate) config: Arc<LogConfig>,
     pub(crate) role: Role,
     /// That of the role, or of the last one.
@@ -46,7 +46,7 @@ pub(crate) struct Published {
     is_failed: AtomicBool,
     /// One more than the place of the log directory that has failed while the log was in it; zero
     /// for none. Whoever has the lock next takes the log out of service, if it is still there.
-    failing_place: AtomicUsize,
+    failing_directory_index: AtomicUsize,
 }
 
 impl Published {
@@ -54,12 +54,12 @@ impl Published {
     #[inline(never)]
     pub(crate) fn publish<D: Disk>(&self, state: &State<D>) -> bool {
         let (log_end_offset, flushed_end_offset, is_failed) = match &state.residence {
-            Residence::Open(log) => (
+            LogState::Open(log) => (
                 log.log_end_offset(),
                 log.flushed_end_offset(),
                 log.is_failed(),
             ),
-            Residence::Idle(idle) => (idle.log_end_offset, idle.recovery_point, false),
+            LogState::Idle(idle) => (idle.log_end_offset, idle.recovery_point, false),
         };
         self.flushed_end_offset
             .store(flushed_end_offset, Ordering::Release);
@@ -90,13 +90,14 @@ impl Published {
         self.is_failed.load(Ordering::Acquire)
     }
 
-    pub(crate) fn fail_at(&self, place: usize) {
-        self.failing_place.store(place + 1, Ordering::SeqCst);
+    pub(crate) fn fail_at(&self, directory_index: usize) {
+        self.failing_directory_index
+            .store(directory_index + 1, Ordering::SeqCst);
     }
 
     /// Whether a log at this place is to be out of service.
-    pub(crate) fn is_failing_at(&self, place: usize) -> bool {
-        self.failing_place.load(Ordering::SeqCst) == place + 1
+    pub(crate) fn is_failing_at(&self, directory_index: usize) -> bool {
+        self.failing_directory_index.load(Ordering::SeqCst) == directory_index + 1
     }
 }
 
@@ -170,8 +171,8 @@ impl<D: Disk> State<D> {
     /// flushed. It never goes back. Whether it has moved.
     pub(crate) fn advance_high_watermark(&mut self) -> bool {
         let (end, flushed_end) = match &self.residence {
-            Residence::Open(log) => (log.log_end_offset(), log.flushed_end_offset()),
-            Residence::Idle(idle) => (idle.log_end_offset, idle.recovery_point),
+            LogState::Open(log) => (log.log_end_offset(), log.flushed_end_offset()),
+            LogState::Idle(idle) => (idle.log_end_offset, idle.recovery_point),
         };
         let before = self.high_watermark;
         assert!(before <= end, "the high watermark is within the log");
@@ -181,7 +182,7 @@ impl<D: Disk> State<D> {
             false => replicated,
         };
         self.high_watermark = end.max(before);
-        if let Residence::Open(log) = &mut self.residence {
+        if let LogState::Open(log) = &mut self.residence {
             log.producer_state_mut()
                 .advance_high_watermark(self.high_watermark);
         }
@@ -189,7 +190,7 @@ impl<D: Disk> State<D> {
     }
 
     pub(crate) fn rest(&mut self, idle: IdleLog) {
-        self.residence = Residence::Idle(idle);
+        self.residence = LogState::Idle(idle);
         self.idle_count = self.idle_count.wrapping_add(1);
     }
 }

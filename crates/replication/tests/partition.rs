@@ -450,11 +450,11 @@ fn a_failed_flush_is_final() {
 fn a_log_directory_fails_with_what_is_in_it() {
     let served = Served::new();
     served.append(batch(0, 1));
-    let place = served.partition.place();
-    assert_eq!(served.partition.fail_at(place + 1), Some(false));
+    let directory_index = served.partition.directory_index();
+    assert_eq!(served.partition.fail_at(directory_index + 1), Some(false));
     assert!(!served.partition.is_failed());
     served.rest();
-    assert_eq!(served.partition.fail_at(place), Some(true));
+    assert_eq!(served.partition.fail_at(directory_index), Some(true));
     assert!(served.partition.is_failed());
     let refused = served.partition.read(&request(0)).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::KafkaStorageError);
@@ -471,8 +471,8 @@ fn a_log_that_is_being_moved_is_where_it_is_waited_for() {
     let served = Served::new();
     served.append(batch(0, 2));
     let (from, to) = (
-        served.partition.place(),
-        served.host.place_of(&"/other".into()),
+        served.partition.directory_index(),
+        served.host.directory_index_of(&"/other".into()),
     );
     let partition = &served.partition;
     let failed = || StorageError {
@@ -481,23 +481,23 @@ fn a_log_that_is_being_moved_is_where_it_is_waited_for() {
         source: std::io::Error::other("no"),
     };
     let moved = partition.move_log(&"/other".into(), |_, moving| {
-        assert_eq!(partition.place(), to);
+        assert_eq!(partition.directory_index(), to);
         // What a checkpoint says of it is known without its lock.
         let (_, offsets) = partition.checkpoint_in(LOGS).expect("it is still there");
         assert_eq!(offsets.log_end_offset, 2);
         moving.leaves();
-        assert_eq!(partition.place(), from);
+        assert_eq!(partition.directory_index(), from);
         assert_eq!(partition.checkpoint_in("/other"), None);
         Err::<Log<SimDisk>, _>(failed())
     });
     assert!(moved.is_err());
-    assert_eq!(partition.place(), from);
+    assert_eq!(partition.directory_index(), from);
     assert!(partition.checkpoint_in(LOGS).is_some());
     assert_eq!(partition.checkpoint_in("/other"), None);
     // One that has failed is where its failure is told of.
     partition.fail_at(from);
     let moved = partition.move_log(&"/other".into(), |_, _| {
-        assert_eq!(partition.place(), from);
+        assert_eq!(partition.directory_index(), from);
         Err::<Log<SimDisk>, _>(failed())
     });
     assert!(moved.is_err());
@@ -549,10 +549,13 @@ fn a_log_moves_with_all_that_it_holds() {
     assert_eq!(served.partition.checkpoint_in(LOGS), None);
     let (_, offsets) = served.partition.checkpoint_in("/other").unwrap();
     assert_eq!((offsets.high_watermark, offsets.last_stable_offset), (2, 2));
-    let place = |name: &str| served.host.place_of(&name.into());
-    assert_eq!(served.partition.fail_at(place(LOGS)), Some(false));
+    let directory_index = |name: &str| served.host.directory_index_of(&name.into());
+    assert_eq!(served.partition.fail_at(directory_index(LOGS)), Some(false));
     assert!(!served.partition.is_failed());
-    assert_eq!(served.partition.fail_at(place("/other")), Some(true));
+    assert_eq!(
+        served.partition.fail_at(directory_index("/other")),
+        Some(true)
+    );
 }
 
 #[test]
@@ -560,12 +563,12 @@ fn a_log_directory_fails_while_somebody_has_the_log() {
     let served = Served::new();
     served.append(batch(0, 1));
     let partition = &served.partition;
-    let place = partition.place();
+    let directory_index = partition.directory_index();
     let mut waiting = pin!(partition.wait_for_high_watermark(2));
     let mut context = Context::from_waker(Waker::noop());
     assert!(waiting.as_mut().poll(&mut context).is_pending());
     let failed = partition.with_log(|_| {
-        let is_there = partition.fail_at(place);
+        let is_there = partition.fail_at(directory_index);
         partition.notify();
         let ended = waiting.as_mut().poll(&mut context);
         (is_there, partition.is_failed(), ended)

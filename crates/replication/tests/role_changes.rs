@@ -4,7 +4,7 @@
 
 use expect_test::{Expect, expect};
 use metadata::{MetadataDelta, MetadataImage, MetadataRecord, Partition, PartitionChange};
-use model::Uuid;
+use model::{BrokerId, Uuid};
 use proptest::prelude::*;
 use replication::{PartitionKey, Role, RoleChange, role_changes};
 use std::collections::BTreeMap;
@@ -21,8 +21,9 @@ fn record(line: &str) -> MetadataRecord {
     let words: Vec<&str> = line.split_whitespace().collect();
     let topic_id = Uuid::from_u128(words[1].parse().unwrap());
     let number = |at: usize| words[at].parse().unwrap();
-    let ids =
-        |at: usize| -> Vec<i32> { words[at].split(',').map(|id| id.parse().unwrap()).collect() };
+    let ids = |at: usize| -> Vec<BrokerId> {
+        words[at].split(',').map(|id| id.parse().unwrap()).collect()
+    };
     let change = |change| {
         MetadataRecord::PartitionChange(PartitionChange {
             topic_id,
@@ -40,7 +41,7 @@ fn record(line: &str) -> MetadataRecord {
             topic_id,
             partition_id: number(2),
             partition: Partition {
-                leader: number(3),
+                leader: BrokerId(number(3)),
                 directories: vec![Uuid::ZERO; ids(4).len()],
                 replicas: ids(4),
                 isr: ids(5),
@@ -48,7 +49,7 @@ fn record(line: &str) -> MetadataRecord {
             },
         },
         "leader" => change(PartitionChange {
-            leader: Some(number(3)),
+            leader: Some(BrokerId(number(3))),
             ..nothing
         }),
         "isr" => change(PartitionChange {
@@ -115,7 +116,7 @@ fn check(script: &str, expect: Expect) {
         }
         let next = Arc::new(next);
         let delta = MetadataDelta::new(image, next.clone());
-        let changes = role_changes(&next, Some(&delta), BROKER, &held);
+        let changes = role_changes(&next, Some(&delta), BrokerId(BROKER), &held);
         writeln!(text, "{line}").unwrap();
         for RoleChange { key, before, after } in &changes {
             let [before, after] = [before, after].map(show_role);
@@ -206,14 +207,14 @@ enum Step {
     },
 }
 
-fn brokers() -> impl Strategy<Value = Vec<i32>> {
-    prop::sample::subsequence(vec![1, 2, 3], 1..=3).prop_shuffle()
+fn brokers() -> impl Strategy<Value = Vec<BrokerId>> {
+    prop::sample::subsequence([1, 2, 3].map(BrokerId).to_vec(), 1..=3).prop_shuffle()
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let change = prop_oneof![
         prop::sample::select(vec![-1, 1, 2]).prop_map(|leader| PartitionChange {
-            leader: Some(leader),
+            leader: Some(BrokerId(leader)),
             ..PartitionChange::default()
         }),
         brokers().prop_map(|isr| PartitionChange {
@@ -254,10 +255,10 @@ fn apply(image: &mut MetadataImage, step: &Step, new_id: u128) {
                 .unwrap();
             for partition_id in 0..2 {
                 let partition = Partition {
-                    leader: partition_id + 1,
+                    leader: BrokerId(partition_id + 1),
                     directories: vec![Uuid::ZERO; 2],
-                    replicas: vec![1, 2],
-                    isr: vec![1, 2],
+                    replicas: vec![BrokerId(1), BrokerId(2)],
+                    isr: vec![BrokerId(1), BrokerId(2)],
                     ..Partition::default()
                 };
                 let record = MetadataRecord::Partition {
@@ -312,25 +313,25 @@ proptest! {
             apply(&mut next, step, (97 * (at as u128 + 1)) % 101);
             let next = Arc::new(next);
             let delta = MetadataDelta::new(image, next.clone());
-            let changes = role_changes(&next, Some(&delta), BROKER, &held);
-            prop_assert_eq!(&changes, &role_changes(&next, None, BROKER, &held));
+            let changes = role_changes(&next, Some(&delta), BrokerId(BROKER), &held);
+            prop_assert_eq!(&changes, &role_changes(&next, None, BrokerId(BROKER), &held));
             take(&mut held, &changes);
-            prop_assert!(role_changes(&next, Some(&delta), BROKER, &held).is_empty(), "once");
+            prop_assert!(role_changes(&next, Some(&delta), BrokerId(BROKER), &held).is_empty(), "once");
             image = next;
             // A broker that is behind gets several steps at once.
             if *is_seen {
                 let delta = MetadataDelta::new(seen, image.clone());
-                let changes = role_changes(&image, Some(&delta), BROKER, &joined);
+                let changes = role_changes(&image, Some(&delta), BrokerId(BROKER), &joined);
                 take(&mut joined, &changes);
                 seen = image.clone();
                 prop_assert_eq!(&joined, &held);
             }
         }
         let mut loaded = Held::new();
-        take(&mut loaded, &role_changes(&image, None, BROKER, &Held::new()));
+        take(&mut loaded, &role_changes(&image, None, BrokerId(BROKER), &Held::new()));
         prop_assert_eq!(&loaded, &held);
         // One that was away loads a snapshot over what it had.
-        let changes = role_changes(&image, None, BROKER, &joined);
+        let changes = role_changes(&image, None, BrokerId(BROKER), &joined);
         take(&mut joined, &changes);
         prop_assert_eq!(&joined, &held);
     }

@@ -5,7 +5,7 @@
 mod support;
 
 use expect_test::{Expect, expect};
-use model::{ErrorCode, LeaderEpoch};
+use model::{BrokerId, ErrorCode, LeaderEpoch};
 use replication::{Follower, Isolation, Partition, ReadRequest, Role};
 use std::fmt::Write;
 use std::pin::Pin;
@@ -36,7 +36,7 @@ fn role(line: &str) -> Role {
             followers: of("with=", true).chain(of("behind=", false)).collect(),
         },
         "follow" => Role::Follower {
-            leader: number(1).0,
+            leader: BrokerId(number(1).0),
             leader_epoch: number(2),
         },
         _ => Role::None,
@@ -112,7 +112,7 @@ fn act<'a>(
                 .map_err(|_| ErrorCode::KafkaStorageError),
         ),
         "fail" => {
-            partition.fail_at(partition.place());
+            partition.fail_at(partition.directory_index());
             partition.notify();
             String::new()
         }

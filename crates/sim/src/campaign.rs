@@ -60,7 +60,7 @@ pub fn shrink(schedule: &Schedule, planted: Planted) -> Schedule {
 /// The first of these seeds whose world breaks a promise, with the number of worlds it took.
 pub fn hunt(seeds: impl Iterator<Item = u64>, planted: Planted) -> Option<(u64, usize, Verdict)> {
     for (at, seed) in seeds.enumerate() {
-        let outcome = run(&Schedule::of(seed), planted, false);
+        let outcome = run(&planted.schedule_of(seed), planted, false);
         if let Some(verdict) = outcome.verdict {
             return Some((seed, at + 1, verdict));
         }

@@ -18,6 +18,7 @@ use model::{LeaderEpoch, ProducerId, Uuid};
 use record::{Batches, ControlRecord, Decompressor, TransactionResult};
 use replication::PartitionKey;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// A promise that was not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +33,9 @@ pub struct Verdict {
 
 /// A committed offset: group, topic and partition.
 pub(crate) type OffsetKey = (String, Uuid, i32);
+
+/// A client, and how often it has begun anew.
+pub(crate) type ClientLife = (usize, u64);
 
 /// All that was promised so far.
 #[derive(Debug, Default)]
@@ -50,6 +54,12 @@ pub(crate) struct Judge {
     producer_ids: BTreeSet<i64>,
     quorum_epoch: i32,
     groups: BTreeMap<String, BTreeMap<usize, Vec<i32>>>,
+    /// What one life of a client has sent to a partition, in its order, each with the run of the node.
+    orders: BTreeMap<(ClientLife, PartitionKey), Vec<(String, u64)>>,
+    /// Records that may be there twice.
+    repeatable: BTreeSet<String>,
+    /// What members of a group have handed over.
+    handed_over: BTreeMap<(String, PartitionKey), BTreeSet<i64>>,
 }
 
 /// What is known of a partition when it is asked for: an answer may be on its way for long.
@@ -132,6 +142,14 @@ impl Judge {
         });
     }
 
+    /// What `dump-log` finds wrong with a file of a node that was shut down cleanly.
+    pub(crate) fn file(&mut self, path: &Path, faults: &[String]) {
+        if let Some(fault) = faults.first() {
+            let detail = format!("{}: {fault}", path.display());
+            self.broken("files are readable by dump-log", detail);
+        }
+    }
+
     /// A producer got an id of its own.
     pub(crate) fn producer_id(&mut self, id: i64) {
         if !self.producer_ids.insert(id) {
@@ -167,7 +185,7 @@ impl Judge {
                 ));
             }
             match facts.places.insert(value.clone(), offset) {
-                Some(place) if place != offset => {
+                Some(place) if place != offset && !self.repeatable.contains(value) => {
                     wrong = Some(format!("{key:?}: {} at {place} and {offset}", short(value)));
                 }
                 _ => {}
@@ -176,6 +194,43 @@ impl Judge {
         if let Some(detail) = wrong {
             self.broken("an offset is one record's, and a record has one", detail);
         }
+    }
+
+    /// A client that keeps the order of a partition sends a record.
+    pub(crate) fn sent_in_order(
+        &mut self,
+        life: ClientLife,
+        key: PartitionKey,
+        (value, run): (&str, u64),
+    ) {
+        let order = self.orders.entry((life, key)).or_default();
+        order.push((value.to_owned(), run));
+    }
+
+    /// A log has refused a batch of an idempotent producer as out of order. After a start it knows the last
+    /// batch of each producer alone, as Kafka's does: what was under way before, and was perhaps written,
+    /// is sent anew in another epoch.
+    pub(crate) fn refused_out_of_order(&mut self, key: PartitionKey, run: u64) {
+        let acknowledged = self.logs.get(&key).map(|facts| &facts.acknowledged);
+        let is_acknowledged =
+            |value: &String| acknowledged.is_some_and(|all| all.values().any(|one| one == value));
+        let orders = self.orders.iter().filter(|((_, of), _)| *of == key);
+        let sent = orders.flat_map(|(_, order)| order);
+        let open = sent.filter(|(value, sent)| *sent < run && !is_acknowledged(value));
+        self.repeatable.extend(open.map(|(value, _)| value.clone()));
+    }
+
+    /// A member of a group gives a record to its application.
+    pub(crate) fn handed_over(
+        &mut self,
+        group: &str,
+        key: PartitionKey,
+        record: &ReadRecord,
+        is_committed: bool,
+    ) {
+        self.record(key, record, is_committed);
+        let handed_over = self.handed_over.entry((group.to_owned(), key)).or_default();
+        handed_over.insert(record.offset);
     }
 
     /// What an answer to a request that is made now may not fall behind.
@@ -272,7 +327,7 @@ impl Judge {
             return self.broken("what was read stays as it was", at);
         }
         match facts.places.insert(one.value.clone(), one.offset) {
-            Some(place) if place != one.offset => {
+            Some(place) if place != one.offset && !self.repeatable.contains(&one.value) => {
                 self.broken("no record is there twice", format!("{at}, and at {place}"));
             }
             _ => {}
@@ -368,6 +423,11 @@ impl Judge {
     pub(crate) fn offset_known(&mut self, key: OffsetKey, offset: i64) {
         let facts = self.offsets.entry(key).or_default();
         facts.known = facts.known.max(Some(offset));
+    }
+
+    /// The committed offset that is known.
+    pub(crate) fn known_offset(&self, key: &OffsetKey) -> Option<i64> {
+        self.offsets.get(key).and_then(|facts| facts.known)
     }
 
     /// The next offset to commit: one that nobody has tried yet.
@@ -558,9 +618,44 @@ impl Judge {
         for (number, facts) in &self.transactions {
             wrong = wrong.or_else(|| self.transaction_fault(*number, facts));
         }
+        wrong = wrong.or_else(|| self.order_fault());
+        wrong = wrong.or_else(|| self.group_gap());
         if let Some((promise, detail)) = wrong {
             self.broken(promise, detail);
         }
+    }
+
+    /// Records that one life of a client has sent in another order than they are in.
+    fn order_fault(&self) -> Option<(&'static str, String)> {
+        self.orders.iter().find_map(|((life, key), order)| {
+            let places = &self.logs.get(key)?.places;
+            let once = order.iter().map(|(value, _)| value);
+            let once = once.filter(|value| !self.repeatable.contains(*value));
+            let placed = once.filter_map(|value| Some((places.get(value)?, value)));
+            let placed: Vec<_> = placed.collect();
+            let wrong = placed.windows(2).find(|pair| pair[0].0 > pair[1].0)?;
+            let (one, next) = (wrong[0], wrong[1]);
+            let detail = format!(
+                "{life:?} {key:?}: {} at {}, and then {} at {}",
+                short(one.1),
+                one.0,
+                short(next.1),
+                next.0
+            );
+            Some(("records of a partition keep their order", detail))
+        })
+    }
+
+    /// A record that a group has committed, and no member has handed over.
+    fn group_gap(&self) -> Option<(&'static str, String)> {
+        self.handed_over.iter().find_map(|((group, key), handed)| {
+            let known = self.known_offset(&(group.clone(), key.0, key.1))?;
+            let facts = self.logs.get(key)?;
+            let mut left = facts.committed.iter().filter(|(_, at)| **at < known);
+            let (value, at) = left.find(|(_, at)| !handed.contains(at))?;
+            let detail = format!("{group} {key:?} {at}: {}", short(value));
+            Some(("what a group has committed it has read", detail))
+        })
     }
 
     fn transaction_fault(
@@ -621,10 +716,10 @@ impl LogFacts {
 
 /// A record that a consumer has read.
 #[derive(Debug)]
-struct ReadRecord {
-    offset: i64,
-    leader_epoch: LeaderEpoch,
-    value: String,
+pub(crate) struct ReadRecord {
+    pub(crate) offset: i64,
+    pub(crate) leader_epoch: LeaderEpoch,
+    pub(crate) value: String,
 }
 
 #[derive(Debug, Default)]

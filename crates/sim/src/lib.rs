@@ -5,6 +5,7 @@
 //!              clients ──frames──> network ──frames──> node: the product's controller, metadata log,
 //!                 │                                     logs, cleaner, coordinators over one SimDisk
 //!                 └── what was sent, acknowledged, read ──> Judge ──> Verdict, or none
+//!              simclients: the product's own clients, in some worlds, over the same network to the same node
 //!   a seed that fails ──> shrink ──> the fewest steps that break the same promise
 //! ```
 //!
@@ -12,9 +13,10 @@
 //! - Everything follows from the schedule and its seed: two runs have the same digest.
 //! - Whatever decides is the product's own code; `node` only wires, as the broker does.
 //! - The judge believes clients and what a node serves, never what a node thinks.
+//! - The product's clients run when the world lets them, and have its time (`docs/decisions/simulation.md`).
 //! - Every promise is judged in `judge`; no other file says what is right.
 //!
-//! Reading order: `schedule`, `world`, `judge`, `clients`, `protocol`, `node`, `planted`, `campaign`.
+//! Reading order: `schedule`, `world`, `judge`, `clients`, `world/live`, `protocol`, `node`, `planted`, `campaign`.
 
 #![forbid(unsafe_code)]
 

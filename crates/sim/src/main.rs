@@ -57,7 +57,7 @@ fn main() -> Result<()> {
     let options = Options::parse();
     let planted = planted(&options.planted)?;
     if options.trace {
-        let outcome = sim::run(&Schedule::of(options.seed), planted, true);
+        let outcome = sim::run(&planted.schedule_of(options.seed), planted, true);
         outcome.lines.iter().for_each(|line| println!("{line}"));
         println!("{:016x} {:?}", outcome.digest, outcome.verdict);
         return Ok(());
@@ -87,7 +87,7 @@ fn main() -> Result<()> {
     let Some(verdict) = verdict else {
         bail!("seed {seed} has two histories");
     };
-    report(&Schedule::of(seed), planted, &verdict);
+    report(&planted.schedule_of(seed), planted, &verdict);
     bail!("seed {seed} broke a promise: cargo run --release -p sim -- --trace --seed {seed}");
 }
 
@@ -112,7 +112,7 @@ impl Campaign {
                 return;
             }
             let seed = options.seed.wrapping_add(number);
-            let schedule = Schedule::of(seed);
+            let schedule = planted.schedule_of(seed);
             let outcome = sim::run(&schedule, planted, false);
             self.worlds.fetch_add(1, Ordering::Relaxed);
             self.events

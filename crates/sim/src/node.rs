@@ -15,12 +15,15 @@ mod checkpoints;
 mod cleaning;
 mod coordinator_log;
 mod directories;
+mod frames;
+mod frames_of_groups;
 mod groups;
 mod hosting;
 mod quorum;
 mod serve;
 mod serve_groups;
 mod serve_transactions;
+mod shown;
 mod transactions;
 
 use crate::planted::Planted;
@@ -36,21 +39,25 @@ use controller::{
 };
 use coordinator::group::DeletedTopic;
 use metadata::MetadataImage;
-use model::{ErrorCode, MonotonicTime, Now, ProducerId, RetentionClock, Uuid};
+use model::{BrokerEpoch, ErrorCode, MonotonicTime, Now, ProducerId, RetentionClock, Uuid};
 use replication::{Partition, PartitionKey, PartitionOffsets, VerificationGuard};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use storage::Disk;
 use storage::clean_shutdown::write_clean_shutdown;
+use storage::disk::{Disk, DiskFile, OpenMode};
 use storage::sim::SimDisk;
 
+use self::frames::{Frames, is_of_frame};
 use self::groups::{Groups, OFFSETS_TOPIC};
-use self::hosting::{Hosting, Surroundings};
+use self::hosting::{Hosting, TopicContext};
 use self::quorum::OpenedMetadata;
 use self::transactions::{Finishing, TRANSACTION_TOPIC, Transactions};
+
+pub(crate) use self::frames::Reply;
+pub(crate) use self::shown::{refused_out_of_order, shown_request, shown_response};
 
 /// The log directories; the first one has the metadata log.
 pub(crate) const DIRECTORIES: [&str; 3] = ["/logs", "/data1", "/data2"];
@@ -119,6 +126,7 @@ pub(crate) struct Observed {
 /// A node that runs.
 #[derive(Debug)]
 pub(crate) struct Node {
+    frames: Frames,
     disk: SimDisk,
     config: Arc<ServerConfig>,
     defaults: TopicDefaults,
@@ -134,7 +142,7 @@ pub(crate) struct Node {
     groups: Groups,
     transactions: Transactions,
     producer_ids: Range<i64>,
-    broker_epoch: i64,
+    broker_epoch: BrokerEpoch,
     waiting: Vec<Waiting>,
     /// Ends whose markers are to be tried again, with the time.
     unfinished: Vec<(MonotonicTime, Finishing)>,
@@ -144,7 +152,7 @@ pub(crate) struct Node {
     flushes: BTreeSet<PartitionKey>,
 }
 
-/// The configuration of the node; with `is_durable` nothing is acknowledged that is not synced. Voters
+/// The configuration of the node; with `is_durable` nothing is acknowledged that is not synced. VoterSet
 /// are fixed by it, or in the metadata log itself.
 pub(crate) fn server_config(is_durable: bool, has_fixed_voters: bool) -> Arc<ServerConfig> {
     let pairs = [
@@ -187,7 +195,7 @@ fn register(
     registration: RegisterBroker,
     (context, now_ms): (&ControllerContext<'_>, i64),
     draw: &mut controller::Random<'_>,
-) -> Result<i64, Halted> {
+) -> Result<BrokerEpoch, Halted> {
     let broker_id = placed.broker_id;
     controller.decide_at_start(placed, (), context, now_ms, draw)?;
     let broker_epoch = controller.decide_at_start(registration, (), context, now_ms, draw)??;
@@ -233,13 +241,11 @@ impl Node {
         let at = (&context, now_ms);
         let broker_epoch = register(&mut controller, placed, registration, at, draw)?;
         let image = controller.log.image().clone();
-        let defaults = context.topic_defaults(&image);
-        let surroundings = Surroundings {
-            defaults: &defaults,
-            now_ms,
-        };
+        let defaults = &context.topic_defaults(&image);
+        let surroundings = TopicContext { defaults, now_ms };
         hosting.open(&image, &places, &surroundings)?;
         let mut node = Self {
+            frames: Frames::default(),
             disk: disk.clone(),
             config: config.clone(),
             planted,
@@ -259,7 +265,7 @@ impl Node {
             upkeep_due: now.monotonic.plus_ms(UPKEEP_MS),
             answers: Vec::new(),
             flushes: BTreeSet::new(),
-            defaults,
+            defaults: defaults.clone(),
         };
         node.groups.follow(&node.image);
         node.transactions.follow(&node.image);
@@ -408,7 +414,7 @@ impl Node {
             .collect();
         let image = self.image.clone();
         self.groups.set_metadata(&image, &deleted, now)?;
-        let surroundings = Surroundings {
+        let surroundings = TopicContext {
             defaults: &self.defaults,
             now_ms: now.wall_ms,
         };
@@ -439,7 +445,13 @@ impl Node {
 
     /// Answers that are ready to be sent.
     pub(crate) fn take_answers(&mut self) -> Vec<(Caller, Answer)> {
-        std::mem::take(&mut self.answers)
+        let answers = std::mem::take(&mut self.answers).into_iter();
+        let (parts, answers) = answers.partition(|(caller, _)| is_of_frame(caller));
+        let parts: Vec<(Caller, Answer)> = parts;
+        for (caller, answer) in parts {
+            self.frames.answered(caller, answer);
+        }
+        answers
     }
 
     /// Partitions that wait for their disk.
@@ -487,7 +499,7 @@ impl Node {
 
     /// Work on the logs that no request asks for.
     fn keep_up(&mut self, now: Now) -> Result<(), Halted> {
-        let surroundings = Surroundings {
+        let surroundings = TopicContext {
             defaults: &self.defaults,
             now_ms: now.wall_ms,
         };
@@ -606,6 +618,11 @@ impl Node {
     pub(crate) fn stop(mut self, now: Now) -> Result<(), Halted> {
         self.hosting.close(now.wall_ms)?;
         self.controller.log.close(now.wall_ms)?;
+        if self.planted == Planted::TearsSnapshots {
+            for directory in &self.hosting.directories {
+                tear_snapshots(&self.disk, &directory.path)?;
+            }
+        }
         for directory in self
             .hosting
             .directories
@@ -651,6 +668,7 @@ impl Node {
     /// Whether nothing is left to be done.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.waiting.is_empty()
+            && self.frames.is_empty()
             && self.unfinished.is_empty()
             && self.flushes.is_empty()
             && !self.groups.is_holding()
@@ -659,6 +677,20 @@ impl Node {
 }
 
 /// Makes a log directory, unless it is there.
+/// Cuts the last byte off every snapshot of producers in a log directory.
+fn tear_snapshots(disk: &SimDisk, path: &Path) -> std::io::Result<()> {
+    for entry in disk.list(path)? {
+        let path = path.join(&entry.name);
+        if entry.is_directory {
+            tear_snapshots(disk, &path)?;
+        } else if entry.name.ends_with(".snapshot") {
+            let file = disk.open(&path, OpenMode::Write)?;
+            file.truncate(file.length()?.saturating_sub(1))?;
+        }
+    }
+    Ok(())
+}
+
 fn make_directory(disk: &SimDisk, path: &Path) -> std::io::Result<()> {
     match disk.create_directory(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}

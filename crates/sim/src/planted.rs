@@ -3,6 +3,8 @@
 //! The product's own code is the same with them and without; each stands for a mistake that a broker
 //! around it could make.
 
+use crate::schedule::Schedule;
+
 /// A mistake in a node's wiring, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Planted {
@@ -41,11 +43,38 @@ pub enum Planted {
     TakesLackForFailure,
     /// Timers go by the date.
     TimesByDate,
+    /// A client sends a record that is not acknowledged soon as another one.
+    SendsAnew,
+    /// A transaction counts as committed for its client when that was asked for.
+    BelievesCommits,
+    /// A member of a group commits what it has not handed over.
+    CommitsUnread,
+    /// A clean shutdown cuts what it writes of producers short.
+    TearsSnapshots,
 }
 
 impl Planted {
+    /// Whether it is around a client of the product: only worlds with those can show it.
+    const fn is_of_clients(self) -> bool {
+        matches!(
+            self,
+            Self::SendsAnew | Self::BelievesCommits | Self::CommitsUnread
+        )
+    }
+
+    /// The schedule of a seed in which it is looked for. Modelled clients show what is wrong with a node,
+    /// and take less time than the product's.
+    pub fn schedule_of(self, seed: u64) -> Schedule {
+        let schedule = Schedule::of(seed);
+        match self {
+            Self::Nothing => schedule,
+            planted if planted.is_of_clients() => schedule,
+            _ => schedule.without_live(),
+        }
+    }
+
     /// Every mistake.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 20] = [
         Self::AnswersEarly,
         Self::SyncsNothing,
         Self::CheckpointsByName,
@@ -62,5 +91,9 @@ impl Planted {
         Self::TakesGapsForDamage,
         Self::TakesLackForFailure,
         Self::TimesByDate,
+        Self::SendsAnew,
+        Self::BelievesCommits,
+        Self::CommitsUnread,
+        Self::TearsSnapshots,
     ];
 }

@@ -13,13 +13,22 @@ pub(crate) const KEYED: &str = "keyed";
 /// Topics that come and go.
 pub(crate) const FLEETING: [&str; 2] = ["fleeting0", "fleeting1"];
 
-/// The places of the clients in a world.
+/// The topics that are never deleted.
+pub(crate) const LASTING: [&str; 3] = [STEADY[0], STEADY[1], KEYED];
+
+/// The places of the clients in a world; from [`LIVE`] on they are the product's own.
 pub(crate) const PRODUCERS: [usize; 2] = [0, 1];
 pub(crate) const TRANSACTIONAL: [usize; 2] = [2, 3];
 pub(crate) const COMMITTER: usize = 4;
 pub(crate) const ADMIN: usize = 5;
 pub(crate) const MEMBERS: [usize; 2] = [6, 7];
 pub(crate) const READERS: [usize; 2] = [8, 9];
+pub(crate) const LIVE: usize = 10;
+const LIVE_PRODUCER: usize = LIVE;
+const LIVE_TRANSACTIONAL: usize = LIVE + 1;
+const LIVE_COUNT: u64 = 4;
+/// So many worlds in a hundred have clients of the product, which take longer than modelled ones.
+const LIVE_PERCENT: u64 = 25;
 
 /// What a client has to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +69,10 @@ pub(crate) enum Task {
     /// A member of a group hears and says nothing for so long.
     Pause {
         ms: i64,
+    },
+    /// A client of the product is closed in so many milliseconds, or dropped, and another one begun.
+    Restart {
+        close_ms: Option<u64>,
     },
 }
 
@@ -151,6 +164,8 @@ pub struct Schedule {
     pub(crate) seed: u64,
     /// Whether what is acknowledged is synced, so that machines may die.
     pub(crate) is_durable: bool,
+    /// Whether clients of the product live in it, too.
+    pub(crate) is_live: bool,
     pub(crate) steps: Vec<Step>,
 }
 
@@ -201,11 +216,21 @@ impl Schedule {
                 what: Happening::Fault(fault),
             });
         }
+        let mut random = Random::of(seed, 3);
+        let is_live = random.percent(LIVE_PERCENT);
+        if is_live {
+            for _ in 0..random.between(15, 40) {
+                let at_ms = random.between(200, CHAOS_MS - 500);
+                let (client, what) = any_live_task(&mut random);
+                steps.push(task(at_ms, client, what));
+            }
+        }
         // Of two at the same time the first one drawn is first.
         steps.sort_by_key(|step| step.at_ms);
         Self {
             seed,
             is_durable,
+            is_live,
             steps,
         }
     }
@@ -218,6 +243,15 @@ impl Schedule {
     /// Whether nothing happens.
     pub const fn is_empty(&self) -> bool {
         self.steps.is_empty()
+    }
+
+    /// The same without clients of the product.
+    pub(crate) fn without_live(mut self) -> Self {
+        self.is_live = false;
+        let is_live =
+            |step: &Step| matches!(step.what, Happening::Task(client, _) if client >= LIVE);
+        self.steps.retain(|step| !is_live(step));
+        self
     }
 
     /// The same without some of its steps; the topics that every world has stay.
@@ -310,6 +344,39 @@ fn any_task(random: &mut Random) -> (usize, Task) {
         _ => {
             let ms = random.between(200, 9_000);
             (MEMBERS[random.below(2) as usize], Task::Pause { ms })
+        }
+    }
+}
+
+fn any_live_task(random: &mut Random) -> (usize, Task) {
+    match random.below(100) {
+        0..50 => {
+            let task = Task::Produce {
+                topic: LASTING[random.below(3) as usize],
+                partition: partition(random),
+                count: 1 + random.below(12),
+            };
+            (LIVE_PRODUCER, task)
+        }
+        50..85 => {
+            let count = random.between(1, 3);
+            let write =
+                |random: &mut Random| (steady(random), partition(random), 1 + random.below(6));
+            let task = Task::Transaction {
+                writes: (0..count).map(|_| write(random)).collect(),
+                commits_offset: random.percent(40),
+                is_commit: random.percent(70),
+            };
+            (LIVE_TRANSACTIONAL, task)
+        }
+        85..92 => {
+            let ms = random.between(200, 9_000);
+            (LIVE + random.below(LIVE_COUNT) as usize, Task::Pause { ms })
+        }
+        _ => {
+            let close_ms = random.percent(50).then(|| random.below(2_000));
+            let client = LIVE + random.below(LIVE_COUNT) as usize;
+            (client, Task::Restart { close_ms })
         }
     }
 }

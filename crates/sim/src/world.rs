@@ -10,27 +10,28 @@
 //! that was lost is lost, too. What is drawn for a message follows from the seed and its number.
 
 mod closing;
+mod faults;
+mod live;
 
+use self::live::Live;
 use crate::clients::{
     Admin, Client, Committer, Desk, Member, Producer, Reader, START_WALL_MS, Transactional,
 };
 use crate::disk_faults::DiskFaults;
 use crate::history::History;
 use crate::judge::{Judge, Verdict};
-use crate::node::{Caller, DIRECTORIES, Halted, Node, server_config};
+use crate::node::{Caller, Halted, Node, server_config};
 use crate::planted::Planted;
 use crate::protocol::{Answer, Ask};
 use crate::random::Random;
 use crate::schedule::{
-    CHAOS_MS, Fault, Happening, MEMBERS, READERS, STEADY_PARTITIONS, Schedule, TRANSACTIONAL,
+    CHAOS_MS, Happening, LIVE, MEMBERS, READERS, STEADY_PARTITIONS, Schedule, TRANSACTIONAL,
 };
 use config::ServerConfig;
 use model::{MonotonicTime, Now};
 use replication::PartitionKey;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
-use storage::Disk as _;
 use storage::sim::{Crash, SimDisk};
 
 /// How long a client waits for an answer, and for one that waits for others.
@@ -71,6 +72,14 @@ enum Event {
     Wake(usize, u64),
     Flush(u64, PartitionKey),
     Tick(u64, MonotonicTime),
+    /// A frame of one of the product's clients arrives at the node.
+    Frame(u64, Arc<[u8]>),
+    FrameAgain(u64, u64, Arc<[u8]>),
+    /// A connection may have more to serve.
+    FrameTurn(u64),
+    FetchLook(u64),
+    FrameReply(u64, Vec<u8>),
+    FrameCut(u64),
     Start,
     Remount,
     DiskChanges,
@@ -111,6 +120,8 @@ pub(crate) struct World {
     /// How often a node has started.
     run: u64,
     seats: Vec<Seat>,
+    /// The product's own clients, in worlds that have them.
+    live: Option<Live>,
     next_correlation: i32,
     random: Random,
     judge: Judge,
@@ -162,6 +173,7 @@ impl World {
             missing: None,
             run: 0,
             seats: clients.into_iter().map(seat).collect(),
+            live: Live::of(&schedule, planted),
             next_correlation: 0,
             judge: Judge::default(),
             history: History::new(keeps_lines),
@@ -185,17 +197,16 @@ impl World {
     pub(crate) fn run(mut self) -> Outcome {
         while !self.is_over
             && self.judge.verdict().is_none()
-            && let Some(((at_ms, _), event)) = self.events.pop_first()
+            && let Some(at_ms) = self.events.keys().next().map(|(at_ms, _)| *at_ms)
         {
-            self.now_ms = at_ms;
-            self.judge.now_ms = at_ms;
-            self.disk.set_time(self.now().wall_ms);
-            self.event_count += 1;
-            if self.event_count > EVENTS_MAX {
-                let detail = format!("{EVENTS_MAX} events");
-                self.judge.broken("a world ends", detail);
+            if self.run_clients(at_ms) {
+                continue;
             }
-            self.happen(event);
+            if let Some((_, event)) = self.events.pop_first() {
+                self.set_time(at_ms);
+                self.count_event();
+                self.happen(event);
+            }
         }
         if self.judge.verdict().is_none() {
             self.scan_after_crash();
@@ -209,6 +220,20 @@ impl World {
             verdict: self.judge.verdict().cloned(),
             event_count: self.event_count,
             lines: self.history.lines.unwrap_or_default(),
+        }
+    }
+
+    fn set_time(&mut self, at_ms: i64) {
+        self.now_ms = at_ms;
+        self.judge.now_ms = at_ms;
+        self.disk.set_time(self.now().wall_ms);
+    }
+
+    fn count_event(&mut self) {
+        self.event_count += 1;
+        if self.event_count > EVENTS_MAX {
+            let detail = format!("{EVENTS_MAX} events");
+            self.judge.broken("a world ends", detail);
         }
     }
 
@@ -237,6 +262,11 @@ impl World {
         self.events.insert(key, event);
     }
 
+    /// Shows what the digest has from elsewhere.
+    fn show(&mut self, what: std::fmt::Arguments<'_>) {
+        self.history.show(self.now_ms, what);
+    }
+
     fn note(&mut self, what: std::fmt::Arguments<'_>) {
         self.history.note(self.now_ms, what);
     }
@@ -244,6 +274,10 @@ impl World {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Step(at) => match self.schedule.steps[at].what.clone() {
+                Happening::Task(client, task) if client >= LIVE => {
+                    self.note(format_args!("task {client} {task:?}"));
+                    self.command(client - LIVE, task);
+                }
                 Happening::Task(client, task) => {
                     self.note(format_args!("task {client} {task:?}"));
                     self.seats[client].client.take(task);
@@ -277,104 +311,22 @@ impl World {
                 }
             }
             Event::Flush(..) | Event::Tick(..) => {}
+            Event::Frame(connection, frame) => self.frame(connection, frame),
+            Event::FrameAgain(run, connection, frame) => {
+                if run == self.run {
+                    self.frame_again(connection, &frame);
+                }
+            }
+            Event::FrameTurn(connection) => self.serve_frames(connection),
+            Event::FetchLook(connection) => self.look_again(connection),
+            Event::FrameReply(connection, bytes) => self.frame_reply(connection, &bytes),
+            Event::FrameCut(connection) => self.frame_cut(connection),
             Event::Start => self.start(),
             Event::Remount => self.remount(),
             Event::DiskChanges => self.faults.apply(&self.disk, self.now_ms),
             Event::Calm => self.calm(),
             Event::CheckRest => self.check_rest(),
         }
-    }
-
-    // Faults.
-
-    fn fault(&mut self, fault: &Fault) {
-        self.note(format_args!("fault {fault:?}"));
-        if let Some(end_ms) = self.faults.begin(fault, self.now_ms) {
-            self.faults.apply(&self.disk, self.now_ms);
-            // Each time at which one of them may end.
-            self.after(end_ms - self.now_ms, Event::DiskChanges);
-            for ms in (100..end_ms - self.now_ms).step_by(100) {
-                self.after(ms, Event::DiskChanges);
-            }
-            return;
-        }
-        match *fault {
-            Fault::ProcessDies { down_ms } => self.crash(Crash::KeepsAll, down_ms),
-            Fault::MachineDies { down_ms, seed } => self.crash(Crash::Random(seed), down_ms),
-            Fault::DiesAtChange {
-                change,
-                down_ms,
-                seed,
-            } => {
-                self.disk.stop_at(Some(self.disk.change_count() + change));
-                self.dying = Some((seed, down_ms));
-            }
-            Fault::Stops { down_ms } => self.stop(down_ms),
-            Fault::DirectoryMissing { at, ms, down_ms } => {
-                self.crash(Crash::KeepsAll, down_ms);
-                if self.missing.is_none() {
-                    self.move_directory(DIRECTORIES[at], AWAY);
-                    self.missing = Some(at);
-                    self.after(down_ms + ms, Event::Remount);
-                }
-            }
-            Fault::DirectoriesSwapped { down_ms } => {
-                self.crash(Crash::KeepsAll, down_ms);
-                if self.missing.is_none() {
-                    self.move_directory(DIRECTORIES[1], AWAY);
-                    self.move_directory(DIRECTORIES[2], DIRECTORIES[1]);
-                    self.move_directory(AWAY, DIRECTORIES[2]);
-                }
-            }
-            Fault::ClockSet { ahead_ms } => self.wall_ahead_ms = ahead_ms,
-            Fault::Network { ms, percent } => self.network = Some((percent, self.now_ms + ms)),
-            _ => {}
-        }
-    }
-
-    fn crash(&mut self, crash: Crash, down_ms: i64) {
-        // What the system shows after a sync that has failed is not what the disk has.
-        let crash = match crash {
-            Crash::KeepsAll if self.faults.loses_syncs() => Crash::LosesUnsynced,
-            crash => crash,
-        };
-        self.note(format_args!("crash {crash:?}"));
-        self.node = None;
-        self.flushing.clear();
-        self.run += 1;
-        self.faults.crash(&self.disk, crash, self.now_ms);
-        for client in 0..self.seats.len() {
-            self.disconnect(client);
-        }
-        self.after(down_ms, Event::Start);
-    }
-
-    /// Another disk is mounted where this one was, or none.
-    fn move_directory(&mut self, from: &str, to: &str) {
-        let (from, to, root) = (Path::new(from), Path::new(to), Path::new("/"));
-        // Whoever mounts disks needs none of them to answer.
-        self.disk.fail_directory(None);
-        let moved = self.disk.rename(from, to);
-        let moved = moved.and_then(|()| self.disk.sync_directory(root));
-        self.faults.apply(&self.disk, self.now_ms);
-        self.note(format_args!(
-            "{} is {}: {moved:?}",
-            from.display(),
-            to.display()
-        ));
-    }
-
-    /// The disk that was missing is there again. What was made in its place goes.
-    fn remount(&mut self) {
-        let Some(at) = self.missing.take() else {
-            return;
-        };
-        if self.node.is_some() {
-            self.crash(Crash::KeepsAll, RESTART_MS);
-        }
-        self.disk.fail_directory(None);
-        let _ = self.disk.remove_directory(Path::new(DIRECTORIES[at]));
-        self.move_directory(AWAY, DIRECTORIES[at]);
     }
 
     /// Whether the machine has stopped in the middle of what was done: nobody hears of that any more.
@@ -421,6 +373,9 @@ impl World {
                 self.judge.topics(node.image());
                 self.judge.observed(&node.observe(), false);
                 self.node = Some(node);
+                if let Some(live) = &mut self.live {
+                    live.set_node(true);
+                }
                 self.drain();
             }
             Err(halted) => {
@@ -491,6 +446,7 @@ impl World {
         for (caller, answer) in answers {
             self.send_answer(caller, &answer);
         }
+        self.take_replies();
     }
 
     // Messages.
@@ -707,7 +663,9 @@ impl World {
         let is_node_at_rest = self.node.as_ref().is_some_and(Node::is_at_rest);
         let is_node_at_rest = is_node_at_rest && self.flushing.is_empty();
         let group_fault = self.judge.group_fault(STEADY_PARTITIONS);
-        if restless.is_none() && is_node_at_rest && group_fault.is_none() {
+        let restless_client = self.restless_client();
+        let are_clients_at_rest = restless.is_none() && restless_client.is_none();
+        if are_clients_at_rest && is_node_at_rest && group_fault.is_none() {
             self.rest();
             return;
         }
@@ -721,6 +679,7 @@ impl World {
                 .flat_map(|text| text.chars())
                 .take(400)
                 .collect();
+            let client = restless_client.unwrap_or(client);
             let detail = format!("node at rest: {is_node_at_rest}; client {client}");
             self.judge.broken("all comes to rest", detail);
             return;

@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::atomic_file::replace_file;
 use crate::disk::Disk;
 use crate::error::{Context, StorageError};
+use model::BrokerEpoch;
 
 /// Name of the file in a log directory.
 pub const CLEAN_SHUTDOWN_FILE: &str = ".kafka_cleanshutdown";
@@ -17,14 +18,14 @@ pub const CLEAN_SHUTDOWN_FILE: &str = ".kafka_cleanshutdown";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CleanShutdown {
     /// The broker's epoch when it stopped; old Kafka writes none.
-    pub broker_epoch: Option<i64>,
+    pub broker_epoch: Option<BrokerEpoch>,
 }
 
 /// Leaves the mark; all logs of the directory must be closed before.
 pub fn write_clean_shutdown<D: Disk>(
     disk: &D,
     directory: &Path,
-    broker_epoch: i64,
+    broker_epoch: BrokerEpoch,
 ) -> Result<(), StorageError> {
     let text = format!("{{\"version\":0,\"brokerEpoch\":{broker_epoch}}}");
     replace_file(disk, &directory.join(CLEAN_SHUTDOWN_FILE), text.as_bytes())
@@ -48,10 +49,10 @@ pub fn take_clean_shutdown<D: Disk>(
 }
 
 /// The file's presence is the mark; content that says nothing only loses the epoch.
-fn parse_broker_epoch(bytes: &[u8]) -> Option<i64> {
+fn parse_broker_epoch(bytes: &[u8]) -> Option<BrokerEpoch> {
     let content: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     let epoch = content.get("brokerEpoch")?.as_i64()?;
-    (epoch >= 0 && content.get("version")?.as_i64()? == 0).then_some(epoch)
+    (epoch >= 0 && content.get("version")?.as_i64()? == 0).then_some(BrokerEpoch(epoch))
 }
 
 #[cfg(test)]
@@ -65,10 +66,10 @@ mod tests {
         let disk = SimDisk::default();
         let directory = Path::new("/");
         assert_eq!(take_clean_shutdown(&disk, directory).unwrap(), None);
-        write_clean_shutdown(&disk, directory, 17).unwrap();
+        write_clean_shutdown(&disk, directory, BrokerEpoch(17)).unwrap();
         disk.crash(Crash::LosesUnsynced);
         let mark = CleanShutdown {
-            broker_epoch: Some(17),
+            broker_epoch: Some(BrokerEpoch(17)),
         };
         assert_eq!(take_clean_shutdown(&disk, directory).unwrap(), Some(mark));
         disk.crash(Crash::LosesUnsynced);
@@ -86,7 +87,7 @@ mod tests {
             assert_eq!(mark, Some(CleanShutdown { broker_epoch }));
         };
         check(b"", None);
-        check(b"{\"version\":0,\"brokerEpoch\":5}", Some(5));
+        check(b"{\"version\":0,\"brokerEpoch\":5}", Some(BrokerEpoch(5)));
         check(b"{\"version\":0,\"brokerEpoch\":-1}", None);
         check(b"{\"version\":1,\"brokerEpoch\":5}", None);
     }

@@ -10,8 +10,8 @@
 //!
 //! Offsets, the last offset of each kept batch and the last sequence number of each active producer
 //! stay (KIP-534 has the rules of tombstones and markers). Reading and writing need no lock of the
-//! log, and memory is that of the map and a few buffers, whatever a batch expands to. A crash at any point leaves the old segments
-//! or the new one; see `recovery/listing`.
+//! log, and memory is that of the map and a few buffers, whatever a batch expands to. A crash at any point leaves the
+//! old segments or the new one; see `recovery/listing`.
 
 use model::{ProducerEpoch, ProducerId};
 mod batch_records;
@@ -85,7 +85,7 @@ pub enum CleanError {
 }
 
 /// Told of bytes read or written; `false` stops the compaction.
-pub type Pace<'a> = &'a mut dyn FnMut(usize) -> bool;
+pub type Throttle<'a> = &'a mut dyn FnMut(usize) -> bool;
 
 /// A segment to be compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +120,16 @@ pub struct CleanStatistics {
     pub kept_count: u64,
 }
 
+/// The transaction index of a segment when the compaction began: its file may grow meanwhile.
+#[derive(Debug)]
+pub(crate) struct AbortedInSegment {
+    pub(crate) base_offset: i64,
+    /// How many entries its file has.
+    pub(crate) written_count: u32,
+    /// Those after them, which are only in memory: there was no descriptor for the file.
+    pub(crate) unwritten: Vec<AbortedTransaction>,
+}
+
 /// A compaction of one log on its way. It holds no lock and no open file of the log.
 #[derive(Debug)]
 pub struct Compaction<D: Disk> {
@@ -127,8 +137,8 @@ pub struct Compaction<D: Disk> {
     pub(crate) config: Arc<LogConfig>,
     /// Ascending: every segment below `first_uncleanable_offset`.
     pub(crate) sources: Vec<Source>,
-    /// Base offsets of all segments of the log that have a transaction index.
-    pub(crate) transaction_indexes: Vec<i64>,
+    /// Those of all segments of the log that have one.
+    pub(crate) transaction_indexes: Vec<AbortedInSegment>,
     pub(crate) producers: BTreeMap<ProducerId, LastRecord>,
     pub(crate) first_dirty_offset: i64,
     pub(crate) first_uncleanable_offset: i64,
@@ -164,7 +174,7 @@ impl<D: Disk> Compaction<D> {
         files: PartitionFiles<D>,
         config: Arc<LogConfig>,
         sources: Vec<Source>,
-        transaction_indexes: Vec<i64>,
+        transaction_indexes: Vec<AbortedInSegment>,
         producers: BTreeMap<ProducerId, LastRecord>,
         cleanable: &Cleanable,
         (truncation_count, in_progress): (u64, Arc<()>),
@@ -206,7 +216,11 @@ impl<D: Disk> Compaction<D> {
     ///
     /// # Errors
     /// A [`CleanError`].
-    pub fn index_keys(&mut self, map: &mut OffsetMap, pace: Pace<'_>) -> Result<i64, CleanError> {
+    pub fn index_keys(
+        &mut self,
+        map: &mut OffsetMap,
+        pace: Throttle<'_>,
+    ) -> Result<i64, CleanError> {
         map.clear(self.first_dirty_offset - 1);
         let mut transactions = CleanedTransactions::default();
         let mut buffers = RecordBuffers::new(&self.config);
@@ -280,7 +294,7 @@ impl<D: Disk> Compaction<D> {
         &mut self,
         group: Range<usize>,
         map: &OffsetMap,
-        pace: Pace<'_>,
+        pace: Throttle<'_>,
     ) -> Result<CleanedSegment<D>, CleanError> {
         let sources = self.sources[group].to_vec();
         let sizes = (self.buffer_bytes, self.config.index_interval_bytes);
@@ -310,7 +324,7 @@ impl<D: Disk> Compaction<D> {
         target: &mut Target<D>,
         sources: &[Source],
         map: &OffsetMap,
-        pace: Pace<'_>,
+        pace: Throttle<'_>,
     ) -> Result<(), CleanError> {
         let mut buffers = RecordBuffers::new(&self.config);
         let mut verdict = KeyVerdict::default();
@@ -378,30 +392,43 @@ impl<D: Disk> Compaction<D> {
         ))
     }
 
+    /// The transaction index of a segment as it was when the compaction began.
+    fn transaction_index(
+        &self,
+        segment: &AbortedInSegment,
+    ) -> Result<IndexFile<D, AbortedTransaction>, CleanError> {
+        let count = segment.written_count;
+        let loaded = IndexFile::load_first(&self.files, segment.base_offset, count);
+        let mut index: IndexFile<D, AbortedTransaction> = match loaded.map_err(gone)? {
+            Ok(index) => index,
+            Err(reason) => {
+                let name = FileName::new(segment.base_offset, FileKind::TransactionIndex);
+                return Err(CleanError::Corrupt {
+                    file: self.files.path(name),
+                    position: 0,
+                    reason,
+                });
+            }
+        };
+        for transaction in &segment.unwritten {
+            index.push(*transaction);
+        }
+        Ok(index)
+    }
+
     /// The aborted transactions that may have records in a segment; their markers may be in a later
     /// one.
     fn aborted_in(&self, source: &Source) -> Result<Vec<AbortedTransaction>, CleanError> {
         let mut found = Vec::new();
         let first = self
             .transaction_indexes
-            .partition_point(|base| *base < source.base_offset);
-        for base_offset in &self.transaction_indexes[first..] {
-            let index: IndexFile<D, AbortedTransaction> =
-                match IndexFile::load(&self.files, *base_offset).map_err(gone)? {
-                    Ok(index) => index,
-                    Err(reason) => {
-                        let name = FileName::new(*base_offset, FileKind::TransactionIndex);
-                        return Err(CleanError::Corrupt {
-                            file: self.files.path(name),
-                            position: 0,
-                            reason,
-                        });
-                    }
-                };
+            .partition_point(|one| one.base_offset < source.base_offset);
+        for segment in &self.transaction_indexes[first..] {
+            let index = self.transaction_index(segment)?;
             let mut is_complete = false;
             let visited = index.visit_from(
                 &self.files,
-                *base_offset,
+                segment.base_offset,
                 |transaction| transaction.last_offset < source.base_offset,
                 |transaction| {
                     if transaction.first_offset < source.end_offset {
@@ -423,6 +450,8 @@ impl<D: Disk> Compaction<D> {
 fn gone(error: StorageError) -> CleanError {
     match error.source.kind() {
         io::ErrorKind::NotFound => CleanError::Missing(error),
+        // A file has fewer entries than it had: the log was truncated.
+        io::ErrorKind::UnexpectedEof => CleanError::Changed,
         _ => CleanError::Storage(error),
     }
 }

@@ -109,8 +109,44 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
         }))
     }
 
+    /// The first entries of a file that has so many at least: it may be growing, and its length may be
+    /// between two entries. `Err` holds what is wrong with the file.
+    pub(crate) fn load_first(
+        files: &PartitionFiles<D>,
+        base_offset: i64,
+        written_count: u32,
+    ) -> Result<Result<Self, String>, StorageError> {
+        let Some(last) = written_count.checked_sub(1) else {
+            return Ok(Ok(Self::empty()));
+        };
+        let path = files.path(FileName::new(base_offset, E::KIND));
+        let file = files.disk.open(&path, OpenMode::Read);
+        let file = file.context("open", &path)?;
+        match read_entry(&file, last) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Ok(Err(format!("entry {last} is none")))
+            }
+            entry => Ok(Ok(Self {
+                file: FileSlot::new(),
+                written_count,
+                tail: Vec::new(),
+                last: Some(entry.context("read", &path)?),
+            })),
+        }
+    }
+
     pub(crate) fn count(&self) -> u32 {
         self.written_count + self.tail.len() as u32
+    }
+
+    /// The entries that are only in memory.
+    pub(crate) fn unwritten(&self) -> &[E] {
+        &self.tail
+    }
+
+    /// How many entries the file has.
+    pub(crate) const fn written_count(&self) -> u32 {
+        self.written_count
     }
 
     pub(crate) const fn last(&self) -> Option<E> {

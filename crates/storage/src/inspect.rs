@@ -1,6 +1,19 @@
 //! The files of a partition one at a time, for tools that show or check them without the log.
 //!
 //! Nothing here opens a log, takes its lock or changes a file: the bytes come from the caller.
+//!
+//! ```text
+//!   name -> LogFile -> entries or batches to show
+//!                   -> faults: what is wrong with the file, alone or beside its segment
+//! ```
+
+mod batches;
+mod faults;
+
+pub use batches::{BatchReader, NextBatch, batch_faults};
+pub use faults::{
+    SegmentOutline, faults_of, offset_index_faults, time_index_faults, transaction_index_faults,
+};
 
 use crate::file_name::{FileKind, FileName, FileState};
 use crate::index_file::IndexEntry;

@@ -67,7 +67,7 @@ pub use aside::Aside;
 pub use atomic_file::replace_file;
 pub use cleaner::{
     CleanError, CleanStatistics, Cleanable, CleanableLog, CleanableSegment, CleanedSegment,
-    Compaction, OffsetMap, Pace, cleanable_range,
+    Compaction, OffsetMap, Throttle, cleanable_range,
 };
 pub use config::{CleanupPolicy, LogConfig};
 pub use disk::{Disk, DiskFile, RealDisk};

@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(read_meta_properties(&disk, directory).unwrap(), None);
         let properties = MetaProperties {
             cluster_id: " odd=one: é🍎\\".to_owned(),
-            node_id: 7,
+            node_id: BrokerId(7),
             directory_id: Some(Uuid::METADATA_TOPIC),
         };
         write_meta_properties(&disk, directory, &properties, 0).unwrap();
@@ -261,7 +261,7 @@ mod tests {
                     cluster.id=a\\\n   b\\u0041\\:c\n";
         let expected = MetaProperties {
             cluster_id: "abA:c".to_owned(),
-            node_id: 1,
+            node_id: BrokerId(1),
             directory_id: Some(Uuid::METADATA_TOPIC),
         };
         assert_eq!(parse(text.as_bytes()), Ok(expected));

@@ -9,9 +9,9 @@
 //!
 //! Checking reads every byte: the first batch that is damaged or incomplete ends the log, and
 //! segments after it leave it. A gap between offsets is no damage: compaction leaves gaps, and
-//! neither the settings nor a checkpoint tell whether a log was ever compacted. Offset, time and transaction index of a checked segment are written
-//! anew. A damaged index, snapshot or epoch file never stops a log from opening; it is rebuilt and
-//! reported as a [`RecoveryEvent`].
+//! neither the settings nor a checkpoint tell whether a log was ever compacted. Offset, time and transaction index of a
+//! checked segment are written anew. A damaged index, snapshot or epoch file never stops a log from opening; it is
+//! rebuilt and reported as a [`RecoveryEvent`].
 
 mod event;
 mod fuzz;

@@ -4,8 +4,8 @@
 //! long as nothing has changed, which three looks at the file system tell, the log is sound, however
 //! the process or the machine has ended, and whoever else was there meanwhile. Appending to a log
 //! changes the time and length of its active segment; a new segment, snapshot or epoch changes the
-//! time of its directory, another topic id that of its file. Anything else than what the line says makes the log be opened, and
-//! checked if it has to be.
+//! time of its directory, another topic id that of its file. Anything else than what the line says makes the log be
+//! opened, and checked if it has to be.
 //!
 //! ```text
 //!   crc-32c 1 topic partition topic-id, offsets, sizes …, times of the active segment, directory and topic id
@@ -20,7 +20,7 @@ use std::path::Path;
 use model::{TopicPartition, Uuid};
 
 use crate::atomic_file::{replace_file, replace_file_with};
-use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::disk::{Disk, DiskFile, OpenMode, RealDisk};
 use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName};
 use crate::log::IdleLog;
@@ -157,7 +157,7 @@ impl SettledLog {
 
 /// Where the lines of a log directory are; what they say stays in the file.
 #[derive(Debug)]
-pub struct SettledLogs<F = std::fs::File> {
+pub struct SettledLogs<F = <RealDisk as Disk>::File> {
     file: Option<F>,
     /// The last sound line of each log, by the hash of its name.
     lines: Vec<Line>,

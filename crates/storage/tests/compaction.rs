@@ -205,6 +205,45 @@ fn what_was_aborted_goes_and_its_marker_later() {
     );
 }
 
+/// The files of a segment that is deleted meanwhile, its transaction index first, are no sign of damage.
+#[test]
+fn segments_that_are_deleted_meanwhile_end_a_compaction_and_no_more() {
+    check(
+        "transactional 7 a=1
+         abort 7
+         put b=1
+         roll
+         put b=2
+         roll
+         compact-while-trimmed-to 3
+         compact
+         show",
+        &expect![[r#"
+            to be tried again
+            3..=3: b=2@3
+        "#]],
+    );
+}
+
+#[test]
+fn what_was_aborted_for_lack_of_files_goes_though_no_index_says_so() {
+    check(
+        "transactional 7 a=1
+         put b=1
+         roll
+         lack
+         abort 7
+         plenty
+         compact
+         show",
+        &expect![[r#"
+            0..=0 of 7: empty
+            1..=1: b=1@1
+            2..=2 of 7: abort
+        "#]],
+    );
+}
+
 #[test]
 fn an_aborted_transaction_may_end_in_a_later_segment() {
     check(

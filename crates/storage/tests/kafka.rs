@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{LeaderEpoch, TopicPartition};
+use model::{BrokerId, LeaderEpoch, TopicPartition};
 use record::{Batches, Decompressor};
 use storage::checkpoint::{
     CLEANER_OFFSET_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT,
@@ -103,7 +103,7 @@ fn small_files_are_understood() {
         .unwrap()
         .unwrap();
     assert_eq!(properties.cluster_id, "4L6g3nShT-eMCtK--X86sw");
-    assert_eq!(properties.node_id, 1);
+    assert_eq!(properties.node_id, BrokerId(1));
     let id = properties.directory_id.unwrap();
     assert_eq!(id.to_string(), "tI2Ox9qVFlQ6yFWfz0pxuQ");
     let checkpoint = |name: &str| read_checkpoint(&RealDisk, &directory.path().join(name)).unwrap();
@@ -113,7 +113,7 @@ fn small_files_are_understood() {
     assert!(checkpoint(LOG_START_OFFSET_CHECKPOINT).is_empty());
     assert!(checkpoint(CLEANER_OFFSET_CHECKPOINT).is_empty());
     let mark = take_clean_shutdown(&RealDisk, directory.path()).unwrap();
-    assert_eq!(mark.unwrap().broker_epoch, Some(12));
+    assert_eq!(mark.unwrap().broker_epoch, Some(model::BrokerEpoch(12)));
     let content = scan_log_directory(&RealDisk, directory.path()).unwrap();
     assert_eq!(content.partitions.len(), 1);
     assert_eq!(content.partitions[0].topic_partition, partition);

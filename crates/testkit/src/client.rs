@@ -28,14 +28,14 @@ struct Waiting {
 
 /// The answer to a request, still encoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct Response {
     /// The version that it is encoded in: the request's.
     pub version: i16,
     /// The body.
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     /// The answer as a message, which must fill it.
     #[track_caller]
     pub fn read<'a, M: Message<'a>>(&'a self) -> M {
@@ -94,7 +94,7 @@ impl Client {
 
     /// Sends a request and reads its answer.
     #[track_caller]
-    pub fn call<'a, M: Message<'a>>(&mut self, version: i16, request: &M) -> Answer {
+    pub fn call<'a, M: Message<'a>>(&mut self, version: i16, request: &M) -> Response {
         self.send(version, request);
         self.receive()
     }
@@ -167,7 +167,7 @@ impl Client {
 
     /// Reads the answer to the earliest request that has none.
     #[track_caller]
-    pub fn receive(&mut self) -> Answer {
+    pub fn receive(&mut self) -> Response {
         let expected = self.waiting.pop_front().expect("a request waits");
         let frame = self.receive_frame();
         let mut reader = Reader::new(&frame);
@@ -177,7 +177,7 @@ impl Client {
             header.correlation_id, expected.correlation_id,
             "answers come in the order of the requests"
         );
-        Answer {
+        Response {
             version: expected.version,
             body: reader.remaining().to_vec(),
         }

@@ -34,7 +34,7 @@ pub use batches::{
     FetchedRecord, batch, batch_of, committed_records_of, compressed_batch, idempotent_batch,
     now_ms, patched, records_of, transactional_batch,
 };
-pub use client::{Answer, Client};
+pub use client::{Client, Response};
 pub use deadline::{LIMIT, wait_until};
 pub use proxy::{Fault, Proxy};
 pub use requests::{

@@ -44,7 +44,7 @@ pub struct FetchResponsePartition<'a> {
     /// Producer id and first offset of transactions that were aborted; `None` unless asked for.
     pub aborted_transactions: Option<&'a [(ProducerId, i64)]>,
     /// The replica to fetch from instead; -1 for none.
-    pub preferred_read_replica: i32,
+    pub preferred_read_replica: BrokerId,
     /// How many bytes of records follow.
     pub records_bytes: usize,
 }
@@ -162,7 +162,7 @@ impl FetchResponseWriter {
             out.extend_from_slice(&first_offset.to_be_bytes());
         }
         if number >= 11 {
-            out.extend_from_slice(&partition.preferred_read_replica.to_be_bytes());
+            out.extend_from_slice(&partition.preferred_read_replica.0.to_be_bytes());
         }
         Writer::length(Some(partition.records_bytes), false, out);
     }
@@ -205,7 +205,7 @@ impl FetchResponseWriter {
     /// Appends the end of the response: `node_endpoints` are the addresses of the leaders that the
     /// partitions name (id, host, port, rack; KIP-951).
     #[inline]
-    pub fn end(&self, node_endpoints: &[(i32, &str, i32, Option<&str>)], out: &mut Vec<u8>) {
+    pub fn end(&self, node_endpoints: &[(BrokerId, &str, i32, Option<&str>)], out: &mut Vec<u8>) {
         if self.version.flexible {
             let since = self.version.number >= 16;
             write_node_endpoints(if since { node_endpoints } else { &[] }, out);
@@ -246,7 +246,7 @@ fn flexible_partition(partition: &FetchResponsePartition<'_>, out: &mut Vec<u8>)
                 .put(first_offset.to_be_bytes());
             out.extend_from_slice(&fields);
         }
-        out.extend_from_slice(&partition.preferred_read_replica.to_be_bytes());
+        out.extend_from_slice(&partition.preferred_read_replica.0.to_be_bytes());
         out.extend_from_slice(&length);
     } else {
         let mut fields = [0; 43];
@@ -273,7 +273,7 @@ fn put_fixed<'b>(partition: &FetchResponsePartition<'_>, fields: Fields<'b>) -> 
     put_offsets(partition, fields)
         // Null for the aborted transactions.
         .put([0])
-        .put(partition.preferred_read_replica.to_be_bytes())
+        .put(partition.preferred_read_replica.0.to_be_bytes())
 }
 
 #[cfg(test)]
@@ -297,7 +297,7 @@ mod tests {
             diverging_epoch: None,
             current_leader: None,
             aborted_transactions: None,
-            preferred_read_replica: -1,
+            preferred_read_replica: BrokerId::NONE,
             records_bytes: 5,
         };
         let aborted = FetchResponsePartition {
@@ -310,7 +310,7 @@ mod tests {
             index: 2,
             error: ErrorCode::NotLeaderOrFollower,
             diverging_epoch: Some((LeaderEpoch(3), 4)),
-            current_leader: Some((5, LeaderEpoch(6))),
+            current_leader: Some((BrokerId(5), LeaderEpoch(6))),
             records_bytes: 0,
             ..plain
         };
@@ -347,7 +347,7 @@ mod tests {
             writer.end_partition(&partition, &mut out);
         }
         writer.end_topic(&mut out);
-        writer.end(&[(5, "host", 9092, Some("rack"))], &mut out);
+        writer.end(&[(BrokerId(5), "host", 9092, Some("rack"))], &mut out);
         out
     }
 
@@ -393,7 +393,7 @@ mod tests {
             partitions: partitions.into(),
         };
         let endpoint = NodeEndpoint {
-            node_id: 5,
+            node_id: BrokerId(5),
             host: "host",
             port: 9092,
             rack: Some("rack"),

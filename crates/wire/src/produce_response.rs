@@ -133,7 +133,7 @@ impl ProduceResponseWriter {
     pub fn end(
         &self,
         throttle_time_ms: i32,
-        node_endpoints: &[(i32, &str, i32, Option<&str>)],
+        node_endpoints: &[(BrokerId, &str, i32, Option<&str>)],
         out: &mut Vec<u8>,
     ) {
         out.extend_from_slice(&throttle_time_ms.to_be_bytes());
@@ -147,7 +147,7 @@ impl ProduceResponseWriter {
 /// Appends the tagged fields at the end of a produce or fetch response: none, or the endpoints.
 #[inline]
 pub(crate) fn write_node_endpoints(
-    node_endpoints: &[(i32, &str, i32, Option<&str>)],
+    node_endpoints: &[(BrokerId, &str, i32, Option<&str>)],
     out: &mut Vec<u8>,
 ) {
     if node_endpoints.is_empty() {
@@ -158,7 +158,10 @@ pub(crate) fn write_node_endpoints(
 }
 
 #[cold]
-fn write_some_node_endpoints(node_endpoints: &[(i32, &str, i32, Option<&str>)], out: &mut Vec<u8>) {
+fn write_some_node_endpoints(
+    node_endpoints: &[(BrokerId, &str, i32, Option<&str>)],
+    out: &mut Vec<u8>,
+) {
     let mut size = size_of_unsigned_varint(node_endpoints.len() as u32 + 1);
     for (_, host, _, rack) in node_endpoints {
         size += 8 + 1 + Writer::string_size(Some(host), true) + Writer::string_size(*rack, true);
@@ -167,7 +170,7 @@ fn write_some_node_endpoints(node_endpoints: &[(i32, &str, i32, Option<&str>)], 
     Writer::tagged(0, size, out);
     write_unsigned_varint(node_endpoints.len() as u32 + 1, out);
     for (id, host, port, rack) in node_endpoints {
-        out.extend_from_slice(&id.to_be_bytes());
+        out.extend_from_slice(&id.0.to_be_bytes());
         Writer::string(Some(host), true, out);
         out.extend_from_slice(&port.to_be_bytes());
         Writer::string(*rack, true, out);
@@ -202,7 +205,7 @@ mod tests {
                 error: ErrorCode::InvalidRecord,
                 record_errors: &errors,
                 error_message: Some("no"),
-                current_leader: Some((1, LeaderEpoch(2))),
+                current_leader: Some((BrokerId(1), LeaderEpoch(2))),
                 ..plain
             };
             let mut streamed = Vec::new();
@@ -212,7 +215,7 @@ mod tests {
             writer.partition(&plain, &mut streamed);
             writer.partition(&failed, &mut streamed);
             writer.end_topic(&mut streamed);
-            writer.end(3, &[(1, "host", 9092, None)], &mut streamed);
+            writer.end(3, &[(BrokerId(1), "host", 9092, None)], &mut streamed);
             let partitions = [plain, failed].map(|p| PartitionProduceResponse {
                 index: p.index,
                 error_code: p.error.code(),
@@ -241,7 +244,7 @@ mod tests {
                 partition_responses: partitions[..].into(),
             };
             let endpoint = NodeEndpoint {
-                node_id: 1,
+                node_id: BrokerId(1),
                 host: "host",
                 port: 9092,
                 rack: None,

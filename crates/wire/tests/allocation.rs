@@ -3,7 +3,7 @@
 //! allocator counts for all threads.
 
 use interpreter::{Codec, Random, encode, random_message, verify};
-use model::{ErrorCode, LeaderEpoch, Message as _, ProducerId, Uuid};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Message as _, ProducerId, Uuid};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
 use std::path::Path;
@@ -95,12 +95,12 @@ fn encode_responses(out: &mut Vec<u8>) {
             log_start_offset: 0,
             record_errors: &[],
             error_message: (index == 3).then_some("message"),
-            current_leader: (index == 5).then_some((1, LeaderEpoch(2))),
+            current_leader: (index == 5).then_some((BrokerId(1), LeaderEpoch(2))),
         };
         writer.partition(&partition, out);
     }
     writer.end_topic(out);
-    writer.end(0, &[(1, "host", 9092, None)], out);
+    writer.end(0, &[(BrokerId(1), "host", 9092, None)], out);
     let writer = FetchResponseWriter::new(18);
     writer.topic("", Uuid::from_u128(1), 20, out);
     for index in 0..20 {
@@ -111,9 +111,9 @@ fn encode_responses(out: &mut Vec<u8>) {
             last_stable_offset: 9,
             log_start_offset: 0,
             diverging_epoch: (index == 3).then_some((LeaderEpoch(1), 2)),
-            current_leader: (index == 5).then_some((1, LeaderEpoch(2))),
+            current_leader: (index == 5).then_some((BrokerId(1), LeaderEpoch(2))),
             aborted_transactions: (index == 7).then_some(&[(ProducerId(1), 2)]),
-            preferred_read_replica: -1,
+            preferred_read_replica: BrokerId::NONE,
             records_bytes: index as usize % 2 * 100_000,
         };
         if partition.records_bytes == 0 {

@@ -6,8 +6,8 @@
 //!     < text           a line of its standard input
 //!     text             a line of its standard output; `! text` of the standard error
 //!
-//! `<ADDRESS>` stands for where the server listens, `<ID>` for a random id. A command fails if, and only if, a line of its
-//! standard error begins with `error:`.
+//! `<ADDRESS>` stands for where the server listens, `<ID>` for a random id. A command fails if, and only if, a line of
+//! its standard error begins with `error:`.
 
 use std::fs;
 use std::io::Write as _;

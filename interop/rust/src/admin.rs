@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use model::TopicPartition;
+use model::{BrokerId, TopicPartition};
 use riverrun_client::admin::{
     AlterOperation, ConfigResource, ConfigSource, DescribeConfigsOptions, IsolationLevel,
     NewPartitions, NewTopic, OffsetSpec,
@@ -46,7 +46,7 @@ async fn topics(lab: Lab) -> Result<()> {
     ensure!(
         partitions
             .iter()
-            .all(|partition| partition.leader == Some(1)),
+            .all(|partition| partition.leader == Some(BrokerId(1))),
         "{partitions:?}"
     );
     let error = described["missing"]
@@ -169,12 +169,12 @@ async fn cluster(lab: Lab) -> Result<()> {
     let admin = lab.admin()?;
     let cluster = admin.describe_cluster().await?;
     ensure!(
-        cluster.brokers.len() == 1 && cluster.brokers[0].id == 1,
+        cluster.brokers.len() == 1 && cluster.brokers[0].id == BrokerId(1),
         "{cluster:?}"
     );
     let quorum = admin.describe_quorum().await?;
     ensure!(
-        quorum.leader_id == 1 && quorum.voters.len() == 1,
+        quorum.leader_id == BrokerId(1) && quorum.voters.len() == 1,
         "{quorum:?}"
     );
     let features = admin.describe_features().await?;
@@ -185,7 +185,7 @@ async fn cluster(lab: Lab) -> Result<()> {
     // Brokers make the logs of a new topic after it is there; the scenario's limit ends the wait.
     loop {
         let directories = admin.describe_log_dirs(None).await?;
-        let directories = directories[&1].as_ref().map_err(Clone::clone)?;
+        let directories = directories[&BrokerId(1)].as_ref().map_err(Clone::clone)?;
         let replicas = directories
             .iter()
             .flat_map(|directory| directory.replicas.keys());

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! `interop-client clock HOST:PORT` takes commands from standard input and answers each with a line,
-//! `done` and figures or `FAILED` and why: `offset NAME` and `newcomers NAME`, by themselves; `begin`; `before` and `after`
-//! around each step of the clock; `end`, which reads everything. What a server with Kafka's timeouts may lose when the date is
-//! wrong (transactions, offsets, records) is told as figures, for the harness to judge.
+//! `done` and figures or `FAILED` and why: `offset NAME` and `newcomers NAME`, by themselves; `begin`; `before` and
+//! `after` around each step of the clock; `end`, which reads everything. What a server with Kafka's timeouts may lose
+//! when the date is wrong (transactions, offsets, records) is told as figures, for the harness to judge.
 
 use std::collections::BTreeSet;
 use std::io::BufRead as _;

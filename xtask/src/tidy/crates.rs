@@ -6,6 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
+/// Crates below this layer are pure, but for those that say otherwise.
+const PURE_BELOW: u64 = 4;
+/// From this layer on there are only tools and tests.
+const TOOLS_FROM: u64 = 8;
+
 /// A crate of the workspace as its `Cargo.toml` tells.
 #[derive(Debug)]
 pub(super) struct Member {
@@ -14,9 +19,22 @@ pub(super) struct Member {
     library: Option<String>,
     pub(super) folder: PathBuf,
     layer: Option<u64>,
-    pub(super) pure: bool,
-    /// Tests and build scripts apart.
+    is_for_tests: bool,
+    pure: bool,
+    /// Files and folders of a pure crate that wait, or touch what is outside it.
+    shell: Vec<PathBuf>,
+    /// Without those of build scripts and tests.
     dependencies: BTreeSet<String>,
+    build_dependencies: BTreeSet<String>,
+    /// What only its tests use.
+    test_dependencies: BTreeSet<String>,
+}
+
+impl Member {
+    /// Whether the file is to be free of effects.
+    pub(super) fn is_pure(&self, file: &Path) -> bool {
+        self.pure && !self.shell.iter().any(|shell| file.starts_with(shell))
+    }
 }
 
 /// Every crate of the workspace at `root`.
@@ -38,27 +56,39 @@ pub(super) fn names(members: &[Member]) -> BTreeSet<String> {
 fn member(package: &Package) -> Member {
     let told = &package.metadata["riverrun"];
     let folder = package.manifest_path.parent();
-    let dependencies = package.dependencies.iter();
+    let folder = folder.map(PathBuf::from).unwrap_or_default();
     let library = package.targets.iter().find(|target| target.is_lib());
+    let layer = told["layer"].as_u64();
+    let shell = told["shell"].as_array().into_iter().flatten();
+    let of_kind = |kind: DependencyKind| {
+        let dependencies = package.dependencies.iter();
+        let dependencies = dependencies.filter(|one| one.kind == kind);
+        dependencies.map(|one| one.name.clone()).collect()
+    };
     Member {
         name: package.name.to_string(),
         library: library.map(|target| target.name.clone()),
-        folder: folder.map(PathBuf::from).unwrap_or_default(),
-        layer: told["layer"].as_u64(),
-        pure: told["pure"] == true,
-        dependencies: dependencies
-            .filter(|one| one.kind == DependencyKind::Normal)
-            .map(|one| one.name.clone())
+        layer,
+        is_for_tests: told["for_tests"] == true,
+        pure: told["pure"]
+            .as_bool()
+            .unwrap_or(layer.is_none_or(|layer| layer < PURE_BELOW)),
+        shell: shell
+            .filter_map(|one| one.as_str())
+            .map(|one| folder.join(one))
             .collect(),
+        folder,
+        dependencies: of_kind(DependencyKind::Normal),
+        build_dependencies: of_kind(DependencyKind::Build),
+        test_dependencies: of_kind(DependencyKind::Development),
     }
 }
 
-/// Reports each dependency that does not point to a lower layer.
+/// Reports each dependency that does not point to a lower layer. Tests also use crates of their own layer, and
+/// those that are there for tests.
 pub(super) fn check_layers(members: &[Member], findings: &mut Vec<String>) {
-    let layers: BTreeMap<&str, Option<u64>> = members
-        .iter()
-        .map(|one| (one.name.as_str(), one.layer))
-        .collect();
+    let by_name: BTreeMap<&str, &Member> =
+        members.iter().map(|one| (one.name.as_str(), one)).collect();
     for member in members {
         let name = &member.name;
         let Some(layer) = member.layer else {
@@ -67,17 +97,36 @@ pub(super) fn check_layers(members: &[Member], findings: &mut Vec<String>) {
             ));
             continue;
         };
-        for dependency in &member.dependencies {
-            let lower = layers.get(dependency.as_str());
-            if lower.is_some_and(|lower| lower.is_none_or(|lower| lower >= layer)) {
+        for dependency in member.dependencies.iter().chain(&member.build_dependencies) {
+            let Some(lower) = by_name.get(dependency.as_str()) else {
+                continue;
+            };
+            if lower.layer.is_none_or(|lower| lower >= layer) {
                 findings.push(format!(
                     "{name}: is in layer {layer} and may not depend on `{dependency}`, which is not \
                      below it"
                 ));
             }
+            if lower.is_for_tests && layer < TOOLS_FROM {
+                findings.push(format!("{name}: only tests may depend on `{dependency}`"));
+            }
         }
-        if member.pure && member.dependencies.contains("tokio") {
+        for dependency in &member.test_dependencies {
+            let other = by_name.get(dependency.as_str());
+            if other.is_some_and(|other| !other.is_for_tests && other.layer > Some(layer)) {
+                findings.push(format!(
+                    "{name}: is in layer {layer}, and its tests may not depend on `{dependency}`, which is above it"
+                ));
+            }
+        }
+        if member.pure && member.shell.is_empty() && member.dependencies.contains("tokio") {
             findings.push(format!("{name}: is pure and may not depend on tokio"));
+        }
+        if let Some(shell) = member.shell.iter().find(|shell| !shell.exists()) {
+            findings.push(format!(
+                "{name}: its shell names {}, which is not there",
+                shell.display()
+            ));
         }
     }
 }
@@ -92,7 +141,11 @@ mod tests {
             library: None,
             folder: PathBuf::new(),
             layer,
+            is_for_tests: name == "for_tests",
             pure: true,
+            shell: Vec::new(),
+            build_dependencies: BTreeSet::new(),
+            test_dependencies: BTreeSet::new(),
             dependencies: dependencies.iter().map(|&one| one.to_owned()).collect(),
         }
     }
@@ -118,13 +171,41 @@ mod tests {
     }
 
     #[test]
+    fn tests_and_builds_have_layers_too() {
+        let names = |names: &[&str]| names.iter().map(|&one| one.to_owned()).collect();
+        let mut members = [
+            member("low", Some(1), &[]),
+            member("beside", Some(1), &[]),
+            member("high", Some(2), &[]),
+            member("for_tests", Some(8), &["high"]),
+            member("tool", Some(9), &["for_tests"]),
+        ];
+        members[0].test_dependencies = names(&["beside", "for_tests"]);
+        members[2].build_dependencies = names(&["low"]);
+        let findings = |members: &[Member]| {
+            let mut findings = Vec::new();
+            check_layers(members, &mut findings);
+            findings
+        };
+        assert_eq!(findings(&members), [""; 0]);
+        members[0].test_dependencies = names(&["high"]);
+        members[1].build_dependencies = names(&["high"]);
+        members[3].layer = Some(0);
+        members[3].dependencies = names(&[]);
+        members[2].dependencies = names(&["for_tests"]);
+        assert_eq!(findings(&members).len(), 3, "{:?}", findings(&members));
+    }
+
+    #[test]
     fn the_layers_of_the_workspace_are_read() {
         let members = read(harness::workspace_root()).unwrap();
         let broker = members.iter().find(|one| one.name == "broker").unwrap();
         assert_eq!((broker.layer, broker.pure), (Some(5), false));
         assert!(broker.folder.ends_with("crates/broker"));
         assert!(broker.dependencies.contains("model"));
-        assert!(!broker.dependencies.contains("testkit"), "only tests do");
+        assert!(broker.test_dependencies.contains("testkit"));
+        let raft = members.iter().find(|one| one.name == "raft").unwrap();
+        assert!(raft.pure, "which it is unless it says otherwise");
         assert!(names(&members).contains("riverrun_client"));
     }
 }

@@ -1,8 +1,7 @@
 //! Fields of the typed configuration: each has a reader outside the files that fill it. A key that
 //! nothing reads belongs in `config::effect`, where whoever sets it is told so.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use super::source::Source;
 
 /// Files that turn values into fields.
 const FILLED_IN: &[&str] = &[
@@ -21,30 +20,18 @@ const READ_IN: &[&str] = &[
 ];
 
 /// Checks every public field of the typed configuration.
-pub(super) fn check(root: &Path, files: &BTreeMap<PathBuf, String>, findings: &mut Vec<String>) {
-    let files: Vec<(String, &str)> = files
-        .iter()
-        .filter_map(|(path, text)| {
-            let name = path.strip_prefix(root).ok()?;
-            Some((name.to_string_lossy().into_owned(), text.as_str()))
-        })
-        .filter(|(name, _)| !name.ends_with("tests.rs"))
-        .collect();
-    check_files(&files, findings);
-}
-
-fn check_files(files: &[(String, &str)], findings: &mut Vec<String>) {
+pub(super) fn check(sources: &[Source], findings: &mut Vec<String>) {
     let among = |name: &str, places: &[&str]| places.iter().any(|place| name.starts_with(place));
-    let (filled, read): (Vec<_>, Vec<_>) = files
+    let (filled, read): (Vec<_>, Vec<_>) = sources
         .iter()
-        .filter(|(name, _)| among(name, READ_IN))
-        .partition(|(name, _)| among(name, FILLED_IN));
-    for (name, text) in filled {
-        for (index, line) in text.lines().enumerate() {
+        .filter(|one| among(&one.name, READ_IN))
+        .partition(|one| among(&one.name, FILLED_IN));
+    for Source { name, code, .. } in filled {
+        for (index, line) in code.lines().enumerate() {
             let Some(field) = public_field(line) else {
                 continue;
             };
-            if !read.iter().any(|(_, text)| has_access(text, field)) {
+            if !read.iter().any(|one| has_access(&one.code, field)) {
                 findings.push(format!(
                     "{name}:{}: nothing reads `{field}`: read it, or delete it and name its key \
                      in crates/config/src/effect.rs",
@@ -83,12 +70,15 @@ mod tests {
                       pub idle: i32,\n}\n";
         let reader = "config.log.read_ms + other.idle_ms + config.idle()";
         let files = [
-            ("crates/config/src/server/log.rs".to_owned(), filled),
-            ("crates/broker/src/a.rs".to_owned(), reader),
-            ("crates/client/src/a.rs".to_owned(), "it.idle"),
+            ("crates/config/src/server/log.rs", filled),
+            ("crates/broker/src/a.rs", reader),
+            ("crates/client/src/a.rs", "it.idle"),
         ];
         let mut findings = Vec::new();
-        check_files(&files, &mut findings);
+        check(
+            &files.map(|(name, text)| Source::of(name, text)),
+            &mut findings,
+        );
         assert_eq!(findings.len(), 1, "{findings:?}");
         assert!(
             findings[0].contains("log.rs:5: nothing reads `idle`"),

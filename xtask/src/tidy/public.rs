@@ -9,36 +9,28 @@
 //!
 //! What is `pub` is reachable: the lint `unreachable_pub` sees to that.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+
+use super::source::{Source, words};
 
 /// Folders of the crates that people depend on.
 const PUBLISHED: &[&str] = &["crates/client", "crates/embedded"];
 
 /// Checks each published crate; `crates` are the names of the workspace's own.
-pub(super) fn check(
-    root: &Path,
-    crates: &BTreeSet<String>,
-    files: &BTreeMap<PathBuf, String>,
-    findings: &mut Vec<String>,
-) {
+pub(super) fn check(crates: &BTreeSet<String>, sources: &[Source], findings: &mut Vec<String>) {
     for folder in PUBLISHED {
-        let source = root.join(folder).join("src");
-        let own: Vec<(String, &str)> = files
+        let folder = format!("{folder}/src/");
+        let own = sources
             .iter()
-            .filter(|(path, _)| path.starts_with(&source))
-            .map(|(path, text)| (path.strip_prefix(root).unwrap_or(path), text))
-            .map(|(path, text)| (path.to_string_lossy().into_owned(), text.as_str()))
-            .filter(|(name, _)| !name.contains("/simulated/") && !name.ends_with("/tests.rs"))
-            .collect();
-        check_crate(crates, &own, findings);
+            .filter(|one| !one.is_test && one.name.starts_with(&folder));
+        check_crate(crates, &own.collect::<Vec<_>>(), findings);
     }
 }
 
-fn check_crate(crates: &BTreeSet<String>, files: &[(String, &str)], findings: &mut Vec<String>) {
-    let codes: Vec<(&String, String)> = files
+fn check_crate(crates: &BTreeSet<String>, sources: &[&Source], findings: &mut Vec<String>) {
+    let codes: Vec<(&String, String)> = sources
         .iter()
-        .map(|(name, text)| (name, code_of(text)))
+        .map(|source| (&source.name, without_attributes(&source.code)))
         .collect();
     let mut exported = BTreeSet::new();
     for (_, code) in &codes {
@@ -88,15 +80,10 @@ fn last(path: &str) -> &str {
     path.rsplit("::").next().unwrap_or(path)
 }
 
-/// The code without tests, comments and the contents of texts.
-fn code_of(text: &str) -> String {
-    let code = text
-        .find("#[cfg(test)]\nmod tests {")
-        .map_or(text, |at| &text[..at]);
-    let lines = code.lines().filter(|line| {
-        let line = line.trim_start();
-        !line.starts_with("//") && !line.starts_with("#[")
-    });
+fn without_attributes(code: &str) -> String {
+    let lines = code
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("#["));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -199,39 +186,15 @@ fn is_open(signature: &str) -> bool {
     signature.matches('(').count() > signature.matches(')').count()
 }
 
-/// Identifiers, and `::` between them.
-fn words(text: &str) -> Vec<&str> {
-    let mut words = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let is_part = |c: char| c.is_alphanumeric() || c == '_';
-        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-        let taken = match end {
-            0 if rest.starts_with("::") => 2,
-            0 => rest.chars().next().map_or(1, char::len_utf8),
-            end => end,
-        };
-        let (word, after) = rest.split_at(taken);
-        if end > 0 || word == "::" {
-            words.push(word);
-        }
-        rest = after;
-    }
-    words
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn findings(files: &[&str]) -> Vec<String> {
         let crates = ["model", "wire"].map(str::to_owned).into();
-        let files: Vec<_> = files
-            .iter()
-            .map(|text| ("a.rs".to_owned(), *text))
-            .collect();
+        let sources: Vec<Source> = files.iter().map(|text| Source::of("a.rs", text)).collect();
         let mut findings = Vec::new();
-        check_crate(&crates, &files, &mut findings);
+        check_crate(&crates, &sources.iter().collect::<Vec<_>>(), &mut findings);
         findings
     }
 

@@ -2,9 +2,8 @@
 //! `fuzz_` function is a target of `cargo xtask fuzz`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
-use super::source::{is_test_file, without_test_module};
+use super::source::{Source, words};
 
 /// What only a generator of random numbers names.
 const GENERATORS: &[&str] = &["6_364_136_223_846_793_005", "0x9e37_79b9_7f4a_7c15"];
@@ -14,21 +13,16 @@ const DRAWS: &[&str] = &["Random::new(", "Choices::new(", "Crash::Random("];
 const CONFIGURATION: &str = "#![proptest_config(trials::property(";
 const CONFIGURATION_LINES: usize = 4;
 
-/// Checks the tests of the file `name` with this text.
-pub(super) fn check(name: &str, text: &str, findings: &mut Vec<String>) {
-    let is_own = name.starts_with("xtask/src/tidy") || name.starts_with("crates/trials/");
-    if is_own {
+/// Checks the tests in a file.
+pub(super) fn check(source: &Source, findings: &mut Vec<String>) {
+    let name = &source.name;
+    if name.starts_with("xtask/src/tidy") || name.starts_with("crates/trials/") {
         return;
     }
-    let tests = match is_test_file(name) {
-        true => text,
-        false => &text[without_test_module(text).len()..],
-    };
-    let asks = tests.contains("trials::");
-    let first_line = text[..text.len() - tests.len()].lines().count();
-    let lines: Vec<&str> = tests.lines().collect();
+    let asks = source.tests.contains("trials::");
+    let lines: Vec<&str> = source.tests.lines().collect();
     for (index, line) in lines.iter().enumerate() {
-        let at = first_line + index + 1;
+        let at = index + 1;
         let begins = line.trim_start();
         if begins.starts_with("proptest! {") || begins.starts_with("proptest::proptest! {") {
             let mut head = lines[index..].iter().take(CONFIGURATION_LINES);
@@ -38,7 +32,7 @@ pub(super) fn check(name: &str, text: &str, findings: &mut Vec<String>) {
                 ));
             }
         }
-        if GENERATORS.iter().any(|constant| line.contains(constant)) {
+        if words(line).iter().any(|word| GENERATORS.contains(word)) {
             findings.push(format!(
                 "{name}:{at}: draw from `interpreter::Random`, with a seed from `trials`"
             ));
@@ -50,31 +44,31 @@ pub(super) fn check(name: &str, text: &str, findings: &mut Vec<String>) {
 }
 
 /// Checks that the program of `fuzz/` has a target for each function that takes bytes to be parsed.
-pub(super) fn check_targets(
-    files: &BTreeMap<PathBuf, String>,
-    program: &str,
-    findings: &mut Vec<String>,
-) {
-    let mut functions: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
-    for (path, text) in files {
+pub(super) fn check_targets(sources: &[Source], findings: &mut Vec<String>) {
+    let (program, sources): (Vec<_>, Vec<_>) = sources
+        .iter()
+        .partition(|one| one.name == "fuzz/src/main.rs");
+    let mut functions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for Source {
+        name: file, text, ..
+    } in sources
+    {
         for line in text.lines() {
             let Some(rest) = line.trim_start().strip_prefix("pub fn fuzz_") else {
                 continue;
             };
             let name = rest.split(['(', '<']).next().unwrap_or(rest);
-            functions.entry(name).or_default().push(path);
+            functions.entry(name).or_default().push(file);
         }
     }
     for (name, paths) in functions {
-        let is_named = |line: &&str| {
-            line.split(|c: char| !c.is_alphanumeric() && c != '_')
-                .any(|word| word.strip_prefix("fuzz_") == Some(name))
-        };
-        let targets = program.lines().filter(is_named).count();
+        let target = format!("fuzz_{name}");
+        let targets = program.iter().flat_map(|program| program.tokens());
+        let targets = targets.filter(|(_, word)| *word == target).count();
         if targets < paths.len() {
             findings.push(format!(
                 "{}: make `fuzz_{name}` a target of fuzz/src/main.rs",
-                paths[targets].display()
+                paths[targets]
             ));
         }
     }
@@ -86,7 +80,7 @@ mod tests {
 
     fn check_text(name: &str, text: &str, expect: &[&str]) {
         let mut findings = Vec::new();
-        check(name, text, &mut findings);
+        check(&Source::of(name, text), &mut findings);
         assert_eq!(findings.len(), expect.len(), "{findings:?}");
         for (found, expect) in findings.iter().zip(expect) {
             assert!(found.contains(expect), "{found} / {expect}");
@@ -111,14 +105,18 @@ mod tests {
 
     #[test]
     fn a_parser_that_no_fuzzer_runs_is_named() {
-        let file = |name: &str| {
-            let text = "/// Bytes.\npub fn fuzz_batch(bytes: &[u8]) {}\n".to_owned();
-            (PathBuf::from(name), text)
-        };
-        let files = BTreeMap::from([file("a.rs"), file("b.rs")]);
+        let parser = "/// Bytes.\npub fn fuzz_batch(bytes: &[u8]) {}\n";
         let findings = |program: &str| {
+            let files = [
+                ("a.rs", parser),
+                ("b.rs", parser),
+                ("fuzz/src/main.rs", program),
+            ];
             let mut findings = Vec::new();
-            check_targets(&files, program, &mut findings);
+            check_targets(
+                &files.map(|(name, text)| Source::of(name, text)),
+                &mut findings,
+            );
             findings
         };
         let both = "(\"a\", a::fuzz_batch),\n(\"b\", b::fuzz_batch),\n";

@@ -1,12 +1,13 @@
 //! Rooms of the broker: imports between them run one way.
 
-use super::source::{is_test_file, without_test_module};
+use super::source::Source;
+use super::uses::paths;
 
 /// The folder whose modules are rooms.
 const HOUSE: &str = "crates/broker/src/";
 /// Its rooms, from the ground up: each may name those before it.
 const ROOMS: [&str; 8] = [
-    "runtime",
+    "scheduling",
     "controller",
     "settings",
     "logs",
@@ -16,16 +17,21 @@ const ROOMS: [&str; 8] = [
     "server",
 ];
 
-/// Checks which rooms the file `name` with this text names.
-pub(super) fn check(name: &str, text: &str, findings: &mut Vec<String>) {
+/// The only room that names types of the wire.
+const WIRE_ROOM: &str = "api";
+
+/// Checks which rooms a file names, and whether it names types of the wire.
+pub(super) fn check(source: &Source, findings: &mut Vec<String>) {
+    let name = &source.name;
     let Some(inside) = name.strip_prefix(HOUSE) else {
         return;
     };
-    if inside == "lib.rs" || is_test_file(name) {
+    if inside == "lib.rs" || source.is_test {
         return;
     }
-    let room = inside.split('/').next().unwrap_or(inside);
-    let room = room.strip_suffix(".rs").unwrap_or(room);
+    let module = inside.strip_suffix(".rs").unwrap_or(inside);
+    let module: Vec<&str> = module.split('/').filter(|part| *part != "mod").collect();
+    let room = module[0];
     let Some(height) = ROOMS.iter().position(|one| *one == room) else {
         findings.push(format!(
             "{name}: is in no room; they are {}",
@@ -33,62 +39,36 @@ pub(super) fn check(name: &str, text: &str, findings: &mut Vec<String>) {
         ));
         return;
     };
-    let code = without_test_module(text).lines();
-    let code: String = code
-        .map(|line| line.split("//").next().unwrap_or(line))
-        .collect();
-    for named in named_in_crate(&code) {
-        let other = ROOMS.iter().position(|one| *one == named);
+    for (at, path) in paths(&source.tokens()) {
+        if path[0] == "wire" && room != WIRE_ROOM {
+            findings.push(format!(
+                "{name}:{at}: `{}`: types of the wire stop at `{WIRE_ROOM}`",
+                path.join("::")
+            ));
+        }
+        let Some(named) = below_crate(&module, &path) else {
+            continue;
+        };
+        let other = ROOMS.iter().position(|one| Some(one) == named.first());
         if other.is_none_or(|other| other > height) {
             findings.push(format!(
-                "{name}: `{room}` may not name `crate::{named}`, which is no room below it; give it \
-                 what it needs as a value, or by a trait"
+                "{name}:{at}: `{room}` may not name `{}`, which is in no room below it; give it what it needs as \
+                 a value, or by a trait",
+                path.join("::")
             ));
         }
     }
 }
 
-/// What follows `crate::` in this code, in groups too.
-fn named_in_crate(code: &str) -> Vec<&str> {
-    let mut named = Vec::new();
-    for (at, found) in code.match_indices("crate::") {
-        if code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_') {
-            continue;
-        }
-        let rest = &code[at + found.len()..];
-        match rest.strip_prefix('{') {
-            None => named.push(identifier(rest)),
-            Some(group) => named.extend(heads(group)),
-        }
+/// What follows the crate's root in a path that begins there, or climbs so far from `module`. A module within a
+/// file is taken for the file, which is higher: so a climb may be reported without need, and none is missed.
+fn below_crate<'a>(module: &[&str], path: &'a [&'a str]) -> Option<&'a [&'a str]> {
+    let path = path.strip_prefix(&["self"]).unwrap_or(path);
+    if let Some(below) = path.strip_prefix(&["crate"]) {
+        return Some(below);
     }
-    named
-}
-
-/// The first identifiers of the members of a group, up to its end.
-fn heads(group: &str) -> Vec<&str> {
-    let (mut depth, mut start, mut heads) = (0, 0, Vec::new());
-    for (at, character) in group.char_indices() {
-        match character {
-            '{' => depth += 1,
-            '}' if depth == 0 => {
-                heads.push(identifier(group[start..at].trim_start()));
-                break;
-            }
-            '}' => depth -= 1,
-            ',' if depth == 0 => {
-                heads.push(identifier(group[start..at].trim_start()));
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    heads.retain(|head| !head.is_empty());
-    heads
-}
-
-fn identifier(text: &str) -> &str {
-    let end = text.find(|one: char| !(one.is_alphanumeric() || one == '_'));
-    &text[..end.unwrap_or(text.len())]
+    let climbs = path.iter().take_while(|part| **part == "super").count();
+    (climbs > 0 && climbs >= module.len()).then(|| &path[climbs.min(module.len())..])
 }
 
 #[cfg(test)]
@@ -97,18 +77,43 @@ mod tests {
 
     fn count(name: &str, text: &str) -> usize {
         let mut findings = Vec::new();
-        check(name, text, &mut findings);
+        check(&Source::of(name, text), &mut findings);
         findings.len()
     }
 
     #[test]
     fn a_room_names_itself_and_those_below_it() {
-        let logs = "crates/broker/src/logs/moves.rs";
-        assert_eq!(count(logs, "use crate::logs::a; use crate::runtime::b;"), 0);
+        let logs = "crates/broker/src/logs/future_replicas.rs";
+        assert_eq!(
+            count(logs, "use crate::logs::a; use crate::scheduling::b;"),
+            0
+        );
         assert_eq!(count(logs, "use crate::api::broker::Broker;"), 1);
-        assert_eq!(count(logs, "use crate::{logs::a, net::{b, c}, api};"), 2);
+        assert_eq!(count(logs, "use crate::{logs::a, net::{b, c}, api};"), 3);
         assert_eq!(count(logs, "fn f() { crate::server::g() }"), 1);
         assert_eq!(count(logs, "// crate::server"), 0);
+        for above in [
+            "use super::super::api::a;",
+            "use super::{a, super::{net::b}};",
+            "use crate::*;",
+            "use crate as c;",
+            "fn f() { super::super::super::g() }",
+            "fn f() -> wire::Request {}",
+            "use wire::{Decode, Encode as E};",
+        ] {
+            assert!(count(logs, above) > 0, "{above}");
+        }
+        assert_eq!(
+            count(
+                logs,
+                "pub(super) use super::a; use super::super::controller::b;"
+            ),
+            0
+        );
+        assert_eq!(
+            count("crates/broker/src/api/fetch.rs", "use wire::fetch;"),
+            0
+        );
         assert_eq!(
             count("crates/broker/src/server.rs", "use crate::api::a;"),
             0

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use model::ErrorCode;
+use model::{BrokerId, ErrorCode};
 use rustix::net::SendFlags;
 use tokio::io::{AsyncWriteExt as _, Interest};
 use tokio::net::TcpStream;
@@ -93,7 +93,7 @@ fn encode<'a>(
                 diverging_epoch: None,
                 current_leader: None,
                 aborted_transactions: None,
-                preferred_read_replica: -1,
+                preferred_read_replica: BrokerId::NONE,
                 records_bytes: range.length,
             };
             writer.partition(&partition, out);

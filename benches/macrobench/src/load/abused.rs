@@ -5,6 +5,7 @@
 //! stops for a second delays all that was due in it. The others have one request each in flight and
 //! begin anew when it is answered or the connection closed.
 
+use model::BrokerId;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::str::FromStr;
@@ -260,7 +261,7 @@ fn heavy_frame(target: &Target, abuse: Abuse, now_ms: i64) -> Vec<u8> {
                 ..ListOffsetsPartition::default()
             };
             let request = ListOffsetsRequest {
-                replica_id: -1,
+                replica_id: BrokerId::NONE,
                 topics: vec![ListOffsetsTopic {
                     name: &bombs,
                     partitions: vec![partition].into(),

@@ -46,14 +46,14 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// What coordinators are asked.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Asked {
+pub(super) enum Question {
     Commits,
     Offsets,
     Heartbeats,
     Transactions,
 }
 
-impl std::str::FromStr for Asked {
+impl std::str::FromStr for Question {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -68,7 +68,7 @@ impl std::str::FromStr for Asked {
 }
 
 /// Runs the load and reports on its window.
-pub(super) fn run(target: &Target, asked: Asked, connections: usize) -> Result<Value> {
+pub(super) fn run(target: &Target, asked: Question, connections: usize) -> Result<Value> {
     ensure!(connections > 0, "at least one connection");
     // A new group waits for further members, so all of them begin at once.
     let cycles = thread::scope(|scope| {
@@ -88,13 +88,13 @@ pub(super) fn run(target: &Target, asked: Asked, connections: usize) -> Result<V
 }
 
 /// What a connection asks, once its group or transactional id is there.
-fn cycle(target: &Target, asked: Asked, id: &str) -> Result<Cycle> {
+fn cycle(target: &Target, asked: Question, id: &str) -> Result<Cycle> {
     let mut client = Client::connect(target.address)?;
     match asked {
-        Asked::Commits => commits(&mut client, target, id),
-        Asked::Offsets => offsets(&mut client, target, id),
-        Asked::Heartbeats => heartbeats(&mut client, id),
-        Asked::Transactions => transactions(&mut client, target, id),
+        Question::Commits => commits(&mut client, target, id),
+        Question::Offsets => offsets(&mut client, target, id),
+        Question::Heartbeats => heartbeats(&mut client, id),
+        Question::Transactions => transactions(&mut client, target, id),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::TOPIC_ID;
 use crate::Operation;
-use model::ErrorCode;
+use model::{BrokerId, ErrorCode};
 use std::hint::black_box;
 use wire::fetch_response::{FetchResponseHead, FetchResponsePartition, FetchResponseWriter};
 
@@ -25,7 +25,7 @@ impl FetchResponseEncode {
             diverging_epoch: None,
             current_leader: None,
             aborted_transactions: None,
-            preferred_read_replica: -1,
+            preferred_read_replica: BrokerId::NONE,
             records_bytes: 0,
         };
         Self {

@@ -5,7 +5,7 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
-use crate::coordinators::error_codes::fencing_error;
+use crate::api::error_codes::fencing_error;
 use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::net::ResponseBuffer;
 use coordinator::partition_for;

@@ -9,7 +9,7 @@
 
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
-use crate::coordinators::error_codes::fencing_error;
+use crate::api::error_codes::fencing_error;
 use crate::net::ResponseBuffer;
 use coordinator::transaction::{AddPartitions, ProducerIdAndEpoch};
 use metadata::MetadataImage;

@@ -2,7 +2,7 @@
 //!
 //! - The answer comes when the move has begun; DescribeLogDirs tells how far it is.
 //! - A partition that is named for two directories goes to the last one.
-//! - Asked to where it is, a partition stays, and is moved no more.
+//! - PendingResponse to where it is, a partition stays, and is moved no more.
 //! - Unknown partitions are UNKNOWN_TOPIC_OR_PARTITION, and are made in the directory when their time
 //!   comes, while this broker runs; directories that the broker does not have
 //!   LOG_DIR_NOT_FOUND, anything that is offline KAFKA_STORAGE_ERROR, and directories that are
@@ -10,7 +10,7 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
-use crate::logs::moves;
+use crate::logs::future_replicas;
 use crate::net::ResponseBuffer;
 use model::{DecodeError, ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ async fn begin_all(broker: &Arc<Broker>, destinations: &Destinations<'_>) -> Vec
             let mut directories = broker.logs.directories.iter();
             if let Some(to) = directories.position(|one| one.name() == *destination) {
                 let partition = hosted.as_ref().and_then(|one| one.partition(*index));
-                let from = partition.map(|one| one.place());
+                let from = partition.map(|one| one.directory_index());
                 let share = shares.entry((from, to)).or_default();
                 share.push((errors.len(), topic.clone(), *index));
             }
@@ -106,7 +106,9 @@ async fn begin_some(
     for (at, topic, index) in partitions {
         let name = TopicPartition::new(&*topic, index);
         let destination = broker.logs.directories[to].name();
-        let error = moves::begin(&broker.logs, &name, destination).await.err();
+        let error = future_replicas::begin(&broker.logs, &name, destination)
+            .await
+            .err();
         begun.push((at, error.unwrap_or(ErrorCode::None)));
     }
     begun

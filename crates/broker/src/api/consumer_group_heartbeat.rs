@@ -7,10 +7,9 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
-use crate::coordinators::runtime::unparked;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use crate::runtime::clock::random_uuid;
-use crate::runtime::heavy_work::Lane;
+use crate::scheduling::clock::{self, random_uuid};
+use crate::scheduling::heavy_work::Lane;
 use coordinator::group::{
     ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse, GroupShard, Refusal, TopicRegex,
 };
@@ -116,6 +115,16 @@ async fn heartbeat(
         };
         shard.consumer_group_heartbeat(&heartbeat, now)
     };
-    let decided = room.decide(None, decide, unparked);
+    let (is_plain, now) = (is_plain(message), clock::now());
+    let is_quick =
+        |shard: &GroupShard| is_plain && shard.is_settled(message.group_id, message.member_id, now);
+    let decided = room.decide_quickly(&is_quick, None, decide);
     decided.answer().await.map_err(refuse)?
+}
+
+/// Whether a member says that it lives, and nothing that its group has to think about.
+fn is_plain(message: &Message<'_>) -> bool {
+    message.member_epoch > 0
+        && message.subscribed_topic_names.is_none()
+        && message.subscribed_topic_regex.is_none()
 }

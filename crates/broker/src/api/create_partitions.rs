@@ -50,7 +50,7 @@ pub(crate) async fn serve(
         let ids: Vec<_> = ids.collect();
         broker
             .logs
-            .creations
+            .new_partitions
             .wait_for(&ids, limit_of(timeout_ms))
             .await;
     }

@@ -7,9 +7,9 @@
 
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
-use crate::logs::partitions::Absence;
+use crate::logs::partitions::Unavailable;
 use crate::net::ResponseBuffer;
-use crate::runtime::disk_watch::DiskUse;
+use crate::scheduling::disk_watch::DiskUse;
 use model::{DecodeError, ErrorCode, LeaderEpoch};
 use std::collections::BTreeMap;
 use wire::messages::delete_records_response::{
@@ -63,7 +63,7 @@ async fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result
         .logs
         .partitions
         .topic(topic)
-        .ok_or(Absence::Unknown)?;
+        .ok_or(Unavailable::Unknown)?;
     let found = hosted.find(index);
     if super::is_internal(topic) && !found.as_ref().is_err_and(|absence| absence.is_unknown()) {
         return Err(ErrorCode::InvalidTopicException);
@@ -87,7 +87,7 @@ async fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result
     let disk = broker
         .logs
         .disks
-        .turn(partition.place(), DiskUse::Write)
+        .turn(partition.directory_index(), DiskUse::Write)
         .await;
     let deleted = disk.run(|| partition.delete_records_before(offset));
     deleted.map_err(|error| {

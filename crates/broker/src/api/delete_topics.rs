@@ -5,7 +5,7 @@
 
 use super::{Request, Served, has_single};
 use crate::api::broker::Broker;
-use crate::coordinators::error_codes::topic_deletion;
+use crate::api::error_codes::topic_deletion;
 use crate::net::ResponseBuffer;
 use controller::delete_topics::{DeletedTopic, TopicToDelete};
 use controller::{ApiError, DeleteTopics};

@@ -14,7 +14,7 @@ use crate::settings::node::ConfigLayers;
 use config::describe::{self, ConfigEntry, ConfigSource};
 use config::{ConfigMap, ValueError};
 use metadata::{ConfigResource, ConfigResourceType, MetadataImage};
-use model::{DecodeError, Element, ErrorCode, Message, Writer};
+use model::{BrokerId, DecodeError, Element, ErrorCode, Message, Writer};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wire::messages::describe_configs_request::DescribeConfigsResource;
@@ -231,7 +231,7 @@ fn check_broker(broker: &Broker, name: &str) -> Result<(), Refusal> {
 
 fn check_logging_broker(broker: &Broker, name: &str) -> Result<(), Refusal> {
     let own = broker.node.id;
-    let reason = match name.parse::<i32>() {
+    let reason = match name.parse::<BrokerId>() {
         Ok(id) if id == own => return Ok(()),
         Ok(id) => format!("Unexpected broker id, expected {own} but received {id}"),
         Err(_) if name.is_empty() => "Broker id must not be empty".to_owned(),

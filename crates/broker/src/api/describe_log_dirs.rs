@@ -12,7 +12,7 @@ use crate::api::broker::Broker;
 use crate::logs::log_directories::LogDirectory;
 use crate::logs::partitions::HostedTopic;
 use crate::net::ResponseBuffer;
-use crate::runtime::disk_watch::DiskUse;
+use crate::scheduling::disk_watch::DiskUse;
 use model::{DecodeError, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(crate) async fn serve(
             .is_some_and(|indexes| indexes.contains(&index)),
     };
     let mut results = Vec::with_capacity(broker.logs.directories.len());
-    for (place, directory) in broker.logs.directories.iter().enumerate() {
+    for (directory_index, directory) in broker.logs.directories.iter().enumerate() {
         if directory.is_offline() || is_out_of_files {
             results.push(DescribeLogDirsResult {
                 error_code: ErrorCode::KafkaStorageError.code(),
@@ -57,7 +57,7 @@ pub(crate) async fn serve(
             });
             continue;
         }
-        let disk = broker.logs.disks.turn(place, DiskUse::Read).await;
+        let disk = broker.logs.disks.turn(directory_index, DiskUse::Read).await;
         results.push(disk.run(|| describe(broker, directory, &hosted, wanted)));
     }
     let response = DescribeLogDirsResponse {
@@ -115,7 +115,7 @@ fn partitions_in(
                 offset_lag: 0,
                 is_future_key: false,
             });
-            let copy = broker.logs.moves.copy_of(one);
+            let copy = broker.logs.future_replicas.copy_of(one);
             let copy = copy.filter(|copy| copy.directory == directory);
             let future = copy.map(|copy| DescribeLogDirsPartition {
                 partition_index: one.index(),

@@ -3,7 +3,7 @@
 use super::{Request, Served};
 use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
-use crate::runtime::disk_watch::DiskUse;
+use crate::scheduling::disk_watch::DiskUse;
 use model::{DecodeError, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::messages::describe_producers_response::{
@@ -40,7 +40,7 @@ pub(crate) async fn serve(
                     let disk = broker
                         .logs
                         .disks
-                        .turn(partition.place(), DiskUse::Read)
+                        .turn(partition.directory_index(), DiskUse::Read)
                         .await;
                     let producers = disk.run(|| partition.producers());
                     producers.map_err(|error| broker.logs.report_read_error(&partition, &error))

@@ -8,7 +8,7 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
-use crate::coordinators::error_codes::fencing_error;
+use crate::api::error_codes::fencing_error;
 use crate::net::ResponseBuffer;
 use coordinator::transaction::{EndTransaction, ProducerIdAndEpoch};
 use model::{DecodeError, ProducerEpoch, ProducerId};

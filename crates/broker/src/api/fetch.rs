@@ -15,10 +15,10 @@ use self::asked::{asked, asked_once, forgotten, has_session, limits, owned};
 use super::weight::LIGHT_FETCH_BYTES;
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
-use crate::logs::partitions::Absence;
+use crate::logs::partitions::Unavailable;
 use crate::net::{ConnectionContext, FileRange, ResponseBuffer};
-use crate::runtime::clock::{monotonic, random_bytes};
-use crate::runtime::disk_watch::{DiskUse, DiskWatch};
+use crate::scheduling::clock::{monotonic, random_bytes};
+use crate::scheduling::disk_watch::{DiskUse, DiskWatch};
 use metadata::NO_LEADER;
 use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, Uuid};
 use replication::{
@@ -37,7 +37,7 @@ const READ_COMMITTED: i8 = 1;
 /// From this version on clients that are wrong about a leader are told who it is.
 const LEADERS_VERSION: i16 = 16;
 /// The replica id of a log that a broker makes in another of its directories.
-const FUTURE_REPLICA: i32 = -3;
+const FUTURE_REPLICA: BrokerId = BrokerId(-3);
 /// How many partitions of a session may be unknown. Those that exist are as many as somebody has
 /// made, whatever clients ask for.
 const SESSION_UNKNOWN_MAX: usize = 100;
@@ -49,7 +49,7 @@ struct Part {
     request: FetchPartition,
     /// Where the partition stands in its session, or in the request without one.
     slot: PartitionSlot,
-    partition: Result<Arc<Partition>, Absence>,
+    partition: Result<Arc<Partition>, Unavailable>,
     /// The partition's progress before it was read.
     seen: Seen,
     result: Result<ReadResult, ErrorCode>,
@@ -69,7 +69,7 @@ struct Limits {
     /// The request is of a broker, hence of one that is no replica: the only replica is this one.
     is_follower: bool,
     /// The id of this broker.
-    node_id: i32,
+    node_id: BrokerId,
 }
 
 pub(crate) async fn serve(
@@ -99,7 +99,11 @@ pub(crate) async fn serve(
     let context = match started {
         Ok(context) => context,
         Err(error) => {
-            answer(request, &Told::refusal(error, &broker.logs.disks), out);
+            answer(
+                request,
+                &FetchOutcome::refusal(error, &broker.logs.disks),
+                out,
+            );
             return Ok(Served::Answered);
         }
     };
@@ -109,7 +113,11 @@ pub(crate) async fn serve(
         FetchContext::Incremental(fetch) => match take_changed(broker, fetch) {
             Ok(taken) => parts_of(broker, taken, &mut turn).await,
             Err(error) => {
-                answer(request, &Told::refusal(error, &broker.logs.disks), out);
+                answer(
+                    request,
+                    &FetchOutcome::refusal(error, &broker.logs.disks),
+                    out,
+                );
                 return Ok(Served::Answered);
             }
         },
@@ -128,9 +136,10 @@ pub(crate) async fn serve(
     // As in Kafka's answers, what does not exist follows what could be read.
     told.sort_by_key(Part::is_unknown);
     // Others have been answered while this one has waited for records. Nothing is awaited from here on
-    // until the answer is counted. It waits for no room: those who do not read would hold up consumers.
+    // until the answer is counted. A fetch of up to `LIGHT_FETCH_BYTES` waits for no room: those who do
+    // not read would hold up consumers. A larger one has waited for it before it was served.
     out.set_copied_max(broker.sockets.answer_memory.copied_max_bytes());
-    let told = Told {
+    let told = FetchOutcome {
         error,
         session_id,
         parts: &told,
@@ -295,37 +304,44 @@ impl Part {
 }
 
 /// The partition as it is hosted at the moment.
-fn find(broker: &Broker, topic: &SessionTopic, index: i32) -> Result<Arc<Partition>, Absence> {
+fn find(broker: &Broker, topic: &SessionTopic, index: i32) -> Result<Arc<Partition>, Unavailable> {
     let hosted = match topic {
         SessionTopic::Id(id) => broker
             .logs
             .partitions
             .topic_by_id(*id)
-            .ok_or(Absence::UnknownTopicId)?,
-        SessionTopic::Name(name) => broker.logs.partitions.topic(name).ok_or(Absence::Unknown)?,
+            .ok_or(Unavailable::UnknownTopicId)?,
+        SessionTopic::Name(name) => broker
+            .logs
+            .partitions
+            .topic(name)
+            .ok_or(Unavailable::Unknown)?,
     };
     hosted.find(index)
 }
 
 /// A partition of a session that is to be read.
-struct Taken {
+struct SessionPartition {
     topic: SessionTopic,
     index: i32,
     request: FetchPartition,
     slot: PartitionSlot,
 }
 
-impl Taken {
+impl SessionPartition {
     fn part(self, broker: &Broker) -> Part {
         Part::new(broker, self.topic, self.index, self.request, self.slot)
     }
 }
 
 /// The partitions of a session that may have something new.
-fn take_changed(broker: &Broker, fetch: &IncrementalFetch) -> Result<Vec<Taken>, ErrorCode> {
+fn take_changed(
+    broker: &Broker,
+    fetch: &IncrementalFetch,
+) -> Result<Vec<SessionPartition>, ErrorCode> {
     broker.fetch_sessions.with(fetch.session_id, |sessions| {
         let taken = sessions.session(fetch)?.take_changed();
-        let taken = taken.map(|(slot, one)| Taken {
+        let taken = taken.map(|(slot, one)| SessionPartition {
             topic: one.topic.clone(),
             index: one.partition,
             request: one.request,
@@ -336,7 +352,11 @@ fn take_changed(broker: &Broker, fetch: &IncrementalFetch) -> Result<Vec<Taken>,
 }
 
 /// Looks the partitions up.
-async fn parts_of(broker: &Broker, taken: Vec<Taken>, turn: &mut Option<Turn>) -> Vec<Part> {
+async fn parts_of(
+    broker: &Broker,
+    taken: Vec<SessionPartition>,
+    turn: &mut Option<Turn>,
+) -> Vec<Part> {
     let mut parts = Vec::with_capacity(taken.len());
     for one in taken {
         parts.push(one.part(broker));
@@ -418,11 +438,11 @@ async fn read(
         let Some(part) = parts.get_mut(at) else { break };
         let left = limits.max_bytes.saturating_sub(found);
         // What is not there is on no disk.
-        let place = part
+        let directory_index = part
             .partition
             .as_ref()
-            .map_or(usize::MAX, |one| one.place());
-        let disk = disks.turn(place, DiskUse::Read).await;
+            .map_or(usize::MAX, |one| one.directory_index());
+        let disk = disks.turn(directory_index, DiskUse::Read).await;
         found += disk.run(|| {
             let bytes = match is_short {
                 true => 0,
@@ -600,18 +620,18 @@ fn create_session(broker: &Broker, request: &Request<'_>, parts: &[Part], limits
 }
 
 /// What the client is told.
-struct Told<'a> {
+struct FetchOutcome<'a> {
     error: ErrorCode,
     session_id: i32,
     parts: &'a [Part],
-    node_id: i32,
+    node_id: BrokerId,
     /// Who is told where to find this broker; brokers know.
     client: Option<&'a ConnectionContext>,
     rack: Option<&'a str>,
     disks: &'a Arc<DiskWatch>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> FetchOutcome<'a> {
     const fn refusal(error: ErrorCode, disks: &'a Arc<DiskWatch>) -> Self {
         Self {
             error,
@@ -625,7 +645,7 @@ impl<'a> Told<'a> {
     }
 }
 
-fn answer(request: &Request<'_>, told: &Told<'_>, out: &mut ResponseBuffer) {
+fn answer(request: &Request<'_>, told: &FetchOutcome<'_>, out: &mut ResponseBuffer) {
     let parts = told.parts;
     let start = request.begin_answer(&mut out.head);
     let writer = FetchResponseWriter::new(request.version);
@@ -681,7 +701,7 @@ fn answer_part(
         diverging_epoch: None,
         current_leader,
         aborted_transactions: None,
-        preferred_read_replica: -1,
+        preferred_read_replica: BrokerId::NONE,
         records_bytes: bytes,
     };
     match &part.result {
@@ -708,10 +728,10 @@ fn answer_part(
         file: records.file.clone(),
         position: records.position,
         length: records.length,
-        place: part
+        directory_index: part
             .partition
             .as_ref()
-            .map_or(usize::MAX, |one| one.place()),
+            .map_or(usize::MAX, |one| one.directory_index()),
         disks: disks.clone(),
     });
     writer.end_partition(&partition, &mut out.head);

@@ -12,7 +12,7 @@ use crate::coordinators::transactions::TRANSACTION_TOPIC;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use coordinator::partition_for;
 use metadata::Topic;
-use model::{DecodeError, ErrorCode};
+use model::{BrokerId, DecodeError, ErrorCode};
 use std::sync::Arc;
 use wire::messages::find_coordinator_response::Coordinator;
 use wire::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
@@ -55,7 +55,7 @@ pub(crate) async fn serve(
                 },
                 Err(error) => Coordinator {
                     key,
-                    node_id: -1,
+                    node_id: BrokerId::NONE,
                     host: "",
                     port: -1,
                     error_code: error.code(),

@@ -12,7 +12,7 @@ use crate::net::{ConnectionContext, ResponseBuffer};
 use controller::ApiError;
 use controller::alter_configs::{AlterOptions, AlteredResource, ConfigChange, ConfigOperation};
 use metadata::ConfigResourceType;
-use model::{DecodeError, ErrorCode};
+use model::{BrokerId, DecodeError, ErrorCode};
 use wire::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
 use wire::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
 
@@ -101,7 +101,7 @@ fn alter_loggers(
     validate_only: bool,
 ) -> Result<(), ApiError> {
     let (own, name) = (broker.node.id, &resource.resource_name);
-    match name.parse::<i32>() {
+    match name.parse::<BrokerId>() {
         Ok(id) if id == own => {}
         Ok(id) => {
             let words = format!("Unexpected node id. Expected {own}, but received {id}");

@@ -10,7 +10,7 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
-use crate::coordinators::error_codes::fencing_error;
+use crate::api::error_codes::fencing_error;
 use crate::net::ResponseBuffer;
 use coordinator::transaction::{InitProducerId as InitTransactionalId, ProducerIdAndEpoch};
 use model::{DecodeError, ErrorCode, ProducerEpoch, ProducerId};

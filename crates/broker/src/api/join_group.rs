@@ -9,7 +9,7 @@
 use super::{Request, Served};
 use crate::api::broker::Broker;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use crate::runtime::clock::random_member_suffix;
+use crate::scheduling::clock::random_member_suffix;
 use coordinator::GroupResponse;
 use coordinator::group::{GroupShard, JoinGroup, JoinGroupResponse, JoinProtocol};
 use model::{DecodeError, ErrorCode};

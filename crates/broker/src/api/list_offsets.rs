@@ -11,8 +11,8 @@
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
-use crate::runtime::disk_watch::DiskUse;
-use model::{DecodeError, ErrorCode, LeaderEpoch};
+use crate::scheduling::disk_watch::DiskUse;
+use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch};
 use replication::{ReadError, TimestampSearch};
 use std::collections::BTreeMap;
 use wire::messages::list_offsets_request::ListOffsetsPartition;
@@ -30,7 +30,7 @@ const EARLIEST_PENDING_UPLOAD: i64 = -6;
 const READ_UNCOMMITTED: i8 = 0;
 const READ_COMMITTED: i8 = 1;
 /// The replica id of a consumer.
-const CONSUMER: i32 = -1;
+const CONSUMER: BrokerId = BrokerId::NONE;
 
 /// To read so much in search of a record, or to expand it, takes little time.
 const QUICK_BYTES: usize = 128 * 1024;
@@ -153,8 +153,8 @@ async fn find(
     let epoch = asked.current_leader_epoch;
     let partition = broker.logs.partitions.find(topic, asked.partition_index);
     let partition = partition.map_err(|absence| absence.code_for(LeaderEpoch(epoch)))?;
-    let place = partition.place();
-    let disk = broker.logs.disks.turn(place, DiskUse::Read).await;
+    let directory_index = partition.directory_index();
+    let disk = broker.logs.disks.turn(directory_index, DiskUse::Read).await;
     let offsets = disk.run(|| {
         let checked = partition.check_leader(LeaderEpoch(epoch));
         checked.map(|()| partition.offsets())
@@ -173,19 +173,19 @@ async fn find(
         LATEST => Ok(at(end, offsets.leader_epoch)),
         EARLIEST | EARLIEST_LOCAL => {
             let start = offsets.log_start_offset;
-            let disk = broker.logs.disks.turn(place, DiskUse::Read).await;
+            let disk = broker.logs.disks.turn(directory_index, DiskUse::Read).await;
             let epoch = disk.run(|| partition.leader_epoch_at(start));
             epoch.map(|epoch| at(start, epoch.unwrap_or(LeaderEpoch::NONE)))
         }
         LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(NOT_FOUND),
         MAX_TIMESTAMP => {
             let search = |max_bytes| partition.offset_of_max_timestamp(max_bytes);
-            let searched = search_in_turn(broker, place, search).await;
+            let searched = search_in_turn(broker, directory_index, search).await;
             searched.map(|record| found_below(end, record))
         }
         timestamp => {
             let search = |max_bytes| partition.offset_for_timestamp(timestamp, max_bytes);
-            let searched = search_in_turn(broker, place, search).await;
+            let searched = search_in_turn(broker, directory_index, search).await;
             searched.map(|record| found_below(end, record))
         }
     };
@@ -195,15 +195,15 @@ async fn find(
 /// Searches for a record: at once if little has to be read and expanded for it.
 async fn search_in_turn(
     broker: &Broker,
-    place: usize,
+    directory_index: usize,
     search: impl Fn(usize) -> Result<TimestampSearch, ReadError>,
 ) -> Result<Option<replication::TimestampOffset>, ReadError> {
-    let disk = broker.logs.disks.turn(place, DiskUse::Read).await;
+    let disk = broker.logs.disks.turn(directory_index, DiskUse::Read).await;
     match disk.run(|| search(QUICK_BYTES))? {
         TimestampSearch::Ended(found) => Ok(found),
         TimestampSearch::TooLarge => {
             // First the disk's turn: who has one to compute must not wait for a disk.
-            let disk = broker.logs.disks.turn(place, DiskUse::Read).await;
+            let disk = broker.logs.disks.turn(directory_index, DiskUse::Read).await;
             let search = || disk.run(|| search(usize::MAX));
             let searched = broker.heavy_work.run(search).await?;
             let TimestampSearch::Ended(found) = searched else {

@@ -12,7 +12,7 @@ use super::{Request, Served, authorized_operations};
 use crate::api::broker::Broker;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use metadata::{MetadataImage, Topic};
-use model::{Array, DecodeError, ErrorCode, Uuid};
+use model::{Array, BrokerId, DecodeError, ErrorCode, Uuid};
 use std::collections::BTreeSet;
 use wire::messages::metadata_response::{
     MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
@@ -241,7 +241,7 @@ fn describe<'i>(
 
 /// A broker as clients of one listener see it.
 pub(crate) struct Node {
-    pub(crate) id: i32,
+    pub(crate) id: BrokerId,
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) rack: Option<String>,

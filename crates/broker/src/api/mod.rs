@@ -13,7 +13,7 @@ use std::time::Duration;
 use wire::{ApiKey, RequestHeader, ResponseHeader};
 
 use crate::net::{Served, Service, Weight};
-use crate::runtime::turn::Turn;
+use crate::scheduling::turn::Turn;
 
 pub(crate) mod broker;
 pub mod served;
@@ -22,6 +22,7 @@ pub(crate) mod fetch_sessions;
 
 mod access_control;
 mod authorized_operations;
+mod error_codes;
 mod weight;
 
 mod add_offsets_to_txn;

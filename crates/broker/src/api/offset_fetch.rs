@@ -7,7 +7,7 @@
 
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
-use crate::coordinators::runtime::Asked;
+use crate::coordinators::runtime::PendingResponse;
 use crate::net::ResponseBuffer;
 use coordinator::group::{FetchedOffset, FetchedTopic, GroupShard, OffsetFetch, OffsetFetchTopic};
 use metadata::MetadataImage;
@@ -223,7 +223,7 @@ struct Fetching<'f> {
     asked: Result<Asking, ErrorCode>,
 }
 
-type Asking = Asked<Result<Vec<FetchedTopic>, ErrorCode>>;
+type Asking = PendingResponse<Result<Vec<FetchedTopic>, ErrorCode>>;
 
 impl<'f> Fetching<'f> {
     async fn begin(
@@ -298,6 +298,7 @@ async fn ask(
     let of_topic = |(name, _, partitions): &(Box<str>, Uuid, Vec<i32>)| {
         size_of::<OffsetFetchTopic<'_>>() + name.len() + size_of_val(&**partitions)
     };
+    let is_short = topics.is_some();
     let bytes = topics.iter().flatten().map(of_topic).sum();
     let (kept_id, member_id) = (group_id.to_owned(), member_id.map(ToOwned::to_owned));
     let read = move |shard: &mut GroupShard, _| {
@@ -319,7 +320,11 @@ async fn ask(
             topics,
         })
     };
-    broker.coordinators.groups.read(group_id, bytes, read).await
+    let room = broker.coordinators.groups.room_for(group_id, bytes).await?;
+    Ok(match is_short {
+        true => room.read_quickly(read),
+        false => room.read(read),
+    })
 }
 
 fn failed_topics(asked: &[(&str, Uuid, Vec<i32>)], error: ErrorCode) -> Vec<FetchedTopic> {

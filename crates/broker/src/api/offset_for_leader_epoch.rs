@@ -6,7 +6,7 @@
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
-use crate::runtime::disk_watch::DiskUse;
+use crate::scheduling::disk_watch::DiskUse;
 use model::{DecodeError, ErrorCode, LeaderEpoch};
 use wire::messages::offset_for_leader_epoch_request::OffsetForLeaderPartition;
 use wire::messages::offset_for_leader_epoch_response::{
@@ -58,7 +58,7 @@ async fn find(
     let disk = broker
         .logs
         .disks
-        .turn(partition.place(), DiskUse::Read)
+        .turn(partition.directory_index(), DiskUse::Read)
         .await;
     let end = disk.run(|| {
         let checked = partition.check_leader(epoch);

@@ -12,25 +12,26 @@
 //! - A request has batches of one transaction: others are INVALID_PRODUCER_ID_MAPPING.
 //! - A partition named twice has one answer and its last records; a topic without partitions none.
 //! - A first batch that is no batch refuses the whole request.
-//! - A request with very many partitions is served piece by piece: what is kept of it meanwhile takes
-//!   less than it has itself. Nobody else's request has so many.
-//! - The header of a batch is read once, with the request; what it says goes along to the log.
+//! - Ordinary requests are one piece. One with very many partitions is served piece by piece: what is
+//!   kept of it meanwhile takes less than it has itself.
+//! - The header of a batch is read once, with the request, and goes along to the log; of a request in
+//!   several pieces it is read again with its piece.
 //! - Ignored on purpose: `TimeoutMs` beyond the wait for the high watermark.
 
+use self::append_thread::AppendThread;
 use self::inspection::Inspection;
 use self::outline::Outline;
-use self::pace::Pace;
 use self::parts::{AppendedBatch, Lists, PartitionPart, Parts, TopicPart};
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::coordinators::transaction_verification::{
-    Enrolment, TransactionSupport, TransactionalProducer, Verification,
+    PartitionToVerify, TransactionSupport, TransactionalProducer, Verification,
 };
-use crate::logs::partitions::{Absence, HostedTopic};
+use crate::logs::partitions::{HostedTopic, Unavailable};
 use crate::net::{ConnectionContext, ResponseBuffer};
-use crate::runtime::clock::now_ms;
-use crate::runtime::disk_watch::DiskUse;
-use crate::runtime::heavy_work::{Lane, off_workers};
+use crate::scheduling::clock::now_ms;
+use crate::scheduling::disk_watch::DiskUse;
+use crate::scheduling::heavy_work::{Lane, off_workers};
 use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId, Uuid};
 use record::batch::HEADER_SIZE_BYTES;
 use record::{
@@ -103,7 +104,7 @@ impl Outcome {
     }
 
     /// A partition that cannot be had.
-    fn absent(absence: Absence) -> Self {
+    fn absent(absence: Unavailable) -> Self {
         Self {
             current_leader: absence.current_leader(),
             ..Self::of(absence.into())
@@ -222,7 +223,7 @@ async fn append_all(
     context: &ConnectionContext,
     request: &Request<'_>,
     frame: &mut [u8],
-    (mut asked, mut lists): (Asked, Lists),
+    (mut asked, mut lists): (RequestContext, Lists),
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let Lists { outline, parts } = &mut lists;
@@ -290,7 +291,7 @@ async fn append_all(
 async fn append_piece(
     broker: &Broker,
     context: &ConnectionContext,
-    (asked, version): (&Asked, i16),
+    (asked, version): (&RequestContext, i16),
     frame: &mut [u8],
     parts: &mut Parts,
     (record_errors_left, turn): (&mut usize, &mut Turn),
@@ -325,7 +326,7 @@ async fn append_piece(
 }
 
 /// What of the request holds for all partitions.
-struct Asked {
+struct RequestContext {
     acks: i16,
     timeout_ms: i32,
     /// The transaction of the batches, if one of them is of a transaction.
@@ -336,7 +337,7 @@ struct Asked {
     refusal: Option<Refusal>,
 }
 
-impl Asked {
+impl RequestContext {
     /// Whether the coordinator of the request's transaction is asked about its batches.
     const fn is_verified(&self) -> bool {
         self.refusal.is_none() && self.transactional_id.is_some()
@@ -370,7 +371,7 @@ fn read(
     request: &Request<'_>,
     outline: &mut Outline,
     partitions_max: usize,
-) -> Result<Option<Asked>, DecodeError> {
+) -> Result<Option<RequestContext>, DecodeError> {
     let (body, version) = (&frame[body_start..], request.version);
     let elements_max = request.elements_max;
     // Every producer sends a batch for each partition that it names. What is kept of one while it is
@@ -405,7 +406,7 @@ fn read(
     let (is_transactional, refusal) = inspection.verdict(head.transactional_id);
     let transactional_id = head.transactional_id.filter(|_| is_transactional);
     outline.join_repetitions(frame);
-    Ok(Some(Asked {
+    Ok(Some(RequestContext {
         acks: head.acks,
         timeout_ms: head.timeout_ms,
         transactional_id: transactional_id.map(str::to_owned),
@@ -424,7 +425,7 @@ fn look_up_topic(broker: &Broker, version: i16, name: &[u8], id: Uuid) -> Option
 }
 
 /// Asks the coordinator of the request's transaction about the batches of a piece.
-async fn verify(broker: &Broker, version: i16, asked: &Asked, parts: &mut Parts) {
+async fn verify(broker: &Broker, version: i16, asked: &RequestContext, parts: &mut Parts) {
     if !asked.is_verified() {
         return;
     }
@@ -438,7 +439,7 @@ async fn verify(broker: &Broker, version: i16, asked: &Asked, parts: &mut Parts)
     let mut enrolments = Vec::new();
     for (at, partition, batch) in parts.transactional() {
         places.push(at);
-        enrolments.push(Enrolment {
+        enrolments.push(PartitionToVerify {
             partition,
             base_sequence: batch.base_sequence(),
         });
@@ -496,16 +497,19 @@ impl Append<'_> {
         frame: &mut [u8],
     ) -> Outcome {
         let (heavy_work, disks) = (&self.broker.heavy_work, &self.broker.logs.disks);
-        let mut appending = self.to(topic, part, frame, Pace::Quick, None);
+        let mut appending = self.to(topic, part, frame, AppendThread::Quick, None);
         if matches!(appending, Appending::TooLarge) {
             let turn = Some(heavy_work.expanding_turn().await);
-            let again = || self.to(topic, part, frame, Pace::OffWorkers, turn);
+            let again = || self.to(topic, part, frame, AppendThread::OffWorkers, turn);
             appending = off_workers(again);
         }
         match appending {
-            Appending::SlowDisk(place) => {
-                let again = || self.to(topic, part, frame, Pace::OffWorkers, None);
-                disks.run(place, DiskUse::Write, again).await.outcome()
+            Appending::SlowDisk(directory_index) => {
+                let again = || self.to(topic, part, frame, AppendThread::OffWorkers, None);
+                disks
+                    .run(directory_index, DiskUse::Write, again)
+                    .await
+                    .outcome()
             }
             appending => appending.outcome(),
         }
@@ -517,7 +521,7 @@ impl Append<'_> {
         topic: &TopicPart,
         part: &mut PartitionPart,
         frame: &mut [u8],
-        pace: Pace,
+        pace: AppendThread,
         turn: Option<OwnedSemaphorePermit>,
     ) -> Appending {
         let Some(hosted) = &topic.hosted else {
@@ -542,10 +546,10 @@ impl Append<'_> {
     fn records_to(
         self,
         hosted: &HostedTopic,
-        found: Result<Arc<Partition>, Absence>,
+        found: Result<Arc<Partition>, Unavailable>,
         part: &mut PartitionPart,
         frame: &mut [u8],
-        pace: Pace,
+        pace: AppendThread,
         turn: Option<OwnedSemaphorePermit>,
     ) -> Appending {
         let refused = |outcome| Appending::Ended(outcome);
@@ -567,9 +571,11 @@ impl Append<'_> {
             Ok(partition) => partition,
             Err(absence) => return refused(Outcome::absent(absence)),
         };
-        let (place, disks) = (partition.place(), &self.broker.logs.disks);
-        if (pace == Pace::Quick || turn.is_some()) && disks.is_slow(place, DiskUse::Write) {
-            return Appending::SlowDisk(place);
+        let (directory_index, disks) = (partition.directory_index(), &self.broker.logs.disks);
+        if (pace == AppendThread::Quick || turn.is_some())
+            && disks.is_slow(directory_index, DiskUse::Write)
+        {
+            return Appending::SlowDisk(directory_index);
         }
         let now_ms = now_ms();
         let mut rules = hosted.rules();
@@ -585,12 +591,12 @@ impl Append<'_> {
             Err(invalid) if invalid.expands_beyond_limit && is_less => return Appending::TooLarge,
             Err(invalid) => {
                 let explain = || Outcome::invalid(&partition, invalid);
-                return refused(disks.call(place, DiskUse::Write, explain));
+                return refused(disks.call(directory_index, DiskUse::Write, explain));
             }
         };
         // The disk may be stuck, and others have something to expand as well.
         drop(turn);
-        let outcome = disks.call(place, DiskUse::Write, || {
+        let outcome = disks.call(directory_index, DiskUse::Write, || {
             let batch = &mut validated;
             append_validated(self.broker, part, partition, batch, verification, now_ms)
         });
@@ -705,9 +711,9 @@ fn answer_piece(
     }
 }
 
+mod append_thread;
 mod inspection;
 mod outline;
-mod pace;
 mod parts;
 
 #[cfg(test)]

@@ -12,9 +12,8 @@ use super::response_topics::ResponseTopics;
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::coordinators::groups::{OFFSETS_TOPIC, TransactionalWriter};
-use crate::coordinators::runtime::unparked;
 use crate::coordinators::transaction_verification::{
-    Enrolment, TransactionSupport, TransactionalProducer,
+    PartitionToVerify, TransactionSupport, TransactionalProducer,
 };
 use crate::net::ResponseBuffer;
 use coordinator::group::{
@@ -154,7 +153,7 @@ async fn store(
     if broker.node.image().topics.by_name(OFFSETS_TOPIC).is_none() {
         return Err(ErrorCode::CoordinatorNotAvailable);
     }
-    let enrolment = Enrolment {
+    let enrolment = PartitionToVerify {
         partition: broker.coordinators.groups.partition_of(group_id)?,
         base_sequence: NO_SEQUENCE,
     };
@@ -173,7 +172,7 @@ async fn store(
     let decide = move |shard: &mut GroupShard, now| {
         shard.commit_transactional_offsets(&commit_of(&kept.message(), &image), now)
     };
-    let decided = room.decide(Some(writer), decide, unparked);
+    let decided = room.decide_quickly(&|_| true, Some(writer), decide);
     decided.answer().await?
 }
 

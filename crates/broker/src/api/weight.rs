@@ -3,7 +3,7 @@
 use super::served;
 use crate::api::broker::Broker;
 use crate::net::{AnswerSize, Weight};
-use crate::runtime::heavy_work::Lane;
+use crate::scheduling::heavy_work::Lane;
 use model::{DecodeError, Message, Reader};
 use wire::messages::{DescribeTopicPartitionsRequest, MetadataRequest, OffsetFetchRequest};
 use wire::{ApiKey, RequestHeader};

@@ -9,8 +9,8 @@
 //! thread knows no partition and waits for no log directory but that of the metadata log.
 
 use super::link::{ControllerLink, Message, Messages};
-use super::metadata_loader::{self, Loader, MetadataPublisher, Tasks, Waiting};
-use crate::runtime::clock::{now_ms, random_bytes};
+use super::metadata_loader::{self, MetadataLoader, MetadataPublisher, Tasks, Waiting};
+use crate::scheduling::clock::{now_ms, random_bytes};
 use config::ServerConfig;
 use controller::metadata_log::AppendMetadataError;
 use controller::{Controller, ControllerContext, ControllerRequest};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(crate) struct ControllerThread {
     /// What decides, and writes the metadata log.
     pub(crate) controller: Controller<Waiting>,
-    loader: Loader,
+    loader: MetadataLoader,
     config: ServerConfig,
     halt: Halt,
     /// After so many requests one is refused as if its records had found no room.
@@ -37,7 +37,7 @@ type Halt = Arc<dyn Fn(String) + Send + Sync>;
 pub(crate) struct Unstarted {
     messages: Messages,
     tasks: Tasks,
-    loader: Loader,
+    loader: MetadataLoader,
 }
 
 /// What the controller has to know of the rest.
@@ -52,7 +52,7 @@ pub(crate) struct ControllerParts {
 
 /// A link to a controller that has yet to be started.
 pub(crate) fn new() -> (ControllerLink, Unstarted) {
-    let (loader, tasks) = Loader::new();
+    let (loader, tasks) = MetadataLoader::new();
     let (link, messages) = ControllerLink::new(loader.clone());
     let unstarted = Unstarted {
         messages,

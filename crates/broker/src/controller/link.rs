@@ -1,6 +1,6 @@
 //! The way to the controller: requests as values, answered once this broker serves what was decided.
 
-use super::metadata_loader::{Loader, Waiting};
+use super::metadata_loader::{MetadataLoader, Waiting};
 use controller::metadata_log::{AppendMetadataError, QuorumDescription};
 use controller::{ControllerRequest, Request};
 use model::ErrorCode;
@@ -28,7 +28,7 @@ pub(crate) enum Message {
 #[derive(Debug, Clone)]
 pub(crate) struct ControllerLink {
     messages: mpsc::Sender<Message>,
-    loader: Loader,
+    loader: MetadataLoader,
 }
 
 /// The other end of a [`ControllerLink`].
@@ -36,7 +36,7 @@ pub(super) type Messages = mpsc::Receiver<Message>;
 
 impl ControllerLink {
     /// A link to a controller that has yet to be started.
-    pub(super) fn new(loader: Loader) -> (Self, Messages) {
+    pub(super) fn new(loader: MetadataLoader) -> (Self, Messages) {
         let (messages, receiver) = mpsc::channel(QUEUE_LENGTH);
         (Self { messages, loader }, receiver)
     }

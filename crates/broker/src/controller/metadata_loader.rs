@@ -5,7 +5,8 @@
 //! ```
 //!
 //! One thread does it, so each publisher sees each change once and after the one before. The controller
-//! decides on meanwhile, but not for ever: clients that do not wait for their answers would fill the memory. A client has its answer when this broker serves what was decided.
+//! decides on meanwhile, but not for ever: clients that do not wait for their answers would fill the memory. A client
+//! has its answer when this broker serves what was decided.
 
 use controller::{ControllerResponse, MetadataChange};
 use metadata::MetadataImage;
@@ -46,12 +47,12 @@ enum Task {
 
 /// Where the loader is reached; it ends when nobody can reach it any more.
 #[derive(Debug, Clone)]
-pub(crate) struct Loader(SyncSender<Task>);
+pub(crate) struct MetadataLoader(SyncSender<Task>);
 
-/// The other end of a [`Loader`].
+/// The other end of a [`MetadataLoader`].
 pub(crate) struct Tasks(Receiver<Task>);
 
-impl Loader {
+impl MetadataLoader {
     /// A loader that has yet to be started.
     pub(super) fn new() -> (Self, Tasks) {
         let (sender, receiver) = sync_channel(QUEUE_LENGTH);

@@ -1,4 +1,5 @@
-//! The controller: decisions about the cluster, one after the other, and the way of what is decided to all who live by it.
+//! The controller: decisions about the cluster, one after the other, and the way of what is decided to all who live by
+//! it.
 
 pub(crate) mod controller_thread;
 pub(crate) mod link;

@@ -3,22 +3,22 @@
 use crate::coordinators::Coordinators;
 use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::coordinators::transactions::TRANSACTION_TOPIC;
-use crate::runtime::seldom::Seldom;
+use crate::scheduling::log_rate_limit::LogRateLimit;
 use controller::ApiError;
 use model::ErrorCode;
 
 /// Lines about topics that cannot be made.
 #[derive(Debug)]
 pub(crate) struct UnmadeTopics {
-    offsets: Seldom,
-    transactions: Seldom,
+    offsets: LogRateLimit,
+    transactions: LogRateLimit,
 }
 
 impl Default for UnmadeTopics {
     fn default() -> Self {
         Self {
-            offsets: Seldom::once_a_minute(),
-            transactions: Seldom::once_a_minute(),
+            offsets: LogRateLimit::once_a_minute(),
+            transactions: LogRateLimit::once_a_minute(),
         }
     }
 }

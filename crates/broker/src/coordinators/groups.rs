@@ -3,10 +3,11 @@
 //! what belongs to deleted topics.
 
 use super::runtime::{
-    Asked, Coordination, CoordinatorRuntime, Nobody, Room, Seat, Slot, Surroundings, unparked,
+    Coordination, CoordinatorContext, CoordinatorRuntime, Nobody, PendingResponse,
+    QUICK_PARTITIONS, Room, Seat, Slot, unparked,
 };
-use crate::runtime::clock;
-use crate::runtime::seldom::Seldom;
+use crate::scheduling::clock;
+use crate::scheduling::log_rate_limit::LogRateLimit;
 use coordinator::Decision;
 use coordinator::group::{GroupConfig, GroupShard};
 use coordinator::runtime::TransactionMarker;
@@ -47,7 +48,7 @@ pub(crate) struct GroupCoordination {
     /// `offsets.topic.compression.codec`.
     compression: Compression,
     /// Lines about offsets of deleted topics that cannot be deleted.
-    refused_deletions: Seldom,
+    refused_deletions: LogRateLimit,
 }
 
 /// What shards obey and see, as of now.
@@ -99,6 +100,14 @@ impl Coordination for GroupCoordination {
         }
     }
 
+    fn has_news(&self, slot: &GroupSlot, seat: &GroupSeat) -> bool {
+        let environment = self.environment.read();
+        let known = &seat.known.environment;
+        !Arc::ptr_eq(&known.config, &environment.config)
+            || !Arc::ptr_eq(&known.image, &environment.image)
+            || !slot.noted.lock().is_empty()
+    }
+
     fn refresh(&self, slot: &Arc<GroupSlot>, seat: &mut GroupSeat) {
         let Ok(shard) = seat.hosted.shard() else {
             return;
@@ -139,7 +148,7 @@ impl Groups {
     pub(crate) fn new(
         config: GroupConfig,
         compression: Compression,
-        surroundings: Surroundings,
+        surroundings: CoordinatorContext,
     ) -> Self {
         let coordination = GroupCoordination {
             compression,
@@ -147,7 +156,7 @@ impl Groups {
                 config: Arc::new(config),
                 image: Arc::default(),
             }),
-            refused_deletions: Seldom::once_a_minute(),
+            refused_deletions: LogRateLimit::once_a_minute(),
         };
         Self {
             runtime: CoordinatorRuntime::new(coordination, surroundings),
@@ -160,8 +169,9 @@ impl Groups {
         self.runtime.slot_of(id).unwrap().take_room().await
     }
 
-    /// Obeys what the newest image says of the topic.
-    pub(crate) fn follow(&self, image: &MetadataImage) {
+    /// Sees the newest image, and obeys what it says of the topic.
+    pub(crate) fn follow(&self, image: &Arc<MetadataImage>) {
+        self.set_metadata(image);
         self.runtime.follow(image, OFFSETS_TOPIC);
     }
 
@@ -186,7 +196,7 @@ impl Groups {
     }
 
     /// The cluster's metadata have changed.
-    pub(crate) fn set_metadata(&self, image: &Arc<MetadataImage>) {
+    fn set_metadata(&self, image: &Arc<MetadataImage>) {
         self.coordination().environment.write().image = Arc::clone(image);
     }
 
@@ -231,7 +241,7 @@ impl Groups {
         group_id: &str,
         bytes: usize,
         read: impl FnOnce(&mut GroupShard, Now) -> R + Send + 'static,
-    ) -> Result<Asked<R>, ErrorCode> {
+    ) -> Result<PendingResponse<R>, ErrorCode> {
         let slot = self.runtime.slot_of(group_id)?;
         Ok(slot.read(bytes, read).await)
     }
@@ -279,7 +289,13 @@ impl Groups {
         count.recv().unwrap()
     }
 
-    /// Whether a thread has, or is to have, the partition of a group.
+    /// How many events of the partition of a group wait for who has it.
+    #[cfg(test)]
+    pub(crate) fn queued_count(&self, group_id: &str) -> usize {
+        self.runtime.slot_of(group_id).unwrap().queued_count()
+    }
+
+    /// Whether somebody has, or is to have, the partition of a group.
     #[cfg(test)]
     pub(crate) fn is_at_work(&self, group_id: &str) -> bool {
         let slot = self.runtime.slot_of(group_id);
@@ -297,11 +313,13 @@ impl Groups {
         index: i32,
         marker: TransactionMarker,
         transaction_version: i16,
-    ) -> Result<Asked<Result<(), ErrorCode>>, ErrorCode> {
+    ) -> Result<PendingResponse<Result<(), ErrorCode>>, ErrorCode> {
         let slot = self.runtime.slot_at(index)?;
         let none = |_| Err(ErrorCode::UnknownServerError);
         let (asker, asked) = slot.asker(0, none).await;
-        slot.push(move |_, seat| {
+        let is_quick =
+            |shard: &GroupShard| shard.has_at_most_pending(marker.producer_id, QUICK_PARTITIONS);
+        slot.push_quick(&is_quick, move |_, seat| {
             let now = clock::now();
             seat.hosted
                 .end_transaction(asker, marker, transaction_version, now);

@@ -1,7 +1,6 @@
 //! Groups and transactions: replicated state, kept in partitions of internal topics.
 
 pub(crate) mod coordinator_topics;
-pub(crate) mod error_codes;
 pub(crate) mod group_settings;
 pub(crate) mod groups;
 pub(crate) mod producer_ids;

@@ -9,9 +9,12 @@
 //!      └──────────────────────────── oneshot <───────────────────────────────────────────┘
 //! ```
 //!
+//! A handler serves what is quick itself, in the place of the thread, while nobody has the partition
+//! ([`Slot::push_quick`]).
+//!
 //! Invariants:
-//! - A partition is with one thread at a time, and its events are served in their order. No worker waits for
-//!   a state, only for answers.
+//! - A partition is with one thread at a time, of the coordinators or of who brings an event, and its events are
+//!   served in their order. No worker waits for a state, only for answers; none serves what may take long.
 //! - An event that is in the queue is carried out, whether its handler is there or not.
 //! - What the events and held answers of a partition have brought takes no more than [`slot::ROOM_KIB`], whether
 //!   who asked is still there or not. Who finds no room waits with the request, which its connection's budgets
@@ -23,16 +26,16 @@ mod partition_log;
 mod slot;
 mod tenures;
 
-pub(crate) use answers::{Asked, Leaving, Nobody, OneAsker, Parked, unparked};
-pub(crate) use slot::{Expiring, Room, Slot};
+pub(crate) use answers::{Nobody, OneAsker, Parked, PendingResponse, ReadyResponse, unparked};
+pub(crate) use slot::{Expiring, QUICK_PARTITIONS, Room, Slot};
 
 use self::partition_log::PartitionLog;
 use self::tenures::Tenures;
 use super::threads::CoordinatorThreads;
 use crate::logs::failed_logs::FailedLogs;
-use crate::runtime::alarm::Alarm;
-use crate::runtime::clock;
-use crate::runtime::disk_watch::DiskWatch;
+use crate::scheduling::alarm::Alarm;
+use crate::scheduling::clock;
+use crate::scheduling::disk_watch::DiskWatch;
 use coordinator::partition_for;
 use coordinator::runtime::{CoordinatorShard, HostedPartition};
 use metadata::MetadataImage;
@@ -68,6 +71,11 @@ pub(crate) trait Coordination: Send + Sync + Sized + 'static {
 
     /// Tells a shard what has changed since it was told last.
     fn equip(&self, _shard: &mut Self::Shard, _known: &mut Self::Known) {}
+
+    /// Whether [`Self::refresh`] has something to do.
+    fn has_news(&self, _slot: &Slot<Self>, _seat: &Seat<Self>) -> bool {
+        false
+    }
 
     /// Before each event: takes over what has changed.
     fn refresh(&self, _slot: &Arc<Slot<Self>>, _seat: &mut Seat<Self>) {}
@@ -143,7 +151,7 @@ impl<C: Coordination> std::fmt::Debug for CoordinatorRuntime<C> {
 
 /// What coordinators are given.
 #[derive(Debug, Clone)]
-pub(crate) struct Surroundings {
+pub(crate) struct CoordinatorContext {
     pub(crate) threads: Arc<CoordinatorThreads>,
     pub(crate) failed_logs: FailedLogs,
     pub(crate) disks: Arc<DiskWatch>,
@@ -152,8 +160,8 @@ pub(crate) struct Surroundings {
 
 impl<C: Coordination> CoordinatorRuntime<C> {
     /// A coordinator without partitions.
-    pub(crate) fn new(coordination: C, surroundings: Surroundings) -> Self {
-        let Surroundings {
+    pub(crate) fn new(coordination: C, surroundings: CoordinatorContext) -> Self {
+        let CoordinatorContext {
             threads,
             failed_logs,
             disks,

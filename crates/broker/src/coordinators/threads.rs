@@ -13,13 +13,14 @@
 //! (`disk_watch`), one thread at most goes there; and those that went there before that was known are
 //! replaced until they come back. So `threads` of them are always left for the other directories.
 
-use crate::runtime::disk_watch::{DiskUse, DiskWatch};
-use crate::runtime::heavy_work::leave_workers;
+use crate::scheduling::disk_watch::{DiskUse, DiskWatch};
+use crate::scheduling::heavy_work::leave_workers;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -34,7 +35,7 @@ const YIELDS: usize = 4;
 /// What threads serve.
 pub(crate) trait Queue: Send + Sync {
     /// The place of the log directory that may have to be waited for.
-    fn place(&self) -> usize;
+    fn directory_index(&self) -> usize;
 
     /// Serves what there is, for a moment. Whether something may be left.
     fn serve(self: Arc<Self>) -> bool;
@@ -54,6 +55,8 @@ struct Pool {
     runtime: Handle,
     state: Mutex<State>,
     is_ready: Condvar,
+    /// Becomes true while the state is locked; who is about to serve a queue looks without that.
+    has_ended: AtomicBool,
 }
 
 impl std::fmt::Debug for Pool {
@@ -79,7 +82,6 @@ struct State {
     is_waking: bool,
     /// A task looks whether the threads wait for disks.
     is_watched: bool,
-    has_ended: bool,
 }
 
 impl CoordinatorThreads {
@@ -94,6 +96,7 @@ impl CoordinatorThreads {
             runtime,
             state: Mutex::default(),
             is_ready: Condvar::new(),
+            has_ended: AtomicBool::new(false),
         });
         let threads = Self(pool);
         for _ in 0..threads.0.count {
@@ -105,7 +108,7 @@ impl CoordinatorThreads {
     /// Lets a thread serve a queue that no thread has.
     pub(crate) fn schedule(&self, queue: Arc<dyn Queue>) {
         let mut state = self.0.state.lock();
-        if state.has_ended {
+        if self.have_ended() {
             drop(state);
             return queue.abandon();
         }
@@ -116,13 +119,13 @@ impl CoordinatorThreads {
 
     /// Whether nothing is served any more.
     pub(crate) fn have_ended(&self) -> bool {
-        self.0.state.lock().has_ended
+        self.0.has_ended()
     }
 
     /// Ends them; nothing is served any more. Waits for none: its disk may be stuck.
     pub(crate) fn end(&self) {
         let mut state = self.0.state.lock();
-        state.has_ended = true;
+        self.0.has_ended.store(true, Ordering::SeqCst);
         let unserved = std::mem::take(&mut state.ready);
         drop(state);
         self.0.is_ready.notify_all();
@@ -151,6 +154,10 @@ fn serve(queue: Arc<dyn Queue>) -> Option<Arc<dyn Queue>> {
 }
 
 impl Pool {
+    fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::SeqCst)
+    }
+
     fn spawn(self: &Arc<Self>, state: &mut State) -> io::Result<()> {
         let number = (0..).find(|number| !state.numbers.contains(number));
         let number = number.expect("there are fewer threads than numbers");
@@ -167,13 +174,13 @@ impl Pool {
     fn run(self: Arc<Self>, number: usize) {
         let mut state = self.state.lock();
         loop {
-            if state.has_ended || state.numbers.len() > self.count + self.lost_count(&state) {
+            if self.has_ended() || state.numbers.len() > self.count + self.lost_count(&state) {
                 state.numbers.remove(&number);
                 // What this one has brought back is another one's.
                 self.wake_one(&mut state);
                 return;
             }
-            let Some((place, queue)) = self.take(&mut state) else {
+            let Some((directory_index, queue)) = self.take(&mut state) else {
                 if self.linger(&mut state) {
                     continue;
                 }
@@ -183,7 +190,7 @@ impl Pool {
                 state.is_waking = false;
                 continue;
             };
-            *state.serving.entry(place).or_default() += 1;
+            *state.serving.entry(directory_index).or_default() += 1;
             if !state.ready.is_empty() {
                 self.wake_one(&mut state);
                 self.watch(&mut state);
@@ -191,12 +198,12 @@ impl Pool {
             drop(state);
             let left = serve(queue);
             state = self.state.lock();
-            if let Some(count) = state.serving.get_mut(&place) {
+            if let Some(count) = state.serving.get_mut(&directory_index) {
                 *count -= 1;
             }
             match left {
                 // Who is dropped may be the last who has the threads, and ends them.
-                Some(queue) if state.has_ended => MutexGuard::unlocked(&mut state, || {
+                Some(queue) if self.has_ended() => MutexGuard::unlocked(&mut state, || {
                     queue.abandon();
                     drop(queue);
                 }),
@@ -214,22 +221,26 @@ impl Pool {
         }
         for _ in 0..YIELDS {
             MutexGuard::unlocked(state, thread::yield_now);
-            if !state.ready.is_empty() || state.has_ended {
+            if !state.ready.is_empty() || self.has_ended() {
                 break;
             }
         }
         state.is_lingering = false;
-        !state.ready.is_empty() || state.has_ended
+        !state.ready.is_empty() || self.has_ended()
     }
 
     /// The first queue that may be served: at a slow place there is one thread.
     fn take(&self, state: &mut State) -> Option<(usize, Arc<dyn Queue>)> {
         let at = state.ready.iter().position(|queue| {
-            let place = queue.place();
-            !self.is_slow(place) || state.serving.get(&place).is_none_or(|count| *count == 0)
+            let directory_index = queue.directory_index();
+            !self.is_slow(directory_index)
+                || state
+                    .serving
+                    .get(&directory_index)
+                    .is_none_or(|count| *count == 0)
         })?;
         let queue = state.ready.remove(at)?;
-        Some((queue.place(), queue))
+        Some((queue.directory_index(), queue))
     }
 
     fn wake_one(&self, state: &mut State) {
@@ -240,15 +251,15 @@ impl Pool {
         }
     }
 
-    fn is_slow(&self, place: usize) -> bool {
-        self.disks.is_slow(place, DiskUse::Write)
+    fn is_slow(&self, directory_index: usize) -> bool {
+        self.disks.is_slow(directory_index, DiskUse::Write)
     }
 
     /// Threads that wait for slow disks, as far as that is known.
     fn lost_count(&self, state: &State) -> usize {
         let serving = state.serving.iter();
         serving
-            .filter(|(place, count)| **count > 0 && self.is_slow(**place))
+            .filter(|(directory_index, count)| **count > 0 && self.is_slow(**directory_index))
             .map(|(_, count)| count)
             .sum()
     }
@@ -273,7 +284,7 @@ impl Pool {
     /// Starts a thread in the place of one that waits for a slow disk. Whether to look again.
     fn replace_lost(self: &Arc<Self>) -> bool {
         let mut state = self.state.lock();
-        if state.has_ended || state.idle_count > 0 || state.ready.is_empty() {
+        if self.has_ended() || state.idle_count > 0 || state.ready.is_empty() {
             state.is_watched = false;
             return false;
         }
@@ -289,8 +300,8 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::reserve::Reserve;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use crate::scheduling::reserve::Reserve;
+    use std::sync::atomic::AtomicUsize;
     use std::sync::mpsc;
 
     /// More than any queue here is waited for.
@@ -298,21 +309,21 @@ mod tests {
 
     /// A queue that says which thread serves it, and goes on when it may.
     struct Scripted {
-        place: usize,
+        directory_index: usize,
         served: mpsc::Sender<(usize, String)>,
         may_go: Mutex<mpsc::Receiver<()>>,
         disks: Arc<DiskWatch>,
     }
 
     impl Queue for Scripted {
-        fn place(&self) -> usize {
-            self.place
+        fn directory_index(&self) -> usize {
+            self.directory_index
         }
 
         fn serve(self: Arc<Self>) -> bool {
-            self.disks.call(self.place, DiskUse::Write, || {
+            self.disks.call(self.directory_index, DiskUse::Write, || {
                 let name = thread::current().name().unwrap_or_default().to_owned();
-                self.served.send((self.place, name)).unwrap();
+                self.served.send((self.directory_index, name)).unwrap();
                 let _ = self.may_go.lock().recv();
             });
             false
@@ -343,10 +354,10 @@ mod tests {
         }
 
         /// Schedules a queue, which is served until what this gives is dropped.
-        fn schedule(&self, place: usize) -> mpsc::Sender<()> {
+        fn schedule(&self, directory_index: usize) -> mpsc::Sender<()> {
             let (go, may_go) = mpsc::channel();
             self.threads.schedule(Arc::new(Scripted {
-                place,
+                directory_index,
                 served: self.serving.clone(),
                 may_go: Mutex::new(may_go),
                 disks: self.disks.clone(),
@@ -404,7 +415,7 @@ mod tests {
     struct Failing(AtomicUsize, mpsc::Sender<()>);
 
     impl Queue for Failing {
-        fn place(&self) -> usize {
+        fn directory_index(&self) -> usize {
             0
         }
 
@@ -436,7 +447,7 @@ mod tests {
     }
 
     impl Queue for Last {
-        fn place(&self) -> usize {
+        fn directory_index(&self) -> usize {
             0
         }
 
@@ -479,7 +490,7 @@ mod tests {
             count: AtomicUsize,
         }
         impl Queue for Counted {
-            fn place(&self) -> usize {
+            fn directory_index(&self) -> usize {
                 0
             }
 

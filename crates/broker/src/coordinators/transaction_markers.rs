@@ -12,10 +12,10 @@
 
 use crate::coordinators::Coordinators;
 use crate::coordinators::groups::OFFSETS_TOPIC;
-use crate::coordinators::runtime::Asked;
-use crate::runtime::clock::now_ms;
-use crate::runtime::disk_watch::DiskUse;
-use crate::runtime::turn::Turn;
+use crate::coordinators::runtime::PendingResponse;
+use crate::scheduling::clock::now_ms;
+use crate::scheduling::disk_watch::DiskUse;
+use crate::scheduling::turn::Turn;
 use coordinator::runtime::TransactionMarker;
 use model::{ErrorCode, TopicPartition};
 use replication::{Appended, Partition};
@@ -26,7 +26,7 @@ enum Written {
     /// In the log of a partition.
     Appended(Arc<Partition>, Appended),
     /// With the group coordinator, which tells when it is durable.
-    Asked(Asked<Result<(), ErrorCode>>),
+    PendingResponse(PendingResponse<Result<(), ErrorCode>>),
 }
 
 impl Coordinators {
@@ -58,7 +58,7 @@ impl Coordinators {
                 }
                 Ok(Written::Appended(..)) => Ok(()),
                 // Older transaction coordinators look for the leader again on no other code.
-                Ok(Written::Asked(asked)) => asked
+                Ok(Written::PendingResponse(asked)) => asked
                     .answer()
                     .await
                     .unwrap_or(Err(ErrorCode::NotLeaderOrFollower)),
@@ -81,12 +81,12 @@ impl Coordinators {
                 .end_transaction(target.partition, marker, transaction_version)
                 .await;
             let asked = asked.map_err(|_| ErrorCode::NotLeaderOrFollower)?;
-            return Ok(Written::Asked(asked));
+            return Ok(Written::PendingResponse(asked));
         }
         let disk = self
             .logs
             .disks
-            .turn(partition.place(), DiskUse::Write)
+            .turn(partition.directory_index(), DiskUse::Write)
             .await;
         let now_ms = now_ms();
         let mut batch = marker.into_batch(now_ms);

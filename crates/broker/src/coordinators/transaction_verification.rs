@@ -10,8 +10,8 @@
 //! in the same transaction ask nobody.
 
 use crate::coordinators::Coordinators;
-use crate::runtime::clock::now_ms;
-use crate::runtime::disk_watch::DiskUse;
+use crate::scheduling::clock::now_ms;
+use crate::scheduling::disk_watch::DiskUse;
 use model::{ErrorCode, ProducerEpoch, ProducerId};
 use replication::{FirstBatch, Partition, VerificationGuard};
 use std::sync::Arc;
@@ -48,6 +48,16 @@ impl TransactionSupport {
             _ => Self::Enrolled,
         }
     }
+
+    /// An error of the coordinator as the client may know it.
+    pub(super) const fn translate(self, error: ErrorCode) -> ErrorCode {
+        match (error, self) {
+            // Producers expect to handle this code here.
+            (ErrorCode::ProducerFenced, _) => ErrorCode::InvalidProducerEpoch,
+            (ErrorCode::TransactionAbortable, Self::Verified) => ErrorCode::InvalidTxnState,
+            (error, _) => error,
+        }
+    }
 }
 
 /// A producer in a transaction.
@@ -63,7 +73,7 @@ pub(crate) struct TransactionalProducer<'a> {
 
 /// A partition that a batch of a transaction is about to be appended to.
 #[derive(Debug)]
-pub(crate) struct Enrolment {
+pub(crate) struct PartitionToVerify {
     /// The partition.
     pub(crate) partition: Arc<Partition>,
     /// The sequence number of the batch's first record; -1 for none.
@@ -79,7 +89,7 @@ impl Coordinators {
     pub(crate) async fn verify_produced(
         &self,
         producer: &TransactionalProducer<'_>,
-        enrolments: &[Enrolment],
+        enrolments: &[PartitionToVerify],
         support: TransactionSupport,
     ) -> Vec<Verification> {
         let config = self.node.live_config().transactions;
@@ -100,7 +110,7 @@ impl Coordinators {
     pub(crate) async fn verify_transaction(
         &self,
         producer: &TransactionalProducer<'_>,
-        enrolments: &[Enrolment],
+        enrolments: &[PartitionToVerify],
         support: TransactionSupport,
     ) -> Vec<Verification> {
         let is_enrolled = support == TransactionSupport::Enrolled;
@@ -123,7 +133,7 @@ impl Coordinators {
             let disk = self
                 .logs
                 .disks
-                .turn(partition.place(), DiskUse::Write)
+                .turn(partition.directory_index(), DiskUse::Write)
                 .await;
             let guard =
                 disk.run(|| partition.start_verification(first_batch, is_enrolled, now_ms()));

@@ -18,13 +18,14 @@ mod time;
 pub(crate) use time::keep_time;
 
 use self::endings::Endings;
-use super::runtime::{Coordination, CoordinatorRuntime, Seat, Slot, Surroundings};
+use super::runtime::{Coordination, CoordinatorContext, CoordinatorRuntime, Seat, Slot};
 use crate::coordinators::Coordinators;
-use crate::runtime::clock;
+use crate::scheduling::clock;
 use config::ServerConfig;
 use coordinator::transaction::{Moment, PreparedTransaction, TransactionConfig, TransactionShard};
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
 use model::{LeaderEpoch, ProducerId, TopicPartition};
+use parking_lot::RwLock;
 use record::Compression;
 use replication::{Partition, PartitionKey};
 use std::sync::atomic::{AtomicBool, AtomicI16, Ordering};
@@ -45,7 +46,9 @@ type TransactionSlot = Slot<TransactionCoordination>;
 #[derive(Debug)]
 pub(crate) struct TransactionCoordination {
     config: TransactionConfig,
-    /// The level of `transaction.version`.
+    /// The newest metadata of the cluster.
+    image: RwLock<Arc<MetadataImage>>,
+    /// The level of `transaction.version` there.
     transaction_version: AtomicI16,
     /// Who writes markers.
     coordinators: OnceLock<Weak<Coordinators>>,
@@ -101,7 +104,7 @@ impl Coordination for TransactionCoordination {
 }
 
 impl Transactions {
-    pub(crate) fn new(config: &ServerConfig, surroundings: Surroundings) -> Self {
+    pub(crate) fn new(config: &ServerConfig, surroundings: CoordinatorContext) -> Self {
         let transactions = &config.transactions;
         let coordination = TransactionCoordination {
             config: TransactionConfig {
@@ -109,6 +112,7 @@ impl Transactions {
                 transactional_id_expiration_ms: transactions.transactional_id_expiration_ms,
                 two_phase_commit_enable: transactions.two_phase_commit_enable,
             },
+            image: RwLock::default(),
             transaction_version: AtomicI16::new(0),
             coordinators: OnceLock::new(),
         };
@@ -122,11 +126,12 @@ impl Transactions {
         let _ = self.runtime.coordination().coordinators.set(coordinators);
     }
 
-    /// Obeys what the newest image says of the topic and of the protocol's version.
-    pub(crate) fn follow(&self, image: &MetadataImage) {
+    /// Sees the newest image, and obeys what it says of the topic and of the protocol's version.
+    pub(crate) fn follow(&self, image: &Arc<MetadataImage>) {
         self.runtime.follow(image, TRANSACTION_TOPIC);
         let level = image.features.level(TRANSACTION_VERSION_FEATURE);
         let coordination = self.runtime.coordination();
+        coordination.image.write().clone_from(image);
         coordination
             .transaction_version
             .store(level, Ordering::Relaxed);
@@ -175,6 +180,15 @@ impl Transactions {
     fn has(&self, partition: &Arc<Partition>) -> bool {
         let slot = self.runtime.slot_at(partition.index());
         slot.is_ok_and(|slot| Arc::ptr_eq(&slot.partition, partition))
+    }
+
+    /// Whether the newest metadata have the partition.
+    fn is_in_metadata(&self, partition: &TopicPartition) -> bool {
+        let image = self.runtime.coordination().image.read();
+        let topics = &image.topics;
+        topics
+            .partition(&partition.topic, partition.partition)
+            .is_some()
     }
 
     fn moment(&self, fresh_producer_id: Option<ProducerId>) -> Moment {

@@ -18,7 +18,7 @@
 use crate::logs::Logs;
 use crate::logs::idle_logs::is_in;
 use crate::logs::log_directories::LogDirectory;
-use crate::runtime::clock::{now_ms, random_bytes, retention_ms};
+use crate::scheduling::clock::{now_ms, random_bytes, retention_ms};
 use config::server::CleanerConfig;
 use model::Uuid;
 use parking_lot::{Condvar, Mutex};
@@ -403,15 +403,15 @@ impl Cleaner {
                 if self.state.lock().is_barred(key(&partition), Instant::now()) {
                     continue;
                 }
-                let place = partition.place();
-                let patience = match busy.contains(&place) {
+                let directory_index = partition.directory_index();
+                let patience = match busy.contains(&directory_index) {
                     true => Duration::ZERO,
                     false => LOOK_MOMENT,
                 };
                 match self.due(logs, &partition, patience) {
                     Ok(Some(cleanable)) => due.push((cleanable.dirty_ratio(), partition)),
                     Ok(None) => {}
-                    Err(Busy) => drop(busy.insert(place)),
+                    Err(Busy) => drop(busy.insert(directory_index)),
                 }
             }
         }

@@ -6,6 +6,7 @@
 
 use crate::logs::Logs;
 use crate::logs::log_directories::{LogDirectory, absolute};
+use config::ServerConfig;
 use controller::ChangeDirectories;
 use metadata::MetadataImage;
 use std::path::Path;
@@ -20,15 +21,14 @@ impl Logs {
     }
 
     /// What makes the registration in `image` say what is configured, if it does not.
-    pub(crate) fn cordoning_change(&self, image: &MetadataImage) -> Option<ChangeDirectories> {
+    pub(crate) fn cordoning_change(
+        &self,
+        image: &MetadataImage,
+        config: &ServerConfig,
+    ) -> Option<ChangeDirectories> {
         let registration = image.cluster.broker(self.node.id)?;
-        let config = self.node.live_config();
-        let configured = &config.log.cordoned_log_dirs;
         let directories = self.directories.iter();
-        let cordoned = directories.filter(|one| {
-            let is_named = |name: &String| name == "*" || absolute(Path::new(name)) == one.path();
-            one.is_usable() && configured.iter().any(is_named)
-        });
+        let cordoned = directories.filter(|one| one.is_usable() && is_named(config, one));
         let (ids, names): (Vec<_>, Vec<_>) = cordoned.map(|one| (one.id(), one.name())).unzip();
         let known = registration.cordoned_directories.as_deref();
         let is_known = match known {
@@ -53,4 +53,10 @@ impl Logs {
             cordoned: Some(ids),
         })
     }
+}
+
+/// Whether the configuration says that the directory takes no new partitions.
+pub(crate) fn is_named(config: &ServerConfig, directory: &LogDirectory) -> bool {
+    let is_named = |name: &String| name == "*" || absolute(Path::new(name)) == directory.path();
+    config.log.cordoned_log_dirs.iter().any(is_named)
 }

@@ -4,8 +4,8 @@
 //! The places of partitions in such a directory are noted first. A start takes partitions without a place for
 //! new ones where every directory of the last registration is there, and that no longer names this one.
 
-use crate::logs::{Logs, creations};
-use crate::runtime::seldom::Seldom;
+use crate::logs::{Logs, new_partitions};
+use crate::scheduling::log_rate_limit::LogRateLimit;
 use controller::ChangeDirectories;
 use model::Uuid;
 use parking_lot::Mutex;
@@ -22,7 +22,7 @@ pub(crate) struct DirectoryFailures {
     unreported: Mutex<Vec<Uuid>>,
     changed: Notify,
     /// Lines about refusals.
-    refusals: Seldom,
+    refusals: LogRateLimit,
 }
 
 impl DirectoryFailures {
@@ -52,8 +52,8 @@ pub(crate) async fn report_all(logs: Arc<Logs>) {
 
 /// Whether the controller has taken it.
 async fn report(logs: &Logs, directories: &[Uuid]) -> bool {
-    creations::note_places(logs).await;
-    let has_unnoted = |id: &Uuid| logs.creations.has_unnoted_in(logs, *id);
+    new_partitions::note_places(logs).await;
+    let has_unnoted = |id: &Uuid| logs.new_partitions.has_unnoted_in(logs, *id);
     if directories.iter().any(has_unnoted) {
         return false;
     }

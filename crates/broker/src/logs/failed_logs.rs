@@ -2,7 +2,7 @@
 //! a lock which that needs.
 
 use crate::logs::Logs;
-use crate::runtime::seldom::Seldom;
+use crate::scheduling::log_rate_limit::LogRateLimit;
 use replication::{AppendError, Partition};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 pub(crate) struct FailedLogs {
     sender: mpsc::UnboundedSender<FailedLog>,
     /// Lines about logs that are out of service.
-    refused_records: Arc<Seldom>,
+    refused_records: Arc<LogRateLimit>,
 }
 
 /// A log whose disk has failed, or that had no file descriptor.

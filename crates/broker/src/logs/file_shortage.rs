@@ -1,12 +1,21 @@
 //! That there is no file descriptor left is told once a minute for each thing that is put off or
-//! refused, however often it is; and whether it lasts.
+//! refused, however often it is; and whether it lasts. Whoever needs one waits a while for others to be closed.
 
+use crate::logs::Logs;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use storage::OpenError;
 
 /// How long nothing more is said of the same thing; and what has not happened for so long is over.
 const INTERVAL: Duration = Duration::from_secs(60);
+
+/// So many files are closed when there is no file descriptor left.
+const RELEASED_FILES: usize = 64;
+/// How often opening a log is tried while there is no file descriptor left.
+const OPEN_ATTEMPTS: usize = 20;
+/// The pause between two of them.
+const OPEN_PAUSE: Duration = Duration::from_millis(200);
 
 /// What has been met so far.
 #[derive(Debug, Default)]
@@ -16,11 +25,11 @@ pub(crate) struct FileShortage(Mutex<State>);
 struct State {
     /// From the first to the last time, without an interval between two.
     span: Option<(Instant, Instant)>,
-    told: BTreeMap<&'static str, Told>,
+    told: BTreeMap<&'static str, Reported>,
 }
 
 #[derive(Debug)]
-struct Told {
+struct Reported {
     at: Instant,
     unlogged_count: u64,
 }
@@ -40,7 +49,7 @@ impl FileShortage {
             }
             told => {
                 let unlogged_count = told.map_or(0, |told| told.unlogged_count);
-                let told = Told {
+                let told = Reported {
                     at: now,
                     unlogged_count: 0,
                 };
@@ -55,6 +64,30 @@ impl FileShortage {
         let span = self.0.lock().span;
         span.is_some_and(|(first, last)| now < last + INTERVAL && last >= first + INTERVAL)
     }
+}
+
+/// Closes files that nobody uses, for somebody who needs one.
+pub(crate) fn release_files(logs: &Logs) {
+    logs.host.open_files().release(RELEASED_FILES);
+}
+
+/// Opens a log again while there is no file descriptor left: others close theirs meanwhile.
+pub(crate) fn open_with_patience<T>(
+    logs: &Logs,
+    open: impl Fn() -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
+    for _ in 0..OPEN_ATTEMPTS {
+        match open() {
+            Err(OpenError::Storage(error)) if error.is_out_of_files() => {
+                tracing::warn!(%error, "waits for other files to be closed");
+            }
+            result => return result,
+        }
+        // Files stay open for those who use them between two calls.
+        release_files(logs);
+        std::thread::sleep(OPEN_PAUSE);
+    }
+    open()
 }
 
 #[cfg(test)]

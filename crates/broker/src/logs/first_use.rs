@@ -50,7 +50,7 @@ impl Logs {
             .iter()
             .filter_map(|topic| topic.result.as_ref().ok());
         let ids: Vec<_> = created.map(|topic| topic.topic_id).collect();
-        self.creations.wait_for(&ids, limit).await;
+        self.new_partitions.wait_for(&ids, limit).await;
     }
 }
 

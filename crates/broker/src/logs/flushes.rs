@@ -5,7 +5,7 @@
 //! the disk, checkpoints and moves find theirs. Those that wait for the same partition share one sync.
 
 use crate::logs::Logs;
-use crate::runtime::clock::now_ms;
+use crate::scheduling::clock::now_ms;
 use model::ErrorCode;
 use replication::{AppendError, Partition};
 use std::sync::Arc;
@@ -31,8 +31,10 @@ impl Flushes {
     }
 
     fn of(&self, partition: &Partition) -> Arc<Semaphore> {
-        let place = partition.place().min(self.0.len().saturating_sub(1));
-        let found = self.0.get(place).cloned();
+        let directory_index = partition
+            .directory_index()
+            .min(self.0.len().saturating_sub(1));
+        let found = self.0.get(directory_index).cloned();
         found.unwrap_or_else(|| Arc::new(Semaphore::new(FLUSHES_MIN)))
     }
 }

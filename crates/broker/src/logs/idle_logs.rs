@@ -17,7 +17,7 @@
 
 use crate::logs::Logs;
 use crate::logs::log_directories::LogDirectory;
-use crate::runtime::clock::now_ms;
+use crate::scheduling::clock::now_ms;
 use metadata::MetadataImage;
 use parking_lot::Mutex;
 use replication::{Partition, Unsettled};

@@ -1,8 +1,8 @@
 //! The directories of `log.dirs`: locked, identified, and offline after a failed write.
 
-use crate::logs::checkpoints::Checkpoints;
-use crate::logs::directory_work::DirectoryWork;
-use crate::logs::untold_logs::UntoldLogs;
+use crate::logs::checkpoint_files::Checkpoints;
+use crate::logs::log_dir_queue::LogDirQueue;
+use crate::logs::pending_log_updates::PendingLogUpdates;
 use crate::settings::start_error::StartError;
 use metadata::LOST_DIRECTORY;
 use model::{TopicPartition, Uuid};
@@ -31,9 +31,9 @@ pub(crate) struct LogDirectory {
     partition_count: AtomicUsize,
     checkpoints: Checkpoints,
     /// What the metadata ask for.
-    work: DirectoryWork,
+    work: LogDirQueue,
     /// Of its logs, those that the metadata have something for.
-    untold_logs: UntoldLogs,
+    pending_updates: PendingLogUpdates,
     /// Partitions whose names are taken by logs of deleted topics, each with since when.
     leaving: Mutex<BTreeMap<TopicPartition, Instant>>,
     /// The directory itself, open since before anything was written: syncing its file system tells
@@ -51,8 +51,8 @@ impl LogDirectory {
         Self {
             checkpoints: Checkpoints::new(&path),
             name: path.to_string_lossy().into(),
-            work: DirectoryWork::default(),
-            untold_logs: UntoldLogs::default(),
+            work: LogDirQueue::default(),
+            pending_updates: PendingLogUpdates::default(),
             leaving: Mutex::default(),
             partition_count: AtomicUsize::new(0),
             root: Mutex::new(File::open(&path).ok().map(|root| Box::new(root) as _)),
@@ -140,13 +140,13 @@ impl LogDirectory {
     }
 
     /// What the metadata ask for.
-    pub(crate) const fn work(&self) -> &DirectoryWork {
+    pub(crate) const fn work(&self) -> &LogDirQueue {
         &self.work
     }
 
     /// Of its logs, those that the metadata have something for.
-    pub(crate) const fn untold_logs(&self) -> &UntoldLogs {
-        &self.untold_logs
+    pub(crate) const fn pending_updates(&self) -> &PendingLogUpdates {
+        &self.pending_updates
     }
 
     /// Notes that the log of a deleted topic is there, or may come there, until it has left: another

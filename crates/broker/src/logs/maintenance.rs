@@ -2,11 +2,12 @@
 //!
 //! Every task blocks on files, so each run is on a thread for blocking work.
 
-use crate::logs::Logs;
-use crate::logs::checkpoints::{self, Kind};
-use crate::logs::idle_logs::{self, is_in, open_partitions_in};
+use crate::logs::checkpoint_files::Kind;
+use crate::logs::idle_logs::{is_in, open_partitions_in};
 use crate::logs::log_directories::LogDirectory;
-use crate::runtime::clock::{self, now_ms};
+use crate::logs::{Logs, checkpoints, idle_logs};
+use crate::scheduling::clock;
+use crate::scheduling::clock::now_ms;
 use replication::Partition;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +22,6 @@ const CREATION_INTERVAL_MS: i64 = 1_000;
 /// Flushes that are due are looked for at least this often where a topic has `flush.ms`, whatever
 /// the scheduler's interval, so that it means what it says.
 const FLUSH_CHECK_INTERVAL_MS: i64 = 100;
-/// So many files are closed when there is no file descriptor left.
-const RELEASED_FILES: usize = 64;
 /// How often room is made for files to be opened.
 const OPEN_FILES_INTERVAL_MS: i64 = 1_000;
 /// How long a log stays open that nobody uses, at most twice that.
@@ -34,19 +33,19 @@ const CLOSED_SEGMENTS_INTERVAL_MS: i64 = 1_000;
 pub(crate) fn start(logs: &Arc<Logs>) {
     // A wrong date that comes later than this is noticed.
     clock::retention_ms();
-    for place in 0..logs.directories.len() {
-        start_in(logs, place);
+    for directory_index in 0..logs.directories.len() {
+        start_in(logs, directory_index);
     }
-    every(logs, 0, CREATION_INTERVAL_MS, create_missing_logs);
+    every(logs, 0, CREATION_INTERVAL_MS, Logs::create_missing);
     every(logs, 0, OPEN_FILES_INTERVAL_MS, keep_room);
 }
 
 /// Starts the tasks of a log directory. Each directory has its own: one whose disk is stuck keeps its
 /// pass, and none of the others'.
-fn start_in(logs: &Arc<Logs>, place: usize) {
+fn start_in(logs: &Arc<Logs>, directory_index: usize) {
     let each = |first_ms: i64, interval_ms: i64, work: fn(&Logs, &LogDirectory)| {
         every(logs, first_ms, interval_ms, move |logs| {
-            let directory = &logs.directories[place];
+            let directory = &logs.directories[directory_index];
             if !directory.is_offline() {
                 work(logs, directory);
             }
@@ -102,7 +101,7 @@ pub(crate) fn keep_up(logs: &Logs) {
             checkpoints::write_unless_written(logs, directory, kind);
         }
     }
-    create_missing_logs(logs);
+    logs.create_missing();
     keep_room(logs);
 }
 
@@ -222,14 +221,6 @@ fn remove_due(logs: &Logs, directory: &LogDirectory) {
     }
 }
 
-/// Makes the logs that could not be made before.
-pub(crate) fn create_missing_logs(logs: &Logs) {
-    if logs.creations.is_empty() || !logs.creations.ask() {
-        return;
-    }
-    logs.controller.revisit();
-}
-
 fn expire_producers(logs: &Logs, directory: &LogDirectory) {
     let expiration_ms = i64::from(
         logs.node
@@ -243,11 +234,6 @@ fn expire_producers(logs: &Logs, directory: &LogDirectory) {
             log.producer_state_mut().expire(now_ms, expiration_ms);
         });
     }
-}
-
-/// Closes files that nobody uses, for somebody who needs one.
-pub(crate) fn release_files(logs: &Logs) {
-    logs.host.open_files().release(RELEASED_FILES);
 }
 
 /// Closes files before somebody has to who waits for another one.

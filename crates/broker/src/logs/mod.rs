@@ -1,42 +1,49 @@
 //! Log directories, and the partitions that are in them: from the files of a start to those of a stop.
 
+pub(crate) mod checkpoint_files;
 pub(crate) mod checkpoints;
 pub(crate) mod cleaner;
+pub(crate) mod closing_log_dirs;
 pub(crate) mod cordoning;
-pub(crate) mod creations;
-pub(crate) mod destinations;
+pub(crate) mod directory_choice;
 pub(crate) mod directory_failures;
-pub(crate) mod directory_work;
+pub(crate) mod directory_sync;
 pub(crate) mod failed_logs;
 pub(crate) mod file_shortage;
 pub(crate) mod first_use;
 pub(crate) mod flushes;
+pub(crate) mod found_logs;
+pub(crate) mod future_replicas;
 pub(crate) mod hosting;
 pub(crate) mod idle_logs;
-pub(crate) mod leaving;
+pub(crate) mod log_dir_queue;
 pub(crate) mod log_directories;
+pub(crate) mod log_updates;
 pub(crate) mod maintenance;
-pub(crate) mod moves;
+pub(crate) mod metadata_changes;
+pub(crate) mod new_partitions;
+pub(crate) mod opening;
 pub(crate) mod owners;
 pub(crate) mod partitions;
+pub(crate) mod pending_log_updates;
+pub(crate) mod preferred_log_dirs;
 pub(crate) mod removals;
 pub(crate) mod roles;
 pub(crate) mod scan;
 pub(crate) mod unplaced;
-pub(crate) mod untold_logs;
 
 use crate::controller::link::ControllerLink;
 use crate::logs::cleaner::Cleaner;
-use crate::logs::creations::Creations;
 use crate::logs::directory_failures::DirectoryFailures;
 use crate::logs::file_shortage::FileShortage;
 use crate::logs::flushes::Flushes;
+use crate::logs::future_replicas::FutureReplicas;
 use crate::logs::log_directories::{LogDirectory, absolute};
-use crate::logs::moves::Moves;
-use crate::logs::partitions::{Absence, HostedTopic, Partitions};
+use crate::logs::new_partitions::NewPartitions;
+use crate::logs::partitions::{HostedTopic, Partitions, Unavailable};
 use crate::logs::removals::Removals;
-use crate::runtime::disk_watch::{DiskWatch, Pace};
-use crate::runtime::seldom::Seldom;
+use crate::scheduling::disk_watch::{DiskSpeed, DiskWatch};
+use crate::scheduling::log_rate_limit::LogRateLimit;
 use crate::settings::node::Node;
 use metadata::{MetadataImage, Topic};
 use model::{ErrorCode, LeaderEpoch};
@@ -66,7 +73,7 @@ pub(crate) struct Logs {
     /// The partitions that are hosted here.
     pub(crate) partitions: Partitions,
     /// New partitions whose logs could not be made yet.
-    pub(crate) creations: Creations,
+    pub(crate) new_partitions: NewPartitions,
     /// Those that the controller does not know yet.
     pub(crate) directory_failures: DirectoryFailures,
     /// Directories of deleted partitions.
@@ -74,19 +81,19 @@ pub(crate) struct Logs {
     /// Compacts logs.
     pub(crate) cleaner: Arc<Cleaner>,
     /// Partitions on their way to another log directory.
-    pub(crate) moves: Moves,
+    pub(crate) future_replicas: FutureReplicas,
     /// That there was no file descriptor left.
     pub(crate) file_shortage: FileShortage,
     /// Lines about logs that clients cannot read.
-    unread_logs: Seldom,
+    unread_logs: LogRateLimit,
     /// Lines about batches that logs do not take which are out of service.
-    refused_batches: Seldom,
+    refused_batches: LogRateLimit,
     /// Who keeps state in partitions.
-    users: OnceLock<Box<dyn PartitionUsers>>,
+    users: OnceLock<Box<dyn LeadershipListener>>,
 }
 
 /// Whoever keeps state in partitions, as coordinators do.
-pub(crate) trait PartitionUsers: fmt::Debug + Send + Sync {
+pub(crate) trait LeadershipListener: fmt::Debug + Send + Sync {
     /// A partition has its log, and is led here in this epoch. This may come after [`Self::left`], and does
     /// nothing then.
     fn led(&self, partition: Arc<Partition>, leader_epoch: LeaderEpoch);
@@ -120,25 +127,25 @@ impl Logs {
             directories,
             host: Arc::new(host),
             partitions: Partitions::default(),
-            creations: Creations::default(),
+            new_partitions: NewPartitions::default(),
             directory_failures: DirectoryFailures::default(),
             removals: Removals::default(),
             cleaner: Arc::default(),
-            moves: Moves::default(),
+            future_replicas: FutureReplicas::default(),
             file_shortage: FileShortage::default(),
-            unread_logs: Seldom::default(),
-            refused_batches: Seldom::default(),
+            unread_logs: LogRateLimit::default(),
+            refused_batches: LogRateLimit::default(),
             users: OnceLock::new(),
         }
     }
 
     /// Lets those who keep state in partitions know from now on.
-    pub(crate) fn set_users(&self, users: Box<dyn PartitionUsers>) {
+    pub(crate) fn set_users(&self, users: Box<dyn LeadershipListener>) {
         let set = self.users.set(users);
         assert!(set.is_ok(), "they are set once");
     }
 
-    pub(crate) fn users(&self) -> &dyn PartitionUsers {
+    pub(crate) fn users(&self) -> &dyn LeadershipListener {
         let users = self.users.get();
         &**users.expect("they are set before any log is opened")
     }
@@ -163,17 +170,18 @@ impl Logs {
         } else if !has_other {
             self.node.halt("every log directory has failed".to_owned());
         }
-        self.moves.cancel_in(name);
+        self.future_replicas.cancel_in(name);
         if is_given_up {
             self.directory_failures.note(failed.id());
         }
-        let place = self.host.place_of(failed.shared_name());
+        let directory_index = self.host.directory_index_of(failed.shared_name());
         for topic in self.partitions.all_topics() {
             let partitions = topic.partitions().into_iter();
-            for partition in partitions.filter(|one| one.place() == place) {
-                let is_there = partition.fail_at(place);
+            for partition in partitions.filter(|one| one.directory_index() == directory_index) {
+                let is_there = partition.fail_at(directory_index);
                 // Where one is that is being moved is known when the move has ended.
-                let is_there = is_there.unwrap_or_else(|| !self.moves.is_running(&partition));
+                let is_there =
+                    is_there.unwrap_or_else(|| !self.future_replicas.is_running(&partition));
                 if is_there && is_given_up {
                     self.lose(&topic, &partition);
                 }
@@ -185,14 +193,14 @@ impl Logs {
     /// Acts on a log directory that has failed while a partition was made in it, or moved into it or out of
     /// it.
     pub(crate) fn fail_if_offline(&self, partition: &Partition) {
-        let place = partition.place();
-        let Some(directory) = self.directories.get(place) else {
+        let directory_index = partition.directory_index();
+        let Some(directory) = self.directories.get(directory_index) else {
             return;
         };
         if !directory.is_offline() {
             return;
         }
-        partition.fail_at(place);
+        partition.fail_at(directory_index);
         if let Some(topic) = self.partitions.topic_by_id(partition.topic_id()) {
             self.lose(&topic, partition);
         }
@@ -201,7 +209,7 @@ impl Logs {
 
     /// Lets no client to a partition whose log directory has failed.
     fn lose(&self, topic: &HostedTopic, partition: &Partition) {
-        topic.lose(partition.index(), Absence::Offline);
+        topic.lose(partition.index(), Unavailable::Offline);
         let role = topic.role(partition.index());
         if let Some(leader_epoch) = role.leader_epoch() {
             self.users()
@@ -210,9 +218,9 @@ impl Logs {
     }
 
     /// How the disk of a log directory answers.
-    pub(crate) fn pace(&self, place: usize) -> Pace {
-        let work = self.directories[place].work().pace();
-        work.max(self.disks.pace(place))
+    pub(crate) fn pace(&self, directory_index: usize) -> DiskSpeed {
+        let work = self.directories[directory_index].work().pace();
+        work.max(self.disks.pace(directory_index))
     }
 
     /// Whether the metadata log is in a directory.
@@ -263,10 +271,18 @@ impl Logs {
         }
     }
 
+    /// Makes the logs that could not be made before.
+    pub(crate) fn create_missing(&self) {
+        if self.new_partitions.is_empty() || !self.new_partitions.ask() {
+            return;
+        }
+        self.controller.revisit();
+    }
+
     /// Acts on what was refused or is put off because there is no file descriptor left. Files of
     /// logs that nobody uses are closed for the next attempt.
     pub(crate) fn note_shortage(&self, what: &'static str, of: impl Display, error: impl Display) {
-        maintenance::release_files(self);
+        file_shortage::release_files(self);
         if let Some(not_logged) = self.file_shortage.note(what, Instant::now()) {
             tracing::error!(
                 %of,

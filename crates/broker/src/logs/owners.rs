@@ -10,7 +10,7 @@
 //! ```
 
 use crate::logs::Logs;
-use crate::logs::hosting::open_with_patience;
+use crate::logs::file_shortage::open_with_patience;
 use crate::settings::start_error::StartError;
 use metadata::MetadataImage;
 use model::TopicPartition;

@@ -7,10 +7,10 @@ use config::TopicSettings;
 use config::server::TransactionConfig;
 use config::topic_settings::{TimestampType, TopicCompression};
 use metadata::NO_LEADER;
-use model::{BrokerId, LeaderEpoch, Uuid};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
 use parking_lot::RwLock;
 use record::{Codec, Compression, TargetCompression, ValidationRules};
-use replication::{Partition, PartitionKey, Role, Roles};
+use replication::{Partition, PartitionKey, Role, Roles, check_leader_epoch};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use storage::{CleanupPolicy, LogConfig};
@@ -37,14 +37,14 @@ struct TopicPartitions {
     /// Those with a log, by index.
     hosted: Vec<Arc<Partition>>,
     /// Those of a log directory that is lost: clients are not let to them, log or not.
-    lost: BTreeMap<i32, Absence>,
+    lost: BTreeMap<i32, Unavailable>,
     /// What the metadata have this broker be, log or not.
     roles: BTreeMap<i32, Role>,
 }
 
 /// Why a partition cannot be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Absence {
+pub(crate) enum Unavailable {
     /// There is no topic of this id.
     UnknownTopicId,
     /// There is no topic of this name, or no such partition in it.
@@ -61,12 +61,27 @@ pub(crate) enum Absence {
     Unmade,
 }
 
-impl Absence {
+impl Unavailable {
     /// That of a partition with a role, which this broker cannot fill.
     pub(crate) fn not_led(role: &Role) -> Self {
         Self::NotLed {
             leader: role.leader(NO_LEADER),
             leader_epoch: role.leader_epoch().unwrap_or(LeaderEpoch::NONE),
+        }
+    }
+
+    /// What a client is told that knows the leader of `current_leader_epoch`; -1 does not say.
+    pub(crate) fn code_for(self, current_leader_epoch: LeaderEpoch) -> ErrorCode {
+        match self {
+            Self::UnknownTopicId => ErrorCode::UnknownTopicId,
+            Self::Unknown => ErrorCode::UnknownTopicOrPartition,
+            Self::NotLed { leader_epoch, .. } => {
+                let checked = check_leader_epoch(leader_epoch, current_leader_epoch);
+                checked.err().unwrap_or(ErrorCode::NotLeaderOrFollower)
+            }
+            Self::Offline => ErrorCode::KafkaStorageError,
+            // As a broker of Kafka says which does not know yet what the metadata have.
+            Self::Unmade => ErrorCode::NotLeaderOrFollower,
         }
     }
 
@@ -87,6 +102,12 @@ impl Absence {
     }
 }
 
+impl From<Unavailable> for ErrorCode {
+    fn from(absence: Unavailable) -> Self {
+        absence.code_for(LeaderEpoch::NONE)
+    }
+}
+
 impl HostedTopic {
     pub(crate) fn new(name: Arc<str>, id: Uuid, settings: TopicSettings) -> Self {
         let rules = rules_of(&settings);
@@ -104,11 +125,11 @@ impl HostedTopic {
     ///
     /// # Errors
     /// Why clients are not let to it.
-    pub(crate) fn find(&self, index: i32) -> Result<Arc<Partition>, Absence> {
+    pub(crate) fn find(&self, index: i32) -> Result<Arc<Partition>, Unavailable> {
         let partitions = self.partitions.read();
         match partitions.lost.get(&index) {
             Some(absence) => Err(*absence),
-            None => partitions.get(index).ok_or(Absence::Unknown),
+            None => partitions.get(index).ok_or(Unavailable::Unknown),
         }
     }
 
@@ -155,7 +176,7 @@ impl HostedTopic {
     }
 
     /// Lets no client to a partition any more.
-    pub(crate) fn lose(&self, index: i32, absence: Absence) {
+    pub(crate) fn lose(&self, index: i32, absence: Unavailable) {
         self.partitions.write().lost.insert(index, absence);
     }
 
@@ -165,7 +186,7 @@ impl HostedTopic {
     }
 
     /// Why clients are not let to a partition that the cluster has.
-    pub(crate) fn loss_of(&self, index: i32) -> Option<Absence> {
+    pub(crate) fn loss_of(&self, index: i32) -> Option<Unavailable> {
         self.partitions.read().lost.get(&index).copied()
     }
 
@@ -231,8 +252,8 @@ impl Partitions {
     ///
     /// # Errors
     /// Why clients are not let to it.
-    pub(crate) fn find(&self, name: &str, index: i32) -> Result<Arc<Partition>, Absence> {
-        self.topic(name).ok_or(Absence::Unknown)?.find(index)
+    pub(crate) fn find(&self, name: &str, index: i32) -> Result<Arc<Partition>, Unavailable> {
+        self.topic(name).ok_or(Unavailable::Unknown)?.find(index)
     }
 
     /// Every topic, in the order of their names.

@@ -1,22 +1,22 @@
-//! Partitions that go: the logs of deleted topics, and of replicas that are elsewhere; and the directories that wait for their delay to
-//! be over.
+//! Partitions that go: the logs of deleted topics, and of replicas that are elsewhere; and the directories that wait
+//! for their delay to be over.
 //!
 //! ```text
 //!   topic-0   ── renamed, synced ──> topic-0.<id>-delete   removed after file.delete.delay.ms
 //!   checkpoints of its directory ──> without it            durable before the name can come back
 //! ```
 //!
-//! The controller's thread hands both to the queue of the log directory (`directory_work`). Where that is
+//! The controller's thread hands both to the queue of the log directory (`log_dir_queue`). Where that is
 //! behind, the deletion is answered before, and the name is not free in this directory until it is done. A
 //! restart finds a log of an id that no topic has, and sets it aside.
 
-use crate::logs::Logs;
-use crate::logs::checkpoints::{self, Kind};
-use crate::logs::directory_work::{DirectoryWork, Errand, Handed};
+use crate::logs::checkpoint_files::Kind;
+use crate::logs::future_replicas::GivenUp;
 use crate::logs::idle_logs::in_directory;
-use crate::logs::moves::GivenUp;
+use crate::logs::log_dir_queue::{Handed, LogDirQueue, LogDirTask};
 use crate::logs::partitions::HostedTopic;
-use crate::runtime::clock::{monotonic, random_uuid};
+use crate::logs::{Logs, checkpoints};
+use crate::scheduling::clock::{monotonic, random_uuid};
 use metadata::{MetadataImage, Topic};
 use model::{MonotonicTime, TopicPartition};
 use parking_lot::Mutex;
@@ -26,7 +26,6 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
-use storage::{Context, Disk, RealDisk, StorageError};
 
 /// How long after a directory could not be removed that is tried again.
 const RETRY_MS: i64 = 60_000;
@@ -70,21 +69,30 @@ impl Removals {
 
 /// What partitions that go leave in a log directory.
 #[derive(Debug, Default)]
-struct Leaving {
-    logs: Vec<LeavingLog>,
+struct RemovedLogs {
+    logs: Vec<RemovedLog>,
     /// Copies of logs that were being moved.
     copies: Vec<GivenUp>,
 }
 
 /// The log of a partition that goes.
 #[derive(Debug)]
-struct LeavingLog {
+struct RemovedLog {
     partition: Arc<Partition>,
     /// `file.delete.delay.ms`.
     delay_ms: i64,
     /// The places of the log directories that it may be in.
-    places: BTreeSet<usize>,
+    directory_indexes: BTreeSet<usize>,
 }
+
+/// Deletes what groups have committed for topics that are gone.
+const DELETED_OFFSETS: LogDirTask = LogDirTask {
+    name: "deleted offsets",
+    run: |logs, directory_index| {
+        let directory = &logs.directories[directory_index];
+        logs.users().forget_deleted(directory.name());
+    },
+};
 
 /// Removes the logs of partitions that are not hosted any more, each with its topic; and what groups have
 /// committed for topics that are deleted, which `image` does not have. When this returns, nobody finds
@@ -96,29 +104,29 @@ pub(crate) fn remove(
     gone: &[(Arc<HostedTopic>, Arc<Partition>)],
     deleted: &[&Topic],
 ) {
-    let mut shares: BTreeMap<usize, Leaving> = BTreeMap::new();
+    let mut shares: BTreeMap<usize, RemovedLogs> = BTreeMap::new();
     for (topic, partition) in gone {
-        let copy = logs.moves.give_up(partition);
-        let mut place = partition.place();
-        let mut places = BTreeSet::from([place]);
+        let copy = logs.future_replicas.give_up(partition);
+        let mut directory_index = partition.directory_index();
+        let mut directory_indexes = BTreeSet::from([directory_index]);
         if let Some(copy) = copy {
-            let to = logs.host.place_of(copy.directory().shared_name());
+            let to = logs.host.directory_index_of(copy.directory().shared_name());
             // Otherwise nothing comes there any more. The log is locked until it does.
-            if let Some(left) = copy.place_to_leave() {
-                places.extend([to, left]);
-                place = to;
+            if let Some(left) = copy.directory_index_to_leave() {
+                directory_indexes.extend([to, left]);
+                directory_index = to;
             }
             shares.entry(to).or_default().copies.push(copy);
         }
-        for place in &places {
-            logs.directories[*place].begin_leaving(partition.topic_partition());
+        for directory_index in &directory_indexes {
+            logs.directories[*directory_index].begin_leaving(partition.topic_partition());
         }
-        let log = LeavingLog {
+        let log = RemovedLog {
             partition: partition.clone(),
             delay_ms: topic.settings().file_delete_delay_ms,
-            places,
+            directory_indexes,
         };
-        shares.entry(place).or_default().logs.push(log);
+        shares.entry(directory_index).or_default().logs.push(log);
     }
     let noted = match deleted.is_empty() {
         true => BTreeSet::new(),
@@ -126,7 +134,7 @@ pub(crate) fn remove(
     };
     Handed::new(logs)
         .in_each(shares, |logs, leaving| remove_all(logs, &leaving))
-        .errand(&noted, Errand::DeletedOffsets)
+        .errand(&noted, DELETED_OFFSETS)
         .wait();
 }
 
@@ -145,17 +153,19 @@ impl<'a> NamesInUse<'a> {
 
 impl Drop for NamesInUse<'_> {
     fn drop(&mut self) {
-        for (place, name) in &self.names {
-            self.logs.directories[*place].end_leaving(name);
+        for (directory_index, name) in &self.names {
+            self.logs.directories[*directory_index].end_leaving(name);
         }
     }
 }
 
 /// Takes logs out of service, durably.
-fn remove_all(logs: &Logs, leaving: &Leaving) {
+fn remove_all(logs: &Logs, leaving: &RemovedLogs) {
     let names = leaving.logs.iter().flat_map(|log| {
         let name = log.partition.topic_partition();
-        log.places.iter().map(|place| (*place, name.clone()))
+        log.directory_indexes
+            .iter()
+            .map(|directory_index| (*directory_index, name.clone()))
     });
     let names_in_use = NamesInUse::new(logs, names.collect());
     for copy in &leaving.copies {
@@ -163,11 +173,11 @@ fn remove_all(logs: &Logs, leaving: &Leaving) {
     }
     for log in &leaving.logs {
         retire(logs, &log.partition, log.delay_ms);
-        let work = |place: &usize| logs.directories[*place].work();
-        log.places
+        let work = |directory_index: &usize| logs.directories[*directory_index].work();
+        log.directory_indexes
             .iter()
             .map(work)
-            .for_each(DirectoryWork::note_progress);
+            .for_each(LogDirQueue::note_progress);
     }
     let removed = leaving.logs.iter();
     let gone: Vec<_> = removed.map(|log| log.partition.clone()).collect();
@@ -217,12 +227,6 @@ fn forget(logs: &Logs, gone: &[Arc<Partition>]) {
         let kinds: BTreeSet<Kind> = here.iter().flat_map(|one| Kind::told_of(one)).collect();
         checkpoints::forget(logs, directory, &kinds);
     }
-}
-
-/// Makes the names in a log directory durable.
-pub(crate) fn sync_directory(path: &Path) -> Result<(), StorageError> {
-    let synced = RealDisk.sync_directory(path);
-    synced.context("sync", path)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The roles that the metadata give this broker, applied in one place.
 //!
 //! ```text
-//!   image at start ─┐                   removed ─> coordinators leave, `removals`
-//!   delta ──────────┴─> role_changes ─> led     ─> log there: told in its directory's queue, then
-//!                                       followed     coordinators load; no log: `creations`, or lost
+//!   start ─┐                            removed ─> coordinators leave, `removals`
+//!   delta ─┴──────────> role_changes ─> led     ─> log there: told in its directory's queue, then
+//!                                       followed     coordinators load; no log: `new_partitions`, or lost
 //! ```
 //!
 //! What partitions are is kept with their topics ([`HostedTopic::role`]): the newest that the metadata have,
@@ -12,21 +12,22 @@
 
 use crate::logs::Logs;
 use crate::logs::hosting;
-use crate::logs::partitions::{Absence, HostedTopic};
-use crate::logs::untold_logs::Telling;
-use crate::logs::{creations, removals};
+use crate::logs::log_updates::LogUpdate;
+use crate::logs::partitions::{HostedTopic, Unavailable};
+use crate::logs::{new_partitions, removals};
 use config::topic_settings::TopicDefaults;
-use metadata::{MetadataDelta, MetadataImage, Topic};
+use metadata::{MetadataDelta, Topic};
 use replication::{Role, RoleChange, role_changes};
 use std::sync::Arc;
 
 /// The roles that a start finds, each with its topic, where the partition is hosted from here on.
 pub(crate) fn at_start(
     logs: &Logs,
-    image: &MetadataImage,
+    delta: &MetadataDelta,
     defaults: &TopicDefaults,
 ) -> Vec<(Arc<HostedTopic>, RoleChange)> {
-    let changes = role_changes(image, None, logs.node.id, &logs.partitions);
+    let image = &delta.after;
+    let changes = role_changes(image, Some(delta), logs.node.id, &logs.partitions);
     let hosted = changes.into_iter().filter_map(|change| {
         let topic = image.topics.by_id(change.key.0)?;
         let hosted = hosting::host(logs, image, defaults, topic);
@@ -46,10 +47,10 @@ pub(crate) fn apply(logs: &Arc<Logs>, delta: &MetadataDelta, defaults: &TopicDef
     let (removed, taken) = changes.split_at(changes.partition_point(is_removed));
     remove(logs, delta, removed);
     if taken.iter().any(|change| change.before == Role::None) {
-        creations::probe(logs);
+        new_partitions::probe(logs);
     }
     let mut created = Vec::new();
-    let mut telling = Telling::new(logs);
+    let mut telling = LogUpdate::new(logs);
     for change in taken {
         let topic = image.topics.by_id(change.key.0);
         let topic = topic.expect("there is no role without a partition");
@@ -61,14 +62,14 @@ pub(crate) fn apply(logs: &Arc<Logs>, delta: &MetadataDelta, defaults: &TopicDef
                 leave(logs, &hosted, change);
             }
             telling.role(&partition, change);
-        } else if !logs.creations.has(hosted.id, index) && hosted.loss_of(index).is_some() {
-            hosted.lose(index, Absence::not_led(&change.after));
+        } else if !logs.new_partitions.has(hosted.id, index) && hosted.loss_of(index).is_some() {
+            hosted.lose(index, Unavailable::not_led(&change.after));
         } else if let Some(directory) = directory_of(logs, topic, index) {
-            creations::create(logs, &hosted, index, directory);
+            new_partitions::create(logs, &hosted, index, directory);
             created.extend(hosted.partition(index));
         }
     }
-    creations::sync_topic_ids(logs, &created);
+    new_partitions::sync_topic_ids(logs, &created);
     telling.tell();
 }
 

@@ -10,7 +10,7 @@ use crate::logs::Logs;
 use crate::logs::idle_logs::is_settled;
 use crate::logs::log_directories::LogDirectory;
 use crate::logs::owners::is_known;
-use crate::runtime::clock::{monotonic, random_uuid};
+use crate::scheduling::clock::{monotonic, random_uuid};
 use crate::settings::start_error::StartError;
 use metadata::MetadataImage;
 use model::TopicPartition;

@@ -8,11 +8,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::time::Duration;
 
-/// The limits as configured; a name among the overrides stands for all of its addresses.
-///
-/// # Errors
-/// The name without an address.
-pub(crate) fn connection_limits(config: &ServerConfig) -> Result<Limits, StartError> {
+/// The limits as configured; a name among the overrides stands for all of its addresses. One that has none
+/// is left out, and each is told beside the limits.
+pub(crate) fn connection_limits(config: &ServerConfig) -> (Limits, Vec<StartError>) {
     let network = &config.network;
     let count = |limit: i32| usize::try_from(limit.max(0)).unwrap_or(usize::MAX);
     // Kafka's largest number is no limit.
@@ -21,9 +19,12 @@ pub(crate) fn connection_limits(config: &ServerConfig) -> Result<Limits, StartEr
         limit => limit.max(0).unsigned_abs(),
     };
     let connections_max = FileShares::of_process().connections;
-    let mut per_ip_overrides = BTreeMap::new();
+    let (mut per_ip_overrides, mut unknown) = (BTreeMap::new(), Vec::new());
     for (host, max) in &network.max_connections_per_ip_overrides {
-        per_ip_overrides.extend(addresses(host)?.into_iter().map(|ip| (ip, count(*max))));
+        match addresses(host) {
+            Ok(found) => per_ip_overrides.extend(found.into_iter().map(|ip| (ip, count(*max)))),
+            Err(error) => unknown.push(error),
+        }
     }
     let listeners = network.listener_limits.iter().map(|(listener, own)| {
         let connections = own.max_connections.map_or(usize::MAX, count);
@@ -36,7 +37,7 @@ pub(crate) fn connection_limits(config: &ServerConfig) -> Result<Limits, StartEr
     });
     let window = config.replication.client_quota_window;
     let window_seconds = i64::from((window.num - 1).max(1)) * i64::from(window.size_seconds.max(1));
-    Ok(Limits {
+    let limits = Limits {
         total: ListenerLimit {
             connections: count(network.max_connections).min(connections_max),
             per_second: rate(network.max_connection_creation_rate),
@@ -49,7 +50,8 @@ pub(crate) fn connection_limits(config: &ServerConfig) -> Result<Limits, StartEr
         per_ip: count(network.max_connections_per_ip),
         per_ip_overrides,
         burst: Duration::from_secs(window_seconds.unsigned_abs()),
-    })
+    };
+    (limits, unknown)
 }
 
 fn addresses(host: &str) -> Result<Vec<IpAddr>, StartError> {
@@ -77,7 +79,7 @@ mod tests {
             ..Sources::default()
         };
         let values = load(&sources).unwrap().values;
-        connection_limits(&ServerConfig::read(&values).unwrap()).unwrap()
+        connection_limits(&ServerConfig::read(&values).unwrap()).0
     }
 
     #[test]
@@ -90,6 +92,20 @@ mod tests {
         assert_eq!(limits(&window).burst, Duration::from_secs(12));
         let shortest = [("quota.window.num", "1")];
         assert_eq!(limits(&shortest).burst, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_name_without_an_address_takes_no_other_limit_along() {
+        // A label has no more than 63 characters, so nobody is asked.
+        let overrides = format!("{}:5,127.0.0.1:7", "x".repeat(80));
+        let keys = [
+            ("max.connections.per.ip", "3"),
+            ("max.connections.per.ip.overrides", &*overrides),
+        ];
+        let limits = limits(&keys);
+        assert_eq!(limits.per_ip, 3);
+        let known = IpAddr::from([127, 0, 0, 1]);
+        assert_eq!(limits.per_ip_overrides, BTreeMap::from([(known, 7)]));
     }
 
     #[test]

@@ -15,24 +15,21 @@ use super::refusals::shown;
 use super::response::ResponseBuffer;
 use super::service::{AnswerSize, Served, Service, Weight};
 use super::sockets::Sockets;
+use super::transport::{Transport, left};
 use super::unread::{Unread, UnreadEnd};
-use crate::runtime::heavy_work::Lane;
-use crate::runtime::turn::Turn;
+use crate::scheduling::heavy_work::Lane;
+use crate::scheduling::turn::Turn;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 /// Answers that wait are sent when they grow beyond this, even while more requests are at hand.
 const FLUSH_BYTES: usize = 256 * 1024;
-
-/// How often it is checked whether the client of a request that waits is still there.
-const LEFT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a request may ask of the connection that it came by.
 #[derive(Debug)]
@@ -98,9 +95,9 @@ impl From<UnreadEnd> for End {
     }
 }
 
-/// Serves one connection until it ends.
-pub(crate) async fn serve<S: Service>(
-    (sockets, service): (Arc<Sockets>, Arc<S>),
+/// Serves one connection that was accepted until it ends.
+pub(super) async fn serve<S: Service>(
+    parts: (Arc<Sockets>, Arc<S>),
     listener: Arc<BoundListener>,
     mut stream: TcpStream,
     peer: SocketAddr,
@@ -110,6 +107,17 @@ pub(crate) async fn serve<S: Service>(
     let Ok(local) = stream.local_addr() else {
         return;
     };
+    serve_over(parts, listener, &mut stream, (local, peer), slot).await;
+}
+
+/// Serves a connection between these addresses, whatever its bytes pass through.
+pub(crate) async fn serve_over<S: Service>(
+    (sockets, service): (Arc<Sockets>, Arc<S>),
+    listener: Arc<BoundListener>,
+    transport: &mut impl Transport,
+    (local, peer): (SocketAddr, SocketAddr),
+    slot: &ConnectionSlot,
+) {
     let mut context = ConnectionContext {
         listener,
         local,
@@ -117,7 +125,7 @@ pub(crate) async fn serve<S: Service>(
         client_id: None,
         waits_for_room: false,
     };
-    let end = requests((&sockets, &service), &mut context, &mut stream, slot).await;
+    let end = requests((&sockets, &service), &mut context, transport, slot).await;
     match end {
         Err(End::Refused(reason)) => {
             let (listener, client_id) = (&context.listener, context.client_id());
@@ -150,7 +158,7 @@ pub(crate) async fn serve<S: Service>(
 async fn requests<S: Service>(
     (sockets, service): (&Sockets, &Arc<S>),
     context: &mut ConnectionContext,
-    stream: &mut TcpStream,
+    stream: &mut impl Transport,
     slot: &ConnectionSlot,
 ) -> Result<std::convert::Infallible, End> {
     let mut buffer = FrameBuffer::default();
@@ -288,7 +296,7 @@ async fn serve_counted<S: Service>(
 
 /// What becomes of a request, which may end with its client; `None` if it has.
 async fn while_connected<T>(
-    stream: &TcpStream,
+    stream: &impl Transport,
     serving: impl Future<Output = T>,
     ends_with_client: bool,
 ) -> Option<T> {
@@ -299,24 +307,10 @@ async fn while_connected<T>(
     }
 }
 
-/// Ends when the client has left, so that nobody waits on behalf of a connection that is gone.
-async fn left(stream: &TcpStream) {
-    use rustix::net::{RecvFlags, recv};
-    loop {
-        tokio::time::sleep(LEFT_CHECK_INTERVAL).await;
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        match recv(stream, &mut [0; 1][..], flags) {
-            Ok((0, _)) => return,
-            Ok(_) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-            Err(_) => return,
-        }
-    }
-}
-
 /// Reads what there is, or waits for it, when there is room for it; a turn begins when it has waited.
 async fn read_more(
     buffer: &mut FrameBuffer,
-    stream: &mut TcpStream,
+    stream: &mut impl Transport,
     idle: &mut Idle,
     turn: &mut Turn,
     arriving: &mut Arriving,

@@ -9,11 +9,12 @@
 //! Between pieces other connections have their turn, however fast a socket takes them.
 
 use super::response::Progress;
-use crate::runtime::disk_watch::{DiskUse, DiskWatch};
+use super::transport::Transport;
+use crate::scheduling::disk_watch::DiskWatch;
+use crate::scheduling::give_way::give_way;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use tokio::net::TcpStream;
 
 /// What is sent without a pause.
 const PIECE_BYTES: u64 = 1024 * 1024;
@@ -28,7 +29,7 @@ pub(crate) struct FileRange {
     /// How long it is.
     pub(crate) length: usize,
     /// The log directory that the file is in, and who watches it.
-    pub(crate) place: usize,
+    pub(crate) directory_index: usize,
     pub(crate) disks: Arc<DiskWatch>,
 }
 
@@ -65,8 +66,13 @@ fn is_cold(file: &File, position: u64) -> bool {
     read_cached(file, &mut [0], position) == Err(rustix::io::Errno::AGAIN)
 }
 
+/// Without a way to ask, whoever sends a piece reads it off the workers.
+#[cfg(not(target_os = "linux"))]
+const fn is_cold(_file: &File, _position: u64) -> bool {
+    false
+}
+
 /// Reads a piece, so that it is in memory.
-#[cfg(target_os = "linux")]
 async fn warm(range: &FileRange, position: u64, end: u64) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
     let file = range.file.clone();
@@ -84,7 +90,7 @@ async fn warm(range: &FileRange, position: u64, end: u64) -> io::Result<()> {
         }
         Ok(())
     };
-    let _permit = range.disks.cold_read(range.place).await;
+    let _permit = range.disks.cold_read(range.directory_index).await;
     tokio::task::spawn_blocking(read)
         .await
         .map_err(io::Error::other)?
@@ -94,9 +100,8 @@ async fn warm(range: &FileRange, position: u64, end: u64) -> io::Result<()> {
 ///
 /// # Errors
 /// Of the socket, or of a file that is shorter than the range.
-#[cfg(target_os = "linux")]
-pub(crate) async fn send(
-    stream: &TcpStream,
+pub(super) async fn send(
+    stream: &mut impl Transport,
     range: &FileRange,
     progress: &Progress,
 ) -> io::Result<()> {
@@ -106,7 +111,7 @@ pub(crate) async fn send(
         let piece_end = end.min(position + PIECE_BYTES);
         let is_first = position == range.position;
         // What lies between may be cold as well, which matters where the disk has been slow.
-        let is_cold = range.disks.reads_slowly(range.place)
+        let is_cold = range.disks.reads_slowly(range.directory_index)
             || (is_first && is_cold(&range.file, position))
             || is_cold(&range.file, piece_end - 1);
         if is_cold {
@@ -114,66 +119,46 @@ pub(crate) async fn send(
         }
         send_piece(stream, range, &mut position, piece_end, progress).await?;
         if position < end {
-            tokio::task::yield_now().await;
+            give_way().await;
         }
     }
     Ok(())
 }
 
-#[cfg(target_os = "linux")]
 async fn send_piece(
-    stream: &TcpStream,
+    stream: &mut impl Transport,
     range: &FileRange,
     position: &mut u64,
     end: u64,
     progress: &Progress,
 ) -> io::Result<()> {
-    let file = &*range.file;
     while *position < end {
-        let sent = stream
-            .async_io(tokio::io::Interest::WRITABLE, || {
-                let left = (end - *position) as usize;
-                let send = || rustix::fs::sendfile(stream, file, Some(position), left);
-                let sent = range.disks.call(range.place, DiskUse::Read, send);
-                sent.map_err(io::Error::from)
-            })
-            .await?;
+        let left = (end - *position) as usize;
+        let sent = stream.send_file(range, *position, left).await?;
         if sent == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        *position += sent as u64;
         progress.add(sent);
     }
     Ok(())
 }
 
-/// Sends a range, read in pieces.
+/// Reads a piece of a range, for a transport that cannot send files.
 ///
 /// # Errors
-/// Of the socket, or of a file that is shorter than the range.
-#[cfg(not(target_os = "linux"))]
-pub(crate) async fn send(
-    stream: &mut TcpStream,
-    range: &FileRange,
-    progress: &Progress,
-) -> io::Result<()> {
+/// Of the file.
+#[cfg(any(test, not(target_os = "linux")))]
+pub(crate) async fn read(range: &FileRange, position: u64, length: usize) -> io::Result<Vec<u8>> {
     use std::os::unix::fs::FileExt;
-    use tokio::io::AsyncWriteExt;
-    let mut position = range.position;
-    let end = position + range.length as u64;
-    while position < end {
-        let length = (PIECE_BYTES / 8).min(end - position) as usize;
-        let file = range.file.clone();
-        let read = tokio::task::spawn_blocking(move || {
-            let mut chunk = vec![0; length];
-            file.read_exact_at(&mut chunk, position).map(|()| chunk)
-        });
-        let _permit = range.disks.cold_read(range.place).await;
-        let chunk = read.await.map_err(io::Error::other)??;
-        for piece in chunk.chunks(PIECE_BYTES as usize / 32) {
-            stream.write_all(piece).await?;
-            progress.add(piece.len());
-        }
-        position += length as u64;
-    }
-    Ok(())
+    let file = range.file.clone();
+    let length = length.min(PIECE_BYTES as usize / 8);
+    let _permit = range.disks.cold_read(range.directory_index).await;
+    let read = tokio::task::spawn_blocking(move || {
+        let mut piece = vec![0; length];
+        let count = file.read_at(&mut piece, position)?;
+        piece.truncate(count);
+        Ok(piece)
+    });
+    read.await.map_err(io::Error::other)?
 }

@@ -13,15 +13,14 @@
 //! time.
 
 use super::refusals::stranger;
-use crate::runtime::heavy_work::off_workers;
+use super::transport::Transport;
+use crate::scheduling::heavy_work::off_workers;
 use parking_lot::Mutex;
 use std::io;
 use std::mem::{replace, take};
 use std::ops::Range;
-use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::io::ReadBuf;
 
 /// The size of a new buffer: what a read asks for at least when nothing waits.
 const BUFFER_BYTES: usize = 128 * 1024;
@@ -110,9 +109,9 @@ impl FrameBuffer {
     ///
     /// # Errors
     /// What the socket says.
-    pub(crate) fn poll_read(
+    pub(super) fn poll_read(
         &mut self,
-        stream: &mut TcpStream,
+        stream: &mut impl Transport,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         if stream.poll_read_ready(context).is_pending() {
@@ -121,7 +120,7 @@ impl FrameBuffer {
         }
         let room = self.room();
         let mut read = ReadBuf::new(room);
-        match Pin::new(stream).poll_read(context, &mut read) {
+        match stream.poll_read(context, &mut read) {
             Poll::Ready(result) => {
                 let count = read.filled().len();
                 self.arrived.end += count;

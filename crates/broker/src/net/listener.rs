@@ -6,7 +6,8 @@ use super::loopback;
 use super::refusals::Refusals;
 use super::service::Service;
 use super::sockets::Sockets;
-use crate::runtime::apart::in_steps;
+use crate::scheduling::apart::in_steps;
+use crate::scheduling::give_way::noted_when_it_gives_way;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
@@ -157,12 +158,12 @@ impl BoundListener {
                     Some(slot) => {
                         let serving = (sockets.clone(), service.clone());
                         let listener = self.clone();
-                        connections.spawn(in_steps(async move {
+                        connections.spawn(noted_when_it_gives_way(in_steps(async move {
                             tokio::select! {
                                 () = connection::serve(serving, listener, stream, peer, &slot) => {}
                                 () = slot.is_excess() => {}
                             }
-                        }));
+                        })));
                     }
                     None => self.refusals.tell(
                         &self.name,

@@ -14,6 +14,7 @@ mod refusals;
 mod response;
 mod service;
 mod sockets;
+mod transport;
 mod unread;
 
 pub(crate) use arriving::RequestMemory;
@@ -27,3 +28,5 @@ pub(crate) use response::ResponseBuffer;
 pub(crate) use service::{AnswerSize, Served, Service, Weight};
 pub(crate) use sockets::Sockets;
 pub(crate) use unread::AnswerMemory;
+#[cfg(test)]
+pub(crate) use {connection::serve_over, file_range::read as read_range, transport::Transport};

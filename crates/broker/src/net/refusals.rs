@@ -1,13 +1,13 @@
 //! Connections that are closed because what they bring cannot be served: a line in the log for
 //! whoever set up the client, and no flood of lines for a flood of connections.
 
-use crate::runtime::seldom::Seldom;
+use crate::scheduling::log_rate_limit::LogRateLimit;
 use std::net::SocketAddr;
 
 /// What was refused at one listener.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
-    lines: Seldom,
+    lines: LogRateLimit,
 }
 
 impl Refusals {

@@ -10,10 +10,9 @@
 //! them apart. The buffer is kept for the life of its connection.
 
 use super::file_range::{self, FileRange};
+use super::transport::Transport;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::io::Interest;
-use tokio::net::TcpStream;
 
 /// An encoded buffer above this is given back once sent, so that idle connections stay small.
 const KEPT_BYTES: usize = 4 * 1024;
@@ -99,9 +98,9 @@ impl ResponseBuffer {
     /// # Errors
     /// An I/O error of the socket, or of a file that is shorter than its range; the connection
     /// cannot go on after either.
-    pub(crate) async fn flush(
+    pub(super) async fn flush(
         &mut self,
-        stream: &mut TcpStream,
+        stream: &mut impl Transport,
         progress: &Progress,
     ) -> io::Result<()> {
         let mut sent = 0;
@@ -132,28 +131,13 @@ impl Progress {
 
 /// Sends bytes. Where a file's range follows, the kernel may put both in one packet.
 async fn send(
-    stream: &TcpStream,
+    stream: &mut impl Transport,
     mut bytes: &[u8],
     has_more: bool,
     progress: &Progress,
 ) -> io::Result<()> {
-    use rustix::net::SendFlags;
-    #[cfg(target_os = "linux")]
-    let flags = match has_more {
-        true => SendFlags::MORE | SendFlags::NOSIGNAL,
-        false => SendFlags::NOSIGNAL,
-    };
-    #[cfg(not(target_os = "linux"))]
-    let flags = {
-        let _ = has_more;
-        SendFlags::empty()
-    };
     while !bytes.is_empty() {
-        let sent = stream
-            .async_io(Interest::WRITABLE, || {
-                rustix::net::send(stream, bytes, flags).map_err(io::Error::from)
-            })
-            .await?;
+        let sent = stream.send(bytes, has_more).await?;
         progress.add(sent);
         bytes = &bytes[sent..];
     }

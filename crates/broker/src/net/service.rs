@@ -2,7 +2,7 @@
 
 use super::connection::ConnectionContext;
 use super::response::ResponseBuffer;
-use crate::runtime::heavy_work::Lane;
+use crate::scheduling::heavy_work::Lane;
 
 /// Whoever serves the requests of connections.
 pub(crate) trait Service: Send + Sync + 'static {

@@ -5,8 +5,8 @@ use super::limits::ConnectionLimits;
 use super::listener::Listeners;
 use super::{AnswerMemory, RequestMemory};
 use crate::logs::Logs;
-use crate::runtime::heavy_work::HeavyWork;
-use crate::runtime::seldom::Seldom;
+use crate::scheduling::heavy_work::HeavyWork;
+use crate::scheduling::log_rate_limit::LogRateLimit;
 use crate::settings::node::Node;
 use rustix::io::Errno;
 use std::io;
@@ -34,7 +34,7 @@ pub(crate) struct Sockets {
     /// Memory of requests that are before the controller.
     pub(crate) controller_memory: Arc<ByteBudget>,
     /// Lines about connections that could not be accepted.
-    pub(crate) unaccepted: Seldom,
+    pub(crate) unaccepted: LogRateLimit,
 }
 
 impl Sockets {

@@ -9,14 +9,14 @@
 
 use super::budget::{ByteBudget, Share};
 use super::response::{HEAD_MAX_BYTES, Progress, ResponseBuffer};
-use crate::runtime::heavy_work::Lane;
+use super::transport::Transport;
+use crate::scheduling::heavy_work::Lane;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 const WARNING: &str = "answers that are not read use all of their memory, and connections wait; \
@@ -185,7 +185,7 @@ impl Unread {
     pub(super) async fn flush(
         &mut self,
         out: &mut ResponseBuffer,
-        stream: &mut TcpStream,
+        stream: &mut impl Transport,
     ) -> Result<(), UnreadEnd> {
         if out.len() == 0 {
             return Ok(());
@@ -204,7 +204,7 @@ impl Unread {
 /// Sends answers whose memory is counted in `share`, as soon as the socket takes no more of them.
 async fn flush_counted(
     out: &mut ResponseBuffer,
-    stream: &mut TcpStream,
+    stream: &mut impl Transport,
     share: &mut Share,
     max_idle: Option<Duration>,
 ) -> Result<(), UnreadEnd> {

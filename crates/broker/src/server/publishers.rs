@@ -1,33 +1,56 @@
 //! Who learns of new metadata, in which order.
 //!
 //! ```text
-//!   change ─> settings ─> logs ─> coordinators ─> what requests see ─> registration
+//!   start ──┬─> settings ─> logs ─> coordinators ─> what requests see ─> registration
+//!   change ─┘
 //! ```
 //!
 //! Settings come first, as logs are made with them. Requests see a topic when its log is there, and when
 //! the coordinators know of it.
+//!
+//! A start is one change, from the empty image, and who does something else with it says so in
+//! [`Publisher::publish_start`]: nobody can connect yet.
 
 use crate::api::broker::Broker;
 use crate::controller::metadata_loader::MetadataPublisher;
 use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::coordinators::transactions::TRANSACTION_TOPIC;
-use crate::logs::{PartitionUsers, creations, hosting};
-use crate::settings::told_changes::tell_changes;
+use crate::logs::found_logs::Places;
+use crate::logs::{LeadershipListener, metadata_changes, new_partitions, opening};
+use crate::net::connection_limits;
+use crate::settings::start_error::StartError;
+use crate::settings::told_changes::{tell_changes, tell_what_has_no_effect};
 use controller::MetadataChange;
 use coordinator::group::DeletedTopic;
 use metadata::{ConfigResourceType, MetadataDelta, MetadataImage, Topic};
 use model::LeaderEpoch;
-use replication::{Partition, PartitionKey};
+use parking_lot::Mutex;
+use replication::{Partition, PartitionKey, Role};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-/// Every publisher of a broker.
-pub(super) fn all(broker: &Arc<Broker>) -> Vec<Box<dyn MetadataPublisher>> {
+/// Who learns of new metadata, and before of those that a start finds.
+pub(super) trait Publisher: MetadataPublisher {
+    /// Does what a start asks for, which gives everything as one change from the empty image.
+    ///
+    /// # Errors
+    /// Why the server cannot start.
+    fn publish_start(&self, change: &MetadataChange) -> Result<(), StartError> {
+        self.publish(change);
+        Ok(())
+    }
+}
+
+/// Every publisher of a broker whose logs are in these places.
+pub(super) fn all(broker: &Arc<Broker>, places: Places) -> Vec<Box<dyn Publisher>> {
     let weak = || Arc::downgrade(broker);
     vec![
         Box::new(Settings(weak())),
-        Box::new(Logs(weak())),
+        Box::new(Logs {
+            broker: weak(),
+            found: Mutex::new(places),
+        }),
         Box::new(Coordinators(weak())),
         Box::new(Requests(weak())),
         Box::new(Registration(weak())),
@@ -59,28 +82,69 @@ impl MetadataPublisher for Settings {
             return;
         };
         tell_changes(&change.delta);
-        if has_changed(&change.delta, ConfigResourceType::Broker) {
-            broker.reconfigure(&change.delta.after);
+        reconfigure(&broker, &change.delta);
+    }
+}
+
+impl Publisher for Settings {
+    /// Tells of no change, but of what has no effect.
+    fn publish_start(&self, change: &MetadataChange) -> Result<(), StartError> {
+        if let Some(broker) = self.0.upgrade() {
+            tell_what_has_no_effect(&change.delta.after);
+            reconfigure(&broker, &change.delta);
         }
+        Ok(())
+    }
+}
+
+/// Puts in force what the image says of brokers, if that is new.
+fn reconfigure(broker: &Broker, delta: &MetadataDelta) {
+    if !has_changed(delta, ConfigResourceType::Broker) {
+        return;
+    }
+    broker.node.reconfigure(&delta.after);
+    let (limits, unknown) = connection_limits(&broker.node.live_config());
+    broker.sockets.client_limits.set(limits.clone());
+    broker.sockets.controller_limits.set(limits);
+    for error in unknown {
+        tracing::warn!(
+            %error,
+            "this limit of connections has no effect until a configuration of brokers changes"
+        );
     }
 }
 
 /// The partitions that are here, and their logs.
-struct Logs(Weak<Broker>);
+struct Logs {
+    broker: Weak<Broker>,
+    /// Where the start has found logs, until it opens them.
+    found: Mutex<Places>,
+}
 
 impl MetadataPublisher for Logs {
     fn publish(&self, change: &MetadataChange) {
-        let Some(broker) = self.0.upgrade() else {
+        let Some(broker) = self.broker.upgrade() else {
             return;
         };
-        hosting::apply(&broker.logs, &change.delta);
+        metadata_changes::apply(&broker.logs, &change.delta);
     }
 
     fn revisit(&self, image: &Arc<MetadataImage>) {
-        let Some(broker) = self.0.upgrade() else {
+        let Some(broker) = self.broker.upgrade() else {
             return;
         };
-        creations::create_missing(&broker.logs, image);
+        new_partitions::create_missing(&broker.logs, image);
+    }
+}
+
+impl Publisher for Logs {
+    /// Opens the logs that are there, and recovers them, on several threads, and waits for all.
+    fn publish_start(&self, change: &MetadataChange) -> Result<(), StartError> {
+        let Some(broker) = self.broker.upgrade() else {
+            return Ok(());
+        };
+        let places = std::mem::take(&mut *self.found.lock());
+        opening::open_all(&broker.logs, &change.delta, places)
     }
 }
 
@@ -108,6 +172,25 @@ impl MetadataPublisher for Coordinators {
     }
 }
 
+impl Publisher for Coordinators {
+    /// Takes over what is led here, too: a log that a start opens tells nobody of its role.
+    fn publish_start(&self, change: &MetadataChange) -> Result<(), StartError> {
+        self.publish(change);
+        let Some(broker) = self.0.upgrade() else {
+            return Ok(());
+        };
+        for name in [OFFSETS_TOPIC, TRANSACTION_TOPIC] {
+            let topic = broker.logs.partitions.topic(name);
+            for partition in topic.into_iter().flat_map(|topic| topic.partitions()) {
+                if let Role::Leader { leader_epoch, .. } = partition.role() {
+                    broker.logs.users().led(partition, leader_epoch);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The image that requests are answered from.
 struct Requests(Weak<Broker>);
 
@@ -120,9 +203,11 @@ impl MetadataPublisher for Requests {
             .node
             .kraft_version
             .store(change.kraft_version, Ordering::Release);
-        broker.publish(change.delta.after.clone());
+        broker.node.set_image(change.delta.after.clone());
     }
 }
+
+impl Publisher for Requests {}
 
 /// What the controller is to know of this broker.
 struct Registration(Weak<Broker>);
@@ -133,7 +218,8 @@ impl MetadataPublisher for Registration {
             return;
         };
         note_places(&broker);
-        if let Some(change) = broker.logs.cordoning_change(&change.delta.after) {
+        let config = broker.node.live_config();
+        if let Some(change) = broker.logs.cordoning_change(&change.delta.after, &config) {
             let controller = broker.controller.clone();
             broker.node.runtime.spawn(async move {
                 if let Ok(Err(error)) = controller.request(change).await {
@@ -149,12 +235,14 @@ impl MetadataPublisher for Registration {
     }
 }
 
+impl Publisher for Registration {}
+
 /// The controller decides after this thread has gone on.
 fn note_places(broker: &Arc<Broker>) {
-    if broker.logs.creations.ask_to_tell() {
+    if broker.logs.new_partitions.ask_to_tell() {
         let logs = broker.logs.clone();
         let runtime = &broker.node.runtime;
-        runtime.spawn(async move { creations::note_places(&logs).await });
+        runtime.spawn(async move { new_partitions::note_places(&logs).await });
     }
 }
 
@@ -162,7 +250,7 @@ fn note_places(broker: &Arc<Broker>) {
 #[derive(Debug)]
 pub(super) struct State(pub(super) Weak<Broker>);
 
-impl PartitionUsers for State {
+impl LeadershipListener for State {
     fn led(&self, partition: Arc<Partition>, leader_epoch: LeaderEpoch) {
         let Some(broker) = self.0.upgrade() else {
             return;

@@ -4,16 +4,21 @@
 mod budgets;
 mod coordinators;
 mod log_moves;
+mod quick_events;
 mod roles;
 mod stuck;
 mod transactions;
+mod transports;
 mod unplaced;
 
 use super::*;
-use crate::runtime::heavy_work::is_off_workers;
+use crate::coordinators::groups::OFFSETS_TOPIC;
+use crate::coordinators::transactions::TRANSACTION_TOPIC;
+use crate::logs::metadata_changes;
+use crate::scheduling::heavy_work::is_off_workers;
 use crate::{logs::idle_logs, logs::maintenance};
 use config::sources::{Sources, load};
-use model::{ErrorCode, TopicPartition};
+use model::{BrokerId, ErrorCode, TopicPartition};
 use std::fs::{self, File};
 use std::ops::Range;
 use std::process::Command;
@@ -303,7 +308,7 @@ fn no_offset_is_committed_for_a_topic_whose_offsets_have_been_deleted() {
             .log
             .append(&[removal], now_ms())
             .unwrap();
-        hosting::apply(&deleting.logs, &appended.delta);
+        metadata_changes::apply(&deleting.logs, &appended.delta);
         appended.image
     });
     let image = running.runtime.block_on(deleted).unwrap();
@@ -313,7 +318,7 @@ fn no_offset_is_committed_for_a_topic_whose_offsets_have_been_deleted() {
     assert_eq!(refused, ErrorCode::UnknownTopicOrPartition);
     let refused = commit_by_id(&mut client, topic_id);
     assert_eq!(refused, ErrorCode::UnknownTopicId);
-    broker.publish(image);
+    broker.node.set_image(image);
     assert_eq!(client.committed_offset("group", "topic", 0), -1);
 }
 
@@ -390,7 +395,7 @@ fn a_log_that_is_moved_between_directories_of_relative_paths_becomes_idle() {
         let from = held(&broker, "topic");
         let mut directories = broker.logs.directories.iter();
         let to = directories.find(|one| one.id() != from).unwrap();
-        let begun = moves::begin(&broker.logs, &name, to.name());
+        let begun = future_replicas::begin(&broker.logs, &name, to.name());
         running.runtime.block_on(begun).unwrap();
         wait_until("the log is in the other directory, and idle", || {
             let directories = broker.logs.directories.iter();
@@ -467,7 +472,7 @@ fn the_place_of_a_partition_that_could_not_be_noted_is_noted_later() {
             noted(&broker, "topic") == Some(held)
         });
         wait_until("nothing is left to be done", || {
-            broker.logs.creations.is_empty()
+            broker.logs.new_partitions.is_empty()
         });
     }
 }
@@ -564,7 +569,7 @@ fn the_mark_of_a_stop_has_the_epoch_and_says_that_the_metadata_are_closed_too() 
             .broker(broker.node.id)
             .unwrap()
             .epoch;
-        leaving::leave(&broker.logs, is_metadata_closed);
+        closing_log_dirs::leave(&broker.logs, is_metadata_closed);
         let mark = take_clean_shutdown(&RealDisk, directory.path()).unwrap();
         let noted = mark.and_then(|mark| mark.broker_epoch);
         assert_eq!(noted, is_metadata_closed.then_some(epoch));
@@ -686,7 +691,9 @@ fn the_controller_is_not_far_ahead_of_the_metadata_loader() {
     // They change nothing.
     let asked = (0..1500).map(|_| {
         let controller = controller.clone();
-        let unregister = controller::UnregisterBroker { broker_id: 7 };
+        let unregister = controller::UnregisterBroker {
+            broker_id: BrokerId(7),
+        };
         running
             .runtime
             .spawn(async move { controller.request(unregister).await })

@@ -11,25 +11,15 @@
 //! from the live configuration is right; what is read at the start only says so itself.
 
 use crate::settings::node::{ConfigLayers, Node};
-use crate::settings::told_changes::tell_what_has_no_effect;
 use config::ServerConfig;
-use metadata::{ConfigResource, MetadataImage};
+use config::server::ServerConfigError;
+use metadata::MetadataImage;
 use std::sync::Arc;
 
 impl Node {
-    /// Puts in force what the image says of brokers, if anything.
-    pub(crate) fn reconfigure_at_start(&self, image: &MetadataImage) {
-        let set = |resource| image.configs.of(&resource).is_some();
-        if set(ConfigResource::all_brokers()) || set(ConfigResource::broker(self.id)) {
-            self.reconfigure(image);
-        }
-        tell_what_has_no_effect(image);
-    }
-
     /// Puts in force what the image says of brokers.
     pub(crate) fn reconfigure(&self, image: &MetadataImage) {
-        let layers = ConfigLayers::of(&self.config, image);
-        match ServerConfig::of_layers(&layers.layers()) {
+        match self.config_as_of(image) {
             Ok(config) => *self.live_config.write() = Arc::new(config),
             Err(errors) => {
                 let reasons: Vec<_> = errors.iter().map(ToString::to_string).collect();
@@ -40,5 +30,17 @@ impl Node {
                 );
             }
         }
+    }
+
+    /// What this node was started with, and over it what the image says of brokers.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn config_as_of(
+        &self,
+        image: &MetadataImage,
+    ) -> Result<ServerConfig, Vec<ServerConfigError>> {
+        let layers = ConfigLayers::of(&self.config, image);
+        ServerConfig::of_layers(&layers.layers())
     }
 }

@@ -4,6 +4,7 @@
 use super::loggers::Loggers;
 use config::{BrokerLayers, ConfigMap, ServerConfig};
 use metadata::{Config, ConfigResource, MetadataImage};
+use model::{BrokerEpoch, BrokerId};
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI16, AtomicI64, Ordering};
@@ -22,7 +23,7 @@ pub(crate) struct Node {
     /// The level of `kraft.version`: the quorum's, hence not in the image.
     pub(crate) kraft_version: AtomicI16,
     /// `node.id`.
-    pub(crate) id: i32,
+    pub(crate) id: BrokerId,
     /// The epoch of the registration of this run; -1 before.
     pub(crate) broker_epoch: AtomicI64,
     /// What this process logs.
@@ -38,18 +39,18 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A node of this configuration, in a cluster of this id, at a level of `kraft.version`.
+    /// A node of this configuration, in a cluster of this id, which knows no metadata yet.
     pub(crate) fn new(
         config: ServerConfig,
-        (cluster_id, kraft_version): (String, i16),
+        cluster_id: String,
         loggers: Loggers,
         runtime: Handle,
     ) -> Self {
         Self {
             cluster_id,
-            kraft_version: kraft_version.into(),
+            kraft_version: AtomicI16::new(0),
             id: config.node_id,
-            broker_epoch: AtomicI64::new(-1),
+            broker_epoch: AtomicI64::new(BrokerEpoch::NONE.0),
             loggers,
             runtime,
             stop: watch::Sender::new(false),
@@ -76,8 +77,8 @@ impl Node {
     }
 
     /// The epoch of this run's registration.
-    pub(crate) fn broker_epoch(&self) -> i64 {
-        self.broker_epoch.load(Ordering::Acquire)
+    pub(crate) fn broker_epoch(&self) -> BrokerEpoch {
+        BrokerEpoch(self.broker_epoch.load(Ordering::Acquire))
     }
 
     /// The layers of this broker's configuration, with what has been set while it runs.

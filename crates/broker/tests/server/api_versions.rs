@@ -2,7 +2,7 @@
 
 use broker::served::SERVED;
 use model::ErrorCode;
-use testkit::{Answer, Client, TestServer};
+use testkit::{Client, Response, TestServer};
 use wire::ApiKey;
 use wire::messages::update_features_request::FeatureUpdateKey;
 use wire::messages::{
@@ -17,7 +17,7 @@ fn named<'a>(name: &'a str, version: &'a str) -> ApiVersionsRequest<'a> {
 }
 
 /// The error and the ranges of an answer.
-fn read(answer: &Answer, version: i16) -> (ErrorCode, Vec<(i16, i16, i16)>) {
+fn read(answer: &Response, version: i16) -> (ErrorCode, Vec<(i16, i16, i16)>) {
     let response: ApiVersionsResponse<'_> = answer.read_as(version);
     let keys = response.api_keys.iter();
     let ranges = keys.map(|one| (one.api_key, one.min_version, one.max_version));
@@ -122,7 +122,7 @@ fn a_version_from_the_future_is_answered_in_version_0_with_error_35() {
         let frame = client.frame_of(18, version, version >= 3, &[0xab; 40]);
         client.send_bytes(&frame);
         let frame = client.receive_frame();
-        let answer = Answer {
+        let answer = Response {
             version: 0,
             body: frame[4..].to_vec(),
         };

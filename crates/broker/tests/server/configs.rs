@@ -281,6 +281,19 @@ fn is_served_from(server: &TestServer, ip: &str) -> Option<Client> {
 }
 
 #[test]
+fn limits_of_connections_hold_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::start_in(directory.path(), &[]).unwrap();
+    let overrides = "max.connections.per.ip.overrides";
+    change(&mut server.connect(), ALL, overrides, Some("127.0.0.2:1"));
+    server.stop();
+    let server = TestServer::start_in(directory.path(), &[]).unwrap();
+    let first = is_served_from(&server, "127.0.0.2");
+    assert!(first.is_some(), "within the share");
+    assert!(is_served_from(&server, "127.0.0.2").is_none());
+}
+
+#[test]
 fn limits_of_connections_hold_for_the_next_one() {
     let server = TestServer::start(&[]);
     let mut client = server.connect();
@@ -322,11 +335,13 @@ fn new_connections_wait_for_their_rate() {
     let server = TestServer::start(&[]);
     let mut client = server.connect();
     let key = "max.connection.creation.rate";
-    change(&mut client, "1", key, Some("0"));
-    let mut next = server.connect();
-    next.send(9, &MetadataRequest::default());
-    assert!(next.is_silent_for(Duration::from_millis(50)));
+    change(&mut client, "1", key, Some("1"));
+    // Ten come at once, as many as the quota's window of ten seconds has room for, then one a second.
+    let _before = std::array::from_fn::<_, 50, _>(|_| server.connect());
+    let mut last = server.connect();
+    last.send(9, &MetadataRequest::default());
+    assert!(last.is_silent_for(Duration::from_millis(50)));
     change(&mut client, "1", key, None);
-    next.receive();
+    last.receive();
     server.assert_serves();
 }

@@ -2,7 +2,7 @@
 //! send requests as large as may be, nor by those that ask for all that there is, nor by records that
 //! have to come from the disk.
 
-use model::Message;
+use model::{BrokerId, Message};
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -201,7 +201,7 @@ fn frame_of_many(client: &mut Client, kind: &str) -> Vec<u8> {
                 leader_epoch: 0,
             };
             let request = OffsetForLeaderEpochRequest {
-                replica_id: -1,
+                replica_id: BrokerId::NONE,
                 topics: vec![OffsetForLeaderTopic {
                     topic: "topic",
                     partitions: (0..COUNT).map(partition).collect(),

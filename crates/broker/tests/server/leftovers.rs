@@ -5,7 +5,7 @@ use crate::{
     compaction::{QUICK, fill, keys},
     log_directories::move_to,
 };
-use model::ErrorCode;
+use model::{BrokerId, ErrorCode};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -206,7 +206,10 @@ fn assert_made_elsewhere(spoil: impl Fn(&Path), mend: impl Fn(&Path)) {
             .produce("topic", index, &batch(&["value"]))
             .assert_accepted();
     }
-    assert_eq!(leaders(&mut client, "topic"), [(ErrorCode::None, 1); 2]);
+    assert_eq!(
+        leaders(&mut client, "topic"),
+        [(ErrorCode::None, BrokerId(1)); 2]
+    );
     assert_eq!(listed(&mut client, &directories.one, "topic").1.len(), 2);
     let (error, _) = listed(&mut client, &directories.two, "topic");
     assert_eq!(error, ErrorCode::KafkaStorageError);

@@ -1,7 +1,7 @@
 //! Several log directories: partitions move between them, and go on when one of them fails.
 
 use crate::configs::{BROKER, alter, set};
-use model::ErrorCode;
+use model::{BrokerId, ErrorCode};
 use std::fs;
 use std::path::{Path, PathBuf};
 use testkit::{Client, TestServer, batch, wait_until};
@@ -118,7 +118,7 @@ pub(crate) fn receive_moved(client: &mut Client) -> ErrorCode {
 }
 
 /// The error and the leader of each partition.
-pub(crate) fn leaders(client: &mut Client, topic: &str) -> Vec<(ErrorCode, i32)> {
+pub(crate) fn leaders(client: &mut Client, topic: &str) -> Vec<(ErrorCode, BrokerId)> {
     let request = MetadataRequest {
         topics: Some(
             vec![MetadataRequestTopic {
@@ -448,8 +448,8 @@ fn a_log_directory_that_fails_takes_its_partitions_along_and_no_others() {
     }
     assert_eq!(error, ErrorCode::KafkaStorageError);
     let expected = |index| match lost.contains(&index) {
-        true => (ErrorCode::LeaderNotAvailable, -1),
-        false => (ErrorCode::None, 1),
+        true => (ErrorCode::LeaderNotAvailable, BrokerId::NONE),
+        false => (ErrorCode::None, BrokerId(1)),
     };
     let expected: Vec<_> = (0..4).map(expected).collect();
     wait_until("the controller knows", || {
@@ -475,7 +475,7 @@ fn a_log_directory_that_fails_takes_its_partitions_along_and_no_others() {
     fs::rename(&gone, &directories.two).unwrap();
     let server = directories.start(&[]);
     let mut client = server.connect();
-    let all = vec![(ErrorCode::None, 1); 4];
+    let all = vec![(ErrorCode::None, BrokerId(1)); 4];
     assert_eq!(leaders(&mut client, "topic"), all);
     for index in 0..4 {
         let first = client.fetch("topic", index, 0).values();
@@ -504,8 +504,8 @@ fn a_server_starts_without_a_log_directory_that_cannot_be_used() {
     let server = directories.start(&[]);
     let mut client = server.connect();
     let expected = |index| match lost.contains(&index) {
-        true => (ErrorCode::LeaderNotAvailable, -1),
-        false => (ErrorCode::None, 1),
+        true => (ErrorCode::LeaderNotAvailable, BrokerId::NONE),
+        false => (ErrorCode::None, BrokerId(1)),
     };
     let expected: Vec<_> = (0..4).map(expected).collect();
     assert_eq!(leaders(&mut client, "topic"), expected);
@@ -524,7 +524,10 @@ fn a_server_starts_without_a_log_directory_that_cannot_be_used() {
     fs::rename(&gone, &directories.two).unwrap();
     let server = directories.start(&[]);
     let mut client = server.connect();
-    assert_eq!(leaders(&mut client, "topic"), [(ErrorCode::None, 1); 4]);
+    assert_eq!(
+        leaders(&mut client, "topic"),
+        [(ErrorCode::None, BrokerId(1)); 4]
+    );
     for index in 0..4 {
         assert_eq!(client.fetch("topic", index, 0).values()[0], "before");
     }
@@ -691,7 +694,10 @@ fn a_partition_whose_place_is_not_noted_does_not_begin_anew_without_its_director
     let server = directories.start(&[]);
     let mut client = server.connect();
     let led = leaders(&mut client, "topic");
-    assert_eq!(led[lost as usize], (ErrorCode::LeaderNotAvailable, -1));
+    assert_eq!(
+        led[lost as usize],
+        (ErrorCode::LeaderNotAvailable, BrokerId::NONE)
+    );
     assert_eq!(led[1 - lost as usize].0, ErrorCode::None);
     client.create_topic("other", 1, &[]);
     drop(client);
@@ -702,6 +708,31 @@ fn a_partition_whose_place_is_not_noted_does_not_begin_anew_without_its_director
     let mut client = server.connect();
     for index in 0..2 {
         assert_eq!(client.fetch("topic", index, 0).values()[0], "before");
+    }
+}
+
+#[test]
+fn a_start_makes_no_log_in_a_cordoned_directory() {
+    let directories = Directories::new();
+    let two = directories.two.display().to_string();
+    let keys = [("cordoned.log.dirs", two.as_str())];
+    let server = directories.start(&keys);
+    let mut client = server.connect();
+    client.create_topic("topic", 2, &[]);
+    assert_eq!(listed(&mut client, &directories.one, "topic").1.len(), 2);
+    drop(client);
+    server.crash();
+    // As if the crash had come before the logs were made.
+    cut_last_batch(&directories.one);
+    for index in 0..2 {
+        fs::remove_dir_all(directories.one.join(format!("topic-{index}"))).unwrap();
+    }
+    let server = directories.start(&keys);
+    let mut client = server.connect();
+    assert_eq!(listed(&mut client, &directories.one, "topic").1.len(), 2);
+    for index in 0..2 {
+        let produced = client.produce("topic", index, &batch(&["value"]));
+        produced.assert_accepted();
     }
 }
 

@@ -2,7 +2,7 @@
 //! start: each answer is one that Apache Kafka gives.
 
 use crate::log_directories::{Directories, leaders, listed, move_to};
-use model::{Array, ErrorCode, Uuid};
+use model::{Array, BrokerEpoch, BrokerId, ErrorCode, Uuid};
 use std::fs;
 use std::path::Path;
 use testkit::{Client, TestServer, batch, wait_until};
@@ -28,7 +28,7 @@ const GROUP: i8 = 0;
 pub(crate) const TRANSACTION: i8 = 1;
 
 /// Error, leader and leader epoch.
-type Led = (ErrorCode, i32, i32);
+type Led = (ErrorCode, BrokerId, i32);
 
 /// What a client that does not say which leader it knows hears of a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,8 +67,8 @@ impl Heard {
 
     fn all(error: ErrorCode) -> Self {
         Self {
-            produce: (error, -1, -1),
-            fetch: (error, -1, -1),
+            produce: (error, BrokerId::NONE, -1),
+            fetch: (error, BrokerId::NONE, -1),
             list_offsets: error,
             offset_for_leader_epoch: [error; 3],
             delete_records: error,
@@ -106,7 +106,7 @@ fn produce(client: &mut Client, id: Uuid, index: i32) -> Led {
 }
 
 fn fetch(client: &mut Client, id: Uuid, index: i32, current_leader_epoch: i32) -> Led {
-    let (led, endpoints) = fetch_as(client, -1, (id, index), current_leader_epoch);
+    let (led, endpoints) = fetch_as(client, BrokerId::NONE, (id, index), current_leader_epoch);
     assert_eq!(endpoints, [], "nobody leads");
     led
 }
@@ -114,10 +114,10 @@ fn fetch(client: &mut Client, id: Uuid, index: i32, current_leader_epoch: i32) -
 /// What a replica, or with -1 a consumer, hears, and the brokers that it is told the places of.
 fn fetch_as(
     client: &mut Client,
-    replica_id: i32,
+    replica_id: BrokerId,
     (id, index): (Uuid, i32),
     current_leader_epoch: i32,
-) -> (Led, Vec<(i32, u16)>) {
+) -> (Led, Vec<(BrokerId, u16)>) {
     let partition = FetchPartition {
         partition: index,
         current_leader_epoch,
@@ -132,7 +132,7 @@ fn fetch_as(
     let request = FetchRequest {
         replica_state: ReplicaState {
             replica_id,
-            replica_epoch: -1,
+            replica_epoch: BrokerEpoch::NONE,
         },
         session_epoch: -1,
         topics: vec![topic].into(),
@@ -164,7 +164,7 @@ fn offset_for_leader_epoch(
         leader_epoch: 0,
     };
     let request = OffsetForLeaderEpochRequest {
-        replica_id: -1,
+        replica_id: BrokerId::NONE,
         topics: vec![OffsetForLeaderTopic {
             topic,
             partitions: vec![partition].into(),
@@ -271,7 +271,7 @@ fn partitions_of_a_directory_that_fails_answer_a_storage_error() {
     assert_eq!(heard, Heard::all(ErrorCode::KafkaStorageError));
     wait_until("the controller knows", || {
         let found = leaders(&mut client, "topic");
-        found[lost as usize] == (ErrorCode::LeaderNotAvailable, -1)
+        found[lost as usize] == (ErrorCode::LeaderNotAvailable, BrokerId::NONE)
     });
     let heard = Heard::of(&mut client, ("topic", id), lost, &directories);
     assert_eq!(heard, Heard::all(ErrorCode::KafkaStorageError));
@@ -314,8 +314,8 @@ fn partitions_of_a_directory_that_cannot_be_used_have_no_leader() {
     let server = directories.start(&[]);
     let mut client = server.connect();
     let expected = Heard {
-        produce: (ErrorCode::NotLeaderOrFollower, -1, 1),
-        fetch: (ErrorCode::NotLeaderOrFollower, -1, 1),
+        produce: (ErrorCode::NotLeaderOrFollower, BrokerId::NONE, 1),
+        fetch: (ErrorCode::NotLeaderOrFollower, BrokerId::NONE, 1),
         offset_for_leader_epoch: [
             ErrorCode::FencedLeaderEpoch,
             ErrorCode::NotLeaderOrFollower,
@@ -330,7 +330,7 @@ fn partitions_of_a_directory_that_cannot_be_used_have_no_leader() {
     };
     let heard = Heard::of(&mut client, ("topic", id), lost, &directories);
     assert_eq!(heard, expected);
-    let fenced = (ErrorCode::FencedLeaderEpoch, -1, 1);
+    let fenced = (ErrorCode::FencedLeaderEpoch, BrokerId::NONE, 1);
     assert_eq!(fetch(&mut client, id, lost, 0), fenced);
     // What the cluster does not have is unknown all the same.
     let unknown = ErrorCode::UnknownTopicOrPartition;
@@ -344,17 +344,17 @@ fn partitions_of_a_directory_that_cannot_be_used_have_no_leader() {
     let server = directories.start(&[]);
     let mut client = server.connect();
     let partition = (id, lost);
-    let (fenced, endpoints) = fetch_as(&mut client, -1, partition, 0);
+    let (fenced, endpoints) = fetch_as(&mut client, BrokerId::NONE, partition, 0);
     let epoch = fenced.2;
     assert!(epoch > 1, "another leader, another epoch: {epoch}");
-    assert_eq!(fenced, (ErrorCode::FencedLeaderEpoch, 1, epoch));
-    assert_eq!(endpoints, [(1, server.address().port())]);
-    let unknown = (ErrorCode::UnknownLeaderEpoch, -1, -1);
-    let heard = fetch_as(&mut client, -1, partition, epoch + 1);
+    assert_eq!(fenced, (ErrorCode::FencedLeaderEpoch, BrokerId(1), epoch));
+    assert_eq!(endpoints, [(BrokerId(1), server.address().port())]);
+    let unknown = (ErrorCode::UnknownLeaderEpoch, BrokerId::NONE, -1);
+    let heard = fetch_as(&mut client, BrokerId::NONE, partition, epoch + 1);
     assert_eq!(heard, (unknown, vec![]));
     // Brokers know each other's places.
-    let no_replica = (ErrorCode::NotLeaderOrFollower, 1, epoch);
-    let heard = fetch_as(&mut client, 5, partition, -1);
+    let no_replica = (ErrorCode::NotLeaderOrFollower, BrokerId(1), epoch);
+    let heard = fetch_as(&mut client, BrokerId(5), partition, -1);
     assert_eq!(heard, (no_replica, vec![]));
 }
 
@@ -459,7 +459,10 @@ fn a_directory_that_is_taken_out_of_the_list_keeps_its_partitions() {
         let server = TestServer::start_in(&directories.one, &[("log.dirs", &one)]).unwrap();
         let mut client = server.connect();
         let found = leaders(&mut client, "topic");
-        assert_eq!(found[lost as usize], (ErrorCode::LeaderNotAvailable, -1));
+        assert_eq!(
+            found[lost as usize],
+            (ErrorCode::LeaderNotAvailable, BrokerId::NONE)
+        );
         let refused = client.produce("topic", lost, &batch(&["late"]));
         assert_eq!(refused.error, ErrorCode::NotLeaderOrFollower);
         assert_eq!(client.fetch("topic", 1 - lost, 0).values(), ["record"]);
@@ -496,7 +499,7 @@ fn a_log_that_cannot_be_read_takes_its_directory_along_and_nothing_else() {
     assert_eq!(client.fetch("topic", 1 - lost, 0).values(), ["record"]);
     wait_until("the controller knows", || {
         let found = leaders(&mut client, "topic");
-        found[lost as usize] == (ErrorCode::LeaderNotAvailable, -1)
+        found[lost as usize] == (ErrorCode::LeaderNotAvailable, BrokerId::NONE)
     });
     let listed = listed(&mut client, &directories.two, "topic");
     assert_eq!(listed.0, ErrorCode::KafkaStorageError);
@@ -527,7 +530,7 @@ fn offline_replicas(client: &mut Client, topic: &str) -> Vec<Vec<i32>> {
     let topic = response.topics.iter().next().expect("one topic");
     let partitions = topic.partitions.iter();
     partitions
-        .map(|one| one.offline_replicas.iter().collect())
+        .map(|one| one.offline_replicas.iter().map(|id| id.0).collect())
         .collect()
 }
 
@@ -543,7 +546,10 @@ fn a_log_directory_that_cannot_be_prepared_is_left_out() {
     let mut client = server.connect();
     assert_eq!(client.fetch("topic", 1 - lost, 0).values(), ["record"]);
     let found = leaders(&mut client, "topic");
-    assert_eq!(found[lost as usize], (ErrorCode::LeaderNotAvailable, -1));
+    assert_eq!(
+        found[lost as usize],
+        (ErrorCode::LeaderNotAvailable, BrokerId::NONE)
+    );
     let expected: [&[i32]; 2] = match lost {
         0 => [&[1], &[]],
         _ => [&[], &[1]],

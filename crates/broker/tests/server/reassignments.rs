@@ -1,6 +1,6 @@
 //! Leaders elected and replicas moved, as far as there are brokers to move them to.
 
-use model::ErrorCode;
+use model::{BrokerId, ErrorCode};
 use testkit::TestServer;
 use wire::messages::alter_partition_reassignments_request::{
     ReassignablePartition, ReassignableTopic,
@@ -78,7 +78,9 @@ fn replicas_stay_on_the_only_broker() {
     ] {
         let partition = ReassignablePartition {
             partition_index: 0,
-            replicas: replicas.clone().map(Into::into),
+            replicas: replicas
+                .clone()
+                .map(|ids| ids.into_iter().map(BrokerId).collect()),
         };
         let topic = ReassignableTopic {
             name: "t",

@@ -1,7 +1,7 @@
 //! Requests that name a topic or a partition twice, or a topic without partitions: what is done
 //! once, and what is answered.
 
-use model::{ErrorCode, Uuid};
+use model::{BrokerId, ErrorCode, Uuid};
 use testkit::{Client, TestServer, batch};
 use wire::messages::alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use wire::messages::alter_replica_log_dirs_request::{AlterReplicaLogDir, AlterReplicaLogDirTopic};
@@ -187,7 +187,7 @@ fn offsets_of_a_partition_named_twice_are_not_listed() {
     };
     let listed = |client: &mut Client, isolation_level: i8| {
         let request = ListOffsetsRequest {
-            replica_id: -1,
+            replica_id: BrokerId::NONE,
             isolation_level,
             topics: vec![topic(&[1, 0]), topic(&[]), topic(&[1])].into(),
             ..ListOffsetsRequest::default()
@@ -228,7 +228,7 @@ fn a_partition_named_twice_is_fetched_as_named_last() {
     };
     let fetched = |client: &mut Client, replica_id: i32| {
         let request = FetchRequest {
-            replica_id,
+            replica_id: BrokerId(replica_id),
             session_epoch: -1,
             topics: vec![topic(&[(0, 99), (7, 0)]), topic(&[(1, 0), (0, 1)])].into(),
             ..FetchRequest::default()

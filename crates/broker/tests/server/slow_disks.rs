@@ -7,7 +7,7 @@ use crate::directory::names_beginning;
 use crate::log_directories::{
     Directories, leaders, listed, move_to, receive_moved, send_move, send_moves,
 };
-use model::ErrorCode;
+use model::{BrokerId, ErrorCode};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -356,7 +356,7 @@ fn a_directory_that_fails_while_a_call_is_stuck_is_given_up() {
     let mut client = stuck.connect_one();
     let index = stuck.stuck as usize;
     wait_until("it has no leader", || {
-        leaders(&mut client, "topic")[index].1 == -1
+        leaders(&mut client, "topic")[index].1 == BrokerId::NONE
     });
     stuck.assert_others_are_served();
     assert!(late.is_silent_for(Duration::from_millis(1)));

@@ -1,13 +1,16 @@
 //! Brokers that the cluster forgets.
 
-use model::ErrorCode;
+use model::{BrokerId, ErrorCode};
 use testkit::TestServer;
 use wire::messages::{UnregisterBrokerRequest, UnregisterBrokerResponse};
 
 fn unregister(server: &TestServer, broker_id: i32) -> ErrorCode {
-    let answer = server
-        .connect()
-        .call(0, &UnregisterBrokerRequest { broker_id });
+    let answer = server.connect().call(
+        0,
+        &UnregisterBrokerRequest {
+            broker_id: BrokerId(broker_id),
+        },
+    );
     let response: UnregisterBrokerResponse<'_> = answer.read();
     ErrorCode::from_code(response.error_code)
 }

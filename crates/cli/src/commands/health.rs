@@ -100,10 +100,10 @@ mod tests {
     fn the_worst_of_a_partition_is_told() {
         let mut partition = PartitionDescription {
             index: 0,
-            leader: Some(1),
+            leader: Some(riverrun_client::BrokerId(1)),
             leader_epoch: 0,
-            replicas: vec![1, 2],
-            in_sync_replicas: vec![1, 2],
+            replicas: vec![riverrun_client::BrokerId(1), riverrun_client::BrokerId(2)],
+            in_sync_replicas: vec![riverrun_client::BrokerId(1), riverrun_client::BrokerId(2)],
             offline_replicas: Vec::new(),
             eligible_leader_replicas: Vec::new(),
         };

@@ -3,77 +3,21 @@
 use super::payload::payload_of;
 use super::{Payload, Shown};
 use crate::output::{Cell, Output, Row};
-use record::batch::{HEADER_SIZE_UP_TO_MAGIC_BYTES, batch_size_bytes};
 use record::{Decompressor, Record, RecordBatch, TimestampType};
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Write};
 use std::path::Path;
+use storage::inspect::{BatchReader, NextBatch, batch_faults};
 
 /// A batch decompresses to no more than this.
 const DECOMPRESSED_BYTES_MAX: usize = 1 << 30;
 
-/// Reads a file batch by batch into one buffer.
-#[derive(Debug)]
-pub(super) struct BatchReader {
-    file: BufReader<File>,
-    position: u64,
-    size_bytes: u64,
-    buffer: Vec<u8>,
-}
-
-/// The next thing in a file of batches.
-#[derive(Debug)]
-pub(super) enum Next<'a> {
-    /// A batch, and where it starts.
-    Batch(u64, RecordBatch<'a>),
-    /// What follows is no batch.
-    Fault(u64, String),
-    End,
-}
-
-impl BatchReader {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        Ok(Self {
-            size_bytes: file.metadata()?.len(),
-            file: BufReader::with_capacity(1 << 20, file),
-            position: 0,
-            buffer: Vec::new(),
-        })
-    }
-
-    pub(super) fn next(&mut self) -> io::Result<Next<'_>> {
-        let start = self.position;
-        let left = self.size_bytes.saturating_sub(start);
-        if left == 0 {
-            return Ok(Next::End);
-        }
-        self.buffer.clear();
-        self.read_up_to(HEADER_SIZE_UP_TO_MAGIC_BYTES as u64)?;
-        let size = match batch_size_bytes(&self.buffer) {
-            Ok(size) if size as u64 <= left => size,
-            Ok(size) => {
-                let fault = format!("a batch of {size} bytes, of which the file has {left}");
-                return Ok(Next::Fault(start, fault));
-            }
-            // A file that was allocated ahead ends in zeros.
-            Err(_) if self.buffer.iter().all(|byte| *byte == 0) => return Ok(Next::End),
-            Err(error) => return Ok(Next::Fault(start, error.to_string())),
-        };
-        self.read_up_to(size as u64)?;
-        self.position = start + size as u64;
-        Ok(match RecordBatch::parse(&self.buffer) {
-            Ok((batch, _)) => Next::Batch(start, batch),
-            Err(error) => Next::Fault(start, error.to_string()),
-        })
-    }
-
-    /// Fills the buffer up to `size_bytes`, less where the file ends.
-    fn read_up_to(&mut self, size_bytes: u64) -> io::Result<()> {
-        let missing = size_bytes - self.buffer.len() as u64;
-        let mut part = (&mut self.file).take(missing);
-        part.read_to_end(&mut self.buffer).map(|_| ())
-    }
+/// Reads the batches of a file.
+pub(super) fn batches_of(path: &Path) -> io::Result<BatchReader<BufReader<File>>> {
+    let file = File::open(path)?;
+    let size_bytes = file.metadata()?.len();
+    let file = BufReader::with_capacity(1 << 20, file);
+    Ok(BatchReader::new(file, size_bytes))
 }
 
 /// Dumps the batches of a file; the number of faults.
@@ -82,25 +26,25 @@ pub(super) fn dump<W: Write>(
     shown: Shown,
     output: &mut Output<W>,
 ) -> io::Result<usize> {
-    let mut reader = BatchReader::open(path)?;
+    let mut reader = batches_of(path)?;
     let mut decompressor = Decompressor::new();
     let mut scratch = Vec::new();
     let mut fault_count = 0;
     let mut next_offset = i64::MIN;
     loop {
-        let (position, batch) = match reader.next()? {
-            Next::Batch(position, batch) => (position, batch),
-            Next::Fault(position, fault) => {
+        let (position, batch) = match reader.next_batch()? {
+            NextBatch::Batch(position, batch) => (position, batch),
+            NextBatch::Fault(position, fault) => {
                 output.row(&fault_row(path, position, &fault))?;
                 return Ok(fault_count + 1);
             }
-            Next::End => return Ok(fault_count),
+            NextBatch::End => return Ok(fault_count),
         };
         if !shown.is_quiet {
             output.row(&batch_row(&batch, position))?;
         }
         let records = batch.records(&mut decompressor, &mut scratch, DECOMPRESSED_BYTES_MAX);
-        let mut faults = faults_of(&batch, next_offset);
+        let mut faults = batch_faults(&batch, next_offset);
         match records {
             Err(error) => faults.push(error.to_string()),
             Ok(records) => {
@@ -121,25 +65,6 @@ pub(super) fn dump<W: Write>(
         fault_count += faults.len();
         next_offset = batch.next_offset();
     }
-}
-
-/// What is wrong with a batch as such, after batches below `next_offset`.
-fn faults_of(batch: &RecordBatch<'_>, next_offset: i64) -> Vec<String> {
-    let mut faults = Vec::new();
-    if !batch.is_crc_valid() {
-        faults.push(format!(
-            "crc {} does not match the computed {}",
-            batch.crc(),
-            batch.computed_crc()
-        ));
-    }
-    if batch.base_offset() < next_offset {
-        faults.push(format!(
-            "base offset {} is below {next_offset}, where the batch before it ends",
-            batch.base_offset()
-        ));
-    }
-    faults
 }
 
 /// The row that tells of damage.

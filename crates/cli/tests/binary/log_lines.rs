@@ -217,7 +217,7 @@ fn a_level_for_what_does_not_log_is_told() {
     }
     let process = Process::start_with_log(
         directory.path(),
-        "info,broker.logs.moves=debug,storage=warn",
+        "info,broker.logs.future_replicas=debug,storage=warn",
     );
     assert!(
         !process.log().contains("no logger is named"),

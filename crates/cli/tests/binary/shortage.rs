@@ -1,7 +1,7 @@
 //! What clients are told while there is no file descriptor left for a log that nobody has used.
 
 use crate::process::Process;
-use model::ErrorCode;
+use model::{BrokerId, ErrorCode};
 use testkit::{Client, batch, wait_until};
 use wire::messages::describe_producers_request::TopicRequest;
 use wire::messages::offset_for_leader_epoch_request::{
@@ -23,7 +23,7 @@ fn end_of_epoch(client: &mut Client, leader_epoch: i32) -> (ErrorCode, i32, i64)
         leader_epoch,
     };
     let request = OffsetForLeaderEpochRequest {
-        replica_id: -1,
+        replica_id: BrokerId::NONE,
         topics: vec![OffsetForLeaderTopic {
             topic: "topic",
             partitions: vec![partition].into(),

@@ -227,7 +227,7 @@ async fn describe_cluster(
     brokers.sort_by_key(|broker| broker.id);
     Ok(ClusterDescription {
         cluster_id: response.cluster_id.to_owned(),
-        controller: Some(response.controller_id).filter(|id| *id >= 0),
+        controller: Some(response.controller_id).filter(|id| !id.is_none()),
         brokers,
     })
 }
@@ -251,7 +251,7 @@ async fn describe_cluster_by_metadata(
     brokers.sort_by_key(|broker| broker.id);
     Ok(ClusterDescription {
         cluster_id: response.cluster_id.unwrap_or_default().to_owned(),
-        controller: Some(response.controller_id).filter(|id| *id >= 0),
+        controller: Some(response.controller_id).filter(|id| !id.is_none()),
         brokers,
     })
 }

@@ -4,7 +4,7 @@ use super::fan_out::{Answers, Route};
 use super::{Admin, PerKey, checked, timeout_ms};
 use crate::Error;
 use crate::cluster::{Connection, Deadline};
-use model::TopicPartition;
+use model::{BrokerId, TopicPartition};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::ApiKey;
 use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
@@ -14,9 +14,6 @@ use wire::messages::{
     DeleteRecordsRequest, DeleteRecordsResponse, ElectLeadersRequest, ElectLeadersResponse,
     ListOffsetsRequest, ListOffsetsResponse,
 };
-
-/// Who lists offsets: a client, not a replica.
-const NO_REPLICA: i32 = -1;
 
 /// Which offset of a partition is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,7 +201,7 @@ async fn list_offsets(
         ..ListOffsetsPartition::default()
     };
     let request = ListOffsetsRequest {
-        replica_id: NO_REPLICA,
+        replica_id: BrokerId::NONE,
         isolation_level: i8::from(isolation == IsolationLevel::ReadCommitted),
         topics: topics
             .iter()

@@ -430,7 +430,7 @@ async fn describe_paged(
                 .iter()
                 .map(|partition| PartitionDescription {
                     index: partition.partition_index,
-                    leader: Some(partition.leader_id).filter(|id| *id >= 0),
+                    leader: Some(partition.leader_id).filter(|id| !id.is_none()),
                     leader_epoch: partition.leader_epoch,
                     replicas: partition.replica_nodes.iter().collect(),
                     in_sync_replicas: partition.isr_nodes.iter().collect(),

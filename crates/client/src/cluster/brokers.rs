@@ -19,12 +19,13 @@ use super::connection::options_of;
 use super::{Backoff, Broker, Connection, Deadline, Leader, Metadata, Random, Topic};
 use crate::Error;
 use crate::config::{ClientConfig, Endpoint};
+use crate::watch;
 use coordinators::Coordinators;
 use model::{BrokerId, ErrorCode, Uuid};
 use parking_lot::Mutex;
 use pool::Pool;
 use std::sync::Arc;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -81,12 +82,12 @@ impl Brokers {
         let shared = Arc::new(Shared {
             config: config.clone(),
             options,
-            pool: Pool::new(options_of(config)),
+            pool: Pool::new(options_of(config), Random::of(config.seed, 1)),
             coordinators: Coordinators::default(),
             metadata: watch::Sender::new(Arc::new(metadata)),
             wake: Notify::new(),
             last_failure: Mutex::default(),
-            random: Mutex::new(Random::from_system()),
+            random: Mutex::new(Random::of(config.seed, 2)),
             started: Instant::now(),
         });
         let task = tokio::spawn(refresh::run(shared.clone()));

@@ -82,9 +82,9 @@ impl Peer {
 #[derive(Debug, Clone)]
 pub(crate) struct Connection(connection::Connection);
 
-/// See [`connection::Answer`].
+/// See [`connection::Response`].
 #[derive(Debug, Clone)]
-pub(crate) struct Answer(connection::Answer);
+pub(crate) struct Response(connection::Response);
 
 /// See [`connection::Pending`].
 #[derive(Debug)]
@@ -150,9 +150,9 @@ impl Connection {
         version: i16,
         message: &M,
         deadline: Deadline,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Response, Error> {
         let answer = self.0.call_version(version, message, deadline).await;
-        answer.map(Answer).map_err(Error::of)
+        answer.map(Response).map_err(Error::of)
     }
 
     /// Sends `message` in the highest version and awaits the answer.
@@ -160,9 +160,9 @@ impl Connection {
         &self,
         message: &M,
         deadline: Deadline,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Response, Error> {
         let answer = self.0.call(message, deadline).await;
-        answer.map(Answer).map_err(Error::of)
+        answer.map(Response).map_err(Error::of)
     }
 
     /// The broker wants no more requests for so long (KIP-219).
@@ -171,7 +171,7 @@ impl Connection {
     }
 }
 
-impl Answer {
+impl Response {
     /// The broker's address, as errors name it.
     pub(crate) fn address(&self) -> &Arc<str> {
         self.0.address()
@@ -190,11 +190,11 @@ impl Answer {
 }
 
 impl Future for Pending {
-    type Output = Result<Answer, Error>;
+    type Output = Result<Response, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let poll = Pin::new(&mut self.0).poll(context);
-        poll.map(|answer| answer.map(Answer).map_err(Error::of))
+        poll.map(|answer| answer.map(Response).map_err(Error::of))
     }
 }
 

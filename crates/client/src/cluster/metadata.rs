@@ -59,7 +59,7 @@ impl Partition {
     pub(crate) fn of(said: &MetadataResponsePartition<'_>) -> Self {
         Self {
             index: said.partition_index,
-            leader: Some(said.leader_id).filter(|id| *id >= 0),
+            leader: Some(said.leader_id).filter(|id| !id.is_none()),
             leader_epoch: said.leader_epoch,
             replicas: said.replica_nodes.iter().collect(),
             in_sync_replicas: said.isr_nodes.iter().collect(),

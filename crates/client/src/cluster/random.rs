@@ -1,5 +1,7 @@
 //! Random numbers of a client: who backs off how long, and who is asked first.
 
+use crate::config::Seed;
+
 /// A stream of random numbers from a seed (splitmix64). Not for secrets.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
@@ -10,11 +12,14 @@ impl Random {
         Self(seed)
     }
 
-    /// The stream of a seed that the system gives.
-    pub(crate) fn from_system() -> Self {
+    /// One of the streams of a client: of the seed that it is given, or else one of the system's.
+    pub(crate) fn of(seed: Seed, stream: u64) -> Self {
         #[cfg(test)]
-        if let Some(seed) = crate::simulated::seed() {
-            return Self(seed);
+        let seed = Seed(seed.0.or_else(crate::simulated::seed));
+        if let Seed(Some(seed)) = seed {
+            let mut random = Self(seed ^ stream.wrapping_mul(0xd6e8_feb8_6659_fd93));
+            random.next();
+            return random;
         }
         let mut seed = [0; 8];
         // Without a seed, clients only back off in step with others that had none.
@@ -51,5 +56,13 @@ mod tests {
             other.next();
         }
         assert_ne!(Random::from_seed(1).next(), Random::from_seed(2).next());
+    }
+
+    #[test]
+    fn a_client_with_a_seed_draws_the_same_again() {
+        let first = |seed, stream| Random::of(Seed(Some(seed)), stream).next();
+        assert_eq!(first(1, 1), first(1, 1));
+        assert_ne!(first(1, 1), first(1, 2));
+        assert_ne!(first(1, 1), first(2, 1));
     }
 }

@@ -628,8 +628,8 @@ impl Fetcher {
 
 impl Slot {
     /// As its node is to know it.
-    fn told(&self) -> session::Told {
-        session::Told {
+    fn told(&self) -> session::SentPosition {
+        session::SentPosition {
             offset: self.next_fetch.offset,
             leader_epoch: self.leader.map_or(-1, |leader| leader.epoch),
         }

@@ -8,9 +8,9 @@ use super::fetcher::{
 };
 use super::offsets;
 use super::shared::Shared;
-use super::trouble::Source;
+use super::unresponsive_brokers::Source;
 use crate::Error;
-use crate::cluster::{Answer, Broker, Lane, Leader};
+use crate::cluster::{Broker, Lane, Leader, Response};
 use crate::config::Endpoint;
 use model::{Array, BrokerId, ErrorCode, ProducerId, TopicPartition, Uuid};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     loop {
         let woken = shared.fetching.notified();
         while let Some(request) = next_request(&shared) {
-            requests.spawn(perform(shared.clone(), request));
+            requests.spawn(send_request(shared.clone(), request));
         }
         if let Some(wanted) = take_unpositioned(&shared) {
             requests.spawn(position(shared.clone(), wanted));
@@ -143,7 +143,7 @@ async fn position(shared: Arc<Shared>, wanted: Vec<(SlotId, TopicPartition)>) {
     shared.fetching.notify_one();
 }
 
-async fn perform(shared: Arc<Shared>, request: FetcherRequest) {
+async fn send_request(shared: Arc<Shared>, request: FetcherRequest) {
     let asked_at_ms = shared.now_ms();
     match request {
         FetcherRequest::Fetch(plan) => {
@@ -154,7 +154,7 @@ async fn perform(shared: Arc<Shared>, request: FetcherRequest) {
             match answer {
                 Ok(answer) => state.fetcher.handle_fetch(plan.node, answer, now_ms),
                 Err(error) => {
-                    tracing::debug!(%error, node = plan.node, "nothing fetched");
+                    tracing::debug!(%error, node = %plan.node, "nothing fetched");
                     state.fetcher.handle_fetch_failure(plan.node, now_ms);
                 }
             }
@@ -256,7 +256,7 @@ async fn fetch(shared: &Shared, plan: &FetchPlan) -> Result<FetchAnswer, Error> 
 }
 
 /// Scans the records of an answer, and passes on what it tells of leaders.
-fn read_fetch(shared: &Shared, answer: &Answer) -> Result<FetchAnswer, Error> {
+fn read_fetch(shared: &Shared, answer: &Response) -> Result<FetchAnswer, Error> {
     let response: FetchResponse<'_> = answer.read()?;
     let rules = shared.state.lock().fetcher.rules();
     let mut partitions = Vec::new();
@@ -290,7 +290,8 @@ fn read_fetch(shared: &Shared, answer: &Answer) -> Result<FetchAnswer, Error> {
                 last_stable_offset: data.last_stable_offset,
                 log_start_offset: data.log_start_offset,
                 leader,
-                preferred_read_replica: Some(data.preferred_read_replica).filter(|id| *id >= 0),
+                preferred_read_replica: Some(data.preferred_read_replica)
+                    .filter(|id| !id.is_none()),
                 scanned,
             });
         }
@@ -305,10 +306,12 @@ fn read_fetch(shared: &Shared, answer: &Answer) -> Result<FetchAnswer, Error> {
 /// The leader that a refusal tells of (KIP-951).
 fn leader_told(data: &PartitionData<'_>) -> Option<Leader> {
     let told = &data.current_leader;
-    (data.error_code != 0 && told.leader_id >= 0 && told.leader_epoch >= 0).then_some(Leader {
-        id: told.leader_id,
-        epoch: told.leader_epoch,
-    })
+    (data.error_code != 0 && !told.leader_id.is_none() && told.leader_epoch >= 0).then_some(
+        Leader {
+            id: told.leader_id,
+            epoch: told.leader_epoch,
+        },
+    )
 }
 
 fn tell_leader(
@@ -380,7 +383,7 @@ async fn epoch_ends(
             partitions: partitions.into(),
         });
     let request = OffsetForLeaderEpochRequest {
-        replica_id: -1,
+        replica_id: BrokerId::NONE,
         topics: topics.collect(),
     };
     let mut ends = BTreeMap::new();

@@ -96,7 +96,7 @@ enum Phase {
 
 /// What the coordinator knows from heartbeats that it has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Told {
+struct Acknowledged {
     interest: Interest,
     owned: Assignment,
 }
@@ -123,9 +123,9 @@ pub(crate) struct HeartbeatMembership {
     owes_answer: bool,
     /// Names of the topics of `target` and `owned`.
     names: BTreeMap<Uuid, String>,
-    told: Option<Told>,
+    told: Option<Acknowledged>,
     /// What the heartbeat in flight tells.
-    telling: Option<Told>,
+    telling: Option<Acknowledged>,
     has_request_in_flight: bool,
     events: VecDeque<Event>,
     has_event_out: bool,
@@ -367,7 +367,7 @@ impl HeartbeatMembership {
 
     fn next_heartbeat(&mut self) -> Heartbeat {
         let interest = self.interest.clone().expect("something is subscribed");
-        let telling = Told {
+        let telling = Acknowledged {
             interest,
             owned: self.owned.clone(),
         };

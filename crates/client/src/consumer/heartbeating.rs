@@ -17,7 +17,7 @@ use wire::messages::consumer_group_heartbeat_response::ConsumerGroupHeartbeatRes
 const OWN_ID_FROM: i16 = 1;
 
 /// Carries a request to the coordinator, or finds it.
-pub(super) async fn perform(
+pub(super) async fn send_heartbeat(
     shared: &Shared,
     request: &MemberRequest,
 ) -> Result<HeartbeatAnswer, Error> {

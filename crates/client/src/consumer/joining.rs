@@ -5,9 +5,11 @@ use super::assignors::Topics;
 use super::heartbeat_membership::{HeartbeatAnswer, MemberRequest};
 use super::heartbeating;
 use super::member::Member;
-use super::membership::{Answer, GroupRequest, JoinAnswer, JoinRequest, JoinedMember, SyncRequest};
+use super::membership::{
+    GroupRequest, JoinAnswer, JoinRequest, JoinedMember, Response, SyncRequest,
+};
 use super::shared::Shared;
-use super::trouble::Source;
+use super::unresponsive_brokers::Source;
 use crate::Error;
 use crate::cluster::{CoordinatorKind, Deadline, Metadata};
 use model::{BrokerId, ErrorCode};
@@ -51,14 +53,14 @@ pub(super) async fn step(shared: &Shared) -> bool {
     };
     let asked_at_ms = shared.now_ms();
     let answer = match &request {
-        Request::Classic(request) => perform(shared, request).await.map(Reply::Classic),
+        Request::Classic(request) => send_request(shared, request).await.map(Reply::Classic),
         Request::Consumer(request) => {
-            let answered = heartbeating::perform(shared, request).await;
+            let answered = heartbeating::send_heartbeat(shared, request).await;
             answered.map(Reply::Consumer)
         }
     };
     note(shared, asked_at_ms, &answer);
-    let wants_topics = matches!(answer, Ok(Reply::Classic(Answer::Topics(_))));
+    let wants_topics = matches!(answer, Ok(Reply::Classic(Response::Topics(_))));
     let needs_names = {
         let mut state = shared.state.lock();
         let now_ms = shared.now_ms();
@@ -103,7 +105,7 @@ enum Request {
 
 /// The answer to it.
 enum Reply {
-    Classic(Answer),
+    Classic(Response),
     Consumer(HeartbeatAnswer),
 }
 
@@ -113,7 +115,7 @@ fn note(shared: &Shared, asked_at_ms: i64, answer: &Result<Reply, Error>) {
     let source = Source::Coordinator;
     match answer {
         Ok(
-            Reply::Classic(Answer::Coordinator(Err(code)))
+            Reply::Classic(Response::Coordinator(Err(code)))
             | Reply::Consumer(HeartbeatAnswer::Coordinator(Err(code))),
         ) => {
             let error = super::error::of_member(&shared.config, *code);
@@ -121,10 +123,10 @@ fn note(shared: &Shared, asked_at_ms: i64, answer: &Result<Reply, Error>) {
         }
         Ok(
             Reply::Classic(
-                Answer::Coordinator(Ok(_))
-                | Answer::Topics(_)
-                | Answer::MemberIdRequired(_)
-                | Answer::Join(_),
+                Response::Coordinator(Ok(_))
+                | Response::Topics(_)
+                | Response::MemberIdRequired(_)
+                | Response::Join(_),
             )
             | Reply::Consumer(HeartbeatAnswer::Coordinator(Ok(_))),
         ) => {}
@@ -141,9 +143,9 @@ fn next_request(shared: &Shared) -> Option<Request> {
     }
 }
 
-async fn perform(shared: &Shared, request: &GroupRequest) -> Result<Answer, Error> {
+async fn send_request(shared: &Shared, request: &GroupRequest) -> Result<Response, Error> {
     match request {
-        GroupRequest::FindCoordinator => Ok(Answer::Coordinator(coordinator(shared).await?)),
+        GroupRequest::FindCoordinator => Ok(Response::Coordinator(coordinator(shared).await?)),
         GroupRequest::Join(join) => self::join(shared, join).await,
         GroupRequest::DescribeTopics(topics) => describe(shared, topics).await,
         GroupRequest::Sync(sync) => self::sync(shared, sync).await,
@@ -183,7 +185,7 @@ pub(super) async fn coordinator(shared: &Shared) -> Result<Result<BrokerId, Erro
     }
 }
 
-async fn join(shared: &Shared, join: &JoinRequest) -> Result<Answer, Error> {
+async fn join(shared: &Shared, join: &JoinRequest) -> Result<Response, Error> {
     let group_id = shared.group_id()?;
     let rebalance_ms = shared.config.max_poll_interval_ms;
     let deadline = Deadline::after_ms(
@@ -214,9 +216,9 @@ async fn join(shared: &Shared, join: &JoinRequest) -> Result<Answer, Error> {
     let answer = connection.call_version(version, &request, deadline).await?;
     let response: JoinGroupResponse<'_> = answer.read()?;
     Ok(match ErrorCode::from_code(response.error_code) {
-        ErrorCode::None => Answer::Join(Ok(joined(&response))),
-        ErrorCode::MemberIdRequired => Answer::MemberIdRequired(response.member_id.to_owned()),
-        error => Answer::Join(Err(error)),
+        ErrorCode::None => Response::Join(Ok(joined(&response))),
+        ErrorCode::MemberIdRequired => Response::MemberIdRequired(response.member_id.to_owned()),
+        error => Response::Join(Err(error)),
     })
 }
 
@@ -236,17 +238,17 @@ fn joined(response: &JoinGroupResponse<'_>) -> JoinAnswer {
     }
 }
 
-async fn describe(shared: &Shared, wanted: &BTreeSet<String>) -> Result<Answer, Error> {
+async fn describe(shared: &Shared, wanted: &BTreeSet<String>) -> Result<Response, Error> {
     for topic in wanted {
         shared.brokers.want(topic);
     }
     let metadata = shared.brokers.refreshed(shared.request_deadline()).await?;
-    Ok(Answer::Topics(topics(&metadata, wanted.iter())))
+    Ok(Response::Topics(topics(&metadata, wanted.iter())))
 }
 
 /// The topics of these names that exist, with the racks of their replicas.
 pub(super) fn topics<'a>(metadata: &Metadata, names: impl Iterator<Item = &'a String>) -> Topics {
-    let rack = |id: &i32| metadata.broker(*id)?.rack.as_deref().map(str::to_owned);
+    let rack = |id: &BrokerId| metadata.broker(*id)?.rack.as_deref().map(str::to_owned);
     let known = names.filter_map(|name| Some((name.clone(), metadata.topic(name)?)));
     known
         .map(|(name, topic)| {
@@ -257,7 +259,7 @@ pub(super) fn topics<'a>(metadata: &Metadata, names: impl Iterator<Item = &'a St
         .collect()
 }
 
-async fn sync(shared: &Shared, sync: &SyncRequest) -> Result<Answer, Error> {
+async fn sync(shared: &Shared, sync: &SyncRequest) -> Result<Response, Error> {
     let group_id = shared.group_id()?;
     let rebalance_ms = shared.config.max_poll_interval_ms;
     let deadline = Deadline::after_ms(
@@ -290,12 +292,12 @@ async fn sync(shared: &Shared, sync: &SyncRequest) -> Result<Answer, Error> {
     let answer = connection.call_version(version, &request, deadline).await?;
     let response: SyncGroupResponse<'_> = answer.read()?;
     Ok(match ErrorCode::from_code(response.error_code) {
-        ErrorCode::None => Answer::Sync(Ok(response.assignment.to_vec())),
-        error => Answer::Sync(Err(error)),
+        ErrorCode::None => Response::Sync(Ok(response.assignment.to_vec())),
+        error => Response::Sync(Err(error)),
     })
 }
 
-async fn heartbeat(shared: &Shared) -> Result<Answer, Error> {
+async fn heartbeat(shared: &Shared) -> Result<Response, Error> {
     let group_id = shared.group_id()?;
     let session = Deadline::after_ms(shared.config.session_timeout_ms, "session.timeout.ms");
     let deadline = session.earlier(shared.request_deadline());
@@ -313,10 +315,12 @@ async fn heartbeat(shared: &Shared) -> Result<Answer, Error> {
     };
     let answer = connection.call(&request, deadline).await?;
     let response: HeartbeatResponse = answer.read()?;
-    Ok(Answer::Heartbeat(ErrorCode::from_code(response.error_code)))
+    Ok(Response::Heartbeat(ErrorCode::from_code(
+        response.error_code,
+    )))
 }
 
-async fn leave(shared: &Shared, reason: &str) -> Result<Answer, Error> {
+async fn leave(shared: &Shared, reason: &str) -> Result<Response, Error> {
     /// The first version in which several members leave at once.
     const BATCHED_FROM: i16 = 3;
     let group_id = shared.group_id()?;
@@ -344,7 +348,7 @@ async fn leave(shared: &Shared, reason: &str) -> Result<Answer, Error> {
         },
     };
     connection.call_version(version, &request, deadline).await?;
-    Ok(Answer::Leave)
+    Ok(Response::Leave)
 }
 
 fn clamp(value: i64) -> i32 {

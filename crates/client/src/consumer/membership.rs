@@ -12,7 +12,7 @@
 mod answer;
 mod request;
 
-pub(crate) use answer::{Answer, JoinAnswer, JoinedMember};
+pub(crate) use answer::{JoinAnswer, JoinedMember, Response};
 pub(crate) use request::{GroupRequest, JoinRequest, SyncRequest};
 
 use super::assignors::{self, Assignor, Subscription, Topics, protocol};

@@ -172,11 +172,7 @@ impl Commit {
     ///
     /// # Errors
     /// What the coordinator says, for good or until the deadline.
-    pub(super) async fn perform(
-        mut self,
-        shared: &Shared,
-        deadline: Deadline,
-    ) -> Result<(), Error> {
+    pub(super) async fn send(mut self, shared: &Shared, deadline: Deadline) -> Result<(), Error> {
         if deadline.bound(self.turn.come()).await.is_none() {
             return Err(Error::of(deadline.error("OffsetCommit", "the coordinator")));
         }
@@ -579,7 +575,7 @@ pub(super) async fn list_from(
         partitions: partitions.into(),
     });
     let request = ListOffsetsRequest {
-        replica_id: -1,
+        replica_id: BrokerId::NONE,
         isolation_level: isolation(shared.config.isolation_level),
         topics: topics.collect(),
         timeout_ms: i32::try_from(deadline.remaining_ms()).unwrap_or(i32::MAX),

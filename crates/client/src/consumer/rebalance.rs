@@ -275,7 +275,7 @@ impl Consumer {
         let is_asked_for = !chosen.is_empty();
         offsets.extend(chosen.clone());
         let committed = match Commit::begin(&self.shared, offsets) {
-            Ok(commit) => commit.perform(&self.shared, within).await,
+            Ok(commit) => commit.send(&self.shared, within).await,
             Err(error) => Err(error),
         };
         self.giving_up = GivingUp::default();

@@ -6,10 +6,11 @@ use super::heartbeat_membership::{HeartbeatMembership, HeartbeatSettings};
 use super::member::Member;
 use super::membership::{Membership, MembershipSettings};
 use super::offsets::Offsets;
-use super::trouble::{Source, Troubles};
 use super::turns::Turns;
+use super::unresponsive_brokers::{Source, UnresponsiveBrokers};
 use crate::Error;
-use crate::cluster::{Brokers, BrokersOptions, Deadline, Metadata};
+use crate::cluster::{Brokers, BrokersOptions, Deadline, Metadata, Random};
+use crate::config::Seed;
 use model::TopicPartition;
 use parking_lot::Mutex;
 use regex_lite::Regex;
@@ -47,7 +48,7 @@ pub(super) struct State {
     /// What went wrong in the background, for the application.
     pub(super) error: Option<Error>,
     /// What does not answer.
-    pub(super) troubles: Troubles,
+    pub(super) troubles: UnresponsiveBrokers,
     /// The positions that were committed last at an interval, if nothing was committed since.
     pub(super) auto_committed: Offsets,
     /// Whether a commit of an interval has yet to end.
@@ -107,7 +108,7 @@ impl Shared {
             subscription: Subscription::None,
             asks_committed: false,
             error: None,
-            troubles: Troubles::new(ms(config.client.request_timeout_ms)),
+            troubles: UnresponsiveBrokers::new(ms(config.client.request_timeout_ms)),
             auto_committed: Offsets::new(),
             is_auto_committing: false,
             last_member: None,
@@ -340,7 +341,7 @@ fn member_of(config: &ConsumerConfig) -> Result<Option<Member>, Error> {
         }
         GroupProtocol::Consumer => {
             let settings = HeartbeatSettings {
-                member_id: random_id()?,
+                member_id: random_id(config.client.seed)?,
                 group_instance_id,
                 max_poll_interval_ms,
                 retry_backoff_ms,
@@ -354,12 +355,15 @@ fn member_of(config: &ConsumerConfig) -> Result<Option<Member>, Error> {
 }
 
 /// A random id, as Kafka writes them.
-fn random_id() -> Result<String, Error> {
-    let mut bytes = [0; 16];
+fn random_id(seed: Seed) -> Result<String, Error> {
     #[cfg(test)]
-    if let Some(seed) = crate::simulated::seed() {
-        return Ok(model::Uuid::from_u128(u128::from(seed)).to_string());
+    let seed = Seed(seed.0.or_else(crate::simulated::seed));
+    if let Seed(Some(_)) = seed {
+        let mut random = Random::of(seed, 4);
+        let number = u128::from(random.next()) << 64 | u128::from(random.next());
+        return Ok(model::Uuid::from_u128(number).to_string());
     }
+    let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| Error::Invalid(format!("the system gives no random id: {error}")))?;
     Ok(model::Uuid::from_u128(u128::from_be_bytes(bytes)).to_string())

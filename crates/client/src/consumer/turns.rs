@@ -1,7 +1,7 @@
 //! Turns: who asks first goes first, whichever future is polled first.
 
+use crate::watch;
 use std::collections::BTreeSet;
-use tokio::sync::watch;
 
 /// A queue of turns. A place in it is taken by a call that does not wait, so that the order is that
 /// of the calls; the wait comes later.

@@ -45,7 +45,7 @@ impl Coordinating {
     ///
     /// # Errors
     /// Why no answer came.
-    pub(super) async fn perform(
+    pub(super) async fn send_request(
         &self,
         request: &TransactionRequest,
         names: &[(Arc<str>, i32)],

@@ -110,7 +110,7 @@ fn answer(partition: &PartitionProduceResponse<'_>, topic_id: Uuid) -> Partition
         record_errors: record_errors.collect(),
         message: partition.error_message.map(str::to_owned),
         topic_id,
-        leader: (leader.leader_id >= 0).then_some(Leader {
+        leader: (!leader.leader_id.is_none()).then_some(Leader {
             id: leader.leader_id,
             epoch: leader.leader_epoch,
         }),
@@ -122,6 +122,7 @@ mod tests {
     use super::*;
     use crate::producer::delivery::Outcome;
     use crate::producer::record::ProducerRecord;
+    use model::BrokerId;
     use record::{Compression, Compressor};
     use std::time::Instant;
     use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
@@ -188,7 +189,7 @@ mod tests {
             index,
             base_offset,
             current_leader: LeaderIdAndEpoch {
-                leader_id: index - 1,
+                leader_id: BrokerId(index - 1),
                 leader_epoch: 5,
             },
             ..PartitionProduceResponse::default()
@@ -216,7 +217,13 @@ mod tests {
             .collect();
         assert_eq!(offsets, [None, Some(20), Some(30)]);
         let leader = answers[1].as_ref().and_then(|answer| answer.leader);
-        assert_eq!(leader, Some(Leader { id: 1, epoch: 5 }));
+        assert_eq!(
+            leader,
+            Some(Leader {
+                id: BrokerId(1),
+                epoch: 5
+            })
+        );
     }
 
     #[test]

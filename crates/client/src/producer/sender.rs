@@ -21,6 +21,7 @@
 //!   Numbers begin anew, under another epoch, only when every batch with an old one is accounted for.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use model::{BrokerId, Uuid};
@@ -455,7 +456,11 @@ impl Sender {
     fn fill_nodes(&mut self, accumulator: &mut Accumulator, now: Instant) {
         let mut next = self.nodes.keys().next().copied();
         while let Some(node) = next {
-            next = self.nodes.range(node + 1..).next().map(|(node, _)| *node);
+            next = self
+                .nodes
+                .range((Bound::Excluded(node), Bound::Unbounded))
+                .next()
+                .map(|(node, _)| *node);
             while self.has_room(node) {
                 let batches = self.fill_request(node, accumulator, now);
                 if batches.is_empty() {

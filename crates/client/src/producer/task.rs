@@ -7,20 +7,20 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use model::{ErrorCode, Uuid};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use wire::messages::{InitProducerIdRequest, InitProducerIdResponse, ProduceResponse};
 
 use super::Shared;
 use super::coordinating::Coordinating;
-use super::links::{LinkEvent, LinkSettings, Links};
+use super::produce_connections::{ProduceConnections, ProduceEvent, ProduceSettings};
 use super::request::read_answers;
 use super::sender::{Action, Identity, RequestKey, Sender};
 use super::transaction::{TransactionAnswer, TransactionRequest};
 use crate::Error;
-use crate::cluster::{Answer, Broker, Brokers, Deadline, Metadata};
+use crate::cluster::{Broker, Brokers, Deadline, Metadata, Response};
 use crate::config::Endpoint;
+use crate::watch;
 
 /// How long the timer of a producer sleeps that waits for nothing.
 const FAR_MS: u64 = 3_600_000;
@@ -33,7 +33,7 @@ pub(super) async fn run(guard: Guard, seed: u64) {
     let shared = Arc::clone(&guard.0);
     let transactional_id: Option<Arc<str>> =
         shared.config.transactional_id.as_deref().map(Arc::from);
-    let settings = LinkSettings {
+    let settings = ProduceSettings {
         transactional_id: transactional_id.clone(),
         acks: shared.config.acks_number(),
         request_timeout_ms: shared.config.client.request_timeout_ms,
@@ -41,7 +41,7 @@ pub(super) async fn run(guard: Guard, seed: u64) {
     };
     let mut task = SenderTask {
         sender: Sender::new(shared.config.sender_settings(), seed),
-        links: Links::new(shared.brokers.clone(), settings),
+        connections: ProduceConnections::new(shared.brokers.clone(), settings),
         known_partitions: 0,
         want_at: Instant::now().into_std(),
         identity: None,
@@ -92,7 +92,7 @@ impl Drop for Guard {
 /// What wakes the task, beside time and the producer.
 #[derive(Debug)]
 enum Event {
-    Link(LinkEvent),
+    ProduceConnection(ProduceEvent),
     ProducerId(Result<Identity, Error>),
     Transaction(Result<TransactionAnswer, Error>),
     Metadata(Result<Arc<Metadata>, Error>),
@@ -114,7 +114,7 @@ fn publish(channel: &watch::Sender<u64>, value: u64) {
 
 struct SenderTask {
     sender: Sender,
-    links: Links,
+    connections: ProduceConnections,
     /// How many partitions the sender has been told the leaders of.
     known_partitions: usize,
     /// When to say next which topics are used.
@@ -224,7 +224,7 @@ impl SenderTask {
             _ => Vec::new(),
         };
         self.transaction = Some(tokio::spawn(async move {
-            coordinating.perform(&request, &names).await
+            coordinating.send_request(&request, &names).await
         }));
     }
 
@@ -243,13 +243,13 @@ impl SenderTask {
 
     fn send(&mut self, key: RequestKey) {
         let metadata = self.shared().brokers.metadata();
-        self.links
+        self.connections
             .send(key, self.sender.request_mut(key), &metadata);
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Event> {
-        if let Poll::Ready(event) = self.links.poll(context) {
-            return Poll::Ready(Event::Link(event));
+        if let Poll::Ready(event) = self.connections.poll(context) {
+            return Poll::Ready(Event::ProduceConnection(event));
         }
         if let Poll::Ready(result) = poll_join(&mut self.identity, context) {
             return Poll::Ready(Event::ProducerId(result));
@@ -272,12 +272,14 @@ impl SenderTask {
     fn handle(&mut self, event: Event) {
         let now = Instant::now().into_std();
         match event {
-            Event::Link(LinkEvent::Answered(key, answer)) => self.handle_answer(key, &answer),
-            Event::Link(LinkEvent::Lost(key, error)) => {
+            Event::ProduceConnection(ProduceEvent::Answered(key, answer)) => {
+                self.handle_answer(key, &answer)
+            }
+            Event::ProduceConnection(ProduceEvent::Lost(key, error)) => {
                 tracing::debug!(%error, "a produce request is lost");
                 self.sender.handle_lost(key, &error, now);
             }
-            Event::Link(LinkEvent::Connected(keys)) => {
+            Event::ProduceConnection(ProduceEvent::Connected(keys)) => {
                 for key in keys {
                     self.send(key);
                 }
@@ -308,7 +310,7 @@ impl SenderTask {
         }
     }
 
-    fn handle_answer(&mut self, key: RequestKey, answer: &Answer) {
+    fn handle_answer(&mut self, key: RequestKey, answer: &Response) {
         let now = Instant::now().into_std();
         if self.shared().config.acks_number() == 0 {
             self.sender.handle_sent(key, now);
@@ -322,7 +324,7 @@ impl SenderTask {
             }
         };
         let throttle_ms = u64::try_from(response.throttle_time_ms).unwrap_or(0);
-        self.links
+        self.connections
             .hold_ms(self.sender.request(key).node, throttle_ms);
         let request = self.sender.request(key);
         let batches = &request.batches;

@@ -5,7 +5,7 @@ use super::logs::Logs;
 use super::network::{self, HOST};
 use super::transactions::Transactions;
 use crate::cluster::Random;
-use model::{ErrorCode, Message, Reader};
+use model::{BrokerId, ErrorCode, Message, Reader};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io;
@@ -105,7 +105,7 @@ struct Planned {
 
 /// What comes of a request.
 pub(super) enum Outcome {
-    Answer(Vec<u8>),
+    Response(Vec<u8>),
     /// When the condition is met, ask again; at the latest then.
     Wait(Instant),
     /// The request gets no answer.
@@ -130,7 +130,7 @@ impl<'a> Call<'a> {
     }
 
     pub(super) fn answer<'m, M: Message<'m>>(&self, message: &M) -> Outcome {
-        Outcome::Answer(message.to_bytes(self.version))
+        Outcome::Response(message.to_bytes(self.version))
     }
 }
 
@@ -344,7 +344,7 @@ impl Cluster {
             call.now_ms = self.now_ms();
             let outcome = self.0.world.lock().serve(&call);
             match outcome {
-                Outcome::Answer(bytes) => {
+                Outcome::Response(bytes) => {
                     self.0.changes.send_modify(|count| *count += 1);
                     return Some(bytes);
                 }
@@ -426,13 +426,13 @@ fn find_coordinator(call: &Call<'_>) -> Outcome {
     let request: FindCoordinatorRequest<'_> = call.read();
     let keys = request.coordinator_keys.iter().map(|key| Coordinator {
         key,
-        node_id: 1,
+        node_id: BrokerId(1),
         host: HOST,
         port: 1,
         ..Coordinator::default()
     });
     call.answer(&FindCoordinatorResponse {
-        node_id: 1,
+        node_id: BrokerId(1),
         host: HOST,
         port: 1,
         coordinators: keys.collect(),

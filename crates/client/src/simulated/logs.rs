@@ -4,7 +4,7 @@ use super::cluster::{Call, Outcome};
 use super::network::HOST;
 use super::transactions::Transactions;
 use metadata::{MetadataImage, MetadataRecord};
-use model::{ErrorCode, LeaderEpoch, Uuid};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
 use record::{Decompressor, RecordBatch, RecordBatchMut};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -273,7 +273,7 @@ impl Logs {
         let partitions = topic.partitions.iter().enumerate();
         let partitions = partitions.map(|(index, log)| MetadataResponsePartition {
             partition_index: index as i32,
-            leader_id: log.leader,
+            leader_id: BrokerId(log.leader),
             leader_epoch: log.epoch,
             ..MetadataResponsePartition::default()
         });
@@ -292,7 +292,7 @@ impl Logs {
             None => self.topics.keys().map(String::as_str).collect(),
         };
         let brokers = (1..=nodes).map(|id| MetadataResponseBroker {
-            node_id: id,
+            node_id: BrokerId(id),
             host: HOST,
             port: id,
             rack: None,
@@ -332,7 +332,7 @@ impl Logs {
                     .filter(|_| is_elsewhere)
                     .map(|name| self.log(name, data.index))
                     .map_or_else(LeaderIdAndEpoch::default, |log| LeaderIdAndEpoch {
-                        leader_id: log.leader,
+                        leader_id: BrokerId(log.leader),
                         leader_epoch: log.epoch,
                     });
                 partitions.push(PartitionProduceResponse {

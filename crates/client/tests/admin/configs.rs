@@ -1,6 +1,7 @@
 //! Configurations.
 
 use crate::{admin, run};
+use model::BrokerId;
 use riverrun_client::admin::{
     AlterOperation, ConfigResource, ConfigSource, ConfigType, DescribeConfigsOptions, NewTopic,
     ResourceKind,
@@ -89,7 +90,7 @@ fn what_a_broker_is_configured_with_is_asked_of_that_broker() {
         assert_eq!(directories.source, ConfigSource::StaticBroker);
         assert!(directories.is_read_only);
 
-        let unknown = ConfigResource::broker(77);
+        let unknown = ConfigResource::broker(BrokerId(77));
         let admin = crate::admin(server.address(), &[("default.api.timeout.ms", "300")]);
         let described = admin
             .describe_configs(std::slice::from_ref(&unknown), &options)

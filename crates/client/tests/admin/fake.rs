@@ -1,6 +1,6 @@
 //! A peer that speaks as much of Kafka's protocol as a test wants.
 
-use model::{ErrorCode, Message, Reader};
+use model::{BrokerId, ErrorCode, Message, Reader};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -122,7 +122,7 @@ pub(crate) fn versions(asked: Asked) -> Reaction {
 pub(crate) fn metadata(asked: Asked, address: SocketAddr, code: ErrorCode) -> Reaction {
     let host = address.ip().to_string();
     let brokers = [MetadataResponseBroker {
-        node_id: 1,
+        node_id: BrokerId(1),
         host: &host,
         port: i32::from(address.port()),
         rack: None,
@@ -130,7 +130,7 @@ pub(crate) fn metadata(asked: Asked, address: SocketAddr, code: ErrorCode) -> Re
     let response = MetadataResponse {
         brokers: brokers[..].into(),
         cluster_id: Some("fake"),
-        controller_id: 1,
+        controller_id: BrokerId(1),
         error_code: code.code(),
         ..MetadataResponse::default()
     };

@@ -2,7 +2,7 @@
 
 use crate::fake::{Asked, Fake, Reaction, metadata, versions};
 use crate::{admin, run};
-use model::{ErrorCode, Message as _};
+use model::{BrokerId, ErrorCode, Message as _};
 use riverrun_client::Error;
 use riverrun_client::admin::ClusterDescription;
 use std::net::SocketAddr;
@@ -168,8 +168,10 @@ fn an_advertised_address_that_is_wrong_is_named() {
         })
         .await;
         let admin = admin(fake.address, SHORT);
-        let described = admin.describe_log_dirs(Some(&[1])).await.unwrap();
-        let error = described[&1].as_ref().expect_err("nothing is there");
+        let described = admin.describe_log_dirs(Some(&[BrokerId(1)])).await.unwrap();
+        let error = described[&BrokerId(1)]
+            .as_ref()
+            .expect_err("nothing is there");
         let error = error.to_string();
         for part in [&*nowhere.to_string(), "broker 1", "`advertised.listeners`"] {
             assert!(error.contains(part), "`{part}` is not in: {error}");
@@ -284,7 +286,7 @@ fn a_broker_that_says_so_makes_the_client_start_again() {
         })
         .await;
         let described = admin(fake.address, SHORT).describe_log_dirs(None).await;
-        assert!(described.unwrap()[&1].is_ok());
+        assert!(described.unwrap()[&BrokerId(1)].is_ok());
     });
 }
 

@@ -79,19 +79,33 @@ pub(super) fn check_changes(set: &[(&str, &str)], breadth: Breadth) -> Result<()
             parse(definition, value).map_err(AlterError::invalid_request)?;
         }
     }
-    // At the start it may be zero; set on a running broker it would lock everybody out.
-    refuse(
-        "max.connections must be at least 1 on a running broker",
-        &|name| {
-            without_listener(name).unwrap_or(name) == "max.connections"
-                && set.contains(&(name, "0"))
-        },
-    )?;
+    check_not_locked_out(set)?;
     if breadth == Breadth::AllBrokers {
         refuse(
             "Cannot update these configs at default cluster level, broker id must be specified",
             &is_of_one_broker,
         )?;
+    }
+    Ok(())
+}
+
+/// At the start these may be zero; set on a running broker, zero would lock everybody out, also who would
+/// set another value.
+fn check_not_locked_out(set: &[(&str, &str)]) -> Result<(), AlterError> {
+    for (name, text) in set {
+        let base = without_listener(name).unwrap_or(name);
+        if !matches!(base, "max.connections" | "max.connection.creation.rate") {
+            continue;
+        }
+        let value = BROKER
+            .definition(base)
+            .and_then(|definition| parse(definition, text).ok());
+        if matches!(value, Some(Value::Int(..=0))) {
+            return Err(AlterError::invalid_request(format!(
+                "Invalid {base} {text}: on a running broker it must be at least 1, or nobody could \
+                 connect any more"
+            )));
+        }
     }
     Ok(())
 }

@@ -68,12 +68,7 @@ pub(super) fn check(overrides: &ConfigMap, bounds: &GroupConfig) -> Result<(), A
 }
 
 fn bounds_of(name: &str, bounds: &GroupConfig) -> Option<Bounded> {
-    let GroupConfig {
-        consumer,
-        share,
-        streams,
-        ..
-    } = bounds;
+    let (consumer, share, streams) = (&bounds.consumer, &bounds.share, &bounds.streams);
     match name {
         "consumer.session.timeout.ms" => Some(consumer.session_timeout_ms),
         "consumer.heartbeat.interval.ms" => Some(consumer.heartbeat_interval_ms),

@@ -131,6 +131,11 @@ fn lists_are_appended_to_and_subtracted_from() {
     );
     check_topic(
         &[],
+        "APPEND cleanup.policy=",
+        "40 Configuration 'cleanup.policy' values must not be empty.",
+    );
+    check_topic(
+        &[],
         "APPEND cleanup.policy=foo",
         "40 Invalid value foo for configuration cleanup.policy: String must be one of: compact, \
          delete",
@@ -355,9 +360,21 @@ fn a_change_of_brokers_is_judged_by_its_outcome() {
         ("SET listener.name.plaintext.max.connections=5", "ok"),
         (
             "SET listener.name.plaintext.max.connections=0",
-            "42 max.connections must be at least 1",
+            "42 Invalid max.connections 0",
         ),
-        ("SET max.connections=0", "42 max.connections must be"),
+        ("SET max.connections=0", "42 Invalid max.connections 0"),
+        ("SET max.connections=00", "42 Invalid max.connections 00"),
+        ("SET max.connections= +0", "42 Invalid max.connections"),
+        ("SET max.connections=-0", "42 "),
+        (
+            "SET max.connection.creation.rate=0",
+            "42 Invalid max.connection.creation.rate 0",
+        ),
+        (
+            "SET listener.name.plaintext.max.connection.creation.rate=00",
+            "42 Invalid max.connection.creation.rate 00",
+        ),
+        ("SET max.connection.creation.rate=1", "ok"),
         (
             "SET listener.name.plaintext.num.network.threads=99",
             "42 Invalid value 99",

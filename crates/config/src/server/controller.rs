@@ -2,12 +2,13 @@
 
 use crate::constraint::quorum_voter;
 use crate::typed::TypedValues;
+use model::BrokerId;
 
 /// A voter of a static quorum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuorumVoter {
     /// Its node id.
-    pub id: i32,
+    pub id: BrokerId,
     /// Its host.
     pub host: String,
     /// Port of its controller listener.
@@ -68,7 +69,7 @@ pub(super) fn voters(values: &TypedValues) -> Vec<QuorumVoter> {
     texts
         .filter_map(|text| quorum_voter(text))
         .map(|(id, host, port)| QuorumVoter {
-            id,
+            id: BrokerId(id),
             host: host.to_owned(),
             port,
         })

@@ -8,6 +8,7 @@ use crate::layers::ConfigMap;
 use crate::listeners::{Listeners, Roles};
 use crate::typed::TypedValues;
 use crate::value::Value;
+use model::BrokerId;
 
 const STANDARD_AUTHORIZER: &str = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
 
@@ -162,7 +163,7 @@ impl Rules<'_> {
 
     fn check_quorum(&mut self, roles: Roles) {
         let values = self.values;
-        let node_id = values.int("node.id");
+        let node_id = BrokerId(values.int("node.id"));
         let voters = voters(values);
         let has_bootstrap = !values
             .list("controller.quorum.bootstrap.servers")

@@ -4,6 +4,7 @@ use super::{MigrationPolicy, ServerConfig};
 use crate::layers::ConfigMap;
 use crate::listeners::ListenerName;
 use crate::value::Value;
+use model::BrokerId;
 
 const BASE: &str = "process.roles=broker,controller\nnode.id=1\n\
     controller.listener.names=CONTROLLER\ncontroller.quorum.voters=1@127.0.0.1:9093\n\
@@ -54,7 +55,7 @@ fn defaults_are_kafkas() {
     let config = accept("");
     assert_eq!(
         (config.node_id, config.roles.broker, config.roles.controller),
-        (1, true, true)
+        (BrokerId(1), true, true)
     );
     assert_eq!(
         config.values.get("broker.id").map(String::as_str),
@@ -168,7 +169,7 @@ fn a_node_is_described_completely() {
         &["\"node.id\"", "\"process.roles\""],
     );
     refuse("broker.id=2", &["`node.id` is 1 and `broker.id` is 2"]);
-    assert_eq!(accept("-node.id;;broker.id=1").node_id, 1);
+    assert_eq!(accept("-node.id;;broker.id=1").node_id, BrokerId(1));
     refuse(
         "-controller.quorum.voters",
         &["controller.quorum.bootstrap.servers"],

@@ -2,6 +2,7 @@
 
 use super::{DEVELOPMENT, Origin, PropertiesText, Sources, environment_key, load, split_pair};
 use crate::server::ServerConfig;
+use model::BrokerId;
 
 fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
     list.iter()
@@ -208,7 +209,7 @@ fn develop(overrides: &[(&str, &str)]) -> Result<ServerConfig, Vec<String>> {
 #[test]
 fn without_a_file_there_is_a_node_for_development() {
     let config = develop(&[]).expect("the development setup is valid");
-    assert_eq!(config.node_id, 1);
+    assert_eq!(config.node_id, BrokerId(1));
     assert!(config.roles.broker && config.roles.controller);
     assert_eq!(config.log.log_dirs, ["./riverrun-data"]);
     let bound: Vec<_> = config
@@ -257,7 +258,7 @@ fn the_development_setup_follows_what_is_set() {
         bound,
         ["PLAINTEXT://127.0.0.1:19092", "CONTROLLER://127.0.0.1:0"]
     );
-    assert_eq!(config.node_id, 7);
+    assert_eq!(config.node_id, BrokerId(7));
     assert!(config.controller.quorum.voters.is_empty());
 
     let config = develop(&[
@@ -272,7 +273,7 @@ fn the_development_setup_follows_what_is_set() {
     assert_eq!(config.listeners.bound.len(), 3);
 
     let config = develop(&[("broker.id", "5")]).expect("the older name is as good");
-    assert_eq!(config.node_id, 5);
+    assert_eq!(config.node_id, BrokerId(5));
 
     let config = develop(&[("log.dir", "/data")]).expect("the other name is as good");
     assert_eq!(config.log.log_dirs, ["/data"]);
@@ -280,7 +281,7 @@ fn the_development_setup_follows_what_is_set() {
 
     let config = develop(&[("controller.quorum.voters", "1@localhost:9093")])
         .expect("a quorum of fixed voters");
-    assert_eq!(config.controller.quorum.voters[0].id, 1);
+    assert_eq!(config.controller.quorum.voters[0].id, BrokerId(1));
     let servers = config.values.get("controller.quorum.bootstrap.servers");
     assert_eq!(servers, None);
 

@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 
 /// A cluster with broker 1, which decides, and the topics `a` and `b`.
 fn cluster() -> TestCluster {
-    let mut cluster = TestCluster::new(&[]).with_brokers(&[1, 2]);
+    let mut cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1), BrokerId(2)]);
     let topics = ["a", "b"].map(NewTopic::of_defaults);
     let created = cluster
         .apply(|image, context, random| create_topics(image, context, &topics, false, random));
@@ -283,7 +283,7 @@ fn min_insync_replicas_start_eligible_replicas_over() {
 
 #[test]
 fn directories_are_cordoned_from_a_metadata_version_on() {
-    let mut cluster = TestCluster::new(&[("log.dirs", "/x,/y")]).with_brokers(&[1]);
+    let mut cluster = TestCluster::new(&[("log.dirs", "/x,/y")]).with_brokers(&[BrokerId(1)]);
     let cordon = "broker:1 cordoned.log.dirs=/x";
     let mut shown = alter_on(&mut cluster, cordon);
     cluster.replay(&[MetadataRecord::FeatureLevel {
@@ -302,7 +302,7 @@ fn directories_are_cordoned_from_a_metadata_version_on() {
 
 #[test]
 fn a_controller_that_is_asked_itself_knows_nodes_and_no_directories() {
-    let mut cluster = TestCluster::new(&[("log.dirs", "/x,/y")]).with_brokers(&[1]);
+    let mut cluster = TestCluster::new(&[("log.dirs", "/x,/y")]).with_brokers(&[BrokerId(1)]);
     let of_controller = AlterOptions {
         is_of_controller: true,
         ..AlterOptions::default()

@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 
 /// A cluster of three brokers and the topic `a` with two partitions of two replicas.
 fn cluster() -> TestCluster {
-    let mut cluster = TestCluster::new(&[]).with_brokers(&[1, 2, 3]);
+    let mut cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1), BrokerId(2), BrokerId(3)]);
     let topic = NewTopic {
         num_partitions: 2,
         replication_factor: 2,
@@ -155,7 +155,7 @@ fn assignments_are_checked() {
 #[test]
 fn new_partitions_are_led_by_active_brokers() {
     let mut cluster = cluster();
-    cluster.change_broker(2, |broker| broker.is_fenced = true);
+    cluster.change_broker(BrokerId(2), |broker| broker.is_fenced = true);
     check_on(
         &mut cluster,
         "a 3 2,1",
@@ -172,7 +172,7 @@ fn new_partitions_are_led_by_active_brokers() {
               2 [2, 1] isr [1]
         "#]],
     );
-    cluster.change_broker(1, |broker| broker.is_fenced = true);
+    cluster.change_broker(BrokerId(1), |broker| broker.is_fenced = true);
     check_on(
         &mut cluster,
         "a 4 2,1",
@@ -182,7 +182,7 @@ fn new_partitions_are_led_by_active_brokers() {
               2 [2, 1] isr [1]
         "#]],
     );
-    cluster.change_broker(3, |broker| broker.is_fenced = true);
+    cluster.change_broker(BrokerId(3), |broker| broker.is_fenced = true);
     check_on(
         &mut cluster,
         "a 5",

@@ -86,7 +86,7 @@ fn check_on(cluster: &mut TestCluster, script: &str, expect: &Expect) {
 #[expect(clippy::needless_pass_by_value, reason = "reads as a table")]
 fn check(script: &str, expect: Expect) {
     check_on(
-        &mut TestCluster::new(&[]).with_brokers(&[1, 2, 3]),
+        &mut TestCluster::new(&[]).with_brokers(&[BrokerId(1), BrokerId(2), BrokerId(3)]),
         script,
         &expect,
     );
@@ -116,7 +116,7 @@ fn a_topic_gets_its_partitions_and_configuration() {
 
 #[test]
 fn names_are_checked() {
-    let mut cluster = TestCluster::new(&[]).with_brokers(&[1]);
+    let mut cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1)]);
     check_on(
         &mut cluster,
         "a.b\nx_y",
@@ -240,7 +240,7 @@ fn configurations_are_checked() {
         )],
         ..NewTopic::of_defaults("big")
     };
-    let mut cluster = TestCluster::new(&[]).with_brokers(&[1]);
+    let mut cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1)]);
     let results = cluster
         .apply(|image, context, random| create_topics(image, context, &[topic], false, random));
     expect![[r#"
@@ -252,8 +252,12 @@ fn configurations_are_checked() {
 
 #[test]
 fn only_active_brokers_are_in_sync() {
-    let mut cluster = TestCluster::new(&[("num.partitions", "2")]).with_brokers(&[1, 2, 3]);
-    cluster.change_broker(2, |broker| broker.is_fenced = true);
+    let mut cluster = TestCluster::new(&[("num.partitions", "2")]).with_brokers(&[
+        BrokerId(1),
+        BrokerId(2),
+        BrokerId(3),
+    ]);
+    cluster.change_broker(BrokerId(2), |broker| broker.is_fenced = true);
     check_on(
         &mut cluster,
         "a - 3\nb 1 - 0=2\nc - - 0=2,1\nd - - 0=2",
@@ -268,7 +272,9 @@ fn only_active_brokers_are_in_sync() {
                 or in controlled shutdown.
         "#]],
     );
-    cluster.change_broker(1, |broker| broker.is_in_controlled_shutdown = true);
+    cluster.change_broker(BrokerId(1), |broker| {
+        broker.is_in_controlled_shutdown = true
+    });
     check_on(
         &mut cluster,
         "e 1 3\nf 1 2",
@@ -280,7 +286,7 @@ fn only_active_brokers_are_in_sync() {
               0: [3, 2] isr [3] leader 3
         "#]],
     );
-    cluster.change_broker(3, |broker| broker.is_fenced = true);
+    cluster.change_broker(BrokerId(3), |broker| broker.is_fenced = true);
     check_on(
         &mut cluster,
         "g 1 1",
@@ -289,7 +295,7 @@ fn only_active_brokers_are_in_sync() {
                 have all their log directories cordoned.
         "#]],
     );
-    cluster.change_broker(3, |broker| {
+    cluster.change_broker(BrokerId(3), |broker| {
         broker.is_fenced = false;
         broker.cordoned_directories = Some(broker.directories.clone());
     });
@@ -321,7 +327,7 @@ fn no_brokers_no_topics() {
 
 #[test]
 fn a_request_creates_ten_thousand_partitions_and_no_more() {
-    let mut cluster = TestCluster::new(&[]).with_brokers(&[1]);
+    let mut cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1)]);
     let mut count = |script: &str| {
         let topics = parse(script);
         let results = cluster
@@ -335,7 +341,7 @@ fn a_request_creates_ten_thousand_partitions_and_no_more() {
 
 #[test]
 fn validation_alone_changes_nothing() {
-    let cluster = TestCluster::new(&[]).with_brokers(&[1]);
+    let cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1)]);
     let topics = parse("a 2 1 retention.ms=7");
     let mut drawn = 0;
     let decision = create_topics(
@@ -352,7 +358,8 @@ fn validation_alone_changes_nothing() {
 
 #[test]
 fn the_answer_tells_where_values_come_from() {
-    let mut cluster = TestCluster::new(&[("log.retention.hours", "2")]).with_brokers(&[1]);
+    let mut cluster =
+        TestCluster::new(&[("log.retention.hours", "2")]).with_brokers(&[BrokerId(1)]);
     cluster.replay(&[MetadataRecord::Config {
         resource: ConfigResource::all_brokers(),
         name: "min.insync.replicas".to_owned(),
@@ -380,7 +387,7 @@ fn the_answer_tells_where_values_come_from() {
 
 #[test]
 fn min_insync_replicas_of_a_new_topic_start_eligible_replicas_over() {
-    let mut cluster = TestCluster::new(&[]).with_brokers(&[1]);
+    let mut cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1)]);
     cluster.enable_eligible_leader_replicas();
     let topics = parse("a 1 1 min.insync.replicas=1");
     let mut drawn = 0;

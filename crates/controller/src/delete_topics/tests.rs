@@ -3,10 +3,11 @@ use crate::create_topics::{NewTopic, create_topics};
 use crate::test_cluster::{TestCluster, wrapped};
 use expect_test::{Expect, expect};
 use metadata::ConfigResource;
+use model::BrokerId;
 
 /// A cluster with the topics `a`, `b` and `c`.
 fn cluster(pairs: &[(&str, &str)]) -> TestCluster {
-    let mut cluster = TestCluster::new(pairs).with_brokers(&[1]);
+    let mut cluster = TestCluster::new(pairs).with_brokers(&[BrokerId(1)]);
     let topics = ["a", "b", "c"].map(|name| NewTopic {
         configs: vec![("retention.ms".to_owned(), Some("5".to_owned()))],
         ..NewTopic::of_defaults(name)

@@ -7,7 +7,7 @@ use super::{MetadataLog, MetadataLogOptions};
 use crate::bootstrap::{activation, first_records};
 use metadata::{MetadataImage, MetadataRecord, read_bootstrap_snapshot};
 use model::{MonotonicTime, Now};
-use raft::{Replica, ReplicaOptions, Standing};
+use raft::{QuorumMembership, Replica, ReplicaOptions};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -128,7 +128,7 @@ impl<D: Disk> MetadataLog<D> {
 fn replica_options(options: &MetadataLogOptions) -> ReplicaOptions {
     ReplicaOptions {
         directory: options.directory.clone(),
-        standing: Standing::Voter(options.local.clone()),
+        standing: QuorumMembership::Voter(options.local.clone()),
         fixed_voters: options.fixed_voters.clone(),
         config: options.config,
         now: Now {

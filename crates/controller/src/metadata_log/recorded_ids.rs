@@ -43,7 +43,7 @@ impl RecordedIds {
         for batch in Batches::new(bytes).map_while(Result::ok) {
             match reader.read(&batch) {
                 Ok(BatchContent::Quorum(records)) => records.iter().for_each(|record| {
-                    if let QuorumRecord::Voters(voters) = record {
+                    if let QuorumRecord::VoterSet(voters) = record {
                         let own = voters.iter().find(|voter| voter.id == node_id);
                         self.metadata = own.map(|voter| voter.directory_id);
                     }

@@ -15,7 +15,7 @@ use storage::disk::{DiskFile, OpenMode};
 use storage::meta_properties::read_meta_properties;
 use storage::sim::{Crash, SimDisk};
 
-const NODE_ID: BrokerId = 1;
+const NODE_ID: BrokerId = BrokerId(1);
 
 fn directory_id(number: u128) -> Uuid {
     Uuid::from_u128(0xd0_0000 + number)
@@ -295,10 +295,10 @@ fn voters_fixed_by_configuration_stay_out_of_the_log() {
             .contains(r#""currentVoters":[{"voterId":1}],"data_version":0"#)
     );
     drop(log);
-    let refused = open_with(&disk, fixed(&[1, 2, 3])).map(|_| ());
+    let refused = open_with(&disk, fixed(&[BrokerId(1), BrokerId(2), BrokerId(3)])).map(|_| ());
     assert!(matches!(
         refused,
-        Err(OpenMetadataLogError::Quorum(OpenError::Voters { .. }))
+        Err(OpenMetadataLogError::Quorum(OpenError::VoterSet { .. }))
     ));
     open_with(&disk, fixed(&[NODE_ID])).expect("there");
     let path = Path::new("/a/__cluster_metadata-0/quorum-state");
@@ -309,7 +309,7 @@ fn voters_fixed_by_configuration_stay_out_of_the_log() {
     let refused = open_with(&disk, options("/a", id)).map(|_| ());
     assert!(matches!(
         refused,
-        Err(OpenMetadataLogError::Quorum(OpenError::Voters { .. }))
+        Err(OpenMetadataLogError::Quorum(OpenError::VoterSet { .. }))
     ));
 }
 

@@ -7,7 +7,14 @@ use model::LeaderEpoch;
 
 /// A topic `t` of one partition, on a cluster of the brokers 1 to 6.
 fn cluster(replicas: &str) -> TestCluster {
-    let mut cluster = TestCluster::new(&[]).with_brokers(&[1, 2, 3, 4, 5, 6]);
+    let mut cluster = TestCluster::new(&[]).with_brokers(&[
+        BrokerId(1),
+        BrokerId(2),
+        BrokerId(3),
+        BrokerId(4),
+        BrokerId(5),
+        BrokerId(6),
+    ]);
     let topic = NewTopic {
         assignments: vec![PartitionAssignment {
             partition_index: 0,
@@ -182,7 +189,7 @@ fn no_leader_is_remembered_of_a_partition_without_one() {
         ..PartitionChange::of(at.0, at.1)
     })]);
     for id in [1, 2] {
-        cluster.change_broker(id, |broker| broker.is_fenced = true);
+        cluster.change_broker(BrokerId(id), |broker| broker.is_fenced = true);
     }
     for wanted in ["3,1", "1,2"] {
         assert_eq!(request(&mut cluster, "t", 0, Some(ids(wanted)), true), "");
@@ -321,7 +328,7 @@ fn refused() {
     );
     let mut cluster = cluster("1");
     let answers = [
-        request(&mut cluster, "u", 0, Some(vec![1]), true),
+        request(&mut cluster, "u", 0, Some(vec![BrokerId(1)]), true),
         request(&mut cluster, "t", 1, None, true),
     ]
     .map(|answer| answer.trim_start().to_owned());
@@ -334,7 +341,10 @@ fn refused() {
 #[test]
 fn listing_keeps_the_order_asked_for_and_leaves_out_the_rest() {
     let mut cluster = cluster("1,2");
-    assert_eq!(request(&mut cluster, "t", 0, Some(vec![3]), true), "");
+    assert_eq!(
+        request(&mut cluster, "t", 0, Some(vec![BrokerId(3)]), true),
+        ""
+    );
     let listed = |topics: Option<&[(&str, Vec<i32>)]>| {
         let ongoing = list_reassignments(&cluster.image, topics);
         let shown = ongoing.iter().map(|one| {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::test_cluster::{TestCluster, wrapped};
 use expect_test::{Expect, expect};
+use model::BrokerId;
 
 fn parse(script: &str) -> Vec<FeatureUpdate> {
     let lines = script.split(';').map(str::split_whitespace);
@@ -37,7 +38,7 @@ fn update(cluster: &mut TestCluster, script: &str) -> String {
 #[expect(clippy::needless_pass_by_value, reason = "reads as a table")]
 fn check(scripts: &[&str], expect: Expect) {
     let shown = scripts.iter().map(|script| {
-        let mut cluster = TestCluster::new(&[]).with_brokers(&[1, 2]);
+        let mut cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1), BrokerId(2)]);
         update(&mut cluster, script)
     });
     expect.assert_eq(&wrapped(&shown.collect::<String>()));
@@ -116,8 +117,8 @@ fn levels_are_checked_in_kafkas_words() {
 
 #[test]
 fn every_node_must_support_the_level() {
-    let mut cluster = TestCluster::new(&[]).with_brokers(&[1, 2]);
-    cluster.change_broker(2, |broker| {
+    let mut cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1), BrokerId(2)]);
+    cluster.change_broker(BrokerId(2), |broker| {
         broker.features.remove(ELIGIBLE_LEADER_REPLICAS_FEATURE);
     });
     let enable = "eligible.leader.replicas.version 1 1";
@@ -126,7 +127,7 @@ fn every_node_must_support_the_level() {
             eligible.leader.replicas.version. Broker 2 does not support this feature.
     "#]]
     .assert_eq(&wrapped(&update(&mut cluster, enable)));
-    cluster.change_broker(2, |broker| {
+    cluster.change_broker(BrokerId(2), |broker| {
         let range = VersionRange { min: 2, max: 3 };
         let name = ELIGIBLE_LEADER_REPLICAS_FEATURE.to_owned();
         broker.features.insert(name, range);
@@ -192,7 +193,7 @@ fn eligible_leader_replicas_need_one_min_insync_replicas() {
     let mut cluster = TestCluster::new(&[("min.insync.replicas", "2")]);
     for broker in [1, 2] {
         cluster.replay(&[MetadataRecord::Config {
-            resource: ConfigResource::broker(broker),
+            resource: ConfigResource::broker(BrokerId(broker)),
             name: MIN_INSYNC_REPLICAS.to_owned(),
             value: Some("3".to_owned()),
         }]);
@@ -200,8 +201,8 @@ fn eligible_leader_replicas_need_one_min_insync_replicas() {
     update(&mut cluster, "eligible.leader.replicas.version 1 1");
     let of = |resource| cluster.image.configs.value(&resource, MIN_INSYNC_REPLICAS);
     assert_eq!(of(ConfigResource::all_brokers()), Some("2"));
-    assert_eq!(of(ConfigResource::broker(1)), None);
-    assert_eq!(of(ConfigResource::broker(2)), None);
+    assert_eq!(of(ConfigResource::broker(BrokerId(1))), None);
+    assert_eq!(of(ConfigResource::broker(BrokerId(2))), None);
     // What is set for the cluster stays.
     cluster.replay(&[MetadataRecord::Config {
         resource: ConfigResource::all_brokers(),

@@ -2,9 +2,9 @@
 
 use super::consumer::{ConsumerGroup, SoftGroup};
 use super::membership::{GroupState, Membership};
-use super::modern_group::{GroupType, ModernGroup};
 use super::offset_store::GroupOffsets;
-use super::seldom::Seldom;
+use super::opaque_group::{GroupType, OpaqueGroup};
+use super::unallocated::Unallocated;
 use std::sync::Arc;
 
 /// A group of any type. It exists as long as it has records or somebody in it.
@@ -16,13 +16,13 @@ pub(super) struct Group {
     /// Replicated: the group's records, if it is a consumer group.
     pub(super) consumer: Option<Box<ConsumerGroup>>,
     /// Replicated: the group's records, if it is of another type.
-    pub(super) modern: Option<Box<ModernGroup>>,
+    pub(super) modern: Option<Box<OpaqueGroup>>,
     /// Replicated.
     pub(super) offsets: GroupOffsets,
     /// Soft, and empty while the log is loaded.
-    pub(super) membership: Seldom<Membership>,
+    pub(super) membership: Unallocated<Membership>,
     /// Soft, and empty while the log is loaded: who a consumer group waits for.
-    pub(super) soft: Seldom<SoftGroup>,
+    pub(super) soft: Unallocated<SoftGroup>,
 }
 
 impl Group {
@@ -33,8 +33,8 @@ impl Group {
             consumer: None,
             modern: None,
             offsets: GroupOffsets::default(),
-            membership: Seldom::default(),
-            soft: Seldom::default(),
+            membership: Unallocated::default(),
+            soft: Unallocated::default(),
         }
     }
 
@@ -64,7 +64,7 @@ impl Group {
     }
 
     /// The group's records if it is a share or a streams group.
-    pub(super) fn modern_type(&self) -> Option<&ModernGroup> {
+    pub(super) fn modern_type(&self) -> Option<&OpaqueGroup> {
         let modern = self.modern.as_deref();
         modern.filter(|_| self.consumer.is_none() && !self.has_classic_members())
     }

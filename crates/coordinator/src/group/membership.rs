@@ -6,9 +6,9 @@
 use super::effects::Effects;
 use super::member::{Member, Protocol};
 use super::request::{JoinGroup, JoinGroupResponse, JoinProtocol, JoinedMember, SyncGroupResponse};
-use super::seldom::Absent;
 use super::subscription::subscribed_topics;
 use super::timers::Timer;
+use super::unallocated::Absent;
 use crate::Token;
 use crate::messages::GroupMetadataValue;
 use model::{ErrorCode, MonotonicTime};

@@ -2,8 +2,8 @@
 //! partition of `__consumer_offsets`. [`GroupShard`] says how a shell drives it.
 //!
 //! To read in this order: `request` (what is asked), `shard` (the life of a shard), `membership`,
-//! `rebalance`, `join` and `session` (classic groups), `consumer` (its own page), `offset_store`, `offsets` and `retention`
-//! (committed offsets), `records` (their bytes).
+//! `rebalance`, `join` and `session` (classic groups), `consumer` (its own page), `offset_store`, `offsets` and
+//! `retention` (committed offsets), `records` (their bytes).
 
 mod config;
 mod consumer;
@@ -15,19 +15,19 @@ mod group;
 mod join;
 mod member;
 mod membership;
-mod modern_group;
 mod offset_store;
 mod offsets;
+mod opaque_group;
 mod overview;
 mod rebalance;
 mod records;
 mod request;
 mod retention;
-mod seldom;
 mod session;
 mod shard;
 mod subscription;
 mod timers;
+mod unallocated;
 
 #[cfg(test)]
 mod tests;

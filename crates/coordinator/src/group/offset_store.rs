@@ -213,6 +213,18 @@ impl PendingTransactions {
         }
     }
 
+    /// Whether a transaction holds offsets of no more partitions than `max`. Looks at no more than `max`
+    /// groups.
+    pub(super) fn has_at_most(&self, producer_id: ProducerId, max: usize) -> bool {
+        let groups = self.by_producer.get(&producer_id);
+        let offsets = groups.into_iter().flat_map(BTreeMap::values);
+        let mut sums = offsets.scan(0, |sum, of_group| {
+            *sum += of_group.len();
+            Some(*sum)
+        });
+        sums.all(|sum| sum <= max)
+    }
+
     /// Takes all that a transaction holds.
     pub(super) fn take(
         &mut self,

@@ -3,7 +3,7 @@
 use super::group::Group;
 use super::member::Member;
 use super::membership::GroupState;
-use super::modern_group::GroupType;
+use super::opaque_group::GroupType;
 use super::request::{DescribedGroup, DescribedMember, ListGroups, ListedGroup};
 use super::shard::GroupShard;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::consumer::group_tombstones;
 use super::group::Group;
 use super::membership::GroupState;
-use super::modern_group::GroupType;
 use super::offset_store::CommittedOffset;
+use super::opaque_group::GroupType;
 use super::records;
 use super::request::DeletedTopic;
 use super::shard::{GroupShard, Outcome};

@@ -13,8 +13,8 @@ use super::consumer::{RegexResolution, Topics};
 use super::effects::Effects;
 use super::group::Group;
 use super::membership::Membership;
-use super::modern_group::ModernGroup;
 use super::offset_store::{CommittedOffset, PendingTransactions};
+use super::opaque_group::OpaqueGroup;
 use super::records::{self, GroupRecord};
 use super::request::{JoinGroupResponse, SyncGroupResponse};
 use super::timers::{Timer, Timers};
@@ -174,7 +174,7 @@ impl GroupShard {
                 if value.is_some() {
                     let group = self.group_mut(group_id);
                     group.offsets.is_simple_group = false;
-                    ModernGroup::insert_into(&mut group.modern, key_type, key);
+                    OpaqueGroup::insert_into(&mut group.modern, key_type, key);
                 } else {
                     self.change_existing(group_id, |group| {
                         group.modern.take_if(|modern| modern.remove(key));
@@ -200,6 +200,12 @@ impl GroupShard {
                 }
             });
         }
+    }
+
+    /// Whether the open transaction of a producer holds offsets of no more partitions than `max`. Looks at
+    /// no more than `max` groups.
+    pub fn has_at_most_pending(&self, producer_id: ProducerId, max: usize) -> bool {
+        self.pending_transactions.has_at_most(producer_id, max)
     }
 
     /// Ends loading: the sessions of all members start anew.

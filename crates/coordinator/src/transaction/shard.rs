@@ -16,7 +16,7 @@ use super::{
 use model::{
     DecodeError, ErrorCode, MonotonicTime, Now, ProducerEpoch, RetentionClock, TopicPartition,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A record is damaged, or of a version to come.
@@ -174,6 +174,19 @@ impl TransactionShard {
     /// Whether there is no transactional id.
     pub fn is_empty(&self) -> bool {
         self.transactions.is_empty()
+    }
+
+    /// Whether the transaction of a transactional id has no more partitions than `max`. Looks at no more
+    /// than `max` topics.
+    pub fn has_at_most(&self, transactional_id: &str, max: usize) -> bool {
+        let entry = self.transactions.get(transactional_id);
+        let topics = entry.map(|entry| entry.stored.partitions.values());
+        let counts = topics.into_iter().flatten().map(BTreeSet::len);
+        let mut sums = counts.scan(0, |sum, count| {
+            *sum += count;
+            Some(*sum)
+        });
+        sums.all(|sum| sum <= max)
     }
 
     /// Every transaction whose end is decided and which waits for its markers.

@@ -1,5 +1,6 @@
 //! From the generated messages to records.
 
+use super::encode::LEADER_UNCHANGED;
 use super::{MetadataRecord, RecordError};
 use crate::messages::*;
 use crate::{
@@ -7,7 +8,7 @@ use crate::{
     ConfigResourceType, ControllerRegistration, DelegationToken, Endpoint, LeaderRecoveryState,
     Partition, PartitionChange, QuotaEntity, ScramCredential, ScramKey, VersionRange,
 };
-use model::{Array, LeaderEpoch, Message, ProducerId};
+use model::{Array, BrokerEpoch, BrokerId, LeaderEpoch, Message, ProducerId};
 
 /// Reads the whole of `body` as a message of this version.
 fn read<'a, M: Message<'a>>(body: &'a [u8], version: u32) -> Result<M, RecordError> {
@@ -151,7 +152,7 @@ fn topic(r: TopicRecord<'_>) -> Decoded {
 }
 
 fn partition(r: PartitionRecord<'_>) -> Decoded {
-    let ids = |ids: Option<Array<'_, i32>>| ids.map(|ids| ids.iter().collect());
+    let ids = |ids: Option<Array<'_, BrokerId>>| ids.map(|ids| ids.iter().collect());
     let recovery_state = r.leader_recovery_state;
     let partition = Partition {
         replicas: r.replicas.iter().collect(),
@@ -175,7 +176,7 @@ fn partition(r: PartitionRecord<'_>) -> Decoded {
 }
 
 fn partition_change(r: PartitionChangeRecord<'_>) -> Decoded {
-    let ids = |ids: &Option<Array<'_, i32>>| ids.as_ref().map(|ids| ids.iter().collect());
+    let ids = |ids: &Option<Array<'_, BrokerId>>| ids.as_ref().map(|ids| ids.iter().collect());
     let leader_recovery_state = match r.leader_recovery_state {
         -1 => None,
         id => Some(
@@ -187,7 +188,7 @@ fn partition_change(r: PartitionChangeRecord<'_>) -> Decoded {
         topic_id: r.topic_id,
         partition_id: r.partition_id,
         isr: ids(&r.isr),
-        leader: (r.leader != -2).then_some(r.leader),
+        leader: (r.leader != LEADER_UNCHANGED).then_some(r.leader),
         replicas: ids(&r.replicas),
         removing_replicas: ids(&r.removing_replicas),
         adding_replicas: ids(&r.adding_replicas),
@@ -211,14 +212,14 @@ fn config(r: ConfigRecord<'_>) -> Decoded {
 fn fence_broker(r: FenceBrokerRecord) -> Decoded {
     Ok(MetadataRecord::FenceBroker {
         broker_id: r.id,
-        broker_epoch: r.epoch,
+        broker_epoch: BrokerEpoch(r.epoch),
     })
 }
 
 fn unfence_broker(r: UnfenceBrokerRecord) -> Decoded {
     Ok(MetadataRecord::UnfenceBroker {
         broker_id: r.id,
-        broker_epoch: r.epoch,
+        broker_epoch: BrokerEpoch(r.epoch),
     })
 }
 

@@ -11,13 +11,13 @@ use crate::{
     DelegationToken, Endpoint, Partition, PartitionChange, QuotaEntity, ScramCredential, ScramKey,
     SupportedFeatures,
 };
-use model::{Array, Message, Uuid};
+use model::{Array, BrokerId, Message, Uuid};
 
 /// Receives a record's type, its version, and what writes its body.
 type Output<'o> = dyn FnMut(i16, i16, &dyn Fn(&mut Vec<u8>)) + 'o;
 
 /// What [`PartitionChangeRecord`] says when the leader stays.
-const LEADER_UNCHANGED: i32 = -2;
+pub(super) const LEADER_UNCHANGED: BrokerId = BrokerId(-2);
 /// What [`PartitionChangeRecord`] says when the recovery state stays.
 const RECOVERY_STATE_UNCHANGED: i8 = -1;
 
@@ -130,7 +130,7 @@ fn encode_marker(record: &MetadataRecord, output: &mut Output<'_>) {
             output,
             FenceBrokerRecord {
                 id: *broker_id,
-                epoch: *broker_epoch,
+                epoch: broker_epoch.0,
             }
         ),
         Record::UnfenceBroker {
@@ -140,7 +140,7 @@ fn encode_marker(record: &MetadataRecord, output: &mut Output<'_>) {
             output,
             UnfenceBrokerRecord {
                 id: *broker_id,
-                epoch: *broker_epoch,
+                epoch: broker_epoch.0,
             }
         ),
         Record::RemoveAccessControlEntry { id } => {
@@ -282,7 +282,7 @@ fn encode_partition(
     output: &mut Output<'_>,
 ) {
     /// Tagged fields are left out when they are empty.
-    fn tagged(ids: &Vec<i32>) -> Option<Array<'_, i32>> {
+    fn tagged(ids: &Vec<BrokerId>) -> Option<Array<'_, BrokerId>> {
         (!ids.is_empty()).then(|| Array::from(ids))
     }
     put!(
@@ -311,7 +311,7 @@ fn encode_partition_change(
     level: MetadataVersion,
     output: &mut Output<'_>,
 ) {
-    fn ids(ids: &Option<Vec<i32>>) -> Option<Array<'_, i32>> {
+    fn ids(ids: &Option<Vec<BrokerId>>) -> Option<Array<'_, BrokerId>> {
         ids.as_ref().map(Array::from)
     }
     put!(

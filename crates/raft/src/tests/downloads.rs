@@ -12,7 +12,7 @@ const ID: SnapshotId = SnapshotId {
 
 fn leader() -> LeaderAndEpoch {
     LeaderAndEpoch {
-        leader_id: Some(2),
+        leader_id: Some(BrokerId(2)),
         epoch: LeaderEpoch(9),
     }
 }
@@ -170,7 +170,7 @@ fn voters(id: BrokerId) -> [QuorumRecord; 2] {
     };
     [
         QuorumRecord::KRaftVersion(1),
-        QuorumRecord::Voters(vec![voter]),
+        QuorumRecord::VoterSet(vec![voter]),
     ]
 }
 
@@ -209,25 +209,28 @@ fn voters_are_those_of_the_log_as_it_is() {
         leader_epoch,
         timestamp_ms: 2_000,
     };
-    let mut bytes = quorum_batch(&voters(4), place(0, LeaderEpoch(3)));
-    bytes.extend(quorum_batch(&voters(5), place(2, LeaderEpoch(5))));
+    let mut bytes = quorum_batch(&voters(BrokerId(4)), place(0, LeaderEpoch(3)));
+    bytes.extend(quorum_batch(&voters(BrokerId(5)), place(2, LeaderEpoch(5))));
     let records = Content::Records {
         bytes: &bytes,
         high_watermark: 2,
     };
     exchange(&mut replica, 2_000, records).expect("in order");
-    assert_eq!(voter_ids(&replica), [5]);
+    assert_eq!(voter_ids(&replica), [BrokerId(5)]);
     let opened = Replica::open(disk.fork(), options(observer()));
-    assert_eq!(voter_ids(&opened.expect("whole").replica), [5]);
+    assert_eq!(voter_ids(&opened.expect("whole").replica), [BrokerId(5)]);
     let end = LeaderEpochEnd {
         leader_epoch: LeaderEpoch(3),
         end_offset: 2,
     };
     exchange(&mut replica, 2_000, Content::Diverging(end)).expect("it can be cut");
-    assert_eq!((voter_ids(&replica), replica.end_offset()), (vec![4], 2));
+    assert_eq!(
+        (voter_ids(&replica), replica.end_offset()),
+        (vec![BrokerId(4)], 2)
+    );
     exchange(&mut replica, 2_000, Content::SnapshotId(ID)).expect("asked for");
-    exchange(&mut replica, 2_000, piece(&snapshot_of_voter(6))).expect("whole");
-    assert_eq!(voter_ids(&replica), [6]);
+    exchange(&mut replica, 2_000, piece(&snapshot_of_voter(BrokerId(6)))).expect("whole");
+    assert_eq!(voter_ids(&replica), [BrokerId(6)]);
 }
 
 /// A disk that fails once, at any change: what is in the log's place has its voters, whether the
@@ -255,15 +258,16 @@ fn a_snapshot_in_the_place_of_the_log_brings_its_voters() {
     let disk = new_disk();
     let mut replica = begin(&disk);
     let start = disk.change_count();
-    exchange(&mut replica, 3_000, piece(&snapshot_of_voter(6))).expect("whole");
+    exchange(&mut replica, 3_000, piece(&snapshot_of_voter(BrokerId(6)))).expect("whole");
     let mut went_on = 0;
     for stop_at in start..disk.change_count() {
         let disk = new_disk();
         let mut replica = begin(&disk);
         disk.stop_at(Some(stop_at));
-        exchange(&mut replica, 3_000, piece(&snapshot_of_voter(6))).expect_err("the disk fails");
+        exchange(&mut replica, 3_000, piece(&snapshot_of_voter(BrokerId(6))))
+            .expect_err("the disk fails");
         if replica.start_offset() == ID.end_offset && !replica.has_failed() {
-            assert_eq!(voter_ids(&replica), [6], "{stop_at}");
+            assert_eq!(voter_ids(&replica), [BrokerId(6)], "{stop_at}");
             went_on += 1;
         }
     }

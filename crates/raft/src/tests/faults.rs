@@ -244,9 +244,9 @@ fn a_quorum_of_others_is_left_to_them() {
         fixed_voters: Some(voters.to_vec()),
         ..options(voter())
     };
-    let refused = lead_with(&disk, others(&[1, 2])).map(|_| ());
+    let refused = lead_with(&disk, others(&[BrokerId(1), BrokerId(2)])).map(|_| ());
     assert!(
-        matches!(refused, Err(OpenError::Voters { .. })),
+        matches!(refused, Err(OpenError::VoterSet { .. })),
         "{refused:?}"
     );
     let nobody = ReplicaOptions {
@@ -258,5 +258,5 @@ fn a_quorum_of_others_is_left_to_them() {
         matches!(refused, Err(OpenError::NoVoters { .. })),
         "{refused:?}"
     );
-    lead_with(&disk, others(&[1])).expect("nothing has happened");
+    lead_with(&disk, others(&[BrokerId(1)])).expect("nothing has happened");
 }

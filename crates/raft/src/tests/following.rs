@@ -55,7 +55,7 @@ enum Reply {
 impl Quorum {
     fn new() -> Self {
         let mut quorum = Self {
-            leader_id: 2,
+            leader_id: BrokerId(2),
             epoch: LeaderEpoch(0),
             records: Vec::new(),
             committed: 0,
@@ -78,7 +78,7 @@ impl Quorum {
         let kept = self.committed + usize::from(kept);
         self.records.truncate(kept);
         self.epoch = self.epoch.next();
-        self.leader_id = 5 - self.leader_id;
+        self.leader_id = BrokerId(5 - self.leader_id.0);
         self.append(1);
     }
 

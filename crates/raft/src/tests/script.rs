@@ -12,7 +12,7 @@ struct World {
 }
 
 /// Runs a script and compares what it has told, line by line.
-pub(super) fn check(standing: Standing, script: &str, expect: &expect_test::Expect) {
+pub(super) fn check(standing: QuorumMembership, script: &str, expect: &expect_test::Expect) {
     let mut world = World::open(new_disk(), standing.clone());
     let mut told = String::new();
     for line in script
@@ -48,7 +48,7 @@ fn told(outcome: Result<String, impl ToString>) -> String {
 }
 
 impl World {
-    fn open(disk: SimDisk, standing: Standing) -> Self {
+    fn open(disk: SimDisk, standing: QuorumMembership) -> Self {
         let opened = Replica::open(disk.clone(), options(standing));
         Self {
             disk,
@@ -205,7 +205,7 @@ impl World {
 
 fn leader_and_epoch(leader: &str, epoch: &str) -> LeaderAndEpoch {
     LeaderAndEpoch {
-        leader_id: Some(number(leader)).filter(|id| *id >= 0),
+        leader_id: Some(number(leader)).filter(|id: &BrokerId| !id.is_none()),
         epoch: number(epoch),
     }
 }

@@ -153,6 +153,7 @@ impl Client for Producer {
             self.is_waiting = true;
             desk.ask(Ask::InitProducerId {
                 transactional_id: None,
+                expected: None,
             });
             return;
         }

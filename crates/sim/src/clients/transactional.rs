@@ -223,6 +223,7 @@ impl Client for Transactional {
         let Some(producer) = self.producer else {
             desk.ask(Ask::InitProducerId {
                 transactional_id: Some(self.transactional_id.clone()),
+                expected: None,
             });
             return;
         };

@@ -180,7 +180,7 @@ impl Hosting {
         }
         directory.is_offline = true;
         self.untold_failures.push(directory.id);
-        let place = self.host.place_of(&directory.name);
+        let place = self.host.directory_index_of(&directory.name);
         let path = directory.path.clone();
         let name = directory.name.clone();
         let here = self.all().filter(|one| one.log_directory() == name);

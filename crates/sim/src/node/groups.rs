@@ -1,10 +1,15 @@
 //! The group coordinator of a node: hosted partitions of `__consumer_offsets`.
 
 use super::coordinator_log::{Asking, Hosted, load, poll_answer};
+use super::frames::is_of_frame;
+use super::frames_of_groups::body_of_released;
 use super::serve_groups::answer_of;
 use super::{Caller, Halted, SimPartition, Then};
 use crate::planted::Planted;
-use coordinator::group::{DeletedTopic, GroupConfig, GroupShard};
+use crate::protocol::SESSION_TIMEOUT_MS;
+use coordinator::group::{
+    ConsumerGroupConfig, ConsumerGroupTimes, DeletedTopic, GroupConfig, GroupShard,
+};
 use coordinator::runtime::{TransactionMarker, Waiter};
 use coordinator::{Decision, GroupResponse, partition_for};
 use metadata::MetadataImage;
@@ -16,6 +21,9 @@ use std::sync::Arc;
 
 /// The topic that holds groups and offsets.
 pub(super) const OFFSETS_TOPIC: &str = "__consumer_offsets";
+
+/// How often a member of the consumer protocol says that it lives.
+const HEARTBEAT_INTERVAL_MS: i32 = 500;
 
 /// A producer whose transaction a decision's records belong to.
 pub(super) type TransactionalWriter = coordinator::runtime::TransactionalWriter<VerificationGuard>;
@@ -31,7 +39,11 @@ impl Waiter<GroupShard> for Caller {
     type Answer = Option<Then>;
 
     fn released(self, response: GroupResponse) -> Option<Then> {
-        Some(Then::Answer(self, answer_of(response)))
+        let answer = match is_of_frame(&self) {
+            true => body_of_released(&response),
+            false => answer_of(response),
+        };
+        Some(Then::Answer(self, answer))
     }
 
     fn abandoned(self, _: ErrorCode) -> Option<Then> {
@@ -61,6 +73,14 @@ impl Groups {
     ) -> Result<(), Halted> {
         let config = GroupConfig {
             initial_rebalance_delay_ms: 100,
+            consumer: ConsumerGroupConfig {
+                times: ConsumerGroupTimes {
+                    session_timeout_ms: SESSION_TIMEOUT_MS,
+                    heartbeat_interval_ms: HEARTBEAT_INTERVAL_MS,
+                    assignment_interval_ms: 0,
+                },
+                ..ConsumerGroupConfig::default()
+            },
             ..GroupConfig::default()
         };
         let shard = GroupShard::new(config);

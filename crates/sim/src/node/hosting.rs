@@ -62,7 +62,7 @@ pub(super) struct Hosting {
 
 /// The defaults of topics, and the time.
 #[derive(Debug)]
-pub(super) struct Surroundings<'a> {
+pub(super) struct TopicContext<'a> {
     pub(super) defaults: &'a TopicDefaults,
     pub(super) now_ms: i64,
 }
@@ -93,7 +93,7 @@ impl Hosting {
         &mut self,
         image: &MetadataImage,
         places: &Places,
-        surroundings: &Surroundings<'_>,
+        surroundings: &TopicContext<'_>,
     ) -> Result<(), Halted> {
         let mut checkpoints = Vec::new();
         for at in 0..self.directories.len() {
@@ -253,7 +253,7 @@ impl Hosting {
         at: usize,
         (topic_id, name): (Uuid, &TopicPartition),
         config: &Arc<LogConfig>,
-        surroundings: &Surroundings<'_>,
+        surroundings: &TopicContext<'_>,
     ) -> LogOpening<SimDisk> {
         LogOpening {
             topic_id: Some(topic_id),
@@ -274,7 +274,7 @@ impl Hosting {
         at: usize,
         (topic_id, name): (Uuid, &TopicPartition),
         config: &Arc<LogConfig>,
-        surroundings: &Surroundings<'_>,
+        surroundings: &TopicContext<'_>,
     ) -> Result<Log<SimDisk>, StorageError> {
         let mut opening = self.opening(at, (topic_id, name), config, surroundings);
         if self.planted == Planted::CheckpointsByName {
@@ -327,7 +327,7 @@ impl Hosting {
     pub(super) fn apply(
         &mut self,
         delta: &MetadataDelta,
-        surroundings: &Surroundings<'_>,
+        surroundings: &TopicContext<'_>,
         now: MonotonicTime,
         random: &mut Random,
     ) -> Result<Vec<Arc<SimPartition>>, Halted> {
@@ -407,7 +407,7 @@ impl Hosting {
     pub(super) fn make_missing(
         &mut self,
         image: &MetadataImage,
-        surroundings: &Surroundings<'_>,
+        surroundings: &TopicContext<'_>,
         random: &mut Random,
     ) -> Result<Vec<Arc<SimPartition>>, Halted> {
         self.settle_leftovers()?;
@@ -453,7 +453,7 @@ impl Hosting {
         image: &MetadataImage,
         (topic, index, at): (&Topic, i32, usize),
         leader_epoch: LeaderEpoch,
-        surroundings: &Surroundings<'_>,
+        surroundings: &TopicContext<'_>,
         random: &mut Random,
     ) -> Result<(), StorageError> {
         let name = TopicPartition::new(&*topic.name, index);

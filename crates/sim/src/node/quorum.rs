@@ -14,7 +14,7 @@ use controller::metadata_log::{
     find_log_directories, known_directories,
 };
 use metadata::{MetadataVersion, VoterEndpoint};
-use model::{BrokerId, Uuid};
+use model::{BrokerEpoch, BrokerId, Uuid};
 use std::path::{Path, PathBuf};
 use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown};
 use storage::sim::SimDisk;
@@ -101,10 +101,13 @@ impl OpenedMetadata {
     }
 
     /// The broker's epoch when it stopped: only when every directory was left in order was it all.
-    fn previous_broker_epoch(&self) -> i64 {
+    fn previous_broker_epoch(&self) -> BrokerEpoch {
         let epochs = self.marks.iter();
         let epochs = epochs.map(|(_, mark)| mark.and_then(|mark| mark.broker_epoch));
-        epochs.map(|epoch| epoch.unwrap_or(-1)).min().unwrap_or(-1)
+        epochs
+            .map(|epoch| epoch.unwrap_or(BrokerEpoch::NONE))
+            .min()
+            .unwrap_or(BrokerEpoch::NONE)
     }
 
     /// What this run of the broker says of itself.

@@ -27,7 +27,8 @@ impl Node {
                 offset,
                 is_committed,
             } => {
-                let fetched = self.fetch((topic_id, partition), offset, is_committed);
+                let key = (topic_id, partition);
+                let fetched = self.fetch(key, offset, LeaderEpoch::NONE, is_committed);
                 self.answers.push((caller, Answer::Fetched(fetched)));
             }
             Ask::Metadata { topic } => {
@@ -67,7 +68,7 @@ impl Node {
         self.go_on(now)
     }
 
-    fn find(&self, topic_id: Uuid, index: i32) -> Result<Arc<SimPartition>, ErrorCode> {
+    pub(super) fn find(&self, topic_id: Uuid, index: i32) -> Result<Arc<SimPartition>, ErrorCode> {
         if self.is_offline {
             return Err(ErrorCode::KafkaStorageError);
         }
@@ -78,7 +79,7 @@ impl Node {
         }
     }
 
-    fn produce(&mut self, caller: Caller, ask: Ask, now: Now) -> Result<(), Halted> {
+    pub(super) fn produce(&mut self, caller: Caller, ask: Ask, now: Now) -> Result<(), Halted> {
         let Ask::Produce {
             topic_id,
             partition,
@@ -172,7 +173,13 @@ impl Node {
         }
     }
 
-    fn fetch(&self, (topic_id, index): (Uuid, i32), offset: i64, is_committed: bool) -> Fetched {
+    pub(super) fn fetch(
+        &self,
+        (topic_id, index): (Uuid, i32),
+        offset: i64,
+        current_leader_epoch: LeaderEpoch,
+        is_committed: bool,
+    ) -> Fetched {
         let partition = match self.find(topic_id, index) {
             Ok(partition) => partition,
             Err(error) => return Fetched::refused(error),
@@ -184,7 +191,7 @@ impl Node {
             (false, _) => Isolation::HighWatermark,
         };
         let read = partition.read(&ReadRequest {
-            current_leader_epoch: LeaderEpoch::NONE,
+            current_leader_epoch,
             fetch_offset: offset,
             last_fetched_epoch: LeaderEpoch::NONE,
             max_bytes: 4_000,

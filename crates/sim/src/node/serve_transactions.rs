@@ -39,6 +39,7 @@ impl Node {
         match &ask {
             Ask::InitProducerId {
                 transactional_id: None,
+                ..
             } => {
                 let id = match self.next_producer_id(now)? {
                     Ok(id) => id,
@@ -52,13 +53,14 @@ impl Node {
             }
             Ask::InitProducerId {
                 transactional_id: Some(id),
+                expected,
             } => {
                 let request = InitProducerId {
                     transactional_id: id,
                     timeout_ms: TRANSACTION_TIMEOUT_MS,
                     enables_two_phase_commit: false,
                     keeps_prepared_transaction: false,
-                    expected: None,
+                    expected: expected.map(id_and_epoch),
                 };
                 self.decide_about(id, Some((caller, &ask)), now, |shard, moment| {
                     shard.init_producer_id(&request, moment)

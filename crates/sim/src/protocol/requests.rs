@@ -159,10 +159,15 @@ impl Ask {
 
     fn transaction_frame(&self, correlation_id: i32) -> Vec<u8> {
         match self {
-            Self::InitProducerId { transactional_id } => frame(
+            Self::InitProducerId {
+                transactional_id,
+                expected,
+            } => frame(
                 correlation_id,
                 &InitProducerIdRequest {
                     transactional_id: transactional_id.as_deref(),
+                    producer_id: expected.map_or(-1, |expected| expected.id),
+                    producer_epoch: expected.map_or(-1, |expected| expected.epoch),
                     transaction_timeout_ms: TRANSACTION_TIMEOUT_MS,
                     ..InitProducerIdRequest::default()
                 },
@@ -480,8 +485,13 @@ impl Ask {
     fn read_transaction(api: ApiKey, body: &[u8]) -> Result<Self, DecodeError> {
         if api == ApiKey::InitProducerId {
             let message = InitProducerIdRequest::from_bytes(body, version_of(api))?;
+            let expected = ProducerKey {
+                id: message.producer_id,
+                epoch: message.producer_epoch,
+            };
             return Ok(Self::InitProducerId {
                 transactional_id: message.transactional_id.map(str::to_owned),
+                expected: (expected.id != -1).then_some(expected),
             });
         }
         let message = EndTxnRequest::from_bytes(body, version_of(api))?;

@@ -7,7 +7,33 @@ use crate::node::{Caller, Observed};
 use crate::protocol::{Answer, Ask};
 use crate::schedule::{STEADY, TRANSACTIONAL};
 use model::ErrorCode;
+use std::path::{Path, PathBuf};
+use storage::Disk;
+use storage::inspect::{LogFile, LogFileKind, faults_of};
 use storage::sim::Crash;
+
+/// More than any batch of a world.
+const DECOMPRESSED_BYTES_MAX: usize = 1 << 24;
+
+/// Whether a log's directory is kept for an operator, or about to be deleted.
+fn is_set_aside(name: &str) -> bool {
+    name.ends_with("-stray") || name.ends_with("-delete")
+}
+
+/// A file of a log, or a snapshot of the metadata, which has batches as a segment has.
+fn inspected(name: &str) -> Option<LogFile> {
+    let is_snapshot =
+        name.ends_with(".checkpoint") && name.starts_with(|first: char| first.is_ascii_digit());
+    let snapshot = LogFile {
+        kind: LogFileKind::Log,
+        offset: 0,
+        is_current: true,
+    };
+    let file = is_snapshot
+        .then_some(snapshot)
+        .or_else(|| LogFile::named(name))?;
+    file.is_current.then_some(file)
+}
 
 impl World {
     /// One more crash, after which a start finds all that was promised; then a stop in order, after
@@ -34,6 +60,7 @@ impl World {
         self.look_at_offsets();
         self.judge.close();
         self.stop(0);
+        self.look_at_files();
         self.start();
         self.with_node(|node, now| {
             let all = node.observe();
@@ -49,6 +76,43 @@ impl World {
         if ends(&observed) != ends(&after) {
             let detail = format!("{observed:?} and then {after:?}");
             self.judge.broken("a stop in order changes nothing", detail);
+        }
+    }
+
+    /// Every file of every log is one that `dump-log` finds nothing wrong with.
+    fn look_at_files(&mut self) {
+        let mut directories = vec![PathBuf::from("/")];
+        while let Some(directory) = directories.pop() {
+            let entries = match self.disk.list(&directory) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    let detail = format!("{}: {error}", directory.display());
+                    self.judge.broken("files can be read", detail);
+                    continue;
+                }
+            };
+            for entry in entries {
+                let path = directory.join(&entry.name);
+                match entry.is_directory {
+                    // What nobody will open again.
+                    true if is_set_aside(&entry.name) => {}
+                    true => directories.push(path),
+                    false => self.look_at_file(&path, &entry.name),
+                }
+            }
+        }
+    }
+
+    fn look_at_file(&mut self, path: &Path, name: &str) {
+        let Some(file) = inspected(name) else { return };
+        let bytes = self.disk.read(path, u64::MAX);
+        let segment = self.disk.read(&path.with_extension("log"), u64::MAX).ok();
+        match bytes {
+            Ok(bytes) => {
+                let faults = faults_of(file, &bytes, segment.as_deref(), DECOMPRESSED_BYTES_MAX);
+                self.judge.file(path, &faults);
+            }
+            Err(error) => self.judge.file(path, &[error.to_string()]),
         }
     }
 
@@ -112,11 +176,11 @@ impl World {
         let Some(topic_id) = node.and_then(|node| node.image().topics.id_of(STEADY[0])) else {
             return;
         };
-        for client in TRANSACTIONAL {
-            let key = offset_key(client, topic_id);
+        let modelled = TRANSACTIONAL.map(|client| offset_key(client, topic_id));
+        for key in modelled.into_iter().chain(self.live_offsets()) {
             let ask = Ask::FetchOffset {
                 group: key.0.clone(),
-                topic_id,
+                topic_id: key.1,
                 partition: key.2,
             };
             match self.ask(ask) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use record::RecordBatch;
 use record::batch::batch_size_bytes;
 
-use super::{CleanError, Pace};
+use super::{CleanError, Throttle};
 use crate::disk::{Disk, DiskFile};
 use crate::error::StorageError;
 
@@ -51,7 +51,7 @@ impl<D: Disk> BatchWindow<D> {
     /// The next batch and where it starts; `None` at the end.
     pub(super) fn next(
         &mut self,
-        pace: Pace<'_>,
+        pace: Throttle<'_>,
     ) -> Result<Option<(u64, RecordBatch<'_>)>, CleanError> {
         let position = self.position;
         let left = self.end_position - position;
@@ -93,7 +93,7 @@ impl<D: Disk> BatchWindow<D> {
     }
 
     /// Reads on, so that `wanted` bytes are in memory unless the file ends before.
-    fn fill(&mut self, wanted: usize, pace: Pace<'_>) -> Result<(), CleanError> {
+    fn fill(&mut self, wanted: usize, pace: Throttle<'_>) -> Result<(), CleanError> {
         self.buffer.drain(..self.start);
         self.start = 0;
         let kept = self.buffer.len();

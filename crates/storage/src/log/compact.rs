@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use super::{Log, LogState, ReadError};
 use crate::cleaner::{
-    Cleanable, CleanableLog, CleanableSegment, CleanedFiles, CleanedSegment, Compaction,
-    LastRecord, Source, cleanable_range,
+    AbortedInSegment, Cleanable, CleanableLog, CleanableSegment, CleanedFiles, CleanedSegment,
+    Compaction, LastRecord, Source, cleanable_range,
 };
 use crate::disk::Disk;
 use crate::error::{Context, StorageError};
@@ -131,7 +131,11 @@ impl<D: Disk> Log<D> {
             .segments
             .iter()
             .filter(|segment| segment.transaction_index.count() > 0)
-            .map(|segment| segment.base_offset())
+            .map(|segment| AbortedInSegment {
+                base_offset: segment.base_offset(),
+                written_count: segment.transaction_index.written_count(),
+                unwritten: segment.transaction_index.unwritten().to_vec(),
+            })
             .collect();
         let producers: BTreeMap<ProducerId, LastRecord> = self
             .producer_state
@@ -157,8 +161,8 @@ impl<D: Disk> Log<D> {
     }
 
     /// Puts a compacted segment in the place of those it was made from; `false` when one of them
-    /// has left the log, the compacted one has vanished, or the log is not open: then nothing changes. The names are durable when
-    /// the caller has called [`Compaction::sync_directory`].
+    /// has left the log, the compacted one has vanished, or the log is not open: then nothing changes. The names are
+    /// durable when the caller has called [`Compaction::sync_directory`].
     ///
     /// # Errors
     /// When the disk fails; the log takes no more appends.

@@ -30,8 +30,8 @@ pub(super) type DeletedFiles = BTreeMap<FileName, i64>;
 
 impl<D: Disk> Log<D> {
     /// Moves the start of the log up, as `DeleteRecords` does and retention; the records below
-    /// are gone for readers at once. Returns whether it moved; it has not after an error. An offset above the end of the log
-    /// is refused with `None`; that it is not above the high watermark is the caller's to check.
+    /// are gone for readers at once. Returns whether it moved; it has not after an error. An offset above the end of
+    /// the log is refused with `None`; that it is not above the high watermark is the caller's to check.
     ///
     /// # Errors
     /// When the log takes no writes, or the disk fails.

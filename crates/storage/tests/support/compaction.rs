@@ -7,6 +7,7 @@
 //!   keyless x             a record without a key
 //!   epoch 5               producer 5 starts again in its next epoch
 //!   roll, at 1000         a new segment; the time
+//!   lack, plenty          no file can be opened from here on; any can
 //!   compact, reopen       by the checkpoint of the last compaction; as after a crash
 //!   show                  every batch that is there
 //! ```
@@ -75,8 +76,18 @@ impl Compacted {
             match line.split_once(' ').unwrap_or((line, "")) {
                 ("show", _) => shown.push_str(&self.show()),
                 ("compact", _) => self.compact().unwrap(),
+                ("compact-while-trimmed-to", offset) => {
+                    let outcome = self.compact_while_trimmed(offset.parse().ok());
+                    shown.push_str(match outcome {
+                        Ok(()) => "compacted\n",
+                        Err(CleanError::Missing(_) | CleanError::Changed) => "to be tried again\n",
+                        Err(error) => panic!("{error}"),
+                    });
+                }
                 ("reopen", _) => self.crash(Crash::KeepsAll),
                 ("roll", _) => self.log.roll_segment(self.now_ms).unwrap(),
+                ("lack", _) => self.disk.set_out_of_files(true),
+                ("plenty", _) => self.disk.set_out_of_files(false),
                 ("at", time) => self.now_ms = time.parse().unwrap(),
                 ("put", records) => self.append(BatchHeader::default(), records),
                 ("keyless", value) => {
@@ -146,6 +157,11 @@ impl Compacted {
 
     /// One whole compaction, as a broker does it.
     pub(crate) fn compact(&mut self) -> Result<(), CleanError> {
+        self.compact_while_trimmed(None)
+    }
+
+    /// Compacts; meanwhile the records below an offset are deleted, with the segments that are below it.
+    fn compact_while_trimmed(&mut self, trimmed_to: Option<i64>) -> Result<(), CleanError> {
         self.log.flush(self.now_ms)?;
         let state = self.log.producer_state();
         let stable = state.first_unstable_offset();
@@ -160,6 +176,10 @@ impl Compacted {
         let records = compaction.dirty_record_count_max();
         let mut map = OffsetMap::new(self.map_bytes, 0.9, records, [1, 2]);
         let end = compaction.index_keys(&mut map, &mut |_| true)?;
+        if let Some(offset) = trimmed_to {
+            self.log.advance_log_start_offset(offset)?;
+            self.log.delete_old_segments(offset, self.now_ms).unwrap();
+        }
         while let Some(group) = compaction.next_group(&map) {
             let cleaned = compaction.clean_group(group, &map, &mut |_| true)?;
             assert!(self.log.replace_segments(cleaned, self.now_ms)?);

@@ -1,8 +1,8 @@
 //! Records: produced, fetched, found and deleted; and the ids of their producers.
 
 use crate::batches::{FetchedRecord, records_of};
-use crate::{Answer, Client};
-use model::ErrorCode;
+use crate::{Client, Response};
+use model::{BrokerId, ErrorCode};
 use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
@@ -104,7 +104,7 @@ impl Client {
         let frame = self.frame(PRODUCE_VERSION, &request);
         self.send_bytes_if_open(&frame);
         let frame = self.receive_frame_if_any(crate::LIMIT)?;
-        Some(produced(&Answer {
+        Some(produced(&Response {
             version: PRODUCE_VERSION,
             // The header is the correlation id and no tagged fields.
             body: frame[5..].to_vec(),
@@ -254,7 +254,7 @@ pub(super) fn produce_request<'a>(
 }
 
 #[track_caller]
-pub(super) fn produced(answer: &Answer) -> Produced {
+pub(super) fn produced(answer: &Response) -> Produced {
     let response: ProduceResponse<'_> = answer.read();
     let topic = response.responses.iter().next().expect("one topic");
     let partition = topic.partition_responses.iter().next();
@@ -282,7 +282,7 @@ pub fn list_offset_request(topic: &str, index: i32, timestamp: i64) -> ListOffse
         partitions: vec![partition].into(),
     };
     ListOffsetsRequest {
-        replica_id: -1,
+        replica_id: BrokerId::NONE,
         topics: vec![topic].into(),
         ..ListOffsetsRequest::default()
     }

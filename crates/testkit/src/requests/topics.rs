@@ -1,7 +1,7 @@
 //! Topics and brokers: made, deleted, described.
 
 use crate::{Client, wait_until};
-use model::{ErrorCode, Uuid};
+use model::{BrokerId, ErrorCode, Uuid};
 use wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use wire::messages::describe_configs_request::DescribeConfigsResource;
 use wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
@@ -16,7 +16,7 @@ use wire::messages::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokerAddress {
     /// The broker.
-    pub node_id: i32,
+    pub node_id: BrokerId,
     /// A name or an address.
     pub host: String,
     /// The port.

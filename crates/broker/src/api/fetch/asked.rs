@@ -26,11 +26,11 @@ pub(super) fn limits(broker: &Broker, version: i16, message: &FetchRequest<'_>) 
         min_bytes: message.min_bytes.min(max_bytes).max(0) as usize,
         max_wait: Duration::from_millis(message.max_wait_ms.max(0) as u64),
         isolation: match message.isolation_level {
-            _ if replica_id >= 0 || replica_id == FUTURE_REPLICA => Isolation::LogEnd,
+            _ if !replica_id.is_none() || replica_id == FUTURE_REPLICA => Isolation::LogEnd,
             READ_COMMITTED => Isolation::LastStableOffset,
             _ => Isolation::HighWatermark,
         },
-        is_follower: replica_id >= 0,
+        is_follower: !replica_id.is_none(),
         node_id: broker.node.id,
     }
 }

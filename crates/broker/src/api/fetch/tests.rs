@@ -10,7 +10,7 @@ const LIMITS: Limits = Limits {
     max_wait: Duration::ZERO,
     isolation: Isolation::LogEnd,
     is_follower: false,
-    node_id: 1,
+    node_id: BrokerId(1),
 };
 
 fn unknown(index: i32) -> Part {
@@ -25,7 +25,7 @@ fn unknown(index: i32) -> Part {
             max_bytes: 1,
         },
         slot: PartitionSlot(index as u32),
-        partition: Err(Absence::Unknown),
+        partition: Err(Unavailable::Unknown),
         seen: Seen::default(),
         result: Err(ErrorCode::UnknownServerError),
         leader: (NO_LEADER, LeaderEpoch::NONE),
@@ -45,7 +45,7 @@ fn who_is_put_off_hears_of_the_leader() {
     let log = Log::create(LogOpening::new(RealDisk, path, name)).unwrap();
     let host = Arc::new(LogHost::new(RealDisk, Arc::new(OpenFiles::new(usize::MAX))));
     let role = Role::Follower {
-        leader: 7,
+        leader: BrokerId(7),
         leader_epoch: LeaderEpoch(3),
     };
     let place = directory.path().display().to_string().into();
@@ -56,7 +56,7 @@ fn who_is_put_off_hears_of_the_leader() {
     };
     part.put_off(LIMITS);
     assert_eq!(part.outcome().error, ErrorCode::NotLeaderOrFollower);
-    assert_eq!(part.current_leader(), Some((7, LeaderEpoch(3))));
+    assert_eq!(part.current_leader(), Some((BrokerId(7), LeaderEpoch(3))));
 }
 
 /// How often others have their turn while three partitions are read.

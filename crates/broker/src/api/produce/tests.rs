@@ -1,5 +1,5 @@
-use super::pace::QUICK_BYTES;
-use super::pace::QUICK_RECOMPRESSED_BYTES;
+use super::append_thread::QUICK_BYTES;
+use super::append_thread::QUICK_RECOMPRESSED_BYTES;
 use super::*;
 use record::{
     BatchBuilder, BatchHeader, Codec, Compression, Compressor, RecordBatch, TargetCompression,
@@ -33,8 +33,11 @@ fn rules(compression: TargetCompression) -> ValidationRules {
 fn check(bytes: &[u8], compression: TargetCompression, is_too_long: bool) {
     let (batch, _) = RecordBatch::parse(bytes).unwrap();
     let rules = rules(compression);
-    assert_eq!(Pace::Quick.is_too_long_for(&batch, &rules), is_too_long);
-    assert!(!Pace::OffWorkers.is_too_long_for(&batch, &rules));
+    assert_eq!(
+        AppendThread::Quick.is_too_long_for(&batch, &rules),
+        is_too_long
+    );
+    assert!(!AppendThread::OffWorkers.is_too_long_for(&batch, &rules));
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use super::GroupSlot;
 use crate::coordinators::runtime::Nobody;
-use crate::runtime::clock;
+use crate::scheduling::clock;
 use coordinator::group::RegexResolution;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

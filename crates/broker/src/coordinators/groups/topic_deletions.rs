@@ -14,8 +14,8 @@
 //! crash they are known by the topic's id.
 
 use super::{GroupCoordination, GroupSeat, GroupSlot, Groups, OFFSETS_TOPIC};
-use crate::coordinators::runtime::{Leaving, Parked};
-use crate::runtime::clock;
+use crate::coordinators::runtime::{Parked, ReadyResponse};
+use crate::scheduling::clock;
 use coordinator::group::{DeletedTopic, GroupShard};
 use coordinator::runtime::Asker;
 use coordinator::{Decision, GroupResponse};
@@ -49,6 +49,15 @@ impl Default for NotedTopics {
 }
 
 impl NotedTopics {
+    /// Whether nothing is to be done about any topic.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Named(noted) => noted.is_empty(),
+            Self::Absent => false,
+            Self::Needless => true,
+        }
+    }
+
     fn note(&mut self, topics: &[DeletedTopic<'_>]) {
         if let Self::Named(noted) = self {
             if noted.len() + topics.len() > NOTED_MAX {
@@ -72,12 +81,12 @@ impl Groups {
     ) -> BTreeSet<usize> {
         // First: a commit that has found the topics is either before the deletion or refused.
         self.set_metadata(image);
-        let mut places = BTreeSet::new();
+        let mut directory_indexes = BTreeSet::new();
         for slot in self.runtime.all_slots() {
             slot.noted.lock().note(topics);
-            places.insert(slot.partition.place());
+            directory_indexes.insert(slot.partition.directory_index());
         }
-        places
+        directory_indexes
     }
 
     /// How many topics are noted at all shards.
@@ -114,9 +123,9 @@ impl Groups {
 struct Deletion<'a>(&'a Cell<Option<ErrorCode>>);
 
 impl Asker<GroupShard, (), Parked<GroupResponse>> for Deletion<'_> {
-    fn answered(self, outcome: Result<(&GroupShard, ()), ErrorCode>) -> Leaving {
+    fn answered(self, outcome: Result<(&GroupShard, ()), ErrorCode>) -> ReadyResponse {
         self.0.set(outcome.err());
-        Leaving::new(|_| {})
+        ReadyResponse::new(|_| {})
     }
 
     fn parked(self) -> Parked<GroupResponse> {

@@ -8,13 +8,13 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// An answer that has been asked for.
 #[derive(Debug)]
-pub(crate) struct Asked<R> {
+pub(crate) struct PendingResponse<R> {
     receiver: oneshot::Receiver<Result<R, ErrorCode>>,
     /// Those who answer.
     threads: Arc<CoordinatorThreads>,
 }
 
-impl<R> Asked<R> {
+impl<R> PendingResponse<R> {
     /// The answer, when it may leave.
     ///
     /// # Errors
@@ -49,13 +49,13 @@ pub(crate) fn unparked<R, P>(_: P) -> Result<R, ErrorCode> {
 }
 
 /// An answer with what it needs to leave.
-pub(crate) struct Leaving {
+pub(crate) struct ReadyResponse {
     leave: Box<dyn FnOnce(Option<ErrorCode>) + Send>,
     /// What is told instead.
     refusal: Option<ErrorCode>,
 }
 
-impl Leaving {
+impl ReadyResponse {
     /// One that leaves by this call, which is given the error that is told instead.
     pub(crate) fn new(leave: impl FnOnce(Option<ErrorCode>) + Send + 'static) -> Self {
         Self {
@@ -76,21 +76,21 @@ impl Leaving {
 }
 
 /// Who waits for others.
-pub(crate) struct Parked<P>(Box<dyn FnOnce(Result<P, ErrorCode>) -> Leaving + Send>);
+pub(crate) struct Parked<P>(Box<dyn FnOnce(Result<P, ErrorCode>) -> ReadyResponse + Send>);
 
 impl<S: CoordinatorShard> Waiter<S> for Parked<S::Response> {
-    type Answer = Leaving;
+    type Answer = ReadyResponse;
 
-    fn released(self, response: S::Response) -> Leaving {
+    fn released(self, response: S::Response) -> ReadyResponse {
         (self.0)(Ok(response))
     }
 
-    fn abandoned(self, error: ErrorCode) -> Leaving {
+    fn abandoned(self, error: ErrorCode) -> ReadyResponse {
         (self.0)(Err(error))
     }
 
-    fn refused(answer: Leaving, error: ErrorCode) -> Leaving {
-        Leaving {
+    fn refused(answer: ReadyResponse, error: ErrorCode) -> ReadyResponse {
+        ReadyResponse {
             refusal: Some(error),
             ..answer
         }
@@ -111,14 +111,14 @@ impl<R: Send + 'static, P> OneAsker<R, P> {
         released: fn(P) -> Result<R, ErrorCode>,
         room: Option<OwnedSemaphorePermit>,
         threads: Arc<CoordinatorThreads>,
-    ) -> (Self, Asked<R>) {
+    ) -> (Self, PendingResponse<R>) {
         let (sender, receiver) = oneshot::channel();
         let asker = Self {
             sender,
             released,
             room,
         };
-        (asker, Asked { receiver, threads })
+        (asker, PendingResponse { receiver, threads })
     }
 
     /// The same without its room, which goes to who is to keep it.
@@ -128,9 +128,9 @@ impl<R: Send + 'static, P> OneAsker<R, P> {
     }
 
     /// Leaves with this outcome.
-    pub(crate) fn with(self, outcome: Result<R, ErrorCode>) -> Leaving {
+    pub(crate) fn with(self, outcome: Result<R, ErrorCode>) -> ReadyResponse {
         let Self { sender, room, .. } = self;
-        Leaving::new(move |refusal| {
+        ReadyResponse::new(move |refusal| {
             drop(room);
             // Nobody listens any more when the connection is gone.
             let _ = sender.send(refusal.map_or(outcome, Err));
@@ -143,7 +143,7 @@ where
     S: CoordinatorShard<Response: 'static>,
     R: Send + 'static,
 {
-    fn answered(self, outcome: Result<(&S, R), ErrorCode>) -> Leaving {
+    fn answered(self, outcome: Result<(&S, R), ErrorCode>) -> ReadyResponse {
         self.with(outcome.map(|(_, answer)| answer))
     }
 
@@ -164,11 +164,11 @@ where
 pub(crate) struct Nobody;
 
 impl<S: CoordinatorShard, R> Asker<S, R, Parked<S::Response>> for Nobody {
-    fn answered(self, _: Result<(&S, R), ErrorCode>) -> Leaving {
-        Leaving::new(|_| {})
+    fn answered(self, _: Result<(&S, R), ErrorCode>) -> ReadyResponse {
+        ReadyResponse::new(|_| {})
     }
 
     fn parked(self) -> Parked<S::Response> {
-        Parked(Box::new(|_| Leaving::new(|_| {})))
+        Parked(Box::new(|_| ReadyResponse::new(|_| {})))
     }
 }

@@ -1,10 +1,10 @@
 //! One partition in the coordinators' runtime: what it has to do, and the thread that does it.
 
 use super::partition_log::{PartitionLog, PartitionReader};
-use super::{Asked, Coordination, OneAsker, ResponseOf, Seat, Shell, unparked};
+use super::{Coordination, OneAsker, PendingResponse, ResponseOf, Seat, Shell, unparked};
 use crate::coordinators::threads::Queue;
-use crate::runtime::clock::{self, now_ms};
-use crate::runtime::disk_watch::DiskUse;
+use crate::scheduling::clock::{self, now_ms};
+use crate::scheduling::disk_watch::DiskUse;
 use coordinator::Decision;
 use coordinator::runtime::{HostedPartition, LoadError, TransactionalWriter, load_shard};
 use model::{ErrorCode, MonotonicTime, Now};
@@ -30,6 +30,10 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 const TURN: Duration = Duration::from_millis(1);
 /// What the events of a partition may bring that are not answered yet, in KiB; each counts for one more.
 pub(super) const ROOM_KIB: u32 = 8 * 1024;
+/// A request with more room than this is not quick, whatever it asks: some hundred partitions at most.
+const QUICK_KIB: usize = 2;
+/// What a quick event may have to do with of what the state has.
+pub(crate) const QUICK_PARTITIONS: usize = 64;
 
 /// Why a flush does not come to an end.
 #[cfg(test)]
@@ -38,6 +42,9 @@ type Refusal = fn() -> StorageError;
 /// Something that a partition's thread is to do.
 type Event<C> = Box<dyn FnOnce(&Arc<Slot<C>>, &mut Seat<C>) + Send>;
 
+/// Whether an event takes microseconds, as far as that depends on the state.
+pub(crate) type IsQuick<'q, C> = &'q dyn Fn(&<C as Coordination>::Shard) -> bool;
+
 /// One partition, and what it has to do.
 pub(crate) struct Slot<C: Coordination> {
     pub(crate) partition: Arc<Partition>,
@@ -45,7 +52,7 @@ pub(crate) struct Slot<C: Coordination> {
     pub(crate) noted: C::Noted,
     pub(super) shell: Arc<Shell<C>>,
     queue: Mutex<Events<C>>,
-    /// Locked by the thread that serves it, and nobody waits for that.
+    /// Locked by who has the partition, and nobody waits for that.
     seat: Mutex<Seat<C>>,
     room: Arc<Semaphore>,
     /// The partition is not here any more.
@@ -68,9 +75,24 @@ pub(crate) struct Room<C: Coordination> {
 }
 
 struct Events<C: Coordination> {
+    /// Empty while it is not scheduled.
     waiting: VecDeque<Event<C>>,
-    /// A thread has the queue, or is to have it.
+    /// A thread has the queue, or is to have it, or somebody has a [`Claim`] to it.
     is_scheduled: bool,
+}
+
+/// A partition that nobody else serves until this ends, also by a panic. The threads have it then, if it has
+/// more to do.
+struct Claim<'s, C: Coordination>(&'s Arc<Slot<C>>);
+
+impl<C: Coordination> Drop for Claim<'_, C> {
+    fn drop(&mut self) {
+        let Self(slot) = self;
+        if slot.release() {
+            let queue: Arc<Slot<C>> = Arc::clone(slot);
+            slot.shell.threads.schedule(queue);
+        }
+    }
 }
 
 /// What is due in a partition is done until this ends, also after a panic, or nothing would be due there
@@ -127,7 +149,7 @@ impl<C: Coordination> Slot<C> {
         self: &Arc<Self>,
         bytes: usize,
         read: impl FnOnce(&mut C::Shard, Now) -> R + Send + 'static,
-    ) -> Asked<R> {
+    ) -> PendingResponse<R> {
         self.room_for(bytes).await.read(read)
     }
 
@@ -147,7 +169,7 @@ impl<C: Coordination> Slot<C> {
         self: &Arc<Self>,
         bytes: usize,
         released: fn(P) -> Result<R, ErrorCode>,
-    ) -> (OneAsker<R, P>, Asked<R>) {
+    ) -> (OneAsker<R, P>, PendingResponse<R>) {
         self.room_for(bytes).await.asker(released)
     }
 
@@ -159,7 +181,7 @@ impl<C: Coordination> Slot<C> {
     }
 
     /// The same without waiting, for the shell's own events.
-    pub(crate) fn own_asker<R: Send + 'static, P>(&self) -> (OneAsker<R, P>, Asked<R>) {
+    pub(crate) fn own_asker<R: Send + 'static, P>(&self) -> (OneAsker<R, P>, PendingResponse<R>) {
         OneAsker::new(unparked, None, self.shell.threads.clone())
     }
 
@@ -177,10 +199,77 @@ impl<C: Coordination> Slot<C> {
         }
     }
 
-    /// Whether a thread has it, or is to have it.
+    /// Serves an event here and now, if `is_quick` and nobody has the partition; queues it otherwise. To wake a
+    /// thread takes longer than a quick event does.
+    ///
+    /// Who makes `is_scheduled` true has the partition, alone, until it is false again. That it becomes under the
+    /// lock of the queue, when the queue is empty and the seat is free. So nothing is served by two, overtaken, or
+    /// forgotten, and nobody waits:
+    /// - Somebody has the partition already: the event is queued behind what is there, as by [`Self::push`].
+    /// - An event comes during this one: it is queued, and wakes nobody. The claim ends after the seat is free, and
+    ///   finds it: the partition goes to the threads. What comes later than that look finds nobody who has the
+    ///   partition, and has it itself.
+    /// - The event fails: its log is replayed, as on a thread.
+    /// - A partition that was left, has news or a slow disk is for the threads, which may take long: the event goes
+    ///   there, before what has come since the claim. What becomes so during this event comes after it; who leaves a
+    ///   partition queues an event, which sees to that.
+    /// - The disk gets stuck in this event: the worker is lost until it answers, as by a produce request
+    ///   (`disk_watch`). The claim lasts for as long, so nobody else goes there for this partition; others of the
+    ///   directory find that it is slow.
+    /// - The threads end: as an event that one of them is at, this one comes to its end. Later ones are not served.
+    pub(crate) fn push_quick(
+        self: &Arc<Self>,
+        is_quick: IsQuick<'_, C>,
+        event: impl FnOnce(&Arc<Self>, &mut Seat<C>) + Send + 'static,
+    ) {
+        let Some(_claim) = self.claim() else {
+            return self.push(event);
+        };
+        let mut seat = self.seat.lock();
+        match self.is_served_here(&mut seat, is_quick) {
+            true => self.serve_event(&mut seat, event),
+            false => self.queue.lock().waiting.push_front(Box::new(event)),
+        }
+    }
+
+    /// Gives the partition up, unless there is more to serve. Whether there is. The seat is free before.
+    fn release(&self) -> bool {
+        let mut queue = self.queue.lock();
+        queue.is_scheduled = !queue.waiting.is_empty();
+        queue.is_scheduled
+    }
+
+    /// The partition, if nobody has it.
+    fn claim(self: &Arc<Self>) -> Option<Claim<'_, C>> {
+        let is_scheduled = std::mem::replace(&mut self.queue.lock().is_scheduled, true);
+        (!is_scheduled).then_some(Claim(self))
+    }
+
+    /// Whether a quick event may be served by who brings it.
+    fn is_served_here(self: &Arc<Self>, seat: &mut Seat<C>, is_quick: IsQuick<'_, C>) -> bool {
+        let Shell {
+            coordination,
+            disks,
+            threads,
+            ..
+        } = &*self.shell;
+        let is_left = self.has_left.load(Ordering::SeqCst) || threads.have_ended();
+        !is_left
+            && !disks.is_slow(self.partition.directory_index(), DiskUse::Write)
+            && !coordination.has_news(self, seat)
+            && seat.hosted.shard().is_ok_and(|shard| is_quick(shard))
+    }
+
+    /// Whether somebody has it, or is to have it.
     #[cfg(test)]
     pub(crate) fn is_scheduled(&self) -> bool {
         self.queue.lock().is_scheduled
+    }
+
+    /// How many events wait for who has it.
+    #[cfg(test)]
+    pub(crate) fn queued_count(&self) -> usize {
+        self.queue.lock().waiting.len()
     }
 
     /// The right to do what is due, unless somebody has it.
@@ -278,22 +367,37 @@ impl<C: Coordination> Slot<C> {
         });
     }
 
-    fn serve_event(self: &Arc<Self>, seat: &mut Seat<C>, event: Event<C>) {
-        // A partition goes on after a mistake in one request, as connections do.
-        let served = catch_unwind(AssertUnwindSafe(|| {
-            if self.has_left.load(Ordering::SeqCst) {
-                seat.hosted.unload();
-            } else {
-                self.shell.coordination.refresh(self, seat);
+    /// Serves one event, on whatever thread.
+    fn serve_event(
+        self: &Arc<Self>,
+        seat: &mut Seat<C>,
+        event: impl FnOnce(&Arc<Self>, &mut Seat<C>),
+    ) {
+        let serve = || {
+            // A partition goes on after a mistake in one request, as connections do.
+            let served = catch_unwind(AssertUnwindSafe(|| {
+                event(self, seat);
+                self.attend(seat);
+            }));
+            if served.is_err() {
+                let partition = &self.partition;
+                tracing::error!(%partition, "a request of {} has failed; its log is replayed", C::SUBJECT);
+                self.reload(seat);
+                self.attend(seat);
             }
-            event(self, seat);
-            self.attend(seat);
-        }));
-        if served.is_err() {
-            let partition = &self.partition;
-            tracing::error!(%partition, "a request of {} has failed; its log is replayed", C::SUBJECT);
-            self.reload(seat);
-            self.attend(seat);
+        };
+        let directory_index = self.partition.directory_index();
+        self.shell
+            .disks
+            .call(directory_index, DiskUse::Write, serve);
+    }
+
+    /// Takes over what has changed, which may take long.
+    fn take_news(self: &Arc<Self>, seat: &mut Seat<C>) {
+        if self.has_left.load(Ordering::SeqCst) {
+            seat.hosted.unload();
+        } else {
+            self.shell.coordination.refresh(self, seat);
         }
     }
 
@@ -393,38 +497,74 @@ impl<C: Coordination> Room<C> {
         writer: Option<TransactionalWriter<VerificationGuard>>,
         decide: impl FnOnce(&mut C::Shard, Now) -> Decision<R, ResponseOf<C>> + Send + 'static,
         released: fn(ResponseOf<C>) -> Result<R, ErrorCode>,
-    ) -> Asked<R> {
-        let slot = self.slot.clone();
-        let (asker, asked) = self.asker(released);
-        slot.push(move |_, seat| {
+    ) -> PendingResponse<R> {
+        self.ask(None, released, move |asker, seat| {
             let now = clock::now();
             seat.hosted.decide(asker, writer.as_ref(), now, decide);
-        });
-        asked
+        })
+    }
+
+    /// The same, here and now if the request is small and the decision `is_quick`; it is answered at once then.
+    pub(crate) fn decide_quickly<R: Send + 'static>(
+        self,
+        is_quick: IsQuick<'_, C>,
+        writer: Option<TransactionalWriter<VerificationGuard>>,
+        decide: impl FnOnce(&mut C::Shard, Now) -> Decision<R, ResponseOf<C>> + Send + 'static,
+    ) -> PendingResponse<R> {
+        self.ask(Some(is_quick), unparked, move |asker, seat| {
+            let now = clock::now();
+            seat.hosted.decide(asker, writer.as_ref(), now, decide);
+        })
     }
 
     /// Asks the shard without changing what is replicated.
     pub(crate) fn read<R: Send + 'static>(
         self,
         read: impl FnOnce(&mut C::Shard, Now) -> R + Send + 'static,
-    ) -> Asked<R> {
+    ) -> PendingResponse<R> {
+        self.ask(None, unparked, |asker, seat| {
+            seat.hosted.read(asker, clock::now(), read);
+        })
+    }
+
+    /// The same, here and now if the request is small.
+    pub(crate) fn read_quickly<R: Send + 'static>(
+        self,
+        read: impl FnOnce(&mut C::Shard, Now) -> R + Send + 'static,
+    ) -> PendingResponse<R> {
+        self.ask(Some(&|_| true), unparked, |asker, seat| {
+            seat.hosted.read(asker, clock::now(), read);
+        })
+    }
+
+    fn ask<R: Send + 'static, P: 'static>(
+        self,
+        is_quick: Option<IsQuick<'_, C>>,
+        released: fn(P) -> Result<R, ErrorCode>,
+        ask: impl FnOnce(OneAsker<R, P>, &mut Seat<C>) + Send + 'static,
+    ) -> PendingResponse<R> {
         let slot = self.slot.clone();
-        let (asker, asked) = self.asker(unparked);
-        slot.push(move |_, seat| seat.hosted.read(asker, clock::now(), read));
+        let is_small = self.permit.num_permits() <= QUICK_KIB;
+        let (asker, asked) = self.asker(released);
+        let event = move |_: &Arc<Slot<C>>, seat: &mut Seat<C>| ask(asker, seat);
+        match is_quick {
+            Some(is_quick) if is_small => slot.push_quick(is_quick, event),
+            _ => slot.push(event),
+        }
         asked
     }
 
     fn asker<R: Send + 'static, P>(
         self,
         released: fn(P) -> Result<R, ErrorCode>,
-    ) -> (OneAsker<R, P>, Asked<R>) {
+    ) -> (OneAsker<R, P>, PendingResponse<R>) {
         OneAsker::new(released, Some(self.permit), self.slot.shell.threads.clone())
     }
 }
 
 impl<C: Coordination> Queue for Slot<C> {
-    fn place(&self) -> usize {
-        self.partition.place()
+    fn directory_index(&self) -> usize {
+        self.partition.directory_index()
     }
 
     fn abandon(&self) {
@@ -440,19 +580,17 @@ impl<C: Coordination> Queue for Slot<C> {
         let begun = Instant::now();
         let mut seat = self.seat.lock();
         loop {
-            let event = {
-                let mut queue = self.queue.lock();
-                let event = queue.waiting.pop_front();
-                queue.is_scheduled = event.is_some();
-                event
-            };
-            let Some(event) = event else { return false };
-            let place = self.partition.place();
-            let serve = || self.serve_event(&mut seat, event);
-            self.shell.disks.call(place, DiskUse::Write, serve);
+            let event = self.queue.lock().waiting.pop_front();
+            let Some(event) = event else { break };
+            self.serve_event(&mut seat, |slot, seat| {
+                slot.take_news(seat);
+                event(slot, seat);
+            });
             if begun.elapsed() >= TURN {
                 return true;
             }
         }
+        drop(seat);
+        self.release()
     }
 }

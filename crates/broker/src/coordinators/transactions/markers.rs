@@ -4,8 +4,8 @@
 use super::endings::{Endings, UnderWay};
 use super::{TransactionCoordination, TransactionSlot};
 use crate::coordinators::Coordinators;
-use crate::coordinators::runtime::{Leaving, OneAsker, Parked, Seat};
-use crate::runtime::apart::in_steps;
+use crate::coordinators::runtime::{OneAsker, Parked, ReadyResponse, Seat};
+use crate::scheduling::apart::in_steps;
 use coordinator::runtime::{Asker, TransactionMarker};
 use coordinator::transaction::{NeedsProducerId, PreparedTransaction, TransactionShard};
 use model::{ErrorCode, TopicPartition};
@@ -62,7 +62,10 @@ pub(super) struct EndAsker<R> {
 }
 
 impl<R: Send + 'static> Asker<TransactionShard, Decided<R>, Parked<Infallible>> for EndAsker<R> {
-    fn answered(self, outcome: Result<(&TransactionShard, Decided<R>), ErrorCode>) -> Leaving {
+    fn answered(
+        self,
+        outcome: Result<(&TransactionShard, Decided<R>), ErrorCode>,
+    ) -> ReadyResponse {
         let (shard, decided) = match outcome {
             Ok(outcome) => outcome,
             Err(error) => return self.asker.with(Err(error)),
@@ -79,7 +82,7 @@ impl<R: Send + 'static> Asker<TransactionShard, Decided<R>, Parked<Infallible>> 
                 let answer = asker.with(Ok(reply));
                 let ending = Ending::new(prepared, &self.log, &self.endings);
                 let coordinators = self.coordinators;
-                Leaving::new(move |refusal| {
+                ReadyResponse::new(move |refusal| {
                     // Markers may take as long as the disk of any partition is stuck.
                     drop(room);
                     match refusal {
@@ -112,13 +115,13 @@ impl Coordinators {
         }
         let ending = Ending::new(prepared, &slot.partition, endings);
         let resumed = Resumed(self.clone(), ending);
-        let now = crate::runtime::clock::now();
+        let now = crate::scheduling::clock::now();
         seat.hosted.read(resumed, now, |_, _| ());
     }
 
     /// Writes the markers of a transaction whose end cannot be lost any more, in a task that goes on when
     /// nobody waits for it. The answer leaves when every marker has been tried once.
-    fn finish(self: Arc<Self>, mut ending: Ending, answer: Option<Leaving>) {
+    fn finish(self: Arc<Self>, mut ending: Ending, answer: Option<ReadyResponse>) {
         let runtime = self.node.runtime.clone();
         drop(runtime.spawn(in_steps(async move {
             let mut is_finished = self.try_finish(&mut ending).await;
@@ -167,12 +170,8 @@ impl Coordinators {
 
     fn needs_marker_again(&self, partition: &TopicPartition, error: ErrorCode) -> bool {
         match error {
-            ErrorCode::UnknownTopicOrPartition => {
-                let image = self.node.image();
-                let topic = image.topics.by_name(&partition.topic);
-                // What is deleted has no transactions.
-                topic.is_some_and(|topic| topic.partition(partition.partition).is_some())
-            }
+            // What is deleted has no transactions.
+            ErrorCode::UnknownTopicOrPartition => self.transactions.is_in_metadata(partition),
             // The partition has seen a later end: whatever is to be said about this one has been.
             ErrorCode::InvalidProducerEpoch | ErrorCode::TransactionCoordinatorFenced => {
                 tracing::warn!(%partition, %error, "a transaction marker is out of date");
@@ -187,9 +186,9 @@ impl Coordinators {
 struct Resumed(Arc<Coordinators>, Ending);
 
 impl Asker<TransactionShard, (), Parked<Infallible>> for Resumed {
-    fn answered(self, _: Result<(&TransactionShard, ()), ErrorCode>) -> Leaving {
+    fn answered(self, _: Result<(&TransactionShard, ()), ErrorCode>) -> ReadyResponse {
         let Self(coordinators, ending) = self;
-        Leaving::new(move |refusal| {
+        ReadyResponse::new(move |refusal| {
             if refusal.is_none() {
                 coordinators.finish(ending, None);
             }

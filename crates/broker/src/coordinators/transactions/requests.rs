@@ -3,6 +3,7 @@
 use super::Transactions;
 use super::markers::EndAsker;
 use crate::coordinators::Coordinators;
+use crate::coordinators::runtime::QUICK_PARTITIONS;
 use coordinator::transaction::{
     AddPartitions, DescribedTransaction, EndTransaction, InitProducerId, ListTransactions,
     ListedTransaction, Moment, NeedsProducerId, PreparedTransaction, ProducerIdAndEpoch,
@@ -147,7 +148,7 @@ impl Coordinators {
                 asker,
             };
             let (coordinators, decide) = (self.clone(), decide.clone());
-            slot.push(move |_, seat| {
+            slot.push_quick(&is_quick(transactional_id), move |_, seat| {
                 let moment = coordinators.transactions.moment(fresh_producer_id);
                 seat.hosted.decide(asker, None, moment.now, |shard, _| {
                     match decide(shard, &moment) {
@@ -226,6 +227,11 @@ fn with_records<R, N>(
     }
 }
 
+/// Whether a decision about a transactional id is quick: it writes all that the transaction has.
+fn is_quick(transactional_id: &str) -> impl Fn(&TransactionShard) -> bool {
+    |shard| shard.has_at_most(transactional_id, QUICK_PARTITIONS)
+}
+
 /// How much a request brings.
 fn bytes_of(request: &AddPartitions<'_>) -> usize {
     let topics = request.partitions.iter().map(|one| one.topic.len());
@@ -277,8 +283,7 @@ impl Transactions {
             let moment = Moment { now, ..moment };
             shard.add_partitions(&kept.request(), &moment).into()
         };
-        let none = |_| Err(ErrorCode::UnknownServerError);
-        let asked = room.decide(None, add, none);
+        let asked = room.decide_quickly(&is_quick(id), None, add);
         asked.answer().await.unwrap_or_else(|error| error)
     }
 
@@ -299,7 +304,7 @@ impl Transactions {
         let kept = KeptPartitions::of(request);
         let verify =
             move |shard: &mut TransactionShard, _| shard.verify_partitions(&kept.request());
-        room.read(verify).answer().await?
+        room.read_quickly(verify).answer().await?
     }
 
     /// How a transactional id stands.

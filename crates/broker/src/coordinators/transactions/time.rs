@@ -6,7 +6,7 @@ use super::requests::Whose;
 use super::{TransactionSlot, Transactions};
 use crate::coordinators::Coordinators;
 use crate::coordinators::runtime::{Expiring, Nobody};
-use crate::runtime::clock;
+use crate::scheduling::clock;
 use coordinator::transaction::TransactionShard;
 use model::Now;
 use std::sync::Arc;

@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::net::RequestMemory;
+use crate::net::transport::LEFT_CHECK_INTERVAL;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, yield_now};

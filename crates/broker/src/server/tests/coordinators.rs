@@ -8,16 +8,16 @@ use coordinator::{Decision, Reply, Token, partition_for};
 
 /// A server with one thread for coordinators, and a partition of `__consumer_offsets` in each of two
 /// directories.
-struct Apart {
+pub(super) struct Apart {
     _root: tempfile::TempDir,
-    running: Running,
+    pub(super) running: Running,
     /// A group in each partition.
-    groups: [String; 2],
+    pub(super) groups: [String; 2],
     client: Client,
 }
 
 impl Apart {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let root = tempfile::tempdir().unwrap();
         let paths = ["one", "two"].map(|name| root.path().join(name));
         let keys = [
@@ -29,7 +29,11 @@ impl Apart {
         let groups = [0, 1].map(|index| {
             let name = TopicPartition::new(OFFSETS_TOPIC, index);
             let directory = &broker.logs.directories[index as usize];
-            broker.logs.moves.destinations.note(&name, directory);
+            broker
+                .logs
+                .future_replicas
+                .destinations
+                .note(&name, directory);
             let mut names = (0..).map(|number| format!("group-{number}"));
             let found = names.find(|name| partition_for(name, 2) == index);
             found.expect("names are many")
@@ -42,7 +46,7 @@ impl Apart {
         }
         for index in [0, 1] {
             let partition = broker.logs.partitions.find(OFFSETS_TOPIC, index).unwrap();
-            assert_eq!(partition.place(), index as usize);
+            assert_eq!(partition.directory_index(), index as usize);
         }
         Self {
             _root: root,
@@ -105,16 +109,22 @@ fn what_a_client_has_asked_for_that_has_left_is_done() {
     };
     // Its connection is served, and counts.
     assert_eq!(leaving.topic_error("topic"), ErrorCode::None);
-    leaving.send(8, &request);
     let broker = apart.running.broker();
     let groups = &broker.coordinators.groups;
-    wait_until("it has asked", || groups.is_at_work(stuck_group));
+    // Somebody has the partition, who waits for the log.
+    let mut first = apart.running.connect();
+    let first_group = stuck_group.clone();
+    let first = std::thread::spawn(move || first.commit_offset(&first_group, "topic", 6));
+    wait_until("the first has asked", || groups.is_at_work(stuck_group));
+    leaving.send(8, &request);
+    wait_until("it has asked", || groups.queued_count(stuck_group) == 1);
     let user_count = Arc::strong_count(broker);
     drop(leaving);
     wait_until("its connection has ended", || {
         Arc::strong_count(broker) < user_count
     });
     stuck.end();
+    assert_eq!(first.join().unwrap(), ErrorCode::None);
     let client = &mut apart.client;
     wait_until("its offset is there", || {
         client.committed_offset(stuck_group, "topic", 0) == 7

@@ -3,7 +3,7 @@
 use super::stuck::{StuckCall, Two, block_queue, hold_controller, refused};
 use super::*;
 use crate::logs::checkpoints;
-use crate::runtime::disk_watch::Pace;
+use crate::scheduling::disk_watch::DiskSpeed;
 use replication::Partition;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -34,7 +34,9 @@ fn nobody_waits_for_a_move_who_uses_only_the_directory_that_it_is_from() {
     let upkeep = std::thread::spawn(move || {
         idle_logs::rest(&broker.logs, &upkept);
         let write = |kind| checkpoints::write_unless_written(&broker.logs, &upkept, kind);
-        checkpoints::Kind::ALL.into_iter().find_map(write)
+        crate::logs::checkpoint_files::Kind::ALL
+            .into_iter()
+            .find_map(write)
     });
     wait_until(
         "upkeep of the directory that it is still in is done",
@@ -45,8 +47,8 @@ fn nobody_waits_for_a_move_who_uses_only_the_directory_that_it_is_from() {
     assert!(text.contains("topic 0 1"), "{text}");
     client.alter_topic("topic", &[("retention.ms", "1000000")]);
     assert_eq!(client.delete_topic("topic"), ErrorCode::None);
-    assert_eq!(two.pace(0), Pace::Prompt);
-    assert!(two.pace(1) >= Pace::Late);
+    assert_eq!(two.pace(0), DiskSpeed::Prompt);
+    assert!(two.pace(1) >= DiskSpeed::Late);
     two.create_in(&mut client, "another", 0);
     for topic in ["other", "another"] {
         client
@@ -96,10 +98,10 @@ fn begin_slow_move(two: &Two, client: &mut Client) -> Arc<Partition> {
     limit_copies(client, "1");
     let to = two.broker().logs.directories[1].clone();
     let name = TopicPartition::new("topic", 0);
-    let begun = moves::begin(&two.broker().logs, &name, to.name());
+    let begun = future_replicas::begin(&two.broker().logs, &name, to.name());
     two.running.runtime.block_on(begun).unwrap();
     wait_until("some of it is copied", || {
-        let copy = two.broker().logs.moves.copy_of(&partition);
+        let copy = two.broker().logs.future_replicas.copy_of(&partition);
         copy.is_some_and(|copy| copy.end_offset > 0)
     });
     partition
@@ -111,7 +113,7 @@ fn begin_stuck_move(two: &Two, client: &mut Client) -> StuckCall {
     let stuck = StuckCall::begin(&two.running, "topic");
     limit_copies(client, "100000000");
     wait_until("the task reads", || {
-        two.broker().logs.moves.is_copying(&partition)
+        two.broker().logs.future_replicas.is_copying(&partition)
     });
     stuck
 }
@@ -126,10 +128,10 @@ fn a_log_that_is_moved_no_more_may_be_compacted() {
     assert!(two.broker().logs.cleaner.is_paused(&partition));
     let back = two.broker().logs.directories[0].name();
     let name = TopicPartition::new("topic", 0);
-    let begun = moves::begin(&two.broker().logs, &name, back);
+    let begun = future_replicas::begin(&two.broker().logs, &name, back);
     two.running.runtime.block_on(begun).unwrap();
     wait_until("the task has ended", || {
-        !two.broker().logs.moves.is_running(&partition)
+        !two.broker().logs.future_replicas.is_running(&partition)
     });
     assert!(!two.broker().logs.cleaner.is_paused(&partition));
     let second = two.broker().logs.directories[1].work();
@@ -144,7 +146,11 @@ fn a_move_from_a_log_that_is_stuck_holds_up_nothing_where_it_goes_to() {
     let mut client = two.running.connect();
     let stuck = begin_stuck_move(&two, &mut client);
     assert_eq!(client.delete_topic("topic"), ErrorCode::None);
-    let unended_count = |place: usize| two.broker().logs.directories[place].work().unended_count();
+    let unended_count = |directory_index: usize| {
+        two.broker().logs.directories[directory_index]
+            .work()
+            .unended_count()
+    };
     wait_until("all is done there", || unended_count(1) == 0);
     assert!(unended_count(0) > 0);
     client.create_topic("topic", 1, &[]);
@@ -168,7 +174,8 @@ static MOVE_ERRORS: AtomicUsize = AtomicUsize::new(0);
 
 impl tracing::Subscriber for MoveErrors {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() == tracing::Level::ERROR && metadata.target() == "broker::logs::moves"
+        *metadata.level() == tracing::Level::ERROR
+            && metadata.target() == "broker::logs::future_replicas"
     }
 
     fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
@@ -204,7 +211,7 @@ fn a_move_that_the_metadata_do_not_take_is_told_once() {
     let partition = two.broker().logs.partitions.find("topic", 0).unwrap();
     stuck.end();
     wait_until("the move has ended", || {
-        !two.broker().logs.moves.is_running(&partition)
+        !two.broker().logs.future_replicas.is_running(&partition)
     });
     assert_eq!(MOVE_ERRORS.load(Ordering::Relaxed), 1);
 }
@@ -215,7 +222,7 @@ fn a_log_that_is_deleted_in_the_last_step_of_its_move_goes_nowhere() {
     let two = Two::start();
     let mut client = two.running.connect();
     let partition = begin_slow_move(&two, &mut client);
-    let moves = &two.broker().logs.moves;
+    let moves = &two.broker().logs.future_replicas;
     let is_moved = moves.complete_after(&two.broker().logs, &partition, || {
         assert_eq!(client.delete_topic("topic"), ErrorCode::None);
     });
@@ -230,11 +237,11 @@ fn a_move_that_was_given_up_is_known_until_its_last_step_is_over() {
     let two = Two::start();
     let mut client = two.running.connect();
     let partition = begin_slow_move(&two, &mut client);
-    let moves = &two.broker().logs.moves;
+    let moves = &two.broker().logs.future_replicas;
     moves.complete_after(&two.broker().logs, &partition, || {
         for _ in 0..2 {
             let given_up = moves.give_up(&partition).expect("it may complete");
-            assert_eq!(given_up.place_to_leave(), Some(0));
+            assert_eq!(given_up.directory_index_to_leave(), Some(0));
         }
     });
 }
@@ -245,9 +252,9 @@ fn a_directory_whose_log_could_not_be_closed_in_the_last_step_of_a_move_has_no_m
     let two = Two::start();
     let mut client = two.running.connect();
     let partition = begin_slow_move(&two, &mut client);
-    let moves = &two.broker().logs.moves;
+    let moves = &two.broker().logs.future_replicas;
     moves.complete_after(&two.broker().logs, &partition, || {
-        leaving::leave(&two.broker().logs, true);
+        closing_log_dirs::leave(&two.broker().logs, true);
     });
     let mark = take_clean_shutdown(&RealDisk, &two.root.path().join("one")).unwrap();
     assert!(mark.is_none());
@@ -264,13 +271,18 @@ fn what_has_the_name_of_a_log_where_it_is_moved_to_is_set_aside() {
     File::create(left.join("00000000000000000000.log")).unwrap();
     let second = two.broker().logs.directories[1].name();
     let name = TopicPartition::new("topic", 0);
-    let begun = moves::begin(&two.broker().logs, &name, second);
+    let begun = future_replicas::begin(&two.broker().logs, &name, second);
     two.running.runtime.block_on(begun).unwrap();
     wait_until("it has ended", || {
-        !two.broker().logs.moves.is_running(&partition)
-            && two.broker().logs.moves.copy_of(&partition).is_none()
+        !two.broker().logs.future_replicas.is_running(&partition)
+            && two
+                .broker()
+                .logs
+                .future_replicas
+                .copy_of(&partition)
+                .is_none()
     });
-    assert_eq!(partition.place(), 1);
+    assert_eq!(partition.directory_index(), 1);
     assert!(!two.broker().logs.directories[1].is_offline());
 }
 
@@ -284,7 +296,7 @@ fn begin_held_move(two: &Two, client: &mut Client) -> (Arc<Partition>, mpsc::Sen
     let resume = hold_controller(&two.running);
     let name = TopicPartition::new("topic", 0);
     let second = two.broker().logs.directories[1].name();
-    let begun = moves::begin(&two.broker().logs, &name, second);
+    let begun = future_replicas::begin(&two.broker().logs, &name, second);
     two.running.runtime.block_on(begun).unwrap();
     let controller = &two.broker().controller;
     wait_until("it asks for its place", || controller.queued_count() > 0);
@@ -304,9 +316,9 @@ fn a_log_that_cannot_be_opened_for_the_last_step_of_its_move_is_no_fault_of_wher
     fs::rename(&log, log.with_extension("gone")).unwrap();
     drop(resume);
     wait_until("the move has ended", || {
-        !two.broker().logs.moves.is_running(&partition)
+        !two.broker().logs.future_replicas.is_running(&partition)
     });
-    assert_eq!(partition.place(), 0);
+    assert_eq!(partition.directory_index(), 0);
     assert!(!two.broker().logs.directories[1].is_offline());
 }
 
@@ -319,7 +331,9 @@ fn a_log_that_stays_where_it_is_as_its_destination_fails_has_a_leader_again() {
     let stuck = StuckCall::begin(&two.running, "topic");
     drop(resume);
     let broker = two.broker();
-    wait_until("it waits for the log", || broker.logs.moves.is_left(0));
+    wait_until("it waits for the log", || {
+        broker.logs.future_replicas.is_left(0)
+    });
     broker
         .logs
         .fail_directory(broker.logs.directories[1].name(), &"a test of this");
@@ -331,9 +345,9 @@ fn a_log_that_stays_where_it_is_as_its_destination_fails_has_a_leader_again() {
     wait_until("it has no leader", || leader() == metadata::NO_LEADER);
     stuck.end();
     wait_until("the move has ended", || {
-        !broker.logs.moves.is_running(&partition)
+        !broker.logs.future_replicas.is_running(&partition)
     });
-    assert_eq!(partition.place(), 0);
+    assert_eq!(partition.directory_index(), 0);
     assert_eq!(leader(), broker.node.id);
     client
         .produce("topic", 0, &batch(&["value"]))

@@ -2,14 +2,14 @@
 //! leader, another replica.
 
 use super::*;
-use crate::logs::hosting;
-use crate::logs::partitions::Absence;
+use crate::logs::metadata_changes;
+use crate::logs::partitions::Unavailable;
 use metadata::PartitionChange;
-use model::LeaderEpoch;
+use model::{BrokerId, LeaderEpoch};
 use replication::{Partition, Role};
 
 /// A broker that there is not.
-const OTHER: i32 = 77;
+const OTHER: BrokerId = BrokerId(77);
 
 /// What changes in partition 0 of a topic, as the metadata loader would take it.
 fn change(running: &Running, topic: &str, change: PartitionChange) {
@@ -24,13 +24,15 @@ fn change(running: &Running, topic: &str, change: PartitionChange) {
             .log
             .append(&[record], now_ms())
             .unwrap();
-        hosting::apply(&changing.logs, &appended.delta);
+        metadata_changes::apply(&changing.logs, &appended.delta);
         appended.image
     });
-    broker.publish(running.runtime.block_on(changed).unwrap());
+    let image = running.runtime.block_on(changed).unwrap();
+    broker.coordinators.groups.follow(&image);
+    broker.node.set_image(image);
 }
 
-fn leader(leader: i32) -> PartitionChange {
+fn leader(leader: BrokerId) -> PartitionChange {
     PartitionChange {
         leader: Some(leader),
         ..PartitionChange::default()
@@ -38,7 +40,7 @@ fn leader(leader: i32) -> PartitionChange {
 }
 
 /// These replicas, all of them in sync.
-fn replicas(replicas: &[i32], leader: i32) -> PartitionChange {
+fn replicas(replicas: &[BrokerId], leader: BrokerId) -> PartitionChange {
     PartitionChange {
         replicas: Some(replicas.to_vec()),
         isr: Some(replicas.to_vec()),
@@ -124,7 +126,7 @@ fn a_replica_that_is_elsewhere_leaves_and_one_that_comes_back_begins_anew() {
     assert!(log.exists());
     change(&running, "topic", replicas(&[OTHER], OTHER));
     let found = running.broker().logs.partitions.find("topic", 0);
-    assert_eq!(found.unwrap_err(), Absence::Unknown);
+    assert_eq!(found.unwrap_err(), Unavailable::Unknown);
     assert!(!log.exists());
 
     change(&running, "topic", replicas(&[OTHER, this], OTHER));

@@ -2,11 +2,10 @@
 
 use super::*;
 use crate::logs::Logs;
-use crate::logs::creations;
-use crate::logs::directory_work::Handed;
-use crate::logs::maintenance;
+use crate::logs::log_dir_queue::Handed;
+use crate::logs::new_partitions;
 use crate::logs::removals::NamesInUse;
-use crate::runtime::disk_watch::Pace;
+use crate::scheduling::disk_watch::DiskSpeed;
 use replication::Partition;
 use std::time::Instant;
 
@@ -121,28 +120,34 @@ impl Two {
         &self,
         client: &mut Client,
         topic: &str,
-        place: usize,
+        directory_index: usize,
     ) -> Arc<Partition> {
         let broker = self.broker();
         let name = TopicPartition::new(topic, 0);
-        let directory = &broker.logs.directories[place];
-        broker.logs.moves.destinations.note(&name, directory);
+        let directory = &broker.logs.directories[directory_index];
+        broker
+            .logs
+            .future_replicas
+            .destinations
+            .note(&name, directory);
         client.create_topic(topic, 1, &[]);
         let partition = broker.logs.partitions.find(topic, 0).unwrap();
-        assert_eq!(partition.place(), place);
+        assert_eq!(partition.directory_index(), directory_index);
         partition
     }
 
-    pub(super) fn pace(&self, place: usize) -> Pace {
-        self.broker().logs.directories[place].work().pace()
+    pub(super) fn pace(&self, directory_index: usize) -> DiskSpeed {
+        self.broker().logs.directories[directory_index]
+            .work()
+            .pace()
     }
 }
 
 /// Work that the queue of a log directory is blocked by, until this is dropped.
-pub(super) fn block_queue(broker: &Arc<Broker>, place: usize) -> mpsc::Sender<()> {
+pub(super) fn block_queue(broker: &Arc<Broker>, directory_index: usize) -> mpsc::Sender<()> {
     let (release, stuck) = mpsc::channel::<()>();
     let (begun, has_begun) = mpsc::channel();
-    let shares = [(place, (begun, stuck))].into();
+    let shares = [(directory_index, (begun, stuck))].into();
     let block = |_: &Arc<Logs>, (begun, stuck): (mpsc::Sender<()>, mpsc::Receiver<()>)| {
         begun.send(()).unwrap();
         let _ = stuck.recv();
@@ -160,7 +165,7 @@ fn who_asks_a_disk_has_something_new_for_it() {
     let before = std::time::SystemTime::UNIX_EPOCH;
     let opened = File::open(directory.path()).unwrap();
     opened.set_modified(before).unwrap();
-    creations::ask_disk(&two.broker().logs, directory);
+    new_partitions::ask_disk(&two.broker().logs, directory);
     assert!(opened.metadata().unwrap().modified().unwrap() > before);
     assert!(!directory.is_offline());
     let names = fs::read_dir(directory.path()).unwrap();
@@ -183,10 +188,10 @@ fn disks_are_asked_before_logs_are_made_on_them() {
         .unwrap()
         .partitions();
     assert_eq!(partitions.len(), 4);
-    assert!(partitions.iter().all(|one| one.place() == 0));
-    assert!(two.pace(1) >= Pace::Late);
+    assert!(partitions.iter().all(|one| one.directory_index() == 0));
+    assert!(two.pace(1) >= DiskSpeed::Late);
     drop(release);
-    wait_until("it has caught up", || two.pace(1) == Pace::Prompt);
+    wait_until("it has caught up", || two.pace(1) == DiskSpeed::Prompt);
 }
 
 /// Partitions that the metadata put there have nowhere else to go.
@@ -197,7 +202,11 @@ fn a_partition_on_a_disk_that_is_late_is_waited_for() {
     let release = block_queue(two.broker(), 1);
     let name = TopicPartition::new("topic", 0);
     let second = &two.broker().logs.directories[1];
-    two.broker().logs.moves.destinations.note(&name, second);
+    two.broker()
+        .logs
+        .future_replicas
+        .destinations
+        .note(&name, second);
     let creating = std::thread::spawn(move || {
         client.create_topic("topic", 1, &[]);
         client.produce("topic", 0, &batch(&["value"])).error
@@ -232,12 +241,14 @@ impl Waiting {
         let release = block_queue(broker, 3);
         let name = TopicPartition::new("topic", 0);
         let fourth = &broker.logs.directories[3];
-        broker.logs.moves.destinations.note(&name, fourth);
+        broker.logs.future_replicas.destinations.note(&name, fourth);
         let mut client = running.connect();
         let creating = std::thread::spawn(move || {
             client.create_topic("topic", 1, &[]);
         });
-        wait_until("it waits for its log", || !broker.logs.creations.is_empty());
+        wait_until("it waits for its log", || {
+            !broker.logs.new_partitions.is_empty()
+        });
         Self {
             _root: root,
             running,
@@ -263,7 +274,7 @@ impl Waiting {
             .partitions
             .find("topic", 0)
             .unwrap();
-        assert_eq!(partition.place(), 3);
+        assert_eq!(partition.directory_index(), 3);
     }
 }
 
@@ -291,7 +302,7 @@ fn attempts_that_the_metadata_loader_has_not_begun_are_one() {
     let resume = hold_loader(&waiting.running);
     let (before, begun_at) = (waiting.handed_count(), Instant::now());
     for _ in 0..30 {
-        maintenance::create_missing_logs(&broker.logs);
+        broker.logs.create_missing();
     }
     drop(resume);
     // Whatever waits has its turn before these.
@@ -319,17 +330,17 @@ fn a_partition_that_could_not_be_made_is_made_where_it_is_wanted() {
             ..refused()
         };
         assert!(error.is_passing());
-        two.broker().logs.creations.refuse_next(error);
+        two.broker().logs.new_partitions.refuse_next(error);
         let name = TopicPartition::new("topic", 0);
         let broker = two.broker();
         // The other one has as few partitions, and comes first.
         let second = &broker.logs.directories[1];
-        broker.logs.moves.destinations.note(&name, second);
+        broker.logs.future_replicas.destinations.note(&name, second);
         two.running.connect().create_topic("topic", 1, &[]);
         let find = || broker.logs.partitions.find("topic", 0);
         wait_until("it is made", || find().is_ok());
-        assert_eq!(find().unwrap().place(), 1);
-        assert!(broker.logs.moves.destinations.of(&name).is_none());
+        assert_eq!(find().unwrap().directory_index(), 1);
+        assert!(broker.logs.future_replicas.destinations.of(&name).is_none());
     }
 }
 
@@ -387,8 +398,8 @@ pub(super) fn refused() -> storage::StorageError {
 fn a_log_that_is_stuck_keeps_no_other_from_being_compacted() {
     let two = Two::start();
     let mut client = two.running.connect();
-    for (topic, place) in [("other", 1), ("topic", 0)] {
-        two.create_in(&mut client, topic, place);
+    for (topic, directory_index) in [("other", 1), ("topic", 0)] {
+        two.create_in(&mut client, topic, directory_index);
         let compacted = [
             ("cleanup.policy", "compact"),
             ("segment.bytes", "1048576"),

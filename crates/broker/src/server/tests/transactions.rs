@@ -3,7 +3,6 @@
 use super::stuck::StuckCall;
 use super::*;
 use coordinator::transaction::TransactionState;
-use metadata::MetadataImage;
 use testkit::TransactionalProducer;
 use wire::messages::{InitProducerIdRequest, InitProducerIdResponse};
 
@@ -30,7 +29,7 @@ fn a_completion_that_is_refused_is_tried_again() {
     });
     let transactions = &running.broker().coordinators.transactions;
     // Nothing is coordinated here, as it seems.
-    transactions.follow(&MetadataImage::default());
+    transactions.follow(&Arc::default());
     stuck.end();
     let partition = running.broker().logs.partitions.find("topic", 0).unwrap();
     wait_until("the marker is written", || {

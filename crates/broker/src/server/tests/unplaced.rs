@@ -2,7 +2,7 @@
 
 use super::stuck::{Two, refused};
 use super::*;
-use crate::logs::partitions::Absence;
+use crate::logs::partitions::Unavailable;
 use std::path::PathBuf;
 
 /// Two log directories, and the metadata of a topic of one partition whose log was never made, as after
@@ -29,7 +29,7 @@ impl Unmade {
                 source,
                 ..refused()
             };
-            running.broker().logs.creations.refuse_next(error);
+            running.broker().logs.new_partitions.refuse_next(error);
         }
         running.connect().create_topic("topic", 1, &[]);
         assert!(running.broker().logs.partitions.find("topic", 0).is_err());
@@ -102,10 +102,14 @@ fn places_are_noted_before_it_is_reported_that_their_directory_has_failed() {
     let two = Two::start();
     let broker = two.broker();
     let runtime = &two.running.runtime;
-    let telling = runtime.block_on(broker.logs.creations.hold_telling());
+    let telling = runtime.block_on(broker.logs.new_partitions.hold_telling());
     let name = TopicPartition::new("topic", 0);
     let directory = &broker.logs.directories[1];
-    broker.logs.moves.destinations.note(&name, directory);
+    broker
+        .logs
+        .future_replicas
+        .destinations
+        .note(&name, directory);
     let mut client = two.running.connect();
     let creating = std::thread::spawn(move || client.create_topic("topic", 1, &[]));
     wait_until("its log is made", || {
@@ -137,12 +141,16 @@ fn a_directory_that_fails_while_a_log_is_made_there_takes_the_partition_offline_
         let broker = two.broker();
         let name = TopicPartition::new(topic, 0);
         let directory = broker.logs.directories[1].clone();
-        broker.logs.moves.destinations.note(&name, &directory);
+        broker
+            .logs
+            .future_replicas
+            .destinations
+            .note(&name, &directory);
         let (told, is_kept) = mpsc::channel();
         let failing = directory.clone();
-        broker.logs.creations.interrupt_next(move |logs| {
+        broker.logs.new_partitions.interrupt_next(move |logs| {
             logs.fail_directory(failing.name(), &"a test of this");
-            let is_kept = logs.creations.has_unnoted_in(logs, failing.id());
+            let is_kept = logs.new_partitions.has_unnoted_in(logs, failing.id());
             told.send(is_kept).unwrap();
         });
         let mut client = two.running.connect();
@@ -155,7 +163,7 @@ fn a_directory_that_fails_while_a_log_is_made_there_takes_the_partition_offline_
         });
         assert_eq!(noted(broker, topic), Some(directory.id()));
         let found = broker.logs.partitions.find(topic, 0).map(drop);
-        assert_eq!(found, Err(Absence::Offline));
+        assert_eq!(found, Err(Unavailable::Offline));
         if topic == OFFSETS_TOPIC {
             client.create_topic("topic", 1, &[]);
             let asked = client.commit_offset("group", "topic", 1);
@@ -204,10 +212,10 @@ fn of_two_logs_that_the_metadata_do_not_know_the_one_with_records_stays() {
     let broker = running.broker().clone();
     let telling = running
         .runtime
-        .block_on(broker.logs.creations.hold_telling());
+        .block_on(broker.logs.new_partitions.hold_telling());
     let name = TopicPartition::new("topic", 0);
     let second = &broker.logs.directories[1];
-    broker.logs.moves.destinations.note(&name, second);
+    broker.logs.future_replicas.destinations.note(&name, second);
     let mut client = running.connect();
     let creating = std::thread::spawn(move || client.create_topic("topic", 1, &[]));
     wait_until("its log is made", || {

@@ -30,11 +30,11 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub(super) fn new(options: Options) -> Self {
+    pub(super) fn new(options: Options, random: Random) -> Self {
         Self {
             options,
             peers: Mutex::default(),
-            random: Mutex::new(Random::from_system()),
+            random: Mutex::new(random),
         }
     }
 

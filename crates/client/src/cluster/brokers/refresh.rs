@@ -1,7 +1,7 @@
 //! The task that keeps the metadata fresh.
 
 use super::super::metadata::Wanted;
-use super::super::{Answer, Connection, Deadline};
+use super::super::{Connection, Deadline, Response};
 use super::{Lane, Shared};
 use crate::Error;
 use crate::config::{Endpoint, MetadataRecoveryStrategy};
@@ -96,7 +96,7 @@ async fn ask(
     connection: &Connection,
     wanted: &Wanted,
     deadline: Deadline,
-) -> Result<Answer, Error> {
+) -> Result<Response, Error> {
     let version = connection.version_of(ApiKey::Metadata)?;
     let topics: Option<Vec<MetadataRequestTopic<'_>>> = match wanted {
         Wanted::All if version < NO_TOPICS_FROM => Some(Vec::new()),

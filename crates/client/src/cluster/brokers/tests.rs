@@ -83,7 +83,7 @@ fn a_broker_is_connected_to_once() {
                 "bootstrap's is used again"
             );
         }
-        let missing = brokers.connection(77, Lane::Main, soon()).await;
+        let missing = brokers.connection(BrokerId(77), Lane::Main, soon()).await;
         let error = missing.expect_err("there is no such broker").to_string();
         assert!(error.contains("broker 77"), "{error}");
     });
@@ -120,14 +120,17 @@ fn fresh_metadata_is_of_a_request_made_after_the_call() {
             assert!(metadata.has_answered(next));
         }
         let told = Broker {
-            id: 9,
+            id: BrokerId(9),
             endpoint: Endpoint::new("nowhere", 1),
             rack: None,
         };
-        let leader = Leader { id: 9, epoch: 1 };
+        let leader = Leader {
+            id: BrokerId(9),
+            epoch: 1,
+        };
         brokers.update_leader(("unknown", Uuid::ZERO), 0, leader, Some(told));
         assert!(
-            brokers.metadata().broker(9).is_none(),
+            brokers.metadata().broker(BrokerId(9)).is_none(),
             "it leads nothing known"
         );
     });

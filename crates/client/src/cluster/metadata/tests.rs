@@ -6,7 +6,7 @@ type Told<'a> = (&'a str, u128, ErrorCode, &'a [(i32, i32)]);
 
 fn response<'a>(topics: &[Told<'a>]) -> MetadataResponse<'a> {
     let brokers = [1, 2, 3].map(|id| MetadataResponseBroker {
-        node_id: id,
+        node_id: BrokerId(id),
         host: "host",
         port: 9090 + id,
         rack: None,
@@ -16,7 +16,7 @@ fn response<'a>(topics: &[Told<'a>]) -> MetadataResponse<'a> {
             let partitions = leaders.iter().enumerate().map(|(index, (leader, epoch))| {
                 MetadataResponsePartition {
                     partition_index: index as i32,
-                    leader_id: *leader,
+                    leader_id: BrokerId(*leader),
                     leader_epoch: *epoch,
                     ..MetadataResponsePartition::default()
                 }
@@ -56,7 +56,7 @@ const OK: ErrorCode = ErrorCode::None;
 fn leaders_never_go_back_to_an_older_epoch() {
     let check = |answers: &[&[Told<'_>]], expect: Option<(i32, i32)>| {
         let metadata = after(&["t"], answers);
-        let leader = metadata.leader("t", 0).map(|l| (l.id, l.epoch));
+        let leader = metadata.leader("t", 0).map(|l| (l.id.0, l.epoch));
         assert_eq!(leader, expect, "{answers:?}");
     };
     let first: &[Told<'_>] = &[("t", 7, OK, &[(1, 5)])];
@@ -186,7 +186,14 @@ fn another_answer_may_tell_of_a_newer_leader() {
     let mut metadata = after(&["t"], &[&[("t", 7, OK, &[(1, 5)])]]);
     let check = |metadata: &mut Metadata, index: i32, id: i32, epoch: i32, expect: bool| {
         let of = ("t", Uuid::ZERO);
-        let news = metadata.update_leader(of, index, Leader { id, epoch });
+        let news = metadata.update_leader(
+            of,
+            index,
+            Leader {
+                id: BrokerId(id),
+                epoch,
+            },
+        );
         assert_eq!(news, expect, "{index} {id} {epoch}");
     };
     check(&mut metadata, 0, 2, 5, false);
@@ -195,28 +202,51 @@ fn another_answer_may_tell_of_a_newer_leader() {
     check(&mut metadata, 0, 4, 6, true);
     assert_eq!(metadata.leader("t", 0), None, "its broker is not known");
     metadata.update_broker(Broker {
-        id: 4,
+        id: BrokerId(4),
         endpoint: Endpoint::new("new", 1),
         rack: None,
     });
-    assert_eq!(metadata.leader("t", 0), Some(Leader { id: 4, epoch: 6 }));
+    assert_eq!(
+        metadata.leader("t", 0),
+        Some(Leader {
+            id: BrokerId(4),
+            epoch: 6
+        })
+    );
     // What was made again under the same name has epochs of its own.
     let older = ("t", Uuid::from_u128(6));
-    assert!(!metadata.update_leader(older, 0, Leader { id: 2, epoch: 9 }));
+    assert!(!metadata.update_leader(
+        older,
+        0,
+        Leader {
+            id: BrokerId(2),
+            epoch: 9
+        }
+    ));
     let same = ("t", Uuid::from_u128(7));
-    assert!(metadata.update_leader(same, 0, Leader { id: 2, epoch: 9 }));
+    assert!(metadata.update_leader(
+        same,
+        0,
+        Leader {
+            id: BrokerId(2),
+            epoch: 9
+        }
+    ));
 }
 
 #[test]
 fn brokers_are_those_of_the_last_answer() {
     let mut metadata = after(&[], &[&[]]);
-    let ids: Vec<i32> = metadata.brokers().map(|broker| broker.id).collect();
+    let ids: Vec<i32> = metadata.brokers().map(|broker| broker.id.0).collect();
     assert_eq!(ids, [1, 2, 3]);
-    assert_eq!(metadata.broker(3).map(|b| b.endpoint.port), Some(9093));
+    assert_eq!(
+        metadata.broker(BrokerId(3)).map(|b| b.endpoint.port),
+        Some(9093)
+    );
     assert_eq!(metadata.cluster_id(), Some("cluster"));
     let mut odd = response(&[]);
     odd.brokers = vec![MetadataResponseBroker {
-        node_id: 4,
+        node_id: BrokerId(4),
         host: "host",
         port: 70_000,
         rack: None,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a node was told of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct SentPosition {
     pub(super) offset: i64,
     pub(super) leader_epoch: i32,
 }
@@ -20,7 +20,7 @@ pub(super) struct Session {
     /// What is to be fetched from this node.
     wanted: BTreeSet<SlotId>,
     /// What the node knows to be wanted.
-    told: BTreeMap<SlotId, Told>,
+    told: BTreeMap<SlotId, SentPosition>,
     /// What may differ between the two.
     changed: BTreeSet<SlotId>,
 }
@@ -31,7 +31,7 @@ pub(super) struct SessionPlan {
     pub(super) id: i32,
     pub(super) epoch: i32,
     /// To fetch, in order of slots.
-    pub(super) added: Vec<(SlotId, Told)>,
+    pub(super) added: Vec<(SlotId, SentPosition)>,
     /// No longer to fetch.
     pub(super) forgotten: Vec<SlotId>,
 }
@@ -56,7 +56,7 @@ impl Session {
     }
 
     /// What the node was last told of the partition.
-    pub(super) fn told(&self, slot: SlotId) -> Option<Told> {
+    pub(super) fn told(&self, slot: SlotId) -> Option<SentPosition> {
         self.told.get(&slot).copied()
     }
 
@@ -66,7 +66,7 @@ impl Session {
     }
 
     /// The next request; `state` is how each wanted partition stands.
-    pub(super) fn plan(&mut self, state: impl Fn(SlotId) -> Told) -> SessionPlan {
+    pub(super) fn plan(&mut self, state: impl Fn(SlotId) -> SentPosition) -> SessionPlan {
         let mut plan = SessionPlan {
             id: self.id,
             epoch: self.epoch,

@@ -103,7 +103,7 @@ impl Cluster {
     fn spread_leaders(&mut self) {
         for index in 0..PARTITIONS {
             let leader = Leader {
-                id: self.leaders[index as usize],
+                id: BrokerId(self.leaders[index as usize]),
                 epoch: self.epochs[index as usize],
             };
             self.fetcher
@@ -183,7 +183,7 @@ impl Cluster {
     /// What a broker makes of a request: it keeps the session as KIP-227 says.
     fn serve(&mut self, plan: &FetchPlan) -> FetchAnswer {
         let next_session = self.next_session;
-        let broker = &mut self.brokers[plan.node as usize];
+        let broker = &mut self.brokers[plan.node.0 as usize];
         let mut answer = FetchAnswer {
             error: ErrorCode::None,
             session_id: 0,
@@ -225,14 +225,14 @@ impl Cluster {
 
     fn serve_partition(
         &self,
-        node: i32,
+        node: BrokerId,
         index: i32,
         offset: i64,
         left_bytes: &mut usize,
     ) -> FetchedPartition {
         let start = self.start_offsets[index as usize];
         let end = self.end_offset(index);
-        let error = if self.leaders[index as usize] != node {
+        let error = if self.leaders[index as usize] != node.0 {
             ErrorCode::NotLeaderOrFollower
         } else if offset < start || offset > end {
             ErrorCode::OffsetOutOfRange
@@ -333,7 +333,7 @@ impl Cluster {
             Step::Restart(node) => self.brokers[node as usize].id = -1,
             Step::Spread => self.spread_leaders(),
             Step::Take(count) => self.take(count),
-            Step::Answer(which) => self.answer(which, false),
+            Step::Response(which) => self.answer(which, false),
             Step::Fail(which) => self.answer(which, true),
             Step::Tick(ms) => self.now_ms += ms,
         }
@@ -367,7 +367,7 @@ enum Step {
     Restart(i32),
     Spread,
     Take(usize),
-    Answer(usize),
+    Response(usize),
     Fail(usize),
     Tick(i64),
 }
@@ -386,7 +386,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..NODES).prop_map(Step::Restart),
         2 => Just(Step::Spread),
         4 => (1usize..12).prop_map(Step::Take),
-        8 => (0usize..4).prop_map(Step::Answer),
+        8 => (0usize..4).prop_map(Step::Response),
         1 => (0usize..4).prop_map(Step::Fail),
         2 => (1i64..40).prop_map(Step::Tick),
     ]
@@ -407,7 +407,7 @@ proptest! {
             cluster.apply(&Step::Resume(index));
         }
         for _ in 0..200 {
-            for step in [Step::Spread, Step::Tick(20), Step::Answer(0), Step::Take(9)] {
+            for step in [Step::Spread, Step::Tick(20), Step::Response(0), Step::Take(9)] {
                 cluster.apply(&step);
             }
         }
@@ -505,9 +505,12 @@ fn a_log_that_was_cut_is_noticed_when_the_leader_changes() {
         fetcher.handle_leader(
             &name(0),
             Uuid::from_u128(7),
-            Some(Leader { id: 1, epoch: 2 }),
+            Some(Leader {
+                id: BrokerId(1),
+                epoch: 2,
+            }),
         );
-        let Some(FetcherRequest::Epochs(1, queries)) = fetcher.poll_request(0) else {
+        let Some(FetcherRequest::Epochs(BrokerId(1), queries)) = fetcher.poll_request(0) else {
             panic!("the position is validated first");
         };
         let end = EpochEnd {
@@ -534,7 +537,7 @@ fn a_fetch_waits_for_room_so_that_no_partition_is_left_out_of_a_long_one() {
     cluster.apply(&Step::Assign(1));
     // Until partition 0 has no room any more.
     while !cluster.in_flight.is_empty() {
-        cluster.apply(&Step::Answer(0));
+        cluster.apply(&Step::Response(0));
     }
     assert!(cluster.fetcher.buffered_bytes() >= 300);
     while cluster.in_flight.is_empty() {

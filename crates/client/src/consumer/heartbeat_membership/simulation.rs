@@ -273,7 +273,7 @@ impl World {
             return member.handle_failure(self.now_ms);
         }
         let answer = match &request {
-            MemberRequest::FindCoordinator => HeartbeatAnswer::Coordinator(Ok(1)),
+            MemberRequest::FindCoordinator => HeartbeatAnswer::Coordinator(Ok(BrokerId(1))),
             MemberRequest::Heartbeat(beat) => self.coordinator.heartbeat(beat, &mut self.random),
         };
         if self.is_faulty() {

@@ -20,7 +20,9 @@ fn check(settings: HeartbeatSettings, script: &str, expected: Expect) {
                 member.subscribe(Interest::Topics(topics.collect()));
             }
             ["pattern", pattern] => member.subscribe(Interest::Pattern(pattern.to_owned())),
-            ["found"] => member.handle_answer(HeartbeatAnswer::Coordinator(Ok(1)), now_ms),
+            ["found"] => {
+                member.handle_answer(HeartbeatAnswer::Coordinator(Ok(BrokerId(1))), now_ms)
+            }
             ["assign", epoch, ref partitions @ ..] => {
                 let partitions = partitions.iter().map(|one| one.parse().expect("a number"));
                 let assignment = Assignment::from([(TOPIC, partitions.collect())]);
@@ -372,7 +374,7 @@ fn settled() -> HeartbeatMembership {
     member.subscribe(Interest::Topics(["t".to_owned()].into()));
     let first = member.poll_request(0);
     assert_eq!(first, Some(MemberRequest::FindCoordinator));
-    member.handle_answer(HeartbeatAnswer::Coordinator(Ok(1)), 0);
+    member.handle_answer(HeartbeatAnswer::Coordinator(Ok(BrokerId(1))), 0);
     let assigned = [("1", Some(assignment(&[0]))), ("1", None)];
     for (epoch, assignment) in assigned {
         assert!(member.poll_request(0).is_some());

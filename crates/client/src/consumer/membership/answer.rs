@@ -6,7 +6,7 @@ use model::{BrokerId, ErrorCode, TopicPartition};
 
 /// The answer to a request of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum Response {
     /// Who coordinates.
     Coordinator(Result<BrokerId, ErrorCode>),
     /// The generation.
@@ -47,17 +47,17 @@ pub(crate) struct JoinedMember {
 
 impl Membership {
     /// The answer to the request in flight.
-    pub(crate) fn handle_answer(&mut self, answer: Answer, now_ms: i64) {
+    pub(crate) fn handle_answer(&mut self, answer: Response, now_ms: i64) {
         self.has_request_in_flight = false;
         match answer {
-            Answer::Coordinator(Ok(broker)) => {
+            Response::Coordinator(Ok(broker)) => {
                 // That is no word of the coordinator itself: heartbeats stay due.
                 self.coordinator = Some(broker);
                 self.next_attempt_ms = now_ms;
             }
-            Answer::Coordinator(Err(error)) if error.is_retriable() => self.back_off(now_ms),
-            Answer::Coordinator(Err(error)) => self.fail(error),
-            Answer::Leave => {
+            Response::Coordinator(Err(error)) if error.is_retriable() => self.back_off(now_ms),
+            Response::Coordinator(Err(error)) => self.fail(error),
+            Response::Leave => {
                 if let Phase::Evicted { .. } | Phase::Leaving { .. } = self.phase {
                     self.member_id.clear();
                     self.generation_id = -1;
@@ -66,25 +66,25 @@ impl Membership {
             }
             // What was asked for before the member began to leave does not count any more.
             _ if matches!(self.phase, Phase::Evicted { .. } | Phase::Leaving { .. }) => {
-                if let Answer::Join(Ok(join)) = answer {
+                if let Response::Join(Ok(join)) = answer {
                     self.member_id = join.member_id;
                     self.generation_id = join.generation_id;
                 }
             }
-            Answer::MemberIdRequired(member_id) => {
+            Response::MemberIdRequired(member_id) => {
                 self.member_id = member_id;
                 self.succeed(now_ms);
             }
-            Answer::Join(Ok(join)) => self.handle_join(join, now_ms),
-            Answer::Join(Err(error)) => self.handle_refusal(error, now_ms),
-            Answer::Topics(topics) => self.assign(topics),
-            Answer::Sync(Ok(assignment)) => self.handle_assignment(&assignment, now_ms),
-            Answer::Sync(Err(error)) => {
+            Response::Join(Ok(join)) => self.handle_join(join, now_ms),
+            Response::Join(Err(error)) => self.handle_refusal(error, now_ms),
+            Response::Topics(topics) => self.assign(topics),
+            Response::Sync(Ok(assignment)) => self.handle_assignment(&assignment, now_ms),
+            Response::Sync(Err(error)) => {
                 self.phase = Phase::Unjoined;
                 self.handle_refusal(error, now_ms);
             }
-            Answer::Heartbeat(ErrorCode::None) => self.succeed(now_ms),
-            Answer::Heartbeat(error) => self.handle_refusal(error, now_ms),
+            Response::Heartbeat(ErrorCode::None) => self.succeed(now_ms),
+            Response::Heartbeat(error) => self.handle_refusal(error, now_ms),
         }
     }
 

@@ -3,15 +3,15 @@
 
 use super::super::assignors::{Assignor, Topics};
 use super::{
-    Answer, Event, GroupRequest, JoinAnswer, JoinRequest, JoinedMember, Membership,
-    MembershipSettings, SyncRequest,
+    Event, GroupRequest, JoinAnswer, JoinRequest, JoinedMember, Membership, MembershipSettings,
+    Response, SyncRequest,
 };
 use coordinator::group::{
     GroupConfig, GroupShard, Heartbeat, JoinGroup, JoinGroupResponse, JoinProtocol, LeaveGroup,
     LeavingMember, RecordOrigin, SyncAssignment, SyncGroup, SyncGroupResponse,
 };
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
-use model::{ErrorCode, Now, ProducerId, TopicPartition, Uuid};
+use model::{BrokerId, ErrorCode, Now, ProducerId, TopicPartition, Uuid};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -28,7 +28,7 @@ struct Simulation {
     /// The requests that wait at the coordinator.
     parked: BTreeMap<Token, usize>,
     /// Answers on their way to each member.
-    inbox: Vec<VecDeque<Answer>>,
+    inbox: Vec<VecDeque<Response>>,
     owners: BTreeMap<TopicPartition, usize>,
 }
 
@@ -109,11 +109,11 @@ impl Simulation {
         let now = Now::at_ms(self.now_ms);
         match request {
             GroupRequest::FindCoordinator => {
-                self.inbox[index].push_back(Answer::Coordinator(Ok(1)))
+                self.inbox[index].push_back(Response::Coordinator(Ok(BrokerId(1))))
             }
             GroupRequest::DescribeTopics(_) => {
                 let topics = self.topics();
-                self.inbox[index].push_back(Answer::Topics(topics));
+                self.inbox[index].push_back(Response::Topics(topics));
             }
             GroupRequest::Join(join) => self.join(index, &member_id, &join),
             GroupRequest::Sync(sync) => self.sync(index, (&member_id, generation_id), &sync),
@@ -126,7 +126,7 @@ impl Simulation {
                 };
                 let error = self.shard.heartbeat(&request, now);
                 let error = error.err().unwrap_or(ErrorCode::None);
-                self.inbox[index].push_back(Answer::Heartbeat(error));
+                self.inbox[index].push_back(Response::Heartbeat(error));
             }
             GroupRequest::Leave { .. } => {
                 let request = LeaveGroup {
@@ -139,7 +139,7 @@ impl Simulation {
                 let decision = self.shard.leave_group(&request, now);
                 self.append(decision.records);
                 self.release(decision.released);
-                self.inbox[index].push_back(Answer::Leave);
+                self.inbox[index].push_back(Response::Leave);
             }
         }
     }
@@ -289,32 +289,32 @@ impl Simulation {
     }
 }
 
-fn answer(response: GroupResponse) -> Answer {
+fn answer(response: GroupResponse) -> Response {
     match response {
         GroupResponse::Join(response) => joined(response),
         GroupResponse::Sync(SyncGroupResponse {
             error: ErrorCode::None,
             assignment,
             ..
-        }) => Answer::Sync(Ok(assignment.to_vec())),
-        GroupResponse::Sync(response) => Answer::Sync(Err(response.error)),
+        }) => Response::Sync(Ok(assignment.to_vec())),
+        GroupResponse::Sync(response) => Response::Sync(Err(response.error)),
     }
 }
 
-fn joined(response: JoinGroupResponse) -> Answer {
+fn joined(response: JoinGroupResponse) -> Response {
     match response.error {
         ErrorCode::None => {}
         ErrorCode::MemberIdRequired => {
-            return Answer::MemberIdRequired(response.member_id.to_string());
+            return Response::MemberIdRequired(response.member_id.to_string());
         }
-        error => return Answer::Join(Err(error)),
+        error => return Response::Join(Err(error)),
     }
     let members = response.members.iter().map(|member| JoinedMember {
         member_id: member.member_id.to_string(),
         group_instance_id: None,
         metadata: member.metadata.to_vec(),
     });
-    Answer::Join(Ok(JoinAnswer {
+    Response::Join(Ok(JoinAnswer {
         generation_id: response.generation_id,
         protocol_name: response
             .protocol_name

@@ -99,19 +99,19 @@ impl Script {
                 let generation_id = self.member.generation().1;
                 self.member.handle_commit_error(error(rest), generation_id);
             }
-            "coordinator" => answer(Answer::Coordinator(rest.parse().map_err(|_| error(rest)))),
-            "id" => answer(Answer::MemberIdRequired(rest.to_owned())),
-            "joined" | "leads" => answer(Answer::Join(Ok(joined(verb == "leads", rest)))),
-            "join-refused" => answer(Answer::Join(Err(error(rest)))),
-            "topics" => answer(Answer::Topics(topics(rest))),
+            "coordinator" => answer(Response::Coordinator(rest.parse().map_err(|_| error(rest)))),
+            "id" => answer(Response::MemberIdRequired(rest.to_owned())),
+            "joined" | "leads" => answer(Response::Join(Ok(joined(verb == "leads", rest)))),
+            "join-refused" => answer(Response::Join(Err(error(rest)))),
+            "topics" => answer(Response::Topics(topics(rest))),
             "synced" => {
-                answer(Answer::Sync(Ok(protocol::encode_assignment(&partitions(
-                    rest,
-                )))));
+                answer(Response::Sync(Ok(protocol::encode_assignment(
+                    &partitions(rest),
+                ))));
             }
-            "sync-refused" => answer(Answer::Sync(Err(error(rest)))),
-            "heartbeat" => answer(Answer::Heartbeat(error(rest))),
-            "left" => answer(Answer::Leave),
+            "sync-refused" => answer(Response::Sync(Err(error(rest)))),
+            "heartbeat" => answer(Response::Heartbeat(error(rest))),
+            "left" => answer(Response::Leave),
             _ => panic!("{command}"),
         }
         while let Some(event) = self.member.poll_event() {
@@ -445,11 +445,11 @@ fn what_was_announced_and_never_taken_is_not_lost() {
     member.subscribe(BTreeSet::from(["a".to_owned()]));
     let assigned = protocol::encode_assignment(&partitions("a-0 a-1"));
     for answer in [
-        Answer::Coordinator(Ok(1)),
-        Answer::Join(Ok(joined(false, "3 range"))),
-        Answer::Sync(Ok(assigned)),
-        Answer::Heartbeat(ErrorCode::RebalanceInProgress),
-        Answer::Heartbeat(ErrorCode::UnknownMemberId),
+        Response::Coordinator(Ok(BrokerId(1))),
+        Response::Join(Ok(joined(false, "3 range"))),
+        Response::Sync(Ok(assigned)),
+        Response::Heartbeat(ErrorCode::RebalanceInProgress),
+        Response::Heartbeat(ErrorCode::UnknownMemberId),
     ] {
         member.handle_answer(answer, 0);
     }

@@ -220,14 +220,14 @@ impl World {
 
     fn move_leader(&mut self) {
         let at = self.below(PARTITIONS as u64) as usize;
-        let leader = self.below(NODES) as BrokerId;
+        let leader = BrokerId(self.below(NODES) as i32);
         self.logs[at].leader = leader;
         self.logs[at].epoch += 1;
     }
 
     /// All requests on a wire are lost; some of the first of them have been served before.
     fn break_connection(&mut self) {
-        let node = self.below(NODES) as BrokerId;
+        let node = BrokerId(self.below(NODES) as i32);
         let wire = std::mem::take(self.wires.entry(node).or_default());
         let served = self.below(wire.len() as u64 + 1) as usize;
         for (at, key) in wire.into_iter().enumerate() {
@@ -240,7 +240,7 @@ impl World {
 
     /// A node serves the oldest request on its wire.
     fn read_request(&mut self) {
-        let node = self.below(NODES) as BrokerId;
+        let node = BrokerId(self.below(NODES) as i32);
         let key = self.wires.entry(node).or_default().pop_front();
         if let Some(key) = key {
             let is_faulty = self.is_faulty();

@@ -75,7 +75,13 @@ impl Script {
             accumulator: Accumulator::new(accumulator_settings, 1),
             sender: Sender::new(settings, 1),
             now: Instant::now(),
-            leaders: vec![Leader { id: 1, epoch: 0 }; 2],
+            leaders: vec![
+                Leader {
+                    id: BrokerId(1),
+                    epoch: 0
+                };
+                2
+            ],
             topic_id: Uuid::ZERO,
             record_count: 0,
             output: Arc::default(),
@@ -103,7 +109,7 @@ impl Script {
             }
             "leader" => {
                 let leader = &mut self.leaders[number().expect("a partition") as usize];
-                leader.id = number().expect("a node") as BrokerId;
+                leader.id = BrokerId(number().expect("a node") as i32);
                 leader.epoch += 1;
                 self.tell_leaders();
             }
@@ -132,7 +138,7 @@ impl Script {
             }
             "hint" => {
                 let key = number().expect("a request");
-                let id = number().expect("a node") as BrokerId;
+                let id = BrokerId(number().expect("a node") as i32);
                 let leader = Some(Leader { id, epoch: 7 });
                 self.answer(key, ErrorCode::NotLeaderOrFollower, leader);
             }

@@ -10,7 +10,7 @@ mod coordinator;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use model::ErrorCode;
+use model::{BrokerId, ErrorCode};
 use record::{Compression, Decompressor, RecordBatch, batch::increment_sequence};
 
 use super::*;
@@ -294,7 +294,7 @@ impl World {
             match action {
                 Action::Produce(key) => {
                     let node = client.sender.request(key).node;
-                    client.produces[node as usize].push_back(key);
+                    client.produces[node.0 as usize].push_back(key);
                 }
                 Action::Transaction(request) => {
                     assert!(client.request.is_none(), "one request at a time");
@@ -303,7 +303,7 @@ impl World {
                 Action::RefreshMetadata => {
                     let leader = |_: &str, index: i32| {
                         let leader = Leader {
-                            id: index,
+                            id: BrokerId(index),
                             epoch: 1,
                         };
                         (model::Uuid::ZERO, Some(leader))

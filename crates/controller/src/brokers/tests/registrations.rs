@@ -157,7 +157,7 @@ fn old_metadata_versions_know_no_directories() {
 
 #[test]
 fn registrations_are_checked() {
-    let mut cluster = TestCluster::new(&[]).with_brokers(&[2]);
+    let mut cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(2)]);
     cluster.enable_eligible_leader_replicas();
     let state = RegistrationState {
         next_offset: 10,
@@ -166,7 +166,7 @@ fn registrations_are_checked() {
     };
     let mut shown = String::new();
     let mut refuse = |change: &dyn Fn(&mut NewRegistration)| {
-        let mut registration = registration(1);
+        let mut registration = registration(BrokerId(1));
         change(&mut registration);
         let error =
             register_broker(&cluster.image, &cluster.context(), &registration, state).unwrap_err();
@@ -175,7 +175,7 @@ fn registrations_are_checked() {
     refuse(&|new| new.directories.clear());
     refuse(&|new| new.directories.push(LOST_DIRECTORY));
     refuse(&|new| new.directories.push(new.directories[0]));
-    refuse(&|new| new.directories.push(directory(2)));
+    refuse(&|new| new.directories.push(directory(BrokerId(2))));
     refuse(&|new| new.is_migrating_zk_broker = true);
     refuse(&|new| {
         new.features.remove(MetadataVersion::FEATURE);

@@ -62,14 +62,15 @@ fn step(cluster: &mut TestCluster, line: &str) -> String {
         }
         "elect" | "balance" | "elect-unclean" => return election(cluster, &words),
         "offline" | "cordon" | "assign" => return directory_step(cluster, &words),
-        _ => return broker_step(cluster, words[0], number(1), &words[2..]),
+        _ => return broker_step(cluster, words[0], BrokerId(number(1)), &words[2..]),
     }
     String::new()
 }
 
 /// The last registration of the broker, or epoch -1.
-fn epoch_of(cluster: &TestCluster, id: BrokerId) -> i64 {
-    cluster.image.cluster.broker(id).map_or(-1, |b| b.epoch)
+fn epoch_of(cluster: &TestCluster, id: BrokerId) -> BrokerEpoch {
+    let broker = cluster.image.cluster.broker(id);
+    broker.map_or(BrokerEpoch::NONE, |broker| broker.epoch)
 }
 
 fn broker_step(cluster: &mut TestCluster, verb: &str, id: BrokerId, options: &[&str]) -> String {
@@ -81,7 +82,11 @@ fn broker_step(cluster: &mut TestCluster, verb: &str, id: BrokerId, options: &[&
     let decision = match verb {
         "register" => {
             let mut registration = registration(id);
-            registration.previous_broker_epoch = if has("crashed") { -1 } else { epoch };
+            registration.previous_broker_epoch = if has("crashed") {
+                BrokerEpoch::NONE
+            } else {
+                epoch
+            };
             registration.incarnation_id = match image.cluster.broker(id) {
                 Some(broker) if has("again") => broker.incarnation_id,
                 _ => Uuid::from_u128(next_offset.unsigned_abs().into()),
@@ -122,8 +127,8 @@ pub(super) fn registration(broker_id: BrokerId) -> NewRegistration {
             .map(|feature| (feature.name.to_owned(), feature.versions))
             .collect(),
         rack: None,
-        directories: vec![directory(broker_id), directory(broker_id + 100)],
-        previous_broker_epoch: -1,
+        directories: vec![directory(broker_id), directory(BrokerId(broker_id.0 + 100))],
+        previous_broker_epoch: BrokerEpoch::NONE,
         is_migrating_zk_broker: false,
     }
 }

@@ -15,11 +15,14 @@ use crate::group::records as classic_records;
 use crate::group::request::{
     Heartbeat, JoinGroup, JoinGroupResponse, LeaveGroup, SyncGroup, SyncGroupResponse,
 };
-use crate::group::seldom::Seldom;
 use crate::group::shard::{GroupShard, Outcome};
+use crate::group::unallocated::Unallocated;
 use metadata::MetadataImage;
 use model::{ErrorCode, MonotonicTime, Now};
 use std::sync::Arc;
+
+/// For how long a group that is settled stays so by itself: more than it takes to decide.
+const SETTLED_MS: i64 = 60_000;
 
 /// A decision that came to no error.
 struct Drafted {
@@ -86,6 +89,26 @@ impl GroupShard {
         }
     }
 
+    /// Whether nothing but its session is decided by the heartbeat of a member that tells nothing new: the member is
+    /// where its group is, nobody computes an assignment or resolves a pattern, and topics are not looked at for
+    /// a while.
+    pub fn is_settled(&self, group_id: &str, member_id: &str, now: Now) -> bool {
+        let Some(group) = self.groups.get(group_id) else {
+            return false;
+        };
+        let now = Now {
+            monotonic: now.monotonic.plus_ms(SETTLED_MS),
+            ..now
+        };
+        group.consumer_type().is_some_and(|consumer| {
+            let member = consumer.member(member_id);
+            consumer.epoch == consumer.assignment_epoch
+                && member.is_some_and(|member| member.is_reconciled_to(consumer.assignment_epoch))
+                && !consumer.has_regexes()
+                && !group.soft.is_refresh_due(consumer, now)
+        })
+    }
+
     /// The consumer group of a request that may not make one.
     fn draft(&mut self, group_id: &str, now: Now) -> Option<Draft<'_>> {
         let group = self.groups.get(group_id)?;
@@ -128,7 +151,7 @@ impl GroupShard {
             return Err(self.not_a_consumer_group(group_id));
         }
         let made = self.new_consumer_group(group_id)?;
-        let none = Seldom::<SoftGroup>::default();
+        let none = Unallocated::<SoftGroup>::default();
         if made.is_indivisible {
             outcome.indivisible.push(0..made.records.len());
         }

@@ -17,7 +17,7 @@ const ASSIGNORS_BY_PREFERENCE: [&str; 2] = ["uniform", "range"];
 /// A consumer group.
 ///
 /// Invariants:
-/// - `subscriptions`, `static_members`, `assignor_votes`, `classic_protocols` and
+/// - `subscriptions`, `regex_member_count`, `static_members`, `assignor_votes`, `classic_protocols` and
 ///   `classic_member_count` say of `members` what their names say.
 /// - `owner_epochs` has an entry for each partition that a member has or has yet to give up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub(in crate::group) struct ConsumerGroup {
     targets: BTreeMap<Arc<str>, Partitions>,
     resolved: ResolvedRegexes,
     subscriptions: BTreeMap<Arc<Subscription>, usize>,
+    /// How many members subscribe to a pattern.
+    regex_member_count: usize,
     static_members: BTreeMap<Arc<str>, Arc<str>>,
     assignor_votes: BTreeMap<Arc<str>, usize>,
     classic_protocols: BTreeMap<Arc<str>, usize>,
@@ -57,6 +59,7 @@ impl Default for ConsumerGroup {
             targets: BTreeMap::new(),
             resolved: ResolvedRegexes::new(),
             subscriptions: BTreeMap::new(),
+            regex_member_count: 0,
             static_members: BTreeMap::new(),
             assignor_votes: BTreeMap::new(),
             classic_protocols: BTreeMap::new(),
@@ -77,6 +80,11 @@ impl ConsumerGroup {
 
     pub(in crate::group) const fn resolved(&self) -> &ResolvedRegexes {
         &self.resolved
+    }
+
+    /// Whether a member subscribes to a pattern.
+    pub(in crate::group) const fn has_regexes(&self) -> bool {
+        self.regex_member_count > 0
     }
 
     /// The subscriptions of members, with how many members have each.
@@ -258,6 +266,7 @@ impl ConsumerGroup {
         if let Some(before) = self.members.remove(&member.id) {
             self.forget(&before);
         }
+        self.regex_member_count += usize::from(member.subscription.has_regex());
         let subscription = Arc::clone(&member.subscription);
         *self.subscriptions.entry(subscription).or_default() += 1;
         if let Some(instance_id) = &member.instance_id {
@@ -306,6 +315,7 @@ impl ConsumerGroup {
 
     /// Takes back what a member has added to what is derived.
     fn forget(&mut self, member: &ConsumerMember) {
+        self.regex_member_count -= usize::from(member.subscription.has_regex());
         if let Some(count) = self.subscriptions.get_mut(&member.subscription) {
             *count -= 1;
             if *count == 0 {

@@ -125,7 +125,7 @@ impl Draft<'_> {
 
     fn has_to_resolve(&self, before: &Before, updated: &ConsumerMember, is_new: bool) -> bool {
         let group = self.group;
-        let is_used = group.subscriptions().keys().any(|one| one.has_regex());
+        let is_used = group.has_regexes();
         if (!is_new && !is_used) || self.soft.is_resolving() {
             return false;
         }

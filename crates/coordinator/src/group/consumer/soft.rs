@@ -5,8 +5,8 @@
 
 use super::group::ConsumerGroup;
 use super::member::{ConsumerMember, MemberState};
-use crate::group::seldom::Absent;
 use crate::group::timers::{Timer, Timers};
+use crate::group::unallocated::Absent;
 use model::{MonotonicTime, Now};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -108,7 +108,7 @@ impl SoftGroup {
 
     /// Whether the regular expressions are about to be resolved. Whoever was to do it may have given
     /// up.
-    pub(super) fn is_resolving(&self) -> bool {
+    pub(in crate::group) fn is_resolving(&self) -> bool {
         match &self.resolving {
             None => false,
             Some(Resolving::Due(_)) => true,

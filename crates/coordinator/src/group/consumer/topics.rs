@@ -20,12 +20,12 @@ pub(in crate::group) struct Topics {
     /// Of topics that somebody asked for.
     hashes: BTreeMap<Arc<str>, u64>,
     /// By regular expression, those that somebody asked for.
-    matching: BTreeMap<Arc<str>, Asked>,
+    matching: BTreeMap<Arc<str>, ResolvedRegex>,
 }
 
 /// The topics that match a regular expression, with when that was asked last.
 #[derive(Debug)]
-struct Asked {
+struct ResolvedRegex {
     matching: Arc<Matching>,
     at: MonotonicTime,
 }
@@ -80,7 +80,7 @@ impl Topics {
     pub(super) fn learn(&mut self, regex: &Arc<str>, matching: Arc<Matching>, now: MonotonicTime) {
         let known = self.matching.get(regex);
         if known.is_none_or(|known| known.matching.version <= matching.version) {
-            let asked = Asked { matching, at: now };
+            let asked = ResolvedRegex { matching, at: now };
             self.matching.insert(Arc::clone(regex), asked);
         }
     }

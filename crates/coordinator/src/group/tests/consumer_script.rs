@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
+/// The type of the records that say what a member has told.
+const TOLD: [u8; 2] = [0, 5];
+
 /// A member as it knows itself.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Consumer {
@@ -152,7 +155,23 @@ impl Script {
             random_member_id: "random",
         };
         let now = self.now;
+        let is_plain = request.member_epoch > 0
+            && request.subscribed_topic_names.is_none()
+            && request.subscribed_topic_regex.is_none();
+        let is_settled = is_plain
+            && self
+                .shard
+                .is_settled(request.group_id, request.member_id, now);
         let decision = self.shard.consumer_group_heartbeat(&request, now);
+        if is_settled {
+            let mut records = decision.records.iter();
+            let soft = &self.shard.groups[request.group_id].soft;
+            assert!(
+                records.all(|record| record.key.starts_with(&TOLD)) && !soft.is_resolving(),
+                "nothing is computed of a group that is settled:\n{}",
+                self.out
+            );
+        }
         let is_lost = self.is_broken && !decision.records.is_empty();
         let mut text = String::new();
         if let crate::Reply::Now(reply) = &decision.reply {
