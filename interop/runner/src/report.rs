@@ -36,7 +36,7 @@ impl Report {
     pub(crate) fn outcome(&mut self, name: &str, took: Duration, outcome: &anyhow::Result<()>) {
         match outcome {
             Ok(()) => self.ok(name, took),
-            Err(error) => self.failed(name, took, &format!("{error:#}")),
+            Err(error) => self.failed(name, took, &cause_first(error)),
         }
     }
 
@@ -60,4 +60,12 @@ impl Report {
             self.skipped
         );
     }
+}
+
+/// What went wrong, then where: the end of a server's log, which is long, must not hide the cause
+/// from who sees only the first lines.
+fn cause_first(error: &anyhow::Error) -> String {
+    let mut parts: Vec<String> = error.chain().map(ToString::to_string).collect();
+    parts.reverse();
+    parts.join("\n")
 }

@@ -1,11 +1,14 @@
 package riverrun.interop.swap;
 
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RetriableException;
 
 import riverrun.interop.Check;
 import riverrun.interop.Cluster;
@@ -119,8 +122,15 @@ final class LivingGroup implements Part {
                 consumer.commitSync(offsets, Duration.ofSeconds(60));
                 acknowledged.putAll(next);
                 return;
-            } catch (org.apache.kafka.common.errors.RetriableException again) {
+            } catch (RetriableException again) {
                 System.err.println(group + " commits again: " + again);
+            } catch (CommitFailedException stale) {
+                // A server before 4.3 refuses a commit that crosses the answer to a heartbeat with
+                // the next epoch; the member stays, and asks again with what it then knows.
+                if (!stale.getMessage().contains("stale member epoch")) {
+                    throw stale;
+                }
+                System.err.println(group + " commits again: " + stale);
             }
         }
     }
@@ -175,15 +185,19 @@ final class LivingGroup implements Part {
                         });
             }
             if (!ends) {
-                var described = admin.describeConsumerGroups(List.of(group)).all().get().get(group);
-                Check.equal(1, described.members().size(), "members of " + group);
-                var member = described.members().iterator().next();
-                Check.equal("the-one", member.groupInstanceId().orElse(null), "its instance id");
-                Check.equal(
-                        EndlessRecords.PARTITIONS,
-                        member.assignment().topicPartitions().size(),
-                        "its partitions");
+                // A rebalance may be under way: a server that starts tells of its topics one by one.
+                Check.eventually(
+                        () -> failure != null || isTheOnlyMember(admin),
+                        "one member has all partitions of " + group);
             }
         }
+    }
+
+    private boolean isTheOnlyMember(Admin admin) throws Exception {
+        var described = admin.describeConsumerGroups(List.of(group)).all().get().get(group);
+        Check.equal(1, described.members().size(), "members of " + group);
+        var member = described.members().iterator().next();
+        Check.equal("the-one", member.groupInstanceId().orElse(null), "its instance id");
+        return member.assignment().topicPartitions().size() == EndlessRecords.PARTITIONS;
     }
 }
