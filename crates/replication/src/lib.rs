@@ -55,7 +55,7 @@ pub use partition::{
     FirstBatch, Isolation, Partition, PartitionOffsets, ProducerFacts, ReadRequest, ReadResult,
 };
 pub use progress::{Changes, Progress, Seen, Watches};
-pub use role::{Follower, Role};
+pub use role::{Replicas, Role};
 pub use role_changes::{RoleChange, Roles, role_changes};
 pub use storage::{Appended, TimestampOffset, VerificationGuard};
 pub use timestamp_search::TimestampSearch;

@@ -7,13 +7,10 @@
 use metadata::NO_LEADER;
 use model::{BrokerId, LeaderEpoch};
 
-/// What the end of a follower's log is while nobody has told.
-const UNKNOWN_OFFSET: i64 = -1;
-
 /// What a broker is to a partition.
 ///
-/// Two roles are the same one if they are equal: where the log is, and how often the metadata of the
-/// partition have changed, is no part of it.
+/// Two roles are the same one if they are equal: where the log is is no part of it, and how often the metadata
+/// of the partition have changed is one where a leader tells it to the controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
     /// It has no replica.
@@ -29,18 +26,20 @@ pub enum Role {
     Leader {
         /// The epoch of the leader.
         leader_epoch: LeaderEpoch,
-        /// The other replicas.
-        followers: Box<[Follower]>,
+        /// The replicas, where this one is not the only one.
+        replicas: Option<Box<Replicas>>,
     },
 }
 
-/// Another replica, as the leader knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Follower {
-    /// Its broker.
-    pub broker_id: BrokerId,
-    /// Whether what is replicated is there, too.
-    pub is_in_sync: bool,
+/// The replicas of a partition that has several, as its leader knows them from the controller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replicas {
+    /// How often the metadata of the partition have changed.
+    pub partition_epoch: i32,
+    /// The brokers of the others, in the order of the assignment.
+    pub followers: Vec<BrokerId>,
+    /// The in-sync replicas that the controller has committed, the leader among them.
+    pub isr: Vec<BrokerId>,
 }
 
 impl Role {
@@ -51,6 +50,7 @@ impl Role {
             isr,
             leader,
             leader_epoch,
+            partition_epoch,
             ..
         } = partition;
         let (leader, leader_epoch) = (*leader, *leader_epoch);
@@ -63,22 +63,25 @@ impl Role {
                 leader_epoch,
             };
         }
-        let others = replicas.iter().filter(|id| **id != broker_id);
-        let followers = others.map(|id| Follower {
-            broker_id: *id,
-            is_in_sync: isr.contains(id),
-        });
+        let others = replicas.iter().copied().filter(|id| *id != broker_id);
+        let followers: Vec<BrokerId> = others.collect();
         Self::Leader {
             leader_epoch,
-            followers: followers.collect(),
+            replicas: (!followers.is_empty()).then(|| {
+                Box::new(Replicas {
+                    partition_epoch: *partition_epoch,
+                    followers,
+                    isr: isr.clone(),
+                })
+            }),
         }
     }
 
     /// That of the only replica.
-    pub fn alone(leader_epoch: LeaderEpoch) -> Self {
+    pub const fn alone(leader_epoch: LeaderEpoch) -> Self {
         Self::Leader {
             leader_epoch,
-            followers: Box::default(),
+            replicas: None,
         }
     }
 
@@ -106,23 +109,16 @@ impl Role {
         }
     }
 
-    /// Whether everything that is in the log here is replicated: no other replica has to have it.
-    pub fn is_all_replicated(&self) -> bool {
+    /// The replicas, where this broker leads several.
+    pub fn replicas(&self) -> Option<&Replicas> {
         match self {
-            Self::Leader { followers, .. } => followers.iter().all(|one| !one.is_in_sync),
-            Self::None | Self::Follower { .. } => false,
+            Self::Leader { replicas, .. } => replicas.as_deref(),
+            Self::None | Self::Follower { .. } => None,
         }
     }
 
-    /// Up to where a log that ends at `log_end_offset` is on every in-sync replica, as far as this one
-    /// can tell: a follower is told by its leader.
-    pub(crate) fn replicated_end(&self, log_end_offset: i64) -> i64 {
-        match self {
-            Self::Leader { followers, .. } => {
-                let in_sync = followers.iter().filter(|one| one.is_in_sync);
-                in_sync.fold(log_end_offset, |end, _| end.min(UNKNOWN_OFFSET))
-            }
-            Self::None | Self::Follower { .. } => UNKNOWN_OFFSET,
-        }
+    /// Whether everything that is in the log here is replicated: there is no other replica.
+    pub const fn is_all_replicated(&self) -> bool {
+        matches!(self, Self::Leader { replicas: None, .. })
     }
 }

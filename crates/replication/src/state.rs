@@ -12,6 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering, fence};
 use storage::{Disk, IdleLog, LogConfig};
 
+/// What an offset is that nobody has told.
+pub(crate) const UNKNOWN_OFFSET: i64 = -1;
+
 /// A partition as its lock guards it.
 pub(crate) struct State<D: Disk> {
     pub(crate) residence: LogState<D>,
@@ -176,7 +179,7 @@ impl<D: Disk> State<D> {
         };
         let before = self.high_watermark;
         assert!(before <= end, "the high watermark is within the log");
-        let replicated = self.role.replicated_end(end);
+        let replicated = self.replicated_end(end);
         let end = match flushed_end < self.flush_due_end {
             true => replicated.min(flushed_end),
             false => replicated,
@@ -187,6 +190,19 @@ impl<D: Disk> State<D> {
                 .advance_high_watermark(self.high_watermark);
         }
         self.high_watermark > before
+    }
+
+    /// Up to where a log that ends at `log_end_offset` is on every in-sync replica, as far as this one can
+    /// tell: a follower is told by its leader.
+    fn replicated_end(&self, log_end_offset: i64) -> i64 {
+        match &self.role {
+            Role::Leader { replicas: None, .. } => log_end_offset,
+            Role::Leader {
+                replicas: Some(replicas),
+                ..
+            } if replicas.isr.len() <= 1 => log_end_offset,
+            Role::Leader { .. } | Role::None | Role::Follower { .. } => UNKNOWN_OFFSET,
+        }
     }
 
     pub(crate) fn rest(&mut self, idle: IdleLog) {

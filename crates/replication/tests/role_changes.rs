@@ -88,12 +88,16 @@ fn show_role(role: &Role) -> String {
         } => format!("follower of {leader} in {leader_epoch}"),
         Role::Leader {
             leader_epoch,
-            followers,
+            replicas,
         } => {
             let mut text = format!("leader in {leader_epoch}");
-            for one in followers {
-                let how = if one.is_in_sync { "with" } else { "before" };
-                write!(text, " {how} {}", one.broker_id).unwrap();
+            if let Some(replicas) = replicas {
+                write!(text, " at {}", replicas.partition_epoch).unwrap();
+                for id in &replicas.followers {
+                    let is_in_sync = replicas.isr.contains(id);
+                    let how = if is_in_sync { "with" } else { "before" };
+                    write!(text, " {how} {id}").unwrap();
+                }
             }
             text
         }
@@ -149,14 +153,14 @@ fn roles_follow_the_metadata() {
                 7-1: none -> follower of 2 in 0
             directory 7 0
             leader 7 1 1
-                7-1: follower of 2 in 0 -> leader in 1 with 2
+                7-1: follower of 2 in 0 -> leader in 1 at 1 with 2
             isr 7 1 1
-                7-1: leader in 1 with 2 -> leader in 1 before 2
+                7-1: leader in 1 at 1 with 2 -> leader in 1 at 2 before 2
             leader 7 0 -1
                 7-0: leader in 0 -> follower of -1 in 1
             leader 7 0 1; leader 7 1 2
                 7-0: follower of -1 in 1 -> leader in 2
-                7-1: leader in 1 before 2 -> follower of 2 in 2
+                7-1: leader in 1 at 2 before 2 -> follower of 2 in 2
             replicas 7 2 2,1
                 7-2: none -> follower of 2 in 0
             replicas 7 1 2

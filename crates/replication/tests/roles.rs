@@ -6,7 +6,7 @@ mod support;
 
 use expect_test::{Expect, expect};
 use model::{BrokerId, ErrorCode, LeaderEpoch};
-use replication::{Follower, Isolation, Partition, ReadRequest, Role};
+use replication::{Isolation, Partition, ReadRequest, Replicas, Role};
 use std::fmt::Write;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,26 +15,37 @@ use storage::sim::SimDisk;
 use storage::{IdleLog, Log, LogConfig, LogOpening};
 use support::{LOG, LOGS, Served, TOPIC_ID, batch, request, small_config, topic_partition};
 
+/// The broker of the partition that is tested.
+const LEADER: BrokerId = BrokerId(1);
+
 /// `lead EPOCH`, with the followers that are in sync as `with=2,3` and the others as `behind=4`;
 /// `follow LEADER EPOCH`; `none`.
 fn role(line: &str) -> Role {
     let (fields, words): (Vec<&str>, Vec<&str>) =
         line.split_whitespace().partition(|word| word.contains('='));
     let number = |at: usize| words[at].parse().unwrap();
-    let of = |name: &str, is_in_sync| {
+    let of = |name: &str| -> Vec<BrokerId> {
         let found = fields.iter().find_map(|one| one.strip_prefix(name));
         let ids = found.unwrap_or_default().split(',');
-        let ids: Vec<_> = ids.filter_map(|id| id.parse().ok()).collect();
-        ids.into_iter().map(move |broker_id| Follower {
-            broker_id,
-            is_in_sync,
-        })
+        ids.filter_map(|id| id.parse().ok()).collect()
     };
     match words[0] {
-        "lead" => Role::Leader {
-            leader_epoch: number(1),
-            followers: of("with=", true).chain(of("behind=", false)).collect(),
-        },
+        "lead" => {
+            let (with, behind) = (of("with="), of("behind="));
+            let isr: Vec<BrokerId> = [LEADER].into_iter().chain(with.clone()).collect();
+            let followers: Vec<BrokerId> = with.into_iter().chain(behind).collect();
+            let replicas = (!followers.is_empty()).then(|| {
+                Box::new(Replicas {
+                    partition_epoch: 0,
+                    followers,
+                    isr,
+                })
+            });
+            Role::Leader {
+                leader_epoch: number(1),
+                replicas,
+            }
+        }
         "follow" => Role::Follower {
             leader: BrokerId(number(1).0),
             leader_epoch: number(2),

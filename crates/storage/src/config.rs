@@ -57,6 +57,8 @@ pub struct LogConfig {
     pub max_compaction_lag_ms: i64,
     /// `delete.retention.ms`: how long a tombstone stays after it has taken effect.
     pub delete_retention_ms: i64,
+    /// `min.insync.replicas`: how many replicas a batch with `acks=all` needs.
+    pub min_insync_replicas: u32,
     /// `producer.id.expiration.ms` of the broker.
     pub producer_id_expiration_ms: i64,
     /// `transaction.partition.verification.enable` of the broker: whether a producer's first
@@ -104,6 +106,7 @@ impl Default for LogConfig {
             min_compaction_lag_ms: 0,
             max_compaction_lag_ms: i64::MAX,
             delete_retention_ms: 24 * HOUR_MS,
+            min_insync_replicas: 1,
             producer_id_expiration_ms: 24 * HOUR_MS,
             verify_transactions: true,
         }

@@ -375,6 +375,7 @@ pub(crate) fn log_config(settings: &TopicSettings, transactions: &TransactionCon
         min_compaction_lag_ms: settings.min_compaction_lag_ms,
         max_compaction_lag_ms: settings.max_compaction_lag_ms,
         delete_retention_ms: settings.delete_retention_ms,
+        min_insync_replicas: settings.min_insync_replicas.max(1).unsigned_abs(),
         producer_id_expiration_ms: i64::from(transactions.producer_id_expiration_ms),
         verify_transactions: transactions.partition_verification_enable,
     }
