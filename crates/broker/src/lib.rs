@@ -14,12 +14,13 @@
 //! - `settings`: the node, as it is configured as of now;
 //! - `logs`: log directories and their partitions;
 //! - `coordinators`: groups and transactions;
+//! - `peers`: what this node asks of others;
 //! - `net`: sockets, and frames in and out;
 //! - `api`: one file for each API;
 //! - `server`: how all of it is put together, started and stopped.
 //!
 //! Invariants:
-//! - Types of the wire occur in `api` only.
+//! - Types of the wire occur in `api` and `peers` only.
 //! - No lock of a log, a group or a session is held across an `await`.
 //! - One request of a connection is served at a time; its answers leave in order.
 //!
@@ -32,6 +33,7 @@ mod controller;
 mod coordinators;
 mod logs;
 mod net;
+mod peers;
 mod scheduling;
 mod server;
 mod settings;

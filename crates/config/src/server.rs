@@ -17,6 +17,7 @@ mod controller;
 mod groups;
 mod log;
 mod network;
+mod peers;
 mod replication;
 mod rules;
 mod security;
@@ -30,6 +31,7 @@ pub use groups::{
 };
 pub use log::{CleanerConfig, LogConfig};
 pub use network::{ListenerLimits, NetworkConfig};
+pub use peers::PeersConfig;
 pub use replication::{QuotaWindow, ReplicationConfig};
 pub use security::SecurityConfig;
 pub use transactions::{InternalTopic, TransactionConfig};
@@ -47,6 +49,8 @@ pub struct ServerConfig {
     pub listeners: Listeners,
     /// Sockets, threads and limits of requests.
     pub network: NetworkConfig,
+    /// Connections to other nodes.
+    pub peers: PeersConfig,
     /// Log directories, cleaner and checkpoints.
     pub log: LogConfig,
     /// What topics without overrides have.
@@ -149,6 +153,7 @@ impl ServerConfig {
             rack: values.text("broker.rack").map(str::to_owned),
             listeners,
             network: NetworkConfig::of_values(values, &given, errors),
+            peers: PeersConfig::of_values(values),
             log: LogConfig::of_values(values),
             topic_defaults: TopicDefaults::of_broker(&BrokerLayers::of_static(&given))?,
             topics: TopicCreation {

@@ -6,19 +6,20 @@ use super::uses::paths;
 /// The folder whose modules are rooms.
 const HOUSE: &str = "crates/broker/src/";
 /// Its rooms, from the ground up: each may name those before it.
-const ROOMS: [&str; 8] = [
+const ROOMS: [&str; 9] = [
     "scheduling",
     "controller",
     "settings",
     "logs",
     "coordinators",
+    "peers",
     "net",
     "api",
     "server",
 ];
 
-/// The only room that names types of the wire.
-const WIRE_ROOM: &str = "api";
+/// The only rooms that name types of the wire: what others ask of this node, and what it asks of them.
+const WIRE_ROOMS: [&str; 2] = ["api", "peers"];
 
 /// Checks which rooms a file names, and whether it names types of the wire.
 pub(super) fn check(source: &Source, findings: &mut Vec<String>) {
@@ -40,10 +41,11 @@ pub(super) fn check(source: &Source, findings: &mut Vec<String>) {
         return;
     };
     for (at, path) in paths(&source.tokens()) {
-        if path[0] == "wire" && room != WIRE_ROOM {
+        if path[0] == "wire" && !WIRE_ROOMS.contains(&room) {
             findings.push(format!(
-                "{name}:{at}: `{}`: types of the wire stop at `{WIRE_ROOM}`",
-                path.join("::")
+                "{name}:{at}: `{}`: types of the wire stop at {}",
+                path.join("::"),
+                WIRE_ROOMS.join(" and ")
             ));
         }
         let Some(named) = below_crate(&module, &path) else {

@@ -20,6 +20,8 @@ pub struct QuorumVoter {
 pub struct QuorumConfig {
     /// Voters of a static quorum; empty with a dynamic one.
     pub voters: Vec<QuorumVoter>,
+    /// How long the answer of another node of the quorum may take.
+    pub request_timeout_ms: i32,
 }
 
 /// How the metadata log is kept.
@@ -57,6 +59,7 @@ impl ControllerConfig {
         Self {
             quorum: QuorumConfig {
                 voters: voters(values),
+                request_timeout_ms: values.int("controller.quorum.request.timeout.ms"),
             },
             metadata_log: metadata_log(values),
         }
