@@ -65,6 +65,16 @@ pub enum Reply<R> {
     Parked(Token),
 }
 
+impl<R> Reply<R> {
+    /// The answer, unless a later decision gives it.
+    pub fn now(self) -> Option<R> {
+        match self {
+            Self::Now(reply) => Some(reply),
+            Self::Parked(_) => None,
+        }
+    }
+}
+
 /// The outcome of a request or of time that passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "records must be appended and replayed, and tokens answered"]

@@ -7,6 +7,7 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
+use crate::coordinators::runtime::Borrowed;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::scheduling::clock::{self, random_uuid};
 use crate::scheduling::heavy_work::Lane;
@@ -81,11 +82,48 @@ async fn heartbeat(
     };
     let room = request.room_at(broker, message.group_id).await;
     let room = room.map_err(refuse)?;
-    let (version, kept) = (request.version, request.keep(&room));
-    let client_id = context.client_id().to_owned();
-    let client_host = context.client_host();
-    let decide = move |shard: &mut GroupShard, now| {
-        let message: Message<'_> = kept.message();
+    let sender = Sender {
+        version: request.version,
+        client_id: context.client_id().to_owned(),
+        client_host: context.client_host(),
+        random_member_id: match message.member_id {
+            "" => random_uuid().to_string(),
+            _ => String::new(),
+        },
+        fault,
+    };
+    let question = Borrowed {
+        decide: |shard: &mut GroupShard, now| {
+            shard.consumer_group_heartbeat(&sender.heartbeat(message), now)
+        },
+        keep: || {
+            let (kept, sender) = (request.keep(), sender.clone());
+            move |shard: &mut GroupShard, now| {
+                shard.consumer_group_heartbeat(&sender.heartbeat(&kept.message()), now)
+            }
+        },
+    };
+    let (is_plain, now) = (is_plain(message), clock::now());
+    let is_quick =
+        |shard: &GroupShard| is_plain && shard.is_settled(message.group_id, message.member_id, now);
+    let decided = room.decide_quickly(&is_quick, None, question);
+    decided.answer().await.map_err(refuse)?
+}
+
+/// Who sends a heartbeat, and what is known of it beside the message.
+#[derive(Clone)]
+struct Sender {
+    version: i16,
+    client_id: String,
+    client_host: String,
+    /// For a member that has no id yet.
+    random_member_id: String,
+    /// What is wrong with the regular expression.
+    fault: Option<String>,
+}
+
+impl Sender {
+    fn heartbeat<'f>(&'f self, message: &Message<'f>) -> ConsumerGroupHeartbeat<'f> {
         let owned = message.topic_partitions.as_ref().map(|topics| {
             let topics = topics.iter();
             topics
@@ -94,7 +132,7 @@ async fn heartbeat(
         });
         let names = message.subscribed_topic_names.as_ref();
         let regex = message.subscribed_topic_regex;
-        let heartbeat = ConsumerGroupHeartbeat {
+        ConsumerGroupHeartbeat {
             group_id: message.group_id,
             member_id: message.member_id,
             member_epoch: message.member_epoch,
@@ -102,24 +140,15 @@ async fn heartbeat(
             rack_id: message.rack_id,
             rebalance_timeout_ms: message.rebalance_timeout_ms,
             subscribed_topic_names: names.map(|names| names.iter().collect()),
-            subscribed_topic_regex: regex.map(|text| TopicRegex::known(text, fault)),
+            subscribed_topic_regex: regex.map(|text| TopicRegex::known(text, self.fault.clone())),
             server_assignor: message.server_assignor,
             owned_partitions: owned,
-            client_id: &client_id,
-            client_host: &client_host,
-            requires_member_id: version >= 1,
-            random_member_id: &match message.member_id {
-                "" => random_uuid().to_string(),
-                _ => String::new(),
-            },
-        };
-        shard.consumer_group_heartbeat(&heartbeat, now)
-    };
-    let (is_plain, now) = (is_plain(message), clock::now());
-    let is_quick =
-        |shard: &GroupShard| is_plain && shard.is_settled(message.group_id, message.member_id, now);
-    let decided = room.decide_quickly(&is_quick, None, decide);
-    decided.answer().await.map_err(refuse)?
+            client_id: &self.client_id,
+            client_host: &self.client_host,
+            requires_member_id: self.version >= 1,
+            random_member_id: &self.random_member_id,
+        }
+    }
 }
 
 /// Whether a member says that it lives, and nothing that its group has to think about.

@@ -3,10 +3,11 @@
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
+use crate::coordinators::runtime::Borrowed;
 use crate::net::ResponseBuffer;
 use coordinator::Decision;
 use coordinator::group::{GroupShard, Heartbeat};
-use model::{DecodeError, ErrorCode};
+use model::{DecodeError, ErrorCode, Now};
 use wire::messages::{HeartbeatRequest, HeartbeatResponse};
 
 pub(crate) async fn serve(
@@ -17,7 +18,7 @@ pub(crate) async fn serve(
     let message: HeartbeatRequest<'_> = request.decode()?;
     let result = match message.group_id {
         "" => Err(ErrorCode::InvalidGroupId),
-        group => note(broker, request, group).await,
+        _ => note(broker, request, &message).await,
     };
     let error = match result {
         Ok(Ok(())) => ErrorCode::None,
@@ -39,19 +40,30 @@ pub(crate) async fn serve(
 async fn note(
     broker: &Broker,
     request: &Request<'_>,
-    group_id: &str,
+    message: &HeartbeatRequest<'_>,
 ) -> Result<Result<(), ErrorCode>, ErrorCode> {
-    let room = request.room_at(broker, group_id).await?;
-    let kept = request.keep(&room);
-    let decide = move |shard: &mut GroupShard, now| {
-        let message: HeartbeatRequest<'_> = kept.message();
-        let heartbeat = Heartbeat {
-            group_id: message.group_id,
-            generation_id: message.generation_id,
-            member_id: message.member_id,
-            group_instance_id: message.group_instance_id,
-        };
-        Decision::reply(shard.heartbeat(&heartbeat, now))
+    let room = request.room_at(broker, message.group_id).await?;
+    let question = Borrowed {
+        decide: |shard: &mut GroupShard, now| decide(message, shard, now),
+        keep: || {
+            let kept = request.keep();
+            move |shard: &mut GroupShard, now| decide(&kept.message(), shard, now)
+        },
     };
-    room.decide_quickly(&|_| true, None, decide).answer().await
+    let decided = room.decide_quickly(&|_| true, None, question);
+    decided.answer().await
+}
+
+fn decide(
+    message: &HeartbeatRequest<'_>,
+    shard: &mut GroupShard,
+    now: Now,
+) -> Decision<Result<(), ErrorCode>> {
+    let heartbeat = Heartbeat {
+        group_id: message.group_id,
+        generation_id: message.generation_id,
+        member_id: message.member_id,
+        group_instance_id: message.group_instance_id,
+    };
+    Decision::reply(shard.heartbeat(&heartbeat, now))
 }

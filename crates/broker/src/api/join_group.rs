@@ -74,7 +74,7 @@ async fn join(
         "a member joins"
     );
     let room = request.room_at(broker, message.group_id).await?;
-    let (version, kept) = (request.version, request.keep(&room));
+    let (version, kept) = (request.version, request.keep());
     let client_id = context.client_id().to_owned();
     let client_host = context.client_host();
     let decide = move |shard: &mut GroupShard, now| {

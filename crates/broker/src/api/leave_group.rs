@@ -32,7 +32,7 @@ pub(crate) async fn serve(
         "" => Err(ErrorCode::InvalidGroupId),
         group => match request.room_at(broker, group).await {
             Ok(room) => {
-                let kept = request.keep(&room);
+                let kept = request.keep();
                 let decide = move |shard: &mut GroupShard, now| {
                     shard.leave_group(&leave_of(&kept.message(), version), now)
                 };

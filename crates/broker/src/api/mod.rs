@@ -214,7 +214,7 @@ impl Request<'_> {
     }
 
     /// The request for as long as somebody wants it who has room for it.
-    pub(crate) fn keep(&self, _: &GroupRoom) -> KeptRequest {
+    pub(crate) fn keep(&self) -> KeptRequest {
         KeptRequest {
             version: self.version,
             elements_max: self.elements_max,

@@ -9,6 +9,7 @@ use super::response_topics::ResponseTopics;
 use super::{Request, Served};
 use crate::api::broker::Broker;
 use crate::api::error_codes::unknown_committed_topic;
+use crate::coordinators::runtime::Borrowed;
 use crate::net::ResponseBuffer;
 use coordinator::group::{GroupShard, OffsetCommit, OffsetCommitPartition, OffsetCommitTopic};
 use metadata::{MetadataImage, Topic};
@@ -29,7 +30,7 @@ pub(crate) async fn serve(
     let topics: Vec<OffsetCommitRequestTopic<'_>> = message.topics.iter().collect();
     let image = broker.node.image();
     let mut responses = ResponseTopics::default();
-    let mut stored_for = Vec::new();
+    let (mut stored_for, mut parts) = (Vec::new(), Vec::new());
     for asked in &topics {
         let Some(topic) = topic_of(asked, &image, request.version) else {
             responses.add(key_of(asked), unknown_partitions(asked, request.version));
@@ -44,14 +45,17 @@ pub(crate) async fn serve(
             responses.add(key_of(asked), missing);
         }
         if let Some(part) = existing_part(asked, topic) {
-            stored_for.push((asked, part));
+            stored_for.push(key_of(asked));
+            parts.push(part);
         }
     }
-    let errors = match stored_for.is_empty() {
+    let commit = commit_of(&message, parts, request.version);
+    let errors = match commit.topics.is_empty() {
         true => Ok(Vec::new()),
-        false => store(broker, request, message.group_id, image.clone()).await,
+        false => store(broker, request, &commit, &image).await,
     };
-    responses.add_outcomes(outcomes(&stored_for, errors));
+    let stored = stored_for.into_iter().zip(&commit.topics);
+    responses.add_outcomes(outcomes(stored, errors));
     let responses = responses.into_iter();
     let responses = responses.map(|((name, topic_id), partitions)| OffsetCommitResponseTopic {
         name,
@@ -72,12 +76,12 @@ fn key_of<'f>(topic: &OffsetCommitRequestTopic<'f>) -> (&'f str, Uuid) {
 }
 
 /// What was stored for each topic, or why nothing was.
-fn outcomes<'f>(
-    stored: &[(&OffsetCommitRequestTopic<'f>, OffsetCommitTopic<'_>)],
+fn outcomes<'f, 'c>(
+    stored: impl Iterator<Item = ((&'f str, Uuid), &'c OffsetCommitTopic<'c>)>,
     errors: Result<Vec<ErrorCode>, ErrorCode>,
 ) -> impl Iterator<Item = ((&'f str, Uuid), Vec<OffsetCommitResponsePartition>)> {
     let mut errors = errors.map(Vec::into_iter);
-    stored.iter().map(move |(asked, topic)| {
+    stored.map(move |(key, topic)| {
         let partitions = topic.partitions.iter().map(|one| {
             let error = match &mut errors {
                 Ok(errors) => errors.next().unwrap_or(ErrorCode::UnknownServerError),
@@ -85,7 +89,7 @@ fn outcomes<'f>(
             };
             partition_response(one.index, error)
         });
-        (key_of(asked), partitions.collect())
+        (key, partitions.collect())
     })
 }
 
@@ -143,16 +147,12 @@ fn existing_part<'f>(
     })
 }
 
-/// What is to be stored of a request.
+/// What is to be stored of a request: these topics.
 fn commit_of<'f>(
     message: &OffsetCommitRequest<'f>,
-    image: &'f MetadataImage,
+    topics: Vec<OffsetCommitTopic<'f>>,
     version: i16,
 ) -> OffsetCommit<'f> {
-    let topics = message.topics.iter().filter_map(|asked| {
-        let topic = topic_of(&asked, image, version)?;
-        existing_part(&asked, topic)
-    });
     OffsetCommit {
         group_id: message.group_id,
         generation_id: message.generation_id_or_member_epoch,
@@ -160,7 +160,7 @@ fn commit_of<'f>(
         group_instance_id: message.group_instance_id,
         retention_time_ms: message.retention_time_ms,
         reports_group_id_not_found: version >= 9,
-        topics: topics.collect(),
+        topics,
     }
 }
 
@@ -168,15 +168,27 @@ fn commit_of<'f>(
 async fn store(
     broker: &Broker,
     request: &Request<'_>,
-    group_id: &str,
-    image: Arc<MetadataImage>,
+    commit: &OffsetCommit<'_>,
+    image: &Arc<MetadataImage>,
 ) -> Result<Vec<ErrorCode>, ErrorCode> {
-    let room = request.room_at(broker, group_id).await?;
-    let (version, kept) = (request.version, request.keep(&room));
-    let commit = move |shard: &mut GroupShard, now| {
-        shard.commit_offsets(&commit_of(&kept.message(), &image, version), now)
+    let room = request.room_at(broker, commit.group_id).await?;
+    let version = request.version;
+    let question = Borrowed {
+        decide: |shard: &mut GroupShard, now| shard.commit_offsets(commit, now),
+        keep: || {
+            let (kept, image) = (request.keep(), image.clone());
+            move |shard: &mut GroupShard, now| {
+                let message: OffsetCommitRequest<'_> = kept.message();
+                let topics = message.topics.iter().filter_map(|asked| {
+                    let topic = topic_of(&asked, &image, version)?;
+                    existing_part(&asked, topic)
+                });
+                let commit = commit_of(&message, topics.collect(), version);
+                shard.commit_offsets(&commit, now)
+            }
+        },
     };
-    let decided = room.decide_quickly(&|_| true, None, commit).answer();
+    let decided = room.decide_quickly(&|_| true, None, question).answer();
     let errors = decided.await??.into_iter().flatten();
     let errors = errors.map(|error| match error {
         // It has been deleted since it was looked up.

@@ -96,7 +96,7 @@ async fn delete_offsets(
         return Err(ErrorCode::InvalidGroupId);
     }
     let room = request.room_at(broker, delete.group_id).await?;
-    let kept = request.keep(&room);
+    let kept = request.keep();
     let delete =
         move |shard: &mut GroupShard, _| shard.delete_offsets(&delete_of(&kept.message(), &image));
     room.decide(None, delete, unparked).answer().await?

@@ -7,8 +7,9 @@
 
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
-use crate::coordinators::runtime::PendingResponse;
+use crate::coordinators::runtime::{Borrowed, PendingResponse};
 use crate::net::ResponseBuffer;
+use coordinator::Decision;
 use coordinator::group::{FetchedOffset, FetchedTopic, GroupShard, OffsetFetch, OffsetFetchTopic};
 use metadata::MetadataImage;
 use model::{DecodeError, ErrorCode, LeaderEpoch, Uuid};
@@ -209,9 +210,6 @@ async fn serve_one(
     request.answer(&response, out);
 }
 
-/// Topics of a group that are asked for, for as long as somebody wants them.
-type Kept = Vec<(Box<str>, Uuid, Vec<i32>)>;
-
 /// A group whose offsets were asked for.
 struct Fetching<'f> {
     group_id: &'f str,
@@ -237,7 +235,7 @@ impl<'f> Fetching<'f> {
         let (image, by_id) = (broker.node.image(), version >= 10);
         let (mut known, mut unknown) = (None, Vec::new());
         if let Some(asked) = asked {
-            let known: &mut Kept = known.insert(Vec::new());
+            let known = known.insert(Vec::new());
             for (name, id, partitions) in asked {
                 let named = if by_id {
                     image.topics.by_id(id).map(|topic| (&*topic.name, id))
@@ -245,13 +243,24 @@ impl<'f> Fetching<'f> {
                     Some((name, image.topics.id_of(name).unwrap_or_default()))
                 };
                 match named {
-                    Some((name, topic_id)) => known.push((Box::from(name), topic_id, partitions)),
+                    Some((name, topic_id)) => known.push(OffsetFetchTopic {
+                        name,
+                        topic_id,
+                        partitions,
+                    }),
                     None => unknown.push((name, id, partitions)),
                 }
             }
         }
         let names_all_by_id = known.is_none() && by_id;
-        let asked = ask(broker, group_id, member, known, require_stable).await;
+        let fetch = OffsetFetch {
+            group_id,
+            member_id: member.0,
+            member_epoch: member.1,
+            require_stable,
+            topics: known,
+        };
+        let asked = ask(broker, &fetch).await;
         Self {
             group_id,
             image,
@@ -288,21 +297,58 @@ impl<'f> Fetching<'f> {
     }
 }
 
-async fn ask(
-    broker: &Broker,
-    group_id: &str,
-    (member_id, member_epoch): (Option<&str>, i32),
-    topics: Option<Kept>,
-    require_stable: bool,
-) -> Result<Asking, ErrorCode> {
-    let of_topic = |(name, _, partitions): &(Box<str>, Uuid, Vec<i32>)| {
-        size_of::<OffsetFetchTopic<'_>>() + name.len() + size_of_val(&**partitions)
+async fn ask(broker: &Broker, fetch: &OffsetFetch<'_>) -> Result<Asking, ErrorCode> {
+    let of_topic = |topic: &OffsetFetchTopic<'_>| {
+        size_of_val(topic) + topic.name.len() + size_of_val(&*topic.partitions)
     };
-    let is_short = topics.is_some();
-    let bytes = topics.iter().flatten().map(of_topic).sum();
-    let (kept_id, member_id) = (group_id.to_owned(), member_id.map(ToOwned::to_owned));
-    let read = move |shard: &mut GroupShard, _| {
-        let topics = topics.as_ref().map(|topics| {
+    let is_short = fetch.topics.is_some();
+    let bytes = fetch.topics.iter().flatten().map(of_topic).sum();
+    let question = Borrowed {
+        decide: |shard: &mut GroupShard, _| Decision::reply(shard.fetch_offsets(fetch)),
+        keep: || {
+            let kept = KeptFetch::of(fetch);
+            move |shard: &mut GroupShard, _| Decision::reply(shard.fetch_offsets(&kept.fetch()))
+        },
+    };
+    let groups = &broker.coordinators.groups;
+    let room = groups.room_for(fetch.group_id, bytes).await?;
+    Ok(room.decide_quickly(&|_| is_short, None, question))
+}
+
+/// What is asked for of a group, for as long as somebody wants it.
+struct KeptFetch {
+    group_id: Box<str>,
+    member_id: Option<Box<str>>,
+    member_epoch: i32,
+    require_stable: bool,
+    topics: Option<Vec<KeptTopic>>,
+}
+
+/// A topic's name, its id, and partitions of it.
+type KeptTopic = (Box<str>, Uuid, Vec<i32>);
+
+impl KeptFetch {
+    fn of(fetch: &OffsetFetch<'_>) -> Self {
+        let topics = fetch.topics.as_ref().map(|topics| {
+            let topics = topics.iter();
+            topics
+                .map(|topic| {
+                    let partitions = topic.partitions.clone();
+                    (Box::from(topic.name), topic.topic_id, partitions)
+                })
+                .collect()
+        });
+        Self {
+            group_id: Box::from(fetch.group_id),
+            member_id: fetch.member_id.map(Box::from),
+            member_epoch: fetch.member_epoch,
+            require_stable: fetch.require_stable,
+            topics,
+        }
+    }
+
+    fn fetch(&self) -> OffsetFetch<'_> {
+        let topics = self.topics.as_ref().map(|topics| {
             let topics = topics.iter();
             topics
                 .map(|(name, topic_id, partitions)| OffsetFetchTopic {
@@ -312,19 +358,14 @@ async fn ask(
                 })
                 .collect()
         });
-        shard.fetch_offsets(&OffsetFetch {
-            group_id: &kept_id,
-            member_id: member_id.as_deref(),
-            member_epoch,
-            require_stable,
+        OffsetFetch {
+            group_id: &self.group_id,
+            member_id: self.member_id.as_deref(),
+            member_epoch: self.member_epoch,
+            require_stable: self.require_stable,
             topics,
-        })
-    };
-    let room = broker.coordinators.groups.room_for(group_id, bytes).await?;
-    Ok(match is_short {
-        true => room.read_quickly(read),
-        false => room.read(read),
-    })
+        }
+    }
 }
 
 fn failed_topics(asked: &[(&str, Uuid, Vec<i32>)], error: ErrorCode) -> Vec<FetchedTopic> {

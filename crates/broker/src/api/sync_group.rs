@@ -43,7 +43,7 @@ async fn sync(
         return Err(ErrorCode::InvalidGroupId);
     }
     let room = request.room_at(broker, message.group_id).await?;
-    let kept = request.keep(&room);
+    let kept = request.keep();
     let decide = move |shard: &mut GroupShard, now| {
         let message: SyncGroupRequest<'_> = kept.message();
         let assignments = message.assignments.iter().map(|one| SyncAssignment {

@@ -12,6 +12,7 @@ use super::response_topics::ResponseTopics;
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::coordinators::groups::{OFFSETS_TOPIC, TransactionalWriter};
+use crate::coordinators::runtime::Borrowed;
 use crate::coordinators::transaction_verification::{
     PartitionToVerify, TransactionSupport, TransactionalProducer,
 };
@@ -46,14 +47,7 @@ pub(crate) async fn serve(
             producer_epoch: ProducerEpoch(message.producer_epoch),
         };
         let support = TransactionSupport::of_offset_commit(request.version);
-        let errors = store(
-            broker,
-            request,
-            (message.group_id, &producer),
-            support,
-            image,
-        )
-        .await;
+        let errors = store(broker, request, (&message, &producer), support, image).await;
         let errors = errors.map_err(|error| match (error, request.version) {
             (ErrorCode::CoordinatorLoadInProgress, 0 | 1) => ErrorCode::CoordinatorNotAvailable,
             (error, _) => error,
@@ -142,10 +136,11 @@ fn commit_of<'f>(
 async fn store(
     broker: &Broker,
     request: &Request<'_>,
-    (group_id, producer): (&str, &TransactionalProducer<'_>),
+    (message, producer): (&TxnOffsetCommitRequest<'_>, &TransactionalProducer<'_>),
     support: TransactionSupport,
     image: Arc<MetadataImage>,
 ) -> Result<PartitionErrors, ErrorCode> {
+    let group_id = message.group_id;
     if group_id.is_empty() {
         return Err(ErrorCode::InvalidGroupId);
     }
@@ -168,11 +163,18 @@ async fn store(
         verification: verification.map_err(append_error)?,
     };
     let room = request.room_at(broker, group_id).await?;
-    let kept = request.keep(&room);
-    let decide = move |shard: &mut GroupShard, now| {
-        shard.commit_transactional_offsets(&commit_of(&kept.message(), &image), now)
+    let question = Borrowed {
+        decide: |shard: &mut GroupShard, now| {
+            shard.commit_transactional_offsets(&commit_of(message, &image), now)
+        },
+        keep: || {
+            let (kept, image) = (request.keep(), image.clone());
+            move |shard: &mut GroupShard, now| {
+                shard.commit_transactional_offsets(&commit_of(&kept.message(), &image), now)
+            }
+        },
     };
-    let decided = room.decide_quickly(&|_| true, Some(writer), decide);
+    let decided = room.decide_quickly(&|_| true, Some(writer), question);
     decided.answer().await?
 }
 

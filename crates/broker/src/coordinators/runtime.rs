@@ -10,7 +10,8 @@
 //! ```
 //!
 //! A handler serves what is quick itself, in the place of the thread, while nobody has the partition
-//! ([`Slot::push_quick`]).
+//! ([`Room::decide_quickly`], [`Slot::push_quick`]). It is there to take the answer, so the request is borrowed, and
+//! the answer, if it may leave at once, returned; only what has to wait is copied ([`slot::Question`]).
 //!
 //! Invariants:
 //! - A partition is with one thread at a time, of the coordinators or of who brings an event, and its events are
@@ -27,7 +28,7 @@ mod slot;
 mod tenures;
 
 pub(crate) use answers::{Nobody, OneAsker, Parked, PendingResponse, ReadyResponse, unparked};
-pub(crate) use slot::{Expiring, QUICK_PARTITIONS, Room, Slot};
+pub(crate) use slot::{Borrowed, Expiring, QUICK_PARTITIONS, Room, Slot};
 
 use self::partition_log::PartitionLog;
 use self::tenures::Tenures;

@@ -180,15 +180,20 @@ where
         now: Now,
         decide: impl FnOnce(&mut S, Now) -> Decision<R, S::Response>,
     ) {
-        match self.shard() {
-            Ok(shard) => {
-                let decision = decide(shard, now);
-                self.carry_out(asker, writer, decision, now);
-            }
-            // No state was seen.
-            Err(error) => self.leaving.push_back(asker.answered(Err(error))),
-        }
-        self.release();
+        let answer = self.carry_out(|| asker, false, writer, now, decide);
+        debug_assert!(answer.is_none(), "the asker has it");
+    }
+
+    /// The same for one who is there to take the answer: gives it if it may leave at once, and makes the asker
+    /// who is told later otherwise.
+    pub fn decide_at_once<R, A: Asker<S, R, W>>(
+        &mut self,
+        asker: impl FnOnce() -> A,
+        writer: Option<&TransactionalWriter<L::Guard>>,
+        now: Now,
+        decide: impl FnOnce(&mut S, Now) -> Decision<R, S::Response>,
+    ) -> Option<Result<R, ErrorCode>> {
+        self.carry_out(asker, true, writer, now, decide)
     }
 
     /// Asks the shard without changing anything that is replicated.
@@ -292,50 +297,76 @@ where
         std::mem::replace(&mut self.is_flush_due, false)
     }
 
-    /// Appends and replays what the shard has decided.
-    fn carry_out<R>(
+    /// Lets the shard decide, and appends and replays that. Gives what the asker is to be told if that may be
+    /// said and is wanted `at_once`; otherwise he is made, and is told or parked.
+    fn carry_out<R, A: Asker<S, R, W>>(
         &mut self,
-        asker: impl Asker<S, R, W>,
+        asker: impl FnOnce() -> A,
+        at_once: bool,
         writer: Option<&TransactionalWriter<L::Guard>>,
-        mut decision: Decision<R, S::Response>,
         now: Now,
-    ) {
+        decide: impl FnOnce(&mut S, Now) -> Decision<R, S::Response>,
+    ) -> Option<Result<R, ErrorCode>> {
+        let mut decision = match self.shard() {
+            Ok(shard) => decide(shard, now),
+            // No state was seen.
+            Err(error) if at_once => return Some(Err(error)),
+            Err(error) => {
+                self.leaving.push_back(asker().answered(Err(error)));
+                self.release();
+                return None;
+            }
+        };
         // Kept apart while the token is known: it is never among those that the decision releases.
         let mut asker = Some(asker);
         if let Reply::Parked(token) = &decision.reply
             && let Some(asker) = asker.take()
         {
-            self.parked.insert(*token, asker.parked());
+            self.parked.insert(*token, asker().parked());
         }
         let committed = self.commit(writer, &decision, now);
         let Phase::Active(shard) = &mut self.phase else {
             unreachable!("only an active shard decides")
         };
-        let released = match committed {
-            Ok(()) => {
-                if let (Some(asker), Reply::Now(reply)) = (asker, decision.reply) {
-                    let answer = asker.answered(Ok((shard, reply)));
-                    self.held.push_back((self.end_offset, answer));
-                }
-                decision.released
-            }
+        let (outcome, released) = match committed {
+            Ok(()) => (decision.reply.now().map(Ok), decision.released),
             Err(failed) => {
                 let error = append_error(failed.error);
                 decision.records.drain(..failed.appended_count);
                 let released = shard.append_failed(decision, error, now);
-                if let Some(asker) = asker {
-                    let answer = asker.answered(Err(error));
-                    self.held.push_back((self.end_offset, answer));
-                }
-                released
+                (Some(Err(error)), released)
             }
         };
+        let mut answer = None;
+        if let (Some(asker), Some(outcome)) = (asker, outcome) {
+            answer = self.answer(asker, at_once, outcome);
+        }
         for (token, response) in released {
             if let Some(waiter) = self.parked.remove(&token) {
                 let answer = waiter.released(response);
                 self.hold(answer);
             }
         }
+        self.release();
+        answer
+    }
+
+    /// Gives an outcome back if it is wanted `at_once` and may leave; otherwise the asker is told when it may.
+    fn answer<R, A: Asker<S, R, W>>(
+        &mut self,
+        asker: impl FnOnce() -> A,
+        at_once: bool,
+        outcome: Result<R, ErrorCode>,
+    ) -> Option<Result<R, ErrorCode>> {
+        if at_once && self.end_offset <= self.log.high_watermark() {
+            return Some(outcome);
+        }
+        let Phase::Active(shard) = &self.phase else {
+            unreachable!("only an active shard decides")
+        };
+        let answer = asker().answered(outcome.map(|reply| (&**shard, reply)));
+        self.hold(answer);
+        None
     }
 
     /// Appends the records and replays them: as one batch, or as several when a decision that need not be

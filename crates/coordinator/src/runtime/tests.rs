@@ -127,6 +127,8 @@ struct Memory {
     high_watermark: i64,
     /// So many batches are taken before the next one is refused.
     takes: Option<usize>,
+    /// The high watermark is the log's end with each batch.
+    has_one_replica: bool,
     batches: Vec<usize>,
 }
 
@@ -143,6 +145,9 @@ impl Memory {
         self.batches.push(count);
         let base_offset = self.end_offset;
         self.end_offset += count as i64;
+        if self.has_one_replica {
+            self.high_watermark = self.end_offset;
+        }
         Ok(AppendedBatch {
             base_offset,
             end_offset: self.end_offset,
@@ -245,10 +250,16 @@ enum Step {
     Release,
     /// Writes a text, and waits.
     Park,
+    /// Each for one who is there to take the answer.
+    WriteAtOnce,
+    ReleaseAtOnce,
+    ParkAtOnce,
     Read,
     End,
     /// The high watermark is so far behind the log's end.
     Advance(i64),
+    /// The high watermark is the log's end from the next batch on.
+    HasOneReplica,
     /// The log takes so many more batches.
     Takes(usize),
     TakesAll,
@@ -257,8 +268,27 @@ enum Step {
     Unload,
 }
 
-/// Does a step on behalf of a request of this number.
-fn act(hosted: &mut Hosted, request: usize, step: Step) {
+/// Does a step on behalf of a request of this number, which may have its answer at once.
+fn act(hosted: &mut Hosted, request: usize, step: Step) -> Option<Result<usize, ErrorCode>> {
+    let at_once = match step {
+        Step::WriteAtOnce => Some((false, false)),
+        Step::ReleaseAtOnce => Some((false, true)),
+        Step::ParkAtOnce => Some((true, false)),
+        _ => None,
+    };
+    if let Some((parks, releases)) = at_once {
+        return hosted.decide_at_once(
+            || Request(request),
+            None,
+            NOW,
+            |shard, _| shard.write(&["q"], parks, releases, true),
+        );
+    }
+    act_later(hosted, request, step);
+    None
+}
+
+fn act_later(hosted: &mut Hosted, request: usize, step: Step) {
     let asker = Request(request);
     let texts = ["a", "b", "c", "d", "e"];
     let mut write = |count: usize, parks, releases, is_atomic| {
@@ -271,6 +301,9 @@ fn act(hosted: &mut Hosted, request: usize, step: Step) {
         Step::WriteSplit(count) => write(count, false, false, false),
         Step::Release => write(1, false, true, true),
         Step::Park => write(1, true, false, true),
+        Step::WriteAtOnce | Step::ReleaseAtOnce | Step::ParkAtOnce => {
+            unreachable!("done at once")
+        }
         Step::WriteInTransaction => {
             let writer = TransactionalWriter {
                 producer_id: ProducerId(7),
@@ -301,6 +334,7 @@ fn act(hosted: &mut Hosted, request: usize, step: Step) {
             log.high_watermark = log.high_watermark.max(log.end_offset - behind);
             hosted.high_watermark_advanced();
         }
+        Step::HasOneReplica => hosted.log.has_one_replica = true,
         Step::Takes(count) => hosted.log.takes = Some(count),
         Step::TakesAll => hosted.log.takes = None,
         Step::LogFails => hosted.log_failed(ErrorCode::KafkaStorageError),
@@ -319,14 +353,19 @@ fn check(script: &[Step], expected: Expect) {
     let mut hosted = Hosted::new(Memory::default());
     let mut lines = Vec::new();
     for (request, step) in script.iter().enumerate() {
-        act(&mut hosted, request, *step);
+        let at_once = match act(&mut hosted, request, *step) {
+            Some(Ok(count)) => format!(" at once {count}"),
+            Some(Err(error)) => format!(" at once {error}"),
+            None => String::new(),
+        };
         let left = answers(&mut hosted)
             .into_iter()
             .map(|(to, outcome)| match outcome {
                 Ok(count) => format!(" {to}={count}"),
                 Err(error) => format!(" {to}={error}"),
             });
-        lines.push(format!("{request} {step:?}:{}", left.collect::<String>()));
+        let left = left.collect::<String>();
+        lines.push(format!("{request} {step:?}:{at_once}{left}"));
     }
     let texts = hosted.shard().map(|shard| shard.texts.join(" "));
     lines.push(texts.unwrap_or_else(|error| error.to_string()));
@@ -561,6 +600,62 @@ fn what_is_held_is_given_back_when_the_log_fails_or_the_partition_goes() {
         NOT_COORDINATOR
         batches []
     "#]],
+    );
+}
+
+#[test]
+fn who_is_there_has_the_answer_at_once_if_it_may_leave() {
+    use Step::{
+        Advance, HasOneReplica, Load, Park, ParkAtOnce, ReleaseAtOnce, Takes, TakesAll, Write,
+        WriteAtOnce,
+    };
+    check(
+        &[
+            WriteAtOnce,
+            Load,
+            WriteAtOnce,
+            Advance(0),
+            Takes(0),
+            WriteAtOnce,
+            TakesAll,
+            Write(1),
+            Takes(0),
+            WriteAtOnce,
+            TakesAll,
+            Advance(0),
+            ParkAtOnce,
+            Park,
+            ReleaseAtOnce,
+            Advance(0),
+            ParkAtOnce,
+            Write(1),
+            HasOneReplica,
+            ReleaseAtOnce,
+        ],
+        expect![[r#"
+            0 WriteAtOnce: at once COORDINATOR_LOAD_IN_PROGRESS
+            1 Load:
+            2 WriteAtOnce:
+            3 Advance(0): 2=2
+            4 Takes(0):
+            5 WriteAtOnce: at once NOT_COORDINATOR
+            6 TakesAll:
+            7 Write(1):
+            8 Takes(0):
+            9 WriteAtOnce:
+            10 TakesAll:
+            11 Advance(0): 7=3 9=NOT_COORDINATOR
+            12 ParkAtOnce:
+            13 Park:
+            14 ReleaseAtOnce:
+            15 Advance(0): 14=6 12=6 13=6
+            16 ParkAtOnce:
+            17 Write(1):
+            18 HasOneReplica:
+            19 ReleaseAtOnce: at once 9 17=8 16=9
+            start 0:q 1:a 2:q 3:a 4:q 5:q 6:a 7:q
+            batches [1, 1, 1, 1, 1, 1, 1, 1]
+        "#]],
     );
 }
 

@@ -8,10 +8,15 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// An answer that has been asked for.
 #[derive(Debug)]
-pub(crate) struct PendingResponse<R> {
-    receiver: oneshot::Receiver<Result<R, ErrorCode>>,
-    /// Those who answer.
-    threads: Arc<CoordinatorThreads>,
+pub(crate) enum PendingResponse<R> {
+    /// It was given at once.
+    Answered(Result<R, ErrorCode>),
+    /// It comes when it may leave.
+    Asked {
+        receiver: oneshot::Receiver<Result<R, ErrorCode>>,
+        /// Those who answer.
+        threads: Arc<CoordinatorThreads>,
+    },
 }
 
 impl<R> PendingResponse<R> {
@@ -20,8 +25,13 @@ impl<R> PendingResponse<R> {
     /// # Errors
     /// Why there is none.
     pub(crate) async fn answer(self) -> Result<R, ErrorCode> {
-        let answer = self.receiver.await;
-        answer.unwrap_or_else(|_| Err(unanswered(&self.threads)))
+        match self {
+            Self::Answered(answer) => answer,
+            Self::Asked { receiver, threads } => {
+                let answer = receiver.await;
+                answer.unwrap_or_else(|_| Err(unanswered(&threads)))
+            }
+        }
     }
 
     /// The same, off the workers.
@@ -29,14 +39,19 @@ impl<R> PendingResponse<R> {
     /// # Errors
     /// Why there is none.
     pub(crate) fn wait(self) -> Result<R, ErrorCode> {
-        let answer = self.receiver.blocking_recv();
-        answer.unwrap_or_else(|_| Err(unanswered(&self.threads)))
+        match self {
+            Self::Answered(answer) => answer,
+            Self::Asked { receiver, threads } => {
+                let answer = receiver.blocking_recv();
+                answer.unwrap_or_else(|_| Err(unanswered(&threads)))
+            }
+        }
     }
 }
 
 /// What is said of a question that was dropped: nobody is left to answer when the server stops; before that it
 /// was lost by a mistake, and nobody knows what has become of it.
-fn unanswered(threads: &CoordinatorThreads) -> ErrorCode {
+pub(super) fn unanswered(threads: &CoordinatorThreads) -> ErrorCode {
     match threads.have_ended() {
         true => ErrorCode::NotCoordinator,
         false => ErrorCode::UnknownServerError,
@@ -118,7 +133,7 @@ impl<R: Send + 'static, P> OneAsker<R, P> {
             released,
             room,
         };
-        (asker, PendingResponse { receiver, threads })
+        (asker, PendingResponse::Asked { receiver, threads })
     }
 
     /// The same without its room, which goes to who is to keep it.

@@ -1,5 +1,6 @@
 //! One partition in the coordinators' runtime: what it has to do, and the thread that does it.
 
+use super::answers::unanswered;
 use super::partition_log::{PartitionLog, PartitionReader};
 use super::{Coordination, OneAsker, PendingResponse, ResponseOf, Seat, Shell, unparked};
 use crate::coordinators::threads::Queue;
@@ -66,6 +67,48 @@ pub(crate) struct Slot<C: Coordination> {
     /// Why the next flushes do not come to an end.
     #[cfg(test)]
     flush_refusals: Arc<Mutex<Vec<Refusal>>>,
+}
+
+/// What a shard is asked to decide, by who may be there when it does, and may not.
+pub(crate) trait Question<S, R, P>: Sized {
+    /// Lets the shard decide, here and now.
+    fn decide(self, shard: &mut S, now: Now) -> Decision<R, P>;
+
+    /// The same for later: keeps what it takes of the request.
+    fn kept(self) -> impl FnOnce(&mut S, Now) -> Decision<R, P> + Send + 'static;
+}
+
+/// A question that keeps all that it takes.
+impl<S, R, P, F: FnOnce(&mut S, Now) -> Decision<R, P> + Send + 'static> Question<S, R, P> for F {
+    fn decide(self, shard: &mut S, now: Now) -> Decision<R, P> {
+        self(shard, now)
+    }
+
+    fn kept(self) -> impl FnOnce(&mut S, Now) -> Decision<R, P> + Send + 'static {
+        self
+    }
+}
+
+/// A question that is asked of the request itself, and of a copy only where it has to wait.
+pub(crate) struct Borrowed<D, K> {
+    pub(crate) decide: D,
+    /// Makes the same of a copy.
+    pub(crate) keep: K,
+}
+
+impl<S, R, P, D, K, F> Question<S, R, P> for Borrowed<D, K>
+where
+    D: FnOnce(&mut S, Now) -> Decision<R, P>,
+    K: FnOnce() -> F,
+    F: FnOnce(&mut S, Now) -> Decision<R, P> + Send + 'static,
+{
+    fn decide(self, shard: &mut S, now: Now) -> Decision<R, P> {
+        (self.decide)(shard, now)
+    }
+
+    fn kept(self) -> impl FnOnce(&mut S, Now) -> Decision<R, P> + Send + 'static {
+        (self.keep)()
+    }
 }
 
 /// Room in a partition for what a request brings: nothing of that is copied before.
@@ -157,10 +200,17 @@ impl<C: Coordination> Slot<C> {
     pub(crate) async fn room_for(self: &Arc<Self>, bytes: usize) -> Room<C> {
         let kib = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
         let kib = kib.saturating_add(1).min(ROOM_KIB);
-        let permit = self.room.clone().acquire_many_owned(kib).await;
+        // As a rule there is room, and nothing to be waited for.
+        let permit = match self.room.clone().try_acquire_many_owned(kib) {
+            Ok(permit) => permit,
+            Err(_) => {
+                let permit = self.room.clone().acquire_many_owned(kib).await;
+                permit.expect("it is never closed")
+            }
+        };
         Room {
             slot: self.clone(),
-            permit: permit.expect("it is never closed"),
+            permit,
         }
     }
 
@@ -228,8 +278,13 @@ impl<C: Coordination> Slot<C> {
         let mut seat = self.seat.lock();
         match self.is_served_here(&mut seat, is_quick) {
             true => self.serve_event(&mut seat, event),
-            false => self.queue.lock().waiting.push_front(Box::new(event)),
+            false => self.push_first(event),
         }
+    }
+
+    /// Queues an event before what has come since the claim that its caller has.
+    fn push_first(&self, event: impl FnOnce(&Arc<Self>, &mut Seat<C>) + Send + 'static) {
+        self.queue.lock().waiting.push_front(Box::new(event));
     }
 
     /// Gives the partition up, unless there is more to serve. Whether there is. The seat is free before.
@@ -498,23 +553,51 @@ impl<C: Coordination> Room<C> {
         decide: impl FnOnce(&mut C::Shard, Now) -> Decision<R, ResponseOf<C>> + Send + 'static,
         released: fn(ResponseOf<C>) -> Result<R, ErrorCode>,
     ) -> PendingResponse<R> {
-        self.ask(None, released, move |asker, seat| {
+        self.ask(released, move |asker, seat| {
             let now = clock::now();
             seat.hosted.decide(asker, writer.as_ref(), now, decide);
         })
     }
 
-    /// The same, here and now if the request is small and the decision `is_quick`; it is answered at once then.
+    /// The same, here and now if the request is small and the decision `is_quick`; it is answered at once then,
+    /// unless it has to wait for the high watermark. Who has the partition meanwhile: [`Slot::push_quick`].
     pub(crate) fn decide_quickly<R: Send + 'static>(
         self,
         is_quick: IsQuick<'_, C>,
         writer: Option<TransactionalWriter<VerificationGuard>>,
-        decide: impl FnOnce(&mut C::Shard, Now) -> Decision<R, ResponseOf<C>> + Send + 'static,
+        question: impl Question<C::Shard, R, ResponseOf<C>>,
     ) -> PendingResponse<R> {
-        self.ask(Some(is_quick), unparked, move |asker, seat| {
-            let now = clock::now();
-            seat.hosted.decide(asker, writer.as_ref(), now, decide);
-        })
+        let slot = self.slot.clone();
+        let is_small = self.permit.num_permits() <= QUICK_KIB;
+        let Some(_claim) = is_small.then(|| slot.claim()).flatten() else {
+            return self.decide(writer, question.kept(), unparked);
+        };
+        let mut seat = slot.seat.lock();
+        if !slot.is_served_here(&mut seat, is_quick) {
+            let (asker, asked) = self.asker(unparked);
+            let decide = question.kept();
+            slot.push_first(move |_, seat| {
+                let now = clock::now();
+                seat.hosted.decide(asker, writer.as_ref(), now, decide);
+            });
+            return asked;
+        }
+        let (mut asked, mut answer) = (None, None);
+        slot.serve_event(&mut seat, |_, seat| {
+            let asker = || {
+                let (asker, answer) = self.asker(unparked);
+                asked = Some(answer);
+                asker
+            };
+            let decide = |shard: &mut C::Shard, now| question.decide(shard, now);
+            let hosted = &mut seat.hosted;
+            answer = hosted.decide_at_once(asker, writer.as_ref(), clock::now(), decide);
+        });
+        let answered = answer.map(PendingResponse::Answered);
+        // Without either there was a mistake.
+        answered
+            .or(asked)
+            .unwrap_or_else(|| PendingResponse::Answered(Err(unanswered(&slot.shell.threads))))
     }
 
     /// Asks the shard without changing what is replicated.
@@ -522,35 +605,19 @@ impl<C: Coordination> Room<C> {
         self,
         read: impl FnOnce(&mut C::Shard, Now) -> R + Send + 'static,
     ) -> PendingResponse<R> {
-        self.ask(None, unparked, |asker, seat| {
-            seat.hosted.read(asker, clock::now(), read);
-        })
-    }
-
-    /// The same, here and now if the request is small.
-    pub(crate) fn read_quickly<R: Send + 'static>(
-        self,
-        read: impl FnOnce(&mut C::Shard, Now) -> R + Send + 'static,
-    ) -> PendingResponse<R> {
-        self.ask(Some(&|_| true), unparked, |asker, seat| {
+        self.ask(unparked, |asker, seat| {
             seat.hosted.read(asker, clock::now(), read);
         })
     }
 
     fn ask<R: Send + 'static, P: 'static>(
         self,
-        is_quick: Option<IsQuick<'_, C>>,
         released: fn(P) -> Result<R, ErrorCode>,
         ask: impl FnOnce(OneAsker<R, P>, &mut Seat<C>) + Send + 'static,
     ) -> PendingResponse<R> {
         let slot = self.slot.clone();
-        let is_small = self.permit.num_permits() <= QUICK_KIB;
         let (asker, asked) = self.asker(released);
-        let event = move |_: &Arc<Slot<C>>, seat: &mut Seat<C>| ask(asker, seat);
-        match is_quick {
-            Some(is_quick) if is_small => slot.push_quick(is_quick, event),
-            _ => slot.push(event),
-        }
+        slot.push(move |_, seat| ask(asker, seat));
         asked
     }
 

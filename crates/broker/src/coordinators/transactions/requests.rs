@@ -3,7 +3,7 @@
 use super::Transactions;
 use super::markers::EndAsker;
 use crate::coordinators::Coordinators;
-use crate::coordinators::runtime::QUICK_PARTITIONS;
+use crate::coordinators::runtime::{Borrowed, QUICK_PARTITIONS};
 use coordinator::transaction::{
     AddPartitions, DescribedTransaction, EndTransaction, InitProducerId, ListTransactions,
     ListedTransaction, Moment, NeedsProducerId, PreparedTransaction, ProducerIdAndEpoch,
@@ -278,12 +278,21 @@ impl Transactions {
             Err(error) => return error,
         };
         let room = slot.room_for(bytes_of(request)).await;
-        let (kept, moment) = (KeptPartitions::of(request), self.moment(None));
-        let add = move |shard: &mut TransactionShard, now| {
-            let moment = Moment { now, ..moment };
-            shard.add_partitions(&kept.request(), &moment).into()
+        let moment = self.moment(None);
+        let question = Borrowed {
+            decide: |shard: &mut TransactionShard, now| {
+                let moment = Moment { now, ..moment };
+                shard.add_partitions(request, &moment).into()
+            },
+            keep: || {
+                let kept = KeptPartitions::of(request);
+                move |shard: &mut TransactionShard, now| {
+                    let moment = Moment { now, ..moment };
+                    shard.add_partitions(&kept.request(), &moment).into()
+                }
+            },
         };
-        let asked = room.decide_quickly(&is_quick(id), None, add);
+        let asked = room.decide_quickly(&is_quick(id), None, question);
         asked.answer().await.unwrap_or_else(|error| error)
     }
 
@@ -301,10 +310,19 @@ impl Transactions {
         }
         let slot = self.runtime.slot_of(id)?;
         let room = slot.room_for(bytes_of(request)).await;
-        let kept = KeptPartitions::of(request);
-        let verify =
-            move |shard: &mut TransactionShard, _| shard.verify_partitions(&kept.request());
-        room.read_quickly(verify).answer().await?
+        let question = Borrowed {
+            decide: |shard: &mut TransactionShard, _| {
+                Decision::reply(shard.verify_partitions(request))
+            },
+            keep: || {
+                let kept = KeptPartitions::of(request);
+                move |shard: &mut TransactionShard, _| {
+                    Decision::reply(shard.verify_partitions(&kept.request()))
+                }
+            },
+        };
+        let asked = room.decide_quickly(&|_| true, None, question);
+        asked.answer().await?
     }
 
     /// How a transactional id stands.

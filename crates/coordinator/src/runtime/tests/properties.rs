@@ -18,6 +18,10 @@ fn steps() -> impl Strategy<Value = Step> {
         3 => Just(Step::Release),
         4 => Just(Step::Park),
         4 => Just(Step::Read),
+        3 => Just(Step::WriteAtOnce),
+        2 => Just(Step::ReleaseAtOnce),
+        2 => Just(Step::ParkAtOnce),
+        1 => Just(Step::HasOneReplica),
         2 => Just(Step::WriteInTransaction),
         2 => Just(Step::End),
         6 => (0..4i64).prop_map(Step::Advance),
@@ -37,6 +41,9 @@ fn asks(step: Step) -> bool {
             | Step::Release
             | Step::Park
             | Step::Read
+            | Step::WriteAtOnce
+            | Step::ReleaseAtOnce
+            | Step::ParkAtOnce
             | Step::WriteInTransaction
             | Step::End
     )
@@ -50,9 +57,12 @@ fn check_random(script: &[Step]) {
     for (request, step) in script.iter().enumerate() {
         let is_active = hosted.shard().is_ok();
         let parked_before = hosted.parked.clone();
-        act(&mut hosted, request, *step);
+        let at_once = act(&mut hosted, request, *step);
         let end_offset = hosted.log.end_offset;
-        if asks(*step) {
+        if at_once.is_some() {
+            // Who has no state yet is refused without one.
+            assert!(!is_active || end_offset <= hosted.log.high_watermark);
+        } else if asks(*step) {
             let is_parked = hosted.parked.values().any(|parked| parked.0 == request);
             let waits = match is_parked {
                 true => Waits::Parked,
