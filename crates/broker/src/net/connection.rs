@@ -208,15 +208,18 @@ async fn requests<S: Service>(
         };
         // What a producer has sent is appended also when it has left, as by Kafka.
         let ends_with_client = !weight.is_quick;
-        let serving = serve_in_turn(
-            (sockets, service),
-            context,
-            frame,
-            weight,
-            &mut out,
-            &mut unread,
-        );
-        let served = while_connected(stream, serving, ends_with_client).await;
+        // Pinned where it is made: it holds what every API needs, and would be copied with each move.
+        let served = {
+            let serving = pin!(serve_in_turn(
+                (sockets, service),
+                context,
+                frame,
+                weight,
+                &mut out,
+                &mut unread,
+            ));
+            while_connected(stream, serving, ends_with_client).await
+        };
         let served = served.ok_or(End::Closed)?;
         turn.share().await;
         let end = match served {
