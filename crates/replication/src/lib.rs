@@ -27,6 +27,7 @@ mod error;
 mod fetch_session;
 mod fetch_session_cache;
 mod flush;
+mod following;
 mod leading;
 mod log_host;
 mod log_state;
@@ -47,6 +48,7 @@ pub use fetch_session_cache::{
     EVICTION_AGE_MS, FINAL_EPOCH, FetchContext, FetchSessionCache, INITIAL_EPOCH,
     INVALID_SESSION_ID, IncrementalFetch, NewSession, SessionRequest,
 };
+pub use following::{FetchPosition, FetchedRecords, FollowError, Followed};
 pub use leading::{Leadership, check_leader_epoch};
 pub use log_host::{LogHost, PartitionKey};
 pub use log_state::Unsettled;

@@ -15,11 +15,15 @@
 
 use model::LeaderEpoch;
 use std::fmt::Write;
+use std::path::Path;
 
 use crate::checkpoint;
+use crate::disk::Disk;
 
 /// Name of the file in a partition's directory.
 pub const LEADER_EPOCH_CHECKPOINT: &str = "leader-epoch-checkpoint";
+/// A file that is longer is not read at once.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The first offset of a leader epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +65,13 @@ impl LeaderEpochs {
             entries.push(entry);
         }
         Ok(Self { entries })
+    }
+
+    /// Those in a partition's directory; `None` where the file does not say, and only the log does.
+    pub(crate) fn read<D: Disk>(disk: &D, directory: &Path) -> Option<Self> {
+        let path = directory.join(LEADER_EPOCH_CHECKPOINT);
+        let bytes = disk.read(&path, FILE_BYTES_MAX).ok()?;
+        Self::parse(&bytes).ok().filter(|_| !bytes.is_empty())
     }
 
     /// The text of the file.

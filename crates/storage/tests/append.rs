@@ -210,7 +210,11 @@ fn a_follower_takes_what_the_leader_has_stamped() {
 
     let records = [stamped(6, 4, &["d"]), stamped(7, 5, &["e"])].concat();
     let appended = log.append_as_follower(&records, LeaderEpoch(4), 0).unwrap();
-    assert_eq!(appended.last_offset, 6);
+    assert_eq!((appended.last_offset, appended.is_cut), (6, true));
+    let records = [stamped(7, 4, &["e"]), stamped(8, 4, &["cut off"])].concat();
+    let records = &records[..records.len() - 1];
+    let appended = log.append_as_follower(records, LeaderEpoch(4), 0).unwrap();
+    assert_eq!((appended.last_offset, appended.is_cut), (7, false));
 }
 
 #[test]

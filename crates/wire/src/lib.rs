@@ -14,7 +14,9 @@
 #![forbid(unsafe_code)]
 
 mod api;
+pub mod fetch_request;
 pub mod fetch_response;
+pub mod fetch_response_reader;
 mod header;
 #[macro_use]
 pub mod messages;

@@ -77,6 +77,8 @@ pub struct Appended {
     pub has_rolled: bool,
     /// `flush.messages` asks for a flush.
     pub is_flush_due: bool,
+    /// Of a leader's batches, those from some point on are of a later epoch, and were left out.
+    pub is_cut: bool,
 }
 
 /// Batches were not appended.
@@ -149,6 +151,12 @@ impl Checked {
     }
 }
 
+/// Whether the first batch is of a later epoch than this.
+fn begins_after(records: &[u8], leader_epoch: LeaderEpoch) -> bool {
+    let first = Batches::new(records).next().and_then(Result::ok);
+    first.is_some_and(|batch| batch.partition_leader_epoch() > leader_epoch)
+}
+
 impl<D: Disk> Log<D> {
     /// Appends a batch. Offsets, the leader epoch and what has been decided of its timestamps are written
     /// into it.
@@ -209,7 +217,10 @@ impl<D: Disk> Log<D> {
                     whole.has_rolled |= part.has_rolled;
                     whole.is_flush_due |= part.is_flush_due;
                 }
-                (Err(AppendError::Empty), Some(whole)) => break Ok(*whole),
+                (Err(AppendError::Empty), Some(whole)) => {
+                    whole.is_cut = begins_after(rest, leader_epoch);
+                    break Ok(*whole);
+                }
                 (Err(error), _) => break Err(error),
             }
         };
@@ -341,6 +352,7 @@ impl<D: Disk> Log<D> {
                 has_rolled: false,
                 // The first copy may still wait for its flush, and its producer with it.
                 is_flush_due: self.is_flush_due_by_count(),
+                is_cut: false,
             });
         }
         let (Some(first), Some(last)) = (checked.batches.first(), checked.batches.last()) else {
@@ -357,6 +369,7 @@ impl<D: Disk> Log<D> {
             is_duplicate: false,
             has_rolled,
             is_flush_due: self.is_flush_due_by_count(),
+            is_cut: false,
         })
     }
 

@@ -10,13 +10,17 @@
 //! What an idle log answers is what the open one did. Only a log is idle that time alone cannot
 //! give anything to do but retention, whose time it knows.
 
+use std::path::Path;
 use std::sync::Arc;
+
+use model::LeaderEpoch;
 
 use super::flush::Unsynced;
 use super::{Log, LogOpening, LogState, OpenedLog};
 use crate::config::LogConfig;
 use crate::disk::Disk;
 use crate::error::StorageError;
+use crate::leader_epochs::LeaderEpochs;
 use crate::recovery::OpenError;
 use crate::retention::{RetentionLog, deletable_segments};
 use crate::segment::Segment;
@@ -149,6 +153,18 @@ impl IdleLog {
             opened.log.answered_syncs = self.answered_syncs;
         }
         Ok(opened)
+    }
+
+    /// The latest leader epoch of its records, as its directory says, or [`LeaderEpoch::NONE`]; `None` where
+    /// only the open log can tell.
+    pub fn latest_leader_epoch<D: Disk>(&self, disk: &D, directory: &Path) -> Option<LeaderEpoch> {
+        if self.log_start_offset == self.log_end_offset {
+            return Some(LeaderEpoch::NONE);
+        }
+        let mut epochs = LeaderEpochs::read(disk, directory)?;
+        // As opening the log does.
+        epochs.truncate_from_end(self.log_end_offset);
+        Some(epochs.latest().unwrap_or(LeaderEpoch::NONE))
     }
 
     /// Whether a sync of its file system makes it durable, given how many have failed so far.

@@ -1,0 +1,353 @@
+//! A fetch response read in one pass, its records in place: as followers read it.
+//!
+//! What is read is [`crate::messages::FetchResponse`] in the versions that name topics by id, without what only
+//! consumers look at; a test holds the two equal, also for what is damaged. Here the caller is told of each
+//! partition as it is read, and acts on none before the end is reached without error.
+
+use crate::messages::FetchResponse;
+use crate::messages::fetch_response::{
+    AbortedTransaction, EpochEndOffset, LeaderIdAndEpoch, NodeEndpoint, SnapshotId,
+};
+use model::{Array, DecodeError, Element, ErrorCode, LeaderEpoch, Message, Reader, Uuid, Version};
+
+/// From this version on topics are named by id.
+const IDS_SINCE: i16 = 13;
+/// From this version on the response may name where leaders are.
+const ENDPOINTS_SINCE: i16 = 16;
+
+/// What a response says of all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FetchAnswer {
+    /// How long the caller is asked to wait.
+    pub throttle_time_ms: i32,
+    /// An error of the whole request, such as of its session.
+    pub error: ErrorCode,
+    /// The session that the request made or used; 0 for none.
+    pub session_id: i32,
+}
+
+/// What a response says of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnsweredPartition<'a> {
+    /// The partition's index.
+    pub index: i32,
+    /// An error of this partition.
+    pub error: ErrorCode,
+    /// The first offset that is not replicated; -1 unknown.
+    pub high_watermark: i64,
+    /// The first offset that there is; -1 unknown.
+    pub log_start_offset: i64,
+    /// Where the log of the fetcher leaves that of the leader (KIP-595).
+    pub diverging_epoch: Option<(LeaderEpoch, i64)>,
+    /// Record batches, the last of which may be cut off.
+    pub records: &'a [u8],
+}
+
+/// Reads the response that `body` is and calls `partition` with each partition of each topic, in their order.
+///
+/// # Errors
+/// A [`DecodeError`] when the bytes are not a response of this version and nothing else, or what `partition`
+/// says; by then some partitions may have been told.
+#[inline]
+pub fn read_fetch_response<'a>(
+    body: &'a [u8],
+    version: i16,
+    mut partition: impl FnMut(Uuid, &AnsweredPartition<'a>) -> Result<(), DecodeError>,
+) -> Result<FetchAnswer, DecodeError> {
+    if !(IDS_SINCE..=FetchResponse::MAX_VERSION).contains(&version) {
+        return Err(DecodeError::UnsupportedVersion);
+    }
+    let version = FetchResponse::layout(version);
+    let mut reader = Reader::new(body);
+    let answer = FetchAnswer {
+        throttle_time_ms: reader.i32()?,
+        error: ErrorCode::from_code(reader.i16()?),
+        session_id: reader.i32()?,
+    };
+    for _ in 0..array_length(&mut reader)? {
+        let topic_id = reader.uuid()?;
+        for _ in 0..array_length(&mut reader)? {
+            if let Some((frequent, after)) = frequent_partition(&reader) {
+                reader = after;
+                partition(topic_id, &frequent)?;
+            } else {
+                partition(topic_id, &any_partition(&mut reader, version)?)?;
+            }
+        }
+        reader.skip_tagged_fields()?;
+    }
+    match reader.remaining() {
+        [0] => Ok(answer),
+        _ => read_end(reader, version).map(|()| answer),
+    }
+}
+
+/// The length of an array that may not be null. Each element takes at least a byte, so what is left of the bytes
+/// bounds it.
+#[inline]
+fn array_length(reader: &mut Reader<'_>) -> Result<usize, DecodeError> {
+    let length = reader.length(true)?.ok_or(DecodeError::UnexpectedNull)?;
+    match length > reader.remaining().len() {
+        true => Err(DecodeError::Truncated),
+        false => Ok(length),
+    }
+}
+
+/// A partition in the form that nearly all have: no aborted transactions, and no tagged field. `None` when it
+/// has another form or is damaged, with nothing read.
+#[inline]
+fn frequent_partition<'a>(reader: &Reader<'a>) -> Option<(AnsweredPartition<'a>, Reader<'a>)> {
+    /// Up to the length of the records.
+    const FIXED_BYTES: usize = 35;
+    let (fixed, rest) = reader.remaining().split_first_chunk::<FIXED_BYTES>()?;
+    // Null, which followers are told, or none.
+    if fixed[30] > 1 {
+        return None;
+    }
+    let (compact_length, rest) = match *rest {
+        [low, ref rest @ ..] if low < 0x80 => (usize::from(low), rest),
+        _ => {
+            let mut reader = Reader::new(rest);
+            let length = reader.unsigned_varint().ok()?;
+            (length as usize, reader.remaining())
+        }
+    };
+    // Null is as good as nothing.
+    let (records, after) = rest.split_at_checked(compact_length.saturating_sub(1))?;
+    let [0, after @ ..] = after else {
+        return None;
+    };
+    let told = AnsweredPartition {
+        index: i32::from_be_bytes(field(fixed, 0)),
+        error: ErrorCode::from_code(i16::from_be_bytes(field(fixed, 4))),
+        high_watermark: i64::from_be_bytes(field(fixed, 6)),
+        log_start_offset: i64::from_be_bytes(field(fixed, 22)),
+        diverging_epoch: None,
+        records,
+    };
+    Some((told, Reader::new(after)))
+}
+
+/// The bytes of a field that begins at `at`.
+#[inline]
+fn field<const N: usize>(fixed: &[u8; 35], at: usize) -> [u8; N] {
+    let bytes = fixed[at..].first_chunk();
+    *bytes.expect("the field is within the fixed part")
+}
+
+/// A partition in any form.
+#[cold]
+fn any_partition<'a>(
+    reader: &mut Reader<'a>,
+    version: Version,
+) -> Result<AnsweredPartition<'a>, DecodeError> {
+    let index = reader.i32()?;
+    let error = ErrorCode::from_code(reader.i16()?);
+    let high_watermark = reader.i64()?;
+    let _last_stable_offset = reader.i64()?;
+    let log_start_offset = reader.i64()?;
+    Array::<'_, AbortedTransaction>::decode_nullable(reader, version)?;
+    let _preferred_read_replica = reader.i32()?;
+    let records = reader.nullable_bytes(true)?.unwrap_or_default();
+    let mut diverging_epoch = None;
+    reader.tagged_fields(|tag, field| {
+        match tag {
+            0 => {
+                let end = EpochEndOffset::decode(field, version)?;
+                diverging_epoch = Some((LeaderEpoch(end.epoch), end.end_offset));
+            }
+            1 => drop(LeaderIdAndEpoch::decode(field, version)?),
+            2 => drop(SnapshotId::decode(field, version)?),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    // A field at its default says as much as one that is not there.
+    let diverging_epoch = diverging_epoch.filter(|(epoch, _)| !epoch.is_none());
+    Ok(AnsweredPartition {
+        index,
+        error,
+        high_watermark,
+        log_start_offset,
+        diverging_epoch,
+        records,
+    })
+}
+
+/// The end of the response, which may name where leaders are.
+#[cold]
+fn read_end(mut reader: Reader<'_>, version: Version) -> Result<(), DecodeError> {
+    reader.tagged_fields(|tag, field| match tag {
+        0 if version.number >= ENDPOINTS_SINCE => {
+            Array::<'_, NodeEndpoint<'_>>::decode(field, version).map(drop)
+        }
+        _ => Ok(()),
+    })?;
+    match reader.is_empty() {
+        true => Ok(()),
+        false => Err(DecodeError::TrailingBytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::fetch_response::{FetchableTopicResponse, PartitionData};
+    use model::BrokerId;
+
+    type Told<'a> = (FetchAnswer, Vec<(Uuid, AnsweredPartition<'a>)>);
+
+    fn in_one_pass(body: &[u8], version: i16) -> Result<Told<'_>, DecodeError> {
+        let mut partitions = Vec::new();
+        let answer = read_fetch_response(body, version, |topic, partition| {
+            partitions.push((topic, *partition));
+            Ok(())
+        })?;
+        Ok((answer, partitions))
+    }
+
+    fn generated(body: &[u8], version: i16) -> Result<Told<'_>, DecodeError> {
+        let response = FetchResponse::from_bytes(body, version)?;
+        let answer = FetchAnswer {
+            throttle_time_ms: response.throttle_time_ms,
+            error: ErrorCode::from_code(response.error_code),
+            session_id: response.session_id,
+        };
+        let mut partitions = Vec::new();
+        for topic in response.responses.iter() {
+            for partition in topic.partitions.iter() {
+                let end = partition.diverging_epoch;
+                let told = AnsweredPartition {
+                    index: partition.partition_index,
+                    error: ErrorCode::from_code(partition.error_code),
+                    high_watermark: partition.high_watermark,
+                    log_start_offset: partition.log_start_offset,
+                    diverging_epoch: (end.epoch >= 0)
+                        .then_some((LeaderEpoch(end.epoch), end.end_offset)),
+                    records: partition.records.unwrap_or_default(),
+                };
+                partitions.push((topic.topic_id, told));
+            }
+        }
+        Ok((answer, partitions))
+    }
+
+    fn topic<'a>(id: u128, partitions: Vec<PartitionData<'a>>) -> FetchableTopicResponse<'a> {
+        FetchableTopicResponse {
+            topic_id: Uuid::from_u128(id),
+            partitions: partitions.into(),
+            ..FetchableTopicResponse::default()
+        }
+    }
+
+    /// A response with everything that a partition can say.
+    fn response(version: i16) -> Vec<u8> {
+        let long = vec![7; 20_000];
+        let plain = PartitionData {
+            partition_index: 3,
+            high_watermark: 10,
+            last_stable_offset: 9,
+            log_start_offset: 1,
+            aborted_transactions: None,
+            records: Some(&[1, 2, 3]),
+            ..PartitionData::default()
+        };
+        let diverging = PartitionData {
+            records: None,
+            diverging_epoch: EpochEndOffset {
+                epoch: 5,
+                end_offset: 44,
+            },
+            ..plain.clone()
+        };
+        let moved = PartitionData {
+            error_code: ErrorCode::NotLeaderOrFollower.code(),
+            current_leader: LeaderIdAndEpoch {
+                leader_id: BrokerId(5),
+                leader_epoch: 6,
+            },
+            snapshot_id: SnapshotId {
+                end_offset: 7,
+                epoch: 8,
+            },
+            ..plain.clone()
+        };
+        let aborted = PartitionData {
+            aborted_transactions: Some(
+                vec![AbortedTransaction {
+                    producer_id: 7,
+                    first_offset: 3,
+                }]
+                .into(),
+            ),
+            records: Some(&long),
+            ..plain.clone()
+        };
+        let endpoint = NodeEndpoint {
+            node_id: BrokerId(5),
+            host: "host",
+            port: 9092,
+            rack: Some("rack"),
+        };
+        let none_aborted = PartitionData {
+            aborted_transactions: Some(Vec::new().into()),
+            ..plain.clone()
+        };
+        let all = vec![plain.clone(), diverging, moved, aborted, none_aborted];
+        let response = FetchResponse {
+            throttle_time_ms: 1,
+            session_id: 42,
+            responses: vec![topic(1, all), topic(2, Vec::new()), topic(3, vec![plain])].into(),
+            node_endpoints: vec![endpoint].into(),
+            ..FetchResponse::default()
+        };
+        response.to_bytes(version)
+    }
+
+    #[test]
+    fn equals_the_generated_codec_in_every_version() {
+        for version in 12..=19 {
+            let body = response(version.clamp(13, 18));
+            let told = in_one_pass(&body, version);
+            match version {
+                13..=18 => assert_eq!(told.as_ref().unwrap().1.len(), 6),
+                _ => {
+                    assert_eq!(told, Err(DecodeError::UnsupportedVersion));
+                    continue;
+                }
+            }
+            assert_eq!(told, generated(&body, version), "{version}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_the_generated_codec_refuses() {
+        for version in [13, 18] {
+            let body = response(version);
+            for length in (0..body.len()).filter(|length| !(400..20_000).contains(length)) {
+                let cut = &body[..length];
+                assert_eq!(
+                    in_one_pass(cut, version),
+                    generated(cut, version),
+                    "{length}"
+                );
+            }
+            for at in (0..body.len()).filter(|at| !(400..20_000).contains(at)) {
+                for byte in [0, 1, 2, 0x7f, 0x80, 0xff] {
+                    let mut damaged = body.clone();
+                    damaged[at] = byte;
+                    let (ours, theirs) =
+                        (in_one_pass(&damaged, version), generated(&damaged, version));
+                    assert_eq!(
+                        ours.is_ok(),
+                        theirs.is_ok(),
+                        "version {version}, {byte} at {at}"
+                    );
+                    if ours.is_ok() {
+                        assert_eq!(ours, theirs, "version {version}, {byte} at {at}");
+                    }
+                }
+            }
+        }
+    }
+}
