@@ -23,7 +23,7 @@ use crate::net::{
     AnswerMemory, BoundListener, BoundSocket, ByteBudget, ConnectionLimits, Listeners,
     RequestMemory, SocketSettings, Sockets, connection_limits,
 };
-use crate::scheduling::clock::{self, now_ms, random_bytes, random_uuid};
+use crate::scheduling::clock::{self, now, now_ms, random_bytes, random_uuid};
 use crate::scheduling::heavy_work::{ASIDE, HeavyWork};
 use crate::scheduling::log_rate_limit::LogRateLimit;
 use crate::scheduling::reserve::{Reserve, ReserveEnd};
@@ -409,9 +409,10 @@ fn open(
     broker.logs.set_users(Box::new(state));
     // Where partitions are decides which of them can have a leader.
     let places = found_logs::find_all(&broker.logs, log.image(), &clean)?;
+    let config = broker.node.config.clone();
     let mut starting = StartingController {
-        controller: Controller::new(log, now_ms()),
-        config: broker.node.config.clone(),
+        controller: Controller::new(log, &ControllerContext::new(&config), now()),
+        config,
     };
     starting.decide(PlaceFoundReplicas {
         broker_id: broker.node.id,
@@ -701,10 +702,9 @@ impl StartingController {
     fn decide<R: Request>(&mut self, request: R) -> Result<R::Response, StartError> {
         let context = ControllerContext::new(&self.config);
         let nobody = tokio::sync::oneshot::channel().0;
-        let (now_ms, random) = (now_ms(), &mut random_bytes);
-        let decided = self
-            .controller
-            .decide_at_start(request, nobody, &context, now_ms, random);
+        let controller = &mut self.controller;
+        let decided =
+            controller.decide_at_start(request, nobody, &context, now(), &mut random_bytes);
         Ok(decided?)
     }
 
@@ -721,7 +721,6 @@ impl StartingController {
         let broker_id = broker.node.id;
         let broker_epoch = self.decide(RegisterBroker {
             registration: registration(broker, previous_broker_epoch),
-            has_live_session: false,
             detects_clean_shutdown: true,
         })??;
         self.decide(UnfenceBroker {

@@ -23,7 +23,9 @@ mod rules;
 mod security;
 mod transactions;
 
-pub use controller::{ControllerConfig, MetadataLogConfig, QuorumConfig, QuorumVoter};
+pub use controller::{
+    ControllerConfig, ControllerTasksConfig, MetadataLogConfig, QuorumConfig, QuorumVoter,
+};
 pub use groups::{
     Bounded, ClassicGroupConfig, ConsumerGroupConfig, GroupConfig, GroupCoordinatorConfig,
     MigrationPolicy, OffsetsConfig, RebalanceProtocols, ShareCoordinatorConfig, ShareGroupConfig,

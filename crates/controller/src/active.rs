@@ -13,9 +13,16 @@
 //!   nothing, as what it has seen may never be.
 //! - Answers leave in the order of their decisions, each request has one.
 
+use crate::brokers::fence_broker;
 use crate::context::{ControllerContext, Random};
+use crate::decision::Decision;
+use crate::elect_leaders::{balance_leaders, elect_unclean_leaders};
 use crate::requests::{ControllerRequest, ControllerResponse, Scene};
+use crate::sessions::Sessions;
+use crate::tasks::{ELECTIONS_MAX, Task, Tasks};
 use metadata::{MetadataImage, MetadataRecord};
+use model::BrokerId;
+use model::MonotonicTime;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -28,8 +35,32 @@ pub struct ActiveController<T> {
     /// The end of the log that `image` is of.
     end_offset: i64,
     high_watermark: i64,
-    proposed: Option<(T, ControllerResponse)>,
+    sessions: Sessions,
+    tasks: Tasks,
+    proposed: Option<Proposed<T>>,
     waiting: VecDeque<Waiting<T>>,
+}
+
+/// What is in the hands of the metadata log.
+#[derive(Debug)]
+struct Proposed<T> {
+    /// Whoever has asked, and the answer; nobody asks for what the controller does by itself.
+    asked: Option<(T, ControllerResponse)>,
+    effect: Effect,
+    at: MonotonicTime,
+}
+
+/// What a decision changes beside the metadata.
+#[derive(Debug, Clone, Copy)]
+enum Effect {
+    None,
+    Heartbeat {
+        broker_id: BrokerId,
+        metadata_offset: i64,
+        is_shutting_down: bool,
+    },
+    Registration(BrokerId),
+    Task(Task, bool),
 }
 
 #[derive(Debug)]
@@ -60,8 +91,17 @@ impl Proposal {
 impl<T> ActiveController<T> {
     /// A controller that begins over `image`, which is that of the log up to `end_offset` and
     /// committed.
-    pub const fn new(image: Arc<MetadataImage>, kraft_version: i16, end_offset: i64) -> Self {
+    pub fn new(
+        image: Arc<MetadataImage>,
+        kraft_version: i16,
+        end_offset: i64,
+        context: &ControllerContext<'_>,
+        now: MonotonicTime,
+    ) -> Self {
+        let tasks = context.config.controller.tasks;
         Self {
+            sessions: Sessions::new(tasks.broker_session_timeout_ms, &image, now),
+            tasks: Tasks::new(tasks, now),
             image,
             kraft_version,
             end_offset,
@@ -69,6 +109,21 @@ impl<T> ActiveController<T> {
             proposed: None,
             waiting: VecDeque::new(),
         }
+    }
+
+    /// Which brokers are heard of.
+    pub const fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// The broker of this process begins: whoever was registered by its id is gone.
+    pub fn begin_own_broker(&mut self, broker_id: BrokerId) {
+        self.sessions.end(broker_id);
+    }
+
+    /// The broker is that of this process, and this controller leads alone: it is always live.
+    pub const fn keep_own_broker(&mut self, broker_id: BrokerId) {
+        self.sessions.keep_own(broker_id);
     }
 
     /// Decides. What is proposed is to be appended, and then to be [accepted](Self::accepted) or
@@ -81,14 +136,21 @@ impl<T> ActiveController<T> {
         request: &ControllerRequest,
         asker: T,
         context: &ControllerContext<'_>,
+        now: MonotonicTime,
         random: &mut Random<'_>,
     ) -> Proposal {
         assert!(self.proposed.is_none(), "one proposal at a time");
+        if let ControllerRequest::BrokerHeartbeat(heartbeat) = request {
+            let (id, epoch) = (heartbeat.broker_id, heartbeat.broker_epoch);
+            self.sessions.contacts().note(id, epoch, now);
+        }
         let decision = request.decide(&mut Scene {
             image: &self.image,
             next_offset: self.end_offset,
             context,
             kraft_version: self.kraft_version,
+            sessions: &self.sessions,
+            now,
             random,
         });
         let kraft_version = match (request, &decision.response) {
@@ -102,9 +164,68 @@ impl<T> ActiveController<T> {
             kraft_version,
             records: decision.records,
         };
+        let proposed = Proposed {
+            effect: Effect::of(request, &decision.response),
+            asked: Some((asker, decision.response)),
+            at: now,
+        };
+        self.hand_out(proposal, proposed)
+    }
+
+    /// When the controller has something to do [by itself](Self::propose_task); `None` when nothing is to
+    /// come.
+    pub fn next_task(&self) -> Option<MonotonicTime> {
+        let next = self.tasks.next(&self.image, &self.sessions);
+        next.map(|(at, _)| at)
+    }
+
+    /// Decides what the controller does by itself, one thing at a time; `None` when nothing is due. What is
+    /// proposed is treated as that of a request, which nobody waits for.
+    ///
+    /// # Panics
+    /// When an earlier proposal is neither accepted nor refused.
+    pub fn propose_task(
+        &mut self,
+        context: &ControllerContext<'_>,
+        now: MonotonicTime,
+    ) -> Option<Proposal> {
+        assert!(self.proposed.is_none(), "one proposal at a time");
+        let next = self.tasks.next(&self.image, &self.sessions);
+        let (_, task) = next.filter(|(at, _)| *at <= now)?;
+        let decision = self.decide_task(task, context);
+        let proposal = Proposal {
+            kraft_version: None,
+            records: decision.records,
+        };
+        let proposed = Proposed {
+            asked: None,
+            effect: Effect::Task(task, decision.response),
+            at: now,
+        };
+        Some(self.hand_out(proposal, proposed))
+    }
+
+    /// Answers whether there may be more of the task.
+    fn decide_task(&self, task: Task, context: &ControllerContext<'_>) -> Decision<bool> {
+        let image = &self.image;
+        match task {
+            Task::Fence(broker_id) => {
+                let broker = image.cluster.broker(broker_id);
+                let epoch = broker.expect("a session is that of a broker").epoch;
+                let decided = fence_broker(image, context, broker_id, epoch);
+                let decision = decided.expect("the epoch is that of the broker");
+                decision.map(|()| true)
+            }
+            Task::BalanceLeaders => balance_leaders(image, context, ELECTIONS_MAX),
+            Task::ElectUncleanLeaders => elect_unclean_leaders(image, context, ELECTIONS_MAX),
+            Task::NoOp => Decision::atomic(vec![MetadataRecord::NoOp], false),
+        }
+    }
+
+    fn hand_out(&mut self, proposal: Proposal, proposed: Proposed<T>) -> Proposal {
         match proposal.is_empty() {
-            true => self.wait(asker, decision.response),
-            false => self.proposed = Some((asker, decision.response)),
+            true => self.settle(proposed),
+            false => self.proposed = Some(proposed),
         }
         proposal
     }
@@ -115,6 +236,7 @@ impl<T> ActiveController<T> {
     /// When the log has become shorter.
     pub fn appended(&mut self, image: Arc<MetadataImage>, kraft_version: i16, end_offset: i64) {
         assert!(end_offset >= self.end_offset, "a leader cuts nothing");
+        self.sessions.follow(&self.image, &image);
         self.image = image;
         self.kraft_version = kraft_version;
         self.end_offset = end_offset;
@@ -125,17 +247,21 @@ impl<T> ActiveController<T> {
     /// # Panics
     /// When nothing was proposed.
     pub fn accepted(&mut self) {
-        let (asker, response) = self.proposed.take().expect("something was proposed");
-        self.wait(asker, response);
+        let proposed = self.proposed.take().expect("something was proposed");
+        self.tasks.written(proposed.at);
+        self.settle(proposed);
     }
 
     /// Not all that was proposed is in the log, and no more of it will be; gives whoever has asked.
     ///
     /// # Panics
     /// When nothing was proposed.
-    pub fn refused(&mut self) -> T {
-        let proposed = self.proposed.take();
-        proposed.expect("something was proposed").0
+    pub fn refused(&mut self) -> Option<T> {
+        let proposed = self.proposed.take().expect("something was proposed");
+        if matches!(proposed.effect, Effect::Task(..)) {
+            self.tasks.refused(proposed.at);
+        }
+        proposed.asked.map(|(asker, _)| asker)
     }
 
     /// All before `high_watermark` is committed; gives the answers that this lets go.
@@ -150,17 +276,55 @@ impl<T> ActiveController<T> {
 
     /// Another node leads the quorum, or this one cannot: gives whoever waits for an answer.
     pub fn resign(self) -> Vec<T> {
-        let proposed = self.proposed.into_iter().map(|(asker, _)| asker);
+        let proposed = self.proposed.and_then(|proposed| proposed.asked);
+        let proposed = proposed.map(|(asker, _)| asker);
         let waiting = self.waiting.into_iter().map(|one| one.asker);
         waiting.chain(proposed).collect()
     }
 
-    fn wait(&mut self, asker: T, response: ControllerResponse) {
-        self.waiting.push_back(Waiting {
-            asker,
-            response,
-            seen_offset: self.end_offset,
-        });
+    /// What was decided is in the log: its effect takes place, and its answer waits for what it has seen.
+    fn settle(&mut self, proposed: Proposed<T>) {
+        match proposed.effect {
+            Effect::None => {}
+            Effect::Heartbeat {
+                broker_id,
+                metadata_offset,
+                is_shutting_down,
+            } => {
+                let told = (broker_id, metadata_offset);
+                self.sessions.heard(told, is_shutting_down, self.end_offset);
+            }
+            // Its record is the last one of the decision.
+            Effect::Registration(id) => self.sessions.registered(id, self.end_offset - 1),
+            Effect::Task(task, has_more) => self.tasks.done(task, has_more, proposed.at),
+        }
+        if let Some((asker, response)) = proposed.asked {
+            self.waiting.push_back(Waiting {
+                asker,
+                response,
+                seen_offset: self.end_offset,
+            });
+        }
+    }
+}
+
+impl Effect {
+    fn of(request: &ControllerRequest, response: &ControllerResponse) -> Self {
+        match (request, response) {
+            (
+                ControllerRequest::BrokerHeartbeat(heartbeat),
+                ControllerResponse::BrokerHeartbeat(Ok(standing)),
+            ) => Self::Heartbeat {
+                broker_id: heartbeat.broker_id,
+                metadata_offset: heartbeat.metadata_offset,
+                is_shutting_down: standing.is_shutting_down,
+            },
+            (
+                ControllerRequest::RegisterBroker(request),
+                ControllerResponse::RegisterBroker(Ok(_)),
+            ) => Self::Registration(request.registration.broker_id),
+            _ => Self::None,
+        }
     }
 }
 
@@ -171,6 +335,8 @@ mod tests {
     use crate::requests::{CreateTopics, Request as _};
     use crate::test_cluster::TestCluster;
     use model::{BrokerId, ErrorCode};
+
+    const NOW: MonotonicTime = MonotonicTime::from_ms(0);
 
     /// A controller, and the log that it writes to.
     struct Script {
@@ -185,8 +351,8 @@ mod tests {
             let cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1)]);
             let image = Arc::new(cluster.image.clone());
             Self {
+                controller: ActiveController::new(image, 1, 10, &cluster.context(), NOW),
                 cluster,
-                controller: ActiveController::new(image, 1, 10),
                 end_offset: 10,
                 proposal: None,
             }
@@ -205,7 +371,8 @@ mod tests {
                 drawn.to_be_bytes()
             };
             let controller = &mut self.controller;
-            let proposal = controller.propose(&request.into(), asker, &context, &mut random);
+            let request = request.into();
+            let proposal = controller.propose(&request, asker, &context, NOW, &mut random);
             let is_some = !proposal.is_empty();
             self.proposal = Some(proposal).filter(|one| !one.is_empty());
             is_some
@@ -264,7 +431,7 @@ mod tests {
     fn what_is_refused_was_never_decided() {
         let mut script = Script::new();
         assert!(script.create("refused", "t"));
-        assert_eq!(script.controller.refused(), "refused");
+        assert_eq!(script.controller.refused(), Some("refused"));
         assert_eq!(script.committed(10), []);
         assert!(script.create("again", "t"), "there is no such topic");
         script.accept();

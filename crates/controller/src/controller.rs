@@ -13,7 +13,9 @@ use crate::active::{ActiveController, Proposal};
 use crate::context::{ControllerContext, Random};
 use crate::metadata_log::{AppendMetadataError, MetadataLog};
 use crate::requests::{ControllerRequest, ControllerResponse, Request};
+use crate::sessions::BrokerContacts;
 use metadata::{MetadataDelta, MetadataImage};
+use model::{MonotonicTime, Now};
 use std::sync::Arc;
 use storage::RealDisk;
 use storage::disk::Disk;
@@ -44,17 +46,25 @@ pub struct Decided<T> {
     pub change: Option<MetadataChange>,
     /// Answers that go once the change is served.
     pub answers: Vec<(T, ControllerResponse)>,
-    /// Whoever has asked for what the log has not taken, and why it has not.
-    pub refused: Option<(T, AppendMetadataError)>,
+    /// Whoever has asked for what the log has not taken, and why it has not. Nobody asks for what the
+    /// controller does by itself.
+    pub refused: Option<(Option<T>, AppendMetadataError)>,
 }
 
 impl<T, D: Disk> Controller<T, D> {
     /// The controller of a log that this node leads.
-    pub fn new(log: MetadataLog<D>, now_ms: i64) -> Self {
-        let kraft_version = log.describe_quorum(now_ms).kraft_version;
+    pub fn new(log: MetadataLog<D>, context: &ControllerContext<'_>, now: Now) -> Self {
+        let kraft_version = log.describe_quorum(now.wall_ms).kraft_version;
         let image = log.image().clone();
-        let active = ActiveController::new(image.clone(), kraft_version, end_offset(&image));
+        let end_offset = end_offset(&image);
+        let active =
+            ActiveController::new(image, kraft_version, end_offset, context, now.monotonic);
         Self { log, active }
+    }
+
+    /// Where whoever receives heartbeats of brokers notes them, before they wait for their turn here.
+    pub fn contacts(&self) -> BrokerContacts {
+        self.active.sessions().contacts().clone()
     }
 
     /// Decides, and appends what is decided: all of it is committed on return, or refused.
@@ -63,10 +73,28 @@ impl<T, D: Disk> Controller<T, D> {
         request: &ControllerRequest,
         asker: T,
         context: &ControllerContext<'_>,
-        now_ms: i64,
+        now: Now,
         random: &mut Random<'_>,
     ) -> Decided<T> {
-        let proposal = self.active.propose(request, asker, context, random);
+        let active = &mut self.active;
+        let proposal = active.propose(request, asker, context, now.monotonic, random);
+        self.write(&proposal, now.wall_ms)
+    }
+
+    /// When the controller has something to do [by itself](Self::tick); `None` when nothing is to come.
+    /// Requests and contacts of brokers change it.
+    pub fn next_tick(&self) -> Option<MonotonicTime> {
+        self.active.next_task()
+    }
+
+    /// Does what is due, one thing at a time; `None` when nothing is. So brokers are fenced that are not
+    /// heard of, and leaders elected.
+    pub fn tick(&mut self, context: &ControllerContext<'_>, now: Now) -> Option<Decided<T>> {
+        let proposal = self.active.propose_task(context, now.monotonic)?;
+        Some(self.write(&proposal, now.wall_ms))
+    }
+
+    fn write(&mut self, proposal: &Proposal, now_ms: i64) -> Decided<T> {
         if proposal.is_empty() {
             return Decided {
                 change: None,
@@ -75,7 +103,7 @@ impl<T, D: Disk> Controller<T, D> {
             };
         }
         let before = self.log.image().clone();
-        let appended = self.append(&proposal, now_ms);
+        let appended = self.append(proposal, now_ms);
         // Of what is refused the quorum's own part may be there.
         let change = self.change_since(before, now_ms);
         match appended {
@@ -96,7 +124,7 @@ impl<T, D: Disk> Controller<T, D> {
     }
 
     /// Decides before anybody lives by the metadata: nobody is told of the change. Who starts a broker
-    /// in this process asks so.
+    /// in this process asks so; the broker that registers so is live as long as this controller is.
     ///
     /// # Errors
     /// When the log does not take what is decided.
@@ -105,12 +133,19 @@ impl<T, D: Disk> Controller<T, D> {
         request: R,
         asker: T,
         context: &ControllerContext<'_>,
-        now_ms: i64,
+        now: Now,
         random: &mut Random<'_>,
     ) -> Result<R::Response, AppendMetadataError> {
-        let decided = self.decide(&request.into(), asker, context, now_ms, random);
+        let request = request.into();
+        if let ControllerRequest::RegisterBroker(request) = &request {
+            self.active.begin_own_broker(request.registration.broker_id);
+        }
+        let decided = self.decide(&request, asker, context, now, random);
         if let Some((_, error)) = decided.refused {
             return Err(error);
+        }
+        if let ControllerRequest::RegisterBroker(request) = &request {
+            self.active.keep_own_broker(request.registration.broker_id);
         }
         let answer = decided.answers.into_iter().next_back();
         let response = answer.and_then(|(_, response)| R::response_of(response));

@@ -17,11 +17,12 @@
 //! - No clock, no randomness, no thread: time and random bytes are arguments. Only `metadata_log` knows of
 //!   files, by `storage::Disk`.
 //!
-//! Reading order: `decision`, `requests`, `active`, `metadata_log`, `controller`; `context`, `features`,
-//! `bootstrap`, `update_features`; topics: `topic_name`, `placement`, `assignment`, `create_topics`,
-//! `create_partitions`, `delete_topics`, `internal_topics`, `alter_configs`; brokers: `topic_values`,
-//! `partition_update`, `elections`, `brokers`, `controllers`, `directories`, `elect_leaders`, `reassign_partitions`,
-//! `producer_ids`, `client_quotas`, `scram_credentials`.
+//! Reading order: `decision`, `requests`, `sessions`, `tasks`, `active`, `metadata_log`, `controller`;
+//! `context`, `features`, `bootstrap`, `update_features`; topics: `topic_name`, `placement`, `assignment`,
+//! `create_topics`, `create_partitions`, `delete_topics`, `internal_topics`, `alter_configs`; brokers:
+//! `topic_values`, `partition_update`, `elections`, `brokers`, `heartbeats`, `controllers`, `directories`,
+//! `alter_partition`, `elect_leaders`, `reassign_partitions`, `producer_ids`, `client_quotas`,
+//! `scram_credentials`.
 
 #![forbid(unsafe_code)]
 
@@ -32,6 +33,8 @@ mod requests;
 
 mod context;
 mod features;
+mod sessions;
+mod tasks;
 
 pub mod bootstrap;
 pub mod metadata_log;
@@ -52,11 +55,13 @@ mod elections;
 mod partition_update;
 mod topic_values;
 
+pub mod alter_partition;
 pub mod brokers;
 pub mod client_quotas;
 pub mod controllers;
 pub mod directories;
 pub mod elect_leaders;
+pub mod heartbeats;
 pub mod producer_ids;
 pub mod reassign_partitions;
 pub mod scram_credentials;
@@ -73,10 +78,12 @@ pub use decision::{ApiError, Decision, PartitionResults, TopicResult};
 pub use features::{
     SUPPORTED_FEATURES, SupportedFeature, broker_features, supported_versions, unsupported_features,
 };
+pub use heartbeats::{BrokerHeartbeat, BrokerStanding};
 pub use requests::{
-    AllocateProducerIds, AlterClientQuotas, AlterConfigs, AlterPartitionReassignments,
-    AlterScramCredentials, AssignReplicasToDirectories, ChangeDirectories, ControllerRequest,
-    ControllerResponse, CreatePartitions, CreateTopics, DeleteTopics, ElectLeaders,
-    PlaceFoundReplicas, RegisterBroker, Request, Scene, UnfenceBroker, UnregisterBroker,
-    UpdateFeatures,
+    AllocateProducerIds, AlterClientQuotas, AlterConfigs, AlterPartition,
+    AlterPartitionReassignments, AlterScramCredentials, AssignReplicasToDirectories,
+    ChangeDirectories, ControllerRequest, ControllerResponse, CreatePartitions, CreateTopics,
+    DeleteTopics, ElectLeaders, PlaceFoundReplicas, RegisterBroker, RegisterController, Request,
+    Scene, UnfenceBroker, UnregisterBroker, UpdateFeatures,
 };
+pub use sessions::{BrokerContacts, Sessions};

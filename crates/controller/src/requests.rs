@@ -9,11 +9,13 @@
 //! Each request is decided by the function of its own file; here is only what it carries.
 
 use crate::alter_configs::{AlterOptions, AlteredResource, alter_configs};
+use crate::alter_partition::{AlteredPartitions, WantedIsr, alter_partition};
 use crate::brokers::{
     NewRegistration, RegistrationState, register_broker, unfence_broker, unregister_broker,
 };
 use crate::client_quotas::{QuotaAlteration, QuotaResults, alter_client_quotas};
 use crate::context::{ControllerContext, Random};
+use crate::controllers::register_controller;
 use crate::create_partitions::{GrowingTopic, create_partitions};
 use crate::create_topics::{CreatedTopic, NewTopic, create_topics};
 use crate::decision::{ApiError, Decision, PartitionResults, TopicResult};
@@ -22,11 +24,14 @@ use crate::directories::{
     DirectoryAssignment, assign_replicas_to_directories, change_directories, replicas_found,
 };
 use crate::elect_leaders::{ElectionType, TopicElection, elect_leaders};
+use crate::heartbeats::{BrokerHeartbeat, BrokerStanding, heartbeat};
 use crate::producer_ids::{ProducerIdBlock, allocate_producer_ids};
 use crate::reassign_partitions::{TopicReassignment, reassign_partitions};
 use crate::scram_credentials::{ScramResults, ScramUpsertion, alter_scram_credentials};
+use crate::sessions::Sessions;
 use crate::update_features::{FeatureUpdate, UpdatedFeatures, update_features};
-use metadata::{MetadataImage, ScramKey};
+use metadata::{ControllerRegistration, MetadataImage, ScramKey};
+use model::MonotonicTime;
 use model::{BrokerEpoch, BrokerId, ErrorCode, Uuid};
 use std::collections::BTreeSet;
 
@@ -40,6 +45,10 @@ pub struct Scene<'a, 'r> {
     pub next_offset: i64,
     /// The level of `kraft.version`, which is the quorum's.
     pub kraft_version: i16,
+    /// Which brokers are heard of.
+    pub sessions: &'a Sessions,
+    /// The time by which sessions run out.
+    pub now: MonotonicTime,
     /// Where random ids come from.
     pub random: &'a mut Random<'r>,
 }
@@ -110,9 +119,11 @@ requests! {
     AllocateProducerIds => Result<ProducerIdBlock, ApiError>,
     AlterClientQuotas => QuotaResults,
     AlterConfigs => Vec<Result<(), ApiError>>,
+    AlterPartition => Result<AlteredPartitions, ApiError>,
     AlterPartitionReassignments => Vec<PartitionResults>,
     AlterScramCredentials => ScramResults,
     AssignReplicasToDirectories => Result<Vec<ErrorCode>, ApiError>,
+    BrokerHeartbeat => Result<BrokerStanding, ApiError>,
     ChangeDirectories => Result<(), ApiError>,
     CreatePartitions => Vec<TopicResult<()>>,
     CreateTopics => Vec<TopicResult<CreatedTopic>>,
@@ -120,6 +131,7 @@ requests! {
     ElectLeaders => Vec<PartitionResults>,
     PlaceFoundReplicas => (),
     RegisterBroker => Result<BrokerEpoch, ApiError>,
+    RegisterController => Result<(), ApiError>,
     UnfenceBroker => Result<(), ApiError>,
     UnregisterBroker => Result<(), ApiError>,
     UpdateFeatures => Result<UpdatedFeatures, ApiError>,
@@ -174,6 +186,25 @@ pub struct AlterConfigs {
 impl AlterConfigs {
     fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Vec<Result<(), ApiError>>> {
         alter_configs(scene.image, scene.context, &self.resources, self.options)
+    }
+}
+
+/// AlterPartition: a leader tells who is in sync.
+#[derive(Debug, Clone)]
+pub struct AlterPartition {
+    /// The broker that leads.
+    pub broker_id: BrokerId,
+    /// The epoch of its registration.
+    pub broker_epoch: BrokerEpoch,
+    /// In their order; one result for each.
+    pub partitions: Vec<WantedIsr>,
+}
+
+impl AlterPartition {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<AlteredPartitions, ApiError>> {
+        let broker = (self.broker_id, self.broker_epoch);
+        let decided = alter_partition(scene.image, scene.context, broker, &self.partitions);
+        Decision::of(decided)
     }
 }
 
@@ -232,7 +263,14 @@ impl AssignReplicasToDirectories {
     }
 }
 
-/// What a BrokerHeartbeat tells of log directories (KIP-858, KIP-1066).
+impl BrokerHeartbeat {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<BrokerStanding, ApiError>> {
+        let (image, context, sessions) = (scene.image, scene.context, scene.sessions);
+        Decision::of(heartbeat(image, context, sessions, scene.now, self))
+    }
+}
+
+/// What a BrokerHeartbeat tells of log directories (KIP-858, KIP-1066), of a broker that sends none.
 #[derive(Debug, Clone)]
 pub struct ChangeDirectories {
     /// The broker that tells.
@@ -345,17 +383,16 @@ impl PlaceFoundReplicas {
 pub struct RegisterBroker {
     /// What the broker says of itself.
     pub registration: NewRegistration,
-    /// Whether the current registration of this id is alive.
-    pub has_live_session: bool,
     /// Whether the broker can tell a clean shutdown.
     pub detects_clean_shutdown: bool,
 }
 
 impl RegisterBroker {
     fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<BrokerEpoch, ApiError>> {
+        let broker_id = self.registration.broker_id;
         let state = RegistrationState {
             next_offset: scene.next_offset,
-            has_live_session: self.has_live_session,
+            has_live_session: scene.sessions.is_live(broker_id, scene.now),
             detects_clean_shutdown: self.detects_clean_shutdown,
         };
         Decision::of(register_broker(
@@ -367,7 +404,20 @@ impl RegisterBroker {
     }
 }
 
-/// What a BrokerHeartbeat of a broker that has caught up asks for: to be unfenced.
+/// ControllerRegistration (KIP-919).
+#[derive(Debug, Clone)]
+pub struct RegisterController {
+    /// What the controller says of itself.
+    pub registration: ControllerRegistration,
+}
+
+impl RegisterController {
+    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<(), ApiError>> {
+        Decision::of(register_controller(scene.image, &self.registration))
+    }
+}
+
+/// What a broker that has caught up, and sends no heartbeats, asks for: to be unfenced.
 #[derive(Debug, Clone, Copy)]
 pub struct UnfenceBroker {
     /// The broker.

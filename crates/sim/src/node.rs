@@ -193,17 +193,17 @@ fn register(
     controller: &mut Controller<(), SimDisk>,
     placed: PlaceFoundReplicas,
     registration: RegisterBroker,
-    (context, now_ms): (&ControllerContext<'_>, i64),
+    (context, now): (&ControllerContext<'_>, Now),
     draw: &mut controller::Random<'_>,
 ) -> Result<BrokerEpoch, Halted> {
     let broker_id = placed.broker_id;
-    controller.decide_at_start(placed, (), context, now_ms, draw)?;
-    let broker_epoch = controller.decide_at_start(registration, (), context, now_ms, draw)??;
+    controller.decide_at_start(placed, (), context, now, draw)?;
+    let broker_epoch = controller.decide_at_start(registration, (), context, now, draw)??;
     let unfence = UnfenceBroker {
         broker_id,
         broker_epoch,
     };
-    controller.decide_at_start(unfence, (), context, now_ms, draw)??;
+    controller.decide_at_start(unfence, (), context, now, draw)??;
     Ok(broker_epoch)
 }
 
@@ -234,11 +234,11 @@ impl Node {
         let broker_id = config.node_id;
         let places = hosting.place_all(&image, broker_id, found, DIRECTORIES.len());
         let registration = opened.registration(broker_id, Uuid::from_bytes(random.bytes()));
-        let mut controller = Controller::new(opened.log, now_ms);
+        let mut controller = Controller::new(opened.log, &context, now);
         let found = places.notes.clone();
         let placed = PlaceFoundReplicas { broker_id, found };
         let draw = &mut || random.bytes();
-        let at = (&context, now_ms);
+        let at = (&context, now);
         let broker_epoch = register(&mut controller, placed, registration, at, draw)?;
         let image = controller.log.image().clone();
         let defaults = &context.topic_defaults(&image);
@@ -323,11 +323,11 @@ impl Node {
         let context = ControllerContext::new(&self.config);
         let (random, now_ms) = (&mut self.random, now.wall_ms);
         let draw = &mut || random.bytes();
-        let decided = self.controller.decide(&request, (), &context, now_ms, draw);
+        let decided = self.controller.decide(&request, (), &context, now, draw);
         if let Some(change) = decided.change {
             self.publish(&change, now)?;
         }
-        if let Some(((), error)) = decided.refused {
+        if let Some((_, error)) = decided.refused {
             self.is_metadata_stuck = self.planted == Planted::NeverMendsMetadata;
             return match self.controller.log.has_failed() {
                 true => Err(error.into()),

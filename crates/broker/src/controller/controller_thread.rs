@@ -10,7 +10,7 @@
 
 use super::link::{ControllerLink, Message, Messages};
 use super::metadata_loader::{self, MetadataLoader, MetadataPublisher, Tasks, Waiting};
-use crate::scheduling::clock::{now_ms, random_bytes};
+use crate::scheduling::clock::{now, now_ms, random_bytes};
 use config::ServerConfig;
 use controller::metadata_log::AppendMetadataError;
 use controller::{Controller, ControllerContext, ControllerRequest};
@@ -133,15 +133,20 @@ impl ControllerThread {
             return;
         }
         let context = ControllerContext::new(&self.config);
-        let (now_ms, random) = (now_ms(), &mut random_bytes);
+        let random = &mut random_bytes;
         let controller = &mut self.controller;
-        let decided = controller.decide(request, waiting, &context, now_ms, random);
+        let decided = controller.decide(request, waiting, &context, now(), random);
         match decided.change {
             Some(change) => self.loader.load(change, decided.answers),
             None => self.loader.answer(decided.answers),
         }
         match decided.refused {
-            Some((waiting, error)) => drop(waiting.send(Err(self.refused(&error)))),
+            Some((waiting, error)) => {
+                let code = self.refused(&error);
+                if let Some(waiting) = waiting {
+                    drop(waiting.send(Err(code)));
+                }
+            }
             None => self.snapshot_if_due(),
         }
     }

@@ -26,6 +26,10 @@ const READ_ELSEWHERE: &[(&str, &str)] = &[
         "unless the internal one is given",
     ),
     ("process.roles", "the roles are read first"),
+    (
+        "unclean.leader.election.enable",
+        "the controller's elections",
+    ),
 ];
 
 fn names(table: &ConfigTable) -> BTreeSet<&'static str> {
@@ -94,6 +98,8 @@ fn a_key_of_a_topic_has_a_reader_or_a_reason() {
     let mut read = read_of_topics();
     // It stands for segment.bytes in tests of Kafka.
     read.insert("internal.segment.bytes");
+    // The controller reads it where it elects.
+    read.insert("unclean.leader.election.enable");
     assert_eq!(difference(&read, &TOPIC), (Vec::new(), Vec::new()));
     TopicDefaults::of_broker(&BrokerLayers::of_static(&ConfigMap::new())).unwrap();
 }

@@ -45,9 +45,24 @@ pub struct MetadataLogConfig {
     pub delete_delay_ms: i64,
 }
 
+/// What the active controller does by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ControllerTasksConfig {
+    /// How long a broker may be silent before it is fenced.
+    pub broker_session_timeout_ms: i64,
+    /// Time after which an idle controller writes a no-op record; none if it writes none.
+    pub max_idle_interval_ms: Option<i64>,
+    /// Time between two searches for leaders that are not the preferred ones; none if nobody searches.
+    pub leader_balance_interval_ms: Option<i64>,
+    /// Time between two searches for partitions without a leader that may have an unclean one.
+    pub unclean_election_interval_ms: i64,
+}
+
 /// The quorum as this node is told about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllerConfig {
+    /// What it does by itself when it is active.
+    pub tasks: ControllerTasksConfig,
     /// The quorum.
     pub quorum: QuorumConfig,
     /// Its log.
@@ -57,12 +72,25 @@ pub struct ControllerConfig {
 impl ControllerConfig {
     pub(super) fn of_values(values: &TypedValues) -> Self {
         Self {
+            tasks: tasks(values),
             quorum: QuorumConfig {
                 voters: voters(values),
                 request_timeout_ms: values.int("controller.quorum.request.timeout.ms"),
             },
             metadata_log: metadata_log(values),
         }
+    }
+}
+
+fn tasks(values: &TypedValues) -> ControllerTasksConfig {
+    let balances = values.boolean("auto.leader.rebalance.enable");
+    let balance_interval_s = values.long("leader.imbalance.check.interval.seconds");
+    ControllerTasksConfig {
+        broker_session_timeout_ms: values.int("broker.session.timeout.ms").into(),
+        max_idle_interval_ms: Some(values.int("metadata.max.idle.interval.ms").into())
+            .filter(|interval_ms| *interval_ms > 0),
+        leader_balance_interval_ms: balances.then(|| balance_interval_s.saturating_mul(1000)),
+        unclean_election_interval_ms: values.long("unclean.leader.election.interval.ms"),
     }
 }
 

@@ -124,7 +124,6 @@ impl OpenedMetadata {
                 previous_broker_epoch: self.previous_broker_epoch(),
                 is_migrating_zk_broker: false,
             },
-            has_live_session: false,
             detects_clean_shutdown: true,
         }
     }

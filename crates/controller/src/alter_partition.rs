@@ -1,0 +1,176 @@
+//! AlterPartition: the leader of a partition tells who is in sync (KIP-497, KIP-841, KIP-903).
+//!
+//! The leader's word counts for the epochs in which it was said; a replica that may not be in sync refuses
+//! the whole of its partition. A reassignment that waits for a replica may end by it, and take the
+//! leadership away from who has asked.
+
+use crate::brokers::check_broker_epoch;
+use crate::context::ControllerContext;
+use crate::decision::{ApiError, Decision};
+use crate::partition_update::{Election, PartitionUpdate};
+use crate::topic_values::TopicValues;
+use metadata::{
+    LeaderRecoveryState, MetadataImage, MetadataRecord, Partition, PartitionChange, Topic,
+};
+use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Uuid};
+use std::collections::BTreeSet;
+
+/// The in-sync replicas of one partition, as its leader wants them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedIsr {
+    /// The topic.
+    pub topic_id: Uuid,
+    /// The partition's index.
+    pub partition_id: i32,
+    /// The epoch in which the broker leads.
+    pub leader_epoch: LeaderEpoch,
+    /// The epoch of the partition that the leader knows.
+    pub partition_epoch: i32,
+    /// Who shall be in sync, each with the epoch of its registration that the leader knows;
+    /// [`BrokerEpoch::NONE`] is not checked.
+    pub isr: Vec<(BrokerId, BrokerEpoch)>,
+    /// Whether the leader still recovers.
+    pub leader_recovery_state: LeaderRecoveryState,
+}
+
+/// A partition after the request of its leader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AlteredPartition {
+    /// The leader.
+    pub leader: BrokerId,
+    /// Its epoch.
+    pub leader_epoch: LeaderEpoch,
+    /// The in-sync replicas.
+    pub isr: Vec<BrokerId>,
+    /// Whether the leader recovers.
+    pub leader_recovery_state: LeaderRecoveryState,
+    /// The partition's epoch.
+    pub partition_epoch: i32,
+}
+
+/// What became of each partition, in the order of the request.
+pub type AlteredPartitions = Vec<Result<AlteredPartition, ErrorCode>>;
+
+/// Decides which partitions get the in-sync replicas that their leader `(id, epoch)` wants.
+///
+/// # Errors
+/// STALE_BROKER_EPOCH, for the whole request.
+pub fn alter_partition(
+    image: &MetadataImage,
+    context: &ControllerContext<'_>,
+    (broker_id, broker_epoch): (BrokerId, BrokerEpoch),
+    partitions: &[WantedIsr],
+) -> Result<Decision<AlteredPartitions>, ApiError> {
+    check_broker_epoch(image, broker_id, broker_epoch)?;
+    let values = TopicValues::new(image, context);
+    let mut records = Vec::new();
+    let mut altered = BTreeSet::new();
+    let mut results = Vec::with_capacity(partitions.len());
+    for wanted in partitions {
+        let result = find(image, wanted).and_then(|(topic, partition)| {
+            check(image, broker_id, partition, wanted)?;
+            // The first word for a partition has raised the epoch that this one names.
+            if altered.contains(&(wanted.topic_id, wanted.partition_id)) {
+                return Err(ErrorCode::InvalidUpdateVersion);
+            }
+            let Some(change) = change(image, &values, topic, partition, wanted) else {
+                return Ok(answer(partition));
+            };
+            let after = partition.after(&change);
+            altered.insert((wanted.topic_id, wanted.partition_id));
+            records.push(MetadataRecord::PartitionChange(change));
+            // A reassignment has ended, and taken the leader away.
+            if after.leader != broker_id {
+                return Err(ErrorCode::NewLeaderElected);
+            }
+            Ok(answer(&after))
+        });
+        results.push(result);
+    }
+    Ok(Decision::splittable(records, results))
+}
+
+fn find<'a>(
+    image: &'a MetadataImage,
+    wanted: &WantedIsr,
+) -> Result<(&'a Topic, &'a Partition), ErrorCode> {
+    let topic = image.topics.by_id(wanted.topic_id);
+    let topic = topic.ok_or(ErrorCode::UnknownTopicId)?;
+    let partition = topic.partition(wanted.partition_id);
+    let partition = partition.ok_or(ErrorCode::UnknownTopicOrPartition)?;
+    Ok((topic, partition))
+}
+
+/// Whether the leader may have it so.
+fn check(
+    image: &MetadataImage,
+    broker_id: BrokerId,
+    partition: &Partition,
+    wanted: &WantedIsr,
+) -> Result<(), ErrorCode> {
+    // Who knows more than this controller has it from a newer one.
+    if wanted.leader_epoch > partition.leader_epoch
+        || wanted.partition_epoch > partition.partition_epoch
+    {
+        return Err(ErrorCode::NotController);
+    }
+    if wanted.leader_epoch < partition.leader_epoch {
+        return Err(ErrorCode::FencedLeaderEpoch);
+    }
+    if partition.leader != broker_id {
+        return Err(ErrorCode::InvalidRequest);
+    }
+    if wanted.partition_epoch < partition.partition_epoch {
+        return Err(ErrorCode::InvalidUpdateVersion);
+    }
+    let ids: BTreeSet<BrokerId> = wanted.isr.iter().map(|(id, _)| *id).collect();
+    let is_replica = |id: &BrokerId| partition.replicas.contains(id);
+    if ids.len() != wanted.isr.len() || !ids.iter().all(is_replica) || !ids.contains(&broker_id) {
+        return Err(ErrorCode::InvalidRequest);
+    }
+    if wanted.leader_recovery_state == LeaderRecoveryState::Recovering
+        && (ids.len() > 1 || partition.leader_recovery_state == LeaderRecoveryState::Recovered)
+    {
+        return Err(ErrorCode::InvalidRequest);
+    }
+    let is_eligible = |(id, epoch): &(BrokerId, BrokerEpoch)| {
+        let broker = image
+            .cluster
+            .broker(*id)
+            .filter(|broker| broker.is_active());
+        broker.is_some_and(|broker| epoch.is_none() || *epoch == broker.epoch)
+    };
+    match wanted.isr.iter().all(is_eligible) {
+        true => Ok(()),
+        false => Err(ErrorCode::IneligibleReplica),
+    }
+}
+
+fn change(
+    image: &MetadataImage,
+    values: &TopicValues<'_>,
+    topic: &Topic,
+    partition: &Partition,
+    wanted: &WantedIsr,
+) -> Option<PartitionChange> {
+    let can_lead = |id: BrokerId| image.cluster.is_active(id);
+    let at = (wanted.topic_id, wanted.partition_id);
+    let min_isr = values.min_isr(topic);
+    let mut update = PartitionUpdate::new(image, at, partition, min_isr, &can_lead);
+    if values.allows_unclean_election(topic) {
+        update.election = Election::Unclean;
+    }
+    update.isr = wanted.isr.iter().map(|(id, _)| *id).collect();
+    update.leader_recovery_state = wanted.leader_recovery_state;
+    update.build()
+}
+
+fn answer(partition: &Partition) -> AlteredPartition {
+    AlteredPartition {
+        leader: partition.leader,
+        leader_epoch: partition.leader_epoch,
+        isr: partition.isr.clone(),
+        leader_recovery_state: partition.leader_recovery_state,
+        partition_epoch: partition.partition_epoch,
+    }
+}
