@@ -67,8 +67,6 @@ const THEMES: &[Theme] = &[
             "replica.lag.time.max.ms",
             "replica.selector.class",
             "replication.quota.window.*",
-            "request.timeout.ms",
-            "socket.connection.setup.*",
         ],
     },
     Theme {
