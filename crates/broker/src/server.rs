@@ -502,6 +502,7 @@ fn open_metadata(
         new_directory_id: &mut random_uuid,
         new_quorum: (!has_fixed_voters).then(|| endpoints.clone()),
         bootstrap_records: &bootstrap_records,
+        is_observer: false,
         now_ms: now_ms(),
     };
     let found = find_log_directories(&RealDisk, &mut options)?;
