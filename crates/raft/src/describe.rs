@@ -1,7 +1,7 @@
 //! The quorum as `DescribeQuorum` tells it (KIP-836, KIP-853).
 
-use crate::replica::{QuorumMembership, Replica};
-use model::{BrokerId, LeaderEpoch, Uuid};
+use crate::replica::{QuorumMembership, Replica, RoleState};
+use model::{BrokerId, LeaderEpoch, Now, Uuid};
 use storage::disk::Disk;
 
 /// A replica of the quorum's log.
@@ -15,7 +15,7 @@ pub struct QuorumReplica {
     pub log_end_offset: i64,
     /// When it was last heard of.
     pub last_fetch_timestamp_ms: i64,
-    /// When it last had the whole log.
+    /// When it last had the whole log; negative when it never had.
     pub last_caught_up_timestamp_ms: i64,
 }
 
@@ -30,32 +30,38 @@ pub struct QuorumDescription {
     pub high_watermark: i64,
     /// The voters.
     pub voters: Vec<QuorumReplica>,
+    /// Those who follow without a vote and were heard of lately.
+    pub observers: Vec<QuorumReplica>,
     /// The level of `kraft.version`.
     pub kraft_version: i16,
 }
 
 impl<D: Disk> Replica<D> {
-    /// The quorum at `now_ms`; `None` unless this node leads it.
-    pub fn describe(&self, now_ms: i64) -> Option<QuorumDescription> {
-        let QuorumMembership::Voter(local) = &self.standing else {
+    /// The quorum as of `now`; `None` unless this node leads it.
+    pub fn describe(&mut self, now: Now) -> Option<QuorumDescription> {
+        let (high_watermark, log_end_offset) = (self.high_watermark(), self.end_offset());
+        let voters = self.log.voters.newest();
+        let (QuorumMembership::Voter(local), RoleState::Leader(leading)) =
+            (&self.standing, &mut self.role)
+        else {
             return None;
         };
-        let voters = self.voters();
         let directory_id = match voters.can_change() {
             true => local.directory_id,
             false => Uuid::ZERO,
         };
-        self.is_leader().then(|| QuorumDescription {
+        Some(QuorumDescription {
             leader_id: local.id,
             leader_epoch: self.epoch,
-            high_watermark: self.high_watermark(),
+            high_watermark,
             voters: vec![QuorumReplica {
                 id: local.id,
                 directory_id,
-                log_end_offset: self.end_offset(),
-                last_fetch_timestamp_ms: now_ms,
-                last_caught_up_timestamp_ms: now_ms,
+                log_end_offset,
+                last_fetch_timestamp_ms: now.wall_ms,
+                last_caught_up_timestamp_ms: now.wall_ms,
             }],
+            observers: leading.followers.describe(now.monotonic),
             kraft_version: voters.kraft_version,
         })
     }

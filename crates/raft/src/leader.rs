@@ -7,8 +7,8 @@ use crate::error::{AppendError, OpenError};
 use crate::mending::LogState;
 use crate::quorum_log::WrittenBatch;
 use crate::quorum_state_file;
-use crate::replica::{QuorumMembership, Replica, RoleState};
-use crate::staged::{Staged, Unit, parsed};
+use crate::replica::{Leading, QuorumMembership, Replica, RoleState};
+use crate::staged::{Unit, parsed};
 use metadata::{BatchPlace, QuorumRecord, quorum_batch};
 use storage::disk::Disk;
 
@@ -38,7 +38,7 @@ impl<D: Disk> Replica<D> {
             (!voters.can_change()).then(|| vec![local.id]),
         )?;
         self.epoch = leader_epoch;
-        self.role = RoleState::Leader(Staged::default());
+        self.role = RoleState::Leader(Leading::default());
         self.append_quorum_records(&local.epoch_start(&voters), now_ms)?;
         Ok(())
     }
@@ -69,7 +69,7 @@ impl<D: Disk> Replica<D> {
             );
             end_offset = batch.next_offset();
         }
-        let RoleState::Leader(staged) = &mut self.role else {
+        let RoleState::Leader(Leading { staged, .. }) = &mut self.role else {
             return Err(AppendError::NotLeader);
         };
         if !batches.is_empty() {
@@ -89,7 +89,7 @@ impl<D: Disk> Replica<D> {
     /// when the disk fails, only the next start tells what was written. What is not below the high
     /// watermark then is not in the log, and was never appended.
     pub fn flush(&mut self, now_ms: i64) -> Result<i64, AppendError> {
-        let RoleState::Leader(staged) = &mut self.role else {
+        let RoleState::Leader(Leading { staged, .. }) = &mut self.role else {
             return Err(AppendError::NotLeader);
         };
         let units = staged.take();

@@ -28,8 +28,9 @@
 //! - No clock, no task, no thread, no randomness: time is an argument, and the disk is
 //!   `storage::Disk`.
 //!
-//! Reading order: `replica`, `quorum_log`, `open`, `committed`, `leader`, `observer`, `messages`,
-//! `snapshots`, `mending`, `damage`. Elections among several voters come into `replica`.
+//! Reading order: `replica`, `quorum_log`, `open`, `committed`, `leader`, `observer`, `messages`, `serving`,
+//! `elections`, `voter_changes`, `snapshots`, `mending`, `damage`. Elections among several voters come into
+//! `replica`.
 
 #![forbid(unsafe_code)]
 
@@ -37,7 +38,9 @@ mod committed;
 mod damage;
 mod describe;
 mod download;
+mod elections;
 mod error;
+mod followers;
 mod leader;
 mod mending;
 mod messages;
@@ -46,21 +49,29 @@ mod open;
 mod quorum_log;
 mod quorum_state_file;
 mod replica;
+mod serving;
 mod snapshot_draft;
 mod snapshot_pace;
 mod snapshots;
 mod staged;
+mod voter_changes;
 mod voter_set;
 
 pub use committed::{Committed, CommittedBatches};
 pub use describe::{QuorumDescription, QuorumReplica};
+pub use elections::{EpochRequest, VoteAnswer, VoteRequest};
 pub use error::{AppendError, ObserverError, OpenError, ReadError};
+pub use followers::ReplicaKey;
 pub use messages::{Answer, Content, LeaderAndEpoch, Recipient, Request, SnapshotPiece, Wanted};
 pub use observer::Timeouts;
 pub use open::{METADATA_LOG_FOLDER, log_files};
 pub use quorum_state_file::QUORUM_STATE;
 pub use replica::{OpenedReplica, QuorumMembership, Replica, ReplicaOptions, Role};
+pub use serving::{
+    FetchAnswer, FetchContent, FetchRequest, FetchSnapshotAnswer, FetchSnapshotRequest,
+};
 pub use snapshot_draft::{SnapshotDraft, WrittenSnapshot};
+pub use voter_changes::{UpdateVoterRequest, VoterRefusal};
 pub use voter_set::{KRAFT_VERSIONS, LocalVoter, VoterSet};
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 
 use crate::committed::Committed;
 use crate::error::{AppendError, OpenError, ReadError};
+use crate::followers::Followers;
 use crate::mending::LogState;
 use crate::observer::{Observer, Timeouts};
 use crate::quorum_log::QuorumLog;
@@ -71,10 +72,19 @@ pub enum Role {
 pub(crate) enum RoleState<D: Disk> {
     /// A voter that has not led since it was opened.
     Voter,
-    /// A voter that leads, and what it has taken.
-    Leader(Staged),
+    /// A voter that leads.
+    Leader(Leading),
     /// One that follows, or looks for whom to follow.
     Observer(Observer<D>),
+}
+
+/// What a leader has beside its log.
+#[derive(Debug, Default)]
+pub(crate) struct Leading {
+    /// What it has taken and not written yet.
+    pub(crate) staged: Staged,
+    /// Those who fetch its log.
+    pub(crate) followers: Followers,
 }
 
 /// One replica of the quorum's log.
@@ -146,7 +156,10 @@ impl<D: Disk> Replica<D> {
     pub fn end_offset(&self) -> i64 {
         match &self.role {
             // What a torn append has left in the file is cut before the next one.
-            RoleState::Leader(staged) => staged.end_offset().unwrap_or(self.high_watermark()),
+            RoleState::Leader(leading) => {
+                let staged = leading.staged.end_offset();
+                staged.unwrap_or(self.high_watermark())
+            }
             _ => self.log.log.log_end_offset(),
         }
     }
@@ -219,8 +232,8 @@ impl<D: Disk> Replica<D> {
     /// When the disk fails, or a torn tail cannot be cut.
     pub fn close(&mut self, now_ms: i64) -> Result<(), AppendError> {
         let mended = self.mend(now_ms);
-        if let RoleState::Leader(staged) = &mut self.role {
-            staged.take();
+        if let RoleState::Leader(leading) = &mut self.role {
+            leading.staged.take();
         }
         self.log.state = LogState::Failed;
         mended?;

@@ -1,9 +1,11 @@
+mod conversations;
 mod crashes;
 mod downloads;
 mod faults;
 mod following;
 mod roles;
 mod script;
+mod serving;
 mod snapshots;
 
 use crate::*;
@@ -195,8 +197,13 @@ impl State {
         &self,
         draft: &SnapshotDraft<SimDisk>,
     ) -> Result<WrittenSnapshot, storage::StorageError> {
+        draft.write(2_000, |sink| sink(&self.write_bytes(draft.id())))
+    }
+
+    /// What a snapshot is to hold.
+    fn write_bytes(&self, id: SnapshotId) -> Vec<u8> {
         let values: Vec<&str> = self.values.iter().map(String::as_str).collect();
-        draft.write(2_000, |sink| sink(&snapshot_bytes(draft.id(), &values)))
+        snapshot_bytes(id, &values)
     }
 }
 

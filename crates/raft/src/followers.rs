@@ -1,0 +1,173 @@
+//! What the leader knows of those who fetch its log: how far each has come, and when it was heard of.
+//!
+//! Nobody's vote depends on it while the leader votes alone. It is told by `DescribeQuorum`, and
+//! forgotten of those who are silent for five minutes.
+
+use crate::describe::QuorumReplica;
+use model::{BrokerId, MonotonicTime, Now, Uuid};
+use std::collections::BTreeMap;
+
+/// A follower that is silent for so long is forgotten.
+const SILENCE_MS: i64 = 300_000;
+/// No more followers are known: anybody may fetch, and call itself what it likes.
+const COUNT_MAX: usize = 1_000;
+
+/// A node with a copy of the log, and the log directory that holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReplicaKey {
+    /// The node.
+    pub id: BrokerId,
+    /// Its directory; all zero when it does not tell.
+    pub directory_id: Uuid,
+}
+
+/// Those who fetch.
+#[derive(Debug, Default)]
+pub(crate) struct Followers(BTreeMap<ReplicaKey, Follower>);
+
+/// How far one has come.
+#[derive(Debug, Clone, Copy)]
+struct Follower {
+    log_end_offset: i64,
+    /// The end of the leader's log at the last fetch.
+    leader_end_offset: i64,
+    heard_at: MonotonicTime,
+    last_fetch_timestamp_ms: i64,
+    /// Negative before it has caught up once.
+    last_caught_up_timestamp_ms: i64,
+}
+
+impl Followers {
+    /// Takes note of a fetch from `offset` on, of a log that ends at `leader_end_offset`.
+    pub(crate) fn fetched(
+        &mut self,
+        replica: ReplicaKey,
+        offset: i64,
+        leader_end_offset: i64,
+        now: Now,
+    ) {
+        if !self.0.contains_key(&replica) {
+            self.make_room(now.monotonic);
+        }
+        let known = self.0.get(&replica);
+        let mut caught_up_ms = known.map_or(-1, |known| known.last_caught_up_timestamp_ms);
+        if offset >= leader_end_offset {
+            caught_up_ms = caught_up_ms.max(now.wall_ms);
+        } else if let Some(known) = known.filter(|known| offset >= known.leader_end_offset) {
+            // It has all that there was when it fetched before.
+            caught_up_ms = caught_up_ms.max(known.last_fetch_timestamp_ms);
+        }
+        self.0.insert(
+            replica,
+            Follower {
+                log_end_offset: offset,
+                leader_end_offset,
+                heard_at: now.monotonic,
+                last_fetch_timestamp_ms: now.wall_ms,
+                last_caught_up_timestamp_ms: caught_up_ms,
+            },
+        );
+    }
+
+    /// Those that were heard of lately.
+    pub(crate) fn describe(&mut self, now: MonotonicTime) -> Vec<QuorumReplica> {
+        self.forget_silent(now);
+        let followers = self.0.iter();
+        followers
+            .map(|(key, follower)| QuorumReplica {
+                id: key.id,
+                directory_id: key.directory_id,
+                log_end_offset: follower.log_end_offset,
+                last_fetch_timestamp_ms: follower.last_fetch_timestamp_ms,
+                last_caught_up_timestamp_ms: follower.last_caught_up_timestamp_ms,
+            })
+            .collect()
+    }
+
+    fn forget_silent(&mut self, now: MonotonicTime) {
+        self.0
+            .retain(|_, follower| now.ms_since(follower.heard_at) < SILENCE_MS);
+    }
+
+    /// Forgets somebody when as many are known as may be: the one that is silent for longest.
+    fn make_room(&mut self, now: MonotonicTime) {
+        if self.0.len() < COUNT_MAX {
+            return;
+        }
+        self.forget_silent(now);
+        if self.0.len() >= COUNT_MAX
+            && let Some(key) = self.most_silent()
+        {
+            self.0.remove(&key);
+        }
+    }
+
+    fn most_silent(&self) -> Option<ReplicaKey> {
+        let followers = self.0.iter();
+        let most_silent = followers.min_by_key(|(_, follower)| follower.heard_at);
+        most_silent.map(|(key, _)| *key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(id: i32) -> ReplicaKey {
+        ReplicaKey {
+            id: BrokerId(id),
+            directory_id: Uuid::ZERO,
+        }
+    }
+
+    /// Fetches as time, offset, and end of the leader's log; when the follower had caught up last.
+    fn check(fetches: &[(i64, i64, i64)], caught_up_ms: i64) {
+        let mut followers = Followers::default();
+        for (now_ms, offset, leader_end_offset) in fetches {
+            followers.fetched(key(5), *offset, *leader_end_offset, Now::at_ms(*now_ms));
+        }
+        let (now_ms, offset, _) = *fetches.last().expect("some");
+        let expect = QuorumReplica {
+            id: BrokerId(5),
+            directory_id: Uuid::ZERO,
+            log_end_offset: offset,
+            last_fetch_timestamp_ms: now_ms,
+            last_caught_up_timestamp_ms: caught_up_ms,
+        };
+        let described = followers.describe(MonotonicTime::from_ms(now_ms));
+        assert_eq!(described, [expect], "{fetches:?}");
+    }
+
+    #[test]
+    fn a_follower_has_caught_up_when_it_has_what_there_was() {
+        check(&[(1_000, 0, 10)], -1);
+        check(&[(1_000, 0, 10), (2_000, 5, 12)], -1);
+        check(&[(1_000, 0, 10), (2_000, 10, 12)], 1_000);
+        check(&[(1_000, 0, 10), (2_000, 12, 12)], 2_000);
+        check(&[(1_000, 12, 12), (2_000, 12, 15), (3_000, 13, 15)], 1_000);
+    }
+
+    #[test]
+    fn whoever_is_silent_is_forgotten() {
+        let mut followers = Followers::default();
+        followers.fetched(key(5), 0, 0, Now::at_ms(1_000));
+        followers.fetched(key(6), 0, 0, Now::at_ms(2_000));
+        let mut ids = |now_ms| {
+            let described = followers.describe(MonotonicTime::from_ms(now_ms));
+            described.iter().map(|one| one.id.0).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(300_999), [5, 6]);
+        assert_eq!(ids(301_000), [6]);
+        assert_eq!(ids(302_000), [0; 0]);
+    }
+
+    #[test]
+    fn those_who_are_known_are_bounded() {
+        let mut followers = Followers::default();
+        for id in 0..COUNT_MAX as i32 + 3 {
+            followers.fetched(key(id), 0, 0, Now::at_ms(i64::from(id)));
+        }
+        let described = followers.describe(MonotonicTime::from_ms(2_000));
+        assert_eq!((described.len(), described[0].id), (COUNT_MAX, BrokerId(3)));
+    }
+}
