@@ -420,7 +420,7 @@ fn open(
     })?;
     starting.register(&broker, previous_broker_epoch)?;
     let publishers = publishers::all(&broker, places);
-    let change = starting.controller.change_at_start(now_ms());
+    let change = starting.controller.change_at_start();
     for publisher in &publishers {
         publisher.publish_start(&change)?;
     }

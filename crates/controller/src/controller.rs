@@ -54,7 +54,7 @@ pub struct Decided<T> {
 impl<T, D: Disk> Controller<T, D> {
     /// The controller of a log that this node leads.
     pub fn new(log: MetadataLog<D>, context: &ControllerContext<'_>, now: Now) -> Self {
-        let kraft_version = log.describe_quorum(now.wall_ms).kraft_version;
+        let kraft_version = log.kraft_version();
         let image = log.image().clone();
         let end_offset = end_offset(&image);
         let active =
@@ -105,7 +105,7 @@ impl<T, D: Disk> Controller<T, D> {
         let before = self.log.image().clone();
         let appended = self.append(proposal, now_ms);
         // Of what is refused the quorum's own part may be there.
-        let change = self.change_since(before, now_ms);
+        let change = self.change_since(before);
         match appended {
             Ok(()) => {
                 self.active.accepted();
@@ -153,10 +153,10 @@ impl<T, D: Disk> Controller<T, D> {
     }
 
     /// Takes over what the log says.
-    pub fn follow_log(&mut self, now_ms: i64) {
+    pub fn follow_log(&mut self) {
         let image = self.log.image().clone();
         let end_offset = end_offset(&image);
-        let kraft_version = self.kraft_version(now_ms);
+        let kraft_version = self.log.kraft_version();
         self.active.appended(image, kraft_version, end_offset);
     }
 
@@ -164,37 +164,33 @@ impl<T, D: Disk> Controller<T, D> {
     fn append(&mut self, proposal: &Proposal, now_ms: i64) -> Result<(), AppendMetadataError> {
         if let Some(level) = proposal.kraft_version {
             self.log.raise_kraft_version(level, now_ms)?;
-            self.follow_log(now_ms);
+            self.follow_log();
         }
         if !proposal.records.is_empty() {
             self.log.append(&proposal.records, now_ms)?;
-            self.follow_log(now_ms);
+            self.follow_log();
         }
         Ok(())
     }
 
     /// All that is committed as one change, from the empty image: for those who live by the metadata from
     /// here on.
-    pub fn change_at_start(&self, now_ms: i64) -> MetadataChange {
+    pub fn change_at_start(&self) -> MetadataChange {
         let before = Arc::new(MetadataImage::default());
-        self.change_to_newest(before, now_ms)
+        self.change_to_newest(before)
     }
 
-    fn change_since(&self, before: Arc<MetadataImage>, now_ms: i64) -> Option<MetadataChange> {
+    fn change_since(&self, before: Arc<MetadataImage>) -> Option<MetadataChange> {
         let is_news = !Arc::ptr_eq(&before, self.log.image());
-        is_news.then(|| self.change_to_newest(before, now_ms))
+        is_news.then(|| self.change_to_newest(before))
     }
 
-    fn change_to_newest(&self, before: Arc<MetadataImage>, now_ms: i64) -> MetadataChange {
+    fn change_to_newest(&self, before: Arc<MetadataImage>) -> MetadataChange {
         let after = self.log.image().clone();
         MetadataChange {
             delta: MetadataDelta::new(before, after),
-            kraft_version: self.kraft_version(now_ms),
+            kraft_version: self.log.kraft_version(),
         }
-    }
-
-    fn kraft_version(&self, now_ms: i64) -> i16 {
-        self.log.describe_quorum(now_ms).kraft_version
     }
 }
 

@@ -23,8 +23,8 @@ use metadata::{
     BATCH_SIZE_BYTES_MAX, MetadataDelta, MetadataImage, MetadataRecord, Provenance, SnapshotId,
     metadata_batch, metadata_batches,
 };
-use model::{BrokerId, LeaderEpoch};
-use raft::Replica;
+use model::{BrokerId, LeaderEpoch, Now};
+use raft::{FetchAnswer, FetchRequest, Replica};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -125,10 +125,25 @@ impl<D: Disk> MetadataLog<D> {
         self.replica.has_failed()
     }
 
-    /// The quorum at `now_ms`.
-    pub fn describe_quorum(&self, now_ms: i64) -> QuorumDescription {
-        let described = self.replica.describe(now_ms);
+    /// The quorum as of `now`.
+    pub fn describe_quorum(&self, now: Now) -> QuorumDescription {
+        let described = self.replica.describe(now);
         described.expect("an opened metadata log is led by this node")
+    }
+
+    /// The level of `kraft.version`.
+    pub fn kraft_version(&self) -> i16 {
+        self.replica.voters().kraft_version
+    }
+
+    /// Answers a Fetch of the log, and takes note of how far whoever asks has come.
+    pub fn handle_fetch(&mut self, request: &FetchRequest, now: Now) -> FetchAnswer<D::File> {
+        self.replica.handle_fetch(request, now)
+    }
+
+    /// The quorum's log, which answers what other nodes ask beside that.
+    pub const fn replica(&self) -> &Replica<D> {
+        &self.replica
     }
 
     /// Appends `records`, which take effect together, and flushes them before they do. Records

@@ -38,11 +38,10 @@ pub struct QuorumDescription {
 
 impl<D: Disk> Replica<D> {
     /// The quorum as of `now`; `None` unless this node leads it.
-    pub fn describe(&mut self, now: Now) -> Option<QuorumDescription> {
-        let (high_watermark, log_end_offset) = (self.high_watermark(), self.end_offset());
-        let voters = self.log.voters.newest();
+    pub fn describe(&self, now: Now) -> Option<QuorumDescription> {
+        let voters = self.voters();
         let (QuorumMembership::Voter(local), RoleState::Leader(leading)) =
-            (&self.standing, &mut self.role)
+            (&self.standing, &self.role)
         else {
             return None;
         };
@@ -53,11 +52,11 @@ impl<D: Disk> Replica<D> {
         Some(QuorumDescription {
             leader_id: local.id,
             leader_epoch: self.epoch,
-            high_watermark,
+            high_watermark: self.high_watermark(),
             voters: vec![QuorumReplica {
                 id: local.id,
                 directory_id,
-                log_end_offset,
+                log_end_offset: self.end_offset(),
                 last_fetch_timestamp_ms: now.wall_ms,
                 last_caught_up_timestamp_ms: now.wall_ms,
             }],

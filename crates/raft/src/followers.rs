@@ -37,6 +37,12 @@ struct Follower {
     last_caught_up_timestamp_ms: i64,
 }
 
+impl Follower {
+    const fn is_silent(&self, now: MonotonicTime) -> bool {
+        now.ms_since(self.heard_at) >= SILENCE_MS
+    }
+}
+
 impl Followers {
     /// Takes note of a fetch from `offset` on, of a log that ends at `leader_end_offset`.
     pub(crate) fn fetched(
@@ -70,10 +76,10 @@ impl Followers {
     }
 
     /// Those that were heard of lately.
-    pub(crate) fn describe(&mut self, now: MonotonicTime) -> Vec<QuorumReplica> {
-        self.forget_silent(now);
+    pub(crate) fn describe(&self, now: MonotonicTime) -> Vec<QuorumReplica> {
         let followers = self.0.iter();
-        followers
+        let heard_of = followers.filter(|(_, follower)| !follower.is_silent(now));
+        heard_of
             .map(|(key, follower)| QuorumReplica {
                 id: key.id,
                 directory_id: key.directory_id,
@@ -84,17 +90,12 @@ impl Followers {
             .collect()
     }
 
-    fn forget_silent(&mut self, now: MonotonicTime) {
-        self.0
-            .retain(|_, follower| now.ms_since(follower.heard_at) < SILENCE_MS);
-    }
-
     /// Forgets somebody when as many are known as may be: the one that is silent for longest.
     fn make_room(&mut self, now: MonotonicTime) {
         if self.0.len() < COUNT_MAX {
             return;
         }
-        self.forget_silent(now);
+        self.0.retain(|_, follower| !follower.is_silent(now));
         if self.0.len() >= COUNT_MAX
             && let Some(key) = self.most_silent()
         {
@@ -152,7 +153,7 @@ mod tests {
         let mut followers = Followers::default();
         followers.fetched(key(5), 0, 0, Now::at_ms(1_000));
         followers.fetched(key(6), 0, 0, Now::at_ms(2_000));
-        let mut ids = |now_ms| {
+        let ids = |now_ms| {
             let described = followers.describe(MonotonicTime::from_ms(now_ms));
             described.iter().map(|one| one.id.0).collect::<Vec<_>>()
         };

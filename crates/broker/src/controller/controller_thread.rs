@@ -110,7 +110,7 @@ impl ControllerThread {
         match message {
             Message::Request(request, waiting) => self.decide(&request, waiting),
             Message::DescribeQuorum(answer) => {
-                let _ = answer.send(self.controller.log.describe_quorum(now_ms()));
+                let _ = answer.send(self.controller.log.describe_quorum(now()));
             }
             Message::Settle(answer) => self.loader.run(move || {
                 let _ = answer.send(());
@@ -121,7 +121,7 @@ impl ControllerThread {
             #[cfg(test)]
             Message::Test(test) => {
                 test(self);
-                self.controller.follow_log(now_ms());
+                self.controller.follow_log();
             }
         }
     }

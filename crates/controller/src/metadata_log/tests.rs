@@ -6,7 +6,7 @@ use super::*;
 use metadata::{
     ConfigResource, MetadataVersion, Partition, VoterEndpoint, metadata_batch, read_snapshot,
 };
-use model::Uuid;
+use model::{Now, Uuid};
 use proptest::prelude::*;
 use raft::{AppendError, OpenError};
 use std::collections::BTreeMap;
@@ -258,7 +258,7 @@ fn a_new_cluster_begins_with_its_features() {
             Uuid::ZERO
         )
     );
-    let quorum = log.describe_quorum(5);
+    let quorum = log.describe_quorum(Now::at_ms(5));
     assert_eq!((quorum.high_watermark, quorum.kraft_version), (8, 1));
     assert_eq!(quorum.voters[0].directory_id, directory_id(1));
 }
@@ -290,7 +290,7 @@ fn voters_fixed_by_configuration_stay_out_of_the_log() {
         ..options("/a", id)
     };
     let log = open_with(&disk, fixed(&[NODE_ID])).expect("new");
-    assert_eq!(log.describe_quorum(0).kraft_version, 0);
+    assert_eq!(log.kraft_version(), 0);
     assert!(
         text(&disk, "/a/__cluster_metadata-0/quorum-state")
             .contains(r#""currentVoters":[{"voterId":1}],"data_version":0"#)
@@ -325,7 +325,7 @@ fn a_raised_kraft_version_takes_the_fixed_voter_into_the_log() {
     // The level and the voters, as one batch.
     assert_eq!(log.end_offset(), end_offset + 2);
     assert_eq!(image.provenance.last_offset, end_offset + 1);
-    let quorum = log.describe_quorum(0);
+    let quorum = log.describe_quorum(Now::at_ms(0));
     assert_eq!(
         (quorum.kraft_version, quorum.voters[0].directory_id),
         (1, id)
@@ -334,7 +334,7 @@ fn a_raised_kraft_version_takes_the_fixed_voter_into_the_log() {
     log.close(4_000).expect("works");
     for options in [options("/a", id), fixed] {
         let log = open_with(&disk, options).expect("there");
-        let quorum = log.describe_quorum(0);
+        let quorum = log.describe_quorum(Now::at_ms(0));
         assert_eq!(
             (quorum.kraft_version, quorum.voters[0].directory_id),
             (1, id)
@@ -599,7 +599,7 @@ fn directories_of_apache_kafka_are_opened() {
         assert_eq!(log.leader_epoch(), LeaderEpoch(2));
         assert_eq!(names(log.image()), ["one", "three"]);
         assert_eq!(log.image().scram.len(), scram_count);
-        assert_eq!(log.describe_quorum(0).kraft_version, kraft_version);
+        assert_eq!(log.kraft_version(), kraft_version);
         log.append(&topic(1, 1), 2_000).expect("fits");
         drop(log);
         let log = open_with(&disk, options("/a", id)).expect("of Kafka");

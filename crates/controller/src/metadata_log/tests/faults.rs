@@ -41,7 +41,7 @@ fn a_level_that_finds_no_room_is_not_raised() {
         failed,
         Err(AppendMetadataError::Quorum(AppendError::Log(_)))
     ));
-    assert_eq!(log.describe_quorum(0).kraft_version, 0);
+    assert_eq!(log.kraft_version(), 0);
     disk.set_full(false);
     log.append(&topic(1, 1), 3_000).expect("there is room");
     assert_eq!(log.end_offset(), end_offset + 2, "nothing is between");
@@ -54,7 +54,7 @@ fn a_level_that_finds_no_room_is_not_raised() {
     drop(log);
     disk.crash(Crash::LosesUnsynced);
     let log = open_with(&disk, fixed).expect("there");
-    assert_eq!(log.describe_quorum(0).kraft_version, 1);
+    assert_eq!(log.kraft_version(), 1);
     assert_eq!(names(log.image()), ["t1", "t3"]);
 }
 
