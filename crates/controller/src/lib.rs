@@ -20,7 +20,7 @@
 //! Reading order: `decision`, `requests`, `sessions`, `tasks`, `active`, `metadata_log`, `controller`;
 //! `context`, `features`, `bootstrap`, `update_features`; topics: `topic_name`, `placement`, `assignment`,
 //! `create_topics`, `create_partitions`, `delete_topics`, `internal_topics`, `alter_configs`; brokers:
-//! `topic_values`, `partition_update`, `elections`, `brokers`, `heartbeats`, `controllers`, `directories`,
+//! `topic_values`, `partition_update`, `elections`, `brokers`, `heartbeats`, `broker_life`, `controllers`, `directories`,
 //! `alter_partition`, `elect_leaders`, `reassign_partitions`, `producer_ids`, `client_quotas`,
 //! `scram_credentials`.
 
@@ -33,6 +33,8 @@ mod requests;
 
 mod context;
 mod features;
+
+mod broker_life;
 mod sessions;
 mod tasks;
 
@@ -72,6 +74,9 @@ mod test_cluster;
 mod tests;
 
 pub use active::{ActiveController, Proposal};
+pub use broker_life::{
+    BrokerLife, BrokerLifeError, BrokerLifeRequest, BrokerLifeSettings, BrokerState,
+};
 pub use context::{ControllerContext, Random};
 pub use controller::{Controller, Decided, MetadataChange};
 pub use decision::{ApiError, Decision, PartitionResults, TopicResult};
