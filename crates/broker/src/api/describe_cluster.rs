@@ -5,7 +5,7 @@
 //! - Version 2 includes fenced brokers when asked (KIP-1073).
 
 use super::{Request, Served, authorized_operations, metadata};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use model::{DecodeError, ErrorCode};
 use wire::messages::describe_cluster_response::DescribeClusterBroker;
@@ -15,7 +15,7 @@ const BROKERS: i8 = 1;
 const CONTROLLERS: i8 = 2;
 
 pub(crate) fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     context: &ConnectionContext,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -42,7 +42,7 @@ pub(crate) fn serve(
         request.answer(&response, out);
         return Ok(Served::Answered);
     }
-    let nodes = metadata::brokers(broker, context);
+    let nodes = metadata::brokers(server, context);
     let nodes = nodes.iter();
     let nodes = nodes.filter(|node| message.include_fenced_brokers || !node.is_fenced);
     let brokers = nodes.map(|node| DescribeClusterBroker {
@@ -55,8 +55,8 @@ pub(crate) fn serve(
     let included = message.include_cluster_authorized_operations;
     let response = DescribeClusterResponse {
         endpoint_type: own_kind,
-        cluster_id: &broker.node.cluster_id,
-        controller_id: broker.node.id,
+        cluster_id: &server.node.cluster_id,
+        controller_id: server.node.id,
         brokers: brokers.collect(),
         cluster_authorized_operations: match included {
             true => authorized_operations::CLUSTER,

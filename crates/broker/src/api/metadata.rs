@@ -10,6 +10,7 @@
 
 use super::{Request, Served, authorized_operations};
 use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use metadata::{MetadataImage, Topic};
 use model::{Array, BrokerId, DecodeError, ErrorCode, Uuid};
@@ -249,11 +250,11 @@ pub(crate) struct Node {
 }
 
 /// The brokers of the cluster as this connection reaches them, fenced ones included.
-pub(crate) fn brokers(broker: &Broker, context: &ConnectionContext) -> Vec<Node> {
-    let image = broker.node.image();
+pub(crate) fn brokers(server: &ClusterNode, context: &ConnectionContext) -> Vec<Node> {
+    let image = server.node.image();
     let mut nodes = Vec::new();
     for (id, registration) in image.cluster.brokers().iter() {
-        let (host, port) = if *id == broker.node.id {
+        let (host, port) = if *id == server.node.id {
             context.advertised()
         } else {
             match registration.endpoint(&context.listener.name) {
@@ -261,7 +262,7 @@ pub(crate) fn brokers(broker: &Broker, context: &ConnectionContext) -> Vec<Node>
                 None => continue,
             }
         };
-        let is_fenced = registration.is_fenced && *id != broker.node.id;
+        let is_fenced = registration.is_fenced && *id != server.node.id;
         nodes.push(Node {
             id: *id,
             host,
