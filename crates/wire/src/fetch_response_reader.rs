@@ -49,13 +49,13 @@ pub struct AnsweredPartition<'a> {
 /// A [`DecodeError`] when the bytes are not a response of this version and nothing else, or what `partition`
 /// says; by then some partitions may have been told.
 #[inline]
-pub fn read_fetch_response<'a, E: From<DecodeError>>(
+pub fn read_fetch_response<'a>(
     body: &'a [u8],
     version: i16,
-    mut partition: impl FnMut(Uuid, &AnsweredPartition<'a>) -> Result<(), E>,
-) -> Result<FetchAnswer, E> {
+    mut partition: impl FnMut(Uuid, &AnsweredPartition<'a>) -> Result<(), DecodeError>,
+) -> Result<FetchAnswer, DecodeError> {
     if !(IDS_SINCE..=FetchResponse::MAX_VERSION).contains(&version) {
-        return Err(DecodeError::UnsupportedVersion.into());
+        return Err(DecodeError::UnsupportedVersion);
     }
     let version = FetchResponse::layout(version);
     let mut reader = Reader::new(body);
@@ -78,7 +78,7 @@ pub fn read_fetch_response<'a, E: From<DecodeError>>(
     }
     match reader.remaining() {
         [0] => Ok(answer),
-        _ => Ok(read_end(reader, version).map(|()| answer)?),
+        _ => read_end(reader, version).map(|()| answer),
     }
 }
 
@@ -156,12 +156,8 @@ fn any_partition<'a>(
                 let end = EpochEndOffset::decode(field, version)?;
                 diverging_epoch = Some((LeaderEpoch(end.epoch), end.end_offset));
             }
-            1 => {
-                LeaderIdAndEpoch::decode(field, version)?;
-            }
-            2 => {
-                SnapshotId::decode(field, version)?;
-            }
+            1 => drop(LeaderIdAndEpoch::decode(field, version)?),
+            2 => drop(SnapshotId::decode(field, version)?),
             _ => {}
         }
         Ok(())
@@ -203,7 +199,7 @@ mod tests {
 
     fn in_one_pass(body: &[u8], version: i16) -> Result<Told<'_>, DecodeError> {
         let mut partitions = Vec::new();
-        let answer = read_fetch_response::<DecodeError>(body, version, |topic, partition| {
+        let answer = read_fetch_response(body, version, |topic, partition| {
             partitions.push((topic, *partition));
             Ok(())
         })?;

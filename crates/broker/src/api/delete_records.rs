@@ -7,7 +7,6 @@
 
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
-use crate::logs::partitions::Unavailable;
 use crate::net::ResponseBuffer;
 use crate::scheduling::disk_watch::DiskUse;
 use model::{DecodeError, ErrorCode, LeaderEpoch};
@@ -59,20 +58,16 @@ pub(crate) async fn serve(
 }
 
 async fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result<i64, ErrorCode> {
-    let hosted = broker
-        .logs
-        .partitions
-        .topic(topic)
-        .ok_or(Unavailable::Unknown)?;
-    let found = hosted.find(index);
+    let found = broker.logs.find(topic, index);
     if super::is_internal(topic) && !found.as_ref().is_err_and(|absence| absence.is_unknown()) {
         return Err(ErrorCode::InvalidTopicException);
     }
     let partition = found?;
     // What is replicated, and may be deleted, the leader knows.
     partition.check_leader(LeaderEpoch::NONE)?;
-    let policy = hosted.settings().cleanup_policy;
-    if policy.compact && !policy.delete {
+    let hosted = broker.logs.partitions.topic_by_id(partition.topic_id());
+    let policy = hosted.map(|topic| topic.settings().cleanup_policy);
+    if policy.is_some_and(|policy| policy.compact && !policy.delete) {
         return Err(ErrorCode::PolicyViolation);
     }
     let high_watermark = partition.high_watermark();

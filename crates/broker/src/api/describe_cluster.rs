@@ -2,10 +2,12 @@
 //!
 //! - Version 1 chooses between brokers (1) and controllers (2); a listener answers for its own kind
 //!   and says MISMATCHED_ENDPOINT_TYPE for the other (KIP-919).
+//! - Any live broker is named as the controller, as requests to it may come by each of them.
 //! - Version 2 includes fenced brokers when asked (KIP-1073).
 
-use super::{Request, Served, authorized_operations, metadata};
-use crate::api::cluster_node::ClusterNode;
+use super::{Request, Served, authorized_operations};
+use crate::api::broker::Broker;
+use crate::api::endpoints::Endpoints;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use model::{DecodeError, ErrorCode};
 use wire::messages::describe_cluster_response::DescribeClusterBroker;
@@ -15,7 +17,7 @@ const BROKERS: i8 = 1;
 const CONTROLLERS: i8 = 2;
 
 pub(crate) fn serve(
-    server: &ClusterNode,
+    broker: &Broker,
     context: &ConnectionContext,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -42,7 +44,8 @@ pub(crate) fn serve(
         request.answer(&response, out);
         return Ok(Served::Answered);
     }
-    let nodes = metadata::brokers(server, context);
+    let endpoints = Endpoints::new(broker, context);
+    let nodes = endpoints.all();
     let nodes = nodes.iter();
     let nodes = nodes.filter(|node| message.include_fenced_brokers || !node.is_fenced);
     let brokers = nodes.map(|node| DescribeClusterBroker {
@@ -55,8 +58,8 @@ pub(crate) fn serve(
     let included = message.include_cluster_authorized_operations;
     let response = DescribeClusterResponse {
         endpoint_type: own_kind,
-        cluster_id: &server.node.cluster_id,
-        controller_id: server.node.id,
+        cluster_id: &broker.node.cluster_id,
+        controller_id: endpoints.controller(),
         brokers: brokers.collect(),
         cluster_authorized_operations: match included {
             true => authorized_operations::CLUSTER,

@@ -1,4 +1,6 @@
 //! DescribeProducers: v0. The producers that a partition knows (KIP-664).
+//!
+//! - Any replica that is here answers, whoever leads it.
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
@@ -25,12 +27,12 @@ pub(crate) async fn serve(
     }
     let mut topics = Vec::with_capacity(asked.len());
     for (name, indexes) in &asked {
-        let hosted = broker.logs.partitions.topic(name).is_some();
+        let exists = broker.node.image().topics.by_name(name).is_some();
         let mut partitions = Vec::with_capacity(indexes.len());
         for partition_index in indexes.iter().copied() {
             let found = match controller::topic_name::check(name) {
                 Ok(()) => {
-                    let found = broker.logs.partitions.find(name, partition_index);
+                    let found = broker.logs.find(name, partition_index);
                     found.map_err(ErrorCode::from)
                 }
                 Err(_) => Err(ErrorCode::InvalidTopicException),
@@ -61,7 +63,7 @@ pub(crate) async fn serve(
                 partition_index,
                 error_code: error.code(),
                 // Only a topic that does not exist is explained.
-                error_message: (!error.is_none() && !hosted).then_some(error.message()),
+                error_message: (!error.is_none() && !exists).then_some(error.message()),
                 active_producers: active_producers.collect(),
             });
         }

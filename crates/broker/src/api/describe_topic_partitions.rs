@@ -1,13 +1,15 @@
 //! DescribeTopicPartitions: v0. Topics and partitions in pages, with eligible leaders (KIP-966).
 //!
 //! - Topics come in the order of their names; an empty list asks for all.
+//! - A partition whose leader has no listener of the client's is LEADER_NOT_AVAILABLE.
 //! - A page ends after `ResponsePartitionLimit` partitions, at most
 //!   `max.request.partition.size.limit`; the cursor names the partition that comes next.
 
 use super::{Request, Served, authorized_operations};
 use crate::api::broker::Broker;
+use crate::api::endpoints::Endpoints;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use metadata::{MetadataImage, Topic};
+use metadata::{NO_LEADER, Topic};
 use model::{DecodeError, ErrorCode};
 use std::collections::BTreeSet;
 use wire::messages::describe_topic_partitions_response::{
@@ -22,7 +24,8 @@ pub(crate) fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: DescribeTopicPartitionsRequest<'_> = request.decode()?;
-    let image = broker.node.image();
+    let endpoints = Endpoints::new(broker, context);
+    let image = &endpoints.image;
     let mut names: BTreeSet<&str> = message.topics.iter().map(|topic| topic.name).collect();
     let all = names.is_empty();
     if all {
@@ -37,7 +40,6 @@ pub(crate) fn serve(
         request.answer(&refused(&message), out);
         return Ok(Served::Answered);
     }
-    let listener = &*context.listener.name;
     let limit_max = broker.node.config.network.max_request_partition_size_limit;
     let limit = message.response_partition_limit.min(limit_max);
     let mut left = limit.max(1) as usize;
@@ -62,7 +64,7 @@ pub(crate) fn serve(
             }
             continue;
         };
-        let (described, next) = describe((&image, listener), topic, first, left);
+        let (described, next) = describe(&endpoints, topic, first, left);
         left -= described.partitions.len();
         topics.push(described);
         if let Some(partition_index) = next {
@@ -115,29 +117,27 @@ fn missing(name: &str) -> DescribeTopicPartitionsResponseTopic<'_> {
 
 /// At most `limit` partitions of a topic from `first` on, and the one that comes next.
 fn describe<'i>(
-    (image, listener): (&MetadataImage, &str),
+    endpoints: &Endpoints<'_>,
     topic: &'i Topic,
     first: i32,
     limit: usize,
 ) -> (DescribeTopicPartitionsResponseTopic<'i>, Option<i32>) {
     let mut partitions = topic.partitions.iter_from(&first);
     let page = partitions.by_ref().take(limit).map(|(index, partition)| {
+        let (leader_id, error) = match endpoints.has(partition.leader) {
+            true => (partition.leader, ErrorCode::None),
+            false => (NO_LEADER, ErrorCode::LeaderNotAvailable),
+        };
         DescribeTopicPartitionsResponsePartition {
-            error_code: match partition.has_leader() {
-                true => ErrorCode::None.code(),
-                false => ErrorCode::LeaderNotAvailable.code(),
-            },
+            error_code: error.code(),
             partition_index: *index,
-            leader_id: partition.leader,
+            leader_id,
             leader_epoch: partition.leader_epoch.0,
             replica_nodes: (&partition.replicas).into(),
             isr_nodes: (&partition.isr).into(),
             eligible_leader_replicas: Some((&partition.eligible_leader_replicas).into()),
             last_known_elr: Some((&partition.last_known_eligible_leader_replicas).into()),
-            offline_replicas: image
-                .cluster
-                .offline_replicas(partition, listener)
-                .collect(),
+            offline_replicas: endpoints.offline_replicas(partition),
         }
     });
     let described = DescribeTopicPartitionsResponseTopic {

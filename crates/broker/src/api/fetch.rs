@@ -15,6 +15,7 @@ use self::asked::{asked, asked_once, forgotten, has_session, limits, owned};
 use super::weight::LIGHT_FETCH_BYTES;
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
+use crate::api::endpoints::{BrokerEndpoint, Endpoints};
 use crate::logs::partitions::Unavailable;
 use crate::net::{ConnectionContext, FileRange, ResponseBuffer};
 use crate::scheduling::clock::{monotonic, random_bytes};
@@ -143,9 +144,10 @@ pub(crate) async fn serve(
         error,
         session_id,
         parts: &told,
-        node_id: broker.node.id,
-        client: (!limits.is_follower).then_some(connection),
-        rack: broker.node.config.rack.as_deref(),
+        leaders: match limits.is_follower {
+            true => Vec::new(),
+            false => leaders_of(broker, connection, request.version, &told),
+        },
         disks: &broker.logs.disks,
     };
     answer(request, &told, out);
@@ -305,19 +307,10 @@ impl Part {
 
 /// The partition as it is hosted at the moment.
 fn find(broker: &Broker, topic: &SessionTopic, index: i32) -> Result<Arc<Partition>, Unavailable> {
-    let hosted = match topic {
-        SessionTopic::Id(id) => broker
-            .logs
-            .partitions
-            .topic_by_id(*id)
-            .ok_or(Unavailable::UnknownTopicId)?,
-        SessionTopic::Name(name) => broker
-            .logs
-            .partitions
-            .topic(name)
-            .ok_or(Unavailable::Unknown)?,
-    };
-    hosted.find(index)
+    match topic {
+        SessionTopic::Id(id) => broker.logs.find_by_id(*id, index),
+        SessionTopic::Name(name) => broker.logs.find(name, index),
+    }
 }
 
 /// A partition of a session that is to be read.
@@ -624,10 +617,9 @@ struct FetchOutcome<'a> {
     error: ErrorCode,
     session_id: i32,
     parts: &'a [Part],
-    node_id: BrokerId,
-    /// Who is told where to find this broker; brokers know.
-    client: Option<&'a ConnectionContext>,
-    rack: Option<&'a str>,
+    /// The leaders of partitions that the client takes to be led by another broker. Brokers know each other's
+    /// places.
+    leaders: Vec<BrokerEndpoint>,
     disks: &'a Arc<DiskWatch>,
 }
 
@@ -637,11 +629,25 @@ impl<'a> FetchOutcome<'a> {
             error,
             session_id: INVALID_SESSION_ID,
             parts: &[],
-            node_id: NO_LEADER,
-            client: None,
-            rack: None,
+            leaders: Vec::new(),
             disks,
         }
+    }
+}
+
+/// The leaders that the client is told, where it reaches them.
+fn leaders_of(
+    broker: &Broker,
+    connection: &ConnectionContext,
+    version: i16,
+    told: &[Part],
+) -> Vec<BrokerEndpoint> {
+    let leaders = told.iter().filter_map(Part::current_leader);
+    let leaders = leaders.filter(|_| version >= LEADERS_VERSION);
+    let leaders: Vec<BrokerId> = leaders.map(|(id, _)| id).collect();
+    match leaders.is_empty() {
+        true => Vec::new(),
+        false => Endpoints::new(broker, connection).live_of(leaders),
     }
 }
 
@@ -658,7 +664,7 @@ fn answer(request: &Request<'_>, told: &FetchOutcome<'_>, out: &mut ResponseBuff
         topic_count: topics().count(),
     };
     writer.head(&head, &mut out.head);
-    let (mut file_bytes, mut is_leader_told) = (0, false);
+    let mut file_bytes = 0;
     for topic in topics() {
         let (name, id) = match &topic[0].topic {
             SessionTopic::Id(id) => ("", *id),
@@ -669,17 +675,12 @@ fn answer(request: &Request<'_>, told: &FetchOutcome<'_>, out: &mut ResponseBuff
             let leader = (request.version >= LEADERS_VERSION)
                 .then(|| part.current_leader())
                 .flatten();
-            is_leader_told |= leader.is_some_and(|(id, _)| id == told.node_id);
             file_bytes += answer_part(&writer, part, leader, told.disks, out);
         }
         writer.end_topic(&mut out.head);
     }
-    let leader = told.client.filter(|_| is_leader_told);
-    let leader = leader.map(ConnectionContext::advertised);
-    let endpoints = leader.as_ref();
-    let endpoints =
-        endpoints.map(|(host, port)| (told.node_id, &**host, i32::from(*port), told.rack));
-    writer.end(endpoints.as_slice(), &mut out.head);
+    let leaders: Vec<_> = told.leaders.iter().map(BrokerEndpoint::as_node).collect();
+    writer.end(&leaders, &mut out.head);
     request.finish_answer_with_records(start, file_bytes, out);
 }
 

@@ -1,12 +1,15 @@
 //! FindCoordinator: v0–6. Which broker coordinates a group or a transactional id.
 //!
 //! - Versions from 4 ask for several keys at once (KIP-699); one that is named again is answered once.
+//! - The coordinator of a key is the leader of its partition; while that has none, or none that the client
+//!   reaches, it is COORDINATOR_NOT_AVAILABLE.
 //! - `__consumer_offsets` and `__transaction_state` are made on the first question; until one is
 //!   there the answer is COORDINATOR_NOT_AVAILABLE and the client asks again.
 //! - Share groups are refused: their APIs are not served.
 
 use super::{Request, Served};
 use crate::api::broker::Broker;
+use crate::api::endpoints::{BrokerEndpoint, Endpoints};
 use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::coordinators::transactions::TRANSACTION_TOPIC;
 use crate::net::{ConnectionContext, ResponseBuffer};
@@ -36,32 +39,30 @@ pub(crate) async fn serve(
         TRANSACTION => coordinator_topic(broker, TRANSACTION_TOPIC).await,
         _ => Err(ErrorCode::InvalidRequest),
     };
-    let (host, port) = context.advertised();
-    let coordinators: Vec<Coordinator<'_>> = keys
-        .into_iter()
-        .map(|key| {
-            match result
-                .as_ref()
-                .map_err(|error| *error)
-                .and_then(|topic| check_coordinator(topic, key))
-            {
-                Ok(()) => Coordinator {
-                    key,
-                    node_id: broker.node.id,
-                    host: &host,
-                    port: i32::from(port),
-                    error_code: ErrorCode::None.code(),
-                    error_message: Some(ErrorCode::None.message()),
-                },
-                Err(error) => Coordinator {
-                    key,
-                    node_id: BrokerId::NONE,
-                    host: "",
-                    port: -1,
-                    error_code: error.code(),
-                    error_message: Some(error.message()),
-                },
-            }
+    let endpoints = Endpoints::new(broker, context);
+    let leaders: Vec<Result<BrokerEndpoint, ErrorCode>> = keys
+        .iter()
+        .map(|key| coordinator(&endpoints, result.as_deref().map_err(|error| *error)?, key))
+        .collect();
+    let coordinators = keys.into_iter().zip(&leaders);
+    let coordinators: Vec<Coordinator<'_>> = coordinators
+        .map(|(key, leader)| match leader {
+            Ok(leader) => Coordinator {
+                key,
+                node_id: leader.id,
+                host: &leader.host,
+                port: i32::from(leader.port),
+                error_code: ErrorCode::None.code(),
+                error_message: Some(ErrorCode::None.message()),
+            },
+            Err(error) => Coordinator {
+                key,
+                node_id: BrokerId::NONE,
+                host: "",
+                port: -1,
+                error_code: error.code(),
+                error_message: Some(error.message()),
+            },
         })
         .collect();
     let response = match coordinators.first() {
@@ -89,12 +90,14 @@ async fn coordinator_topic(broker: &Broker, name: &str) -> Result<Arc<Topic>, Er
     topic.ok_or(ErrorCode::CoordinatorNotAvailable)
 }
 
-/// Whether the partition of `key` has a leader, which is its coordinator.
-fn check_coordinator(topic: &Topic, key: &str) -> Result<(), ErrorCode> {
+/// The leader of the partition of `key`, as the client reaches it.
+fn coordinator(
+    endpoints: &Endpoints<'_>,
+    topic: &Topic,
+    key: &str,
+) -> Result<BrokerEndpoint, ErrorCode> {
     let count = i32::try_from(topic.partition_count()).unwrap_or(i32::MAX);
     let partition = topic.partition(partition_for(key, count));
-    match partition.is_some_and(|partition| partition.has_leader()) {
-        true => Ok(()),
-        false => Err(ErrorCode::CoordinatorNotAvailable),
-    }
+    let leader = partition.and_then(|partition| endpoints.live(partition.leader));
+    leader.ok_or(ErrorCode::CoordinatorNotAvailable)
 }

@@ -151,7 +151,7 @@ async fn find(
         return Err(ErrorCode::UnsupportedVersion);
     }
     let epoch = asked.current_leader_epoch;
-    let partition = broker.logs.partitions.find(topic, asked.partition_index);
+    let partition = broker.logs.find(topic, asked.partition_index);
     let partition = partition.map_err(|absence| absence.code_for(LeaderEpoch(epoch)))?;
     let directory_index = partition.directory_index();
     let disk = broker.logs.disks.turn(directory_index, DiskUse::Read).await;

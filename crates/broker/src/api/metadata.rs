@@ -5,14 +5,17 @@
 //! - An unknown topic is made when the client allows it and `auto.create.topics.enable` is on; the
 //!   answer is UNKNOWN_TOPIC_OR_PARTITION until the client asks again.
 //! - A topic that is named twice is described once.
-//! - Every broker names itself as the controller, as requests to it may come by any broker.
+//! - Any live broker is named as the controller, as requests to it may come by each of them.
+//! - Fenced brokers are left out. A partition whose leader has no listener of the client's is without a leader:
+//!   LISTENER_NOT_FOUND from version 6 on if that broker is registered, LEADER_NOT_AVAILABLE otherwise.
+//! - Version 0 leaves out replicas that cannot be reached, and says REPLICA_NOT_AVAILABLE.
 //! - Ignored on purpose: throttling, and error 129 (REBOOTSTRAP_REQUIRED), which a broker never sends.
 
 use super::{Request, Served, authorized_operations};
 use crate::api::broker::Broker;
-use crate::api::cluster_node::ClusterNode;
+use crate::api::endpoints::Endpoints;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use metadata::{MetadataImage, Topic};
+use metadata::{MetadataImage, NO_LEADER, Partition, Topic};
 use model::{Array, BrokerId, DecodeError, ErrorCode, Uuid};
 use std::collections::BTreeSet;
 use wire::messages::metadata_response::{
@@ -34,9 +37,10 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: MetadataRequest<'_> = request.decode()?;
-    let image = broker.node.image();
+    let endpoints = Endpoints::new(broker, context);
+    let image = &endpoints.image;
     let (found, mut missing) = match asked(&message, request.version) {
-        Some(topics) => look_up(&image, &topics, request.version),
+        Some(topics) => look_up(image, &topics, request.version),
         None => (
             image.topics.iter().map(|topic| &**topic).collect(),
             Vec::new(),
@@ -47,10 +51,13 @@ pub(crate) async fn serve(
         message.include_topic_authorized_operations,
         authorized_operations::TOPIC,
     );
-    let listener = &*context.listener.name;
+    let reach = Reach {
+        endpoints: &endpoints,
+        version: request.version,
+    };
     let described = found
         .into_iter()
-        .map(|topic| describe((&image, listener), topic, topic_operations));
+        .map(|topic| reach.describe(topic, topic_operations));
     let undescribed = missing.iter().map(|one| MetadataResponseTopic {
         error_code: one.error.code(),
         name: one.name.or((request.version < 12).then_some("")),
@@ -63,7 +70,7 @@ pub(crate) async fn serve(
         ..Default::default()
     });
     let topics: Array<'_, _> = described.chain(undescribed).collect();
-    let mut brokers = brokers(broker, context);
+    let mut brokers = endpoints.all();
     brokers.retain(|node| !node.is_fenced);
     let brokers = brokers.iter().map(|one| MetadataResponseBroker {
         node_id: one.id,
@@ -88,7 +95,7 @@ pub(crate) async fn serve(
     let response = MetadataResponse {
         brokers: brokers.collect(),
         cluster_id: Some(&broker.node.cluster_id),
-        controller_id: broker.node.id,
+        controller_id: endpoints.controller(),
         topics,
         cluster_authorized_operations: operations(
             message.include_cluster_authorized_operations,
@@ -207,69 +214,73 @@ async fn create_missing(
     }
 }
 
-fn describe<'i>(
-    (image, listener): (&MetadataImage, &str),
-    topic: &'i Topic,
-    topic_authorized_operations: i32,
-) -> MetadataResponseTopic<'i> {
-    let partitions = topic
-        .partitions
-        .iter()
-        .map(|(index, partition)| MetadataResponsePartition {
-            error_code: match partition.has_leader() {
-                true => ErrorCode::None.code(),
-                false => ErrorCode::LeaderNotAvailable.code(),
-            },
-            partition_index: *index,
-            leader_id: partition.leader,
-            leader_epoch: partition.leader_epoch.0,
-            replica_nodes: (&partition.replicas).into(),
-            isr_nodes: (&partition.isr).into(),
-            offline_replicas: image
-                .cluster
-                .offline_replicas(partition, listener)
-                .collect(),
-        });
-    MetadataResponseTopic {
-        error_code: ErrorCode::None.code(),
-        name: Some(&topic.name),
-        topic_id: topic.id,
-        is_internal: super::is_internal(&topic.name),
-        partitions: partitions.collect(),
-        topic_authorized_operations,
+/// How a client reaches the partitions that are described to it.
+struct Reach<'e> {
+    endpoints: &'e Endpoints<'e>,
+    version: i16,
+}
+
+impl Reach<'_> {
+    fn describe<'i>(
+        &self,
+        topic: &'i Topic,
+        topic_authorized_operations: i32,
+    ) -> MetadataResponseTopic<'i> {
+        let partitions = topic.partitions.iter();
+        let partitions = partitions.map(|(index, partition)| self.partition(*index, partition));
+        MetadataResponseTopic {
+            error_code: ErrorCode::None.code(),
+            name: Some(&topic.name),
+            topic_id: topic.id,
+            is_internal: super::is_internal(&topic.name),
+            partitions: partitions.collect(),
+            topic_authorized_operations,
+        }
     }
-}
 
-/// A broker as clients of one listener see it.
-pub(crate) struct Node {
-    pub(crate) id: BrokerId,
-    pub(crate) host: String,
-    pub(crate) port: u16,
-    pub(crate) rack: Option<String>,
-    pub(crate) is_fenced: bool,
-}
-
-/// The brokers of the cluster as this connection reaches them, fenced ones included.
-pub(crate) fn brokers(server: &ClusterNode, context: &ConnectionContext) -> Vec<Node> {
-    let image = server.node.image();
-    let mut nodes = Vec::new();
-    for (id, registration) in image.cluster.brokers().iter() {
-        let (host, port) = if *id == server.node.id {
-            context.advertised()
-        } else {
-            match registration.endpoint(&context.listener.name) {
-                Some(endpoint) => (endpoint.host.clone(), endpoint.port),
-                None => continue,
+    fn partition<'i>(
+        &self,
+        partition_index: i32,
+        partition: &'i Partition,
+    ) -> MetadataResponsePartition<'i> {
+        let (leader_id, mut error) = self.leader(partition);
+        let (mut replica_nodes, mut isr_nodes) = (
+            Array::from(&partition.replicas),
+            Array::from(&partition.isr),
+        );
+        if self.version == 0 {
+            let reached = |ids: &[BrokerId]| -> Vec<BrokerId> {
+                let ids = ids.iter().copied();
+                ids.filter(|id| self.endpoints.live(*id).is_some())
+                    .collect()
+            };
+            let (replicas, isr) = (reached(&partition.replicas), reached(&partition.isr));
+            let are_all =
+                replicas.len() == partition.replicas.len() && isr.len() == partition.isr.len();
+            if error.is_none() && !are_all {
+                error = ErrorCode::ReplicaNotAvailable;
             }
-        };
-        let is_fenced = registration.is_fenced && *id != server.node.id;
-        nodes.push(Node {
-            id: *id,
-            host,
-            port,
-            rack: registration.rack.clone(),
-            is_fenced,
-        });
+            (replica_nodes, isr_nodes) = (replicas.into(), isr.into());
+        }
+        MetadataResponsePartition {
+            error_code: error.code(),
+            partition_index,
+            leader_id,
+            leader_epoch: partition.leader_epoch.0,
+            replica_nodes,
+            isr_nodes,
+            offline_replicas: self.endpoints.offline_replicas(partition),
+        }
     }
-    nodes
+
+    /// The leader that the client is told, and what is wrong with it.
+    fn leader(&self, partition: &Partition) -> (BrokerId, ErrorCode) {
+        let leader = partition.leader;
+        let is_registered = self.endpoints.image.cluster.broker(leader).is_some();
+        match self.endpoints.has(leader) {
+            true => (leader, ErrorCode::None),
+            false if is_registered && self.version >= 6 => (NO_LEADER, ErrorCode::ListenerNotFound),
+            false => (NO_LEADER, ErrorCode::LeaderNotAvailable),
+        }
+    }
 }

@@ -53,7 +53,7 @@ async fn find(
     asked: &OffsetForLeaderPartition,
 ) -> Result<(LeaderEpoch, i64), ErrorCode> {
     let epoch = LeaderEpoch(asked.current_leader_epoch);
-    let partition = broker.logs.partitions.find(topic, asked.partition);
+    let partition = broker.logs.find(topic, asked.partition);
     let partition = partition.map_err(|absence| absence.code_for(epoch))?;
     let disk = broker
         .logs

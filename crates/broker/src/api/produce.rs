@@ -6,6 +6,7 @@
 //! - `acks=0` has no answer; an error then closes the connection, as Kafka does.
 //! - A batch that `flush.messages` asks to flush is durable before it is acknowledged. Requests that
 //!   wait for the same partition share one sync.
+//! - Who sends to a broker that does not lead is told who does, from version 10 on (KIP-951).
 //! - The first batch of a transaction in a partition is verified with the transaction's coordinator;
 //!   from version 12 on it makes the partition a part of the transaction (KIP-890). Version 11 knows
 //!   TRANSACTION_ABORTABLE. Errors that an older producer would not retry are NOT_ENOUGH_REPLICAS.
@@ -24,6 +25,7 @@ use self::outline::Outline;
 use self::parts::{AppendedBatch, Lists, PartitionPart, Parts, TopicPart};
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
+use crate::api::endpoints::{BrokerEndpoint, Endpoints};
 use crate::coordinators::transaction_verification::{
     PartitionToVerify, TransactionSupport, TransactionalProducer, Verification,
 };
@@ -32,6 +34,7 @@ use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::scheduling::clock::now_ms;
 use crate::scheduling::disk_watch::DiskUse;
 use crate::scheduling::heavy_work::{Lane, off_workers};
+use metadata::{Topic, TopicsImage};
 use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId, Uuid};
 use record::batch::HEADER_SIZE_BYTES;
 use record::{
@@ -247,6 +250,7 @@ async fn append_all(
     });
     let mut record_errors_left = RECORD_ERRORS_MAX;
     let mut failed = None;
+    let mut leaders = Vec::new();
     let mut deadline = None;
     for piece in outline.pieces() {
         turn.share().await;
@@ -270,7 +274,11 @@ async fn append_all(
             wait_for_replicas(broker, &mut parts.partitions, timeout).await;
         }
         match &mut answer {
-            Some((_, writer)) => answer_piece(writer, frame, parts, out),
+            Some((_, writer)) => {
+                let told = parts.partitions.iter();
+                leaders.extend(told.filter_map(|part| Some(part.outcome.current_leader?.0)));
+                answer_piece(writer, frame, parts, out);
+            }
             None => {
                 let mut errors = parts.partitions.iter().map(|part| part.outcome.error);
                 failed = failed.or_else(|| errors.find(|error| !error.is_none()));
@@ -278,7 +286,12 @@ async fn append_all(
         }
     }
     if let Some((start, writer)) = answer {
-        writer.end(0, &[], &mut out.head);
+        let leaders = match leaders.is_empty() {
+            true => Vec::new(),
+            false => Endpoints::new(broker, context).live_of(leaders),
+        };
+        let nodes: Vec<_> = leaders.iter().map(BrokerEndpoint::as_node).collect();
+        writer.end(0, &nodes, &mut out.head);
         request.finish_answer(start, out);
     }
     Ok(match failed {
@@ -524,18 +537,20 @@ impl Append<'_> {
         pace: AppendThread,
         turn: Option<OwnedSemaphorePermit>,
     ) -> Appending {
-        let Some(hosted) = &topic.hosted else {
-            return Appending::Ended(Outcome::of(match self.version {
-                13.. => ErrorCode::UnknownTopicId,
-                _ => ErrorCode::UnknownTopicOrPartition,
-            }));
+        let found = match &topic.hosted {
+            Some(hosted) => hosted.find(part.index),
+            None if self.version >= 13 => Err(Unavailable::UnknownTopicId),
+            None => Err(Unavailable::Unknown),
         };
-        let found = hosted.find(part.index);
+        let found = found.map_err(|absence| {
+            let find = |topics: &TopicsImage| self.find_topic(topic, frame, topics).cloned();
+            self.broker.logs.absence(absence, part.index, find)
+        });
         let appending = match found {
             Err(absence) if absence.is_unknown() => {
                 return Appending::Ended(Outcome::absent(absence));
             }
-            found => self.records_to(hosted, found, part, frame, pace, turn),
+            found => self.records_to(topic, found, part, frame, pace, turn),
         };
         match (appending, part.repetition_error) {
             (Appending::Ended(_), Some(error)) => Appending::Ended(Outcome::of(error)),
@@ -543,9 +558,32 @@ impl Append<'_> {
         }
     }
 
+    /// The topic in the metadata.
+    fn find_topic<'t>(
+        self,
+        topic: &TopicPart,
+        frame: &[u8],
+        topics: &'t TopicsImage,
+    ) -> Option<&'t Arc<Topic>> {
+        match self.version {
+            13.. => topics.by_id(topic.id),
+            _ => topics.by_name(std::str::from_utf8(&frame[topic.name.clone()]).ok()?),
+        }
+    }
+
+    /// Whether only the one client may write to a topic, which is here or elsewhere.
+    fn is_internal(self, topic: &TopicPart, frame: &[u8]) -> bool {
+        match &topic.hosted {
+            Some(hosted) => super::is_internal(&hosted.name),
+            None => self
+                .find_topic(topic, frame, &self.broker.node.image().topics)
+                .is_some_and(|topic| super::is_internal(&topic.name)),
+        }
+    }
+
     fn records_to(
         self,
-        hosted: &HostedTopic,
+        topic: &TopicPart,
         found: Result<Arc<Partition>, Unavailable>,
         part: &mut PartitionPart,
         frame: &mut [u8],
@@ -559,17 +597,24 @@ impl Append<'_> {
         };
         let verification = match part.verification {
             Ok(verification) => verification,
-            Err(error) => return refused(Outcome::unverified(error, self.version)),
+            Err(error) => {
+                let outcome = Outcome::unverified(error, self.version);
+                return refused(match &found {
+                    Ok(partition) => outcome.led_by(self.broker, partition),
+                    Err(_) => outcome,
+                });
+            }
         };
         if !(-1..=1).contains(&self.acks) {
             return refused(Outcome::of(ErrorCode::InvalidRequiredAcks));
         }
-        if super::is_internal(&hosted.name) && self.context.client_id() != ADMIN_CLIENT_ID {
+        if self.is_internal(topic, frame) && self.context.client_id() != ADMIN_CLIENT_ID {
             return refused(Outcome::of(ErrorCode::InvalidTopicException));
         }
-        let partition = match found {
-            Ok(partition) => partition,
-            Err(absence) => return refused(Outcome::absent(absence)),
+        let (partition, hosted) = match (found, &topic.hosted) {
+            (Ok(partition), Some(hosted)) => (partition, hosted),
+            (Err(absence), _) => return refused(Outcome::absent(absence)),
+            (Ok(_), None) => unreachable!("partitions are found in their topics"),
         };
         let (directory_index, disks) = (partition.directory_index(), &self.broker.logs.disks);
         if (pace == AppendThread::Quick || turn.is_some())

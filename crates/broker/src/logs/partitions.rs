@@ -55,6 +55,11 @@ pub(crate) enum Unavailable {
         leader: BrokerId,
         leader_epoch: LeaderEpoch,
     },
+    /// Its replicas are on other brokers, as far as the metadata say.
+    Elsewhere {
+        leader: BrokerId,
+        leader_epoch: LeaderEpoch,
+    },
     /// Its log directory has failed since.
     Offline,
     /// Its log is not made yet, as its disk is late.
@@ -80,8 +85,9 @@ impl Unavailable {
                 checked.err().unwrap_or(ErrorCode::NotLeaderOrFollower)
             }
             Self::Offline => ErrorCode::KafkaStorageError,
-            // As a broker of Kafka says which does not know yet what the metadata have.
-            Self::Unmade => ErrorCode::NotLeaderOrFollower,
+            // As a broker of Kafka says, which looks at no epoch where it has no replica; and which does not know
+            // yet what the metadata have.
+            Self::Elsewhere { .. } | Self::Unmade => ErrorCode::NotLeaderOrFollower,
         }
     }
 
@@ -89,6 +95,10 @@ impl Unavailable {
     pub(crate) const fn current_leader(self) -> Option<(BrokerId, LeaderEpoch)> {
         match self {
             Self::NotLed {
+                leader,
+                leader_epoch,
+            }
+            | Self::Elsewhere {
                 leader,
                 leader_epoch,
             } => Some((leader, leader_epoch)),

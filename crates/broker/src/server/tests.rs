@@ -2,6 +2,7 @@
 //! logs that are out of reach.
 
 mod budgets;
+mod cluster;
 mod coordinators;
 mod log_moves;
 mod quick_events;

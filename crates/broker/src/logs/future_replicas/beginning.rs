@@ -97,7 +97,11 @@ async fn begin_alone(
         return Err(ErrorCode::InvalidReplicaAssignment);
     }
     let partition = find(logs, name).inspect_err(|error| {
-        if *error == ErrorCode::UnknownTopicOrPartition {
+        // It may come here.
+        if matches!(
+            error,
+            ErrorCode::UnknownTopicOrPartition | ErrorCode::ReplicaNotAvailable
+        ) {
             logs.future_replicas.destinations.note(name, directory);
         }
     })?;
@@ -193,10 +197,12 @@ pub(super) fn future_path(directory: &LogDirectory, name: &TopicPartition) -> Pa
 }
 
 fn find(logs: &Logs, name: &TopicPartition) -> Result<Arc<Partition>, ErrorCode> {
-    match logs.partitions.find(&name.topic, name.partition) {
+    match logs.find(&name.topic, name.partition) {
         Ok(partition) if partition.is_failed() => Err(ErrorCode::KafkaStorageError),
         Ok(partition) => Ok(partition),
-        Err(Unavailable::NotLed { .. }) => Err(ErrorCode::ReplicaNotAvailable),
+        Err(Unavailable::NotLed { .. } | Unavailable::Elsewhere { .. }) => {
+            Err(ErrorCode::ReplicaNotAvailable)
+        }
         Err(absence) => Err(absence.into()),
     }
 }

@@ -16,9 +16,9 @@ import java.util.List;
  * Runs a tool's main method in this process, with its exit, its shutdown hooks and its output
  * caught.
  */
-public final class Tool {
+final class Tool {
     /** What a tool printed, and the status with which it ended. */
-    public record Output(int status, String text) {
+    record Output(int status, String text) {
         /** Fails unless the tool ended well. */
         Output good() {
             Check.that(status == 0, "the tool ended with status " + status + ":\n" + text);
@@ -54,7 +54,7 @@ public final class Tool {
 
     private Tool() {}
 
-    public static Output run(Class<?> tool, String... arguments) throws Exception {
+    static Output run(Class<?> tool, String... arguments) throws Exception {
         return run("", tool, arguments);
     }
 
