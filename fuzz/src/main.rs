@@ -18,6 +18,7 @@ const TARGETS: &[Target] = &[
     ("batches", record::fuzz_batches),
     ("checkpoint", storage::checkpoint::fuzz_checkpoint),
     ("control-record", record::fuzz_control_record),
+    ("fetch-answers", replication::fuzz_fetch_answers),
     ("group-records", coordinator::group::fuzz_replay),
     ("group-texts", coordinator::group::fuzz_texts),
     ("indexes", storage::fuzz_indexes),

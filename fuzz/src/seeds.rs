@@ -25,6 +25,11 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
             b"orders-[0-9]+(\\.eu){1,2}|(?i:[[:alpha:]]*)$".to_vec(),
         ],
         "checkpoint" => vec![b"0\n2\norders 0 17\norders 1 0\n".to_vec()],
+        // A full answer about nothing, and one that names a partition and a session.
+        "fetch-answers" => vec![
+            [&[5, 0, 12][..], &[0; 10], &[1, 0]].concat(),
+            [&[5, 0, 68][..], &[0; 9], &[9, 2], &[0; 16], &[2], &[0; 35], &[4, 7, 7, 7], &[0; 3]].concat(),
+        ],
         "leader-epochs" => vec![b"0\n2\n0 0\n3 17\n".to_vec()],
         "meta-properties" => vec![
             b"#\n#Thu Jan 01 00:00:00 UTC 1970\ncluster.id=a\nversion=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\nnode.id=1\n".to_vec(),

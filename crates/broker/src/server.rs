@@ -3,6 +3,7 @@
 mod publishers;
 
 use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::api::fetch_sessions::FetchSessions;
 use crate::controller::controller_thread::{self, ControllerParts, Unstarted};
 use crate::controller::link::ControllerLink;
@@ -24,6 +25,7 @@ use crate::net::{
     RequestMemory, SocketSettings, Sockets, connection_limits,
 };
 use crate::scheduling::clock::{self, now, now_ms, random_bytes, random_uuid};
+use crate::scheduling::disk_watch::DiskWatch;
 use crate::scheduling::heavy_work::{ASIDE, HeavyWork};
 use crate::scheduling::log_rate_limit::LogRateLimit;
 use crate::scheduling::reserve::{Reserve, ReserveEnd};
@@ -502,6 +504,7 @@ fn open_metadata(
         new_directory_id: &mut random_uuid,
         new_quorum: (!has_fixed_voters).then(|| endpoints.clone()),
         bootstrap_records: &bootstrap_records,
+        is_observer: false,
         now_ms: now_ms(),
     };
     let found = find_log_directories(&RealDisk, &mut options)?;
@@ -643,7 +646,7 @@ fn new_broker(
     let heavy_work = Arc::new(HeavyWork::default());
     let sockets = Sockets {
         node: node.clone(),
-        logs: logs.clone(),
+        logs: Some(logs.clone()),
         heavy_work: heavy_work.clone(),
         listeners,
         client_limits: ConnectionLimits::new(limits.clone()),
@@ -653,15 +656,25 @@ fn new_broker(
         controller_memory,
         unaccepted: LogRateLimit::default(),
     };
-    Ok(Broker {
-        coordinators,
-        logs,
+    let cluster_node = ClusterNode {
+        metadata_disk: Arc::new(metadata_disk(&node.config)),
         node,
         sockets: Arc::new(sockets),
         heavy_work,
         controller,
+        logs: Some(logs.clone()),
+    };
+    Ok(Broker {
+        cluster_node: Arc::new(cluster_node),
+        coordinators,
+        logs,
         fetch_sessions: FetchSessions::new(sessions),
     })
+}
+
+/// The directory of the metadata log, which nobody reads but those who fetch what has left the page cache.
+fn metadata_disk(config: &ServerConfig) -> DiskWatch {
+    DiskWatch::new(std::iter::once(config.log.metadata_log_dir.as_str().into()))
 }
 
 /// The memory of requests that are before the controller: as much as one may be long.

@@ -14,6 +14,7 @@ mod directories;
 mod error;
 mod load;
 mod loader;
+mod observed;
 mod recorded_ids;
 mod snapshot_job;
 
@@ -34,8 +35,9 @@ pub use directories::{
     BOOTSTRAP_CHECKPOINT, DirectoryOptions, FoundDirectories, LogDirectories, find_log_directories,
     known_directories,
 };
-pub use error::{AppendMetadataError, OpenMetadataLogError};
+pub use error::{AppendMetadataError, FollowMetadataError, OpenMetadataLogError};
 pub use load::{LoadedMetadataLog, OpenedMetadataLog};
+pub use observed::{ObservedLogOptions, ObservedMetadataLog};
 pub use raft::{
     KRAFT_VERSIONS, LocalVoter, METADATA_LOG_FOLDER, QUORUM_STATE, QuorumDescription,
     QuorumReplica, WrittenSnapshot,

@@ -16,6 +16,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
@@ -67,13 +68,16 @@ pub fn build(root: &Path, package: &str, profile: &str) -> Result<PathBuf> {
 }
 
 /// A free port below the range from which the kernel takes the source ports of connections: a
-/// client that keeps reconnecting to a stopped server must not be given the server's own port.
+/// client that keeps reconnecting to a stopped server must not be given the server's own port. A
+/// process is given each port once only, until it has had all.
 pub fn free_port(other_than: u16) -> Result<u16> {
     const FIRST: u32 = 20_000;
     const COUNT: u32 = 12_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(31) % COUNT;
-    for step in 0..COUNT {
-        let port = FIRST + (start + step) % COUNT;
+    for _ in 0..COUNT {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = FIRST + start.wrapping_add(step) % COUNT;
         let port = u16::try_from(port).context("the range lies below 65536")?;
         if port != other_than && TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return Ok(port);

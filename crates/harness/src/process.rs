@@ -141,6 +141,16 @@ impl Watched {
         })
     }
 
+    /// The process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How the process has ended, if it has.
+    pub fn exit_status(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
     /// Writes a line to the program's standard input.
     pub fn say(&mut self, line: &str) -> Result<()> {
         let input = self.input.as_mut().context("the program has an input")?;

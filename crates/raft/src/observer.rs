@@ -54,6 +54,8 @@ pub(crate) struct Observer<D: Disk> {
     heard_at: MonotonicTime,
     /// Whether somebody else is asked for the leader, which has been silent.
     is_asking_around: bool,
+    /// What the leader has told last of how far its log is committed.
+    leader_high_watermark: Option<i64>,
     under_way: Option<UnderWay>,
     /// Before then nothing is asked.
     retry_at: MonotonicTime,
@@ -80,6 +82,7 @@ impl<D: Disk> Observer<D> {
             leader_id,
             heard_at: now,
             is_asking_around: false,
+            leader_high_watermark: None,
             under_way: None,
             retry_at: MonotonicTime::MIN,
             request_count: 0,
@@ -183,6 +186,17 @@ impl<D: Disk> Replica<D> {
                 None => observer.retry_at,
             }),
             _ => None,
+        }
+    }
+
+    /// Whether all is here that the leader of this epoch had committed when it was last heard of: what is
+    /// known of the cluster is not old. Whoever does not observe knows it all.
+    pub fn has_caught_up(&self) -> bool {
+        match &self.role {
+            RoleState::Observer(observer) => observer
+                .leader_high_watermark
+                .is_some_and(|high_watermark| self.high_watermark() >= high_watermark),
+            _ => true,
         }
     }
 
@@ -371,6 +385,9 @@ impl<D: Disk> Replica<D> {
         // Only whole batches are committed, so that what is above can be cut.
         let committed = log.batch_start(high_watermark.min(end_offset));
         log.commit(committed.map_err(of_read)?);
+        if let RoleState::Observer(observer) = &mut self.role {
+            observer.leader_high_watermark = Some(high_watermark).filter(|known| *known >= 0);
+        }
         Ok(())
     }
 

@@ -64,11 +64,12 @@ pub enum FollowError {
     /// This broker does not follow in that epoch, or not any more. Nothing has changed.
     #[error("this broker does not follow that leader")]
     NotFollower,
-    /// The log does not end where it did when the leader was asked. Nothing has changed.
-    #[error("the log ends at {log_end_offset}, and the leader was asked for {fetch_offset}")]
+    /// The log does not end where it did when the leader was asked: somebody else has appended what this leader
+    /// had. Nothing has changed.
+    #[error("the log ends at {}, and the leader was asked for {fetch_offset}", position.fetch_offset)]
     OtherOffset {
-        /// The end of the log.
-        log_end_offset: i64,
+        /// Where to go on.
+        position: FetchPosition,
         /// The offset that was asked for.
         fetch_offset: i64,
     },
@@ -163,16 +164,13 @@ impl<D: Disk> State<D> {
         restarted
     }
 
-    /// The start of the first batch, where the log is empty and starts within it: records that were deleted
-    /// ended there.
+    /// The start of the first batch, where the log ends within it: what is here above that start, if anything, is
+    /// of another history. The leader's log starts within the batch, as records were deleted up to there, and so
+    /// does a log that began with it, or was cut as it said.
     fn straddled_start(&self, records: &[u8]) -> Option<i64> {
-        let log = self.open_log();
-        let start = log.log_start_offset();
-        if start != log.log_end_offset() {
-            return None;
-        }
         let first = Batches::new(records).next()?.ok()?;
-        let is_within = first.base_offset() < start && start <= first.last_offset();
+        let end = self.open_log().log_end_offset();
+        let is_within = first.base_offset() < end && end <= first.last_offset();
         is_within.then(|| first.base_offset())
     }
 
@@ -185,7 +183,7 @@ impl<D: Disk> State<D> {
         let (mut is_flush_due, mut is_cut) = (false, false);
         if !fetched.records.is_empty() {
             if let Some(start) = self.straddled_start(fetched.records) {
-                self.restart(start, now_ms)?;
+                self.truncate(start, now_ms)?;
             }
             let (records, epoch) = (fetched.records, fetched.leader_epoch);
             match self.log().append_as_follower(records, epoch, now_ms) {
@@ -257,10 +255,10 @@ impl<D: Disk> Partition<D> {
         now_ms: i64,
     ) -> Result<Followed, FollowError> {
         let mut state = self.following_in(fetched.leader_epoch)?;
-        let log_end_offset = state.log_end_offset();
-        if fetched.fetch_offset != log_end_offset {
+        if fetched.fetch_offset != state.log_end_offset() {
+            self.open(&mut state)?;
             return Err(FollowError::OtherOffset {
-                log_end_offset,
+                position: state.fetch_position(),
                 fetch_offset: fetched.fetch_offset,
             });
         }

@@ -9,6 +9,9 @@
 //!  incremental   ──> FetchSession::take_changed ──> partitions ──> Partition::read ──> FileSlice
 //!  read outcomes ──> FetchSession::answer ──> which partitions the response lists
 //!  nothing new   ──> FetchSession::watch ──> Progress ──> changed, and whoever waits is woken
+//!
+//!  role: follower ──> Partition::begin_following ──> ReplicaFetcher ──> Fetch, ListOffsets ──> leader
+//!  its answer     ──> ReplicaFetcher::next_step ──> Partition::follow ──> append, cut, begin anew ──> asked next
 //! ```
 //!
 //! Invariants:
@@ -34,6 +37,7 @@ mod log_state;
 mod moving;
 mod partition;
 mod progress;
+mod replica_fetcher;
 mod role;
 mod role_changes;
 mod state;
@@ -57,6 +61,10 @@ pub use partition::{
     FirstBatch, Isolation, Partition, PartitionOffsets, ProducerFacts, ReadRequest, ReadResult,
 };
 pub use progress::{Changes, Progress, Seen, Watches};
+pub use replica_fetcher::{
+    AnswerError, FetcherRequest, FetcherSettings, FetcherVersions, FollowedPartition,
+    ReplicaFetcher, Step, StepAction, StepOutcome, StepToken, fuzz_fetch_answers,
+};
 pub use role::{Replicas, Role};
 pub use role_changes::{RoleChange, Roles, role_changes};
 pub use storage::{Appended, TimestampOffset, VerificationGuard};

@@ -49,13 +49,13 @@ pub struct AnsweredPartition<'a> {
 /// A [`DecodeError`] when the bytes are not a response of this version and nothing else, or what `partition`
 /// says; by then some partitions may have been told.
 #[inline]
-pub fn read_fetch_response<'a>(
+pub fn read_fetch_response<'a, E: From<DecodeError>>(
     body: &'a [u8],
     version: i16,
-    mut partition: impl FnMut(Uuid, &AnsweredPartition<'a>) -> Result<(), DecodeError>,
-) -> Result<FetchAnswer, DecodeError> {
+    mut partition: impl FnMut(Uuid, &AnsweredPartition<'a>) -> Result<(), E>,
+) -> Result<FetchAnswer, E> {
     if !(IDS_SINCE..=FetchResponse::MAX_VERSION).contains(&version) {
-        return Err(DecodeError::UnsupportedVersion);
+        return Err(DecodeError::UnsupportedVersion.into());
     }
     let version = FetchResponse::layout(version);
     let mut reader = Reader::new(body);
@@ -78,7 +78,7 @@ pub fn read_fetch_response<'a>(
     }
     match reader.remaining() {
         [0] => Ok(answer),
-        _ => read_end(reader, version).map(|()| answer),
+        _ => Ok(read_end(reader, version).map(|()| answer)?),
     }
 }
 
@@ -156,8 +156,12 @@ fn any_partition<'a>(
                 let end = EpochEndOffset::decode(field, version)?;
                 diverging_epoch = Some((LeaderEpoch(end.epoch), end.end_offset));
             }
-            1 => drop(LeaderIdAndEpoch::decode(field, version)?),
-            2 => drop(SnapshotId::decode(field, version)?),
+            1 => {
+                LeaderIdAndEpoch::decode(field, version)?;
+            }
+            2 => {
+                SnapshotId::decode(field, version)?;
+            }
             _ => {}
         }
         Ok(())
@@ -199,7 +203,7 @@ mod tests {
 
     fn in_one_pass(body: &[u8], version: i16) -> Result<Told<'_>, DecodeError> {
         let mut partitions = Vec::new();
-        let answer = read_fetch_response(body, version, |topic, partition| {
+        let answer = read_fetch_response::<DecodeError>(body, version, |topic, partition| {
             partitions.push((topic, *partition));
             Ok(())
         })?;

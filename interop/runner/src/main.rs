@@ -19,6 +19,7 @@ mod application;
 mod campaign;
 mod client_on_kafka;
 mod clock;
+mod clusters;
 mod codec;
 mod commands;
 mod crash;

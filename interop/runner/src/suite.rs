@@ -9,7 +9,8 @@ use super::program::{self, Outcome, Scenario};
 use super::run::Run;
 use super::server::Server;
 use super::{
-    client_on_kafka, codec, commands, crash, cross, diff, handover, kafka_tests, kgo, mirror, swap,
+    client_on_kafka, clusters, codec, commands, crash, cross, diff, handover, kafka_tests, kgo,
+    mirror, swap,
 };
 
 /// A failure that takes this long has waited for the server in vain.
@@ -163,6 +164,14 @@ pub(crate) const SUITES: &[Suite] = &[
         kind: Kind::Module {
             list: |_| Ok(swap::list()),
             run: swap::run,
+        },
+    },
+    Suite {
+        name: "cluster",
+        about: "clusters whose nodes end, hang, are cut off and are replaced while clients go on",
+        kind: Kind::Module {
+            list: clusters::list,
+            run: clusters::run,
         },
     },
     Suite {

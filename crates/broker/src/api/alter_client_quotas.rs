@@ -5,7 +5,7 @@
 //! - `ValidateOnly` changes nothing and answers the same.
 
 use super::{Request, Served};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use controller::client_quotas::{QuotaAlteration, QuotaResults};
 use controller::{AlterClientQuotas, ApiError};
@@ -26,7 +26,7 @@ const LOOKUPS_AT_ONCE: usize = 16;
 const LOOKUP_TIME: Duration = Duration::from_secs(3);
 
 pub(crate) async fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -61,7 +61,7 @@ pub(crate) async fn serve(
         unknown_hosts: names_without_address(&entities).await,
         validate_only: message.validate_only,
     };
-    let decided = broker.controller.request(alter);
+    let decided = server.controller.request(alter);
     let results: QuotaResults = decided.await.unwrap_or_else(|error| {
         let failed = |entity| (entity, Err(ApiError::with_default_message(error)));
         entities.into_iter().map(failed).collect()

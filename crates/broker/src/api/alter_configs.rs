@@ -5,7 +5,7 @@
 
 use super::altered::{Named, alter, each_resource, results_of, told};
 use super::{Request, Served};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use controller::alter_configs::{AlterOptions, AlteredResource, ConfigChange};
 use model::DecodeError;
@@ -13,7 +13,7 @@ use wire::messages::alter_configs_response::AlterConfigsResourceResponse;
 use wire::messages::{AlterConfigsRequest, AlterConfigsResponse};
 
 pub(crate) async fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     context: &ConnectionContext,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -35,7 +35,7 @@ pub(crate) async fn serve(
         validate_only: message.validate_only,
         is_of_controller: context.listener.is_controller,
     };
-    let results = alter(broker, altered.collect(), options);
+    let results = alter(server, altered.collect(), options);
     let results = results_of(&named, results.await);
     let responses = named.iter().zip(&results).map(|(named, result)| {
         let (error_code, error_message) = told(result);

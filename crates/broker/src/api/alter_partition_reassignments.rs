@@ -7,7 +7,7 @@
 //!   below 1 is over before it begins, others are ignored.
 
 use super::{Request, Served};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use controller::reassign_partitions::TopicReassignment;
 use controller::{AlterPartitionReassignments, ApiError, PartitionResults};
@@ -18,7 +18,7 @@ use wire::messages::alter_partition_reassignments_response::{
 use wire::messages::{AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse};
 
 pub(crate) async fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -52,7 +52,7 @@ pub(crate) async fn serve(
         topics,
         allows_other_counts,
     };
-    let decided = broker.controller.request_within(timeout_ms, reassign);
+    let decided = server.controller.request_within(timeout_ms, reassign);
     match decided.await {
         Ok(results) => {
             let response = AlterPartitionReassignmentsResponse {

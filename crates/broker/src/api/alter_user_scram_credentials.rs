@@ -4,7 +4,7 @@
 //! - Clients send the salted password; what is kept are the keys derived from it.
 
 use super::{Request, Served};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use controller::scram_credentials::ScramUpsertion;
 use controller::{AlterScramCredentials, ApiError};
@@ -15,7 +15,7 @@ use wire::messages::alter_user_scram_credentials_response::AlterUserScramCredent
 use wire::messages::{AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse};
 
 pub(crate) async fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -43,7 +43,7 @@ pub(crate) async fn serve(
         .iter()
         .chain(upsertions.iter().map(|one| &one.key));
     let users: BTreeSet<String> = users.map(|key| key.user.clone()).collect();
-    let decided = broker.controller.request(AlterScramCredentials {
+    let decided = server.controller.request(AlterScramCredentials {
         deletions,
         upsertions,
     });

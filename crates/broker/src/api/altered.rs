@@ -1,7 +1,7 @@
 //! What AlterConfigs and IncrementalAlterConfigs share: the resources of a request, each of them
 //! once, and what is answered for them.
 
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use controller::alter_configs::{AlterOptions, AlteredResource};
 use controller::{AlterConfigs, ApiError};
 use model::ErrorCode;
@@ -43,12 +43,12 @@ pub(super) fn each_resource<'a, T>(
 
 /// Lets the controller change configurations; one result for each resource, in their order.
 pub(super) async fn alter(
-    broker: &Broker,
+    server: &ClusterNode,
     resources: Vec<AlteredResource>,
     options: AlterOptions,
 ) -> Vec<Result<(), ApiError>> {
     let count = resources.len();
-    let altered = broker
+    let altered = server
         .controller
         .request(AlterConfigs { resources, options });
     altered.await.unwrap_or_else(|error| {

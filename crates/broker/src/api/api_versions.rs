@@ -8,7 +8,7 @@
 //! - Produce is advertised from 0: librdkafka stops at a broker that does not (KAFKA-18659).
 
 use super::{Request, Served, served};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use metadata::KRAFT_VERSION_FEATURE;
 use model::{DecodeError, ErrorCode};
@@ -18,7 +18,7 @@ use wire::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey, Sup
 use wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
 
 pub(crate) fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     context: &ConnectionContext,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -39,7 +39,7 @@ pub(crate) fn serve(
         );
         return Ok(Served::Answered);
     }
-    let image = broker.node.image();
+    let image = server.node.image();
     let supported = controller::SUPPORTED_FEATURES;
     let supported_features = supported
         .iter()
@@ -52,7 +52,7 @@ pub(crate) fn serve(
         })
         .collect();
     let finalized = image.features.finalized();
-    let level = broker.node.kraft_version.load(Ordering::Acquire);
+    let level = server.node.kraft_version.load(Ordering::Acquire);
     let kraft_version = (KRAFT_VERSION_FEATURE, level);
     let finalized_features = finalized
         .iter()

@@ -5,7 +5,7 @@
 //!   below 1 is over before it begins, others are ignored.
 
 use super::{Request, Served, has_single, limit_of};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use controller::create_partitions::GrowingTopic;
 use controller::{ApiError, CreatePartitions, TopicResult};
@@ -14,7 +14,7 @@ use wire::messages::create_partitions_response::CreatePartitionsTopicResult;
 use wire::messages::{CreatePartitionsRequest, CreatePartitionsResponse};
 
 pub(crate) async fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -43,16 +43,13 @@ pub(crate) async fn serve(
         topics,
         validate_only: message.validate_only,
     };
-    let decided = broker.controller.request_within(timeout_ms, create).await;
-    if decided.is_ok() {
-        let image = broker.node.image();
+    let decided = server.controller.request_within(timeout_ms, create).await;
+    if let (Ok(_), Some(logs)) = (&decided, &server.logs) {
+        let image = server.node.image();
         let ids = names.iter().filter_map(|name| image.topics.id_of(name));
         let ids: Vec<_> = ids.collect();
-        broker
-            .logs
-            .new_partitions
-            .wait_for(&ids, limit_of(timeout_ms))
-            .await;
+        let new_partitions = &logs.new_partitions;
+        new_partitions.wait_for(&ids, limit_of(timeout_ms)).await;
     }
     let results = decided.unwrap_or_else(|error| {
         let failed = |name| TopicResult {

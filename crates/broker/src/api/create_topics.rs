@@ -6,7 +6,7 @@
 //!   below 1 is over before it begins, others are ignored.
 
 use super::{Request, Served, has_single, limit_of};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use controller::create_topics::{CreatedTopic, NewTopic, PartitionAssignment};
 use controller::{ApiError, CreateTopics, TopicResult};
@@ -15,7 +15,7 @@ use wire::messages::create_topics_response::{CreatableTopicConfigs, CreatableTop
 use wire::messages::{CreateTopicsRequest, CreateTopicsResponse};
 
 pub(crate) async fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -35,12 +35,9 @@ pub(crate) async fn serve(
         topics,
         validate_only: message.validate_only,
     };
-    let decided = broker.controller.request_within(timeout_ms, create).await;
-    if let Ok(results) = &decided {
-        broker
-            .logs
-            .wait_for_new(results, limit_of(timeout_ms))
-            .await;
+    let decided = server.controller.request_within(timeout_ms, create).await;
+    if let (Ok(results), Some(logs)) = (&decided, &server.logs) {
+        logs.wait_for_new(results, limit_of(timeout_ms)).await;
     }
     let results = decided.unwrap_or_else(|error| {
         let failed = |name| TopicResult {

@@ -4,7 +4,7 @@
 //! - The records are gone for clients at once, and on disk after `file.delete.delay.ms`.
 
 use super::{Request, Served, has_single};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::api::error_codes::topic_deletion;
 use crate::net::ResponseBuffer;
 use controller::delete_topics::{DeletedTopic, TopicToDelete};
@@ -14,7 +14,7 @@ use wire::messages::delete_topics_response::DeletableTopicResult;
 use wire::messages::{DeleteTopicsRequest, DeleteTopicsResponse};
 
 pub(crate) async fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -43,7 +43,7 @@ pub(crate) async fn serve(
         true => message.timeout_ms,
         false => i32::MAX,
     };
-    let decided = broker
+    let decided = server
         .controller
         .request_within(timeout_ms, DeleteTopics { topics });
     let results = decided.await.unwrap_or_else(|error| {

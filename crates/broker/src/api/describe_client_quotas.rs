@@ -3,7 +3,7 @@
 //! - A wrong filter refuses the whole request, without entries.
 
 use super::{Request, Served};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use controller::client_quotas::{QuotaFilter, describe_client_quotas};
 use model::DecodeError;
@@ -11,7 +11,7 @@ use wire::messages::describe_client_quotas_response::{EntityData, EntryData, Val
 use wire::messages::{DescribeClientQuotasRequest, DescribeClientQuotasResponse};
 
 pub(crate) fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -25,7 +25,7 @@ pub(crate) fn serve(
             name: one.r#match.map(str::to_owned),
         })
         .collect();
-    let image = broker.node.image();
+    let image = server.node.image();
     let described = describe_client_quotas(&image, &filters, message.strict);
     let response = match &described {
         Ok(found) => DescribeClientQuotasResponse {

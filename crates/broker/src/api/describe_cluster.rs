@@ -6,7 +6,7 @@
 //! - Version 2 includes fenced brokers when asked (KIP-1073).
 
 use super::{Request, Served, authorized_operations};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::api::endpoints::Endpoints;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use model::{DecodeError, ErrorCode};
@@ -17,7 +17,7 @@ const BROKERS: i8 = 1;
 const CONTROLLERS: i8 = 2;
 
 pub(crate) fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     context: &ConnectionContext,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -44,7 +44,7 @@ pub(crate) fn serve(
         request.answer(&response, out);
         return Ok(Served::Answered);
     }
-    let endpoints = Endpoints::new(broker, context);
+    let endpoints = Endpoints::new(server, context);
     let nodes = endpoints.all();
     let nodes = nodes.iter();
     let nodes = nodes.filter(|node| message.include_fenced_brokers || !node.is_fenced);
@@ -58,8 +58,11 @@ pub(crate) fn serve(
     let included = message.include_cluster_authorized_operations;
     let response = DescribeClusterResponse {
         endpoint_type: own_kind,
-        cluster_id: &broker.node.cluster_id,
-        controller_id: endpoints.controller(),
+        cluster_id: &server.node.cluster_id,
+        controller_id: match own_kind {
+            CONTROLLERS => server.node.id,
+            _ => endpoints.controller(),
+        },
         brokers: brokers.collect(),
         cluster_authorized_operations: match included {
             true => authorized_operations::CLUSTER,

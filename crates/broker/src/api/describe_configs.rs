@@ -8,7 +8,7 @@
 
 use super::weight::SMALL_REQUEST_BYTES;
 use super::{Request, Served, Turn};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use crate::settings::node::ConfigLayers;
 use config::describe::{self, ConfigEntry, ConfigSource};
@@ -37,7 +37,7 @@ const RESOURCE_MIN_BYTES: usize = 5;
 const _: () = assert!(FEW_RESOURCES * RESOURCE_MIN_BYTES > SMALL_REQUEST_BYTES);
 
 pub(crate) async fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -46,14 +46,14 @@ pub(crate) async fn serve(
     let unknown = kinds.find(|kind| ConfigResourceType::from_id(*kind).is_none());
     let count = resources(&message).count();
     let making = match count > FEW_RESOURCES {
-        true => Some(broker.sockets.answer_memory.making().await),
+        true => Some(server.sockets.answer_memory.making().await),
         false => None,
     };
     let mut turn = Turn::begin();
     let source = Source {
-        broker,
-        image: broker.node.image(),
-        layers: broker.node.config_layers(),
+        server,
+        image: server.node.image(),
+        layers: server.node.config_layers(),
     };
     // Each resource is encoded before the next one is described: one at a time is in memory.
     let version = DescribeConfigsResponse::layout(request.version);
@@ -151,7 +151,7 @@ fn result_of(
 
 /// What is described.
 struct Source<'b> {
-    broker: &'b Broker,
+    server: &'b ClusterNode,
     image: Arc<MetadataImage>,
     layers: ConfigLayers,
 }
@@ -163,7 +163,7 @@ impl Source<'_> {
         name: &str,
         keys: &[&str],
     ) -> Result<Vec<ConfigEntry>, Refusal> {
-        let Self { broker, image, .. } = self;
+        let Self { server, image, .. } = self;
         let layers = self.layers.layers();
         let none = ConfigMap::new();
         let set = |kind| {
@@ -187,12 +187,12 @@ impl Source<'_> {
                 describe::describe_cluster_wide(set(ConfigResourceType::Broker), keys),
             ),
             Some(ConfigResourceType::Broker) => {
-                check_broker(broker, name)?;
+                check_broker(server, name)?;
                 describe::describe_broker(&layers, keys)
             }
             Some(ConfigResourceType::BrokerLogger) => {
-                check_logging_broker(broker, name)?;
-                Ok(loggers(broker, keys))
+                check_logging_broker(server, name)?;
+                Ok(loggers(server, keys))
             }
             Some(ConfigResourceType::ClientMetrics) => {
                 not_empty(name, "Client metrics subscription name must not be empty")?;
@@ -219,18 +219,18 @@ fn not_empty(name: &str, reason: &str) -> Result<(), Refusal> {
     }
 }
 
-fn check_broker(broker: &Broker, name: &str) -> Result<(), Refusal> {
-    if name.parse() == Ok(broker.node.id) {
+fn check_broker(server: &ClusterNode, name: &str) -> Result<(), Refusal> {
+    if name.parse() == Ok(server.node.id) {
         return Ok(());
     }
-    let own = broker.node.id;
+    let own = server.node.id;
     let reason =
         format!("Unexpected broker id, expected {own} or empty string, but received {name}");
     Err((ErrorCode::InvalidRequest, reason))
 }
 
-fn check_logging_broker(broker: &Broker, name: &str) -> Result<(), Refusal> {
-    let own = broker.node.id;
+fn check_logging_broker(server: &ClusterNode, name: &str) -> Result<(), Refusal> {
+    let own = server.node.id;
     let reason = match name.parse::<BrokerId>() {
         Ok(id) if id == own => return Ok(()),
         Ok(id) => format!("Unexpected broker id, expected {own} but received {id}"),
@@ -240,8 +240,8 @@ fn check_logging_broker(broker: &Broker, name: &str) -> Result<(), Refusal> {
     Err((ErrorCode::InvalidRequest, reason))
 }
 
-fn loggers(broker: &Broker, keys: &[&str]) -> Vec<ConfigEntry> {
-    let all = broker.node.loggers.describe();
+fn loggers(server: &ClusterNode, keys: &[&str]) -> Vec<ConfigEntry> {
+    let all = server.node.loggers.describe();
     let asked = all
         .iter()
         .filter(|(name, _)| keys.is_empty() || keys.contains(name));

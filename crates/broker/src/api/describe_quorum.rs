@@ -5,7 +5,7 @@
 //! - The one voter is this node; it has always caught up with itself.
 
 use super::{Request, Served};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use controller::metadata_log::QuorumDescription;
 use model::{DecodeError, ErrorCode};
@@ -17,12 +17,12 @@ use wire::messages::{DescribeQuorumRequest, DescribeQuorumResponse};
 const METADATA_TOPIC: &str = "__cluster_metadata";
 
 pub(crate) async fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: DescribeQuorumRequest<'_> = request.decode()?;
-    let described = broker.controller.describe_quorum().await;
+    let described = server.controller.describe_quorum().await;
     let voters: Vec<ReplicaState> = described.as_ref().map(voters_of).unwrap_or_default();
     let is_valid = is_metadata_partition(&message);
     let topics = message.topics.iter().map(|topic| {
@@ -35,7 +35,7 @@ pub(crate) async fn serve(
             partitions: partitions.collect(),
         }
     });
-    let controllers = broker
+    let controllers = server
         .sockets
         .listeners
         .iter()
@@ -52,7 +52,7 @@ pub(crate) async fn serve(
         })
         .collect();
     let node = Node {
-        node_id: broker.node.id,
+        node_id: server.node.id,
         listeners: (&listeners).into(),
     };
     let error = described.as_ref().err().copied().unwrap_or(ErrorCode::None);

@@ -4,7 +4,7 @@
 //! - Salts and keys are never told.
 
 use super::{Request, Served};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use controller::scram_credentials::describe_scram_credentials;
 use model::DecodeError;
@@ -14,7 +14,7 @@ use wire::messages::describe_user_scram_credentials_response::{
 use wire::messages::{DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse};
 
 pub(crate) fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -22,7 +22,7 @@ pub(crate) fn serve(
     let users: Vec<String> = message.users.as_ref().map_or_else(Vec::new, |users| {
         users.iter().map(|user| user.name.to_owned()).collect()
     });
-    let described = describe_scram_credentials(&broker.node.image(), &users);
+    let described = describe_scram_credentials(&server.node.image(), &users);
     let results = described.iter().map(|(user, result)| match result {
         Ok(credentials) => DescribeUserScramCredentialsResult {
             user,

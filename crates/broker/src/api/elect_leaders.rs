@@ -7,7 +7,7 @@
 //!   before it begins, others are ignored.
 
 use super::{Request, Served};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use controller::elect_leaders::{ElectionType, TopicElection};
 use controller::{ApiError, ElectLeaders, PartitionResults};
@@ -16,7 +16,7 @@ use wire::messages::elect_leaders_response::{PartitionResult, ReplicaElectionRes
 use wire::messages::{ElectLeadersRequest, ElectLeadersResponse};
 
 pub(crate) async fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -28,7 +28,7 @@ pub(crate) async fn serve(
         });
         topics.collect()
     });
-    let elected = broker.elect(&message, topics.clone()).await;
+    let elected = server.elect(&message, topics.clone()).await;
     let error_code = elected
         .as_ref()
         .map_or_else(|e| e.code, |_| ErrorCode::None);
@@ -42,7 +42,7 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-impl Broker {
+impl ClusterNode {
     async fn elect(
         &self,
         message: &ElectLeadersRequest<'_>,

@@ -3,7 +3,7 @@
 //! Others are where they have registered a listener of the same name; this one is where the client has
 //! reached it.
 
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::ConnectionContext;
 use crate::scheduling::clock::random_bytes;
 use metadata::{BrokerRegistration, MetadataImage, NO_LEADER, Partition};
@@ -37,11 +37,11 @@ pub(crate) struct Endpoints<'c> {
 
 impl<'c> Endpoints<'c> {
     /// Those of the newest metadata.
-    pub(crate) fn new(broker: &Broker, context: &'c ConnectionContext) -> Self {
+    pub(crate) fn new(server: &ClusterNode, context: &'c ConnectionContext) -> Self {
         Self {
-            this: broker.node.id,
+            this: server.node.id,
             context,
-            image: broker.node.image(),
+            image: server.node.image(),
         }
     }
 

@@ -7,7 +7,7 @@
 
 use super::altered::{Named, alter, each_resource, results_of, told};
 use super::{Request, Served};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use controller::ApiError;
 use controller::alter_configs::{AlterOptions, AlteredResource, ConfigChange, ConfigOperation};
@@ -17,7 +17,7 @@ use wire::messages::incremental_alter_configs_response::AlterConfigsResourceResp
 use wire::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
 
 pub(crate) async fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     context: &ConnectionContext,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
@@ -42,7 +42,7 @@ pub(crate) async fn serve(
         validate_only: message.validate_only,
         is_of_controller: context.listener.is_controller,
     };
-    let results = alter_each(broker, altered.collect(), options).await;
+    let results = alter_each(server, altered.collect(), options).await;
     let results = results_of(&named, results);
     let responses = named.iter().zip(&results).map(|(named, result)| {
         let (error_code, error_message) = told(result);
@@ -64,13 +64,13 @@ pub(crate) async fn serve(
 /// Alters each resource where it is at home; one result for each, in their order. No resource is
 /// named twice.
 async fn alter_each(
-    broker: &Broker,
+    server: &ClusterNode,
     resources: Vec<AlteredResource>,
     options: AlterOptions,
 ) -> Vec<Result<(), ApiError>> {
     let decided = resources
         .iter()
-        .map(|one| is_logger(one).then(|| alter_loggers(broker, one, options.validate_only)));
+        .map(|one| is_logger(one).then(|| alter_loggers(server, one, options.validate_only)));
     let decided: Vec<Option<_>> = decided.collect();
     let stored: Vec<_> = resources
         .into_iter()
@@ -78,7 +78,7 @@ async fn alter_each(
         .collect();
     let stored = match stored.is_empty() {
         true => Vec::new(),
-        false => alter(broker, stored, options).await,
+        false => alter(server, stored, options).await,
     };
     let mut stored = stored.into_iter();
     decided
@@ -96,11 +96,11 @@ fn invalid_request(words: impl Into<String>) -> ApiError {
 }
 
 fn alter_loggers(
-    broker: &Broker,
+    server: &ClusterNode,
     resource: &AlteredResource,
     validate_only: bool,
 ) -> Result<(), ApiError> {
-    let (own, name) = (broker.node.id, &resource.resource_name);
+    let (own, name) = (server.node.id, &resource.resource_name);
     match name.parse::<BrokerId>() {
         Ok(id) if id == own => {}
         Ok(id) => {
@@ -114,7 +114,7 @@ fn alter_loggers(
     }
     match &resource.change {
         ConfigChange::Operations(operations) => {
-            broker.node.loggers.alter(operations, validate_only)
+            server.node.loggers.alter(operations, validate_only)
         }
         ConfigChange::Values(_) => Err(invalid_request("the levels of loggers change one by one")),
     }

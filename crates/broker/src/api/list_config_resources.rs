@@ -5,7 +5,7 @@
 //!   metrics only when something is.
 
 use super::{Request, Served};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use metadata::ConfigResourceType;
 use model::{DecodeError, ErrorCode};
@@ -21,7 +21,7 @@ const LISTED: [ConfigResourceType; 5] = [
 ];
 
 pub(crate) fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -44,7 +44,7 @@ pub(crate) fn serve(
         );
         return Ok(Served::Answered);
     }
-    let resources = resources(broker, &asked);
+    let resources = resources(server, &asked);
     let listed = resources
         .iter()
         .map(|(resource_type, name)| ConfigResource {
@@ -59,8 +59,8 @@ pub(crate) fn serve(
     Ok(Served::Answered)
 }
 
-fn resources(broker: &Broker, asked: &[i8]) -> Vec<(i8, String)> {
-    let image = broker.node.image();
+fn resources(server: &ClusterNode, asked: &[i8]) -> Vec<(i8, String)> {
+    let image = server.node.image();
     let mut resources = Vec::new();
     for kind in LISTED.into_iter().filter(|kind| asked.contains(&kind.id())) {
         let mut add = |name: String| resources.push((kind.id(), name));

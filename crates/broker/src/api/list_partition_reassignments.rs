@@ -4,7 +4,7 @@
 //! - The broker's image is as new as any: `TimeoutMs` is ignored.
 
 use super::{Request, Served};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use controller::reassign_partitions::{OngoingReassignments, list_reassignments};
 use model::DecodeError;
@@ -14,7 +14,7 @@ use wire::messages::list_partition_reassignments_response::{
 use wire::messages::{ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse};
 
 pub(crate) fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -25,7 +25,7 @@ pub(crate) fn serve(
             .map(|topic| (topic.name, topic.partition_indexes.iter().collect()))
             .collect()
     });
-    let ongoing = list_reassignments(&broker.node.image(), topics.as_deref());
+    let ongoing = list_reassignments(&server.node.image(), topics.as_deref());
     let response = ListPartitionReassignmentsResponse {
         error_message: None,
         topics: ongoing.iter().map(topic_of).collect(),

@@ -4,6 +4,7 @@
 //! Types of the wire end in those files.
 
 use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::coordinators::groups::GroupRoom;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use model::{DecodeError, ErrorCode, InvalidStrings, Message, Reader};
@@ -16,6 +17,7 @@ use crate::net::{Served, Service, Weight};
 use crate::scheduling::turn::Turn;
 
 pub(crate) mod broker;
+pub(crate) mod cluster_node;
 pub mod served;
 
 pub(crate) mod fetch_sessions;
@@ -116,8 +118,8 @@ const LARGEST_BYTES_PER_ELEMENT: usize = 512;
 const REFUSAL_PAUSE: Duration = Duration::from_millis(100);
 
 /// How many elements the arrays of a request may have in all.
-fn elements_max(broker: &Broker, frame_bytes: usize) -> usize {
-    let largest_bytes = broker.node.config.network.socket_request_max_bytes;
+fn elements_max(server: &ClusterNode, frame_bytes: usize) -> usize {
+    let largest_bytes = server.node.config.network.socket_request_max_bytes;
     ELEMENTS_FREE
         .max(frame_bytes / BYTES_PER_ELEMENT)
         .max(largest_bytes.max(0) as usize / LARGEST_BYTES_PER_ELEMENT)
@@ -208,9 +210,9 @@ impl Request<'_> {
     }
 
     /// Waits for room for a response of unknown size, before it is made of what a coordinator has answered.
-    pub(crate) async fn room(&self, broker: &Broker) {
+    pub(crate) async fn room(&self, server: &ClusterNode) {
         if self.waits_for_room {
-            broker.sockets.answer_memory.room_again().await;
+            server.sockets.answer_memory.room_again().await;
         }
     }
 
@@ -274,14 +276,47 @@ impl Service for Broker {
         frame: &mut [u8],
         out: &mut ResponseBuffer,
     ) -> Served {
-        serve(self, context, frame, out).await
+        serve(Server::Broker(self), context, frame, out).await
+    }
+}
+
+impl Service for ClusterNode {
+    fn weight(&self, frame: &[u8]) -> Weight {
+        Weight::of(self, frame)
+    }
+
+    async fn serve(
+        self: &Arc<Self>,
+        context: &mut ConnectionContext,
+        frame: &mut [u8],
+        out: &mut ResponseBuffer,
+    ) -> Served {
+        serve(Server::Controller(self), context, frame, out).await
+    }
+}
+
+/// Whoever serves a request.
+#[derive(Clone, Copy)]
+enum Server<'s> {
+    /// A broker, perhaps with a controller.
+    Broker(&'s Arc<Broker>),
+    /// A controller without a broker.
+    Controller(&'s Arc<ClusterNode>),
+}
+
+impl<'s> Server<'s> {
+    fn node(self) -> &'s ClusterNode {
+        match self {
+            Self::Broker(broker) => broker,
+            Self::Controller(node) => node,
+        }
     }
 }
 
 /// Serves one request. Strings that are not UTF-8 are read as Kafka reads them, with U+FFFD in
 /// place of what is no text.
 async fn serve(
-    broker: &Arc<Broker>,
+    server: Server<'_>,
     context: &mut ConnectionContext,
     frame: &mut [u8],
     out: &mut ResponseBuffer,
@@ -291,7 +326,7 @@ async fn serve(
     loop {
         let invalid = InvalidStrings::default();
         let frame = replaced.as_deref_mut().unwrap_or(&mut *frame);
-        let error = match serve_valid(broker, context, frame, &invalid, out).await {
+        let error = match serve_valid(server, context, frame, &invalid, out).await {
             Ok(served) => return served,
             Err(error) => error,
         };
@@ -330,7 +365,7 @@ impl std::fmt::Display for Unreadable {
 
 /// Serves a request if all of its strings are UTF-8, and notes those that are not.
 async fn serve_valid(
-    broker: &Arc<Broker>,
+    server: Server<'_>,
     context: &mut ConnectionContext,
     frame: &mut [u8],
     invalid: &InvalidStrings,
@@ -353,7 +388,7 @@ async fn serve_valid(
     }
     let (version, correlation_id) = (header.api_version, header.correlation_id);
     let body_start = frame.len() - reader.remaining().len();
-    let elements_max = elements_max(broker, frame.len());
+    let elements_max = elements_max(server.node(), frame.len());
     let request = Request {
         api,
         version,
@@ -375,7 +410,7 @@ async fn serve_valid(
     let start = out.head.len();
     let result = if has_invalid_name {
         Err(DecodeError::InvalidUtf8)
-    } else if api == ApiKey::Produce {
+    } else if let (ApiKey::Produce, Server::Broker(broker)) = (api, server) {
         let request = Request {
             api,
             version,
@@ -387,7 +422,7 @@ async fn serve_valid(
         };
         produce::serve(broker, context, &request, frame, body_start, out).await
     } else {
-        dispatch(broker, context, &request, out).await
+        dispatch(server, context, &request, out).await
     };
     if let Some(bytes) = out.take_refused() {
         return Ok(refused(&format!("{api} version {version}"), bytes));
@@ -409,8 +444,55 @@ fn refused(request: &str, bytes: usize) -> Served {
     ))
 }
 
-/// The match over the APIs, those of coordinators below. Produce is apart: it writes into the frame.
+/// The match over the APIs that a controller's listener has too; those of brokers are below.
 async fn dispatch(
+    server: Server<'_>,
+    context: &ConnectionContext,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let node = server.node();
+    match request.api {
+        ApiKey::ApiVersions => api_versions::serve(node, context, request, out),
+        ApiKey::CreateTopics => create_topics::serve(node, request, out).await,
+        ApiKey::DeleteTopics => delete_topics::serve(node, request, out).await,
+        ApiKey::DescribeQuorum => describe_quorum::serve(node, request, out).await,
+        ApiKey::CreatePartitions => create_partitions::serve(node, request, out).await,
+        ApiKey::AlterConfigs => alter_configs::serve(node, context, request, out).await,
+        ApiKey::IncrementalAlterConfigs => {
+            incremental_alter_configs::serve(node, context, request, out).await
+        }
+        ApiKey::ElectLeaders => elect_leaders::serve(node, request, out).await,
+        ApiKey::AlterPartitionReassignments => {
+            alter_partition_reassignments::serve(node, request, out).await
+        }
+        ApiKey::ListPartitionReassignments => {
+            list_partition_reassignments::serve(node, request, out)
+        }
+        ApiKey::UpdateFeatures => update_features::serve(node, request, out).await,
+        ApiKey::DescribeConfigs => describe_configs::serve(node, request, out).await,
+        ApiKey::DescribeCluster => describe_cluster::serve(node, context, request, out),
+        ApiKey::DescribeAcls => describe_acls::serve(request, out),
+        ApiKey::CreateAcls => create_acls::serve(request, out),
+        ApiKey::DeleteAcls => delete_acls::serve(request, out),
+        ApiKey::AlterClientQuotas => alter_client_quotas::serve(node, request, out).await,
+        ApiKey::DescribeUserScramCredentials => {
+            describe_user_scram_credentials::serve(node, request, out)
+        }
+        ApiKey::AlterUserScramCredentials => {
+            alter_user_scram_credentials::serve(node, request, out).await
+        }
+        ApiKey::UnregisterBroker => unregister_broker::serve(node, request, out).await,
+        api => match server {
+            Server::Broker(broker) => dispatch_to_broker(broker, context, request, out).await,
+            Server::Controller(_) => Ok(Served::Close(format!("{api} is not served"))),
+        },
+    }
+}
+
+/// The match over the APIs of brokers, those of coordinators below. Produce is apart: it writes into the
+/// frame.
+async fn dispatch_to_broker(
     broker: &Arc<Broker>,
     context: &ConnectionContext,
     request: &Request<'_>,
@@ -420,46 +502,16 @@ async fn dispatch(
         ApiKey::Fetch => fetch::serve(broker, context, request, out).await,
         ApiKey::ListOffsets => list_offsets::serve(broker, request, out).await,
         ApiKey::Metadata => metadata::serve(broker, context, request, out).await,
-        ApiKey::ApiVersions => api_versions::serve(broker, context, request, out),
-        ApiKey::CreateTopics => create_topics::serve(broker, request, out).await,
-        ApiKey::DeleteTopics => delete_topics::serve(broker, request, out).await,
-        ApiKey::DescribeQuorum => describe_quorum::serve(broker, request, out).await,
-        ApiKey::CreatePartitions => create_partitions::serve(broker, request, out).await,
-        ApiKey::AlterConfigs => alter_configs::serve(broker, context, request, out).await,
-        ApiKey::IncrementalAlterConfigs => {
-            incremental_alter_configs::serve(broker, context, request, out).await
-        }
-        ApiKey::ElectLeaders => elect_leaders::serve(broker, request, out).await,
-        ApiKey::AlterPartitionReassignments => {
-            alter_partition_reassignments::serve(broker, request, out).await
-        }
-        ApiKey::ListPartitionReassignments => {
-            list_partition_reassignments::serve(broker, request, out)
-        }
-        ApiKey::UpdateFeatures => update_features::serve(broker, request, out).await,
         ApiKey::DeleteRecords => delete_records::serve(broker, request, out).await,
         ApiKey::OffsetForLeaderEpoch => offset_for_leader_epoch::serve(broker, request, out).await,
-        ApiKey::DescribeConfigs => describe_configs::serve(broker, request, out).await,
         ApiKey::AlterReplicaLogDirs => alter_replica_log_dirs::serve(broker, request, out).await,
         ApiKey::DescribeLogDirs => describe_log_dirs::serve(broker, request, out).await,
-        ApiKey::DescribeCluster => describe_cluster::serve(broker, context, request, out),
         ApiKey::DescribeProducers => describe_producers::serve(broker, request, out).await,
         ApiKey::ListConfigResources => list_config_resources::serve(broker, request, out),
         ApiKey::DescribeTopicPartitions => {
             describe_topic_partitions::serve(broker, context, request, out)
         }
-        ApiKey::DescribeAcls => describe_acls::serve(request, out),
-        ApiKey::CreateAcls => create_acls::serve(request, out),
-        ApiKey::DeleteAcls => delete_acls::serve(request, out),
         ApiKey::DescribeClientQuotas => describe_client_quotas::serve(broker, request, out),
-        ApiKey::AlterClientQuotas => alter_client_quotas::serve(broker, request, out).await,
-        ApiKey::DescribeUserScramCredentials => {
-            describe_user_scram_credentials::serve(broker, request, out)
-        }
-        ApiKey::AlterUserScramCredentials => {
-            alter_user_scram_credentials::serve(broker, request, out).await
-        }
-        ApiKey::UnregisterBroker => unregister_broker::serve(broker, request, out).await,
         _ => dispatch_to_coordinators(broker, context, request, out).await,
     }
 }

@@ -4,14 +4,14 @@
 //!   and the cluster has no broker until it starts again.
 
 use super::{Request, Served};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use controller::{ApiError, UnregisterBroker};
 use model::DecodeError;
 use wire::messages::{UnregisterBrokerRequest, UnregisterBrokerResponse};
 
 pub(crate) async fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -19,7 +19,7 @@ pub(crate) async fn serve(
     let unregister = UnregisterBroker {
         broker_id: message.broker_id,
     };
-    let decided = broker.controller.request(unregister).await;
+    let decided = server.controller.request(unregister).await;
     let result = decided.unwrap_or_else(|error| Err(ApiError::with_default_message(error)));
     let response = match &result {
         Ok(()) => UnregisterBrokerResponse {

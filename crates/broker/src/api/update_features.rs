@@ -6,7 +6,7 @@
 //!   into the log.
 
 use super::{Request, Served};
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use controller::update_features::{FeatureUpdate, UpgradeType};
 use controller::{ApiError, UpdateFeatures};
@@ -15,7 +15,7 @@ use wire::messages::update_features_response::UpdatableFeatureResult;
 use wire::messages::{UpdateFeaturesRequest, UpdateFeaturesResponse};
 
 pub(crate) async fn serve(
-    broker: &Broker,
+    server: &ClusterNode,
     request: &Request<'_>,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
@@ -33,7 +33,7 @@ pub(crate) async fn serve(
             },
         })
         .collect();
-    let result = broker.update_features(updates, message.validate_only).await;
+    let result = server.update_features(updates, message.validate_only).await;
     let (error, error_message) = match &result {
         Ok(()) => (ErrorCode::None, None),
         Err(error) => (error.code, error.message.as_deref()),
@@ -60,7 +60,7 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-impl Broker {
+impl ClusterNode {
     async fn update_features(
         &self,
         updates: Vec<FeatureUpdate>,

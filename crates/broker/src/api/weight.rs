@@ -1,7 +1,7 @@
 //! What a request may take: known from its first bytes, so that it can wait before it is read.
 
 use super::served;
-use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::net::{AnswerSize, Weight};
 use crate::scheduling::heavy_work::Lane;
 use model::{DecodeError, Message, Reader};
@@ -46,18 +46,18 @@ impl Weight {
     }
 
     /// What a request may take.
-    pub(crate) fn of(broker: &Broker, frame: &[u8]) -> Self {
+    pub(crate) fn of(server: &ClusterNode, frame: &[u8]) -> Self {
         let api = frame.first_chunk().map(|bytes| i16::from_be_bytes(*bytes));
         let Some(api) = api.and_then(ApiKey::from_number) else {
             return Self::LIGHT;
         };
         Self {
             is_for_controller: is_for_controller(api),
-            ..Self::of_api(broker, api, frame)
+            ..Self::of_api(server, api, frame)
         }
     }
 
-    fn of_api(broker: &Broker, api: ApiKey, frame: &[u8]) -> Self {
+    fn of_api(server: &ClusterNode, api: ApiKey, frame: &[u8]) -> Self {
         let lane = match frame.len() {
             ..=SMALL_REQUEST_BYTES => Lane::Small,
             _ => Lane::Large,
@@ -90,7 +90,7 @@ impl Weight {
             ApiKey::ListTransactions => Self::heavy(Lane::Large, AnswerSize::Unknown),
             ApiKey::ElectLeaders => Self::heavy(lane, AnswerSize::Large),
             ApiKey::Metadata | ApiKey::DescribeTopicPartitions if is_light => {
-                match described_partitions(broker, api, frame) {
+                match described_partitions(server, api, frame) {
                     count if count <= SMALL_ANSWER_PARTITIONS => Self::LIGHT,
                     count if count <= LIGHT_PARTITIONS => Self::light(AnswerSize::Unknown),
                     _ => Self::heavy(lane, AnswerSize::Large),
@@ -155,8 +155,8 @@ fn asks_for_all_offsets(frame: &[u8]) -> bool {
 }
 
 /// How many partitions a request of these APIs describes: exactly, or more than takes little time.
-fn described_partitions(broker: &Broker, api: ApiKey, frame: &[u8]) -> usize {
-    let image = broker.node.image();
+fn described_partitions(server: &ClusterNode, api: ApiKey, frame: &[u8]) -> usize {
+    let image = server.node.image();
     let mut reader = Reader::new(frame);
     let version = match served_version(api, &mut reader) {
         Ok(version) => version,

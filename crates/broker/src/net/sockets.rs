@@ -17,8 +17,9 @@ use std::sync::Arc;
 pub(crate) struct Sockets {
     /// The node that they are of.
     pub(crate) node: Arc<Node>,
-    /// Whose files are closed where there is no descriptor left for a connection.
-    pub(crate) logs: Arc<Logs>,
+    /// Whose files are closed where there is no descriptor left for a connection; a controller alone
+    /// has none.
+    pub(crate) logs: Option<Arc<Logs>>,
     /// What would hold up other requests.
     pub(crate) heavy_work: Arc<HeavyWork>,
     /// Where it listens.
@@ -49,9 +50,10 @@ impl Sockets {
     /// Acts on a connection that was not accepted.
     pub(crate) fn report_accept_error(&self, listener: &str, error: &io::Error) {
         let number = error.raw_os_error().map(Errno::from_raw_os_error);
-        if matches!(number, Some(Errno::MFILE | Errno::NFILE)) {
-            self.logs
-                .note_shortage("a connection waits", listener, error);
+        let logs = self.logs.as_ref();
+        let is_shortage = matches!(number, Some(Errno::MFILE | Errno::NFILE));
+        if let Some(logs) = logs.filter(|_| is_shortage) {
+            logs.note_shortage("a connection waits", listener, error);
         } else if let Some(not_logged) = self.unaccepted.due() {
             tracing::warn!(listener, %error, not_logged, "cannot accept a connection");
         }

@@ -50,6 +50,9 @@ pub struct DirectoryOptions<'a> {
     pub new_quorum: Option<Vec<VoterEndpoint>>,
     /// The records of a new cluster.
     pub bootstrap_records: &'a [MetadataRecord],
+    /// Whether the node follows the quorum of others: it makes no cluster, and what its own copy of the
+    /// metadata log has lost comes from them.
+    pub is_observer: bool,
     /// The time, in milliseconds since the epoch.
     pub now_ms: i64,
 }
@@ -109,7 +112,7 @@ pub fn find_log_directories<D: Disk>(
     let cluster_id = check_owner(&found, options.node_id)?;
     check_not_in_use(disk, options, &found, cluster_id.as_deref())?;
     let mut prepared = LogDirectories {
-        is_new_cluster: cluster_id.is_none(),
+        is_new_cluster: cluster_id.is_none() && !options.is_observer,
         cluster_id: cluster_id.unwrap_or_else(|| options.new_cluster_id.to_owned()),
         ..LogDirectories::default()
     };
@@ -119,6 +122,7 @@ pub fn find_log_directories<D: Disk>(
         .find(|(_, properties)| properties.is_some())
         .map(|(directory, _)| directory.clone());
     if used.is_some()
+        && !options.is_observer
         && !has_metadata(disk, options.metadata_directory)?
         && let Some(used) = with_partitions(disk, options)?
     {
@@ -133,7 +137,7 @@ pub fn find_log_directories<D: Disk>(
     found.sort_by_key(|(directory, _)| directory != options.metadata_directory);
     for (directory, properties) in found {
         let is_empty = properties.is_none();
-        let is_of_metadata = directory == options.metadata_directory;
+        let is_of_metadata = directory == options.metadata_directory && !options.is_observer;
         match (
             properties.and_then(|found| found.directory_id),
             used.as_ref(),
@@ -165,7 +169,7 @@ fn check_not_in_use<D: Disk>(
 ) -> Result<(), OpenMetadataLogError> {
     let unnamed = found.iter().filter(|(_, properties)| properties.is_none());
     for (directory, _) in unnamed {
-        let Some(content) = content_of(disk, directory)? else {
+        let Some(content) = content_of(disk, directory, options.is_observer)? else {
             continue;
         };
         let recorded = RecordedIds::read(disk, options.metadata_directory, options.node_id);
@@ -188,11 +192,16 @@ fn check_not_in_use<D: Disk>(
     Ok(())
 }
 
-/// What a directory holds that only a broker can have written after its `meta.properties`.
-fn content_of<D: Disk>(disk: &D, directory: &Path) -> Result<Option<&'static str>, StorageError> {
+/// What a directory holds that only a broker can have written after its `meta.properties`. An observer writes
+/// its copy of the metadata log before.
+fn content_of<D: Disk>(
+    disk: &D,
+    directory: &Path,
+    is_observer: bool,
+) -> Result<Option<&'static str>, StorageError> {
     let first_voter = SnapshotId::BOOTSTRAP.to_string();
     let mut metadata = log_files(disk, directory)?.into_iter();
-    if metadata.any(|name| name != first_voter) {
+    if !is_observer && metadata.any(|name| name != first_voter) {
         return Ok(Some("a metadata log"));
     }
     let content = scan_log_directory(disk, directory)?;

@@ -221,3 +221,30 @@ pub enum AppendMetadataError {
     #[error(transparent)]
     Quorum(#[from] raft::AppendError),
 }
+
+/// Why an answer of the quorum was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowMetadataError {
+    /// The log does not take it.
+    #[error(transparent)]
+    Observer(#[from] raft::ObserverError),
+    /// What is committed cannot be read, or is not known.
+    #[error(transparent)]
+    Load(#[from] OpenMetadataLogError),
+}
+
+impl FollowMetadataError {
+    /// Whether asking again is of no use: the quorum has lost what was committed, or has committed what this
+    /// build does not know.
+    pub const fn is_final(&self) -> bool {
+        match self {
+            Self::Observer(error) => matches!(
+                error,
+                raft::ObserverError::BelowHighWatermark { .. }
+                    | raft::ObserverError::TwoLeaders { .. }
+                    | raft::ObserverError::Content(_)
+            ),
+            Self::Load(error) => !matches!(error, OpenMetadataLogError::Read(_)),
+        }
+    }
+}

@@ -21,7 +21,7 @@ fn directory_id(number: u128) -> Uuid {
     Uuid::from_u128(0xd0_0000 + number)
 }
 
-fn config() -> MetadataLogConfig {
+pub(super) fn config() -> MetadataLogConfig {
     MetadataLogConfig {
         max_record_bytes_between_snapshots: 20 << 20,
         max_snapshot_interval_ms: Some(3_600_000),
@@ -85,6 +85,7 @@ fn prepare_known(
         },
         new_quorum: is_dynamic.then(|| endpoints(9093)),
         bootstrap_records: &bootstrap(),
+        is_observer: false,
         now_ms: 1_000,
     };
     let found = find_log_directories(disk, &mut options)?;

@@ -511,3 +511,50 @@ fn an_observer_goes_on_when_there_is_room_again() {
         "#]],
     );
 }
+
+#[test]
+fn an_observer_has_caught_up_when_it_has_what_its_leader_has_committed() {
+    check(
+        observer(),
+        "learn 2 1
+         caught-up
+         poll
+         2 1 records 4 0:1:a,b
+         caught-up
+         poll
+         2 1 records 4 2:1:c,d,e
+         caught-up
+         state
+         restart
+         caught-up
+         poll
+         2 1 records -1
+         caught-up
+         poll
+         2 1 records 5
+         caught-up
+         learn 3 2
+         caught-up",
+        &expect![[r#"
+            learn 2 1 => Observer { leader_id: 2 } epoch 1 log 0..0 high watermark 0
+            caught-up => false
+            poll => Leader(2) in 1 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            2 1 records 4 0:1:a,b => Observer { leader_id: 2 } epoch 1 log 0..2 high watermark 2
+            caught-up => false
+            poll => Leader(2) in 1 Log { fetch_offset: 2, last_fetched_epoch: 1, high_watermark: 2 }
+            2 1 records 4 2:1:c,d,e => Observer { leader_id: 2 } epoch 1 log 0..5 high watermark 2
+            caught-up => false
+            state => Observer { leader_id: 2 } epoch 1 log 0..5 high watermark 2
+            restart => Observer { leader_id: 2 } epoch 1 log 0..5 high watermark 0
+            caught-up => false
+            poll => Leader(2) in 1 Log { fetch_offset: 5, last_fetched_epoch: 1, high_watermark: 0 }
+            2 1 records -1 => Observer { leader_id: 2 } epoch 1 log 0..5 high watermark 0
+            caught-up => false
+            poll => Leader(2) in 1 Log { fetch_offset: 5, last_fetched_epoch: 1, high_watermark: 0 }
+            2 1 records 5 => Observer { leader_id: 2 } epoch 1 log 0..5 high watermark 5
+            caught-up => true
+            learn 3 2 => Observer { leader_id: 3 } epoch 2 log 0..5 high watermark 5
+            caught-up => false
+        "#]],
+    );
+}

@@ -75,6 +75,7 @@ impl World {
         let (replica, now_ms) = (&mut self.replica, self.now_ms);
         match words {
             ["state"] => self.describe(),
+            ["caught-up"] => replica.has_caught_up().to_string(),
             ["apply"] => self.state.apply(replica).join(", "),
             ["wait", ms] => {
                 self.now_ms += number::<i64>(ms);

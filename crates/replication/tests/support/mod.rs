@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+pub(crate) mod fetcher_script;
 pub(crate) mod watched_disk;
 
 use std::path::Path;
@@ -150,6 +151,13 @@ pub(crate) fn marker(id: i64, is_abort: bool) -> ValidatedBatch<'static> {
         coordinator_epoch: 7,
     };
     marker.into_batch(5, ProducerId(id), ProducerEpoch(0))
+}
+
+/// A batch as its leader has stored it; -1 is no epoch.
+pub(crate) fn stamped(base_offset: i64, epoch: i32, count: usize) -> Vec<u8> {
+    let mut batch = batch(5, count);
+    batch.stamp(base_offset, LeaderEpoch(epoch), None);
+    batch.bytes().to_vec()
 }
 
 /// First and last offset and leader epoch of each batch that was read.

@@ -55,6 +55,7 @@ impl OpenedMetadata {
             new_directory_id: &mut || Uuid::from_bytes(random.bytes()),
             new_quorum: voters.is_empty().then(|| endpoints.clone()),
             bootstrap_records: &bootstrap_records,
+            is_observer: false,
             now_ms,
         };
         let found = find_log_directories(disk, &mut options)?;

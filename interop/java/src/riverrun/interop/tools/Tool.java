@@ -16,9 +16,9 @@ import java.util.List;
  * Runs a tool's main method in this process, with its exit, its shutdown hooks and its output
  * caught.
  */
-final class Tool {
+public final class Tool {
     /** What a tool printed, and the status with which it ended. */
-    record Output(int status, String text) {
+    public record Output(int status, String text) {
         /** Fails unless the tool ended well. */
         Output good() {
             Check.that(status == 0, "the tool ended with status " + status + ":\n" + text);
@@ -54,7 +54,7 @@ final class Tool {
 
     private Tool() {}
 
-    static Output run(Class<?> tool, String... arguments) throws Exception {
+    public static Output run(Class<?> tool, String... arguments) throws Exception {
         return run("", tool, arguments);
     }
 

@@ -1,0 +1,28 @@
+//! What a request may ask of any node, whatever its roles are: a controller alone has no more.
+
+use crate::controller::link::ControllerLink;
+use crate::logs::Logs;
+use crate::net::Sockets;
+use crate::scheduling::disk_watch::DiskWatch;
+use crate::scheduling::heavy_work::HeavyWork;
+use crate::settings::node::Node;
+use std::sync::Arc;
+
+/// A running node of a cluster.
+#[derive(Debug)]
+pub(crate) struct ClusterNode {
+    /// The node that it is.
+    pub(crate) node: Arc<Node>,
+    /// Where others reach it.
+    pub(crate) sockets: Arc<Sockets>,
+    /// What would hold up other requests.
+    pub(crate) heavy_work: Arc<HeavyWork>,
+    /// Decides about the cluster, one request after the other.
+    pub(crate) controller: ControllerLink,
+    /// The logs of its broker, for clients that wait until what was decided is served here; none for those
+    /// who ask the controller.
+    pub(crate) logs: Option<Arc<Logs>>,
+    /// The directory of the metadata log, for those who read from there.
+    #[allow(dead_code, reason = "FetchSnapshot and Fetch come next")]
+    pub(crate) metadata_disk: Arc<DiskWatch>,
+}

@@ -1,0 +1,127 @@
+//! A fetcher in its steady state allocates nothing, whatever has changed.
+//!
+//! The allocator counts for the whole process, so this is the only test of its program.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use model::{BrokerEpoch, BrokerId, LeaderEpoch, Message, MonotonicTime, Uuid};
+use replication::{
+    FetchPosition, FetcherRequest, FetcherSettings, FetcherVersions, FollowedPartition,
+    ReplicaFetcher, StepAction, StepOutcome,
+};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use std::alloc::System;
+use wire::messages::FetchResponse;
+use wire::messages::fetch_response::{FetchableTopicResponse, PartitionData};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const VERSIONS: FetcherVersions = FetcherVersions {
+    fetch: 18,
+    list_offsets: 11,
+};
+const SETTINGS: FetcherSettings = FetcherSettings {
+    replica_id: BrokerId(1),
+    replica_epoch: BrokerEpoch(77),
+    max_wait_ms: 500,
+    min_bytes: 1,
+    max_bytes: 10 << 20,
+    partition_max_bytes: 1 << 20,
+    backoff_ms: 1000,
+};
+
+/// An answer about every `nth` of the partitions, each with records.
+fn answer(partition_count: usize, per_topic: usize, nth: usize) -> Vec<u8> {
+    let topics = (0..partition_count).step_by(per_topic).map(|first| {
+        let named = (first..first + per_topic).filter(|number| number % nth == 0);
+        let partitions = named.map(|number| PartitionData {
+            partition_index: (number - first) as i32,
+            high_watermark: 10,
+            log_start_offset: 0,
+            aborted_transactions: None,
+            records: Some(&[0; 70]),
+            ..PartitionData::default()
+        });
+        FetchableTopicResponse {
+            topic_id: Uuid::from_u128(first as u128),
+            partitions: partitions.collect(),
+            ..FetchableTopicResponse::default()
+        }
+    });
+    let response = FetchResponse {
+        session_id: 9,
+        responses: topics.collect(),
+        ..FetchResponse::default()
+    };
+    response.to_bytes(VERSIONS.fetch)
+}
+
+/// Asks, and takes an answer, each of whose records moves its log on.
+fn fetch(fetcher: &mut ReplicaFetcher<()>, out: &mut Vec<u8>, body: &[u8]) {
+    let now = MonotonicTime::from_ms(0);
+    out.clear();
+    let asked = fetcher.poll_request(now, VERSIONS, out);
+    assert_eq!(asked, Some(FetcherRequest::Fetch));
+    fetcher.handle_response(body, VERSIONS.fetch, now).unwrap();
+    while let Some(step) = fetcher.next_step(body) {
+        let StepAction::Append(fetched) = step.action else {
+            panic!("{step:?}");
+        };
+        let (token, fetch_offset) = (step.token, fetched.fetch_offset + 1);
+        let position = FetchPosition {
+            fetch_offset,
+            last_fetched_epoch: fetched.leader_epoch,
+            log_start_offset: 0,
+        };
+        fetcher.complete(token, StepOutcome::Done(Some(position)), now);
+    }
+}
+
+#[test]
+fn nothing_is_allocated_in_the_steady_state() {
+    const PARTITIONS: usize = 5000;
+    for per_topic in [PARTITIONS, 1] {
+        let mut fetcher = ReplicaFetcher::new(SETTINGS);
+        for number in 0..PARTITIONS {
+            let first = number / per_topic * per_topic;
+            fetcher.add(FollowedPartition {
+                replica: (),
+                topic_id: Uuid::from_u128(first as u128),
+                topic: "topic".into(),
+                index: (number - first) as i32,
+                leader_epoch: LeaderEpoch(1),
+                position: FetchPosition {
+                    fetch_offset: 0,
+                    last_fetched_epoch: LeaderEpoch::NONE,
+                    log_start_offset: 0,
+                },
+                is_throttled: false,
+            });
+        }
+        let mut out = Vec::new();
+        let answers = [1, 100, PARTITIONS + 1].map(|nth| match nth > PARTITIONS {
+            true => FetchResponse {
+                session_id: 9,
+                ..FetchResponse::default()
+            }
+            .to_bytes(VERSIONS.fetch),
+            false => answer(PARTITIONS, per_topic, nth),
+        });
+        for _ in 0..3 {
+            fetch(&mut fetcher, &mut out, &answers[0]);
+        }
+        let region = Region::new(ALLOCATOR);
+        for _ in 0..3 {
+            for body in &answers {
+                fetch(&mut fetcher, &mut out, body);
+            }
+        }
+        let change = region.change();
+        assert_eq!(
+            (change.allocations, change.reallocations),
+            (0, 0),
+            "{per_topic} per topic"
+        );
+    }
+}
