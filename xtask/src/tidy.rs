@@ -40,6 +40,7 @@ fn findings(root: &Path) -> Result<Vec<String>> {
     crates::check_layers(&crates, &mut findings);
     let sources = source::read(root, rust_files(root)?);
     fields::check(&sources, &mut findings);
+    crates::check_tests(&crates, root, &sources, &mut findings);
     public::check(&crates::names(&crates), &sources, &mut findings);
     circles::check(&sources, &mut findings);
     random::check_targets(&sources, &mut findings);

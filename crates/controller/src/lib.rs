@@ -20,8 +20,8 @@
 //! Reading order: `decision`, `requests`, `sessions`, `tasks`, `active`, `metadata_log`, `controller`;
 //! `context`, `features`, `bootstrap`, `update_features`; topics: `topic_name`, `placement`, `assignment`,
 //! `create_topics`, `create_partitions`, `delete_topics`, `internal_topics`, `alter_configs`; brokers:
-//! `topic_values`, `partition_update`, `elections`, `brokers`, `heartbeats`, `broker_life`, `controllers`, `directories`,
-//! `alter_partition`, `elect_leaders`, `reassign_partitions`, `producer_ids`, `client_quotas`,
+//! `topic_values`, `partition_update`, `elections`, `brokers`, `heartbeats`, `broker_life`, `controllers`,
+//! `directories`, `alter_partition`, `elect_leaders`, `reassign_partitions`, `producer_ids`, `client_quotas`,
 //! `scram_credentials`.
 
 #![forbid(unsafe_code)]

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use cargo_metadata::{DependencyKind, MetadataCommand, Package};
+use cargo_metadata::{DependencyKind, MetadataCommand, Package, Target};
+
+use super::source::Source;
 
 /// Crates below this layer are pure, but for those that say otherwise.
 const PURE_BELOW: u64 = 4;
@@ -28,6 +30,10 @@ pub(super) struct Member {
     build_dependencies: BTreeSet<String>,
     /// What only its tests use.
     test_dependencies: BTreeSet<String>,
+    /// Whether `cargo test` runs the tests in its sources.
+    runs_tests: bool,
+    /// Whether `cargo test` runs the examples in its documents.
+    runs_examples: bool,
 }
 
 impl Member {
@@ -81,7 +87,65 @@ fn member(package: &Package) -> Member {
         dependencies: of_kind(DependencyKind::Normal),
         build_dependencies: of_kind(DependencyKind::Build),
         test_dependencies: of_kind(DependencyKind::Development),
+        runs_tests: own_targets(package).all(|target| target.test),
+        runs_examples: library.is_none_or(|target| target.doctest),
     }
+}
+
+/// The targets whose sources are those of the crate.
+fn own_targets(package: &Package) -> impl Iterator<Item = &Target> {
+    let targets = package.targets.iter();
+    targets.filter(|target| target.is_lib() || target.is_bin())
+}
+
+/// Reports tests and examples that `cargo test` leaves out: a crate without any says so in its `Cargo.toml`, and is
+/// not compiled once more for none.
+pub(super) fn check_tests(
+    members: &[Member],
+    root: &Path,
+    sources: &[Source],
+    findings: &mut Vec<String>,
+) {
+    for source in sources {
+        let path = root.join(&source.name);
+        let owner = members
+            .iter()
+            .find(|one| path.starts_with(one.folder.join("src")));
+        let Some(owner) = owner else {
+            continue;
+        };
+        if !owner.runs_tests && source.tests.contains("#[test]") {
+            findings.push(format!(
+                "{}: has tests that nobody runs; take `test = false` out of its Cargo.toml",
+                source.name
+            ));
+        }
+        if !owner.runs_examples && has_example(&source.text) {
+            findings.push(format!(
+                "{}: has an example that nobody runs; take `doctest = false` out of its Cargo.toml, or name its \
+                 language",
+                source.name
+            ));
+        }
+    }
+}
+
+/// Whether documents have a block of code that is Rust, as one is that names no language.
+fn has_example(text: &str) -> bool {
+    let lines = text.lines().map(str::trim_start);
+    let lines = lines.filter_map(|line| {
+        line.strip_prefix("//!")
+            .or_else(|| line.strip_prefix("///"))
+    });
+    let fences = lines.filter_map(|line| line.trim().strip_prefix("```"));
+    // Every other one ends a block.
+    let mut languages = fences.step_by(2);
+    languages.any(|language| {
+        matches!(
+            language,
+            "" | "rust" | "no_run" | "should_panic" | "compile_fail"
+        )
+    })
 }
 
 /// Reports each dependency that does not point to a lower layer. Tests also use crates of their own layer, and
@@ -146,6 +210,8 @@ mod tests {
             shell: Vec::new(),
             build_dependencies: BTreeSet::new(),
             test_dependencies: BTreeSet::new(),
+            runs_tests: true,
+            runs_examples: true,
             dependencies: dependencies.iter().map(|&one| one.to_owned()).collect(),
         }
     }
@@ -168,6 +234,28 @@ mod tests {
             "nowhere: say",
         ];
         assert_eq!(subjects, expect, "{findings:?}");
+    }
+
+    #[test]
+    fn tests_and_examples_are_run() {
+        let test = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn runs() {}\n}\n";
+        let shown = "//! ```text\n//! a -> b\n//! ```\n";
+        let example = "//! ```text\n//! ```\n//! Then:\n//! ```\n//! assert!(true);\n//! ```\n";
+        let sources = [test, shown, example].map(|text| Source::of("crates/a/src/b.rs", text));
+        let findings = |runs_tests, runs_examples| {
+            let member = Member {
+                folder: PathBuf::from("/w/crates/a"),
+                runs_tests,
+                runs_examples,
+                ..member("a", Some(1), &[])
+            };
+            let mut findings = Vec::new();
+            check_tests(&[member], Path::new("/w"), &sources, &mut findings);
+            findings.len()
+        };
+        assert_eq!(findings(true, true), 0);
+        assert_eq!(findings(false, true), 1);
+        assert_eq!(findings(true, false), 1);
     }
 
     #[test]

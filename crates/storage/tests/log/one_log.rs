@@ -1,13 +1,9 @@
 //! The life of a log, step by step: append, read, roll, flush, close, open.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
+use crate::support::{batch, new_log, opening, read_all, records_of};
 use model::LeaderEpoch;
-mod support;
-
 use storage::sim::Crash;
 use storage::{AppendError, AppendOptions, Log, ReadError};
-use support::{batch, new_log, opening, read_all, records_of};
 
 fn append(log: &mut Log<storage::sim::SimDisk>, timestamp_ms: i64, values: &[&str]) -> i64 {
     let mut records = batch(timestamp_ms, values);

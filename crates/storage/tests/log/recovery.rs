@@ -1,13 +1,12 @@
 //! Directories that are not as an orderly shutdown leaves them, and what opening them reports.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
 use model::LeaderEpoch;
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::support::{
+    batch, marker, new_log, opening, producer_batch, read_all, transactional_batch,
+};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use record::ValidatedBatch;
@@ -16,7 +15,6 @@ use storage::sim::SimDisk;
 use storage::{
     AppendOptions, Disk, DiskFile, Log, LogConfig, OpenError, fuzz_indexes, fuzz_segment_recovery,
 };
-use support::{batch, marker, new_log, opening, producer_batch, read_all, transactional_batch};
 
 fn path(name: &str) -> PathBuf {
     Path::new("/topic-0").join(name)
@@ -79,7 +77,7 @@ fn check(
     expected: Expect,
 ) -> (SimDisk, Log<SimDisk>) {
     let disk = written_log();
-    let mut reopening = Reopening::new(support::small_config());
+    let mut reopening = Reopening::new(crate::support::small_config());
     damage(&disk, &mut reopening);
     let mut opening = opening(&disk);
     opening.is_clean = reopening.is_clean;

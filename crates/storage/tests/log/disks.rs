@@ -1,8 +1,6 @@
 //! The operating system's files and the disk in memory answer the same: what is shown with one of
 //! them holds for the other.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

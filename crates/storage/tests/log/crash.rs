@@ -1,11 +1,7 @@
 //! One life of a log, stopped at each of its changes to the disk in turn.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod support;
-
+use crate::support::tested::{Step, Tested};
 use storage::sim::Crash;
-use support::tested::{Step, Tested};
 
 /// Appends of every kind with rolls, flushes, a truncation, retention and two closings.
 fn life() -> Vec<Step> {

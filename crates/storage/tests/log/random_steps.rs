@@ -1,10 +1,8 @@
 //! Random lives of a log against a list of batches.
 
-mod support;
-
+use crate::support::tested::{Step, Tested};
 use proptest::prelude::*;
 use storage::sim::Crash;
-use support::tested::{Step, Tested};
 
 fn step() -> impl Strategy<Value = Step> {
     let producer = 0usize..3;

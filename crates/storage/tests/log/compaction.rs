@@ -1,18 +1,14 @@
 //! Compaction: what stays of a log, and that a stop at any point of it loses nothing.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
 use model::LeaderEpoch;
-mod support;
-
 use std::path::Path;
 
+use crate::support::compaction::Compacted;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use record::{BatchBuilder, BatchHeader, Batches, Compression, Decompressor};
 use storage::sim::{Crash, SimDisk};
 use storage::{AppendOptions, Disk};
-use support::compaction::Compacted;
 
 fn check(script: &str, expected: &Expect) {
     expected.assert_eq(&Compacted::new(|_| {}).run(script));
@@ -414,7 +410,7 @@ fn a_log_is_not_idle_while_it_is_compacted_whatever_its_policy() {
     let (mut compacted, compaction, cleaned) = begun();
     let log = &mut compacted.log;
     assert_eq!(log.idle(0, true).unwrap(), None, "it is to be compacted");
-    log.set_config(std::sync::Arc::new(support::small_config()));
+    log.set_config(std::sync::Arc::new(crate::support::small_config()));
     assert_eq!(log.idle(0, true).unwrap(), None, "it is compacted");
     drop(compaction);
     assert_eq!(log.idle(0, true).unwrap(), None, "a segment is to come");

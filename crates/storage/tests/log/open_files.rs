@@ -1,17 +1,13 @@
 //! Many written logs with few open files.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::support::{batch, records_of, small_config};
 use model::{LeaderEpoch, TopicPartition};
 use storage::disk::OpenMode;
 use storage::sim::{Crash, SimDisk};
 use storage::{AppendOptions, Disk, DiskFile, IdleLog, Log, LogOpening, OpenFiles, RealDisk};
-use support::{batch, records_of, small_config};
 
 fn opening<D: Disk>(
     disk: &D,
@@ -303,11 +299,11 @@ fn a_log_with_something_to_do_does_not_become_idle() {
     let files = Arc::new(OpenFiles::new(usize::MAX));
     let path = PathBuf::from("/");
     let mut log = Log::create(opening(&disk, &path, 0, &files)).unwrap();
-    let mut first = support::transactional_batch(7, 0, 0, &["open"]);
+    let mut first = crate::support::transactional_batch(7, 0, 0, &["open"]);
     log.append_as_leader(&mut first, AppendOptions::client(LeaderEpoch(0), 0))
         .unwrap();
     assert_eq!(log.idle(0, true).unwrap(), None, "a transaction is open");
-    let mut end = support::marker(7, 0, false);
+    let mut end = crate::support::marker(7, 0, false);
     log.append_as_leader(&mut end, AppendOptions::coordinator(LeaderEpoch(0), 0))
         .unwrap();
     assert_eq!(

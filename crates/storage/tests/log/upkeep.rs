@@ -1,12 +1,9 @@
 //! What happens to a log beside appends and reads: flushes, retention, truncation, renaming.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::support::{batch, new_log, opening, read_all, records_of, small_config};
 use model::{LeaderEpoch, Uuid};
 use storage::disk::{DiskFile, OpenMode};
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
@@ -14,7 +11,6 @@ use storage::partition_metadata::read_partition_metadata;
 use storage::retention::RetentionReason;
 use storage::sim::{Crash, SimDisk};
 use storage::{AppendOptions, Disk, Log, LogConfig, OpenError};
-use support::{batch, new_log, opening, read_all, records_of, small_config};
 
 type TestLog = Log<SimDisk>;
 

@@ -4,8 +4,6 @@
 //! `fixture-0` holds two segments with batches of every codec and, in each of three rounds, one
 //! transaction that was aborted and one that was committed.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,13 +1,13 @@
 //! What may be appended, what is refused, and what a failing disk does.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
 use model::LeaderEpoch;
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::support::{
+    batch, batch_of, marker, new_log, opening, producer_batch, read_all, small_config,
+    transactional_batch,
+};
 use record::{
     BatchHeader, ProduceValidator, RecordBatch, TargetCompression, TimestampType, ValidatedBatch,
     ValidationRules,
@@ -16,10 +16,6 @@ use storage::sim::SimDisk;
 use storage::{
     AppendError, AppendOptions, Appended, Aside, Log, LogConfig, LogOpening, OpenFiles,
     ProducerError, TruncateError,
-};
-use support::{
-    batch, batch_of, marker, new_log, opening, producer_batch, read_all, small_config,
-    transactional_batch,
 };
 
 type TestLog = Log<SimDisk>;
