@@ -1,7 +1,12 @@
 //! Starting and stopping: read from top to bottom, this is how a server is put together.
 
+mod directories;
+mod observing;
 mod publishers;
+mod registration;
 
+use self::directories::{LockedDirectories, Marks, owned, take_marks};
+use self::registration::{registration, voter_endpoints};
 use crate::api::broker::Broker;
 use crate::api::cluster_node::ClusterNode;
 use crate::api::fetch_sessions::FetchSessions;
@@ -16,7 +21,8 @@ use crate::coordinators::threads::CoordinatorThreads;
 use crate::coordinators::transactions::{self, Transactions};
 use crate::logs::directory_failures;
 use crate::logs::failed_logs::{self, FailedLog, FailedLogs};
-use crate::logs::log_directories::{self, LogDirectory, absolute};
+use crate::logs::log_directories::{self, LogDirectory};
+
 use crate::logs::{
     Logs, cleaner, closing_log_dirs, found_logs, future_replicas, maintenance, new_partitions,
 };
@@ -24,6 +30,8 @@ use crate::net::{
     AnswerMemory, BoundListener, BoundSocket, ByteBudget, ConnectionLimits, Listeners,
     RequestMemory, SocketSettings, Sockets, connection_limits,
 };
+use crate::peers::forwarding::Forwarding;
+use crate::peers::lifecycle::BrokerLifecycle;
 use crate::scheduling::clock::{self, now, now_ms, random_bytes, random_uuid};
 use crate::scheduling::disk_watch::DiskWatch;
 use crate::scheduling::heavy_work::{ASIDE, HeavyWork};
@@ -34,7 +42,6 @@ use crate::settings::loggers::Loggers;
 use crate::settings::node::Node;
 use crate::settings::start_error::StartError;
 use config::ServerConfig;
-use controller::brokers::NewRegistration;
 use controller::metadata_log::{
     DirectoryOptions, LoadedMetadataLog, LocalVoter, LogDirectories, MetadataLog,
     MetadataLogOptions, find_log_directories, known_directories,
@@ -46,11 +53,10 @@ use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
 use model::BrokerEpoch;
 use replication::LogHost;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown};
 use storage::directory_lock::DirectoryLock;
 use storage::{OpenFiles, RealDisk};
 use tokio::runtime::Handle;
@@ -60,7 +66,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 #[derive(Debug)]
 pub struct Server {
     broker: Arc<Broker>,
-    tasks: Vec<tokio::task::JoinHandle<()>>,
+    tasks: Tasks,
+    /// Of a broker that follows another node's controller.
+    lifecycle: Option<BrokerLifecycle>,
     _metadata_lock: Option<DirectoryLock>,
     _reserve: ReserveEnd,
 }
@@ -166,6 +174,14 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
     let (listeners, sockets) = bind(&config).await?;
     let reserve = Reserve::fill(reserve_workers, &Handle::current()).await;
     let reserve = ReserveEnd(reserve);
+    if !config.roles.controller {
+        let bound = observing::Bound {
+            listeners,
+            sockets,
+            reserve,
+        };
+        return observing::start(config, bound, loggers).await;
+    }
     let start = move || open(config, listeners, loggers);
     let opened = tokio::task::spawn_blocking(start)
         .await
@@ -178,6 +194,26 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
     };
     let controller = opened.controller_thread.start(opened.controller, parts);
     controller.map_err(no_thread)?;
+    let mut tasks = begin(&broker, opened.failures, &reserve)?;
+    // Only now: whoever can connect is served.
+    tasks.extend(accept(&broker, sockets)?);
+    Ok(Server {
+        broker,
+        tasks,
+        lifecycle: None,
+        _metadata_lock: opened.metadata_lock,
+        _reserve: reserve,
+    })
+}
+
+type Tasks = Vec<tokio::task::JoinHandle<()>>;
+
+/// Begins all that a broker does by itself.
+fn begin(
+    broker: &Arc<Broker>,
+    failures: UnboundedReceiver<FailedLog>,
+    reserve: &ReserveEnd,
+) -> Result<Tasks, StartError> {
     let watching = broker
         .logs
         .disks
@@ -186,14 +222,18 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
     maintenance::start(&broker.logs);
     cleaner::start(&broker.logs);
     future_replicas::start(&broker.logs);
-    let mut tasks = vec![
+    Ok(vec![
         tokio::spawn(clock::keep_pulse()),
-        tokio::spawn(failed_logs::act(broker.logs.clone(), opened.failures)),
+        tokio::spawn(failed_logs::act(broker.logs.clone(), failures)),
         tokio::spawn(directory_failures::report_all(broker.logs.clone())),
         tokio::spawn(broker.coordinators.groups.clone().keep_time()),
         tokio::spawn(transactions::keep_time(broker.coordinators.clone())),
-    ];
-    // Only now: whoever can connect is served.
+    ])
+}
+
+/// Lets clients connect.
+fn accept(broker: &Arc<Broker>, sockets: Vec<BoundSocket>) -> Result<Tasks, StartError> {
+    let mut tasks = Vec::new();
     for (listener, socket) in broker.sockets.listeners.iter().zip(sockets) {
         let socket = socket.listen().map_err(|source| {
             broker.node.stop.send_replace(true);
@@ -208,12 +248,7 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
             .accept(socket, broker.sockets.clone(), broker.clone());
         tasks.push(tokio::spawn(accepting));
     }
-    Ok(Server {
-        broker,
-        tasks,
-        _metadata_lock: opened.metadata_lock,
-        _reserve: reserve,
-    })
+    Ok(tasks)
 }
 
 fn no_thread(error: impl std::fmt::Display) -> StartError {
@@ -221,6 +256,9 @@ fn no_thread(error: impl std::fmt::Display) -> StartError {
 }
 
 async fn stop(server: Server) {
+    if let Some(lifecycle) = &server.lifecycle {
+        observing::hand_over(&server.broker, lifecycle).await;
+    }
     server.broker.node.stop.send_replace(true);
     for task in server.tasks {
         task.abort();
@@ -264,17 +302,18 @@ async fn stop(server: Server) {
 /// What a configuration may ask for and this build does not do.
 fn check_supported(config: &ServerConfig) -> Result<(), StartError> {
     let refuse = |what: &str| Err(StartError::Unsupported(what.to_owned()));
-    if !config.roles.broker || !config.roles.controller {
+    if !config.roles.broker {
         return refuse(
-            "riverrun runs broker and controller in one process: set `process.roles=broker,controller`",
+            "this version runs no controller by itself: set `process.roles=broker,controller`",
         );
     }
-    if config
-        .controller
-        .quorum
-        .voters
-        .iter()
-        .any(|voter| voter.id != config.node_id)
+    if config.roles.controller
+        && config
+            .controller
+            .quorum
+            .voters
+            .iter()
+            .any(|voter| voter.id != config.node_id)
     {
         return refuse(
             "`controller.quorum.voters` may name this node only: there is one controller",
@@ -365,22 +404,13 @@ fn open(
     listeners: Listeners,
     loggers: Loggers,
 ) -> Result<Opened, StartError> {
-    let paths: Vec<PathBuf> = config.log.log_dirs.iter().map(PathBuf::from).collect();
-    let metadata_directory = PathBuf::from(&config.log.metadata_log_dir);
-    let mut all = paths.clone();
-    if !all.contains(&metadata_directory) {
-        all.push(metadata_directory.clone());
-    }
-    let mut locks = log_directories::lock_all(&all, &metadata_directory)?;
-    // What was refused so far was told as it is configured.
-    let paths: Vec<PathBuf> = paths.iter().map(|path| absolute(path)).collect();
-    let metadata_directory = absolute(&metadata_directory);
-    let usable = all.iter().zip(&locks).filter(|(_, lock)| lock.is_some());
-    let usable: Vec<PathBuf> = usable.map(|(path, _)| absolute(path)).collect();
-    let metadata_lock = locks.split_off(paths.len()).pop().flatten();
-    if let Some(path) = paths.first().filter(|_| locks.iter().all(Option::is_none)) {
-        return Err(StartError::NoDirectory { path: path.clone() });
-    }
+    let LockedDirectories {
+        paths,
+        metadata_directory,
+        usable,
+        locks,
+        metadata_lock,
+    } = LockedDirectories::lock(&config)?;
     let OpenedMetadata {
         directories: prepared,
         log,
@@ -388,14 +418,7 @@ fn open(
     } = open_metadata(&config, &usable, metadata_directory, &listeners)?;
     let clean: Vec<bool> = paths.iter().map(|path| marks.is_clean(path)).collect();
     let previous_broker_epoch = marks.broker_epoch(&paths);
-    let directories = owned(&paths, locks, &prepared, &marks);
-    if let Some(first) = directories
-        .first()
-        .filter(|_| directories.iter().all(|one| one.is_offline()))
-    {
-        let path = first.path().to_owned();
-        return Err(StartError::NoDirectory { path });
-    }
+    let directories = owned(&paths, locks, &prepared, &marks)?;
     let (link, controller_thread) = controller_thread::new();
     let (failed_logs, failures) = FailedLogs::new();
     let broker = Arc::new(new_broker(
@@ -403,14 +426,16 @@ fn open(
         prepared.cluster_id,
         listeners,
         directories,
-        link,
+        (link, None),
         failed_logs,
         loggers,
     )?);
     let state = publishers::State(Arc::downgrade(&broker));
     broker.logs.set_users(Box::new(state));
     // Where partitions are decides which of them can have a leader.
-    let places = found_logs::find_all(&broker.logs, log.image(), &clean)?;
+    let registered = log.image().cluster.broker(broker.node.id);
+    let registered = registered.map(|one| &*one.directories);
+    let places = found_logs::find_all(&broker.logs, log.image(), &clean, registered)?;
     let config = broker.node.config.clone();
     let mut starting = StartingController {
         controller: Controller::new(log, &ControllerContext::new(&config), now()),
@@ -436,52 +461,11 @@ fn open(
     })
 }
 
-/// The log directories; one whose mark could not be taken is left out, since what is known of it may
-/// be wrong at the next start.
-fn owned(
-    paths: &[PathBuf],
-    locks: Vec<Option<DirectoryLock>>,
-    prepared: &LogDirectories,
-    marks: &Marks,
-) -> Vec<Arc<LogDirectory>> {
-    let directories = paths.iter().zip(locks).map(|(path, lock)| {
-        let id = prepared.id_of(path).unwrap_or_default();
-        let lock = lock.filter(|_| marks.of(path).is_some());
-        Arc::new(LogDirectory::new(path.clone(), id, lock))
-    });
-    directories.collect()
-}
-
 /// The metadata log, and the log directories that the metadata are about.
 struct OpenedMetadata {
     directories: LogDirectories,
     log: MetadataLog,
     marks: Marks,
-}
-
-/// The clean-shutdown file of each directory that can be used, as it was found.
-struct Marks(Vec<(PathBuf, Option<CleanShutdown>)>);
-
-impl Marks {
-    fn of(&self, path: &Path) -> Option<Option<CleanShutdown>> {
-        let found = self.0.iter().find(|(of, _)| of == path);
-        found.map(|(_, mark)| *mark)
-    }
-
-    fn is_clean(&self, path: &Path) -> bool {
-        self.of(path).flatten().is_some()
-    }
-
-    /// The broker's epoch when it stopped: only when every directory was shut down cleanly
-    /// was the whole broker.
-    fn broker_epoch(&self, paths: &[PathBuf]) -> BrokerEpoch {
-        let marks = paths.iter().filter_map(|path| self.of(path));
-        let epochs = marks.map(|mark| {
-            mark.and_then(|mark| mark.broker_epoch)
-                .unwrap_or(BrokerEpoch::NONE)
-        });
-        epochs.min().unwrap_or(BrokerEpoch::NONE)
-    }
 }
 
 /// Makes `directories` those of this node, and opens the metadata log in one of them.
@@ -542,38 +526,6 @@ fn open_metadata(
     })
 }
 
-/// Takes the clean-shutdown files.
-fn take_marks(
-    directories: &LogDirectories,
-    metadata_directory: &Path,
-) -> Result<Marks, StartError> {
-    let mut marks = Vec::new();
-    for (path, _) in &directories.directories {
-        match take_clean_shutdown(&RealDisk, path) {
-            Ok(mark) => marks.push((path.clone(), mark)),
-            Err(error) if path != metadata_directory => {
-                log_directories::log_unusable(path, &error);
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(Marks(marks))
-}
-
-fn voter_endpoints(listeners: &Listeners) -> Vec<VoterEndpoint> {
-    let controllers = listeners.iter().filter(|one| one.is_controller);
-    controllers
-        .map(|one| {
-            let (host, port) = one.advertised(one.address);
-            VoterEndpoint {
-                listener: one.name.clone(),
-                host,
-                port,
-            }
-        })
-        .collect()
-}
-
 fn load_metadata_log(
     config: &ServerConfig,
     prepared: &LogDirectories,
@@ -607,7 +559,7 @@ fn new_broker(
     cluster_id: String,
     listeners: Listeners,
     log_directories: Vec<Arc<LogDirectory>>,
-    controller: ControllerLink,
+    (controller, forwarding): (ControllerLink, Option<Forwarding>),
     failed_logs: FailedLogs,
     loggers: Loggers,
 ) -> Result<Broker, StartError> {
@@ -662,6 +614,7 @@ fn new_broker(
         sockets: Arc::new(sockets),
         heavy_work,
         controller,
+        forwarding,
         logs: Some(logs.clone()),
     };
     Ok(Broker {
@@ -749,32 +702,6 @@ impl StartingController {
             self.decide(change)??;
         }
         Ok(())
-    }
-}
-
-/// What this run of the broker says of itself.
-fn registration(broker: &Broker, previous_broker_epoch: BrokerEpoch) -> NewRegistration {
-    let listeners = broker.sockets.listeners.iter();
-    let endpoints = listeners.filter(|one| !one.is_controller).map(|one| {
-        let (host, port) = one.advertised(one.address);
-        metadata::Endpoint {
-            name: one.name.clone(),
-            host,
-            port,
-            security_protocol: 0,
-        }
-    });
-    let directories = broker.logs.directories.iter();
-    let usable = directories.filter(|one| one.is_usable());
-    NewRegistration {
-        broker_id: broker.node.id,
-        incarnation_id: random_uuid(),
-        endpoints: endpoints.collect(),
-        features: controller::broker_features(),
-        rack: broker.node.config.rack.clone(),
-        directories: usable.map(|one| one.id()).collect(),
-        previous_broker_epoch,
-        is_migrating_zk_broker: false,
     }
 }
 

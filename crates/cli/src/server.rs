@@ -212,16 +212,15 @@ fn configure(arguments: &ServerArguments) -> Result<ServerConfig, Vec<String>> {
     Ok(config)
 }
 
-/// Roles that this version cannot have lead to errors of a part of a cluster: they go before.
+/// A role that this version cannot have alone leads to errors of a part of a cluster: they go before.
 fn check_roles(values: &ConfigMap) -> Result<(), Vec<String>> {
     let Some(roles) = values.get("process.roles") else {
         return Ok(());
     };
     let roles: Vec<&str> = roles.split(',').map(str::trim).collect();
     match roles[..] {
-        ["broker"] | ["controller"] => Err(vec![
-            "riverrun runs broker and controller in one process: set \
-             `process.roles=broker,controller`"
+        ["controller"] => Err(vec![
+            "this version runs no controller by itself: set `process.roles=broker,controller`"
                 .to_owned(),
         ]),
         // Others are judged as any value is.

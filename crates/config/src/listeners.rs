@@ -278,11 +278,38 @@ impl Listeners {
         check_routable(explicit_by_controller.map_or(&[], Vec::as_slice))
     }
 
+    /// The listener by which controllers are reached: the first of `controller.listener.names`.
+    pub fn of_controllers(&self) -> Option<&ListenerName> {
+        self.controller_names.first()
+    }
+
     /// Refuses protocols that are not served, at the start only: what is configured may have them.
     ///
     /// # Errors
-    /// [`ListenerError::NotServed`] for the first listener with another protocol than PLAINTEXT.
+    /// [`ListenerError::NotServed`] for the first listener with another protocol than PLAINTEXT, and
+    /// [`ListenerError::NotSpoken`] where other nodes are to be reached by one.
     pub fn check_served(&self) -> Result<(), ListenerError> {
+        self.check_bound_served()?;
+        let of_controllers = self.of_controllers();
+        let spoken = [
+            ("brokers", Some(&self.inter_broker)),
+            ("controllers", of_controllers),
+        ];
+        for (to, name) in spoken {
+            let protocol = name.and_then(|name| self.protocols.get(name));
+            let protocol = protocol.filter(|protocol| **protocol != SecurityProtocol::Plaintext);
+            if let (Some(name), Some(protocol)) = (name, protocol) {
+                return Err(ListenerError::NotSpoken {
+                    to,
+                    name: name.to_string(),
+                    protocol: protocol.name(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_bound_served(&self) -> Result<(), ListenerError> {
         let is_secured = |one: &&Endpoint| one.protocol != SecurityProtocol::Plaintext;
         match self.bound.iter().find(is_secured) {
             Some(endpoint) => Err(ListenerError::NotServed {
@@ -302,7 +329,7 @@ impl Listeners {
             return Ok(());
         }
         // Who is told of the listener between brokers would hear of this one next.
-        self.check_served()?;
+        self.check_bound_served()?;
         let advertised = self
             .advertised_to_clients
             .iter()

@@ -24,7 +24,8 @@ mod security;
 mod transactions;
 
 pub use controller::{
-    ControllerConfig, ControllerTasksConfig, MetadataLogConfig, QuorumConfig, QuorumVoter,
+    ControllerConfig, ControllerTasksConfig, LifecycleConfig, MetadataLogConfig, QuorumConfig,
+    QuorumVoter,
 };
 pub use groups::{
     Bounded, ClassicGroupConfig, ConsumerGroupConfig, GroupConfig, GroupCoordinatorConfig,

@@ -43,6 +43,11 @@ impl ServedVersions {
         self.features.get(feature).copied().unwrap_or(0)
     }
 
+    /// The lowest and the highest version of `api` that the broker serves, whatever this side has.
+    pub fn range(&self, api: ApiKey) -> Option<(i16, i16)> {
+        self.ranges.get(&(api as i16)).copied()
+    }
+
     /// Whether the broker serves some version of `api` that this side has.
     pub fn serves(&self, api: ApiKey) -> bool {
         self.highest(api, i16::MAX).is_some()

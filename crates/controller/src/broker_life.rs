@@ -119,8 +119,10 @@ pub struct BrokerLife {
     told_offline: BTreeSet<Uuid>,
     untold_since: Option<MonotonicTime>,
     cordoned: Option<Vec<Uuid>>,
+    told_cordoned: Option<Vec<Uuid>>,
     /// What the request under way tells of directories.
     sent_offline: BTreeSet<Uuid>,
+    sent_cordoned: Option<Vec<Uuid>>,
     is_under_way: bool,
     next_at: MonotonicTime,
     failures: u32,
@@ -148,7 +150,9 @@ impl BrokerLife {
             told_offline: BTreeSet::new(),
             untold_since: None,
             cordoned: None,
+            told_cordoned: None,
             sent_offline: BTreeSet::new(),
+            sent_cordoned: None,
             is_under_way: false,
             next_at: now,
             failures: 0,
@@ -170,6 +174,11 @@ impl BrokerLife {
     /// Whether the controller had it fenced when it answered last.
     pub const fn is_fenced(&self) -> bool {
         self.is_fenced
+    }
+
+    /// Whether the controller knows which log directories have failed, and which are cordoned.
+    pub fn is_known(&self) -> bool {
+        self.offline.is_subset(&self.told_offline) && self.cordoned == self.told_cordoned
     }
 
     /// The metadata are followed up to the record of this offset.
@@ -233,6 +242,7 @@ impl BrokerLife {
             })));
         };
         self.sent_offline = self.offline.clone();
+        self.sent_cordoned.clone_from(&self.cordoned);
         Ok(Some(BrokerLifeRequest::Heartbeat(BrokerHeartbeat {
             broker_id: self.registration.broker_id,
             broker_epoch,
@@ -313,9 +323,18 @@ impl BrokerLife {
     ) {
         let standing = match answer {
             Ok(standing) => standing,
+            // Another run has the broker's id, or nobody: there is nothing to hand over.
+            Err(ErrorCode::StaleBrokerEpoch)
+                if self.state == BrokerState::PendingControlledShutdown =>
+            {
+                self.is_under_way = false;
+                self.state = BrokerState::ShuttingDown;
+                return;
+            }
             Err(code) => return self.failed(&format!("{code:?}"), now),
         };
         self.told_offline.append(&mut self.sent_offline);
+        self.told_cordoned = self.sent_cordoned.take();
         if self.offline.is_subset(&self.told_offline) {
             self.untold_since = None;
         }
@@ -383,10 +402,9 @@ impl BrokerLife {
                 SHUTDOWN_HEARTBEAT_MS.min(self.settings.heartbeat_interval_ms)
             }
         };
-        let has_news = self.untold_since.is_some();
-        self.next_at = match has_news {
-            true => now,
-            false => now.plus_ms(pause_ms),
+        self.next_at = match self.is_known() {
+            false => now,
+            true => now.plus_ms(pause_ms),
         };
     }
 

@@ -33,7 +33,7 @@ use storage::disk::{Disk, RealDisk};
 
 pub use directories::{
     BOOTSTRAP_CHECKPOINT, DirectoryOptions, FoundDirectories, LogDirectories, find_log_directories,
-    known_directories,
+    known_directories, recorded_cluster_id,
 };
 pub use error::{AppendMetadataError, FollowMetadataError, OpenMetadataLogError};
 pub use load::{LoadedMetadataLog, OpenedMetadataLog};

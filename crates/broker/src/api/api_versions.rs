@@ -5,6 +5,7 @@
 //! - From version 3 the client must name its software as KIP-511 says, or gets INVALID_REQUEST.
 //! - Before version 4 a supported feature whose minimum is 0 is left out (KIP-584 readers).
 //! - `kraft.version` is finalized by the quorum, not by a record: it is told beside the image's.
+//! - What a broker passes on to the controller is advertised as the active controller serves it (KIP-590).
 //! - Produce is advertised from 0: librdkafka stops at a broker that does not (KAFKA-18659).
 
 use super::{Request, Served, served};
@@ -65,7 +66,7 @@ pub(crate) fn serve(
         })
         .collect();
     let response = ApiVersionsResponse {
-        api_keys: api_keys(context.listener.is_controller).into(),
+        api_keys: api_keys(server, context.listener.is_controller).into(),
         supported_features,
         finalized_features_epoch: image.provenance.last_offset,
         finalized_features,
@@ -91,18 +92,35 @@ pub(crate) fn unsupported_version(request: &Request<'_>, out: &mut ResponseBuffe
     request.answer_as(&response, 0, out);
 }
 
-fn api_keys(is_controller: bool) -> Vec<ApiVersion> {
-    served::on_listener(is_controller)
-        .map(|one| ApiVersion {
-            api_key: one.api as i16,
-            min_version: if one.api == ApiKey::Produce {
-                0
-            } else {
-                one.min_version
-            },
-            max_version: one.max_version,
+/// What is served here, and what is passed on to the controller of another node as that serves it.
+fn api_keys(server: &ClusterNode, is_controller: bool) -> Vec<ApiVersion> {
+    let forwarding = server.forwarding.as_ref().filter(|_| !is_controller);
+    let is_passed_on = |api: ApiKey| forwarding.is_some() && served::is_decided_by_controller(api);
+    let own = served::on_listener(is_controller).filter(|one| !is_passed_on(one.api));
+    let own = own.map(|one| ApiVersion {
+        api_key: one.api as i16,
+        min_version: match one.api {
+            ApiKey::Produce => 0,
+            _ => one.min_version,
+        },
+        max_version: one.max_version,
+    });
+    let passed_on = forwarding.into_iter().flat_map(|forwarding| {
+        let apis = ApiKey::all().filter(|facts| served::is_decided_by_controller(facts.key));
+        apis.filter_map(|facts| {
+            let (first, last) = forwarding.versions(facts.key)?;
+            let min_version = facts.min_version.max(first);
+            let max_version = facts.max_stable_version.min(last);
+            (min_version <= max_version).then_some(ApiVersion {
+                api_key: facts.key as i16,
+                min_version,
+                max_version,
+            })
         })
-        .collect()
+    });
+    let mut all: Vec<ApiVersion> = own.chain(passed_on).collect();
+    all.sort_by_key(|one| one.api_key);
+    all
 }
 
 /// Letters, digits, dots and dashes, with a letter or digit at both ends.

@@ -2,10 +2,13 @@
 
 use crate::api::cluster_node::ClusterNode;
 use crate::api::fetch_sessions::FetchSessions;
+use crate::api::served;
 use crate::coordinators::Coordinators;
 use crate::logs::Logs;
+use crate::net::ConnectionContext;
 use std::ops::Deref;
 use std::sync::Arc;
+use wire::ApiKey;
 
 /// A running broker, and all that it is as a node.
 #[derive(Debug)]
@@ -25,5 +28,17 @@ impl Deref for Broker {
 
     fn deref(&self) -> &ClusterNode {
         &self.cluster_node
+    }
+}
+
+impl Broker {
+    /// Whether a request is passed on to the controller of another node.
+    pub(super) fn passes_on(&self, api: ApiKey, version: i16, context: &ConnectionContext) -> bool {
+        let facts = api.facts();
+        let is_known = (facts.min_version..=facts.max_version).contains(&version);
+        self.forwarding.is_some()
+            && !context.listener.is_controller
+            && is_known
+            && served::is_decided_by_controller(api)
     }
 }

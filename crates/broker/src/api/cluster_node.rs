@@ -3,13 +3,14 @@
 use crate::controller::link::ControllerLink;
 use crate::logs::Logs;
 use crate::net::Sockets;
+use crate::peers::forwarding::Forwarding;
 use crate::scheduling::disk_watch::DiskWatch;
 use crate::scheduling::heavy_work::HeavyWork;
 use crate::settings::node::Node;
 use std::sync::Arc;
 
 /// A running node of a cluster.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ClusterNode {
     /// The node that it is.
     pub(crate) node: Arc<Node>,
@@ -19,6 +20,8 @@ pub(crate) struct ClusterNode {
     pub(crate) heavy_work: Arc<HeavyWork>,
     /// Decides about the cluster, one request after the other.
     pub(crate) controller: ControllerLink,
+    /// Passes on what clients ask the controller, if that is another node.
+    pub(crate) forwarding: Option<Forwarding>,
     /// The logs of its broker, for clients that wait until what was decided is served here; none for those
     /// who ask the controller.
     pub(crate) logs: Option<Arc<Logs>>,

@@ -13,6 +13,7 @@ use controller::ApiError;
 use controller::alter_configs::{AlterOptions, AlteredResource, ConfigChange, ConfigOperation};
 use metadata::ConfigResourceType;
 use model::{BrokerId, DecodeError, ErrorCode};
+use wire::messages::incremental_alter_configs_request::AlterConfigsResource;
 use wire::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
 use wire::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
 
@@ -26,18 +27,7 @@ pub(crate) async fn serve(
     let named = each_resource(message.resources.iter(), |one| {
         (one.resource_type, one.resource_name)
     });
-    let altered = named.iter().filter_map(Named::once).map(|resource| {
-        let operations = resource.configs.iter().map(|one| ConfigOperation {
-            operation: one.config_operation,
-            name: one.name.to_owned(),
-            value: one.value.map(str::to_owned),
-        });
-        AlteredResource {
-            resource_type: resource.resource_type,
-            resource_name: resource.resource_name.to_owned(),
-            change: ConfigChange::Operations(operations.collect()),
-        }
-    });
+    let altered = named.iter().filter_map(Named::once).map(altered_by);
     let options = AlterOptions {
         validate_only: message.validate_only,
         is_of_controller: context.listener.is_controller,
@@ -59,6 +49,20 @@ pub(crate) async fn serve(
     };
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+/// What is to become of a resource.
+pub(super) fn altered_by(resource: &AlterConfigsResource<'_>) -> AlteredResource {
+    let operations = resource.configs.iter().map(|one| ConfigOperation {
+        operation: one.config_operation,
+        name: one.name.to_owned(),
+        value: one.value.map(str::to_owned),
+    });
+    AlteredResource {
+        resource_type: resource.resource_type,
+        resource_name: resource.resource_name.to_owned(),
+        change: ConfigChange::Operations(operations.collect()),
+    }
 }
 
 /// Alters each resource where it is at home; one result for each, in their order. No resource is
@@ -87,7 +91,7 @@ async fn alter_each(
         .collect()
 }
 
-fn is_logger(resource: &AlteredResource) -> bool {
+pub(super) fn is_logger(resource: &AlteredResource) -> bool {
     resource.resource_type == ConfigResourceType::BrokerLogger.id()
 }
 
@@ -95,7 +99,7 @@ fn invalid_request(words: impl Into<String>) -> ApiError {
     ApiError::new(ErrorCode::InvalidRequest, words)
 }
 
-fn alter_loggers(
+pub(super) fn alter_loggers(
     server: &ClusterNode,
     resource: &AlteredResource,
     validate_only: bool,

@@ -25,6 +25,7 @@ pub(crate) mod fetch_sessions;
 mod access_control;
 mod authorized_operations;
 mod error_codes;
+mod passed_on;
 mod weight;
 
 mod add_offsets_to_txn;
@@ -311,6 +312,19 @@ impl<'s> Server<'s> {
             Self::Controller(node) => node,
         }
     }
+
+    /// The broker that passes a request on to the controller of another node, if it does.
+    fn passing_on(
+        self,
+        api: ApiKey,
+        version: i16,
+        context: &ConnectionContext,
+    ) -> Option<&'s Arc<Broker>> {
+        match self {
+            Self::Broker(broker) => Some(broker).filter(|one| one.passes_on(api, version, context)),
+            Self::Controller(_) => None,
+        }
+    }
 }
 
 /// Serves one request. Strings that are not UTF-8 are read as Kafka reads them, with U+FFFD in
@@ -398,7 +412,8 @@ async fn serve_valid(
         elements_max,
         waits_for_room: context.waits_for_room,
     };
-    if !served::is_served(api, version, context.listener.is_controller) {
+    let passing_on = server.passing_on(api, version, context);
+    if passing_on.is_none() && !served::is_served(api, version, context.listener.is_controller) {
         if api == ApiKey::ApiVersions {
             api_versions::unsupported_version(&request, out);
             return Ok(Served::Answered);
@@ -421,6 +436,8 @@ async fn serve_valid(
             waits_for_room: false,
         };
         produce::serve(broker, context, &request, frame, body_start, out).await
+    } else if let Some(broker) = passing_on {
+        passed_on::serve(broker, context, &request, frame, out).await
     } else {
         dispatch(server, context, &request, out).await
     };

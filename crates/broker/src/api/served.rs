@@ -81,6 +81,34 @@ pub const SERVED: &[ServedApi] = &[
     all(ApiKey::DescribeTopicPartitions, 0, 0),
 ];
 
+/// Whether requests of an API are the controller's to decide: a broker whose controller is another node passes
+/// them on.
+pub(crate) const fn is_decided_by_controller(api: ApiKey) -> bool {
+    matches!(
+        api,
+        ApiKey::CreateTopics
+            | ApiKey::DeleteTopics
+            | ApiKey::CreatePartitions
+            | ApiKey::CreateAcls
+            | ApiKey::DeleteAcls
+            | ApiKey::AlterConfigs
+            | ApiKey::IncrementalAlterConfigs
+            | ApiKey::CreateDelegationToken
+            | ApiKey::RenewDelegationToken
+            | ApiKey::ExpireDelegationToken
+            | ApiKey::ElectLeaders
+            | ApiKey::AlterPartitionReassignments
+            | ApiKey::ListPartitionReassignments
+            | ApiKey::AlterClientQuotas
+            | ApiKey::AlterUserScramCredentials
+            | ApiKey::DescribeQuorum
+            | ApiKey::UpdateFeatures
+            | ApiKey::UnregisterBroker
+            | ApiKey::AddRaftVoter
+            | ApiKey::RemoveRaftVoter
+    )
+}
+
 /// Whether `version` of `api` is served on a listener of this kind.
 pub fn is_served(api: ApiKey, version: i16, is_controller: bool) -> bool {
     on_listener(is_controller)

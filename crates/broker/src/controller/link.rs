@@ -1,9 +1,13 @@
-//! The way to the controller: requests as values, answered once this broker serves what was decided.
+//! The way to the controller: requests as values. That of this process answers once this broker serves what was
+//! decided; one of another process as soon as it has decided.
 
 use super::metadata_loader::{MetadataLoader, Waiting};
 use controller::metadata_log::{AppendMetadataError, QuorumDescription};
-use controller::{ControllerRequest, Request};
+use controller::{ControllerRequest, ControllerResponse, Request};
 use model::ErrorCode;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 /// Requests that wait for the controller at most.
@@ -27,8 +31,34 @@ pub(crate) enum Message {
 /// Where the controller is reached.
 #[derive(Debug, Clone)]
 pub(crate) struct ControllerLink {
-    messages: mpsc::Sender<Message>,
+    way: Way,
     loader: MetadataLoader,
+}
+
+#[derive(Debug, Clone)]
+enum Way {
+    /// To the thread of this process.
+    Local(mpsc::Sender<Message>),
+    /// To another process.
+    Remote(Arc<dyn RemoteController>),
+    /// To nobody who decides.
+    Refusing(ErrorCode),
+}
+
+/// What will be known later.
+pub(crate) type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The controller of another process, for what a broker asks by itself. What clients ask the controller is
+/// forwarded to it before.
+pub(crate) trait RemoteController: fmt::Debug + Send + Sync {
+    /// Lets the controller decide.
+    fn request(
+        &self,
+        request: ControllerRequest,
+    ) -> Later<'_, Result<ControllerResponse, ErrorCode>>;
+
+    /// Closes the metadata log of this node.
+    fn close(&self) -> Later<'_, Result<Result<(), AppendMetadataError>, ErrorCode>>;
 }
 
 /// The other end of a [`ControllerLink`].
@@ -38,7 +68,20 @@ impl ControllerLink {
     /// A link to a controller that has yet to be started.
     pub(super) fn new(loader: MetadataLoader) -> (Self, Messages) {
         let (messages, receiver) = mpsc::channel(QUEUE_LENGTH);
-        (Self { messages, loader }, receiver)
+        let way = Way::Local(messages);
+        (Self { way, loader }, receiver)
+    }
+
+    /// A link to the controller of another process; what that has decided comes by `loader`.
+    pub(crate) fn remote(controller: Arc<dyn RemoteController>, loader: MetadataLoader) -> Self {
+        let way = Way::Remote(controller);
+        Self { way, loader }
+    }
+
+    /// A link like another one, by which nothing is decided, for this reason.
+    pub(crate) fn refusing(other: &Self, code: ErrorCode) -> Self {
+        let (way, loader) = (Way::Refusing(code), other.loader.clone());
+        Self { way, loader }
     }
 
     /// Lets the controller decide, and waits until this broker serves what was decided.
@@ -47,9 +90,17 @@ impl ControllerLink {
     /// Why nothing was decided: `NotController` when there is no controller any more,
     /// `KafkaStorageError` when its log takes no records.
     pub(crate) async fn request<R: Request>(&self, request: R) -> Result<R::Response, ErrorCode> {
-        let (waiting, answered) = oneshot::channel();
-        self.send(Message::Request(request.into(), waiting)).await?;
-        let response = answered.await.map_err(|_| ErrorCode::NotController)??;
+        let response = match &self.way {
+            Way::Local(messages) => {
+                let (waiting, answered) = oneshot::channel();
+                let message = Message::Request(request.into(), waiting);
+                let sent = messages.send(message).await;
+                sent.map_err(|_| ErrorCode::NotController)?;
+                answered.await.map_err(|_| ErrorCode::NotController)??
+            }
+            Way::Remote(controller) => controller.request(request.into()).await?,
+            Way::Refusing(code) => return Err(*code),
+        };
         R::response_of(response).ok_or(ErrorCode::UnknownServerError)
     }
 
@@ -84,7 +135,12 @@ impl ControllerLink {
     /// `NotController` when there is no controller any more.
     pub(crate) async fn settle(&self) -> Result<(), ErrorCode> {
         let (answer, answered) = oneshot::channel();
-        self.send(Message::Settle(answer)).await?;
+        match &self.way {
+            Way::Local(_) => self.send(Message::Settle(answer)).await?,
+            Way::Remote(_) | Way::Refusing(_) => self.loader.run(move || {
+                let _ = answer.send(());
+            }),
+        }
         answered.await.map_err(|_| ErrorCode::NotController)
     }
 
@@ -94,6 +150,9 @@ impl ControllerLink {
     /// `NotController` when there is no controller any more; within, why the log is not shut down
     /// cleanly.
     pub(crate) async fn close(&self) -> Result<Result<(), AppendMetadataError>, ErrorCode> {
+        if let Way::Remote(controller) = &self.way {
+            return controller.close().await;
+        }
         let (answer, answered) = oneshot::channel();
         self.send(Message::Close(answer)).await?;
         answered.await.map_err(|_| ErrorCode::NotController)
@@ -105,14 +164,22 @@ impl ControllerLink {
     }
 
     async fn send(&self, message: Message) -> Result<(), ErrorCode> {
-        let sent = self.messages.send(message).await;
+        let messages = match &self.way {
+            Way::Local(messages) => messages,
+            Way::Remote(_) => return Err(ErrorCode::NotController),
+            Way::Refusing(code) => return Err(*code),
+        };
+        let sent = messages.send(message).await;
         sent.map_err(|_| ErrorCode::NotController)
     }
 
     /// How many messages wait for the one that the thread is at.
     #[cfg(test)]
     pub(crate) fn queued_count(&self) -> usize {
-        self.messages.max_capacity() - self.messages.capacity()
+        match &self.way {
+            Way::Local(messages) => messages.max_capacity() - messages.capacity(),
+            Way::Remote(_) | Way::Refusing(_) => 0,
+        }
     }
 
     /// Runs `call` on the thread of the metadata loader.

@@ -23,7 +23,7 @@ const QUEUE_LENGTH: usize = 1024;
 pub(crate) type Waiting = oneshot::Sender<Result<ControllerResponse, ErrorCode>>;
 
 /// An answer, and who waits for it.
-pub(super) type Answer = (Waiting, ControllerResponse);
+pub(crate) type Answer = (Waiting, ControllerResponse);
 
 /// Whoever lives by the metadata.
 pub(crate) trait MetadataPublisher: Send {
@@ -54,30 +54,30 @@ pub(crate) struct Tasks(Receiver<Task>);
 
 impl MetadataLoader {
     /// A loader that has yet to be started.
-    pub(super) fn new() -> (Self, Tasks) {
+    pub(crate) fn new() -> (Self, Tasks) {
         let (sender, receiver) = sync_channel(QUEUE_LENGTH);
         (Self(sender), Tasks(receiver))
     }
 
     /// Publishes what is committed, and lets answers go after it.
-    pub(super) fn load(&self, change: MetadataChange, answers: Vec<Answer>) {
+    pub(crate) fn load(&self, change: MetadataChange, answers: Vec<Answer>) {
         self.send(Task::Change(Box::new(change), answers));
     }
 
     /// Lets answers go after all that was loaded before.
-    pub(super) fn answer(&self, answers: Vec<Answer>) {
+    pub(crate) fn answer(&self, answers: Vec<Answer>) {
         if !answers.is_empty() {
             self.send(Task::Answers(answers));
         }
     }
 
     /// Lets every publisher try again what it could not do.
-    pub(super) fn revisit(&self) {
+    pub(crate) fn revisit(&self) {
         self.send(Task::Revisit);
     }
 
     /// Runs `call` on the thread, after all that was loaded before.
-    pub(super) fn run(&self, call: impl FnOnce() + Send + 'static) {
+    pub(crate) fn run(&self, call: impl FnOnce() + Send + 'static) {
         self.send(Task::Call(Box::new(call)));
     }
 
@@ -92,7 +92,7 @@ impl MetadataLoader {
 ///
 /// # Errors
 /// When no thread can be started.
-pub(super) fn start(
+pub(crate) fn start(
     tasks: Tasks,
     mut image: Arc<MetadataImage>,
     publishers: Vec<Box<dyn MetadataPublisher>>,

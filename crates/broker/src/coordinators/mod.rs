@@ -14,7 +14,7 @@ use crate::logs::Logs;
 use crate::settings::node::Node;
 use coordinator_topics::UnmadeTopics;
 use groups::Groups;
-use std::ops::Range;
+use producer_ids::ProducerIds;
 use std::sync::Arc;
 use threads::CoordinatorThreads;
 use transactions::Transactions;
@@ -33,7 +33,7 @@ pub(crate) struct Coordinators {
     /// Lines about topics of coordinators that cannot be made.
     unmade_topics: UnmadeTopics,
     /// Producer ids that the controller has given to this broker.
-    producer_ids: tokio::sync::Mutex<Range<i64>>,
+    producer_ids: Arc<ProducerIds>,
     threads: Arc<CoordinatorThreads>,
 }
 
@@ -52,7 +52,7 @@ impl Coordinators {
             groups: Arc::new(groups),
             transactions,
             unmade_topics: UnmadeTopics::default(),
-            producer_ids: tokio::sync::Mutex::new(0..0),
+            producer_ids: Arc::default(),
             threads,
         });
         let weak = Arc::downgrade(&coordinators);

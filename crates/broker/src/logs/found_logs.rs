@@ -64,7 +64,8 @@ impl Places {
 /// Looks for the log of every partition of the image that has a replica here. A partition of a
 /// directory that is not there, or cannot be used, has no place.
 ///
-/// `clean` tells for each log directory whether it was shut down cleanly.
+/// `clean` tells for each log directory whether it was shut down cleanly, and `registered` is what the last run
+/// had registered, if it had.
 ///
 /// # Errors
 /// A [`StartError`] for a directory that cannot be listed, if it is that of the metadata.
@@ -72,6 +73,7 @@ pub(crate) fn find_all(
     logs: &Logs,
     image: &MetadataImage,
     clean: &[bool],
+    registered: Option<&[Uuid]>,
 ) -> Result<Places, StartError> {
     let mut places = Places::default();
     for (at, (directory, is_clean)) in logs.directories.iter().zip(clean).enumerate() {
@@ -96,19 +98,19 @@ pub(crate) fn find_all(
     }
     promote_futures(logs, image, &mut places);
     read_checkpoints(logs, image, &mut places);
-    place_all(logs, image, &mut places);
+    place_all(logs, image, registered, &mut places);
     Ok(places)
 }
 
 /// Chooses a directory for each partition that has no log yet; one whose log may be in a directory that
 /// is not there has no place.
-fn place_all(logs: &Logs, image: &MetadataImage, places: &mut Places) {
+fn place_all(logs: &Logs, image: &MetadataImage, registered: Option<&[Uuid]>, places: &mut Places) {
     let mut counts = vec![0usize; logs.directories.len()];
     for (at, _) in places.partitions.values() {
         counts[*at as usize] += 1;
     }
     let mut missing: BTreeMap<Uuid, Vec<TopicPartition>> = BTreeMap::new();
-    let unplaced = unplaced_at_start(logs, image);
+    let unplaced = unplaced_at_start(logs, registered);
     // No image is in force yet, nor what it says of this broker's configuration.
     let config = logs.node.config_as_of(image);
     let config = config.unwrap_or_else(|_| logs.node.config.clone());
@@ -154,13 +156,12 @@ fn place_all(logs: &Logs, image: &MetadataImage, places: &mut Places) {
 }
 
 /// What becomes of partitions for which the metadata name no directory, and of which there is no log.
-fn unplaced_at_start(logs: &Logs, image: &MetadataImage) -> Unplaced {
+fn unplaced_at_start(logs: &Logs, registered: Option<&[Uuid]>) -> Unplaced {
     let configured = logs.directories.iter();
     let configured: Vec<_> = configured
         .map(|one| (one.known_id(), one.is_usable()))
         .collect();
-    let registration = image.cluster.broker(logs.node.id);
-    outcome_of_unplaced(&configured, registration.map(|one| &*one.directories))
+    outcome_of_unplaced(&configured, registered)
 }
 
 /// Reads what the checkpoints say of the logs that are there. What they say of others, of an earlier

@@ -62,9 +62,12 @@ impl fmt::Display for Purpose {
     }
 }
 
-/// The connections of this node to others.
+/// The connections of this node to others; clones share them.
+#[derive(Debug, Clone)]
+pub(crate) struct PeerConnections(Arc<Shared>);
+
 #[derive(Debug)]
-pub(crate) struct PeerConnections {
+struct Shared {
     node_id: BrokerId,
     config: config::server::PeersConfig,
     quorum_timeout_ms: i32,
@@ -85,13 +88,13 @@ struct PeerOfPurpose {
 impl PeerConnections {
     /// Connections as the node is configured to make them; none yet.
     pub(crate) fn new(config: &ServerConfig) -> Self {
-        Self {
+        Self(Arc::new(Shared {
             node_id: config.node_id,
             config: config.peers,
             quorum_timeout_ms: config.controller.quorum.request_timeout_ms,
             idle_max_ms: config.network.connections_max_idle_ms,
             peers: Mutex::default(),
-        }
+        }))
     }
 
     /// The connection to a node for a purpose, made if there is none. After failures in a row the next
@@ -105,7 +108,7 @@ impl PeerConnections {
         purpose: Purpose,
         deadline: Deadline,
     ) -> Result<Connection, Error> {
-        let peer = self.peer(node, purpose);
+        let peer = self.0.peer(node, purpose);
         let called = Called {
             address: &peer.address,
             advice: "is the node running, and can this host reach it?",
@@ -132,15 +135,17 @@ impl PeerConnections {
 
     /// The deadline of a request from now.
     pub(crate) fn deadline(&self, purpose: Purpose) -> Deadline {
-        let (timeout_ms, setting) = self.request_timeout(purpose);
+        let (timeout_ms, setting) = self.0.request_timeout(purpose);
         Deadline::after_ms(timeout_ms, setting)
     }
 
     /// Forgets a node: what is asked of it and not answered yet fails.
     pub(crate) fn forget(&self, id: BrokerId) {
-        self.peers.lock().retain(|(of, _), _| *of != id);
+        self.0.peers.lock().retain(|(of, _), _| *of != id);
     }
+}
 
+impl Shared {
     fn peer(&self, node: &PeerNode, purpose: Purpose) -> Arc<PeerOfPurpose> {
         let mut peers = self.peers.lock();
         let known = peers.get(&(node.id, purpose));

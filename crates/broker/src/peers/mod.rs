@@ -1,7 +1,16 @@
 //! What this node asks of other nodes. Beside `api`, what others ask of this one, it is the only room in
 //! which types of the wire occur.
 
-#[allow(dead_code, reason = "a node alone asks nobody")]
+#[allow(dead_code, reason = "some purposes have no users yet")]
 pub(crate) mod connections;
-#[allow(dead_code, reason = "a node alone asks nobody")]
+pub(crate) mod controller_channel;
+mod controller_requests;
+#[allow(dead_code, reason = "nobody looks for other brokers yet")]
 pub(crate) mod endpoints;
+pub(crate) mod forwarding;
+pub(crate) mod lifecycle;
+pub(crate) mod quorum_cluster;
+pub(crate) mod quorum_follower;
+pub(crate) mod quorum_nodes;
+pub(crate) mod quorum_requests;
+pub(crate) mod remote_controller;

@@ -22,6 +22,7 @@ use config::sources::{Sources, load};
 use model::{BrokerId, ErrorCode, TopicPartition};
 use std::fs::{self, File};
 use std::ops::Range;
+use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc;
 use storage::clean_shutdown::{CLEAN_SHUTDOWN_FILE, take_clean_shutdown};

@@ -1,5 +1,6 @@
 //! Why a server does not start: each says what to do about it.
 
+use controller::BrokerLifeError;
 use controller::metadata_log::{AppendMetadataError, OpenMetadataLogError};
 use std::io;
 use std::path::PathBuf;
@@ -78,6 +79,28 @@ pub enum StartError {
     /// The controller refuses this broker.
     #[error("the broker cannot register: {0}")]
     Registration(#[from] controller::ApiError),
+    /// The controllers belong to another cluster than the log directories.
+    #[error(
+        "the log directories belong to the cluster {cluster_id}, and the controllers at {controllers} to \
+         another one: set `log.dirs` to other directories, or `controller.quorum.voters` or \
+         `controller.quorum.bootstrap.servers` to the controllers of that cluster"
+    )]
+    ForeignCluster {
+        /// The cluster of the log directories.
+        cluster_id: String,
+        /// The addresses of the controllers.
+        controllers: String,
+    },
+    /// The metadata of the quorum cannot be followed.
+    #[error("{0}")]
+    Follow(String),
+    /// The controller does not let this broker serve.
+    #[error("{error}{}", life_advice(error))]
+    Life {
+        /// Why.
+        #[from]
+        error: BrokerLifeError,
+    },
     /// A partition's log cannot be opened.
     #[error("partition {partition} in `{}` cannot be opened: {reason}", directory.display())]
     Partition {
@@ -112,6 +135,19 @@ impl StartError {
             self,
             Self::Directory { .. } | Self::Storage(_) | Self::Locked(LockError::Storage(_))
         )
+    }
+}
+
+/// What to look at when the controller does not answer as it should.
+fn life_advice(error: &BrokerLifeError) -> &'static str {
+    match error {
+        BrokerLifeError::NotRegistered { last, .. } if last == "DuplicateBrokerRegistration" => {
+            ": another process with this `node.id` is alive; give each node a `node.id` of its own"
+        }
+        BrokerLifeError::NotRegistered { .. } => {
+            ": is there an active controller, and can this host reach it?"
+        }
+        _ => "",
     }
 }
 

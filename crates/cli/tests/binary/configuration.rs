@@ -270,16 +270,23 @@ fn what_does_not_work_yet_is_told() {
         &[],
         &["SSL", "PLAINTEXT"],
     );
+    let output = run(&["server", "--set", "process.roles=controller"], &[]);
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "error: this version runs no controller by itself: set `process.roles=broker,controller`\n"
+    );
+    let map = "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:SSL";
     let elsewhere = "controller.quorum.bootstrap.servers=127.0.0.1:1";
     let role = ["server", "--set", "process.roles=broker"];
-    for more in [&[][..], &["--set", elsewhere]] {
-        let output = run(&[&role[..], more].concat(), &[]);
-        assert_eq!(
-            String::from_utf8(output.stderr).unwrap(),
-            "error: riverrun runs broker and controller in one process: set \
-             `process.roles=broker,controller`\n"
-        );
-    }
+    assert_fails(
+        &[&role[..], &["--set", elsewhere, "--set", map]].concat(),
+        &[],
+        &[
+            "controllers are reached over the listener CONTROLLER",
+            "SSL",
+        ],
+    );
+    assert_fails(&role, &[], &["controller.quorum.bootstrap.servers"]);
     let output = run(&["server", "--set", "controller.listener.names=CTRL"], &[]);
     assert_eq!(
         String::from_utf8(output.stderr).unwrap(),

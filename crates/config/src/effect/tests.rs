@@ -16,10 +16,6 @@ const CHECKED_ONLY: &[&str] = &["early.start.listeners", "group.share.*", "group
 /// Keys that are read elsewhere, and where.
 const READ_ELSEWHERE: &[(&str, &str)] = &[
     ("broker.id", "stands for node.id"),
-    (
-        "controller.quorum.bootstrap.servers",
-        "one of two that must be given",
-    ),
     ("log.dir", "stands for log.dirs"),
     (
         "metadata.log.segment.bytes",

@@ -85,6 +85,19 @@ pub enum ListenerError {
         /// Its protocol.
         protocol: &'static str,
     },
+    /// Other nodes are to be reached by a protocol that is not spoken.
+    #[error(
+        "{to} are reached over the listener {name}, which asks for {protocol}; this version talks to \
+             other nodes over PLAINTEXT only"
+    )]
+    NotSpoken {
+        /// Which nodes.
+        to: &'static str,
+        /// Their listener.
+        name: String,
+        /// Its protocol.
+        protocol: &'static str,
+    },
     /// A node that is only a controller binds something else.
     #[error(
         "`listeners` has `{0}`, but with process.roles=controller all of them must be in \

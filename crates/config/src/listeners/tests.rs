@@ -18,8 +18,8 @@ const CONTROLLER_ONLY: Roles = Roles {
     controller: true,
 };
 
-/// Reads listeners from `lines` over a node with a plaintext listener and a controller listener.
-fn read(roles: Roles, lines: &str) -> String {
+/// Listeners from `lines` over a node with a plaintext listener and a controller listener.
+fn listeners(roles: Roles, lines: &str) -> Result<Listeners, super::ListenerError> {
     let mut given = ConfigMap::new();
     let base = "process.roles=broker\nnode.id=1\ncontroller.listener.names=CONTROLLER";
     for line in base.lines().chain(lines.split_whitespace()) {
@@ -27,7 +27,12 @@ fn read(roles: Roles, lines: &str) -> String {
         given.insert(name.to_owned(), value.to_owned());
     }
     let values = TypedValues::read(&BROKER, &given).expect("the values are valid");
-    match Listeners::read(&values, &given, roles) {
+    Listeners::read(&values, &given, roles)
+}
+
+/// What they are.
+fn read(roles: Roles, lines: &str) -> String {
+    match listeners(roles, lines) {
         Ok(listeners) => {
             let show = |endpoints: &[super::Endpoint]| {
                 let texts: Vec<_> = endpoints
@@ -276,4 +281,25 @@ fn early_listeners_exist() {
     );
     let early = read(BROKER_ONLY, "early.start.listeners=PLAINTEXT");
     assert!(early.starts_with("clients"), "{early}");
+}
+
+#[test]
+fn other_nodes_are_spoken_to_in_plaintext() {
+    let check = |roles: Roles, more: &str, expect: Option<&str>| {
+        let listeners = listeners(roles, more).expect("it may be configured");
+        let refused = listeners
+            .check_served()
+            .err()
+            .map(|error| error.to_string());
+        assert_eq!(refused.as_deref(), expect, "{more}");
+    };
+    check(BROKER_ONLY, "", None);
+    check(
+        BROKER_ONLY,
+        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+        Some(
+            "controllers are reached over the listener CONTROLLER, which asks for SSL; this version talks to \
+             other nodes over PLAINTEXT only",
+        ),
+    );
 }

@@ -1,6 +1,6 @@
 //! The controller quorum and its log.
 
-use crate::constraint::quorum_voter;
+use crate::constraint::{host_and_port, quorum_voter};
 use crate::typed::TypedValues;
 use model::BrokerId;
 
@@ -20,8 +20,18 @@ pub struct QuorumVoter {
 pub struct QuorumConfig {
     /// Voters of a static quorum; empty with a dynamic one.
     pub voters: Vec<QuorumVoter>,
+    /// Hosts and ports at which the quorum is found.
+    pub bootstrap_servers: Vec<(String, u16)>,
     /// How long the answer of another node of the quorum may take.
     pub request_timeout_ms: i32,
+    /// How long the leader may be silent before others are asked who leads.
+    pub fetch_timeout_ms: i32,
+    /// The pause before a request is repeated that has failed.
+    pub retry_backoff_ms: i32,
+    /// Most bytes of the log in one answer; one batch may be larger.
+    pub fetch_max_bytes: i32,
+    /// Most bytes of a snapshot in one answer.
+    pub fetch_snapshot_max_bytes: i32,
 }
 
 /// How the metadata log is kept.
@@ -58,6 +68,19 @@ pub struct ControllerTasksConfig {
     pub unclean_election_interval_ms: i64,
 }
 
+/// How a broker lives with its controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LifecycleConfig {
+    /// Time between two heartbeats.
+    pub heartbeat_interval_ms: i32,
+    /// How long the first registration may take.
+    pub registration_timeout_ms: i32,
+    /// How long the controller may not hear of a log directory that has failed.
+    pub directory_failure_timeout_ms: i64,
+    /// Whether the broker hands its leaderships over before it stops.
+    pub controlled_shutdown_enable: bool,
+}
+
 /// The quorum as this node is told about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllerConfig {
@@ -67,6 +90,8 @@ pub struct ControllerConfig {
     pub quorum: QuorumConfig,
     /// Its log.
     pub metadata_log: MetadataLogConfig,
+    /// What this node as a broker does towards its controller.
+    pub lifecycle: LifecycleConfig,
 }
 
 impl ControllerConfig {
@@ -75,9 +100,20 @@ impl ControllerConfig {
             tasks: tasks(values),
             quorum: QuorumConfig {
                 voters: voters(values),
+                bootstrap_servers: bootstrap_servers(values),
                 request_timeout_ms: values.int("controller.quorum.request.timeout.ms"),
+                fetch_timeout_ms: values.int("controller.quorum.fetch.timeout.ms"),
+                retry_backoff_ms: values.int("controller.quorum.retry.backoff.ms"),
+                fetch_max_bytes: values.int("controller.quorum.fetch.max.bytes"),
+                fetch_snapshot_max_bytes: values.int("controller.quorum.fetch.snapshot.max.bytes"),
             },
             metadata_log: metadata_log(values),
+            lifecycle: LifecycleConfig {
+                heartbeat_interval_ms: values.int("broker.heartbeat.interval.ms"),
+                registration_timeout_ms: values.int("initial.broker.registration.timeout.ms"),
+                directory_failure_timeout_ms: values.long("log.dir.failure.timeout.ms"),
+                controlled_shutdown_enable: values.boolean("controlled.shutdown.enable"),
+            },
         }
     }
 }
@@ -104,6 +140,15 @@ pub(super) fn voters(values: &TypedValues) -> Vec<QuorumVoter> {
             host: host.to_owned(),
             port,
         })
+        .collect()
+}
+
+/// Where a dynamic quorum is found. The constraint of the key has checked their form.
+fn bootstrap_servers(values: &TypedValues) -> Vec<(String, u16)> {
+    let texts = values.list("controller.quorum.bootstrap.servers").iter();
+    texts
+        .filter_map(|text| host_and_port(text))
+        .map(|(host, port)| (host.to_owned(), port))
         .collect()
 }
 

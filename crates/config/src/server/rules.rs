@@ -76,7 +76,9 @@ pub(super) fn warnings(values: &TypedValues, given: &ConfigMap, roles: Roles) ->
              broker.session.timeout.ms ({session_ms}): one late heartbeat fences the broker"
         ));
     }
-    warn_of_missing_brokers(values, &mut warnings);
+    if roles.broker && roles.controller {
+        warn_of_missing_brokers(values, &mut warnings);
+    }
     let voters = values.list("controller.quorum.voters");
     if !voters.is_empty()
         && !values

@@ -57,6 +57,10 @@ fn check(script: &[(i64, &str)], expect: &str) {
             "lost" => life.handle_failure(now),
             "metadata" => life.note_metadata(rest.parse().expect("an offset")),
             "ready" => life.ready(now),
+            "cordoned" => life.set_cordoned(Vec::new(), now),
+            "known" => {
+                let _ = writeln!(lines, "{at_ms} known {}", life.is_known());
+            }
             "failed-directory" => life.directory_failed(Uuid::from_u128(500), now),
             "shut-down" => {
                 let deadline = MonotonicTime::from_ms(rest.parse().expect("a deadline"));
@@ -224,6 +228,36 @@ fn a_controlled_shutdown_ends_without_a_controller() {
 100 PendingControlledShutdown
 201 heartbeat shut-down at -1
 500 ShuttingDown",
+    );
+}
+
+#[test]
+fn a_controlled_shutdown_has_nothing_to_hand_over_when_the_controller_knows_the_broker_no_more() {
+    check_running(
+        &[(100, "shut-down 9000"), (101, "refused stale")],
+        "
+100 heartbeat shut-down at -1
+100 PendingControlledShutdown
+101 ShuttingDown",
+    );
+}
+
+#[test]
+fn what_is_new_of_directories_is_told_after_the_answer_that_is_awaited() {
+    check_running(
+        &[
+            (100, "failed-directory"),
+            (101, "cordoned"),
+            (102, "heard caught-up unfenced"),
+            (103, "known"),
+            (104, "heard caught-up unfenced"),
+            (105, "known"),
+        ],
+        "
+100 heartbeat offline at -1
+102 heartbeat offline at -1
+103 known false
+105 known true",
     );
 }
 

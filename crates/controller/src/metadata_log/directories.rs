@@ -95,6 +95,22 @@ impl LogDirectories {
     }
 }
 
+/// The id of the cluster that log directories of this node belong to; `None` while all are new.
+///
+/// # Errors
+/// When they belong to other nodes or to several clusters, or fail.
+pub fn recorded_cluster_id<D: Disk>(
+    disk: &D,
+    directories: &[PathBuf],
+    node_id: BrokerId,
+) -> Result<Option<String>, OpenMetadataLogError> {
+    let mut found = Vec::new();
+    for directory in directories {
+        found.push((directory.clone(), read_meta_properties(disk, directory)?));
+    }
+    check_owner(&found, node_id)
+}
+
 /// Checks whose the log directories are, and prepares the one of the metadata log. The folders must
 /// exist and be locked by the caller.
 ///

@@ -1,0 +1,125 @@
+//! Requests of clients that the controller decides, passed on as they came: Envelope v0 (KIP-590).
+//!
+//! ```text
+//!   client ── frame ──> [frame, who asks, from where] ──> active controller ── answer ──> client
+//! ```
+//!
+//! The client's request goes on byte for byte, header included, and so does the answer. Nobody is authenticated:
+//! every client is User:ANONYMOUS to the controller, too.
+
+use super::connections::Purpose;
+use super::controller_channel::ControllerChannel;
+use bytes::Bytes;
+use connection::{Deadline, Error, Response, ServedVersions};
+use model::{ErrorCode, Message as _};
+use parking_lot::RwLock;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::ApiKey;
+use wire::messages::{DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse};
+
+/// The version of the principal that goes along.
+const PRINCIPAL_VERSION: i16 = 0;
+/// The pause before a controller is asked again what it serves.
+const LEARN_PAUSE: Duration = Duration::from_secs(1);
+
+/// The way of clients' requests to the active controller; clones are one.
+#[derive(Debug, Clone)]
+pub(crate) struct Forwarding {
+    channel: ControllerChannel,
+    timeout_ms: u64,
+    /// The principal of every client, encoded.
+    principal: Bytes,
+    /// What the active controller serves, once that is known.
+    served: Arc<RwLock<Option<ServedVersions>>>,
+}
+
+impl Forwarding {
+    /// The way by `channel`; a request is given up after so long.
+    pub(crate) fn new(channel: ControllerChannel, timeout_ms: u64) -> Self {
+        let anonymous = DefaultPrincipalData {
+            r#type: "User",
+            name: "ANONYMOUS",
+            token_authenticated: false,
+        };
+        let mut principal = PRINCIPAL_VERSION.to_be_bytes().to_vec();
+        anonymous.write(PRINCIPAL_VERSION, &mut principal);
+        Self {
+            channel,
+            timeout_ms,
+            principal: principal.into(),
+            served: Arc::default(),
+        }
+    }
+
+    /// The versions of an API that the active controller serves; all of them as long as nobody knows.
+    pub(crate) fn versions(&self, api: ApiKey) -> Option<(i16, i16)> {
+        match &*self.served.read() {
+            Some(served) => served.range(api),
+            None => Some((i16::MIN, i16::MAX)),
+        }
+    }
+
+    /// Passes a request on, its frame without the size; gives the answer, header included.
+    ///
+    /// # Errors
+    /// `RequestTimedOut` when no controller has answered in time, `UnsupportedVersion` when it does not know
+    /// the request; others as the controller says.
+    pub(crate) async fn forward(&self, frame: &[u8], client: IpAddr) -> Result<Bytes, ErrorCode> {
+        let deadline = Deadline::after_ms(self.timeout_ms, "request.timeout.ms");
+        let address = match client.to_canonical() {
+            IpAddr::V4(address) => address.octets().to_vec(),
+            IpAddr::V6(address) => address.octets().to_vec(),
+        };
+        let envelope = EnvelopeRequest {
+            request_data: frame,
+            request_principal: Some(&self.principal),
+            client_host_address: &address,
+        };
+        let code_of = |response: &Response| {
+            let read: EnvelopeResponse<'_> = response.read()?;
+            Ok(ErrorCode::from_code(read.error_code))
+        };
+        let channel = &self.channel;
+        let answered = channel.call(Purpose::Forwarding, &envelope, code_of, deadline);
+        let response = answered.await.map_err(|error| {
+            tracing::debug!(%error, "a request could not be passed on");
+            match error {
+                Error::Unsupported { .. } => ErrorCode::UnsupportedVersion,
+                _ => ErrorCode::RequestTimedOut,
+            }
+        })?;
+        let read: EnvelopeResponse<'_> =
+            response.read().map_err(|_| ErrorCode::UnknownServerError)?;
+        match (ErrorCode::from_code(read.error_code), read.response_data) {
+            (ErrorCode::None, Some(data)) => Ok(response.slice_of(data)),
+            (ErrorCode::None, None) => Err(ErrorCode::UnknownServerError),
+            (code, _) => Err(code),
+        }
+    }
+
+    /// Learns what each active controller serves, for ever.
+    pub(crate) async fn learn_versions(self) {
+        let mut leader = self.channel.leader();
+        loop {
+            leader.mark_unchanged();
+            let deadline = self.channel.deadline(Purpose::Forwarding);
+            let connected = self.channel.connection(Purpose::Forwarding, deadline);
+            match connected.await {
+                Ok(connection) => {
+                    *self.served.write() = Some(connection.versions().clone());
+                    if leader.changed().await.is_err() {
+                        return;
+                    }
+                }
+                // The follower has ended: there are no other controllers.
+                Err(_) if leader.has_changed().is_err() => return,
+                Err(error) => {
+                    tracing::debug!(%error, "what the controller serves is not known yet");
+                    tokio::time::sleep(LEARN_PAUSE).await;
+                }
+            }
+        }
+    }
+}

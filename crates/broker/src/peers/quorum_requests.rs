@@ -1,0 +1,267 @@
+//! What an observer asks the quorum, in types of the wire: Fetch v12–18 and FetchSnapshot v0–1.
+//!
+//! - Version 17 of Fetch has the directory of the one that fetches (KIP-853), version 18 what it knows as
+//!   committed (KIP-1166): a leader that knows more answers at once.
+//! - An answer names the leader, and where it is reached (Fetch from version 16, FetchSnapshot from 1).
+
+use connection::{Connection, Deadline, Endpoint, Error, Response};
+use metadata::SnapshotId;
+use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
+use raft::{Answer, Content, LeaderAndEpoch, Request, SnapshotPiece, Wanted};
+use storage::leader_epochs::LeaderEpochEnd;
+use wire::ApiKey;
+use wire::messages::fetch_request::{FetchPartition, FetchTopic, ReplicaState};
+use wire::messages::fetch_response::PartitionData;
+use wire::messages::{
+    FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse,
+    fetch_snapshot_request, fetch_snapshot_response,
+};
+
+/// The topic of the quorum's log.
+const METADATA_TOPIC: &str = "__cluster_metadata";
+/// How long the leader may wait for something new, in ms, as Apache Kafka lets it.
+const MAX_WAIT_MS: i32 = 500;
+
+/// Who fetches, and how much at a time.
+#[derive(Debug, Clone)]
+pub(crate) struct Fetcher {
+    pub(crate) cluster_id: String,
+    pub(crate) node_id: BrokerId,
+    /// The directory of the metadata log; all zero while it has no id.
+    pub(crate) directory_id: Uuid,
+    pub(crate) fetch_max_bytes: i32,
+    pub(crate) snapshot_max_bytes: i32,
+}
+
+/// An answer as it is read.
+#[derive(Debug)]
+pub(super) struct ReadAnswer<'a> {
+    /// What the log is to make of it.
+    pub(super) answer: Answer<'a>,
+    /// The error, for those who look after it.
+    pub(super) error: ErrorCode,
+    /// Where nodes are reached.
+    pub(super) endpoints: Vec<(BrokerId, Endpoint)>,
+}
+
+impl Fetcher {
+    /// Sends a request over a connection, and waits for the answer.
+    ///
+    /// # Errors
+    /// As [`Connection::call`].
+    pub(super) async fn ask(
+        &self,
+        connection: &Connection,
+        request: &Request,
+        deadline: Deadline,
+    ) -> Result<Response, Error> {
+        match request.wanted {
+            Wanted::Log {
+                fetch_offset,
+                last_fetched_epoch,
+                high_watermark,
+            } => {
+                let partition = FetchPartition {
+                    partition: 0,
+                    current_leader_epoch: request.leader_epoch.0,
+                    fetch_offset,
+                    last_fetched_epoch: last_fetched_epoch.0,
+                    // Only leaders look at it, and not at that of the quorum's log.
+                    log_start_offset: -1,
+                    partition_max_bytes: self.fetch_max_bytes,
+                    replica_directory_id: self.directory_id,
+                    high_watermark,
+                };
+                let message = self.fetch(partition);
+                connection.call(&message, deadline).await
+            }
+            Wanted::Snapshot { id, position } => {
+                let message = self.fetch_snapshot(request.leader_epoch, id, position);
+                connection.call(&message, deadline).await
+            }
+        }
+    }
+
+    fn fetch(&self, partition: FetchPartition) -> FetchRequest<'_> {
+        let topic = FetchTopic {
+            topic: METADATA_TOPIC,
+            topic_id: Uuid::METADATA_TOPIC,
+            partitions: vec![partition].into(),
+        };
+        FetchRequest {
+            cluster_id: Some(&self.cluster_id),
+            replica_id: self.node_id,
+            replica_state: ReplicaState {
+                replica_id: self.node_id,
+                ..ReplicaState::default()
+            },
+            max_wait_ms: MAX_WAIT_MS,
+            min_bytes: 0,
+            topics: vec![topic].into(),
+            ..FetchRequest::default()
+        }
+    }
+
+    fn fetch_snapshot(
+        &self,
+        leader_epoch: LeaderEpoch,
+        id: SnapshotId,
+        position: u64,
+    ) -> FetchSnapshotRequest<'_> {
+        let partition = fetch_snapshot_request::PartitionSnapshot {
+            partition: 0,
+            current_leader_epoch: leader_epoch.0,
+            snapshot_id: fetch_snapshot_request::SnapshotId {
+                end_offset: id.end_offset,
+                epoch: id.epoch.0,
+            },
+            position: i64::try_from(position).unwrap_or(i64::MAX),
+            replica_directory_id: self.directory_id,
+        };
+        let topic = fetch_snapshot_request::TopicSnapshot {
+            name: METADATA_TOPIC,
+            partitions: vec![partition].into(),
+        };
+        FetchSnapshotRequest {
+            cluster_id: Some(&self.cluster_id),
+            replica_id: self.node_id,
+            max_bytes: self.snapshot_max_bytes,
+            topics: vec![topic].into(),
+        }
+    }
+}
+
+/// Reads the answer to a request.
+///
+/// # Errors
+/// [`Error::Malformed`] when it is none.
+pub(super) fn read<'r>(response: &'r Response, wanted: &Wanted) -> Result<ReadAnswer<'r>, Error> {
+    match wanted {
+        Wanted::Log { .. } => read_fetch(response),
+        Wanted::Snapshot { .. } => read_fetch_snapshot(response),
+    }
+}
+
+fn read_fetch(response: &Response) -> Result<ReadAnswer<'_>, Error> {
+    let message: FetchResponse<'_> = response.read()?;
+    let endpoints = message.node_endpoints.iter().filter_map(|node| {
+        let port = u16::try_from(node.port).ok()?;
+        Some((node.node_id, Endpoint::new(node.host, port)))
+    });
+    let endpoints = endpoints.collect();
+    let mut topics = message.responses.iter();
+    let partition = topics
+        .next()
+        .and_then(|topic| topic.partitions.iter().next());
+    Ok(match partition {
+        Some(partition) if message.error_code == 0 => {
+            let error = ErrorCode::from_code(partition.error_code);
+            let leader = &partition.current_leader;
+            answered(
+                error,
+                leader_and_epoch(leader.leader_id, leader.leader_epoch),
+                fetched(&partition),
+                endpoints,
+            )
+        }
+        _ => refused(message.error_code, ApiKey::Fetch, endpoints),
+    })
+}
+
+fn fetched<'r>(partition: &PartitionData<'r>) -> Content<'r> {
+    let (diverging, snapshot) = (&partition.diverging_epoch, &partition.snapshot_id);
+    if diverging.epoch >= 0 && diverging.end_offset >= 0 {
+        return Content::Diverging(LeaderEpochEnd {
+            leader_epoch: LeaderEpoch(diverging.epoch),
+            end_offset: diverging.end_offset,
+        });
+    }
+    if snapshot.epoch >= 0 && snapshot.end_offset >= 0 {
+        return Content::SnapshotId(SnapshotId {
+            end_offset: snapshot.end_offset,
+            epoch: LeaderEpoch(snapshot.epoch),
+        });
+    }
+    Content::Records {
+        bytes: partition.records.unwrap_or_default(),
+        high_watermark: partition.high_watermark,
+    }
+}
+
+fn read_fetch_snapshot(response: &Response) -> Result<ReadAnswer<'_>, Error> {
+    let message: FetchSnapshotResponse<'_> = response.read()?;
+    let endpoints = message.node_endpoints.iter();
+    let endpoints = endpoints
+        .map(|node| (node.node_id, Endpoint::new(node.host, node.port)))
+        .collect();
+    let mut topics = message.topics.iter();
+    let partition = topics
+        .next()
+        .and_then(|topic| topic.partitions.iter().next());
+    Ok(match partition {
+        Some(partition) if message.error_code == 0 => {
+            let error = ErrorCode::from_code(partition.error_code);
+            let leader = &partition.current_leader;
+            answered(
+                error,
+                leader_and_epoch(leader.leader_id, leader.leader_epoch),
+                piece(&partition),
+                endpoints,
+            )
+        }
+        _ => refused(message.error_code, ApiKey::FetchSnapshot, endpoints),
+    })
+}
+
+fn piece<'r>(partition: &fetch_snapshot_response::PartitionSnapshot<'r>) -> Content<'r> {
+    let unsigned = |number: i64| u64::try_from(number).unwrap_or_default();
+    Content::Piece(SnapshotPiece {
+        id: SnapshotId {
+            end_offset: partition.snapshot_id.end_offset,
+            epoch: LeaderEpoch(partition.snapshot_id.epoch),
+        },
+        size_bytes: unsigned(partition.size),
+        position: unsigned(partition.position),
+        bytes: partition.unaligned_records.unwrap_or_default(),
+    })
+}
+
+fn leader_and_epoch(leader_id: BrokerId, epoch: i32) -> LeaderAndEpoch {
+    LeaderAndEpoch {
+        leader_id: (leader_id.0 >= 0).then_some(leader_id),
+        // Who does not know an epoch knows less than anybody.
+        epoch: LeaderEpoch(epoch.max(0)),
+    }
+}
+
+fn answered(
+    error: ErrorCode,
+    leader: LeaderAndEpoch,
+    content: Content<'_>,
+    endpoints: Vec<(BrokerId, Endpoint)>,
+) -> ReadAnswer<'_> {
+    let answer = Answer::Answer {
+        error,
+        leader,
+        content,
+    };
+    ReadAnswer {
+        answer,
+        error,
+        endpoints,
+    }
+}
+
+/// An answer to the request as a whole. It says nothing of the log, nor who leads.
+fn refused(code: i16, api: ApiKey, endpoints: Vec<(BrokerId, Endpoint)>) -> ReadAnswer<'static> {
+    let error = match ErrorCode::from_code(code) {
+        ErrorCode::None => ErrorCode::UnknownServerError,
+        error => error,
+    };
+    tracing::debug!(%api, %error, "the quorum has refused a request");
+    ReadAnswer {
+        answer: Answer::Nothing,
+        error,
+        endpoints,
+    }
+}
