@@ -7,6 +7,7 @@ mod registration;
 
 use self::directories::{LockedDirectories, Marks, owned, take_marks};
 use self::registration::{registration, voter_endpoints};
+use crate::api::ListenerService;
 use crate::api::broker::Broker;
 use crate::api::cluster_node::ClusterNode;
 use crate::api::fetch_sessions::FetchSessions;
@@ -33,7 +34,6 @@ use crate::net::{
 use crate::peers::forwarding::Forwarding;
 use crate::peers::lifecycle::BrokerLifecycle;
 use crate::scheduling::clock::{self, now, now_ms, random_bytes, random_uuid};
-use crate::scheduling::disk_watch::DiskWatch;
 use crate::scheduling::heavy_work::{ASIDE, HeavyWork};
 use crate::scheduling::log_rate_limit::LogRateLimit;
 use crate::scheduling::reserve::{Reserve, ReserveEnd};
@@ -243,9 +243,12 @@ fn accept(broker: &Arc<Broker>, sockets: Vec<BoundSocket>) -> Result<Tasks, Star
                 source,
             }
         })?;
-        let accepting = listener
-            .clone()
-            .accept(socket, broker.sockets.clone(), broker.clone());
+        let service = match listener.is_controller {
+            true => ListenerService::Controller(broker.controller_node.clone()),
+            false => ListenerService::Broker(broker.clone()),
+        };
+        let (sockets, service) = (broker.sockets.clone(), Arc::new(service));
+        let accepting = listener.clone().accept(socket, sockets, service);
         tasks.push(tokio::spawn(accepting));
     }
     Ok(tasks)
@@ -608,26 +611,25 @@ fn new_broker(
         controller_memory,
         unaccepted: LogRateLimit::default(),
     };
-    let cluster_node = ClusterNode {
-        metadata_disk: Arc::new(metadata_disk(&node.config)),
-        node,
-        sockets: Arc::new(sockets),
-        heavy_work,
-        controller,
-        forwarding,
-        logs: Some(logs.clone()),
+    let (sockets, logs_of_clients) = (Arc::new(sockets), Some(logs.clone()));
+    let cluster_node = |controller, logs| {
+        Arc::new(ClusterNode {
+            node: node.clone(),
+            sockets: sockets.clone(),
+            heavy_work: heavy_work.clone(),
+            controller,
+            forwarding: forwarding.clone(),
+            logs,
+            strangers: Arc::default(),
+        })
     };
     Ok(Broker {
-        cluster_node: Arc::new(cluster_node),
+        controller_node: cluster_node(controller.for_others(), None),
+        cluster_node: cluster_node(controller, logs_of_clients),
         coordinators,
         logs,
         fetch_sessions: FetchSessions::new(sessions),
     })
-}
-
-/// The directory of the metadata log, which nobody reads but those who fetch what has left the page cache.
-fn metadata_disk(config: &ServerConfig) -> DiskWatch {
-    DiskWatch::new(std::iter::once(config.log.metadata_log_dir.as_str().into()))
 }
 
 /// The memory of requests that are before the controller: as much as one may be long.
@@ -667,7 +669,7 @@ struct StartingController {
 impl StartingController {
     fn decide<R: Request>(&mut self, request: R) -> Result<R::Response, StartError> {
         let context = ControllerContext::new(&self.config);
-        let nobody = tokio::sync::oneshot::channel().0;
+        let nobody = Waiting::nobody();
         let controller = &mut self.controller;
         let decided =
             controller.decide_at_start(request, nobody, &context, now(), &mut random_bytes);

@@ -4,6 +4,7 @@
 //!   request ─> propose ─> Proposal ─┬─ accepted: appended to the metadata log, not yet committed
 //!                                   │     the next decision sees it ─> committed ─> answered
 //!                                   └─ refused: nothing has changed
+//!   lost by the log ─> reverted: whoever waits for it learns that, and the next decision does not see it
 //!   leadership lost ─> resign: whoever waits learns that this is no controller any more
 //! ```
 //!
@@ -262,6 +263,33 @@ impl<T> ActiveController<T> {
             self.tasks.refused(proposed.at);
         }
         proposed.asked.map(|(asker, _)| asker)
+    }
+
+    /// Of what was accepted the log has only what `image` has, and ends at `end_offset`; the rest will
+    /// never be in it. Gives whoever waits for an answer that has seen it.
+    ///
+    /// # Panics
+    /// When something is proposed, or was committed and is not in the log.
+    pub fn reverted(
+        &mut self,
+        image: Arc<MetadataImage>,
+        kraft_version: i16,
+        end_offset: i64,
+        now: MonotonicTime,
+    ) -> Vec<T> {
+        assert!(self.proposed.is_none(), "one proposal at a time");
+        assert!(end_offset >= self.high_watermark, "a leader cuts nothing");
+        if end_offset < self.end_offset {
+            self.tasks.refused(now);
+        }
+        self.sessions.follow(&self.image, &image);
+        self.image = image;
+        self.kraft_version = kraft_version;
+        self.end_offset = end_offset;
+        let in_log = |one: &Waiting<T>| one.seen_offset <= end_offset;
+        let kept = self.waiting.partition_point(in_log);
+        let lost = self.waiting.drain(kept..);
+        lost.map(|one| one.asker).collect()
     }
 
     /// All before `high_watermark` is committed; gives the answers that this lets go.

@@ -1,8 +1,10 @@
 //! The active controller and the metadata log that it writes: one request, one decision, one append.
 //!
 //! ```text
-//!   request ─> ActiveController::propose ─> MetadataLog::append ─┬─ committed: Decided { change, answers }
-//!                                                                └─ not taken: Decided { refused }
+//!   request ─> ActiveController::propose ─> MetadataLog::stage ─┐ several requests
+//!   flush <──────────────────────────────────────────────────────┘
+//!     ├─ committed: Decided { change, answers }
+//!     └─ not taken: Decided { refused }
 //!   now and then ─> snapshot ─> SnapshotJob (the caller writes it) ─> MetadataLog::complete_snapshot
 //! ```
 //!
@@ -27,6 +29,10 @@ pub struct Controller<T, D: Disk = RealDisk> {
     /// [follow](Self::follow_log).
     pub log: MetadataLog<D>,
     active: ActiveController<T>,
+    /// The newest image that whoever flushes was told of.
+    told: Arc<MetadataImage>,
+    /// What the log has not taken since.
+    refused: Vec<Refused<T>>,
 }
 
 /// A step of the metadata.
@@ -38,7 +44,16 @@ pub struct MetadataChange {
     pub kraft_version: i16,
 }
 
-/// What has come of a request.
+/// What the log has not taken.
+#[derive(Debug)]
+pub struct Refused<T> {
+    /// Whoever has asked; nobody asks for what the controller does by itself.
+    pub askers: Vec<T>,
+    /// Why it has not.
+    pub error: AppendMetadataError,
+}
+
+/// What has come of requests.
 #[derive(Debug)]
 #[must_use = "somebody waits for an answer"]
 pub struct Decided<T> {
@@ -46,9 +61,8 @@ pub struct Decided<T> {
     pub change: Option<MetadataChange>,
     /// Answers that go once the change is served.
     pub answers: Vec<(T, ControllerResponse)>,
-    /// Whoever has asked for what the log has not taken, and why it has not. Nobody asks for what the
-    /// controller does by itself.
-    pub refused: Option<(Option<T>, AppendMetadataError)>,
+    /// What the log has not taken.
+    pub refused: Vec<Refused<T>>,
 }
 
 impl<T, D: Disk> Controller<T, D> {
@@ -59,7 +73,12 @@ impl<T, D: Disk> Controller<T, D> {
         let end_offset = end_offset(&image);
         let active =
             ActiveController::new(image, kraft_version, end_offset, context, now.monotonic);
-        Self { log, active }
+        Self {
+            told: log.image().clone(),
+            log,
+            active,
+            refused: Vec::new(),
+        }
     }
 
     /// Where whoever receives heartbeats of brokers notes them, before they wait for their turn here.
@@ -76,9 +95,38 @@ impl<T, D: Disk> Controller<T, D> {
         now: Now,
         random: &mut Random<'_>,
     ) -> Decided<T> {
+        self.stage(request, asker, context, now, random);
+        self.flush(now)
+    }
+
+    /// Decides over all that was decided before. What is decided takes effect with the next
+    /// [flush](Self::flush), with what is staged before it and after: they share a sync.
+    pub fn stage(
+        &mut self,
+        request: &ControllerRequest,
+        asker: T,
+        context: &ControllerContext<'_>,
+        now: Now,
+        random: &mut Random<'_>,
+    ) {
         let active = &mut self.active;
         let proposal = active.propose(request, asker, context, now.monotonic, random);
-        self.write(&proposal, now.wall_ms)
+        self.take(&proposal, now);
+    }
+
+    /// Lets what is staged take effect: all of it is committed on return, or refused.
+    pub fn flush(&mut self, now: Now) -> Decided<T> {
+        if self.log.has_staged()
+            && let Err(error) = self.log.flush(now.wall_ms)
+        {
+            self.refuse_lost(error, now);
+        }
+        let before = std::mem::replace(&mut self.told, self.log.image().clone());
+        Decided {
+            change: self.change_since(before),
+            answers: self.active.committed(end_offset(self.log.image())),
+            refused: std::mem::take(&mut self.refused),
+        }
     }
 
     /// When the controller has something to do [by itself](Self::tick); `None` when nothing is to come.
@@ -91,36 +139,47 @@ impl<T, D: Disk> Controller<T, D> {
     /// heard of, and leaders elected.
     pub fn tick(&mut self, context: &ControllerContext<'_>, now: Now) -> Option<Decided<T>> {
         let proposal = self.active.propose_task(context, now.monotonic)?;
-        Some(self.write(&proposal, now.wall_ms))
+        self.take(&proposal, now);
+        Some(self.flush(now))
     }
 
-    fn write(&mut self, proposal: &Proposal, now_ms: i64) -> Decided<T> {
+    /// Hands what is proposed to the log.
+    fn take(&mut self, proposal: &Proposal, now: Now) {
         if proposal.is_empty() {
-            return Decided {
-                change: None,
-                answers: self.active.committed(end_offset(self.log.image())),
-                refused: None,
-            };
+            return;
         }
-        let before = self.log.image().clone();
-        let appended = self.append(proposal, now_ms);
-        // Of what is refused the quorum's own part may be there.
-        let change = self.change_since(before);
-        match appended {
-            Ok(()) => {
-                self.active.accepted();
-                Decided {
-                    change,
-                    answers: self.active.committed(end_offset(self.log.image())),
-                    refused: None,
-                }
+        if let Some(level) = proposal.kraft_version
+            // The quorum's own records are flushed at once, with all that is staged before.
+            && let Err(error) = self.log.raise_kraft_version(level, now.wall_ms)
+        {
+            return self.refuse(error, now);
+        }
+        self.appended();
+        if !proposal.records.is_empty() {
+            if let Err(error) = self.log.stage(&proposal.records, now.wall_ms) {
+                return self.refuse(error, now);
             }
-            Err(error) => Decided {
-                change,
-                answers: Vec::new(),
-                refused: Some((self.active.refused(), error)),
-            },
+            self.appended();
         }
+        self.active.accepted();
+    }
+
+    /// The log has not taken what is proposed, and may have lost what was staged before.
+    fn refuse(&mut self, error: AppendMetadataError, now: Now) {
+        let asker = self.active.refused();
+        self.refuse_lost(error, now);
+        if let Some(refused) = self.refused.last_mut() {
+            refused.askers.extend(asker);
+        }
+    }
+
+    /// What was accepted and is not in the log any more is refused.
+    fn refuse_lost(&mut self, error: AppendMetadataError, now: Now) {
+        let image = self.log.staged_image().clone();
+        let (end_offset, kraft_version) = (end_offset(&image), self.log.kraft_version());
+        let active = &mut self.active;
+        let askers = active.reverted(image, kraft_version, end_offset, now.monotonic);
+        self.refused.push(Refused { askers, error });
     }
 
     /// Decides before anybody lives by the metadata: nobody is told of the change. Who starts a broker
@@ -141,8 +200,8 @@ impl<T, D: Disk> Controller<T, D> {
             self.active.begin_own_broker(request.registration.broker_id);
         }
         let decided = self.decide(&request, asker, context, now, random);
-        if let Some((_, error)) = decided.refused {
-            return Err(error);
+        if let Some(refused) = decided.refused.into_iter().next() {
+            return Err(refused.error);
         }
         if let ControllerRequest::RegisterBroker(request) = &request {
             self.active.keep_own_broker(request.registration.broker_id);
@@ -152,25 +211,17 @@ impl<T, D: Disk> Controller<T, D> {
         Ok(response.expect("what is committed is answered, each request by its kind"))
     }
 
-    /// Takes over what the log says.
+    /// Takes over what the log says, of which nobody is told.
     pub fn follow_log(&mut self) {
-        let image = self.log.image().clone();
+        self.appended();
+        self.told = self.log.image().clone();
+    }
+
+    fn appended(&mut self) {
+        let image = self.log.staged_image().clone();
         let end_offset = end_offset(&image);
         let kraft_version = self.log.kraft_version();
         self.active.appended(image, kraft_version, end_offset);
-    }
-
-    /// Appends what is proposed, committed on return.
-    fn append(&mut self, proposal: &Proposal, now_ms: i64) -> Result<(), AppendMetadataError> {
-        if let Some(level) = proposal.kraft_version {
-            self.log.raise_kraft_version(level, now_ms)?;
-            self.follow_log();
-        }
-        if !proposal.records.is_empty() {
-            self.log.append(&proposal.records, now_ms)?;
-            self.follow_log();
-        }
-        Ok(())
     }
 
     /// All that is committed as one change, from the empty image: for those who live by the metadata from
@@ -198,3 +249,6 @@ impl<T, D: Disk> Controller<T, D> {
 fn end_offset(image: &MetadataImage) -> i64 {
     image.provenance.last_offset + 1
 }
+
+#[cfg(test)]
+mod tests;

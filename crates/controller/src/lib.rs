@@ -78,7 +78,7 @@ pub use broker_life::{
     BrokerLife, BrokerLifeError, BrokerLifeRequest, BrokerLifeSettings, BrokerState,
 };
 pub use context::{ControllerContext, Random};
-pub use controller::{Controller, Decided, MetadataChange};
+pub use controller::{Controller, Decided, MetadataChange, Refused};
 pub use decision::{ApiError, Decision, PartitionResults, TopicResult};
 pub use features::{
     SUPPORTED_FEATURES, SupportedFeature, broker_features, supported_versions, unsupported_features,

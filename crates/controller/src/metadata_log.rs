@@ -104,6 +104,11 @@ impl<D: Disk> MetadataLog<D> {
         newest.map_or(&self.image, |staged| &staged.image)
     }
 
+    /// Whether something was staged that [`Self::flush`] has not written yet.
+    pub fn has_staged(&self) -> bool {
+        !self.staged.is_empty()
+    }
+
     /// The epoch that this node leads.
     pub const fn leader_epoch(&self) -> LeaderEpoch {
         self.replica.epoch()
@@ -320,4 +325,4 @@ impl<D: Disk> MetadataLog<D> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

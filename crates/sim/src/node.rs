@@ -327,10 +327,10 @@ impl Node {
         if let Some(change) = decided.change {
             self.publish(&change, now)?;
         }
-        if let Some((_, error)) = decided.refused {
+        if let Some(refused) = decided.refused.into_iter().next() {
             self.is_metadata_stuck = self.planted == Planted::NeverMendsMetadata;
             return match self.controller.log.has_failed() {
-                true => Err(error.into()),
+                true => Err(refused.error.into()),
                 false => Ok(Err(ErrorCode::KafkaStorageError)),
             };
         }

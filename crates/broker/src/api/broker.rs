@@ -15,6 +15,8 @@ use wire::ApiKey;
 pub(crate) struct Broker {
     /// The node.
     pub(crate) cluster_node: Arc<ClusterNode>,
+    /// The node as its controller's listeners have it: whoever asks there does not wait for this broker.
+    pub(crate) controller_node: Arc<ClusterNode>,
     /// Log directories and their partitions.
     pub(crate) logs: Arc<Logs>,
     /// Groups and transactions.

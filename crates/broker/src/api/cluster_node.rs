@@ -1,10 +1,10 @@
 //! What a request may ask of any node, whatever its roles are: a controller alone has no more.
 
+use crate::api::strangers::Strangers;
 use crate::controller::link::ControllerLink;
 use crate::logs::Logs;
 use crate::net::Sockets;
 use crate::peers::forwarding::Forwarding;
-use crate::scheduling::disk_watch::DiskWatch;
 use crate::scheduling::heavy_work::HeavyWork;
 use crate::settings::node::Node;
 use std::sync::Arc;
@@ -25,7 +25,6 @@ pub(crate) struct ClusterNode {
     /// The logs of its broker, for clients that wait until what was decided is served here; none for those
     /// who ask the controller.
     pub(crate) logs: Option<Arc<Logs>>,
-    /// The directory of the metadata log, for those who read from there.
-    #[allow(dead_code, reason = "FetchSnapshot and Fetch come next")]
-    pub(crate) metadata_disk: Arc<DiskWatch>,
+    /// Nodes that would lead the quorum.
+    pub(crate) strangers: Arc<Strangers>,
 }

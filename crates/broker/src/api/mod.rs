@@ -21,6 +21,7 @@ pub(crate) mod cluster_node;
 pub mod served;
 
 pub(crate) mod fetch_sessions;
+pub(crate) mod strangers;
 
 mod access_control;
 mod authorized_operations;
@@ -30,15 +31,23 @@ mod weight;
 
 mod add_offsets_to_txn;
 mod add_partitions_to_txn;
+mod add_raft_voter;
+mod allocate_producer_ids;
 mod alter_client_quotas;
 mod alter_configs;
+mod alter_partition;
 mod alter_partition_reassignments;
 mod alter_replica_log_dirs;
 mod alter_user_scram_credentials;
 mod altered;
 mod api_versions;
+mod assign_replicas_to_dirs;
+mod begin_quorum_epoch;
+mod broker_heartbeat;
+mod broker_registration;
 mod consumer_group_describe;
 mod consumer_group_heartbeat;
+mod controller_registration;
 mod create_acls;
 mod create_partitions;
 mod create_topics;
@@ -58,9 +67,13 @@ mod describe_topic_partitions;
 mod describe_transactions;
 mod describe_user_scram_credentials;
 mod elect_leaders;
+mod end_quorum_epoch;
 mod end_txn;
 pub(crate) mod endpoints;
+mod envelope;
 mod fetch;
+mod fetch_metadata_log;
+mod fetch_snapshot;
 mod find_coordinator;
 mod heartbeat;
 mod incremental_alter_configs;
@@ -78,11 +91,15 @@ mod offset_delete;
 mod offset_fetch;
 mod offset_for_leader_epoch;
 mod produce;
+mod quorum;
+mod remove_raft_voter;
 mod response_topics;
 mod sync_group;
 mod txn_offset_commit;
 mod unregister_broker;
 mod update_features;
+mod update_raft_voter;
+mod vote;
 mod write_txn_markers;
 
 /// No answer is longer. Its size has 31 bits; a client that gets so much to read at once asks for
@@ -281,9 +298,21 @@ impl Service for Broker {
     }
 }
 
-impl Service for ClusterNode {
+/// Whoever serves the connections of a listener.
+#[derive(Debug)]
+pub(crate) enum ListenerService {
+    /// A broker, those of clients and other brokers.
+    Broker(Arc<Broker>),
+    /// A controller.
+    Controller(Arc<ClusterNode>),
+}
+
+impl Service for ListenerService {
     fn weight(&self, frame: &[u8]) -> Weight {
-        Weight::of(self, frame)
+        match self {
+            Self::Broker(broker) => Weight::of(broker, frame),
+            Self::Controller(node) => Weight::at_controller(node, frame),
+        }
     }
 
     async fn serve(
@@ -292,7 +321,11 @@ impl Service for ClusterNode {
         frame: &mut [u8],
         out: &mut ResponseBuffer,
     ) -> Served {
-        serve(Server::Controller(self), context, frame, out).await
+        let server = match &**self {
+            Self::Broker(broker) => Server::Broker(broker),
+            Self::Controller(node) => Server::Controller(node),
+        };
+        serve(server, context, frame, out).await
     }
 }
 
@@ -306,9 +339,9 @@ enum Server<'s> {
 }
 
 impl<'s> Server<'s> {
-    fn node(self) -> &'s ClusterNode {
+    fn node(self) -> &'s Arc<ClusterNode> {
         match self {
-            Self::Broker(broker) => broker,
+            Self::Broker(broker) => &broker.cluster_node,
             Self::Controller(node) => node,
         }
     }
@@ -500,10 +533,37 @@ async fn dispatch(
             alter_user_scram_credentials::serve(node, request, out).await
         }
         ApiKey::UnregisterBroker => unregister_broker::serve(node, request, out).await,
-        api => match server {
+        ApiKey::AddRaftVoter => add_raft_voter::serve(node, request, out).await,
+        ApiKey::RemoveRaftVoter => remove_raft_voter::serve(node, request, out).await,
+        _ => match server {
             Server::Broker(broker) => dispatch_to_broker(broker, context, request, out).await,
-            Server::Controller(_) => Ok(Served::Close(format!("{api} is not served"))),
+            Server::Controller(node) => dispatch_to_controller(node, context, request, out).await,
         },
+    }
+}
+
+/// The match over the APIs that only a controller's listener has.
+async fn dispatch_to_controller(
+    node: &Arc<ClusterNode>,
+    context: &ConnectionContext,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    match request.api {
+        ApiKey::Fetch => fetch_metadata_log::serve(node, context, request, out).await,
+        ApiKey::FetchSnapshot => fetch_snapshot::serve(node, context, request, out).await,
+        ApiKey::Vote => vote::serve(node, context, request, out).await,
+        ApiKey::BeginQuorumEpoch => begin_quorum_epoch::serve(node, context, request, out).await,
+        ApiKey::EndQuorumEpoch => end_quorum_epoch::serve(node, context, request, out).await,
+        ApiKey::UpdateRaftVoter => update_raft_voter::serve(node, context, request, out).await,
+        ApiKey::BrokerRegistration => broker_registration::serve(node, request, out).await,
+        ApiKey::BrokerHeartbeat => broker_heartbeat::serve(node, request, out).await,
+        ApiKey::ControllerRegistration => controller_registration::serve(node, request, out).await,
+        ApiKey::AlterPartition => alter_partition::serve(node, request, out).await,
+        ApiKey::AssignReplicasToDirs => assign_replicas_to_dirs::serve(node, request, out).await,
+        ApiKey::AllocateProducerIds => allocate_producer_ids::serve(node, request, out).await,
+        ApiKey::Envelope => envelope::serve(node, context, request, out).await,
+        api => Ok(Served::Close(format!("{api} is not served"))),
     }
 }
 

@@ -57,6 +57,16 @@ impl Weight {
         }
     }
 
+    /// What a request to a controller may take.
+    pub(crate) fn at_controller(server: &ClusterNode, frame: &[u8]) -> Self {
+        let api = frame.first_chunk().map(|bytes| i16::from_be_bytes(*bytes));
+        match api.and_then(ApiKey::from_number) {
+            // A part of the metadata log, or of a snapshot.
+            Some(ApiKey::Fetch | ApiKey::FetchSnapshot) => Self::light(AnswerSize::Large),
+            _ => Self::of(server, frame),
+        }
+    }
+
     fn of_api(server: &ClusterNode, api: ApiKey, frame: &[u8]) -> Self {
         let lane = match frame.len() {
             ..=SMALL_REQUEST_BYTES => Lane::Small,

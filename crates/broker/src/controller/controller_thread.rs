@@ -1,22 +1,32 @@
 //! The thread of the active controller: decides, appends, and hands on what is committed.
 //!
 //! ```text
-//!   link ── request ──> decide over the newest image ──> append to __cluster_metadata, synced
-//!     <── answer ── metadata_loader <── change ─────────────┘
+//!   link ── requests that wait ──> decide, one after the other ──> append to __cluster_metadata, one sync
+//!     <── answer ── metadata_loader <── change ──────────────────────┘
+//!     <── answer to another node ────────────────────────────────────┘
+//!   time ── what is due ──> the same way
 //! ```
 //!
-//! One decision follows the other, so each is made over the image that the one before has left. The
-//! thread knows no partition and waits for no log directory but that of the metadata log.
+//! One decision follows the other, so each is made over the image that the one before has left. What waits
+//! shares a sync. The thread knows no partition and waits for no log directory but that of the metadata log.
 
-use super::link::{ControllerLink, Message, Messages};
-use super::metadata_loader::{self, MetadataLoader, MetadataPublisher, Tasks, Waiting};
+use super::link::{ControllerLink, LinkEnd, Message, Messages};
+use super::metadata_loader::{self, AnswerWhen, MetadataLoader, MetadataPublisher, Tasks, Waiting};
+use super::snapshot_writer::SnapshotWriter;
 use crate::scheduling::clock::{now, now_ms, random_bytes};
+use crate::scheduling::timed_receive::{Received, receive_until};
 use config::ServerConfig;
 use controller::metadata_log::AppendMetadataError;
-use controller::{Controller, ControllerContext, ControllerRequest};
+use controller::{Controller, ControllerContext, ControllerRequest, Decided};
 use model::ErrorCode;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// So many messages share a sync at most, and no longer are those before kept from it.
+const GROUP_MAX: usize = 256;
+const GROUP_TIME: Duration = Duration::from_millis(5);
 
 /// What the thread owns.
 pub(crate) struct ControllerThread {
@@ -25,6 +35,8 @@ pub(crate) struct ControllerThread {
     loader: MetadataLoader,
     config: ServerConfig,
     halt: Halt,
+    high_watermark: watch::Sender<i64>,
+    snapshots: SnapshotWriter,
     /// After so many requests one is refused as if its records had found no room.
     #[cfg(test)]
     pub(crate) requests_before_refusal: Option<u32>,
@@ -35,7 +47,7 @@ type Halt = Arc<dyn Fn(String) + Send + Sync>;
 
 /// A controller that is to be started when the rest of the broker is there.
 pub(crate) struct Unstarted {
-    messages: Messages,
+    link: LinkEnd,
     tasks: Tasks,
     loader: MetadataLoader,
 }
@@ -53,9 +65,9 @@ pub(crate) struct ControllerParts {
 /// A link to a controller that has yet to be started.
 pub(crate) fn new() -> (ControllerLink, Unstarted) {
     let (loader, tasks) = MetadataLoader::new();
-    let (link, messages) = ControllerLink::new(loader.clone());
+    let (link, end) = ControllerLink::new(loader.clone());
     let unstarted = Unstarted {
-        messages,
+        link: end,
         tasks,
         loader,
     };
@@ -81,22 +93,34 @@ impl Unstarted {
         let halt_loader = halt.clone();
         let halt_loader = move |reason| halt_loader(reason);
         metadata_loader::start(self.tasks, image, publishers, halt_loader)?;
+        let LinkEnd {
+            mut messages,
+            high_watermark,
+            contacts,
+            own,
+        } = self.link;
+        let _ = contacts.set(controller.contacts());
         let mut thread = ControllerThread {
             controller,
             loader: self.loader,
             config,
             halt,
+            high_watermark,
+            snapshots: SnapshotWriter::new(own),
             #[cfg(test)]
             requests_before_refusal: None,
         };
-        let mut messages = self.messages;
         let work = move || {
-            while let Some(message) = messages.blocking_recv() {
+            loop {
                 // A decision that panics has broken an invariant: nothing it left can be trusted.
-                let done = AssertUnwindSafe(|| thread.receive(message));
-                if std::panic::catch_unwind(done).is_err() {
-                    let reason = "the controller has failed and decides no more";
-                    return (thread.halt)(reason.to_owned());
+                let round = AssertUnwindSafe(|| thread.round(&mut messages));
+                match std::panic::catch_unwind(round) {
+                    Ok(true) => {}
+                    Ok(false) => return,
+                    Err(_) => {
+                        let reason = "the controller has failed and decides no more";
+                        return (thread.halt)(reason.to_owned());
+                    }
                 }
             }
         };
@@ -106,49 +130,118 @@ impl Unstarted {
 }
 
 impl ControllerThread {
+    /// Receives what waits, which shares a flush, and does what is due; returns whether there may be more.
+    fn round(&mut self, messages: &mut Messages) -> bool {
+        self.tell_progress();
+        match receive_until(messages, self.controller.next_tick()) {
+            Received::Message(first) => self.receive_group(first, messages),
+            Received::Nothing => {}
+            Received::End => {
+                self.snapshots.finish(&mut self.controller.log);
+                return false;
+            }
+        }
+        let context = ControllerContext::new(&self.config);
+        if let Some(decided) = self.controller.tick(&context, now()) {
+            self.hand_on(decided);
+        }
+        self.snapshots.begin_if_due(&mut self.controller.log);
+        true
+    }
+
+    fn receive_group(&mut self, first: Message, messages: &mut Messages) {
+        let since = Instant::now();
+        self.receive(first);
+        for _ in 1..GROUP_MAX {
+            if since.elapsed() >= GROUP_TIME {
+                break;
+            }
+            let Ok(message) = messages.try_recv() else {
+                break;
+            };
+            self.receive(message);
+        }
+        self.flush();
+    }
+
     fn receive(&mut self, message: Message) {
         match message {
-            Message::Request(request, waiting) => self.decide(&request, waiting),
+            Message::Request(request, waiting) => self.stage(&request, waiting),
             Message::DescribeQuorum(answer) => {
                 let _ = answer.send(self.controller.log.describe_quorum(now()));
             }
-            Message::Settle(answer) => self.loader.run(move || {
-                let _ = answer.send(());
-            }),
+            Message::Fetch(request, answer) => {
+                let _ = answer.send(self.controller.log.handle_fetch(&request, now()));
+            }
+            Message::AskQuorum(ask) => ask(self.controller.log.replica()),
+            Message::SnapshotWritten => self.snapshots.finish(&mut self.controller.log),
+            Message::Settle(answer) => {
+                self.flush();
+                self.loader.run(move || {
+                    let _ = answer.send(());
+                });
+            }
             Message::Close(answer) => {
+                self.flush();
+                self.snapshots.finish(&mut self.controller.log);
                 let _ = answer.send(self.controller.log.close(now_ms()));
             }
             #[cfg(test)]
             Message::Test(test) => {
+                self.flush();
                 test(self);
                 self.controller.follow_log();
             }
         }
     }
 
-    fn decide(&mut self, request: &ControllerRequest, waiting: Waiting) {
+    /// Decides; what is decided takes effect with the next flush.
+    fn stage(&mut self, request: &ControllerRequest, waiting: Waiting) {
         #[cfg(test)]
         if self.is_refused() {
-            let _ = waiting.send(Err(ErrorCode::KafkaStorageError));
+            waiting.answer(Err(ErrorCode::KafkaStorageError));
             return;
         }
         let context = ControllerContext::new(&self.config);
-        let random = &mut random_bytes;
         let controller = &mut self.controller;
-        let decided = controller.decide(request, waiting, &context, now(), random);
-        match decided.change {
-            Some(change) => self.loader.load(change, decided.answers),
-            None => self.loader.answer(decided.answers),
-        }
-        match decided.refused {
-            Some((waiting, error)) => {
-                let code = self.refused(&error);
-                if let Some(waiting) = waiting {
-                    drop(waiting.send(Err(code)));
-                }
+        controller.stage(request, waiting, &context, now(), &mut random_bytes);
+    }
+
+    fn flush(&mut self) {
+        let decided = self.controller.flush(now());
+        self.hand_on(decided);
+    }
+
+    /// Tells everybody what is committed, and whoever has asked what has come of it.
+    fn hand_on(&mut self, decided: Decided<Waiting>) {
+        self.tell_progress();
+        let mut answers = Vec::with_capacity(decided.answers.len());
+        for (waiting, response) in decided.answers {
+            match waiting.when {
+                AnswerWhen::Committed => waiting.answer(Ok(response)),
+                AnswerWhen::Served => answers.push((waiting, response)),
             }
-            None => self.snapshot_if_due(),
         }
+        match decided.change {
+            Some(change) => self.loader.load(change, answers),
+            None => self.loader.answer(answers),
+        }
+        for refused in decided.refused {
+            let code = self.refused(&refused.error);
+            let askers = refused.askers.into_iter();
+            askers.for_each(|waiting| waiting.answer(Err(code)));
+        }
+    }
+
+    /// Wakes those who wait for the metadata log to go on.
+    fn tell_progress(&self) {
+        let high_watermark = self.controller.log.replica().high_watermark();
+        let is_news = |told: &mut i64| {
+            let is_news = *told != high_watermark;
+            *told = high_watermark;
+            is_news
+        };
+        self.high_watermark.send_if_modified(is_news);
     }
 
     /// Whether a test wants this request refused.
@@ -166,18 +259,5 @@ impl ControllerThread {
             (self.halt)("the metadata log has failed".to_owned());
         }
         ErrorCode::KafkaStorageError
-    }
-
-    /// Writes a snapshot when enough has been appended, or long enough ago.
-    fn snapshot_if_due(&mut self) {
-        let log = &mut self.controller.log;
-        let Some(job) = log.snapshot_due(now_ms()) else {
-            return;
-        };
-        let written = job.run(now_ms());
-        let done = log.complete_snapshot(written, now_ms());
-        if let Err(error) = done {
-            tracing::warn!(%error, "a snapshot of the metadata cannot be written");
-        }
     }
 }

@@ -1,14 +1,18 @@
 //! The way to the controller: requests as values. That of this process answers once this broker serves what was
-//! decided; one of another process as soon as it has decided.
+//! decided; one of another process as soon as it has decided. And what other nodes ask of the metadata log.
 
-use super::metadata_loader::{MetadataLoader, Waiting};
+use super::metadata_loader::{AnswerWhen, MetadataLoader, Waiting};
+use crate::scheduling::clock::monotonic;
 use controller::metadata_log::{AppendMetadataError, QuorumDescription};
-use controller::{ControllerRequest, ControllerResponse, Request};
-use model::ErrorCode;
+use controller::{BrokerContacts, ControllerRequest, ControllerResponse, Request};
+use model::{BrokerEpoch, BrokerId, ErrorCode};
+use raft::{FetchAnswer, FetchRequest, Replica};
 use std::fmt;
+use std::fs::File;
 use std::pin::Pin;
-use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot};
+use std::sync::{Arc, OnceLock};
+use storage::RealDisk;
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Requests that wait for the controller at most.
 const QUEUE_LENGTH: usize = 1024;
@@ -19,6 +23,12 @@ pub(crate) enum Message {
     Request(ControllerRequest, Waiting),
     /// How the quorum is.
     DescribeQuorum(oneshot::Sender<QuorumDescription>),
+    /// For a part of the metadata log.
+    Fetch(FetchRequest, oneshot::Sender<FetchAnswer<File>>),
+    /// Something of the quorum's log that changes nothing.
+    AskQuorum(QuorumQuestion),
+    /// To take note of a snapshot that has been written.
+    SnapshotWritten,
     /// To say when this broker serves all that was decided before.
     Settle(oneshot::Sender<()>),
     /// To close the metadata log, the last that it does.
@@ -28,6 +38,9 @@ pub(crate) enum Message {
     Test(Box<dyn FnOnce(&mut super::controller_thread::ControllerThread) + Send>),
 }
 
+/// What is made of the quorum's log.
+type QuorumQuestion = Box<dyn FnOnce(&Replica<RealDisk>) + Send>;
+
 /// Where the controller is reached.
 #[derive(Debug, Clone)]
 pub(crate) struct ControllerLink {
@@ -35,10 +48,30 @@ pub(crate) struct ControllerLink {
     loader: MetadataLoader,
 }
 
+/// Where the controller of this process is reached.
+#[derive(Debug, Clone)]
+struct LocalController {
+    messages: mpsc::Sender<Message>,
+    answers: AnswerWhen,
+    /// The end of what is committed.
+    high_watermark: watch::Receiver<i64>,
+    /// Where heartbeats are noted; known once there is a controller.
+    contacts: Arc<OnceLock<BrokerContacts>>,
+}
+
+/// What the controller's thread has of its link.
+pub(super) struct LinkEnd {
+    pub(super) messages: Messages,
+    pub(super) high_watermark: watch::Sender<i64>,
+    pub(super) contacts: Arc<OnceLock<BrokerContacts>>,
+    /// By which the thread is told of what it has others do; it does not keep the link.
+    pub(super) own: mpsc::WeakSender<Message>,
+}
+
 #[derive(Debug, Clone)]
 enum Way {
     /// To the thread of this process.
-    Local(mpsc::Sender<Message>),
+    Local(LocalController),
     /// To another process.
     Remote(Arc<dyn RemoteController>),
     /// To nobody who decides.
@@ -66,10 +99,23 @@ pub(super) type Messages = mpsc::Receiver<Message>;
 
 impl ControllerLink {
     /// A link to a controller that has yet to be started.
-    pub(super) fn new(loader: MetadataLoader) -> (Self, Messages) {
+    pub(super) fn new(loader: MetadataLoader) -> (Self, LinkEnd) {
         let (messages, receiver) = mpsc::channel(QUEUE_LENGTH);
-        let way = Way::Local(messages);
-        (Self { way, loader }, receiver)
+        let (progress, high_watermark) = watch::channel(0);
+        let contacts = Arc::new(OnceLock::new());
+        let end = LinkEnd {
+            messages: receiver,
+            high_watermark: progress,
+            contacts: contacts.clone(),
+            own: messages.downgrade(),
+        };
+        let way = Way::Local(LocalController {
+            messages,
+            answers: AnswerWhen::Served,
+            high_watermark,
+            contacts,
+        });
+        (Self { way, loader }, end)
     }
 
     /// A link to the controller of another process; what that has decided comes by `loader`.
@@ -84,6 +130,15 @@ impl ControllerLink {
         Self { way, loader }
     }
 
+    /// The link for those who do not wait until this broker serves what was decided.
+    pub(crate) fn for_others(&self) -> Self {
+        let mut link = self.clone();
+        if let Way::Local(local) = &mut link.way {
+            local.answers = AnswerWhen::Committed;
+        }
+        link
+    }
+
     /// Lets the controller decide, and waits until this broker serves what was decided.
     ///
     /// # Errors
@@ -91,10 +146,10 @@ impl ControllerLink {
     /// `KafkaStorageError` when its log takes no records.
     pub(crate) async fn request<R: Request>(&self, request: R) -> Result<R::Response, ErrorCode> {
         let response = match &self.way {
-            Way::Local(messages) => {
-                let (waiting, answered) = oneshot::channel();
+            Way::Local(local) => {
+                let (waiting, answered) = Waiting::new(local.answers);
                 let message = Message::Request(request.into(), waiting);
-                let sent = messages.send(message).await;
+                let sent = local.messages.send(message).await;
                 sent.map_err(|_| ErrorCode::NotController)?;
                 answered.await.map_err(|_| ErrorCode::NotController)??
             }
@@ -127,6 +182,55 @@ impl ControllerLink {
         let (answer, answered) = oneshot::channel();
         self.send(Message::DescribeQuorum(answer)).await?;
         answered.await.map_err(|_| ErrorCode::NotController)
+    }
+
+    /// A part of the metadata log, for another node.
+    ///
+    /// # Errors
+    /// `NotController` when there is no controller here.
+    pub(crate) async fn fetch(
+        &self,
+        request: FetchRequest,
+    ) -> Result<FetchAnswer<File>, ErrorCode> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Message::Fetch(request, answer)).await?;
+        answered.await.map_err(|_| ErrorCode::NotController)
+    }
+
+    /// What `ask` makes of the quorum's log.
+    ///
+    /// # Errors
+    /// `NotController` when there is no controller here.
+    pub(crate) async fn ask_quorum<R: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&Replica<RealDisk>) -> R + Send + 'static,
+    ) -> Result<R, ErrorCode> {
+        let (answer, answered) = oneshot::channel();
+        let ask = move |replica: &Replica<RealDisk>| {
+            let _ = answer.send(ask(replica));
+        };
+        self.send(Message::AskQuorum(Box::new(ask))).await?;
+        answered.await.map_err(|_| ErrorCode::NotController)
+    }
+
+    /// The end of what is committed of the metadata log, as it grows.
+    ///
+    /// # Errors
+    /// `NotController` when there is no controller here.
+    pub(crate) fn high_watermark(&self) -> Result<watch::Receiver<i64>, ErrorCode> {
+        match &self.way {
+            Way::Local(local) => Ok(local.high_watermark.clone()),
+            Way::Remote(_) | Way::Refusing(_) => Err(ErrorCode::NotController),
+        }
+    }
+
+    /// Notes that a broker is heard of, before its heartbeat waits for its turn.
+    pub(crate) fn note_contact(&self, broker_id: BrokerId, broker_epoch: BrokerEpoch) {
+        if let Way::Local(local) = &self.way
+            && let Some(contacts) = local.contacts.get()
+        {
+            contacts.note(broker_id, broker_epoch, monotonic());
+        }
     }
 
     /// Waits until this broker serves all that was asked before, whoever has asked.
@@ -165,7 +269,7 @@ impl ControllerLink {
 
     async fn send(&self, message: Message) -> Result<(), ErrorCode> {
         let messages = match &self.way {
-            Way::Local(messages) => messages,
+            Way::Local(local) => &local.messages,
             Way::Remote(_) => return Err(ErrorCode::NotController),
             Way::Refusing(code) => return Err(*code),
         };
@@ -177,7 +281,7 @@ impl ControllerLink {
     #[cfg(test)]
     pub(crate) fn queued_count(&self) -> usize {
         match &self.way {
-            Way::Local(messages) => messages.max_capacity() - messages.capacity(),
+            Way::Local(local) => local.messages.max_capacity() - local.messages.capacity(),
             Way::Remote(_) | Way::Refusing(_) => 0,
         }
     }

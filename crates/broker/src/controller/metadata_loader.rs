@@ -20,7 +20,44 @@ use tokio::sync::oneshot;
 const QUEUE_LENGTH: usize = 1024;
 
 /// Whoever waits for an answer of the controller.
-pub(crate) type Waiting = oneshot::Sender<Result<ControllerResponse, ErrorCode>>;
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    answer: oneshot::Sender<Result<ControllerResponse, ErrorCode>>,
+    /// When the answer goes.
+    pub(super) when: AnswerWhen,
+}
+
+/// When an answer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerWhen {
+    /// When what was decided is committed: other nodes wait for none that is slow.
+    Committed,
+    /// When this node serves it.
+    Served,
+}
+
+impl Waiting {
+    /// Whoever waits, and where the answer arrives.
+    pub(super) fn new(
+        when: AnswerWhen,
+    ) -> (
+        Self,
+        oneshot::Receiver<Result<ControllerResponse, ErrorCode>>,
+    ) {
+        let (answer, answered) = oneshot::channel();
+        (Self { answer, when }, answered)
+    }
+
+    /// Nobody, who asks at a start.
+    pub(crate) fn nobody() -> Self {
+        Self::new(AnswerWhen::Served).0
+    }
+
+    /// Lets the answer go. Whoever has gone does not wait any more.
+    pub(super) fn answer(self, answer: Result<ControllerResponse, ErrorCode>) {
+        let _ = self.answer.send(answer);
+    }
+}
 
 /// An answer, and who waits for it.
 pub(crate) type Answer = (Waiting, ControllerResponse);
@@ -130,7 +167,6 @@ fn carry_out(
         }
     };
     for (waiting, response) in answers {
-        // Whoever has gone does not wait any more.
-        let _ = waiting.send(Ok(response));
+        waiting.answer(Ok(response));
     }
 }

@@ -4,3 +4,4 @@
 pub(crate) mod controller_thread;
 pub(crate) mod link;
 pub(crate) mod metadata_loader;
+mod snapshot_writer;

@@ -10,4 +10,5 @@ pub(crate) mod give_way;
 pub(crate) mod heavy_work;
 pub(crate) mod log_rate_limit;
 pub(crate) mod reserve;
+pub(crate) mod timed_receive;
 pub(crate) mod turn;

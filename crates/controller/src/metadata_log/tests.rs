@@ -109,7 +109,7 @@ fn options(directory: &str, directory_id: Uuid) -> MetadataLogOptions {
 }
 
 /// Options of a node whose configuration names the voter, on a disk that is prepared for it.
-fn fixed_voter(disk: &SimDisk) -> MetadataLogOptions {
+pub(crate) fn fixed_voter(disk: &SimDisk) -> MetadataLogOptions {
     let directories = prepare(disk, &["/a"], false).expect("new");
     let id = directories.id_of(Path::new("/a")).expect("prepared");
     MetadataLogOptions {
@@ -118,7 +118,7 @@ fn fixed_voter(disk: &SimDisk) -> MetadataLogOptions {
     }
 }
 
-fn open_with(
+pub(crate) fn open_with(
     disk: &SimDisk,
     options: MetadataLogOptions,
 ) -> Result<MetadataLog<SimDisk>, OpenMetadataLogError> {
@@ -128,7 +128,7 @@ fn open_with(
 }
 
 /// Prepares and opens `/a`.
-fn open(disk: &SimDisk) -> Result<MetadataLog<SimDisk>, OpenMetadataLogError> {
+pub(crate) fn open(disk: &SimDisk) -> Result<MetadataLog<SimDisk>, OpenMetadataLogError> {
     open_as(disk, config())
 }
 
@@ -145,7 +145,7 @@ fn open_as(
     open_with(disk, options)
 }
 
-fn new_disk() -> SimDisk {
+pub(crate) fn new_disk() -> SimDisk {
     let disk = SimDisk::default();
     disk.create_directory(Path::new("/a")).expect("new");
     disk.sync_directory(Path::new("/")).expect("there");

@@ -1,0 +1,87 @@
+//! BrokerRegistration: v0–4. A broker joins the cluster, or tells what is new about it (KIP-631).
+//!
+//! - Versions: 2 log directories (KIP-858), 3 the epoch before a clean shutdown (KIP-966), 4 features whose
+//!   lowest level is 0.
+//! - The id of this node is INVALID_REGISTRATION where it runs no broker: two processes of one id are told
+//!   apart by nobody. So is a negative id, which Kafka's controller takes.
+
+use super::{Request, Served};
+use crate::api::cluster_node::ClusterNode;
+use crate::net::ResponseBuffer;
+use ::metadata::{Endpoint, VersionRange};
+use controller::RegisterBroker;
+use controller::brokers::NewRegistration;
+use model::{BrokerEpoch, DecodeError, ErrorCode};
+use wire::messages::{BrokerRegistrationRequest, BrokerRegistrationResponse};
+
+/// From this version on a broker can tell a clean shutdown.
+const CLEAN_SHUTDOWN_VERSION: i16 = 3;
+
+pub(crate) async fn serve(
+    server: &ClusterNode,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: BrokerRegistrationRequest<'_> = request.decode()?;
+    let registered = register(server, request.version, &message).await;
+    let response = match registered {
+        Ok(broker_epoch) => BrokerRegistrationResponse {
+            broker_epoch,
+            ..Default::default()
+        },
+        Err(error) => BrokerRegistrationResponse {
+            error_code: error.code(),
+            ..Default::default()
+        },
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+async fn register(
+    server: &ClusterNode,
+    version: i16,
+    message: &BrokerRegistrationRequest<'_>,
+) -> Result<BrokerEpoch, ErrorCode> {
+    let broker_id = message.broker_id;
+    if message.cluster_id != server.node.cluster_id {
+        return Err(ErrorCode::InconsistentClusterId);
+    }
+    let is_controller = broker_id == server.node.id && !server.node.config.roles.broker;
+    if broker_id.is_none() || is_controller {
+        tracing::warn!(%broker_id, "a broker is not registered: its `node.id` is not free");
+        return Err(ErrorCode::InvalidRegistration);
+    }
+    let endpoints = message.listeners.iter().map(|one| Endpoint {
+        name: one.name.to_owned(),
+        host: one.host.to_owned(),
+        port: one.port,
+        security_protocol: one.security_protocol,
+    });
+    let features = message.features.iter().map(|one| {
+        let range = VersionRange {
+            min: one.min_supported_version,
+            max: one.max_supported_version,
+        };
+        (one.name.to_owned(), range)
+    });
+    let registration = NewRegistration {
+        broker_id,
+        incarnation_id: message.incarnation_id,
+        endpoints: endpoints.collect(),
+        features: features.collect(),
+        rack: message.rack.map(str::to_owned),
+        directories: message.log_dirs.iter().collect(),
+        previous_broker_epoch: message.previous_broker_epoch,
+        is_migrating_zk_broker: message.is_migrating_zk_broker,
+    };
+    let register = RegisterBroker {
+        registration,
+        detects_clean_shutdown: version >= CLEAN_SHUTDOWN_VERSION,
+    };
+    let registered = server.controller.request(register).await?;
+    registered.map_err(|error| {
+        tracing::info!(%broker_id, %error, "a broker is not registered");
+        error.code
+    })
+}

@@ -1,0 +1,164 @@
+//! Fetch at a controller's listener: v4–18. The metadata log, for brokers and other nodes that follow it.
+//!
+//! - Versions: 13 topic ids (KIP-516), without which nobody knows the log: INVALID_REQUEST; 17 directory ids
+//!   and the leader's endpoint (KIP-853), 18 the follower's high watermark (KIP-1166).
+//! - The one partition that has an answer is that of the metadata log, alone.
+//! - A request that brings nothing new waits until the log goes on, or until `MaxWaitMs`. It does not wait
+//!   before the controller, which is asked once, and once more when there is something.
+//! - Ignored on purpose: sessions, `MinBytes`, `PartitionMaxBytes` and the isolation level: what is sent is
+//!   committed.
+
+use super::quorum::{is_of_cluster, leader_endpoint, leader_id, only, read, replica_key};
+use super::{Request, Served};
+use crate::api::cluster_node::ClusterNode;
+use crate::net::{ConnectionContext, ResponseBuffer};
+use model::{DecodeError, ErrorCode, LeaderEpoch, Uuid};
+use raft::{FetchAnswer, FetchContent, LeaderAndEpoch};
+use std::fs::File;
+use std::time::Duration;
+use wire::messages::fetch_response::{
+    EpochEndOffset, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint, PartitionData,
+    SnapshotId,
+};
+use wire::messages::{FetchRequest, FetchResponse};
+
+/// From this version on the answer has the leader's endpoint.
+const ENDPOINTS_VERSION: i16 = 17;
+
+pub(crate) async fn serve(
+    server: &ClusterNode,
+    context: &ConnectionContext,
+    request: &Request<'_>,
+    out: &mut ResponseBuffer,
+) -> Result<Served, DecodeError> {
+    let message: FetchRequest<'_> = request.decode()?;
+    let refused = match fetch_request(request.version, &message) {
+        _ if !is_of_cluster(server, message.cluster_id) => ErrorCode::InconsistentClusterId,
+        None => ErrorCode::InvalidRequest,
+        Some(fetch) => match answer(server, fetch).await {
+            Ok((answer, bytes)) => {
+                respond(server, context, request, (&answer, &bytes), out);
+                return Ok(Served::Answered);
+            }
+            Err(error) => error,
+        },
+    };
+    let response = FetchResponse {
+        error_code: refused.code(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+    Ok(Served::Answered)
+}
+
+/// What is asked for, if it is the metadata log.
+fn fetch_request(version: i16, message: &FetchRequest<'_>) -> Option<raft::FetchRequest> {
+    let topic = only(message.topics.iter())?;
+    let partition = only(topic.partitions.iter())?;
+    if version < 13 || topic.topic_id != Uuid::METADATA_TOPIC || partition.partition != 0 {
+        return None;
+    }
+    let replica_id = match version {
+        15.. => message.replica_state.replica_id,
+        _ => message.replica_id,
+    };
+    Some(raft::FetchRequest {
+        replica: replica_key(replica_id, partition.replica_directory_id),
+        leader_epoch: LeaderEpoch(partition.current_leader_epoch),
+        fetch_offset: partition.fetch_offset,
+        last_fetched_epoch: LeaderEpoch(partition.last_fetched_epoch),
+        high_watermark: partition.high_watermark,
+        max_wait_ms: message.max_wait_ms,
+        max_bytes: message.max_bytes.max(0) as usize,
+    })
+}
+
+/// The answer and the records that it brings, as soon as it brings anything or time is out.
+async fn answer(
+    server: &ClusterNode,
+    fetch: raft::FetchRequest,
+) -> Result<(FetchAnswer<File>, Vec<u8>), ErrorCode> {
+    let limit = Duration::from_millis(fetch.max_wait_ms.max(0).unsigned_abs().into());
+    let deadline = tokio::time::Instant::now() + limit;
+    let mut progress = server.controller.high_watermark()?;
+    loop {
+        progress.borrow_and_update();
+        let mut answer = server.controller.fetch(fetch).await?;
+        if !answer.is_news(&fetch) {
+            let moved_on = tokio::time::timeout_at(deadline, progress.changed()).await;
+            if matches!(moved_on, Ok(Ok(()))) {
+                continue;
+            }
+        }
+        let content = std::mem::replace(&mut answer.content, FetchContent::Nothing);
+        let mut bytes = Vec::new();
+        match content {
+            FetchContent::Records(slice) => match read(slice).await {
+                Ok(records) => bytes = records,
+                Err(error) => {
+                    tracing::error!(%error, "the metadata log cannot be read for another node");
+                    answer.error = ErrorCode::KafkaStorageError;
+                }
+            },
+            content => answer.content = content,
+        }
+        return Ok((answer, bytes));
+    }
+}
+
+fn respond(
+    server: &ClusterNode,
+    context: &ConnectionContext,
+    request: &Request<'_>,
+    (answer, records): (&FetchAnswer<File>, &[u8]),
+    out: &mut ResponseBuffer,
+) {
+    let LeaderAndEpoch { epoch, .. } = answer.leader;
+    let mut partition = PartitionData {
+        error_code: answer.error.code(),
+        high_watermark: answer.high_watermark,
+        log_start_offset: answer.log_start_offset,
+        aborted_transactions: Some(Vec::new().into()),
+        current_leader: LeaderIdAndEpoch {
+            leader_id: leader_id(answer.leader),
+            leader_epoch: epoch.0,
+        },
+        records: Some(records),
+        ..Default::default()
+    };
+    match &answer.content {
+        FetchContent::Nothing | FetchContent::Records(_) => {}
+        FetchContent::Diverging(end) => {
+            partition.diverging_epoch = EpochEndOffset {
+                epoch: end.leader_epoch.0,
+                end_offset: end.end_offset,
+            };
+        }
+        FetchContent::SnapshotId(id) => {
+            partition.snapshot_id = SnapshotId {
+                end_offset: id.end_offset,
+                epoch: id.epoch.0,
+            };
+        }
+    }
+    let partitions = vec![partition];
+    let topic = FetchableTopicResponse {
+        topic_id: Uuid::METADATA_TOPIC,
+        partitions: (&partitions).into(),
+        ..Default::default()
+    };
+    let endpoint = leader_endpoint(server, context, answer.leader);
+    let endpoint = endpoint.filter(|_| request.version >= ENDPOINTS_VERSION);
+    let endpoints = endpoint.iter().map(|(id, host, port)| NodeEndpoint {
+        node_id: *id,
+        host,
+        port: i32::from(*port),
+        rack: None,
+    });
+    let response = FetchResponse {
+        responses: vec![topic].into(),
+        node_endpoints: endpoints.collect(),
+        ..Default::default()
+    };
+    request.answer(&response, out);
+}

@@ -1,0 +1,219 @@
+//! Requests that share a flush of the metadata log: what they cost, and what becomes of them when the log
+//! does not take them.
+
+use super::*;
+use crate::brokers::NewRegistration;
+use crate::create_topics::NewTopic;
+use crate::metadata_log::tests::{fixed_voter, new_disk, open, open_with};
+use crate::requests::{CreateTopics, RegisterBroker, UnfenceBroker};
+use crate::test_cluster::TestCluster;
+use crate::update_features::{FeatureUpdate, UpgradeType};
+use crate::{UpdateFeatures, broker_features};
+use model::{BrokerEpoch, BrokerId, ErrorCode, Uuid};
+use storage::sim::SimDisk;
+
+const BROKER: BrokerId = BrokerId(1);
+
+struct World {
+    disk: SimDisk,
+    cluster: TestCluster,
+    controller: Controller<&'static str, SimDisk>,
+    drawn: u128,
+}
+
+impl World {
+    /// A controller with one broker, which is its own.
+    fn new() -> Self {
+        let disk = new_disk();
+        let log = open(&disk).expect("new");
+        Self::over(disk, log)
+    }
+
+    fn over(disk: SimDisk, log: MetadataLog<SimDisk>) -> Self {
+        let cluster = TestCluster::new(&[]);
+        let controller = Controller::new(log, &cluster.context(), Now::at_ms(1_000));
+        let mut world = Self {
+            disk,
+            cluster,
+            controller,
+            drawn: 0,
+        };
+        let registration = NewRegistration {
+            broker_id: BROKER,
+            incarnation_id: Uuid::from_u128(7),
+            endpoints: Vec::new(),
+            features: broker_features(),
+            rack: None,
+            directories: vec![Uuid::from_u128(1_000)],
+            previous_broker_epoch: BrokerEpoch::NONE,
+            is_migrating_zk_broker: false,
+        };
+        let registered = world.at_start(RegisterBroker {
+            registration,
+            detects_clean_shutdown: true,
+        });
+        let unfenced = world.at_start(UnfenceBroker {
+            broker_id: BROKER,
+            broker_epoch: registered.expect("it is the first"),
+        });
+        unfenced.expect("it has registered");
+        world
+    }
+
+    fn at_start<R: Request>(&mut self, request: R) -> R::Response {
+        let context = ControllerContext::new(&self.cluster.config);
+        let now = Now::at_ms(1_000);
+        let drawn = &mut self.drawn;
+        let mut random = || draw(drawn);
+        let decided = self
+            .controller
+            .decide_at_start(request, "start", &context, now, &mut random);
+        decided.expect("there is room")
+    }
+
+    fn stage(&mut self, request: impl Request, asker: &'static str) {
+        let context = ControllerContext::new(&self.cluster.config);
+        let now = Now::at_ms(2_000);
+        let drawn = &mut self.drawn;
+        let mut random = || draw(drawn);
+        self.controller
+            .stage(&request.into(), asker, &context, now, &mut random);
+    }
+
+    /// Who is answered, whether a change was told, and who is refused.
+    fn flush(&mut self) -> (Vec<String>, bool, Vec<&'static str>) {
+        let decided = self.controller.flush(Now::at_ms(2_000));
+        let answers = decided.answers.into_iter();
+        let answers = answers.map(|(asker, response)| format!("{asker} {:?}", told(response)));
+        let refused = decided.refused.into_iter().flat_map(|one| one.askers);
+        (
+            answers.collect(),
+            decided.change.is_some(),
+            refused.collect(),
+        )
+    }
+
+    fn topics(&self) -> Vec<String> {
+        let topics = self.controller.log.image().topics.iter();
+        let mut names: Vec<_> = topics.map(|topic| topic.name.to_string()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn draw(drawn: &mut u128) -> [u8; 16] {
+    *drawn += 1 << 70;
+    drawn.to_be_bytes()
+}
+
+fn create(topic: &str) -> CreateTopics {
+    CreateTopics {
+        topics: vec![NewTopic::of_defaults(topic)],
+        validate_only: false,
+    }
+}
+
+fn raise(feature: &str, level: i16) -> UpdateFeatures {
+    UpdateFeatures {
+        updates: vec![FeatureUpdate {
+            feature: feature.to_owned(),
+            level,
+            upgrade_type: UpgradeType::Upgrade,
+        }],
+        validate_only: false,
+    }
+}
+
+fn told(response: ControllerResponse) -> ErrorCode {
+    match response {
+        ControllerResponse::CreateTopics(results) => {
+            let result = results[0].result.as_ref();
+            result.map_or_else(|error| error.code, |_| ErrorCode::None)
+        }
+        ControllerResponse::UpdateFeatures(result) => {
+            result.map_or_else(|error| error.code, |_| ErrorCode::None)
+        }
+        response => panic!("{response:?}"),
+    }
+}
+
+#[test]
+fn requests_that_share_a_flush_are_answered_together() {
+    let mut world = World::new();
+    let before = world.controller.log.end_offset();
+    world.stage(create("a"), "first");
+    world.stage(create("b"), "second");
+    // It has seen what nobody has acknowledged yet.
+    world.stage(create("a"), "again");
+    assert!(world.topics().is_empty());
+    let changes = world.disk.change_count();
+    let (answers, is_told, refused) = world.flush();
+    assert_eq!(
+        answers,
+        ["first None", "second None", "again TopicAlreadyExists"]
+    );
+    assert_eq!((is_told, refused), (true, vec![]));
+    assert_eq!(world.topics(), ["a", "b"]);
+    assert!(world.controller.log.end_offset() > before + 2);
+    // As much as one request alone costs.
+    let shared = world.disk.change_count() - changes;
+    world.stage(create("c"), "alone");
+    let changes = world.disk.change_count();
+    assert_eq!(world.flush().0, ["alone None"]);
+    assert_eq!(world.disk.change_count() - changes, shared);
+    assert_eq!(world.flush(), (vec![], false, vec![]));
+}
+
+#[test]
+fn what_a_flush_has_lost_is_refused_with_all_that_has_seen_it() {
+    let mut world = World::new();
+    world.stage(create("a"), "kept");
+    assert_eq!(world.flush().0, ["kept None"]);
+    world.stage(create("a"), "knows");
+    world.stage(create("b"), "lost");
+    world.stage(create("b"), "has seen it");
+    world.disk.set_full(true);
+    let (answers, is_told, refused) = world.flush();
+    assert_eq!(answers, ["knows TopicAlreadyExists"]);
+    assert_eq!((is_told, refused), (false, vec!["lost", "has seen it"]));
+    world.stage(create("b"), "too early");
+    let (answers, _, refused) = world.flush();
+    assert_eq!((answers, refused), (vec![], vec!["too early"]));
+    world.disk.set_full(false);
+    world.stage(create("b"), "later");
+    assert_eq!(world.flush().0, ["later None"]);
+    assert_eq!(world.topics(), ["a", "b"]);
+}
+
+#[test]
+fn the_quorums_own_level_is_raised_among_others() {
+    let disk = new_disk();
+    let log = open_with(&disk, fixed_voter(&disk)).expect("new");
+    let mut world = World::over(disk, log);
+    assert_eq!(world.controller.log.kraft_version(), 0);
+    world.stage(create("a"), "first");
+    world.stage(raise("kraft.version", 1), "level");
+    world.stage(create("b"), "second");
+    let (answers, is_told, refused) = world.flush();
+    assert_eq!(answers, ["first None", "level None", "second None"]);
+    assert_eq!((is_told, refused), (true, vec![]));
+    assert_eq!(world.controller.log.kraft_version(), 1);
+    assert_eq!(world.topics(), ["a", "b"]);
+}
+
+#[test]
+fn a_level_that_is_not_raised_takes_along_what_was_to_be_flushed_before() {
+    let disk = new_disk();
+    let log = open_with(&disk, fixed_voter(&disk)).expect("new");
+    let mut world = World::over(disk, log);
+    world.stage(create("a"), "first");
+    world.disk.set_full(true);
+    world.stage(raise("kraft.version", 1), "level");
+    world.disk.set_full(false);
+    world.stage(create("b"), "second");
+    let (answers, is_told, refused) = world.flush();
+    assert_eq!(answers, ["second None"]);
+    assert_eq!((is_told, refused), (true, vec!["first", "level"]));
+    assert_eq!(world.controller.log.kraft_version(), 0);
+    assert_eq!(world.topics(), ["b"]);
+}
