@@ -45,7 +45,10 @@ pub(crate) fn serve(
         return Ok(Served::Answered);
     }
     let endpoints = Endpoints::new(server, context);
-    let nodes = endpoints.all();
+    let nodes = match own_kind {
+        CONTROLLERS => endpoints.controllers(),
+        _ => endpoints.all(),
+    };
     let nodes = nodes.iter();
     let nodes = nodes.filter(|node| message.include_fenced_brokers || !node.is_fenced);
     let brokers = nodes.map(|node| DescribeClusterBroker {

@@ -52,6 +52,28 @@ impl<'c> Endpoints<'c> {
         brokers.collect()
     }
 
+    /// This controller, and those that are registered with a listener of this name (KIP-919).
+    pub(crate) fn controllers(&self) -> Vec<BrokerEndpoint> {
+        let endpoint = |id, (host, port)| BrokerEndpoint {
+            id,
+            host,
+            port,
+            rack: None,
+            is_fenced: false,
+        };
+        let listener = &self.context.listener.name;
+        let registered = self.image.cluster.controllers().values();
+        let others = registered.filter(|one| one.id != self.this);
+        let others = others.filter_map(|one| {
+            let found = one.endpoints.iter().find(|found| found.name == *listener)?;
+            Some(endpoint(one.id, (found.host.clone(), found.port)))
+        });
+        let this = endpoint(self.this, self.context.advertised());
+        let mut all: Vec<BrokerEndpoint> = std::iter::once(this).chain(others).collect();
+        all.sort_by_key(|one| one.id);
+        all
+    }
+
     /// A broker that is not fenced.
     pub(crate) fn live(&self, id: BrokerId) -> Option<BrokerEndpoint> {
         let registration = self.image.cluster.broker(id)?;
