@@ -32,6 +32,7 @@ use crate::net::{
     RequestMemory, SocketSettings, Sockets, connection_limits,
 };
 use crate::peers::forwarding::Forwarding;
+use crate::peers::isr_changes;
 use crate::peers::lifecycle::BrokerLifecycle;
 use crate::scheduling::clock::{self, now, now_ms, random_bytes, random_uuid};
 use crate::scheduling::heavy_work::{ASIDE, HeavyWork};
@@ -226,6 +227,8 @@ fn begin(
         tokio::spawn(clock::keep_pulse()),
         tokio::spawn(failed_logs::act(broker.logs.clone(), failures)),
         tokio::spawn(directory_failures::report_all(broker.logs.clone())),
+        tokio::spawn(isr_changes::ask_for_all(broker.logs.clone())),
+        tokio::spawn(isr_changes::check_all(broker.logs.clone())),
         tokio::spawn(broker.coordinators.groups.clone().keep_time()),
         tokio::spawn(transactions::keep_time(broker.coordinators.clone())),
     ])
@@ -576,6 +579,8 @@ fn new_broker(
         .and_then(|bytes| u64::try_from(bytes).ok());
     let runtime = Handle::current();
     let host = log_host(&log_directories);
+    host.leaders()
+        .set_lag_max_ms(config.replication.replica_lag_time_max_ms);
     let sessions = network.max_incremental_fetch_session_cache_slots.max(0) as usize;
     let (controller_memory, groups) = (
         controller_memory(network.socket_request_max_bytes),

@@ -58,8 +58,6 @@ const THEMES: &[Theme] = &[
             "num.replica.fetchers",
             "offsets.commit.timeout.ms",
             "replica.fetch.*",
-            "replica.lag.time.max.ms",
-            "replica.selector.class",
             "replication.quota.window.*",
         ],
     },

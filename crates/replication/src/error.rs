@@ -9,6 +9,9 @@ pub enum AppendError {
     /// Another broker leads the partition, or none.
     #[error("this broker does not lead the partition")]
     NotLeader,
+    /// Fewer replicas are in sync than `min.insync.replicas` says: nothing is written.
+    #[error("too few replicas are in sync for `min.insync.replicas`")]
+    NotEnoughReplicas,
     /// The log says no.
     #[error(transparent)]
     Log(#[from] storage::AppendError),
@@ -36,6 +39,7 @@ impl AppendError {
     pub const fn code(&self) -> ErrorCode {
         let error = match self {
             Self::NotLeader => return ErrorCode::NotLeaderOrFollower,
+            Self::NotEnoughReplicas => return ErrorCode::NotEnoughReplicas,
             Self::Log(error) => error,
         };
         match error {

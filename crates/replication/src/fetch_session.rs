@@ -15,10 +15,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{ErrorCode, LeaderEpoch, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Uuid};
 
 mod partition_index;
 
+use crate::follower::SessionTime;
 use crate::progress::{Changes, Progress, Seen, Watches};
 use partition_index::PartitionIndex;
 
@@ -154,6 +155,15 @@ pub const fn next_session_epoch(epoch: i32) -> i32 {
     if epoch == i32::MAX { 1 } else { epoch + 1 }
 }
 
+/// The follower that a session is of.
+#[derive(Clone, Debug)]
+pub struct SessionFollower {
+    /// Its broker, with the epoch of the registration.
+    pub replica: (BrokerId, BrokerEpoch),
+    /// When the session has fetched last.
+    pub time: Arc<SessionTime>,
+}
+
 /// The partitions of one client and what it knows of them.
 ///
 /// Created and found through [`FetchSessionCache`](crate::FetchSessionCache). `changed` holds
@@ -163,6 +173,7 @@ pub const fn next_session_epoch(epoch: i32) -> i32 {
 pub struct FetchSession {
     epoch: i32,
     uses_topic_ids: bool,
+    follower: Option<SessionFollower>,
     slots: Vec<Option<SessionPartition>>,
     free_slots: Vec<u32>,
     index: PartitionIndex,
@@ -170,6 +181,8 @@ pub struct FetchSession {
     taken: Vec<u32>,
     /// By slot.
     watches: Watches,
+    /// By slot: what is told with the next answer, and wakes nobody.
+    quiet_watches: Watches,
     next_position: u64,
 }
 
@@ -179,12 +192,14 @@ impl FetchSession {
         Self {
             epoch: 1,
             uses_topic_ids,
+            follower: None,
             slots: Vec::new(),
             free_slots: Vec::new(),
             index: PartitionIndex::default(),
             changed: BTreeSet::new(),
             taken: Vec::new(),
             watches: Watches::default(),
+            quiet_watches: Watches::default(),
             next_position: 0,
         }
     }
@@ -202,6 +217,21 @@ impl FetchSession {
             session.add_answered(topic, partition, request, &outcome);
         }
         session
+    }
+
+    /// The same as the session of a replica.
+    #[must_use]
+    pub fn of_follower(self, replica: (BrokerId, BrokerEpoch)) -> Self {
+        let time = Arc::default();
+        Self {
+            follower: Some(SessionFollower { replica, time }),
+            ..self
+        }
+    }
+
+    /// The follower, if it is not the session of a consumer.
+    pub const fn follower(&self) -> Option<&SessionFollower> {
+        self.follower.as_ref()
     }
 
     /// The epoch that the next request must carry.
@@ -258,6 +288,13 @@ impl FetchSession {
         }
     }
 
+    /// The same for a progress that the client hears of with the next answer: it wakes nobody.
+    pub fn watch_quietly(&mut self, slot: PartitionSlot, progress: &Progress, seen: Seen) {
+        if self.partition(slot).is_some() {
+            self.quiet_watches.watch(slot.0, progress, seen);
+        }
+    }
+
     /// To wait until a watched partition changes; it is among those taken next.
     pub const fn changes(&self) -> &Arc<Changes> {
         self.watches.changes()
@@ -269,8 +306,9 @@ impl FetchSession {
     /// never sent, are read by the next fetch.
     pub fn take_changed(&mut self) -> impl Iterator<Item = (PartitionSlot, &SessionPartition)> {
         let (slots, changed) = (&mut self.slots, &mut self.changed);
-        self.watches
-            .take_changed(|slot| mark(slots, changed, PartitionSlot(slot)));
+        for watches in [&mut self.watches, &mut self.quiet_watches] {
+            watches.take_changed(|slot| mark(slots, changed, PartitionSlot(slot)));
+        }
         let first = self.taken.len();
         for (_, slot) in std::mem::take(&mut self.changed) {
             let partition = self.slots[slot as usize].as_mut();
@@ -388,6 +426,7 @@ impl FetchSession {
             .expect("an indexed partition has a slot");
         self.changed.remove(&(partition.position, slot));
         self.watches.unwatch(slot);
+        self.quiet_watches.unwatch(slot);
         self.free_slots.push(slot);
         (PartitionSlot(slot), partition.topic, partition.partition)
     }

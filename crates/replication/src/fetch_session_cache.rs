@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use model::ErrorCode;
+use model::{BrokerEpoch, BrokerId, ErrorCode};
 
 use crate::fetch_session::{
     FetchPartition, FetchSession, SessionUpdate, TopicRef, next_session_epoch,
@@ -39,6 +39,8 @@ pub struct SessionRequest {
     pub session_epoch: i32,
     /// Whether the request names topics by id: version 13 and later.
     pub uses_topic_ids: bool,
+    /// The replica that fetches, with the epoch of its broker's registration; `None` for a consumer.
+    pub replica: Option<(BrokerId, BrokerEpoch)>,
 }
 
 /// How a Fetch request is to be answered.
@@ -189,6 +191,10 @@ impl FetchSessionCache {
             .get_mut(&id)
             .ok_or(ErrorCode::FetchSessionIdNotFound)?;
         let session = &mut cached.session;
+        // What a session leaves unsaid is said of its own follower.
+        if session.follower().map(|one| one.replica) != request.replica {
+            return Err(ErrorCode::FetchSessionIdNotFound);
+        }
         if session.epoch() != request.session_epoch {
             return Err(ErrorCode::InvalidFetchSessionEpoch);
         }

@@ -7,12 +7,18 @@
 //!   log directory failed, topic deleted ─> None, for ever
 //! ```
 
+use crate::follower::FollowerFetch;
+use crate::in_sync::InSync;
+use crate::leaders::Leaders;
+use crate::log_host::PartitionKey;
 use crate::log_state::LogState;
-use crate::partition::{Isolation, Partition};
+use crate::partition::Partition;
 use crate::progress::Watches;
+use crate::reading::Isolation;
 use crate::role::Role;
 use crate::state::State;
 use model::{BrokerId, ErrorCode, LeaderEpoch};
+use std::sync::Arc;
 use storage::{Disk, StorageError};
 
 /// A time for which this broker leads a partition without a pause, over any number of epochs: what is in
@@ -21,6 +27,49 @@ use storage::{Disk, StorageError};
 pub struct Leadership(pub(crate) u32);
 
 impl<D: Disk> State<D> {
+    /// Whether a client that knows this epoch of the leader may read here, whoever leads; -1 does not say.
+    pub(crate) fn check_replica(&self, current_leader_epoch: LeaderEpoch) -> Result<(), ErrorCode> {
+        match &self.role {
+            Role::None => Err(ErrorCode::KafkaStorageError),
+            _ => check_leader_epoch(self.leader_epoch, current_leader_epoch),
+        }
+    }
+
+    /// Whether the controller has committed that a follower is in sync.
+    pub(crate) fn is_in_sync(&self, broker_id: BrokerId) -> bool {
+        let replicas = self.role.replicas();
+        replicas.is_some_and(|replicas| replicas.isr.contains(&broker_id))
+    }
+
+    /// Whether a follower is in sync, and nothing else is asked for.
+    pub(crate) fn stays_in_sync(&self, broker_id: BrokerId) -> bool {
+        let in_sync = self.in_sync.as_ref();
+        let is_to_be_removed = in_sync.is_some_and(|one| one.is_to_be_removed(broker_id));
+        self.is_in_sync(broker_id) && !is_to_be_removed
+    }
+
+    /// Notes how far a follower is. Whether more is replicated by it.
+    pub(crate) fn note_fetch(
+        &mut self,
+        fetch_offset: i64,
+        fetch: &FollowerFetch<'_>,
+    ) -> Result<bool, ErrorCode> {
+        let (log_start_offset, end) = (self.log_start_offset(), self.log_end_offset());
+        let (Some(in_sync), Some(replicas)) = (&mut self.in_sync, self.role.replicas()) else {
+            return Ok(false);
+        };
+        if in_sync.note_fetch(fetch, fetch_offset, end)? {
+            in_sync.advance_low_watermark(log_start_offset);
+        }
+        in_sync.expand(
+            replicas,
+            self.leader_epoch,
+            fetch.broker_id,
+            self.high_watermark,
+        );
+        Ok(self.advance_high_watermark())
+    }
+
     /// Whether a client that knows the leader of `current_leader_epoch` is right here; -1 does not say.
     pub(crate) fn check_leader(&self, current_leader_epoch: LeaderEpoch) -> Result<(), ErrorCode> {
         match &self.role {
@@ -35,21 +84,60 @@ impl<D: Disk> State<D> {
         }
     }
 
+    /// Whether the metadata of a role are older than what is known: by the epoch of the leader, or, in the same
+    /// one, as the controller has answered the leader earlier than the metadata have come.
+    fn is_older(&self, role: &Role) -> bool {
+        let Some(leader_epoch) = role.leader_epoch() else {
+            return false;
+        };
+        let epoch_of = |role: &Role| role.replicas().map(|one| one.partition_epoch);
+        let is_behind = || epoch_of(role) < epoch_of(&self.role) && role.replicas().is_some();
+        leader_epoch < self.leader_epoch || (leader_epoch == self.leader_epoch && is_behind())
+    }
+
     /// Whether this broker leads in an epoch.
     pub(crate) fn leads_in(&self, leader_epoch: LeaderEpoch) -> bool {
         self.leader_epoch == leader_epoch && self.role.is_leader()
     }
 
     /// Has this role from here on.
-    pub(crate) fn set_role(&mut self, role: Role) {
+    pub(crate) fn set_role(&mut self, role: Role, leaders: &Arc<Leaders>, key: PartitionKey) {
         if self.role.is_leader() && !role.is_leader() {
             self.leadership.0 = self.leadership.0.wrapping_add(1);
         }
+        let begins_epoch = !self.role.is_leader() || role.leader_epoch() != Some(self.leader_epoch);
         if let Some(leader_epoch) = role.leader_epoch() {
             self.leader_epoch = leader_epoch;
         }
         self.role = role;
+        self.take_replicas(begins_epoch, leaders, key);
         self.advance_high_watermark();
+    }
+
+    /// Knows as many followers from here on as the role has.
+    pub(crate) fn take_replicas(
+        &mut self,
+        begins_epoch: bool,
+        leaders: &Arc<Leaders>,
+        key: PartitionKey,
+    ) {
+        let (log_start_offset, end) = (self.log_start_offset(), self.log_end_offset());
+        let Some(replicas) = self.role.replicas() else {
+            if let Some(in_sync) = self.in_sync.take() {
+                in_sync.end();
+                leaders.note_followed(key, false);
+            }
+            return;
+        };
+        let in_sync = self.in_sync.get_or_insert_with(|| {
+            leaders.note_followed(key, true);
+            Box::new(InSync::new(leaders, key, end))
+        });
+        in_sync.take_replicas(replicas);
+        if begins_epoch {
+            in_sync.begin_epoch(replicas, end);
+        }
+        in_sync.advance_low_watermark(log_start_offset);
     }
 }
 
@@ -61,10 +149,7 @@ impl<D: Disk> Partition<D> {
     /// When the log of a leader cannot note the epoch: it has failed then.
     pub fn take_role(&self, role: Role) -> Result<bool, StorageError> {
         let mut state = self.lock();
-        let is_older = role
-            .leader_epoch()
-            .is_some_and(|epoch| epoch < state.leader_epoch);
-        if is_older || state.role == role || state.is_failed || state.is_closed {
+        if state.is_older(&role) || state.role == role || state.is_failed || state.is_closed {
             return Ok(false);
         }
         let is_elected = role.is_leader() && !state.role.is_leader();
@@ -72,7 +157,7 @@ impl<D: Disk> Partition<D> {
         if role.is_leader() && (is_elected || is_new_epoch) {
             note_leader_epoch(&mut state, &role)?;
         }
-        state.set_role(role);
+        state.set_role(role, self.host.leaders(), self.key());
         drop(state);
         // Readers that know the older epoch are told, and those who wait as with the leader.
         self.notify();
@@ -118,8 +203,21 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// Why it will not be known to be: `KafkaStorageError` when the log has failed, and
     /// `NotLeaderOrFollower` when this broker has ceased to lead. The records may be replicated all the
-    /// same.
+    /// same. `NotEnoughReplicasAfterAppend` when they are, and too few replicas are in sync by now.
     pub async fn wait_until_replicated(
+        &self,
+        leadership: Leadership,
+        end_offset: i64,
+    ) -> Result<(), ErrorCode> {
+        self.wait_for_replicas(leadership, end_offset).await?;
+        // Replicas may have been lost since it was replicated.
+        match self.published.is_below_min_isr() {
+            true => Err(ErrorCode::NotEnoughReplicasAfterAppend),
+            false => Ok(()),
+        }
+    }
+
+    async fn wait_for_replicas(
         &self,
         leadership: Leadership,
         end_offset: i64,
@@ -152,7 +250,7 @@ impl<D: Disk> Partition<D> {
     /// The same for what has been appended just now; `false` when it will not be.
     #[must_use = "it says whether the wait was in vain"]
     pub async fn wait_for_high_watermark(&self, end_offset: i64) -> bool {
-        let replicated = self.wait_until_replicated(self.leadership(), end_offset);
+        let replicated = self.wait_for_replicas(self.leadership(), end_offset);
         replicated.await.is_ok()
     }
 }

@@ -26,45 +26,55 @@
 
 #![forbid(unsafe_code)]
 
+mod alter_partition;
 mod error;
 mod fetch_session;
 mod fetch_session_cache;
 mod flush;
+mod follower;
 mod following;
+mod in_sync;
+mod leaders;
 mod leading;
 mod log_host;
 mod log_state;
 mod moving;
 mod partition;
+mod preferred_replica;
 mod progress;
+mod reading;
 mod replica_fetcher;
+mod replicating;
 mod role;
 mod role_changes;
 mod state;
 mod timestamp_search;
 
+pub use alter_partition::{CommittedIsr, IsrAnswer, IsrProposal, IsrProposals};
 pub use error::{AppendError, ReadError};
 pub use fetch_session::{
-    FetchPartition, FetchSession, PartitionSlot, ReadOutcome, SessionPartition, SessionTopic,
-    SessionUpdate, TopicRef, next_session_epoch,
+    FetchPartition, FetchSession, PartitionSlot, ReadOutcome, SessionFollower, SessionPartition,
+    SessionTopic, SessionUpdate, TopicRef, next_session_epoch,
 };
 pub use fetch_session_cache::{
     EVICTION_AGE_MS, FINAL_EPOCH, FetchContext, FetchSessionCache, INITIAL_EPOCH,
     INVALID_SESSION_ID, IncrementalFetch, NewSession, SessionRequest,
 };
+pub use follower::{FollowerFetch, SessionTime};
 pub use following::{FetchPosition, FetchedRecords, FollowError, Followed};
+pub use leaders::Leaders;
 pub use leading::{Leadership, check_leader_epoch};
 pub use log_host::{LogHost, PartitionKey};
 pub use log_state::Unsettled;
 pub use moving::Moving;
-pub use partition::{
-    FirstBatch, Isolation, Partition, PartitionOffsets, ProducerFacts, ReadRequest, ReadResult,
-};
+pub use partition::{Acks, FirstBatch, Partition, PartitionOffsets, ProducerFacts};
 pub use progress::{Changes, Progress, Seen, Watches};
+pub use reading::{Isolation, ReadRequest, ReadResult};
 pub use replica_fetcher::{
     AnswerError, FetcherRequest, FetcherSettings, FetcherVersions, FollowedPartition,
     ReplicaFetcher, Step, StepAction, StepOutcome, StepToken, fuzz_fetch_answers,
 };
+pub use replicating::FollowerView;
 pub use role::{Replicas, Role};
 pub use role_changes::{RoleChange, Roles, role_changes};
 pub use storage::{Appended, TimestampOffset, VerificationGuard};

@@ -4,6 +4,7 @@
 //! A log that nobody uses is closed and little of it is kept (`storage::IdleLog`); so upkeep looks
 //! at the open logs only, and costs nothing for the others.
 
+use crate::leaders::Leaders;
 use model::Uuid;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeSet;
@@ -23,6 +24,7 @@ pub struct LogHost<D: Disk = RealDisk> {
     directories: RwLock<Vec<Arc<str>>>,
     listed: Mutex<Listed>,
     change_count: AtomicU64,
+    leaders: Arc<Leaders>,
 }
 
 #[derive(Debug, Default)]
@@ -45,12 +47,18 @@ impl<D: Disk> LogHost<D> {
             directories: RwLock::default(),
             listed: Mutex::default(),
             change_count: AtomicU64::new(0),
+            leaders: Arc::default(),
         }
     }
 
     /// The files that are open.
     pub const fn open_files(&self) -> &Arc<OpenFiles<D::File>> {
         &self.open_files
+    }
+
+    /// What the partitions share that are led with followers.
+    pub const fn leaders(&self) -> &Arc<Leaders> {
+        &self.leaders
     }
 
     /// The number of a log directory, by its name: they are counted from zero, in the order in which

@@ -1,5 +1,6 @@
 //! Whether the log of a partition is open or idle, and how it gets from one to the other.
 
+use crate::leaders::Leaders;
 use crate::log_host::PartitionKey;
 use crate::partition::{Partition, PartitionOffsets};
 use crate::role::Role;
@@ -53,6 +54,13 @@ impl<D: Disk> State<D> {
         }
     }
 
+    pub(crate) fn log_start_offset(&self) -> i64 {
+        match &self.residence {
+            LogState::Open(log) => log.log_start_offset(),
+            LogState::Idle(idle) => idle.log_start_offset,
+        }
+    }
+
     pub(crate) fn recovery_point(&self) -> i64 {
         match &self.residence {
             LogState::Open(log) => log.recovery_point(),
@@ -61,9 +69,9 @@ impl<D: Disk> State<D> {
     }
 
     #[cold]
-    fn fail(&mut self) {
+    fn fail(&mut self, leaders: &Arc<Leaders>, key: PartitionKey) {
         self.is_failed = true;
-        self.set_role(Role::None);
+        self.set_role(Role::None, leaders, key);
         if let LogState::Open(log) = &mut self.residence {
             log.fail();
         }
@@ -333,7 +341,7 @@ impl<D: Disk> Partition<D> {
     pub(crate) fn locked<'a>(&'a self, state: MutexGuard<'a, State<D>>) -> LockedState<'a, D> {
         let mut state = LockedState::new(state, &self.published);
         if self.published.is_failing_at(self.directory_index()) && !state.is_failed {
-            state.fail();
+            state.fail(self.host.leaders(), self.key());
         }
         state
     }
@@ -365,7 +373,7 @@ impl<D: Disk> Partition<D> {
         let mut state = self.lock();
         let directory = self.directory();
         state.is_closed = true;
-        state.set_role(Role::None);
+        state.set_role(Role::None, self.host.leaders(), self.key());
         state.idle_count = state.idle_count.wrapping_add(1);
         self.host.forget(self.key());
         let retired = match &mut state.residence {

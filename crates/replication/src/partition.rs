@@ -3,15 +3,16 @@
 //! The log's lock is taken here and in `residence` only, for as long as a call on the log takes, and never
 //! across an `await`.
 
-use crate::error::{AppendError, ReadError};
+use crate::error::AppendError;
+use crate::error::ReadError;
 use crate::leading::Leadership;
 use crate::log_host::LogHost;
 use crate::log_state::LogState;
 use crate::moving::MovedLog;
 use crate::progress::Progress;
+use crate::reading::Isolation;
 use crate::role::Role;
 use crate::state::{LockedState, Published, State};
-use crate::timestamp_search::TimestampSearch;
 use model::{LeaderEpoch, ProducerEpoch, ProducerId, TopicPartition, Uuid};
 use parking_lot::Mutex;
 use record::ValidatedBatch;
@@ -20,8 +21,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use storage::{
-    AppendOptions, Appended, Disk, FileSlice, IdleLog, Log, LogConfig, LogSlice, RealDisk,
-    RecordSearch, StorageError, VerificationGuard,
+    AppendOptions, Appended, Disk, IdleLog, Log, LogConfig, RealDisk, StorageError,
+    VerificationGuard,
 };
 
 /// Offsets of a partition as of one moment:
@@ -40,46 +41,13 @@ pub struct PartitionOffsets {
     pub leader_epoch: LeaderEpoch,
 }
 
-/// Up to where a reader may see.
+/// How many replicas have to have a batch before its producer is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Isolation {
-    /// A follower: all of the log.
-    LogEnd,
-    /// A consumer: what is replicated.
-    HighWatermark,
-    /// A consumer that reads committed records: what no open transaction can change.
-    LastStableOffset,
-}
-
-/// What to read of a partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadRequest {
-    /// The epoch of the leader that the reader knows; -1 for none.
-    pub current_leader_epoch: LeaderEpoch,
-    /// Where to begin.
-    pub fetch_offset: i64,
-    /// The epoch of the reader's last record; -1 for none.
-    pub last_fetched_epoch: LeaderEpoch,
-    /// Most bytes.
-    pub max_bytes: usize,
-    /// One whole batch even if it is larger than `max_bytes`.
-    pub at_least_one_batch: bool,
-    /// Up to where the reader may see.
-    pub isolation: Isolation,
-}
-
-/// What a read has found.
-#[derive(Debug)]
-pub struct ReadResult<D: Disk = RealDisk> {
-    /// The offsets when it was read.
-    pub offsets: PartitionOffsets,
-    /// The records, as a range of a file; `None` for none.
-    pub records: Option<FileSlice<D::File>>,
-    /// Producer id and first offset of the aborted transactions among them; `None` unless the
-    /// reader wants committed records.
-    pub aborted_transactions: Option<Vec<(ProducerId, i64)>>,
-    /// Where the reader's log leaves this one: epoch and end offset.
-    pub diverging_epoch: Option<(LeaderEpoch, i64)>,
+pub enum Acks {
+    /// The leader, or none.
+    Leader,
+    /// All that are in sync, and as many as `min.insync.replicas` says.
+    All,
 }
 
 /// A producer as DescribeProducers shows it.
@@ -224,6 +192,7 @@ impl<D: Disk> Partition<D> {
             leader_epoch: role.leader_epoch().unwrap_or(LeaderEpoch::NONE),
             role,
             leadership: Leadership::default(),
+            in_sync: None,
             high_watermark,
             flush_due_end: 0,
             idle_count: 0,
@@ -231,6 +200,7 @@ impl<D: Disk> Partition<D> {
             is_failed: false,
             is_closed: false,
         };
+        state.take_replicas(true, host.leaders(), (topic_id, topic_partition.partition));
         state.advance_high_watermark();
         host.note_change();
         let published = Published::default();
@@ -354,10 +324,13 @@ impl<D: Disk> Partition<D> {
             // It is looked at as an open log, or with its next use if it cannot be opened now.
             LogState::Idle(_) => drop(self.open(&mut state)),
         }
+        // Enough replicas may be in sync by it.
+        state.advance_high_watermark();
     }
 
     /// Appends a batch of a producer. Offsets and the leader epoch are written into `batch`. The first batch of a
     /// transaction shows that its coordinator knows of it by a guard of [`Partition::start_verification`].
+    /// With [`Acks::All`] nothing is written while too few replicas are in sync.
     ///
     /// # Errors
     /// Why it was not appended.
@@ -365,9 +338,10 @@ impl<D: Disk> Partition<D> {
         &self,
         batch: &mut ValidatedBatch<'_>,
         verification: Option<VerificationGuard>,
+        acks: Acks,
         now_ms: i64,
     ) -> Result<Appended, AppendError> {
-        let state = self.opened_for_append()?;
+        let state = self.opened_for_append(acks)?;
         let options = AppendOptions {
             verification,
             ..AppendOptions::client(state.leader_epoch, now_ms)
@@ -398,7 +372,7 @@ impl<D: Disk> Partition<D> {
         verification: Option<VerificationGuard>,
         now_ms: i64,
     ) -> Result<Appended, AppendError> {
-        let state = self.opened_for_append()?;
+        let state = self.opened_for_append(Acks::All)?;
         let options = AppendOptions {
             verification,
             ..AppendOptions::coordinator(state.leader_epoch, now_ms)
@@ -417,7 +391,7 @@ impl<D: Disk> Partition<D> {
         transaction_version: i16,
         now_ms: i64,
     ) -> Result<Appended, AppendError> {
-        let state = self.opened_for_append()?;
+        let state = self.opened_for_append(Acks::All)?;
         let options = AppendOptions {
             transaction_version,
             ..AppendOptions::coordinator(state.leader_epoch, now_ms)
@@ -437,7 +411,7 @@ impl<D: Disk> Partition<D> {
         supports_epoch_bump: bool,
         now_ms: i64,
     ) -> Result<Option<VerificationGuard>, AppendError> {
-        let mut state = self.opened_for_append()?;
+        let mut state = self.opened_for_append(Acks::Leader)?;
         Ok(state.log().producer_state_mut().start_verification(
             first_batch.producer_id,
             first_batch.producer_epoch,
@@ -447,7 +421,7 @@ impl<D: Disk> Partition<D> {
         ))
     }
 
-    fn opened_for_append(&self) -> Result<LockedState<'_, D>, AppendError> {
+    fn opened_for_append(&self, acks: Acks) -> Result<LockedState<'_, D>, AppendError> {
         let mut state = self.lock();
         if state.is_closed {
             return Err(storage::AppendError::Offline.into());
@@ -457,6 +431,9 @@ impl<D: Disk> Partition<D> {
                 Role::None => storage::AppendError::Offline.into(),
                 _ => AppendError::NotLeader,
             });
+        }
+        if acks == Acks::All && !state.has_min_isr() {
+            return Err(AppendError::NotEnoughReplicas);
         }
         if state.is_idle() {
             self.open(&mut state)?;
@@ -476,6 +453,11 @@ impl<D: Disk> Partition<D> {
         if appended.is_flush_due {
             changed.flush_due_end = changed.log_end_offset();
         }
+        if let Some(in_sync) = &mut changed.in_sync
+            && !appended.is_duplicate
+        {
+            in_sync.note_append();
+        }
         changed.advance_high_watermark();
         drop(state);
         if !appended.is_duplicate {
@@ -484,215 +466,18 @@ impl<D: Disk> Partition<D> {
         Ok(appended)
     }
 
-    /// Reads records for a consumer or a follower.
-    ///
-    /// # Errors
-    /// Why there is nothing to read: who leads, or an offset out of range.
-    pub fn read(&self, request: &ReadRequest) -> Result<ReadResult<D>, ReadError> {
-        let state = self.lock();
-        let checked = state.check_leader(request.current_leader_epoch);
-        checked.map_err(ReadError::NotLeader)?;
-        self.read_from(state, request)
-    }
-
-    /// The same whoever leads, for who copies the log: all of it.
-    ///
-    /// # Errors
-    /// Why there is nothing to read.
-    pub fn read_copy(&self, request: &ReadRequest) -> Result<ReadResult<D>, ReadError> {
-        self.read_from(self.lock(), request)
-    }
-
-    fn read_from(
-        &self,
-        mut state: LockedState<'_, D>,
-        request: &ReadRequest,
-    ) -> Result<ReadResult<D>, ReadError> {
-        let is_at_end = request.fetch_offset == state.log_end_offset();
-        let last_epoch = request.last_fetched_epoch;
-        // At the end of an idle log there is nothing to read.
-        if !is_at_end || (last_epoch != LeaderEpoch::NONE && !state.leads_in(last_epoch)) {
-            if state.is_idle() {
-                self.open(&mut state)?;
-            }
-            state.is_used.set(true);
-        }
-        let offsets = state.offsets();
-        if let Some(diverging) = diverging_epoch(&state, request)? {
-            return Ok(ReadResult {
-                offsets,
-                records: None,
-                aborted_transactions: None,
-                diverging_epoch: Some(diverging),
-            });
-        }
-        let upper_bound = match request.isolation {
-            Isolation::LogEnd => offsets.log_end_offset,
-            Isolation::HighWatermark => offsets.high_watermark,
-            Isolation::LastStableOffset => offsets.last_stable_offset,
-        };
-        if is_at_end {
-            return Ok(ReadResult {
-                offsets,
-                records: None,
-                aborted_transactions: (request.isolation == Isolation::LastStableOffset)
-                    .then(Vec::new),
-                diverging_epoch: None,
-            });
-        }
-        let slice = self.find_slice(state, request, upper_bound)?;
-        let aborted_transactions = match request.isolation {
-            Isolation::LastStableOffset if slice.length() > 0 => {
-                Some(self.aborted_transactions(request.fetch_offset, &slice)?)
-            }
-            Isolation::LastStableOffset => Some(Vec::new()),
-            _ => None,
-        };
-        let records = slice.slice.filter(|slice| slice.length > 0);
-        Ok(ReadResult {
-            offsets,
-            records,
-            aborted_transactions,
-            diverging_epoch: None,
-        })
-    }
-
-    /// Finds the range of a file. The log is locked for what memory tells; indexes and headers are
-    /// read without the lock, so a cold page holds up nobody who appends.
-    fn find_slice<'s>(
-        &'s self,
-        mut state: LockedState<'s, D>,
-        request: &ReadRequest,
-        upper_bound: i64,
-    ) -> Result<LogSlice<D>, ReadError> {
-        let ReadRequest {
-            max_bytes,
-            at_least_one_batch,
-            ..
-        } = *request;
-        let mut offset = request.fetch_offset;
-        loop {
-            let log = state.open_log();
-            let prepared = log.prepare_read(offset, max_bytes, upper_bound, at_least_one_batch)?;
-            drop(state);
-            let next = prepared.next_segment_offset();
-            match (prepared.finish()?, next) {
-                (Some(slice), _) => return Ok(slice),
-                // Compaction has left nothing in the rest of the segment.
-                (None, Some(next)) => offset = next,
-                (None, None) => unreachable!("the last segment always answers"),
-            }
-            state = self.opened()?;
-        }
-    }
-
-    /// Producer id and first offset of the aborted transactions that a slice may have records of.
-    fn aborted_transactions(
-        &self,
-        offset: i64,
-        slice: &LogSlice<D>,
-    ) -> Result<Vec<(ProducerId, i64)>, ReadError> {
-        let mut state = self.opened()?;
-        let aborted = state.log().aborted_transactions_in(offset, slice)?;
-        let aborted = aborted.iter();
-        Ok(aborted
-            .map(|one| (one.producer_id, one.first_offset))
-            .collect())
-    }
-
-    /// Whole batches from `offset` on, at least one if there is one; for coordinators that load.
-    ///
-    /// # Errors
-    /// As [`Partition::read`].
-    pub fn read_bytes(&self, offset: i64, max_bytes: usize) -> Result<Vec<u8>, ReadError> {
-        let mut state = self.opened()?;
-        let mut bytes = Vec::new();
-        let end = state.log_end_offset();
-        state.log().read_into(offset, max_bytes, end, &mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// The first record that is not older than `timestamp_ms`. The log is not locked while records
-    /// are read.
-    ///
-    /// # Errors
-    /// When the log cannot be read.
-    pub fn offset_for_timestamp(
-        &self,
-        timestamp_ms: i64,
-        bytes_max: usize,
-    ) -> Result<TimestampSearch, ReadError> {
-        let mut from_offset = 0;
-        loop {
-            let mut opened = self.opened()?;
-            let batch = opened
-                .log()
-                .batch_for_timestamp(timestamp_ms, from_offset)?;
-            drop(opened);
-            let Some(batch) = batch else {
-                return Ok(TimestampSearch::Ended(None));
-            };
-            match batch.search(bytes_max)? {
-                RecordSearch::Found(found) => return Ok(TimestampSearch::Ended(Some(found))),
-                RecordSearch::Absent { next_offset } => from_offset = next_offset,
-                RecordSearch::TooLarge => return Ok(TimestampSearch::TooLarge),
-            }
-        }
-    }
-
-    /// The record with the largest timestamp. The log is not locked while records are read.
-    ///
-    /// # Errors
-    /// When the log cannot be read.
-    pub fn offset_of_max_timestamp(&self, bytes_max: usize) -> Result<TimestampSearch, ReadError> {
-        let batch = self.opened()?.log().batch_of_max_timestamp()?;
-        let Some(batch) = batch else {
-            return Ok(TimestampSearch::Ended(None));
-        };
-        Ok(match batch.search(bytes_max)? {
-            RecordSearch::Found(found) => TimestampSearch::Ended(Some(found)),
-            RecordSearch::Absent { .. } => TimestampSearch::Ended(None),
-            RecordSearch::TooLarge => TimestampSearch::TooLarge,
-        })
-    }
-
-    /// The leader epoch in which `offset` was, or will be, written.
-    ///
-    /// # Errors
-    /// When the log cannot be opened.
-    pub fn leader_epoch_at(&self, offset: i64) -> Result<Option<LeaderEpoch>, ReadError> {
-        let mut state = self.lock();
-        if matches!(&state.residence, LogState::Idle(idle) if offset >= idle.log_end_offset) {
-            return Ok(Some(state.leader_epoch));
-        }
-        self.open(&mut state)?;
-        Ok(state.log().leader_epochs().epoch_for_offset(offset))
-    }
-
-    /// The largest epoch that is not above `leader_epoch`, and where it ended.
-    ///
-    /// # Errors
-    /// When the log cannot be opened.
-    pub fn end_offset_of_epoch(
-        &self,
-        leader_epoch: LeaderEpoch,
-    ) -> Result<Option<(LeaderEpoch, i64)>, ReadError> {
-        let mut state = self.lock();
-        if state.is_idle() && !state.leads_in(leader_epoch) {
-            self.open(&mut state)?;
-        }
-        Ok(end_offset_of_epoch(&state, leader_epoch))
-    }
-
     /// Moves the start of the log forward to `offset`, which is not above the high watermark, and
     /// returns where the log starts.
     ///
     /// # Errors
     /// When the log cannot be written, and where another broker leads.
     pub fn delete_records_before(&self, offset: i64) -> Result<i64, AppendError> {
-        let mut state = self.opened_for_append()?;
+        let mut state = self.opened_for_append(Acks::Leader)?;
         state.log().advance_log_start_offset(offset)?;
         let start = state.log().log_start_offset();
+        if let Some(in_sync) = &state.in_sync {
+            in_sync.advance_low_watermark(start);
+        }
         drop(state);
         self.notify();
         Ok(start)
@@ -717,33 +502,6 @@ impl<D: Disk> Partition<D> {
             .collect();
         Ok(facts)
     }
-}
-
-/// The log is open unless it is about the epoch that this broker leads in.
-fn end_offset_of_epoch<D: Disk>(
-    state: &State<D>,
-    leader_epoch: LeaderEpoch,
-) -> Option<(LeaderEpoch, i64)> {
-    if state.leads_in(leader_epoch) {
-        return Some((leader_epoch, state.log_end_offset()));
-    }
-    let end = state.open_log().offset_for_leader_epoch(leader_epoch)?;
-    Some((end.leader_epoch, end.end_offset))
-}
-
-/// Where the reader's log leaves this one, if its last epoch and offset are not of this history.
-fn diverging_epoch<D: Disk>(
-    state: &State<D>,
-    request: &ReadRequest,
-) -> Result<Option<(LeaderEpoch, i64)>, ReadError> {
-    let last_fetched_epoch = request.last_fetched_epoch;
-    if last_fetched_epoch.is_none() {
-        return Ok(None);
-    }
-    let end = end_offset_of_epoch(state, last_fetched_epoch)
-        .ok_or(ReadError::UnknownLastEpoch(last_fetched_epoch))?;
-    let diverges = end.0 < last_fetched_epoch || end.1 < request.fetch_offset;
-    Ok(diverges.then_some(end))
 }
 
 impl<D: Disk> fmt::Display for Partition<D> {

@@ -34,6 +34,8 @@ pub enum Role {
 /// The replicas of a partition that has several, as its leader knows them from the controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replicas {
+    /// The broker that leads.
+    pub leader: BrokerId,
     /// How often the metadata of the partition have changed.
     pub partition_epoch: i32,
     /// The brokers of the others, in the order of the assignment.
@@ -69,6 +71,7 @@ impl Role {
             leader_epoch,
             replicas: (!followers.is_empty()).then(|| {
                 Box::new(Replicas {
+                    leader,
                     partition_epoch: *partition_epoch,
                     followers,
                     isr: isr.clone(),

@@ -1,5 +1,6 @@
 //! What the lock of a partition guards, and what is known of it without the lock.
 
+use crate::in_sync::InSync;
 use crate::leading::Leadership;
 use crate::log_state::LogState;
 use crate::progress::Progress;
@@ -23,6 +24,8 @@ pub(crate) struct State<D: Disk> {
     /// That of the role, or of the last one.
     pub(crate) leader_epoch: LeaderEpoch,
     pub(crate) leadership: Leadership,
+    /// What is known of the followers, where this broker leads and has some.
+    pub(crate) in_sync: Option<Box<InSync>>,
     pub(crate) high_watermark: i64,
     /// The end of the last append that a flush was due with.
     pub(crate) flush_due_end: i64,
@@ -47,6 +50,8 @@ pub(crate) struct Published {
     /// See [`Leadership`].
     leadership: AtomicU32,
     is_failed: AtomicBool,
+    /// Whether too few replicas are in sync for what has been appended.
+    is_below_min_isr: AtomicBool,
     /// One more than the place of the log directory that has failed while the log was in it; zero
     /// for none. Whoever has the lock next takes the log out of service, if it is still there.
     failing_directory_index: AtomicUsize,
@@ -69,6 +74,8 @@ impl Published {
         self.is_failed
             .store(is_failed || state.is_failed, Ordering::Release);
         self.leadership.store(state.leadership.0, Ordering::Release);
+        self.is_below_min_isr
+            .store(!state.keeps_min_isr(), Ordering::Release);
         let has_end_moved = self.log_end_offset.set(log_end_offset);
         self.high_watermark.set(state.high_watermark) || has_end_moved
     }
@@ -91,6 +98,10 @@ impl Published {
 
     pub(crate) fn is_failed(&self) -> bool {
         self.is_failed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_below_min_isr(&self) -> bool {
+        self.is_below_min_isr.load(Ordering::Acquire)
     }
 
     pub(crate) fn fail_at(&self, directory_index: usize) {
@@ -195,13 +206,39 @@ impl<D: Disk> State<D> {
     /// Up to where a log that ends at `log_end_offset` is on every in-sync replica, as far as this one can
     /// tell: a follower is told by its leader.
     fn replicated_end(&self, log_end_offset: i64) -> i64 {
-        match &self.role {
-            Role::Leader { replicas: None, .. } => log_end_offset,
-            Role::Leader {
-                replicas: Some(replicas),
-                ..
-            } if replicas.isr.len() <= 1 => log_end_offset,
-            Role::Leader { .. } | Role::None | Role::Follower { .. } => UNKNOWN_OFFSET,
+        match (&self.role, &self.in_sync) {
+            (Role::Leader { replicas: None, .. }, _) => log_end_offset,
+            (
+                Role::Leader {
+                    replicas: Some(replicas),
+                    ..
+                },
+                Some(in_sync),
+            ) => {
+                let min_insync_replicas = self.config.min_insync_replicas;
+                in_sync.replicated_end(replicas, min_insync_replicas, log_end_offset)
+            }
+            _ => UNKNOWN_OFFSET,
+        }
+    }
+
+    /// Whether enough replicas are in sync to append for `acks=all`.
+    pub(crate) fn has_min_isr(&self) -> bool {
+        match (&self.in_sync, self.role.replicas()) {
+            (Some(in_sync), Some(replicas)) => {
+                in_sync.has_min_isr(replicas, self.config.min_insync_replicas)
+            }
+            _ => true,
+        }
+    }
+
+    /// The same for what has been appended.
+    fn keeps_min_isr(&self) -> bool {
+        match (&self.in_sync, self.role.replicas()) {
+            (Some(in_sync), Some(replicas)) => {
+                in_sync.keeps_min_isr(replicas, self.config.min_insync_replicas)
+            }
+            _ => true,
         }
     }
 

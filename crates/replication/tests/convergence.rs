@@ -14,8 +14,8 @@ mod support;
 use model::{BrokerId, ErrorCode, LeaderEpoch, Message, MonotonicTime, TopicPartition, Uuid};
 use proptest::prelude::*;
 use replication::{
-    FetcherRequest, FetcherVersions, FollowedPartition, Isolation, LogHost, Partition, ReadRequest,
-    ReplicaFetcher, Role, StepAction, StepOutcome,
+    Acks, FetcherRequest, FetcherVersions, FollowedPartition, Isolation, LogHost, Partition,
+    ReadRequest, ReplicaFetcher, Role, StepAction, StepOutcome,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -279,10 +279,11 @@ impl Broker {
                     max_bytes: 300,
                     at_least_one_batch: true,
                     isolation: Isolation::LogEnd,
+                    is_leader_asked: true,
                 };
-                let told = session.partitions.get(&asked.partition);
-                let told = told.and_then(|(_, told)| *told);
-                session.partitions.insert(asked.partition, (read, told));
+                let known = session.partitions.get(&asked.partition);
+                let known = (read, known.and_then(|(_, told)| *told));
+                session.partitions.insert(asked.partition, known);
             }
         }
         for topic in request.forgotten_topics_data.iter() {
@@ -295,9 +296,8 @@ impl Broker {
         for (index, (read, told)) in &mut session.partitions {
             let data = self.read(*index, read);
             let now = Some((data.high_watermark, data.log_start_offset));
-            let has_news = data.error_code != 0
-                || data.records.is_some_and(|records| !records.is_empty())
-                || data.diverging_epoch.epoch >= 0;
+            let has_records = data.records.is_some_and(|records| !records.is_empty());
+            let has_news = has_records || data.error_code != 0 || data.diverging_epoch.epoch >= 0;
             if is_full || has_news || *told != now {
                 answered.push(data);
             }
@@ -313,12 +313,12 @@ impl Broker {
             partitions: answered.into(),
             ..FetchableTopicResponse::default()
         };
-        let response = FetchResponse {
+        FetchResponse {
             session_id,
             responses: vec![topic].into(),
             ..FetchResponse::default()
-        };
-        response.to_bytes(VERSIONS.fetch)
+        }
+        .to_bytes(VERSIONS.fetch)
     }
 
     fn serve_list_offsets(&self, body: &[u8]) -> Vec<u8> {
@@ -384,7 +384,7 @@ impl World {
             Step::Learn(broker) => self.learn(broker),
             Step::Append(broker, index, count) => {
                 let partition = &self.brokers[broker].partitions[index as usize];
-                let _ = partition.append_as_leader(&mut batch(0, count), None, 0);
+                let _ = partition.append_as_leader(&mut batch(0, count), None, Acks::Leader, 0);
             }
             Step::Delete(broker, index, count) => {
                 let partition = &self.brokers[broker].partitions[index as usize];

@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use model::{LeaderEpoch, TopicPartition, Uuid};
-use replication::{LogHost, Partition, TimestampSearch};
+use replication::{Acks, LogHost, Partition, TimestampSearch};
 use storage::{AppendOptions, Disk, Log, LogConfig, LogOpening, OpenFiles};
 use support::watched_disk::WatchedDisk;
 use support::{LOGS, batch};
@@ -99,7 +99,7 @@ fn assert_appends_beside(look: impl Fn(&Partition<WatchedDisk>) -> i64 + Send + 
     let mut records = batch(2 * DAY_MS, 1_000);
     assert!(records.bytes().len() > 4096);
     partition
-        .append_as_leader(&mut records, None, DAY_MS)
+        .append_as_leader(&mut records, None, Acks::Leader, DAY_MS)
         .unwrap();
     disk.hold_reads();
     let (sender, appended) = mpsc::channel();
@@ -108,7 +108,7 @@ fn assert_appends_beside(look: impl Fn(&Partition<WatchedDisk>) -> i64 + Send + 
         disk.wait_for_read();
         scope.spawn(move || {
             let mut records = batch(3 * DAY_MS, 1);
-            let appended = partition.append_as_leader(&mut records, None, DAY_MS);
+            let appended = partition.append_as_leader(&mut records, None, Acks::Leader, DAY_MS);
             sender.send(appended.unwrap().base_offset).unwrap();
         });
         let appended = appended.recv_timeout(LIMIT);

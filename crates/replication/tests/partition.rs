@@ -13,8 +13,8 @@ use std::task::{Context, Waker};
 use model::{ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId, Uuid};
 use record::ValidatedBatch;
 use replication::{
-    AppendError, FirstBatch, Isolation, Partition, ProducerFacts, ReadRequest, TimestampSearch,
-    Watches,
+    Acks, AppendError, FirstBatch, Isolation, Partition, ProducerFacts, ReadRequest,
+    TimestampSearch, Watches,
 };
 use storage::sim::{Crash, SimDisk};
 use storage::{Disk, DiskFile, Log, LogConfig, LogOpening, RecoveryEvent, StorageError};
@@ -26,7 +26,9 @@ use support::{
 const SEGMENT: &str = "/logs/topic-3/00000000000000000000.log";
 
 fn append(served: &Served, mut batch: ValidatedBatch<'_>) -> Result<i64, AppendError> {
-    let appended = served.partition.append_as_leader(&mut batch, None, 0)?;
+    let appended = served
+        .partition
+        .append_as_leader(&mut batch, None, Acks::Leader, 0)?;
     Ok(appended.base_offset)
 }
 
@@ -61,7 +63,9 @@ fn whoever_waits_is_told_of_changes_and_of_nothing_else() {
     let served = Served::new();
     let send = |partition: &Partition<SimDisk>| {
         let mut batch = producer_batch(3, 0, 2, false);
-        partition.append_as_leader(&mut batch, None, 0).unwrap()
+        partition
+            .append_as_leader(&mut batch, None, Acks::Leader, 0)
+            .unwrap()
     };
     assert_eq!(tells(&served, send), (true, true));
     let repeated = |partition: &_| {
@@ -682,7 +686,11 @@ fn the_first_batch_of_a_transaction_shows_that_its_coordinator_knows_it() {
         producer_id: ProducerId(4),
         ..first
     });
-    let with = |guard| served.partition.append_as_leader(&mut sent(), guard, 0);
+    let with = |guard| {
+        served
+            .partition
+            .append_as_leader(&mut sent(), guard, Acks::Leader, 0)
+    };
     assert_eq!(with(other).unwrap_err().code(), ErrorCode::InvalidTxnState);
     with(guard).unwrap();
     assert_eq!(start(first), None);

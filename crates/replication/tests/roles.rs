@@ -6,7 +6,7 @@ mod support;
 
 use expect_test::{Expect, expect};
 use model::{BrokerId, ErrorCode, LeaderEpoch};
-use replication::{Isolation, Partition, ReadRequest, Replicas, Role};
+use replication::{Acks, Isolation, Partition, ReadRequest, Replicas, Role};
 use std::fmt::Write;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -36,6 +36,7 @@ fn role(line: &str) -> Role {
             let followers: Vec<BrokerId> = with.into_iter().chain(behind).collect();
             let replicas = (!followers.is_empty()).then(|| {
                 Box::new(Replicas {
+                    leader: LEADER,
                     partition_epoch: 0,
                     followers,
                     isr,
@@ -73,7 +74,7 @@ fn act<'a>(
     let number = |at: usize| words.get(at).map_or(-1, |word| word.parse().unwrap());
     match words[0] {
         "append" => {
-            let appended = partition.append_as_leader(&mut batch(0, 1), None, 0);
+            let appended = partition.append_as_leader(&mut batch(0, 1), None, Acks::Leader, 0);
             show(
                 appended
                     .map(|one| one.base_offset)

@@ -8,69 +8,71 @@
 //!   costs nothing for the others; so does each wake of a request that waits.
 //! - Partitions that do not exist stay in a session while they are few: a client that names many
 //!   has none.
-//! - Ignored on purpose: `RackId` (there is one replica), `ClusterId`, and the high watermark of
-//!   version 18, which concerns followers.
+//! - A follower says by its fetch how far it is, of the partitions of its session that it does not name as well
+//!   (`replication::FollowerFetch`); that of a fetch that has waited is known already. It hears of a high
+//!   watermark with the next answer, which does not leave earlier for it.
+//! - Consumers of version 11 and later may read from a follower, and are told of one in their rack (KIP-392).
+//! - Ignored on purpose: `ClusterId`, and the high watermark of version 18, which concerns the metadata log.
 
 use self::asked::{asked, asked_once, forgotten, has_session, limits, owned};
+use self::outcome::{FetchOutcome, answer, leaders_of};
+use self::part::Part;
+use self::waiting::{Waiting, places};
 use super::weight::LIGHT_FETCH_BYTES;
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
-use crate::api::endpoints::{BrokerEndpoint, Endpoints};
 use crate::logs::partitions::Unavailable;
-use crate::net::{ConnectionContext, FileRange, ResponseBuffer};
+use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::scheduling::clock::{monotonic, random_bytes};
 use crate::scheduling::disk_watch::{DiskUse, DiskWatch};
-use metadata::NO_LEADER;
-use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, Uuid};
+use model::{BrokerEpoch, BrokerId, DecodeError, ErrorCode, MonotonicTime};
 use replication::{
-    Changes, FINAL_EPOCH, FetchContext, FetchPartition, FetchSession, INVALID_SESSION_ID,
-    IncrementalFetch, Isolation, NewSession, Partition, PartitionSlot, ReadError, ReadOutcome,
-    ReadRequest, ReadResult, Seen, SessionRequest, SessionTopic, Watches,
+    FINAL_EPOCH, FetchContext, FetchPartition, FetchSession, INVALID_SESSION_ID, IncrementalFetch,
+    Isolation, NewSession, Partition, PartitionSlot, SessionRequest, SessionTime, SessionTopic,
+    Watches,
 };
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use wire::fetch_response::{FetchResponseHead, FetchResponsePartition, FetchResponseWriter};
 use wire::messages::FetchRequest;
 
 const READ_COMMITTED: i8 = 1;
 /// From this version on clients that are wrong about a leader are told who it is.
 const LEADERS_VERSION: i16 = 16;
+/// From this version on a follower may answer consumers.
+const FOLLOWERS_VERSION: i16 = 11;
 /// The replica id of a log that a broker makes in another of its directories.
 const FUTURE_REPLICA: BrokerId = BrokerId(-3);
 /// How many partitions of a session may be unknown. Those that exist are as many as somebody has
 /// made, whatever clients ask for.
 const SESSION_UNKNOWN_MAX: usize = 100;
 
-/// A partition to read and what was found.
-struct Part {
-    topic: SessionTopic,
-    index: i32,
-    request: FetchPartition,
-    /// Where the partition stands in its session, or in the request without one.
-    slot: PartitionSlot,
-    partition: Result<Arc<Partition>, Unavailable>,
-    /// The partition's progress before it was read.
-    seen: Seen,
-    result: Result<ReadResult, ErrorCode>,
-    /// The leader and its epoch when the client was found to be wrong about them.
-    leader: (BrokerId, LeaderEpoch),
-    /// Why there are no records.
-    failure: Option<ReadError>,
-}
-
 /// What of the request holds for all partitions.
-#[derive(Clone, Copy)]
 struct Limits {
     max_bytes: usize,
     min_bytes: usize,
     max_wait: Duration,
     isolation: Isolation,
-    /// The request is of a broker, hence of one that is no replica: the only replica is this one.
-    is_follower: bool,
+    /// The replica that fetches, if it is no consumer.
+    follower: Option<Follower>,
+    /// Whether the leader is asked, and no follower may answer.
+    is_leader_asked: bool,
+    /// The rack of a consumer that had better read from a replica close by.
+    rack: Option<String>,
     /// The id of this broker.
     node_id: BrokerId,
+}
+
+/// A replica that fetches.
+struct Follower {
+    /// Its broker, with the epoch of the registration.
+    replica: (BrokerId, BrokerEpoch),
+    /// When it came.
+    now: MonotonicTime,
+    /// That of its session.
+    session: Option<Arc<SessionTime>>,
+    /// Whether what it says of itself is noted.
+    has_waited: bool,
 }
 
 pub(crate) async fn serve(
@@ -80,7 +82,7 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: FetchRequest<'_> = request.decode()?;
-    let limits = limits(broker, request.version, &message);
+    let mut limits = limits(broker, request.version, &message);
     let session = SessionRequest {
         session_id: message.session_id,
         session_epoch: match has_session(&message) {
@@ -88,6 +90,7 @@ pub(crate) async fn serve(
             false => FINAL_EPOCH,
         },
         uses_topic_ids: request.version >= 13,
+        replica: limits.follower.as_ref().map(|one| one.replica),
     };
     let started = broker.fetch_sessions.with(session.session_id, |sessions| {
         sessions.start(
@@ -97,30 +100,27 @@ pub(crate) async fn serve(
             monotonic().as_ms(),
         )
     });
+    let refuse = |error, out: &mut ResponseBuffer| {
+        let refusal = FetchOutcome::refusal(error, &broker.logs.disks);
+        answer(request, &refusal, out);
+        Ok(Served::Answered)
+    };
     let context = match started {
         Ok(context) => context,
-        Err(error) => {
-            answer(
-                request,
-                &FetchOutcome::refusal(error, &broker.logs.disks),
-                out,
-            );
-            return Ok(Served::Answered);
-        }
+        Err(error) => return refuse(error, out),
     };
     // A large one is served off the workers, where it keeps its place until it has read.
     let mut turn = (request.body.len() <= LIGHT_FETCH_BYTES).then(Turn::begin);
     let mut parts = match &context {
         FetchContext::Incremental(fetch) => match take_changed(broker, fetch) {
-            Ok(taken) => parts_of(broker, taken, &mut turn).await,
-            Err(error) => {
-                answer(
-                    request,
-                    &FetchOutcome::refusal(error, &broker.logs.disks),
-                    out,
-                );
-                return Ok(Served::Answered);
+            Ok((taken, time)) => {
+                if let Some(follower) = &mut limits.follower {
+                    follower.session = time;
+                    leave_forgotten(broker, fetch, follower).await;
+                }
+                parts_of(broker, taken, &mut turn).await
             }
+            Err(error) => return refuse(error, out),
         },
         FetchContext::Sessionless | FetchContext::Full => asked_once(&message, request.version)
             .into_iter()
@@ -130,10 +130,10 @@ pub(crate) async fn serve(
             })
             .collect(),
     };
-    read_or_wait(broker, &context, &mut parts, limits, turn).await;
+    read_or_wait(broker, &context, &mut parts, &mut limits, turn).await;
     report_failures(broker, &parts);
     let (error, session_id, mut told) =
-        conclude(broker, &message, request, &context, parts, limits);
+        conclude(broker, &message, request, &context, parts, &limits);
     // As in Kafka's answers, what does not exist follows what could be read.
     told.sort_by_key(Part::is_unknown);
     // Others have been answered while this one has waited for records. Nothing is awaited from here on
@@ -144,165 +144,14 @@ pub(crate) async fn serve(
         error,
         session_id,
         parts: &told,
-        leaders: match limits.is_follower {
-            true => Vec::new(),
-            false => leaders_of(broker, connection, request.version, &told),
+        leaders: match limits.follower {
+            Some(_) => Vec::new(),
+            None => leaders_of(broker, connection, request.version, &told),
         },
         disks: &broker.logs.disks,
     };
     answer(request, &told, out);
     Ok(Served::Answered)
-}
-
-impl Part {
-    fn new(
-        broker: &Broker,
-        topic: SessionTopic,
-        index: i32,
-        request: FetchPartition,
-        slot: PartitionSlot,
-    ) -> Self {
-        let partition = find(broker, &topic, index);
-        let result = Err(ErrorCode::UnknownServerError);
-        Self {
-            topic,
-            index,
-            request,
-            slot,
-            partition,
-            seen: Seen::default(),
-            result,
-            leader: (NO_LEADER, LeaderEpoch::NONE),
-            failure: None,
-        }
-    }
-
-    fn read(&mut self, left_bytes: usize, at_least_one_batch: bool, limits: Limits) -> usize {
-        let request = ReadRequest {
-            current_leader_epoch: self.request.current_leader_epoch,
-            fetch_offset: self.request.fetch_offset,
-            last_fetched_epoch: self.request.last_fetched_epoch,
-            max_bytes: left_bytes.min(self.request.max_bytes.max(0) as usize),
-            at_least_one_batch,
-            isolation: limits.isolation,
-        };
-        self.failure = None;
-        self.result = match &self.partition {
-            Ok(partition) if limits.is_follower => Err(self.no_replica_error(partition)),
-            Ok(partition) => {
-                self.seen = partition.progress(limits.isolation).seen();
-                let read = partition.read(&request);
-                read.map_err(|error| self.failure.insert(error).code())
-            }
-            Err(absence) => Err(absence.code_for(self.request.current_leader_epoch)),
-        };
-        self.note_leader(limits);
-        self.bytes()
-    }
-
-    /// Looks for the leader on behalf of a client that is wrong about it.
-    fn note_leader(&mut self, limits: Limits) {
-        if let (Err(ErrorCode::NotLeaderOrFollower | ErrorCode::FencedLeaderEpoch), Ok(partition)) =
-            (&self.result, &self.partition)
-        {
-            self.leader = partition.known_leader(limits.node_id);
-        }
-    }
-
-    /// Answers without records, which the next fetch may have: the answer holds as many files as there
-    /// may be open, until it has left.
-    fn put_off(&mut self, limits: Limits) {
-        let Ok(partition) = &self.partition else {
-            return;
-        };
-        let is_committed = limits.isolation == Isolation::LastStableOffset;
-        let checked = partition.check_leader(self.request.current_leader_epoch);
-        self.result = checked.map(|()| ReadResult {
-            offsets: partition.offsets(),
-            records: None,
-            aborted_transactions: is_committed.then(Vec::new),
-            diverging_epoch: None,
-        });
-        self.note_leader(limits);
-    }
-
-    /// What a broker hears that is no replica of the partition.
-    fn no_replica_error(&self, partition: &Partition) -> ErrorCode {
-        let epoch = self.request.current_leader_epoch;
-        match partition.check_leader(epoch) {
-            Err(error) => error,
-            Ok(()) if epoch == LeaderEpoch::NONE => ErrorCode::NotLeaderOrFollower,
-            Ok(()) => ErrorCode::UnknownLeaderEpoch,
-        }
-    }
-
-    /// Whether there is no such partition.
-    fn is_unknown(&self) -> bool {
-        let absence = self.partition.as_ref().err();
-        absence.is_some_and(|absence| absence.is_unknown())
-    }
-
-    /// The leader and its epoch, for a client that is wrong about them (KIP-951).
-    fn current_leader(&self) -> Option<(BrokerId, LeaderEpoch)> {
-        match self.result {
-            Err(ErrorCode::NotLeaderOrFollower | ErrorCode::FencedLeaderEpoch) => {}
-            _ => return None,
-        }
-        match &self.partition {
-            Ok(_) => Some(self.leader),
-            Err(absence) => absence.current_leader(),
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        let records = self
-            .result
-            .as_ref()
-            .ok()
-            .and_then(|result| result.records.as_ref());
-        records.map_or(0, |records| records.length)
-    }
-
-    /// Why there are no records, if that is a lack of file descriptors.
-    fn shortage(&self) -> Option<&ReadError> {
-        self.failure
-            .as_ref()
-            .filter(|error| error.is_out_of_files())
-    }
-
-    /// Whether the client must hear of this partition without waiting.
-    fn is_urgent(&self) -> bool {
-        self.result
-            .as_ref()
-            .map_or(true, |result| result.diverging_epoch.is_some())
-            || self.shortage().is_some()
-    }
-
-    /// Whether there are records that the limits have kept from the answer.
-    fn is_left_out(&self, isolation: Isolation) -> bool {
-        self.result.as_ref().is_ok_and(|result| {
-            let end = match isolation {
-                Isolation::LogEnd => result.offsets.log_end_offset,
-                Isolation::HighWatermark => result.offsets.high_watermark,
-                Isolation::LastStableOffset => result.offsets.last_stable_offset,
-            };
-            result.records.is_none() && self.request.fetch_offset < end
-        })
-    }
-
-    fn outcome(&self) -> ReadOutcome {
-        match &self.result {
-            Ok(result) => ReadOutcome {
-                error: ErrorCode::None,
-                high_watermark: result.offsets.high_watermark,
-                log_start_offset: result.offsets.log_start_offset,
-                has_records: self.bytes() > 0,
-                has_diverging_epoch: result.diverging_epoch.is_some(),
-                has_preferred_read_replica: false,
-            },
-            Err(error) => ReadOutcome::error(*error),
-        }
-    }
 }
 
 /// The partition as it is hosted at the moment.
@@ -327,21 +176,37 @@ impl SessionPartition {
     }
 }
 
-/// The partitions of a session that may have something new.
-fn take_changed(
-    broker: &Broker,
-    fetch: &IncrementalFetch,
-) -> Result<Vec<SessionPartition>, ErrorCode> {
+/// What a session has for a fetch: its partitions that may have something new, and the time of its follower.
+type Taken = (Vec<SessionPartition>, Option<Arc<SessionTime>>);
+
+fn take_changed(broker: &Broker, fetch: &IncrementalFetch) -> Result<Taken, ErrorCode> {
     broker.fetch_sessions.with(fetch.session_id, |sessions| {
-        let taken = sessions.session(fetch)?.take_changed();
+        let session = sessions.session(fetch)?;
+        let time = session.follower().map(|one| one.time.clone());
+        let taken = session.take_changed();
         let taken = taken.map(|(slot, one)| SessionPartition {
             topic: one.topic.clone(),
             index: one.partition,
             request: one.request,
             slot,
         });
-        Ok(taken.collect())
+        Ok((taken.collect(), time))
     })
+}
+
+/// What the session of a follower leaves unsaid is not about the partitions any more that it has let go of.
+async fn leave_forgotten(broker: &Broker, fetch: &IncrementalFetch, follower: &Follower) {
+    let Some(session) = &follower.session else {
+        return;
+    };
+    for (_, topic, index) in &fetch.update.removed {
+        let Ok(partition) = find(broker, topic, *index) else {
+            continue;
+        };
+        let disks = &broker.logs.disks;
+        let disk = disks.turn(partition.directory_index(), DiskUse::Read).await;
+        disk.run(|| partition.leave_session(follower.replica.0, session));
+    }
 }
 
 /// Looks the partitions up.
@@ -366,14 +231,20 @@ async fn read_or_wait(
     broker: &Broker,
     context: &FetchContext,
     parts: &mut Vec<Part>,
-    limits: Limits,
+    limits: &mut Limits,
     mut turn: Option<Turn>,
 ) {
     let mut found = read(&broker.logs.disks, parts, 0.., 0, limits, &mut turn).await;
-    let is_enough = |found: usize, parts: &[Part]| {
-        found >= limits.min_bytes || parts.iter().any(Part::is_urgent)
-    };
-    if limits.max_wait.is_zero() || is_enough(found, parts) {
+    if let Some(follower) = &mut limits.follower {
+        // What it says of the partitions that it names is noted.
+        follower
+            .session
+            .iter()
+            .for_each(|session| session.note(follower.now));
+        follower.has_waited = true;
+    }
+    let is_enough = found >= limits.min_bytes || parts.iter().any(Part::is_urgent);
+    if limits.max_wait.is_zero() || is_enough {
         return;
     }
     let mut waiting = match context {
@@ -387,10 +258,9 @@ async fn read_or_wait(
         let Some(changes) = waiting.watch(broker, parts, &last_read, limits.isolation) else {
             return;
         };
-        if tokio::time::timeout_at(deadline, changes.any())
-            .await
-            .is_err()
-        {
+        let waited = tokio::time::timeout_at(deadline, changes.any()).await;
+        // A follower hears of what is replicated meanwhile.
+        if waited.is_err() && limits.follower.is_none() {
             return;
         }
         turn = turn.map(|_| Turn::begin());
@@ -407,7 +277,7 @@ async fn read_or_wait(
         )
         .await;
         let is_urgent = last_read.iter().any(|at| parts[*at].is_urgent());
-        if is_urgent || found >= limits.min_bytes {
+        if is_urgent || found >= limits.min_bytes || waited.is_err() {
             return;
         }
     }
@@ -423,7 +293,7 @@ async fn read(
     parts: &mut [Part],
     places: impl IntoIterator<Item = usize>,
     mut found: usize,
-    limits: Limits,
+    limits: &Limits,
     turn: &mut Option<Turn>,
 ) -> usize {
     let mut is_short = false;
@@ -472,75 +342,6 @@ fn report_failures(broker: &Broker, parts: &[Part]) {
     }
 }
 
-/// Where each slot is among the parts.
-fn places(parts: &[Part]) -> HashMap<PartitionSlot, usize> {
-    parts.iter().map(|part| part.slot).zip(0..).collect()
-}
-
-/// What a fetch waits for.
-enum Waiting<'f> {
-    /// Any partition of the session; those that were not read are watched already.
-    Session(&'f IncrementalFetch, HashMap<PartitionSlot, usize>),
-    /// Any partition of the request, watched by its place.
-    Request(Watches),
-}
-
-impl Waiting<'_> {
-    /// Watches the parts that were just read. `None` when the session has gone on without this
-    /// fetch.
-    fn watch(
-        &mut self,
-        broker: &Broker,
-        parts: &[Part],
-        read: &[usize],
-        isolation: Isolation,
-    ) -> Option<Arc<Changes>> {
-        let read = read.iter().map(|at| &parts[*at]);
-        let found = read.filter_map(|part| Some((part, part.partition.as_ref().ok()?)));
-        match self {
-            Self::Session(fetch, _) => broker.fetch_sessions.with(fetch.session_id, |sessions| {
-                let session = sessions.session(fetch).ok()?;
-                for (part, partition) in found {
-                    session.watch(part.slot, partition.progress(isolation), part.seen);
-                }
-                Some(session.changes().clone())
-            }),
-            Self::Request(watches) => {
-                for (part, partition) in found {
-                    watches.watch(part.slot.0, partition.progress(isolation), part.seen);
-                }
-                Some(watches.changes().clone())
-            }
-        }
-    }
-
-    /// The places of the parts that have changed, as they are hosted now: what has changed may be
-    /// that a topic is deleted. Those that the session had not read before are added.
-    fn take_changed(&mut self, broker: &Broker, parts: &mut Vec<Part>) -> Vec<usize> {
-        let mut changed = Vec::new();
-        match self {
-            Self::Session(fetch, places) => {
-                for taken in take_changed(broker, fetch).unwrap_or_default() {
-                    let part = taken.part(broker);
-                    let at = *places.entry(part.slot).or_insert(parts.len());
-                    changed.push(at);
-                    match parts.get_mut(at) {
-                        Some(known) => known.partition = part.partition,
-                        None => parts.push(part),
-                    }
-                }
-            }
-            Self::Request(watches) => watches.take_changed(|place| {
-                let at = place as usize;
-                let part = &mut parts[at];
-                part.partition = find(broker, &part.topic, part.index);
-                changed.push(at);
-            }),
-        }
-        changed
-    }
-}
-
 /// Tells the session what was found; what is left are the partitions that the client hears of.
 fn conclude(
     broker: &Broker,
@@ -548,7 +349,7 @@ fn conclude(
     request: &Request<'_>,
     context: &FetchContext,
     mut parts: Vec<Part>,
-    limits: Limits,
+    limits: &Limits,
 ) -> (ErrorCode, i32, Vec<Part>) {
     let unknown = parts.iter().filter(|part| part.is_unknown());
     let are_too_many_unknown = unknown.count() > SESSION_UNKNOWN_MAX;
@@ -571,10 +372,11 @@ fn conclude(
                 parts.retain(|part| {
                     let is_told = session.answer(part.slot, &part.outcome());
                     match &part.partition {
-                        _ if part.is_left_out(limits.isolation) => session.mark_changed(part.slot),
+                        _ if part.is_read_again(limits.isolation) => {
+                            session.mark_changed(part.slot);
+                        }
                         Ok(partition) if part.bytes() == 0 => {
-                            let progress = partition.progress(limits.isolation);
-                            session.watch(part.slot, progress, part.seen);
+                            part.watch(session, partition, limits.isolation);
                         }
                         // Read again by the next fetch whatever happens.
                         _ => {}
@@ -593,7 +395,7 @@ fn conclude(
 }
 
 /// Makes a session of a full fetch, and gives its id; others wait only while it gets its place.
-fn create_session(broker: &Broker, request: &Request<'_>, parts: &[Part], limits: Limits) -> i32 {
+fn create_session(broker: &Broker, request: &Request<'_>, parts: &[Part], limits: &Limits) -> i32 {
     let answered = parts.iter().map(|part| {
         (
             part.topic.as_ref(),
@@ -603,8 +405,12 @@ fn create_session(broker: &Broker, request: &Request<'_>, parts: &[Part], limits
         )
     });
     let session = FetchSession::answered(request.version >= 13, answered);
+    let session = match &limits.follower {
+        Some(follower) => session.of_follower(follower.replica),
+        None => session,
+    };
     let new = NewSession {
-        is_privileged: limits.is_follower,
+        is_privileged: limits.follower.is_some(),
         random: u32::from_be_bytes(random_bytes()),
     };
     broker
@@ -612,133 +418,9 @@ fn create_session(broker: &Broker, request: &Request<'_>, parts: &[Part], limits
         .create(new, session, monotonic().as_ms())
 }
 
-/// What the client is told.
-struct FetchOutcome<'a> {
-    error: ErrorCode,
-    session_id: i32,
-    parts: &'a [Part],
-    /// The leaders of partitions that the client takes to be led by another broker. Brokers know each other's
-    /// places.
-    leaders: Vec<BrokerEndpoint>,
-    disks: &'a Arc<DiskWatch>,
-}
-
-impl<'a> FetchOutcome<'a> {
-    const fn refusal(error: ErrorCode, disks: &'a Arc<DiskWatch>) -> Self {
-        Self {
-            error,
-            session_id: INVALID_SESSION_ID,
-            parts: &[],
-            leaders: Vec::new(),
-            disks,
-        }
-    }
-}
-
-/// The leaders that the client is told, where it reaches them.
-fn leaders_of(
-    broker: &Broker,
-    connection: &ConnectionContext,
-    version: i16,
-    told: &[Part],
-) -> Vec<BrokerEndpoint> {
-    let leaders = told.iter().filter_map(Part::current_leader);
-    let leaders = leaders.filter(|_| version >= LEADERS_VERSION);
-    let leaders: Vec<BrokerId> = leaders.map(|(id, _)| id).collect();
-    match leaders.is_empty() {
-        true => Vec::new(),
-        false => Endpoints::new(broker, connection).live_of(leaders),
-    }
-}
-
-fn answer(request: &Request<'_>, told: &FetchOutcome<'_>, out: &mut ResponseBuffer) {
-    let parts = told.parts;
-    let start = request.begin_answer(&mut out.head);
-    let writer = FetchResponseWriter::new(request.version);
-    // Partitions of a topic that stand together share one entry.
-    let topics = || parts.chunk_by(|a, b| a.topic == b.topic);
-    let head = FetchResponseHead {
-        throttle_time_ms: 0,
-        error: told.error,
-        session_id: told.session_id,
-        topic_count: topics().count(),
-    };
-    writer.head(&head, &mut out.head);
-    let mut file_bytes = 0;
-    for topic in topics() {
-        let (name, id) = match &topic[0].topic {
-            SessionTopic::Id(id) => ("", *id),
-            SessionTopic::Name(name) => (&**name, Uuid::ZERO),
-        };
-        writer.topic(name, id, topic.len(), &mut out.head);
-        for part in topic {
-            let leader = (request.version >= LEADERS_VERSION)
-                .then(|| part.current_leader())
-                .flatten();
-            file_bytes += answer_part(&writer, part, leader, told.disks, out);
-        }
-        writer.end_topic(&mut out.head);
-    }
-    let leaders: Vec<_> = told.leaders.iter().map(BrokerEndpoint::as_node).collect();
-    writer.end(&leaders, &mut out.head);
-    request.finish_answer_with_records(start, file_bytes, out);
-}
-
-/// Appends a partition; returns how many bytes of records are not in the buffer itself.
-fn answer_part(
-    writer: &FetchResponseWriter,
-    part: &Part,
-    current_leader: Option<(BrokerId, LeaderEpoch)>,
-    disks: &Arc<DiskWatch>,
-    out: &mut ResponseBuffer,
-) -> usize {
-    let bytes = part.bytes();
-    let mut partition = FetchResponsePartition {
-        index: part.index,
-        error: ErrorCode::None,
-        high_watermark: -1,
-        last_stable_offset: -1,
-        log_start_offset: -1,
-        diverging_epoch: None,
-        current_leader,
-        aborted_transactions: None,
-        preferred_read_replica: BrokerId::NONE,
-        records_bytes: bytes,
-    };
-    match &part.result {
-        Ok(result) => {
-            partition.high_watermark = result.offsets.high_watermark;
-            partition.last_stable_offset = result.offsets.last_stable_offset;
-            partition.log_start_offset = result.offsets.log_start_offset;
-            partition.diverging_epoch = result.diverging_epoch;
-            partition.aborted_transactions = result.aborted_transactions.as_deref();
-        }
-        Err(error) => {
-            partition.error = *error;
-            // What was not read at all has an empty list where null means "not asked for".
-            partition.aborted_transactions = part.is_unknown().then_some(&[]);
-        }
-    }
-    let records = part.result.as_ref().ok();
-    let Some(records) = records.and_then(|result| result.records.as_ref()) else {
-        writer.partition_without_records(&partition, &mut out.head);
-        return 0;
-    };
-    writer.partition(&partition, &mut out.head);
-    let sent_apart = out.push_range(FileRange {
-        file: records.file.clone(),
-        position: records.position,
-        length: records.length,
-        directory_index: part
-            .partition
-            .as_ref()
-            .map_or(usize::MAX, |one| one.directory_index()),
-        disks: disks.clone(),
-    });
-    writer.end_partition(&partition, &mut out.head);
-    sent_apart
-}
-
 mod asked;
+mod outcome;
+mod part;
 #[cfg(test)]
 mod tests;
+mod waiting;

@@ -40,7 +40,7 @@ use record::batch::HEADER_SIZE_BYTES;
 use record::{
     InvalidRecords, ParsedHeader, ProduceValidator, RecordBatch, ValidatedBatch, accept_produced,
 };
-use replication::{Partition, VerificationGuard};
+use replication::{Acks, Partition, VerificationGuard};
 use std::cell::RefCell;
 use std::pin::pin;
 use std::sync::Arc;
@@ -643,7 +643,7 @@ impl Append<'_> {
         drop(turn);
         let outcome = disks.call(directory_index, DiskUse::Write, || {
             let batch = &mut validated;
-            append_validated(self.broker, part, partition, batch, verification, now_ms)
+            append_validated(self, part, partition, batch, verification, now_ms)
         });
         Appending::Ended(outcome)
     }
@@ -651,7 +651,7 @@ impl Append<'_> {
 
 /// Appends a batch that may be appended.
 fn append_validated(
-    broker: &Broker,
+    append: Append<'_>,
     part: &mut PartitionPart,
     partition: Arc<Partition>,
     batch: &mut ValidatedBatch<'_>,
@@ -659,7 +659,11 @@ fn append_validated(
     now_ms: i64,
 ) -> Outcome {
     let leadership = partition.leadership();
-    match partition.append_as_leader(batch, verification, now_ms) {
+    let acks = match append.acks {
+        -1 => Acks::All,
+        _ => Acks::Leader,
+    };
+    match partition.append_as_leader(batch, verification, acks, now_ms) {
         Ok(appended) => {
             part.appended = Some(AppendedBatch {
                 partition,
@@ -675,6 +679,7 @@ fn append_validated(
             }
         }
         Err(error) => {
+            let broker = append.broker;
             broker.logs.report_append_error(&partition, &error);
             Outcome::refused_by(&partition, error.code()).led_by(broker, &partition)
         }

@@ -544,6 +544,7 @@ impl Move {
             max_bytes: COPY_BYTES,
             at_least_one_batch: true,
             isolation: Isolation::LogEnd,
+            is_leader_asked: false,
         })?;
         let Some(slice) = read.records else {
             return Ok(0);

@@ -15,8 +15,9 @@ use crate::logs::hosting;
 use crate::logs::log_updates::LogUpdate;
 use crate::logs::partitions::{HostedTopic, Unavailable};
 use crate::logs::{new_partitions, removals};
+use crate::scheduling::clock::monotonic;
 use config::topic_settings::TopicDefaults;
-use metadata::{MetadataDelta, Topic};
+use metadata::{MetadataDelta, MetadataImage, Topic};
 use replication::{Role, RoleChange, role_changes};
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ pub(crate) fn at_start(
     defaults: &TopicDefaults,
 ) -> Vec<(Arc<HostedTopic>, RoleChange)> {
     let image = &delta.after;
+    tell_leaders(logs, image);
     let changes = role_changes(image, Some(delta), logs.node.id, &logs.partitions);
     let hosted = changes.into_iter().filter_map(|change| {
         let topic = image.topics.by_id(change.key.0)?;
@@ -41,6 +43,7 @@ pub(crate) fn at_start(
 /// in directories that are behind.
 pub(crate) fn apply(logs: &Arc<Logs>, delta: &MetadataDelta, defaults: &TopicDefaults) {
     let image = &delta.after;
+    tell_leaders(logs, image);
     let changes = role_changes(image, Some(delta), logs.node.id, &logs.partitions);
     let is_removed = |change: &RoleChange| change.after == Role::None;
     // What is removed comes first, as its name may be another one's.
@@ -71,6 +74,13 @@ pub(crate) fn apply(logs: &Arc<Logs>, delta: &MetadataDelta, defaults: &TopicDef
     }
     new_partitions::sync_topic_ids(logs, &created);
     telling.tell();
+}
+
+/// Tells leaders which brokers there are, before the roles that follow from it, and the time in which they begin.
+fn tell_leaders(logs: &Logs, image: &MetadataImage) {
+    let leaders = logs.host.leaders();
+    leaders.set_cluster(image.cluster.clone());
+    leaders.note_time(monotonic());
 }
 
 /// Lets those know who keep state in a partition that it is not led here any more.

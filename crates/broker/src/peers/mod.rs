@@ -8,6 +8,7 @@ mod controller_requests;
 #[allow(dead_code, reason = "nobody looks for other brokers yet")]
 pub(crate) mod endpoints;
 pub(crate) mod forwarding;
+pub(crate) mod isr_changes;
 pub(crate) mod lifecycle;
 pub(crate) mod quorum_cluster;
 pub(crate) mod quorum_follower;

@@ -65,6 +65,7 @@ pub const LOGGERS: &[&str] = &[
     "broker.peers",
     "broker.peers.controller_requests",
     "broker.peers.forwarding",
+    "broker.peers.isr_changes",
     "broker.peers.lifecycle",
     "broker.peers.quorum_cluster",
     "broker.peers.quorum_follower",

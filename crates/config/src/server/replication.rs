@@ -3,6 +3,8 @@
 use super::ServerConfigError;
 use crate::typed::TypedValues;
 
+const RACK_AWARE_SELECTOR: &str = "org.apache.kafka.common.replica.RackAwareReplicaSelector";
+
 /// A quota is measured over `num` samples of `size_seconds` each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaWindow {
@@ -17,6 +19,10 @@ pub struct QuotaWindow {
 pub struct ReplicationConfig {
     /// Time between two writes of the high-watermark checkpoint.
     pub high_watermark_checkpoint_interval_ms: i64,
+    /// How late a follower may be and stay in sync.
+    pub replica_lag_time_max_ms: i64,
+    /// Whether consumers are told of a replica in their rack (KIP-392).
+    pub is_rack_aware: bool,
     /// Window of client quotas, the rate of new connections among them.
     pub client_quota_window: QuotaWindow,
 }
@@ -26,6 +32,8 @@ impl ReplicationConfig {
         Self {
             high_watermark_checkpoint_interval_ms: values
                 .long("replica.high.watermark.checkpoint.interval.ms"),
+            replica_lag_time_max_ms: values.long("replica.lag.time.max.ms"),
+            is_rack_aware: values.text("replica.selector.class") == Some(RACK_AWARE_SELECTOR),
             client_quota_window: QuotaWindow {
                 num: values.int("quota.window.num"),
                 size_seconds: values.int("quota.window.size.seconds"),
@@ -38,11 +46,9 @@ impl ReplicationConfig {
 pub(super) fn check_selector(values: &TypedValues) -> Result<(), ServerConfigError> {
     match values.text("replica.selector.class") {
         None
-        | Some(
-            ""
-            | "org.apache.kafka.common.replica.LeaderSelector"
-            | "org.apache.kafka.common.replica.RackAwareReplicaSelector",
-        ) => Ok(()),
+        | Some("" | "org.apache.kafka.common.replica.LeaderSelector" | RACK_AWARE_SELECTOR) => {
+            Ok(())
+        }
         Some(class) => Err(ServerConfigError::Rule(format!(
             "`replica.selector.class` is `{class}`, but only \
              org.apache.kafka.common.replica.LeaderSelector and \

@@ -27,6 +27,9 @@ use crate::progress::Progress;
 
 type Name = (char, i32);
 
+/// A follower, with the epoch of its broker.
+const REPLICA: (BrokerId, BrokerEpoch) = (BrokerId(2), BrokerEpoch(7));
+
 fn name(word: &str) -> Name {
     let (topic, partition) = word.split_once('-').unwrap();
     (topic.chars().next().unwrap(), partition.parse().unwrap())
@@ -100,6 +103,7 @@ impl Fetch {
                 session_id: session_id.parse().unwrap(),
                 session_epoch: session_epoch.parse().unwrap(),
                 uses_topic_ids: false,
+                replica: None,
             },
             is_follower: false,
             partitions: Vec::new(),
@@ -111,7 +115,10 @@ impl Fetch {
                 ("|", _) => {}
                 ("only", only) => *only = Some(Vec::new()),
                 ("ids", _) => fetch.session.uses_topic_ids = true,
-                ("follower", _) => fetch.is_follower = true,
+                ("follower", _) => {
+                    fetch.is_follower = true;
+                    fetch.session.replica = Some(REPLICA);
+                }
                 (word, Some(only)) => only.push(name(word)),
                 (word, None) => match word.strip_prefix('!') {
                     Some(word) => fetch.forgotten.push(name(word)),
@@ -195,6 +202,10 @@ impl Broker {
                     .map(|(t, p)| (topic(*t), *p, request(0), self.read((*t, *p))))
                     .collect();
                 let session = FetchSession::answered(uses_topic_ids, answers.into_iter());
+                let session = match fetch.session.replica {
+                    Some(replica) => session.of_follower(replica),
+                    None => session,
+                };
                 let id = self.cache.create(new, session, self.now_ms);
                 self.created_count += u32::from(id != 0);
                 Ok((id, None, fetch.partitions.clone()))
@@ -525,13 +536,13 @@ fn followers_drive_out_consumers_and_not_the_reverse() {
             0.0 a-0 a-1 a-2: 1: a-0 a-1 a-2
             0.0 follower b-0: 2: b-0
             1.1: FETCH_SESSION_ID_NOT_FOUND
-            2.1: (b-0) 2:
-            2.2: () 2:
-            0.0 a-0 a-1 a-2: 0: a-0 a-1 a-2
-            0.0 follower b-0: 0: b-0
-            0.0 follower b-0 b-1: 3: b-0 b-1
+            2.1: FETCH_SESSION_ID_NOT_FOUND
+            2.2: FETCH_SESSION_ID_NOT_FOUND
+            0.0 a-0 a-1 a-2: 3: a-0 a-1 a-2
+            0.0 follower b-0: 4: b-0
+            0.0 follower b-0 b-1: 0: b-0 b-1
             2.3: FETCH_SESSION_ID_NOT_FOUND
-            3.1: (b-0 b-1) 3:
+            3.1: FETCH_SESSION_ID_NOT_FOUND
         "#]],
     );
 }
@@ -570,6 +581,7 @@ fn a_fetch_that_was_overtaken_gets_an_error() {
             session_id: 1,
             session_epoch,
             uses_topic_ids: false,
+            replica: None,
         };
         match broker
             .cache
@@ -586,6 +598,58 @@ fn a_fetch_that_was_overtaken_gets_an_error() {
     broker.cache.remove(1);
     let error = broker.cache.session(&second).map(|_| ());
     assert_eq!(error, Err(ErrorCode::FetchSessionIdNotFound));
+}
+
+#[test]
+fn the_session_of_a_follower_is_its_own() {
+    check(
+        3,
+        "fetch 0.0 follower a-0
+        fetch 1.1
+        fetch 1.1 follower
+        fetch 0.0 a-0
+        fetch 2.1 follower
+        fetch 2.1",
+        &expect![[r#"
+            0.0 follower a-0: 1: a-0
+            1.1: FETCH_SESSION_ID_NOT_FOUND
+            1.1 follower: (a-0) 1:
+            0.0 a-0: 2: a-0
+            2.1 follower: FETCH_SESSION_ID_NOT_FOUND
+            2.1: (a-0) 2:
+        "#]],
+    );
+    let session = FetchSession::new(true);
+    assert!(session.follower().is_none());
+    let session = session.of_follower(REPLICA);
+    assert_eq!(session.follower().unwrap().replica, REPLICA);
+}
+
+#[test]
+fn what_is_watched_quietly_is_read_next_and_wakes_nobody() {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+    let (loud, quiet) = (Progress::default(), Progress::default());
+    let mut session = FetchSession::new(false);
+    let slot = session.add(TopicRef::Name("a"), 0, request(0));
+    assert_eq!(session.take_changed().count(), 1);
+    session.answer(slot, &QUIET);
+    session.watch(slot, &loud, loud.seen());
+    session.watch_quietly(slot, &quiet, quiet.seen());
+    quiet.advance_to(1);
+    let changes = session.changes().clone();
+    let woken = pin!(changes.any());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(woken.poll(&mut context).is_pending());
+    assert_eq!(session.take_changed().count(), 1);
+    session.answer(slot, &QUIET);
+    assert_eq!(session.take_changed().count(), 0);
+    // A partition that has left is watched by nobody.
+    session.watch_quietly(slot, &quiet, quiet.seen());
+    let forgotten = [(TopicRef::Name("a"), 0)].into_iter();
+    session.update(std::iter::empty(), forgotten);
+    quiet.advance_to(2);
+    assert_eq!(session.take_changed().count(), 0);
 }
 
 #[test]

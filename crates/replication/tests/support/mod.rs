@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 pub(crate) mod fetcher_script;
+pub(crate) mod led;
 pub(crate) mod watched_disk;
 
 use std::path::Path;
@@ -14,7 +15,7 @@ use record::{
     BatchBuilder, BatchHeader, Batches, Compression, EndTransactionMarker, RecordBatch,
     TransactionResult, ValidatedBatch,
 };
-use replication::{Isolation, LogHost, Partition, ReadRequest, ReadResult};
+use replication::{Acks, Isolation, LogHost, Partition, ReadRequest, ReadResult};
 use storage::sim::SimDisk;
 use storage::{AppendOptions, Disk, Log, LogConfig, LogOpening, OpenFiles};
 
@@ -28,7 +29,7 @@ pub(crate) const LOG: &str = "/logs/topic-3";
 pub(crate) struct Served {
     pub(crate) disk: SimDisk,
     pub(crate) host: Arc<LogHost<SimDisk>>,
-    pub(crate) partition: Partition<SimDisk>,
+    pub(crate) partition: Arc<Partition<SimDisk>>,
 }
 
 impl Served {
@@ -55,13 +56,15 @@ impl Served {
         Self {
             disk,
             host,
-            partition,
+            partition: Arc::new(partition),
         }
     }
 
     /// Appends a batch as its producer sent it; the offset of its first record.
     pub(crate) fn append(&self, mut batch: ValidatedBatch<'_>) -> i64 {
-        let appended = self.partition.append_as_leader(&mut batch, None, 0);
+        let appended = self
+            .partition
+            .append_as_leader(&mut batch, None, Acks::Leader, 0);
         appended.unwrap().base_offset
     }
 
@@ -108,6 +111,7 @@ pub(crate) const fn request(fetch_offset: i64) -> ReadRequest {
         max_bytes: 1 << 20,
         at_least_one_batch: true,
         isolation: Isolation::HighWatermark,
+        is_leader_asked: true,
     }
 }
 

@@ -10,7 +10,7 @@ use controller::delete_topics::TopicToDelete;
 use controller::{AlterConfigs, CreateTopics, DeleteTopics};
 use model::{ErrorCode, LeaderEpoch, Now, Uuid};
 use record::{ProduceValidator, RecordBatch, ValidatedBatch, accept_produced};
-use replication::{AppendError, Isolation, ReadRequest, VerificationGuard};
+use replication::{Acks, AppendError, Isolation, ReadRequest, VerificationGuard};
 use std::sync::Arc;
 
 const PRODUCE_VERSION: i16 = 13;
@@ -144,7 +144,7 @@ impl Node {
             Ok(batch) => batch,
             Err(error) => return self.refuse(caller, &ask, error),
         };
-        match found.append_as_leader(&mut batch, guard, now.wall_ms) {
+        match found.append_as_leader(&mut batch, guard, Acks::All, now.wall_ms) {
             Ok(appended) => {
                 let answer = Answer::Produced {
                     error: ErrorCode::None,
@@ -197,6 +197,7 @@ impl Node {
             max_bytes: 4_000,
             at_least_one_batch: true,
             isolation,
+            is_leader_asked: true,
         });
         let read = match read {
             Ok(read) => read,

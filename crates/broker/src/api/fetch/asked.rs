@@ -1,10 +1,11 @@
 //! What a fetch asks for.
 
-use super::{FUTURE_REPLICA, Limits, READ_COMMITTED};
+use super::{FOLLOWERS_VERSION, FUTURE_REPLICA, Follower, Limits, READ_COMMITTED};
 use crate::api::ANSWER_MAX_BYTES;
 use crate::api::broker::Broker;
+use crate::scheduling::clock::monotonic;
 use controller::topic_name;
-use model::{LeaderEpoch, Uuid};
+use model::{BrokerEpoch, LeaderEpoch, Uuid};
 use replication::{FetchPartition, Isolation, SessionTopic, TopicRef};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,10 +13,24 @@ use wire::messages::FetchRequest;
 
 /// What of a request holds for all of its partitions.
 pub(super) fn limits(broker: &Broker, version: i16, message: &FetchRequest<'_>) -> Limits {
-    let replica_id = match version {
-        15.. => message.replica_state.replica_id,
-        _ => message.replica_id,
+    let (replica_id, replica_epoch) = match version {
+        15.. => (
+            message.replica_state.replica_id,
+            message.replica_state.replica_epoch,
+        ),
+        _ => (message.replica_id, BrokerEpoch::NONE),
     };
+    let follower = (!replica_id.is_none()).then(|| Follower {
+        replica: (replica_id, replica_epoch),
+        now: monotonic(),
+        session: None,
+        has_waited: false,
+    });
+    if let Some(follower) = &follower {
+        broker.logs.host.leaders().note_time(follower.now);
+    }
+    let is_rack_aware = broker.node.config.replication.is_rack_aware;
+    let has_rack = is_rack_aware && version >= FOLLOWERS_VERSION && follower.is_none();
     let max_bytes = message
         .max_bytes
         .min(broker.node.config.network.fetch_max_bytes)
@@ -30,7 +45,9 @@ pub(super) fn limits(broker: &Broker, version: i16, message: &FetchRequest<'_>) 
             READ_COMMITTED => Isolation::LastStableOffset,
             _ => Isolation::HighWatermark,
         },
-        is_follower: !replica_id.is_none(),
+        rack: (has_rack && !message.rack_id.is_empty()).then(|| message.rack_id.to_owned()),
+        is_leader_asked: version < FOLLOWERS_VERSION || replica_id == FUTURE_REPLICA,
+        follower,
         node_id: broker.node.id,
     }
 }

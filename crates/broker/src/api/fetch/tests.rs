@@ -1,6 +1,9 @@
 //! Turns between the partitions of a fetch.
 
 use super::*;
+use metadata::NO_LEADER;
+use model::{LeaderEpoch, Uuid};
+use replication::Seen;
 use std::pin::pin;
 use std::task::Poll;
 
@@ -9,7 +12,9 @@ const LIMITS: Limits = Limits {
     min_bytes: 0,
     max_wait: Duration::ZERO,
     isolation: Isolation::LogEnd,
-    is_follower: false,
+    follower: None,
+    is_leader_asked: true,
+    rack: None,
     node_id: BrokerId(1),
 };
 
@@ -27,6 +32,8 @@ fn unknown(index: i32) -> Part {
         slot: PartitionSlot(index as u32),
         partition: Err(Unavailable::Unknown),
         seen: Seen::default(),
+        seen_high_watermark: None,
+        preferred_read_replica: BrokerId::NONE,
         result: Err(ErrorCode::UnknownServerError),
         leader: (NO_LEADER, LeaderEpoch::NONE),
         failure: None,
@@ -54,7 +61,7 @@ fn who_is_put_off_hears_of_the_leader() {
         partition: Ok(Arc::new(partition)),
         ..unknown(0)
     };
-    part.put_off(LIMITS);
+    part.put_off(&LIMITS);
     assert_eq!(part.outcome().error, ErrorCode::NotLeaderOrFollower);
     assert_eq!(part.current_leader(), Some((BrokerId(7), LeaderEpoch(3))));
 }
@@ -65,7 +72,7 @@ async fn turns_of_others(mut turn: Option<Turn>) -> usize {
     let mut turns = 0;
     {
         let disks = DiskWatch::new(std::iter::empty());
-        let mut reading = pin!(read(&disks, &mut parts, 0.., 0, LIMITS, &mut turn));
+        let mut reading = pin!(read(&disks, &mut parts, 0.., 0, &LIMITS, &mut turn));
         std::future::poll_fn(|context| match reading.as_mut().poll(context) {
             Poll::Ready(_) => Poll::Ready(()),
             Poll::Pending => {
