@@ -155,6 +155,8 @@ impl<'a> PartitionUpdate<'a> {
             .chain(&self.partition.isr)
             .copied()
             .filter(|id| !self.isr.contains(id) && self.unclean_shutdown != Some(*id))
+            // One that leaves the assignment loses its log: should it come back, it has nothing to lead with.
+            .filter(|id| self.replicas.contains(id))
             .collect();
         self.eligible = candidates.into_iter().collect();
     }

@@ -1,6 +1,7 @@
 //! Many worlds, one after another; a seed that fails is run with less and less until nothing can be
 //! left out.
 
+use crate::cluster::{ClusterSchedule, PlantedInCluster, run_cluster};
 use crate::judge::Verdict;
 use crate::planted::Planted;
 use crate::schedule::Schedule;
@@ -27,12 +28,44 @@ pub fn run(schedule: &Schedule, planted: Planted, keeps_lines: bool) -> Outcome 
     })
 }
 
+/// A schedule, from which steps can be left out.
+trait Steps: Clone {
+    fn len(&self) -> usize;
+    fn without(&self, from: usize, to: usize) -> Self;
+}
+
+impl Steps for Schedule {
+    fn len(&self) -> usize {
+        Self::len(self)
+    }
+
+    fn without(&self, from: usize, to: usize) -> Self {
+        Self::without(self, from, to)
+    }
+}
+
+impl Steps for ClusterSchedule {
+    fn len(&self) -> usize {
+        Self::len(self)
+    }
+
+    fn without(&self, from: usize, to: usize) -> Self {
+        Self::without(self, from, to)
+    }
+}
+
 /// A schedule that breaks the same promise with as few steps as could be found.
 pub fn shrink(schedule: &Schedule, planted: Planted) -> Schedule {
-    let promise = |schedule: &Schedule| {
-        let verdict = run(schedule, planted, false).verdict;
-        verdict.map(|verdict| verdict.promise)
-    };
+    shrunk(schedule, |schedule| run(schedule, planted, false))
+}
+
+/// The same for the world of a cluster.
+pub fn shrink_cluster(schedule: &ClusterSchedule, planted: PlantedInCluster) -> ClusterSchedule {
+    shrunk(schedule, |schedule| run_cluster(schedule, planted, false))
+}
+
+fn shrunk<S: Steps>(schedule: &S, run: impl Fn(&S) -> Outcome) -> S {
+    let promise = |schedule: &S| run(schedule).verdict.map(|verdict| verdict.promise);
     let wanted = promise(schedule);
     let mut least = schedule.clone();
     // What could not be left out at first may be when other steps are gone.
@@ -61,6 +94,20 @@ pub fn shrink(schedule: &Schedule, planted: Planted) -> Schedule {
 pub fn hunt(seeds: impl Iterator<Item = u64>, planted: Planted) -> Option<(u64, usize, Verdict)> {
     for (at, seed) in seeds.enumerate() {
         let outcome = run(&planted.schedule_of(seed), planted, false);
+        if let Some(verdict) = outcome.verdict {
+            return Some((seed, at + 1, verdict));
+        }
+    }
+    None
+}
+
+/// The same for worlds of clusters.
+pub fn hunt_in_cluster(
+    seeds: impl Iterator<Item = u64>,
+    planted: PlantedInCluster,
+) -> Option<(u64, usize, Verdict)> {
+    for (at, seed) in seeds.enumerate() {
+        let outcome = run_cluster(&ClusterSchedule::of(seed), planted, false);
         if let Some(verdict) = outcome.verdict {
             return Some((seed, at + 1, verdict));
         }

@@ -16,12 +16,15 @@
 //! - The product's clients run when the world lets them, and have its time (`docs/decisions/simulation.md`).
 //! - Every promise is judged in `judge`; no other file says what is right.
 //!
+//! `cluster` is a world of its own: a controller, brokers that replicate, and the network between them.
+//!
 //! Reading order: `schedule`, `world`, `judge`, `clients`, `world/live`, `protocol`, `node`, `planted`, `campaign`.
 
 #![forbid(unsafe_code)]
 
 mod campaign;
 mod clients;
+mod cluster;
 mod disk_faults;
 mod history;
 mod judge;
@@ -32,7 +35,8 @@ mod random;
 mod schedule;
 mod world;
 
-pub use campaign::{hunt, run, shrink};
+pub use campaign::{hunt, hunt_in_cluster, run, shrink, shrink_cluster};
+pub use cluster::{ClusterSchedule, PlantedInCluster, run_cluster};
 pub use judge::Verdict;
 pub use planted::Planted;
 pub use schedule::Schedule;

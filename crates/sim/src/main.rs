@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use sim::{Planted, Schedule, Verdict};
+use sim::{ClusterSchedule, Outcome, Planted, PlantedInCluster, Verdict};
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,29 +35,84 @@ struct Options {
     /// Print what happens in the world of the first seed
     #[arg(long)]
     trace: bool,
+    /// Worlds of clusters: a controller and three brokers
+    #[arg(long)]
+    cluster: bool,
     /// Plant a mistake, by its name
     #[arg(long, default_value = "Nothing")]
     planted: String,
 }
 
-fn planted(name: &str) -> Result<Planted> {
-    let mut known = Planted::ALL.into_iter();
-    let found = known.find(|one| format!("{one:?}") == name);
-    let found = found.or_else(|| (name == "Nothing").then(Planted::default));
+/// A kind of worlds.
+#[derive(Debug, Clone, Copy)]
+enum Worlds {
+    /// Of one node.
+    Node(Planted),
+    /// Of several.
+    Cluster(PlantedInCluster),
+}
+
+impl Worlds {
+    fn of(options: &Options) -> Result<Self> {
+        let name = &*options.planted;
+        match options.cluster {
+            true => Ok(Self::Cluster(planted(name, &PlantedInCluster::ALL)?)),
+            false => Ok(Self::Node(planted(name, &Planted::ALL)?)),
+        }
+    }
+
+    /// Runs the world of a seed.
+    fn run(self, seed: u64, keeps_lines: bool) -> Outcome {
+        match self {
+            Self::Node(planted) => sim::run(&planted.schedule_of(seed), planted, keeps_lines),
+            Self::Cluster(planted) => {
+                sim::run_cluster(&ClusterSchedule::of(seed), planted, keeps_lines)
+            }
+        }
+    }
+
+    /// How many steps of a seed's schedule break the same promise, those steps, and what happens then.
+    fn shrunk(self, seed: u64) -> ([usize; 2], String, Outcome) {
+        match self {
+            Self::Node(planted) => {
+                let schedule = planted.schedule_of(seed);
+                let least = sim::shrink(&schedule, planted);
+                let outcome = sim::run(&least, planted, true);
+                (
+                    [least.len(), schedule.len()],
+                    format!("{least:#?}"),
+                    outcome,
+                )
+            }
+            Self::Cluster(planted) => {
+                let schedule = ClusterSchedule::of(seed);
+                let least = sim::shrink_cluster(&schedule, planted);
+                let outcome = sim::run_cluster(&least, planted, true);
+                (
+                    [least.len(), schedule.len()],
+                    format!("{least:#?}"),
+                    outcome,
+                )
+            }
+        }
+    }
+}
+
+fn planted<P: std::fmt::Debug + Copy + Default>(name: &str, all: &[P]) -> Result<P> {
+    let found = all.iter().find(|one| format!("{one:?}") == name).copied();
+    let found = found.or_else(|| (name == "Nothing").then(P::default));
     found.with_context(|| {
-        let names = Planted::ALL.map(|one| format!("{one:?}"));
-        format!(
-            "there is no mistake `{name}`; known are {}",
-            names.join(", ")
-        )
+        let names: Vec<String> = all.iter().map(|one| format!("{one:?}")).collect();
+        let names = names.join(", ");
+        format!("there is no mistake `{name}`; known are {names}")
     })
 }
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    let planted = planted(&options.planted)?;
+    let worlds_of = Worlds::of(&options)?;
     if options.trace {
-        let outcome = sim::run(&planted.schedule_of(options.seed), planted, true);
+        let outcome = worlds_of.run(options.seed, true);
         outcome.lines.iter().for_each(|line| println!("{line}"));
         println!("{:016x} {:?}", outcome.digest, outcome.verdict);
         return Ok(());
@@ -68,7 +123,7 @@ fn main() -> Result<()> {
     let begun = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| campaign.work(&options, planted, begun));
+            scope.spawn(|| campaign.work(&options, worlds_of, begun));
         }
     });
     let (worlds, twice) = (campaign.worlds.into_inner(), campaign.twice.into_inner());
@@ -87,8 +142,9 @@ fn main() -> Result<()> {
     let Some(verdict) = verdict else {
         bail!("seed {seed} has two histories");
     };
-    report(&planted.schedule_of(seed), planted, &verdict);
-    bail!("seed {seed} broke a promise: cargo run --release -p sim -- --trace --seed {seed}");
+    report(worlds_of, seed, &verdict);
+    let kind = if options.cluster { " --cluster" } else { "" };
+    bail!("seed {seed} broke a promise: cargo run --release -p sim -- --trace{kind} --seed {seed}");
 }
 
 /// What the threads share.
@@ -105,22 +161,21 @@ struct Campaign {
 
 impl Campaign {
     /// Runs one world after the other, until something is found or the time is up.
-    fn work(&self, options: &Options, planted: Planted, begun: Instant) {
+    fn work(&self, options: &Options, worlds: Worlds, begun: Instant) {
         while !self.is_over.load(Ordering::Relaxed) && begun.elapsed().as_secs() < options.seconds {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             if number >= options.worlds {
                 return;
             }
             let seed = options.seed.wrapping_add(number);
-            let schedule = planted.schedule_of(seed);
-            let outcome = sim::run(&schedule, planted, false);
+            let outcome = worlds.run(seed, false);
             self.worlds.fetch_add(1, Ordering::Relaxed);
             self.events
                 .fetch_add(outcome.event_count, Ordering::Relaxed);
             let mut failure = outcome.verdict.clone().map(Some);
             if number.is_multiple_of(options.twice_in.max(1)) {
                 self.twice.fetch_add(1, Ordering::Relaxed);
-                if sim::run(&schedule, planted, false) != outcome {
+                if worlds.run(seed, false) != outcome {
                     failure = Some(None);
                 }
             }
@@ -133,15 +188,10 @@ impl Campaign {
     }
 }
 
-fn report(schedule: &Schedule, planted: Planted, verdict: &Verdict) {
+fn report(worlds: Worlds, seed: u64, verdict: &Verdict) {
     println!("{verdict:#?}");
-    let least = sim::shrink(schedule, planted);
-    println!(
-        "{} of {} steps are left: {least:#?}",
-        least.len(),
-        schedule.len()
-    );
-    let outcome = sim::run(&least, planted, true);
+    let ([left, all], steps, outcome) = worlds.shrunk(seed);
+    println!("{left} of {all} steps are left: {steps}");
     let last = outcome.lines.len().saturating_sub(LINES_SHOWN);
     outcome.lines[last..]
         .iter()

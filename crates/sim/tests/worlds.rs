@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-use sim::{Planted, Schedule};
+use sim::{ClusterSchedule, Planted, PlantedInCluster, Schedule};
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -66,4 +66,48 @@ fn a_schedule_that_fails_shrinks_and_repeats() {
     let outcome = sim::run(&least, planted, false);
     assert_eq!(outcome.verdict.as_ref().unwrap().promise, verdict.promise);
     assert_eq!(outcome, sim::run(&least, planted, false), "bit for bit");
+}
+
+/// Worlds of a controller and three brokers.
+#[test]
+fn every_promise_is_kept_in_clusters_and_each_seed_has_one_history() {
+    let left = Mutex::new(trials::seeds(0..40));
+    let work = || {
+        while let Some(seed) = next_of(&left) {
+            let schedule = ClusterSchedule::of(seed);
+            let outcome = sim::run_cluster(&schedule, PlantedInCluster::Nothing, false);
+            assert_eq!(outcome.verdict, None, "seed {seed}");
+            let again = sim::run_cluster(&schedule, PlantedInCluster::Nothing, false);
+            assert_eq!(outcome, again, "seed {seed}");
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        work();
+    });
+}
+
+#[test]
+fn mistakes_planted_in_clusters_are_found() {
+    let seeds = trials::seeds(0..2_000);
+    let left = Mutex::new(PlantedInCluster::ALL.into_iter());
+    let missed = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(planted) = next_of(&left) {
+            let begun = Instant::now();
+            match sim::hunt_in_cluster(seeds.clone(), planted) {
+                Some((seed, count, verdict)) => println!(
+                    "{planted:?}: world {count} (seed {seed}) after {:.1} s: {}",
+                    begun.elapsed().as_secs_f64(),
+                    verdict.promise
+                ),
+                None => missed.lock().unwrap().push(planted),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        work();
+    });
+    assert_eq!(missed.into_inner().unwrap(), [], "these are not found");
 }

@@ -360,3 +360,22 @@ fn listing_keeps_the_order_asked_for_and_leaves_out_the_rest() {
     );
     assert!(listed(Some(&[("t", vec![1])])).is_empty());
 }
+
+/// Its log goes with its assignment: were it eligible when it comes back, it would lead with nothing.
+#[test]
+fn a_replica_that_leaves_the_assignment_is_no_eligible_leader() {
+    let mut cluster = cluster("1,2");
+    cluster.enable_eligible_leader_replicas();
+    cluster.config.topics.min_insync_replicas = 2;
+    let at = (cluster.image.topics.id_of("t").unwrap(), 0);
+    cluster.replay(&[MetadataRecord::PartitionChange(PartitionChange {
+        isr: Some(vec![BrokerId(1)]),
+        eligible_leader_replicas: Some(vec![BrokerId(2)]),
+        ..PartitionChange::of(at.0, at.1)
+    })]);
+    assert_eq!(request(&mut cluster, "t", 0, Some(ids("1")), true), "");
+    assert_eq!(request(&mut cluster, "t", 0, Some(ids("1,2")), true), "");
+    let partition = cluster.image.topics.partition("t", 0).unwrap();
+    assert_eq!(partition.isr, [BrokerId(1)]);
+    assert_eq!(partition.eligible_leader_replicas, []);
+}

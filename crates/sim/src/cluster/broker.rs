@@ -1,0 +1,528 @@
+//! A broker of a cluster: the product's cores over one simulated disk, wired as the tasks of a broker wire them.
+//! It decides nothing.
+//!
+//! ```text
+//!   metadata log, followed by fetch ──> image ──> roles ──> partitions, fetchers        (hosting)
+//!   BrokerLife ──> registration, heartbeats
+//!   leader: appends, fetch sessions, proposals of in-sync replicas                       (serving)
+//!   follower: ReplicaFetcher ──> Fetch ──> steps on its logs                             (fetching)
+//! ```
+
+mod fetching;
+mod hosting;
+mod serving;
+
+use super::controller::CLUSTER_ID;
+use super::judge::{Log, ReplicaRecord, ReplicaView, records_of};
+use super::message::{Answer, Ask, Caller, Channel, Outbox, QuorumContent};
+use super::planted::PlantedInCluster;
+use crate::random::Random;
+use config::ServerConfig;
+use controller::brokers::NewRegistration;
+use controller::metadata_log::{
+    DirectoryOptions, ObservedLogOptions, ObservedMetadataLog, find_log_directories,
+    known_directories,
+};
+use controller::{
+    AllocateProducerIds, BrokerLife, BrokerLifeRequest, BrokerLifeSettings, BrokerState,
+    ControllerRequest, ControllerResponse, MetadataChange,
+};
+use fetching::Fetcher;
+use metadata::{Endpoint, MetadataImage};
+use model::{BrokerEpoch, BrokerId, ErrorCode, MonotonicTime, Now, Uuid};
+use raft::{Content, SnapshotPiece, Timeouts};
+use replication::{FetchSessionCache, LogHost, Partition, PartitionKey, Role};
+use serving::{HeldFetch, WaitingProduce};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use storage::OpenFiles;
+use storage::clean_shutdown::{take_clean_shutdown, write_clean_shutdown};
+use storage::disk::Disk;
+use storage::sim::SimDisk;
+
+type SimPartition = Partition<SimDisk>;
+
+/// The log directory of every broker.
+const LOGS: &str = "/logs";
+/// How long a request waits for its answer.
+const REQUEST_TIMEOUT_MS: i64 = 2_000;
+const UPKEEP_MS: i64 = 500;
+const LAG_MAX_MS: i64 = 4_000;
+
+const LIFE: BrokerLifeSettings = BrokerLifeSettings {
+    heartbeat_interval_ms: 700,
+    session_timeout_ms: 3_000,
+    registration_timeout_ms: 600_000,
+    log_dir_failure_timeout_ms: 600_000,
+};
+
+/// The metadata log of a broker.
+fn open_metadata(
+    disk: &SimDisk,
+    config: &ServerConfig,
+    now: Now,
+) -> Result<ObservedMetadataLog<SimDisk>, String> {
+    let options = ObservedLogOptions {
+        directory: PathBuf::from(LOGS),
+        node_id: config.node_id,
+        fixed_voters: Some(vec![super::controller::CONTROLLER_ID]),
+        timeouts: Timeouts::default(),
+        config: config.controller.metadata_log,
+        now,
+    };
+    let opened = ObservedMetadataLog::open(disk.clone(), options);
+    opened
+        .map(|(log, _)| log)
+        .map_err(|error| error.to_string())
+}
+
+/// What this run of a broker says of itself.
+fn registration(
+    broker_id: BrokerId,
+    incarnation_id: Uuid,
+    directory_id: Uuid,
+    previous_broker_epoch: BrokerEpoch,
+) -> NewRegistration {
+    NewRegistration {
+        broker_id,
+        incarnation_id,
+        endpoints: vec![Endpoint {
+            name: "PLAINTEXT".to_owned(),
+            host: "localhost".to_owned(),
+            port: 9092,
+            security_protocol: 0,
+        }],
+        features: controller::broker_features(),
+        rack: None,
+        directories: vec![directory_id],
+        previous_broker_epoch,
+        is_migrating_zk_broker: false,
+    }
+}
+
+/// A broker that runs.
+#[derive(Debug)]
+pub(super) struct BrokerNode {
+    id: BrokerId,
+    disk: SimDisk,
+    config: Arc<ServerConfig>,
+    planted: PlantedInCluster,
+    random: Random,
+    metadata: ObservedMetadataLog<SimDisk>,
+    image: Arc<MetadataImage>,
+    /// Which request of the metadata log is under way.
+    quorum_request: u64,
+    life: BrokerLife,
+    is_clean: bool,
+    /// The logs are open, and follow the metadata.
+    is_hosting: bool,
+    host: Arc<LogHost<SimDisk>>,
+    partitions: BTreeMap<PartitionKey, Arc<SimPartition>>,
+    roles: BTreeMap<PartitionKey, Role>,
+    fetchers: BTreeMap<BrokerId, Fetcher>,
+    sessions: FetchSessionCache,
+    held: Vec<HeldFetch>,
+    producing: Vec<WaitingProduce>,
+    producer_ids: Range<i64>,
+    /// Who waits for an id of a producer.
+    id_askers: Vec<Caller>,
+    is_asking_ids: bool,
+    /// The partitions of the request for in-sync replicas that is under way.
+    asked_isr: Vec<PartitionKey>,
+    upkeep_at: MonotonicTime,
+    check_at: MonotonicTime,
+}
+
+impl BrokerNode {
+    /// Starts on what the disk holds.
+    pub(super) fn start(
+        disk: &SimDisk,
+        config: &Arc<ServerConfig>,
+        planted: PlantedInCluster,
+        mut random: Random,
+        now: Now,
+    ) -> Result<Self, String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let directory = PathBuf::from(LOGS);
+        let _ = disk.create_directory(&directory);
+        let synced = disk.sync_directory(Path::new("/"));
+        synced.map_err(|error| error.to_string())?;
+        let paths = [directory.clone()];
+        let mut options = DirectoryOptions {
+            directories: &paths,
+            metadata_directory: &directory,
+            node_id: config.node_id,
+            new_cluster_id: CLUSTER_ID,
+            new_directory_id: &mut || Uuid::from_bytes(random.bytes()),
+            new_quorum: None,
+            bootstrap_records: &[],
+            now_ms: now.wall_ms,
+            is_observer: true,
+        };
+        let found = find_log_directories(disk, &mut options).map_err(|error| text(&error))?;
+        let mark = take_clean_shutdown(disk, &directory).map_err(|error| text(&error))?;
+        let metadata = open_metadata(disk, config, now)?;
+        let known = known_directories(metadata.image(), config.node_id);
+        let directories = found
+            .prepare(disk, &mut options, known.as_ref())
+            .map_err(|error| text(&error))?;
+        let directory_id = directories.id_of(&directory).unwrap_or_default();
+        let mut previous_broker_epoch = mark.and_then(|mark| mark.broker_epoch);
+        if planted == PlantedInCluster::ClaimsCleanShutdown {
+            let known = metadata.image().cluster.broker(config.node_id);
+            previous_broker_epoch = known.map(|broker| broker.epoch);
+        }
+        let registration = registration(
+            config.node_id,
+            Uuid::from_bytes(random.bytes()),
+            directory_id,
+            previous_broker_epoch.unwrap_or(BrokerEpoch::NONE),
+        );
+        let host = Arc::new(LogHost::new(disk.clone(), Arc::new(OpenFiles::new(40))));
+        host.leaders().set_lag_max_ms(LAG_MAX_MS);
+        let mut node = Self {
+            id: config.node_id,
+            disk: disk.clone(),
+            config: config.clone(),
+            planted,
+            random,
+            image: metadata.image().clone(),
+            metadata,
+            quorum_request: 0,
+            life: BrokerLife::new(LIFE, registration, now.monotonic),
+            is_clean: mark.is_some(),
+            is_hosting: false,
+            host,
+            partitions: BTreeMap::new(),
+            roles: BTreeMap::new(),
+            fetchers: BTreeMap::new(),
+            sessions: FetchSessionCache::new(100),
+            held: Vec::new(),
+            producing: Vec::new(),
+            producer_ids: 0..0,
+            id_askers: Vec::new(),
+            is_asking_ids: false,
+            asked_isr: Vec::new(),
+            upkeep_at: now.monotonic.plus_ms(UPKEEP_MS),
+            check_at: now.monotonic.plus_ms(LAG_MAX_MS / 2),
+        };
+        match planted {
+            PlantedInCluster::DeletesStraysEarly => node.delete_strays()?,
+            PlantedInCluster::LeadsByOldMetadata => node.begin_hosting(now)?,
+            _ => {}
+        }
+        Ok(node)
+    }
+
+    /// Takes a request.
+    pub(super) fn serve(
+        &mut self,
+        caller: Caller,
+        ask: Ask,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Result<(), String> {
+        self.host.leaders().note_time(now.monotonic);
+        match ask {
+            Ask::Metadata => out.answer(caller, Answer::Metadata(self.leaders())),
+            Ask::InitProducerId => self.id_askers.push(caller),
+            Ask::Produce {
+                topic_id,
+                partition,
+                records,
+            } => self.produce(caller, (topic_id, partition), records, now, out)?,
+            Ask::Fetch {
+                topic_id,
+                partition,
+                leader_epoch,
+                offset,
+            } => {
+                let fetched = self.fetch((topic_id, partition), leader_epoch, offset);
+                out.answer(caller, Answer::Fetched(fetched));
+            }
+            Ask::ReplicaFetch(bytes) => self.replica_fetch(caller, &bytes, now, out),
+            Ask::ReplicaListOffsets(bytes) => self.replica_list_offsets(caller, &bytes, out),
+            Ask::Quorum(..) | Ask::Control(_) => {}
+        }
+        self.poll(now, out)
+    }
+
+    /// Takes an answer, or that there is none.
+    pub(super) fn answered(
+        &mut self,
+        channel: Channel,
+        answer: Option<Answer>,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Result<(), String> {
+        self.host.leaders().note_time(now.monotonic);
+        match channel {
+            Channel::Quorum => self.quorum_answered(answer, now)?,
+            Channel::Heartbeats => self.life_answered(answer, now)?,
+            Channel::InSyncReplicas => self.isr_answered(answer, now),
+            Channel::Controller => self.ids_answered(answer),
+            Channel::Fetcher(leader) => self.fetcher_answered(leader, answer, now)?,
+            Channel::Client(_) => {}
+        }
+        self.poll(now, out)
+    }
+
+    fn quorum_answered(&mut self, answer: Option<Answer>, now: Now) -> Result<(), String> {
+        let number = self.quorum_request;
+        let Some(Answer::Quorum {
+            error,
+            leader,
+            content,
+        }) = answer
+        else {
+            let taken = self
+                .metadata
+                .handle_answer(number, raft::Answer::Nothing, now);
+            return taken.map(drop).map_err(|error| error.to_string());
+        };
+        let content = match &content {
+            QuorumContent::Records {
+                bytes,
+                high_watermark,
+            } => Content::Records {
+                bytes,
+                high_watermark: *high_watermark,
+            },
+            QuorumContent::Diverging(end) => Content::Diverging(*end),
+            QuorumContent::SnapshotId(id) => Content::SnapshotId(*id),
+            QuorumContent::Piece {
+                id,
+                size_bytes,
+                position,
+                bytes,
+            } => Content::Piece(SnapshotPiece {
+                id: *id,
+                size_bytes: *size_bytes,
+                position: *position,
+                bytes,
+            }),
+        };
+        let answer = raft::Answer::Answer {
+            error,
+            leader,
+            content,
+        };
+        match self.metadata.handle_answer(number, answer, now) {
+            Ok(Some(change)) => self.publish(&change, now)?,
+            Ok(None) => {}
+            Err(error) if error.is_final() => return Err(error.to_string()),
+            Err(_) => {}
+        }
+        if let Some(job) = self.metadata.snapshot_due(now.wall_ms) {
+            let written = job.run(now.wall_ms);
+            let _ = self.metadata.complete_snapshot(written, now.wall_ms);
+        }
+        if !self.is_hosting && self.is_registration_followed() {
+            self.begin_hosting(now)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the metadata have caught up, and have the registration of this run.
+    fn is_registration_followed(&self) -> bool {
+        let known = self.metadata.image().cluster.broker(self.id);
+        self.metadata.has_caught_up()
+            && known.is_some_and(|broker| Some(broker.epoch) == self.life.broker_epoch())
+    }
+
+    fn publish(&mut self, change: &MetadataChange, now: Now) -> Result<(), String> {
+        self.life
+            .note_metadata(change.delta.after.provenance.last_offset);
+        if self.is_hosting {
+            self.apply(&change.delta, now)?;
+        }
+        self.image = change.delta.after.clone();
+        Ok(())
+    }
+
+    fn life_answered(&mut self, answer: Option<Answer>, now: Now) -> Result<(), String> {
+        let now = now.monotonic;
+        let Some(Answer::Control(answer)) = answer else {
+            self.life.handle_failure(now);
+            return Ok(());
+        };
+        match answer.map(|response| *response) {
+            Ok(ControllerResponse::RegisterBroker(registered)) => {
+                let registered = registered.map_err(|error| error.code);
+                let registered = self.life.handle_registered(registered, now);
+                registered.map_err(|error| error.to_string())?;
+            }
+            Ok(ControllerResponse::BrokerHeartbeat(standing)) => {
+                self.life
+                    .handle_heartbeat(standing.map_err(|error| error.code), now);
+            }
+            Ok(_) | Err(_) => self.life.handle_failure(now),
+        }
+        Ok(())
+    }
+
+    fn ids_answered(&mut self, answer: Option<Answer>) {
+        self.is_asking_ids = false;
+        if let Some(Answer::Control(Ok(response))) = answer
+            && let ControllerResponse::AllocateProducerIds(Ok(block)) = *response
+        {
+            self.producer_ids = block.first..block.first + block.count;
+        }
+    }
+
+    /// Does all that is due, and asks for what is next.
+    pub(super) fn poll(&mut self, now: Now, out: &mut Outbox) -> Result<(), String> {
+        self.host.leaders().note_time(now.monotonic);
+        if let Some(request) = self.metadata.poll_request(now) {
+            self.quorum_request = request.number;
+            let ask = Ask::Quorum(self.id, request);
+            out.ask(0, Channel::Quorum, ask, REQUEST_TIMEOUT_MS);
+        }
+        let request = self.life.poll_request(now.monotonic);
+        if let Some(request) = request.map_err(|error| error.to_string())? {
+            let request: ControllerRequest = match request {
+                BrokerLifeRequest::Register(register) => register.into(),
+                BrokerLifeRequest::Heartbeat(beat) => beat.into(),
+            };
+            let ask = Ask::Control(Box::new(request));
+            out.ask(0, Channel::Heartbeats, ask, REQUEST_TIMEOUT_MS);
+        }
+        self.give_producer_ids(out);
+        self.propose_isr(now, out);
+        self.poll_fetchers(now, out);
+        if self.upkeep_at <= now.monotonic {
+            self.upkeep_at = now.monotonic.plus_ms(UPKEEP_MS);
+            self.keep_up(now)?;
+        }
+        if self.check_at <= now.monotonic {
+            self.check_at = now.monotonic.plus_ms(LAG_MAX_MS / 2);
+            self.check_followers(now);
+        }
+        self.go_on(now, out);
+        Ok(())
+    }
+
+    fn give_producer_ids(&mut self, out: &mut Outbox) {
+        while !self.id_askers.is_empty()
+            && let Some(id) = self.producer_ids.next()
+        {
+            let caller = self.id_askers.remove(0);
+            out.answer(caller, Answer::ProducerId(Ok(id)));
+        }
+        let Some(broker_epoch) = self.life.broker_epoch() else {
+            for caller in self.id_askers.drain(..) {
+                let error = ErrorCode::CoordinatorNotAvailable;
+                out.answer(caller, Answer::ProducerId(Err(error)));
+            }
+            return;
+        };
+        if !self.id_askers.is_empty() && !self.is_asking_ids {
+            self.is_asking_ids = true;
+            let request = AllocateProducerIds {
+                broker_id: self.id,
+                broker_epoch,
+            };
+            let ask = Ask::Control(Box::new(request.into()));
+            out.ask(0, Channel::Controller, ask, REQUEST_TIMEOUT_MS);
+        }
+    }
+
+    /// When it has to be asked next.
+    pub(super) fn next_deadline(&self) -> MonotonicTime {
+        let deadlines = [
+            self.metadata.next_deadline(),
+            self.life.next_deadline(),
+            self.fetchers_deadline(),
+            self.host
+                .leaders()
+                .with_proposals(|proposals| proposals.retry_at()),
+            self.held.iter().map(HeldFetch::deadline).min(),
+            Some(self.check_at),
+        ];
+        let deadlines = deadlines.into_iter().flatten();
+        deadlines.fold(self.upkeep_at, MonotonicTime::min)
+    }
+
+    /// Begins a controlled shutdown, which takes no longer than until `deadline`.
+    pub(super) fn begin_shutdown(&mut self, deadline: MonotonicTime, now: Now) {
+        self.life.begin_shutdown(deadline, now.monotonic);
+    }
+
+    /// Whether it may stop.
+    pub(super) fn may_stop(&self) -> bool {
+        self.life.state() == BrokerState::ShuttingDown
+    }
+
+    /// Whether it serves, unfenced.
+    pub(super) fn is_running(&self) -> bool {
+        self.life.state() == BrokerState::Running && !self.life.is_fenced()
+    }
+
+    /// Stops: every log is closed, and the directory says so.
+    pub(super) fn stop(mut self, now: Now) -> Result<(), String> {
+        for partition in self.partitions.values() {
+            partition
+                .close(now.wall_ms, true)
+                .map_err(|error| error.to_string())?;
+        }
+        if self.is_hosting {
+            self.write_checkpoints()?;
+        }
+        self.metadata
+            .close(now.wall_ms)
+            .map_err(|error| error.to_string())?;
+        let epoch = self.life.broker_epoch();
+        if let Some(epoch) = epoch.filter(|_| self.is_hosting) {
+            let written = write_clean_shutdown(&self.disk, &PathBuf::from(LOGS), epoch);
+            written.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Every replica as it is now.
+    pub(super) fn views(&self) -> Vec<ReplicaView> {
+        let partitions = self.partitions.values();
+        let views = partitions.map(|partition| {
+            let offsets = partition.offsets();
+            ReplicaView {
+                broker: self.id,
+                log: partition.key(),
+                is_leader: partition.role().is_leader(),
+                leader_epoch: offsets.leader_epoch,
+                log_start_offset: offsets.log_start_offset,
+                high_watermark: offsets.high_watermark,
+                log_end_offset: offsets.log_end_offset,
+            }
+        });
+        views.collect()
+    }
+
+    /// All records of a replica.
+    pub(super) fn records(&self, log: Log) -> Result<Vec<ReplicaRecord>, String> {
+        let Some(partition) = self.partitions.get(&log) else {
+            return Ok(Vec::new());
+        };
+        let offsets = partition.offsets();
+        let mut records = Vec::new();
+        let mut at = offsets.log_start_offset;
+        while at < offsets.log_end_offset {
+            let bytes = partition
+                .read_bytes(at, 1 << 16)
+                .map_err(|error| format!("{error:?}"))?;
+            let (found, end) = records_of(&bytes)?;
+            records.extend(found.into_iter().filter(|one| one.0 >= at));
+            match end {
+                Some(end) if end > at => at = end,
+                _ => break,
+            }
+        }
+        Ok(records)
+    }
+
+    /// Whether nothing is left to be done.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.producing.is_empty() && self.id_askers.is_empty()
+    }
+}

@@ -1,0 +1,49 @@
+//! Mistakes that can be planted into the wiring of a cluster's nodes, to see that the world finds them. The
+//! product's own code is the same with them and without.
+
+/// A mistake, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PlantedInCluster {
+    /// The nodes as they should be.
+    #[default]
+    Nothing,
+    /// Produce is answered when the leader has the records.
+    AnswersEarly,
+    /// Consumers read to the end of the leader's log.
+    ReadsToTheEnd,
+    /// A new follower begins at its log's end, and takes all that is there for replicated.
+    TrustsItsLog,
+    /// A new follower cuts its log at its high watermark (as before KIP-101).
+    CutsAtHighWatermark,
+    /// What a leader says of where logs part is not followed.
+    NeverCuts,
+    /// A follower goes on fetching as before when its leader leads in a new epoch.
+    FollowsLeadersNotEpochs,
+    /// A broker that starts says that it was shut down cleanly, whatever has happened.
+    ClaimsCleanShutdown,
+    /// A broker deletes what its metadata do not know before they have caught up.
+    DeletesStraysEarly,
+    /// A log comes back without its producers.
+    ForgetsProducers,
+    /// Brokers that are not heard of are not fenced.
+    FencesNobody,
+    /// A broker is unfenced, and leads, before it has followed the metadata.
+    LeadsByOldMetadata,
+}
+
+impl PlantedInCluster {
+    /// The mistakes that some hundred worlds find.
+    pub const ALL: [Self; 11] = [
+        Self::AnswersEarly,
+        Self::ReadsToTheEnd,
+        Self::TrustsItsLog,
+        Self::CutsAtHighWatermark,
+        Self::NeverCuts,
+        Self::FollowsLeadersNotEpochs,
+        Self::ClaimsCleanShutdown,
+        Self::DeletesStraysEarly,
+        Self::ForgetsProducers,
+        Self::FencesNobody,
+        Self::LeadsByOldMetadata,
+    ];
+}
