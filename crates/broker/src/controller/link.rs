@@ -286,6 +286,12 @@ impl ControllerLink {
         }
     }
 
+    /// How many tasks wait for the one that the metadata loader is at.
+    #[cfg(test)]
+    pub(crate) fn loading_count(&self) -> usize {
+        self.loader.queued_count()
+    }
+
     /// Runs `call` on the thread of the metadata loader.
     #[cfg(test)]
     pub(crate) fn run_in_loader(&self, call: impl FnOnce() + Send + 'static) {

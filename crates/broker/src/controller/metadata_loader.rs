@@ -5,19 +5,23 @@
 //! ```
 //!
 //! One thread does it, so each publisher sees each change once and after the one before. The controller
-//! decides on meanwhile, but not for ever: clients that do not wait for their answers would fill the memory. A client
-//! has its answer when this broker serves what was decided.
+//! decides on meanwhile, whatever the publishers wait for: changes that come to wait become one, from the image
+//! before the first to that after the last, and answers are forgotten that nobody waits for. A client has its
+//! answer when this broker serves what was decided.
 
 use controller::{ControllerResponse, MetadataChange};
-use metadata::MetadataImage;
+use metadata::{MetadataDelta, MetadataImage};
 use model::ErrorCode;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
-/// Tasks that wait for the one that the thread is at; whoever brings another one waits.
-const QUEUE_LENGTH: usize = 1024;
+/// From so many tasks on that wait for the one that the thread is at, another one becomes a part of the last.
+const QUEUE_LENGTH: usize = 16;
 
 /// Whoever waits for an answer of the controller.
 #[derive(Debug)]
@@ -82,18 +86,75 @@ enum Task {
     Call(Box<dyn FnOnce() + Send>),
 }
 
+impl Task {
+    /// Makes `other`, which comes next, a part of this one.
+    ///
+    /// # Errors
+    /// `other`, if it has to be a task of its own.
+    fn merge(&mut self, other: Self) -> Result<(), Self> {
+        match (&mut *self, other) {
+            (Self::Change(change, answers), Self::Change(next, more)) => {
+                let before = change.delta.before.clone();
+                **change = MetadataChange {
+                    delta: MetadataDelta::new(before, next.delta.after),
+                    kraft_version: next.kraft_version,
+                };
+                extend(answers, more);
+            }
+            (Self::Change(_, answers) | Self::Answers(answers), Self::Answers(more)) => {
+                extend(answers, more);
+            }
+            (Self::Answers(answers), Self::Change(change, more)) => {
+                let mut answers = std::mem::take(answers);
+                extend(&mut answers, more);
+                *self = Self::Change(change, answers);
+            }
+            (Self::Revisit, Self::Revisit) => {}
+            (_, other) => return Err(other),
+        }
+        Ok(())
+    }
+}
+
+/// Adds answers to those that wait, of which those are forgotten now and then that nobody waits for.
+fn extend(answers: &mut Vec<Answer>, more: Vec<Answer>) {
+    let was_long = answers.len() / 1024;
+    answers.extend(more);
+    if answers.len() / 1024 > was_long {
+        answers.retain(|(waiting, _)| !waiting.answer.is_closed());
+    }
+}
+
 /// Where the loader is reached; it ends when nobody can reach it any more.
-#[derive(Debug, Clone)]
-pub(crate) struct MetadataLoader(SyncSender<Task>);
+#[derive(Clone)]
+pub(crate) struct MetadataLoader {
+    queue: Arc<Mutex<VecDeque<Task>>>,
+    /// Told of each task of the queue.
+    ready: Sender<()>,
+}
+
+impl fmt::Debug for MetadataLoader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MetadataLoader").finish_non_exhaustive()
+    }
+}
 
 /// The other end of a [`MetadataLoader`].
-pub(crate) struct Tasks(Receiver<Task>);
+pub(crate) struct Tasks {
+    queue: Arc<Mutex<VecDeque<Task>>>,
+    ready: Receiver<()>,
+}
 
 impl MetadataLoader {
     /// A loader that has yet to be started.
     pub(crate) fn new() -> (Self, Tasks) {
-        let (sender, receiver) = sync_channel(QUEUE_LENGTH);
-        (Self(sender), Tasks(receiver))
+        let (sender, ready) = channel();
+        let queue = Arc::default();
+        let loader = Self {
+            queue: Arc::clone(&queue),
+            ready: sender,
+        };
+        (loader, Tasks { queue, ready })
     }
 
     /// Publishes what is committed, and lets answers go after it.
@@ -119,8 +180,24 @@ impl MetadataLoader {
     }
 
     fn send(&self, task: Task) {
+        let mut queue = self.queue.lock();
+        let is_long = queue.len() >= QUEUE_LENGTH;
+        let task = match queue.back_mut().filter(|_| is_long) {
+            Some(last) => match last.merge(task) {
+                Ok(()) => return,
+                Err(task) => task,
+            },
+            None => task,
+        };
+        queue.push_back(task);
         // It has ended when the server halts: nobody waits for an answer then.
-        let _ = self.0.send(task);
+        let _ = self.ready.send(());
+    }
+
+    /// How many tasks wait for the one that the thread is at.
+    #[cfg(test)]
+    pub(super) fn queued_count(&self) -> usize {
+        self.queue.lock().len()
     }
 }
 
@@ -136,7 +213,10 @@ pub(crate) fn start(
     halt: impl Fn(String) + Send + 'static,
 ) -> std::io::Result<()> {
     let work = move || {
-        for task in tasks.0 {
+        for () in tasks.ready {
+            let Some(task) = tasks.queue.lock().pop_front() else {
+                continue;
+            };
             // What a publisher that panics has left cannot be trusted.
             let done = AssertUnwindSafe(|| carry_out(task, &mut image, &publishers));
             if std::panic::catch_unwind(done).is_err() {

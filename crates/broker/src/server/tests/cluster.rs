@@ -20,6 +20,12 @@ pub(super) fn take(running: &Running, records: Vec<MetadataRecord>) {
         let log = &mut controller.controller.log;
         let appended = log.append(&records, now_ms()).unwrap();
         metadata_changes::apply(&taking.logs, &appended.delta);
+        // They are heard of: nobody fences them.
+        controller.controller.follow_log();
+        let contacts = controller.controller.contacts();
+        for registered in appended.image.cluster.brokers().values() {
+            contacts.note(registered.id, registered.epoch, clock::monotonic());
+        }
         appended.image
     });
     let image = running.runtime.block_on(taken).unwrap();
@@ -82,7 +88,8 @@ fn topic(name: &str, partitions: Vec<Partition>) -> Vec<MetadataRecord> {
 /// A cluster of four brokers, the third of which is fenced. The topic `topic` has its partitions on this broker,
 /// on the second, on the second and the third, and on the fourth; `here` is led by this one.
 fn cluster(directory: &Path) -> Running {
-    let running = Running::start(&[directory]);
+    let never = ("broker.session.timeout.ms", "1000000000");
+    let running = Running::start_with(&[directory], &[never]);
     let this = running.broker().node.id;
     let mut records = vec![
         registration(TWO, false),
