@@ -22,6 +22,9 @@ use crate::state::UNKNOWN_OFFSET;
 use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicTime};
 use std::sync::Arc;
 
+/// The low watermark of a leader that has no followers any more.
+pub(crate) const NO_FOLLOWERS: i64 = i64::MAX;
+
 /// What a leader knows of its followers, and has asked for.
 #[derive(Debug)]
 pub(crate) struct InSync {
@@ -325,8 +328,9 @@ impl InSync {
         &self.low_watermark
     }
 
-    /// Nobody asks for this partition any more.
+    /// There are no followers any more, or this broker does not lead: who waits for them looks at it.
     pub(crate) fn end(&self) {
+        self.low_watermark.advance_to(NO_FOLLOWERS);
         self.low_watermark.disturb();
     }
 }

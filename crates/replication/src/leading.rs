@@ -198,6 +198,14 @@ impl<D: Disk> Partition<D> {
         self.lock().check_leader(current_leader_epoch)
     }
 
+    /// The same where any replica is right, whoever leads.
+    ///
+    /// # Errors
+    /// As [`Self::check_leader`], but for `NotLeaderOrFollower`.
+    pub fn check_replica(&self, current_leader_epoch: LeaderEpoch) -> Result<(), ErrorCode> {
+        self.lock().check_replica(current_leader_epoch)
+    }
+
     /// Waits until everything below `end_offset`, appended in `leadership`, is on every in-sync replica.
     ///
     /// # Errors

@@ -2,12 +2,14 @@
 //! controller has said about it, and which records no replica has any more.
 
 use crate::alter_partition::IsrAnswer;
+use crate::in_sync::NO_FOLLOWERS;
 use crate::leading::Leadership;
 use crate::partition::Partition;
-use crate::progress::Watches;
+use crate::progress::{Progress, Watches};
 use crate::role::Role;
 use crate::state::State;
 use model::{BrokerId, ErrorCode, MonotonicTime};
+use std::sync::Arc;
 use std::time::Duration;
 use storage::Disk;
 
@@ -116,47 +118,40 @@ impl<D: Disk> Partition<D> {
         followers.collect()
     }
 
-    /// Below which no replica has records whose broker is alive; `None` where this broker does not lead.
-    pub fn low_watermark(&self) -> Option<i64> {
+    /// Below which no replica has records whose broker is alive; `None` where this broker leads no followers, and
+    /// that is where the log starts.
+    pub fn low_watermark(&self) -> Option<Arc<Progress>> {
         let state = self.lock();
-        match (&state.role, &state.in_sync) {
-            (Role::Leader { .. }, Some(in_sync)) => Some(in_sync.low_watermark().offset()),
-            (Role::Leader { .. }, None) => Some(state.log_start_offset()),
-            _ => None,
-        }
+        let in_sync = state.in_sync.as_ref();
+        in_sync.map(|one| one.low_watermark().clone())
     }
 
-    /// Waits until no replica whose broker is alive has records below an offset. Gives the low watermark.
+    /// Waits until the low watermark that this broker has as the leader has reached an offset. Gives where it is.
     ///
     /// # Errors
     /// As [`Partition::wait_until_replicated`].
-    pub async fn wait_until_deleted(
+    pub async fn wait_for_low_watermark(
         &self,
         leadership: Leadership,
+        low_watermark: &Progress,
         offset: i64,
     ) -> Result<i64, ErrorCode> {
         let mut watches = Watches::default();
         loop {
-            let progress = self
-                .lock()
-                .in_sync
-                .as_ref()
-                .map(|one| one.low_watermark().clone());
-            let seen = progress.as_ref().map(|one| one.seen());
+            let seen = low_watermark.seen();
             if self.is_failed() {
                 return Err(ErrorCode::KafkaStorageError);
             }
-            let low_watermark = self.low_watermark();
-            let low_watermark = low_watermark.filter(|_| self.leadership() == leadership);
-            let low_watermark = low_watermark.ok_or(ErrorCode::NotLeaderOrFollower)?;
-            if low_watermark >= offset {
-                return Ok(low_watermark);
+            if self.leadership() != leadership {
+                return Err(ErrorCode::NotLeaderOrFollower);
             }
-            let (Some(progress), Some(seen)) = (progress, seen) else {
-                // The followers have come, or gone, at this moment.
-                continue;
-            };
-            watches.watch_for(0, &progress, seen, offset);
+            match low_watermark.offset() {
+                // There are no followers any more.
+                NO_FOLLOWERS => return Ok(offset),
+                reached if reached >= offset => return Ok(reached),
+                _ => {}
+            }
+            watches.watch_for(0, low_watermark, seen, offset);
             watches.changes().any().await;
             watches.take_changed(|_| {});
         }

@@ -1123,7 +1123,7 @@ fn records_are_deleted_when_no_replica_that_is_there_has_them() {
             lead 1 of=2,3 isr=1,2 at=6       2/2 [1,2] at 6
             fetch 2 2 le=1 start=2           2/2 [1,2] at 6, nothing, hw 2, wait-deleted 2: done at 2
             lead 1                           2/2
-            low                              2/2, Some(2)
+            low                              2/2, None
         "#]],
     );
 }

@@ -2,6 +2,8 @@
 //!
 //! - Versions: 4 leader epochs, 7 the offset of the largest timestamp (KIP-734), 8 earliest local
 //!   (KIP-405), 9 latest tiered (KIP-1005), 11 earliest pending upload (KIP-1023).
+//! - A leader that does not know yet how much was replicated with the one before it is OFFSET_NOT_AVAILABLE for what
+//!   is beyond, or LEADER_NOT_AVAILABLE before version 5.
 //! - Nothing is tiered here: earliest local is the log's start, and tiered offsets are unknown (-1).
 //! - A partition named twice is INVALID_REQUEST; a topic without partitions has no answer.
 //! - An isolation level that there is not is UNKNOWN_SERVER_ERROR for everything.
@@ -31,6 +33,8 @@ const READ_UNCOMMITTED: i8 = 0;
 const READ_COMMITTED: i8 = 1;
 /// The replica id of a consumer.
 const CONSUMER: BrokerId = BrokerId::NONE;
+/// The replica id of who may be answered by a follower, with all of its log.
+const DEBUGGING: BrokerId = BrokerId(-2);
 
 /// To read so much in search of a record, or to expand it, takes little time.
 const QUICK_BYTES: usize = 128 * 1024;
@@ -155,10 +159,22 @@ async fn find(
     let partition = partition.map_err(|absence| absence.code_for(LeaderEpoch(epoch)))?;
     let directory_index = partition.directory_index();
     let disk = broker.logs.disks.turn(directory_index, DiskUse::Read).await;
-    let offsets = disk.run(|| {
-        let checked = partition.check_leader(LeaderEpoch(epoch));
-        checked.map(|()| partition.offsets())
-    })?;
+    let looked: Result<_, ErrorCode> = disk.run(|| {
+        // Whoever looks for a mistake may ask a follower.
+        match message.replica_id {
+            DEBUGGING => partition.check_replica(LeaderEpoch(epoch)),
+            _ => partition.check_leader(LeaderEpoch(epoch)),
+        }?;
+        // Before: until it is known, what is beyond the high watermark may have been seen.
+        let is_current = partition.is_high_watermark_current();
+        Ok((partition.offsets(), is_current))
+    });
+    let (offsets, is_current) = looked?;
+    let unavailable = match version {
+        5.. => ErrorCode::OffsetNotAvailable,
+        _ => ErrorCode::LeaderNotAvailable,
+    };
+    let is_unavailable = !is_current && message.replica_id == CONSUMER;
     let end = match (message.replica_id, message.isolation_level) {
         (CONSUMER, READ_COMMITTED) => offsets.last_stable_offset,
         (CONSUMER, _) => offsets.high_watermark,
@@ -170,6 +186,7 @@ async fn find(
         leader_epoch,
     };
     let found = match asked.timestamp {
+        LATEST if is_unavailable => return Err(unavailable),
         LATEST => Ok(at(end, offsets.leader_epoch)),
         EARLIEST | EARLIEST_LOCAL => {
             let start = offsets.log_start_offset;
@@ -189,7 +206,12 @@ async fn find(
             searched.map(|record| found_below(end, record))
         }
     };
-    found.map_err(|error| broker.logs.report_read_error(&partition, &error))
+    let found = found.map_err(|error| broker.logs.report_read_error(&partition, &error))?;
+    let is_by_time = asked.timestamp >= 0 || asked.timestamp == MAX_TIMESTAMP;
+    match is_by_time && found.offset < 0 && is_unavailable {
+        true => Err(unavailable),
+        false => Ok(found),
+    }
 }
 
 /// Searches for a record: at once if little has to be read and expanded for it.

@@ -731,8 +731,12 @@ async fn wait_for_replicas(
         let wait = partition.wait_until_replicated(*leadership, *end_offset);
         match tokio::time::timeout_at(deadline, wait).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => part.outcome = Outcome::of(error).led_by(broker, partition),
-            Err(_) => part.outcome = Outcome::of(ErrorCode::RequestTimedOut),
+            // What is said of the batch stands: it is in the log.
+            Ok(Err(error)) => {
+                let appended = std::mem::replace(&mut part.outcome, Outcome::of(error));
+                part.outcome = Outcome { error, ..appended }.led_by(broker, partition);
+            }
+            Err(_) => part.outcome.error = ErrorCode::RequestTimedOut,
         }
     }
 }

@@ -24,6 +24,7 @@ mod fairness;
 mod fetch;
 mod fetch_sessions;
 mod flush;
+mod followers;
 mod frames;
 mod groups;
 mod leftovers;

@@ -280,7 +280,10 @@ impl Led {
                 show(appended.map(|one| one.base_offset))
             }
             "delete" => show(partition.delete_records_before(line.number(1))),
-            "low" => format!("{:?}", partition.low_watermark()),
+            "low" => {
+                let low_watermark = partition.low_watermark();
+                format!("{:?}", low_watermark.map(|one| one.offset()))
+            }
             "current" => partition.is_high_watermark_current().to_string(),
             "followers" => {
                 let shown = partition.followers().into_iter().map(|one| {
@@ -371,11 +374,16 @@ impl Led {
     fn wait(&self, line: &Line<'_>) -> Waiting<'static> {
         let partition = self.served.partition.clone();
         let (offset, leadership) = (line.number(1), partition.leadership());
-        let is_deleted = line.words[0] == "wait-deleted";
+        let low_watermark = partition.low_watermark();
+        let low_watermark = low_watermark.filter(|_| line.words[0] == "wait-deleted");
         Box::pin(async move {
-            let ended: Result<i64, ErrorCode> = match is_deleted {
-                true => partition.wait_until_deleted(leadership, offset).await,
-                false => partition
+            let ended: Result<i64, ErrorCode> = match low_watermark {
+                Some(low_watermark) => {
+                    partition
+                        .wait_for_low_watermark(leadership, &low_watermark, offset)
+                        .await
+                }
+                None => partition
                     .wait_until_replicated(leadership, offset)
                     .await
                     .map(|()| offset),
