@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use super::lab::Lab;
 use super::layout::{Controllers, DEFAULTS, Layout, Mixture};
@@ -227,6 +227,16 @@ impl Cluster {
     pub(crate) fn await_full_isr(&mut self, topic: &str) -> Result<()> {
         self.await_partitions(topic, "all replicas are in sync", |partition| {
             partition.leader >= 0 && partition.isr.len() == partition.replicas.len()
+        })
+    }
+
+    /// Waits until every replica of every topic is in sync, by `kafka-topics`.
+    pub(crate) fn await_all_in_sync(&mut self) -> Result<()> {
+        self.await_that("all replicas of all topics are in sync", LIMIT, |cluster| {
+            let arguments = ["--describe", "--under-replicated-partitions"];
+            let told = cluster.operator.tool("TopicCommand", &arguments)?;
+            ensure!(told.trim().is_empty(), "{told}");
+            Ok(true)
         })
     }
 

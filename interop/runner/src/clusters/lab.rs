@@ -11,6 +11,13 @@ use harness::java::Java;
 use crate::run::Run;
 use crate::server::{Against, ServerPlan};
 
+/// A program that some scenarios need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extra {
+    RiverrunClient,
+    KgoTests,
+}
+
 /// Shared by all scenarios, some of which run at the same time.
 #[derive(Debug)]
 pub(crate) struct Lab {
@@ -21,6 +28,10 @@ pub(crate) struct Lab {
     kafka: Java,
     /// Classes that Kafka loads at each start, in the form that a virtual machine maps.
     classes: PathBuf,
+    /// riverrun's own clients, where a scenario has them.
+    riverrun_client: Option<PathBuf>,
+    /// franz-go's tests, and the folder where they expect to be.
+    kgo_tests: Option<(PathBuf, PathBuf)>,
     pub(crate) dir: PathBuf,
     pub(crate) against: Against,
     pub(crate) is_long: bool,
@@ -28,8 +39,8 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// Prepares the programs that a run of `against` needs.
-    pub(crate) fn new(run: &mut Run, suite: &str) -> Result<Self> {
+    /// Prepares the programs that a run needs, these among them.
+    pub(crate) fn new(run: &mut Run, suite: &str, extras: &[Extra]) -> Result<Self> {
         let riverrun = match run.options.against {
             Against::Riverrun => Some(run.riverrun()?),
             Against::Kafka => None,
@@ -38,16 +49,26 @@ impl Lab {
         let (_, jars) = java.class_path().split_once(':').context("jars")?;
         let kafka = Java::on(&[jars]);
         let dir = run.suite_dir(suite);
-        if dir.exists() {
-            fs::remove_dir_all(&dir).with_context(|| format!("cannot clear {}", dir.display()))?;
-        }
         fs::create_dir_all(&dir)?;
         let classes = shared_classes(run, &kafka, &dir)?;
+        let path = |command: Command| PathBuf::from(command.get_program());
+        let mut riverrun_client = None;
+        if extras.contains(&Extra::RiverrunClient) {
+            riverrun_client = Some(path(run.built("interop-client")?));
+        }
+        let mut kgo_tests = None;
+        if extras.contains(&Extra::KgoTests) {
+            let command = run.go()?.kgo_tests()?;
+            let folder = command.get_current_dir().context("they have a folder")?;
+            kgo_tests = Some((folder.to_owned(), path(command)));
+        }
         Ok(Self {
             riverrun,
             java,
             kafka,
             classes,
+            riverrun_client,
+            kgo_tests,
             dir,
             against: run.options.against,
             is_long: run.options.long,
@@ -72,6 +93,21 @@ impl Lab {
         // A file that is of another virtual machine is left aside without a word.
         let quiet = ["-Xlog:disable", "-Xlog:all=error:stderr", &archive];
         self.kafka.command_with(class, &[&quiet, flags].concat())
+    }
+
+    /// A command that runs riverrun's own clients.
+    pub(crate) fn riverrun_client(&self) -> Result<Command> {
+        let path = self.riverrun_client.as_ref();
+        Ok(Command::new(path.context("the scenario asks for it")?))
+    }
+
+    /// A command that runs franz-go's tests.
+    pub(crate) fn kgo_tests(&self) -> Result<Command> {
+        let tests = self.kgo_tests.as_ref();
+        let (folder, path) = tests.context("the scenario asks for them")?;
+        let mut command = Command::new(path);
+        command.current_dir(folder);
+        Ok(command)
     }
 
     /// A command that runs a client of Kafka's.

@@ -103,16 +103,21 @@ pub(crate) const THREE_BROKERS: Layout = Layout {
 pub(crate) const DEFAULTS: &[(&str, &str)] = &[
     ("inter.broker.listener.name", "PLAINTEXT"),
     ("auto.create.topics.enable", "false"),
+    ("default.replication.factor", "3"),
+    ("min.insync.replicas", "2"),
     ("offsets.topic.replication.factor", "3"),
     ("offsets.topic.num.partitions", "4"),
     ("transaction.state.log.replication.factor", "3"),
     ("transaction.state.log.min.isr", "2"),
     ("transaction.state.log.num.partitions", "4"),
     ("group.initial.rebalance.delay.ms", "0"),
-    // A broker that is killed is missed after so long; with many virtual machines on two processors less
-    // than that would miss others, too.
-    ("broker.session.timeout.ms", "6000"),
-    ("broker.heartbeat.interval.ms", "500"),
+    // A broker that is killed is missed after so long. Heartbeats wait as long as the interval between them:
+    // with many virtual machines on few processors less would miss others, too.
+    ("broker.session.timeout.ms", "8000"),
+    ("broker.heartbeat.interval.ms", "2000"),
+    ("initial.broker.registration.timeout.ms", "120000"),
+    ("controller.quorum.request.timeout.ms", "5000"),
+    ("controller.quorum.fetch.timeout.ms", "5000"),
     ("replica.lag.time.max.ms", "10000"),
     ("replica.fetch.backoff.ms", "200"),
     ("num.network.threads", "2"),

@@ -39,7 +39,7 @@ use crate::options::Options;
 use crate::run::Run;
 use crate::server::Against;
 use cluster::Cluster;
-use lab::Lab;
+use lab::{Extra, Lab};
 use layout::Mixture;
 use scenarios::{SCENARIOS, Scenario};
 use stage::{Stage, Told};
@@ -108,7 +108,9 @@ pub(crate) fn run(run: &mut Run) -> Result<()> {
     if wanted.is_empty() {
         return Ok(());
     }
-    let lab = Arc::new(Lab::new(run, SUITE)?);
+    let extras = wanted.iter().filter_map(|play| play.scenario.extra);
+    let extras: Vec<Extra> = extras.collect();
+    let lab = Arc::new(Lab::new(run, SUITE, &extras)?);
     let (sender, ended) = mpsc::channel();
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -145,6 +147,9 @@ fn report(run: &mut Run, name: &str, took: Duration, outcome: Result<Told>) {
 /// Starts a cluster, and plays a scenario on it. The directories of a play that went well are not kept.
 fn play_one(lab: &Arc<Lab>, play: &Play) -> Result<Told> {
     let dir = lab.dir.join(play.name());
+    if dir.exists() {
+        fs::remove_dir_all(&dir).with_context(|| format!("cannot clear {}", dir.display()))?;
+    }
     fs::create_dir_all(&dir)?;
     let cluster = Cluster::start(lab, &dir, play.mixture, &play.scenario.layout);
     let cluster = cluster.context("the cluster does not start")?;

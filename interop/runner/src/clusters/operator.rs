@@ -165,13 +165,9 @@ impl Operator {
         })
     }
 
-    /// Runs one of Kafka's tools, of the package of tools unless it is given whole; fails unless it ends
-    /// well.
+    /// Runs one of Kafka's tools; fails unless it ends well.
     pub(crate) fn tool(&mut self, class: &str, arguments: &[&str]) -> Result<String> {
-        let class = match class.contains('.') {
-            true => class.to_owned(),
-            false => format!("org.apache.kafka.tools.{class}"),
-        };
+        let class = format!("org.apache.kafka.tools.{class}");
         let answer = self.ask(&json!({"do": "tool", "class": class, "arguments": arguments}))?;
         let text = answer["text"].as_str().unwrap_or_default().to_owned();
         ensure!(

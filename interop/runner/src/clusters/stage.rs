@@ -34,10 +34,26 @@ pub(crate) struct Load<'a> {
     pub(crate) topic: &'a str,
     pub(crate) is_idempotent: bool,
     pub(crate) records_per_second: u32,
+    /// How many records there are at most.
+    pub(crate) records_max: Option<usize>,
     /// Further settings of the producer.
     pub(crate) settings: &'a [(&'a str, &'a str)],
     /// The protocol of the consumer's group, `classic` or `consumer`.
     pub(crate) group_protocol: &'a str,
+}
+
+impl<'a> Load<'a> {
+    /// A thousand records a second, each written once, without end.
+    pub(crate) const fn on(topic: &'a str) -> Self {
+        Self {
+            topic,
+            is_idempotent: true,
+            records_per_second: 1_000,
+            records_max: None,
+            settings: &[],
+            group_protocol: "classic",
+        }
+    }
 }
 
 /// A producer of rising integers that never stops, and a consumer from the start.
@@ -104,6 +120,11 @@ impl Stage {
         let number = self.clients;
         self.clients += 1;
         let mut settings = vec![
+            // Each partition is written to all the time.
+            (
+                "partitioner.class",
+                "org.apache.kafka.clients.producer.RoundRobinPartitioner",
+            ),
             ("socket.connection.setup.timeout.ms", "1000"),
             ("socket.connection.setup.timeout.max.ms", "2000"),
         ];
@@ -119,6 +140,9 @@ impl Stage {
         command.args(["--bootstrap-server", &bootstrap, "--topic", load.topic]);
         command.args(["--throughput", &load.records_per_second.to_string()]);
         command.args(["--command-config", &file]);
+        if let Some(records) = load.records_max {
+            command.args(["--max-messages", &records.to_string()]);
+        }
         let log = self.dir.join(format!("producer-{number}.log"));
         Producer::start(&mut command, number, log)
     }

@@ -32,6 +32,8 @@ pub(crate) struct History {
     pub(crate) is_idempotent: bool,
     /// Whether an unclean election may have lost what was acknowledged; then it is counted only.
     pub(crate) may_lose: bool,
+    /// Records before these offsets of partitions were deleted on purpose.
+    pub(crate) deleted_before: BTreeMap<i32, i64>,
     /// In the order in which each producer sent them.
     pub(crate) sent: Vec<Sent>,
     pub(crate) readings: Vec<Reading>,
@@ -83,6 +85,16 @@ impl Isolation {
 pub(crate) struct Reading {
     pub(crate) isolation: Isolation,
     pub(crate) records: Vec<(Place, String)>,
+}
+
+impl Reading {
+    /// The offset after the last record of each partition.
+    pub(crate) fn ends(&self) -> BTreeMap<i32, i64> {
+        let places = self.records.iter().map(|(place, _)| place);
+        places
+            .map(|(partition, offset)| (*partition, offset + 1))
+            .collect()
+    }
 }
 
 /// What a check found.
@@ -152,13 +164,19 @@ impl<'a> Index<'a> {
         Some((order, &self.history.sent[order]))
     }
 
+    fn is_deleted(&self, (partition, offset): Place) -> bool {
+        let start = self.history.deleted_before.get(&partition);
+        start.is_some_and(|start| offset < *start)
+    }
+
+    /// The places that every replica has to have.
     fn acknowledged_places(&self) -> BTreeSet<Place> {
         let fates = self.history.sent.iter().map(|sent| sent.fate);
         let places = fates.filter_map(|fate| match fate {
             Fate::Acknowledged(place) => place,
             Fate::Unknown | Fate::Aborted => None,
         });
-        places.collect()
+        places.filter(|place| !self.is_deleted(*place)).collect()
     }
 
     /// Whoever tells of a place tells the same of it.
@@ -253,6 +271,7 @@ impl<'a> Index<'a> {
                         verdict.add(Anomaly::AbortedRead { place, value });
                     }
                 }
+                Fate::Acknowledged(Some(told)) if self.is_deleted(told) => {}
                 Fate::Acknowledged(told) if found.is_empty() => {
                     if lost.insert(order) && !self.history.may_lose {
                         let on = told.map_or(Vec::new(), |told| {

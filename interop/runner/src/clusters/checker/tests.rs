@@ -321,6 +321,28 @@ fn what_an_unclean_election_loses_is_counted_only() {
 }
 
 #[test]
+fn what_was_deleted_on_purpose_is_not_lost() {
+    let mut history = right();
+    history.deleted_before.insert(0, 2);
+    for reading in &mut history.readings {
+        reading
+            .records
+            .retain(|((partition, offset), _)| *partition != 0 || *offset >= 2);
+    }
+    assert_eq!(check(&history).anomalies, []);
+    // More is gone than was to be deleted.
+    history.deleted_before.insert(0, 1);
+    let texts: Vec<String> = check(&history)
+        .anomalies
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let expect =
+        "lost: `b`, acknowledged at Some((0, 1)), is not read, though [1, 2, 3] have the place";
+    assert_eq!(texts, [expect]);
+}
+
+#[test]
 fn without_idempotence_what_is_there_twice_is_counted_only() {
     let mut history = right();
     history.is_idempotent = false;

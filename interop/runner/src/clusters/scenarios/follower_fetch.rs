@@ -19,13 +19,7 @@ pub(crate) const LAYOUT: Layout = Layout {
 /// Each follower in turn is the nearest; the leader is where no rack is said.
 pub(crate) fn nearest_replica(stage: &mut Stage) -> Result<Told> {
     stage.create(TOPIC, 1)?;
-    let mut traffic = stage.traffic(&Load {
-        topic: TOPIC,
-        is_idempotent: true,
-        records_per_second: 1_000,
-        settings: &[],
-        group_protocol: "classic",
-    })?;
+    let mut traffic = stage.traffic(&Load::on(TOPIC))?;
     traffic.await_more(1_000)?;
     let leader = stage.cluster.leader(TOPIC, 0)?;
     for broker in stage.cluster.broker_ids() {

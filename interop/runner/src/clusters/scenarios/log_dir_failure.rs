@@ -28,11 +28,8 @@ pub(crate) fn directory_fails(stage: &mut Stage) -> Result<Told> {
     )?;
     stage.create_with(OTHER, 4, &[("min.insync.replicas", "1")])?;
     let mut traffic = stage.traffic(&Load {
-        topic: TOPIC,
-        is_idempotent: true,
         records_per_second: 500,
-        settings: &[],
-        group_protocol: "classic",
+        ..Load::on(TOPIC)
     })?;
     let leader = stage.cluster.leader(TOPIC, 0)?;
     fails(stage, leader, false)?;

@@ -1,5 +1,6 @@
 //! The scenarios, and on which mixtures each of them runs.
 
+mod clients;
 mod follower_fetch;
 mod log_dir_failure;
 mod reassignment;
@@ -12,6 +13,7 @@ mod truncation;
 
 use anyhow::Result;
 
+use super::lab::Extra;
 use super::layout::{
     KAFKA, KAFKA_CONTROLLERS, KAFKA_QUORUM, Layout, Mixture, ONE_RIVERRUN, RIVERRUN,
     RIVERRUN_APART, RIVERRUN_CONTROLS, THREE_BROKERS, TWO_RIVERRUN,
@@ -24,6 +26,7 @@ pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) layout: Layout,
     pub(crate) run: fn(&mut Stage) -> Result<Told>,
+    pub(crate) extra: Option<Extra>,
     /// The mixtures of every run against riverrun.
     pub(crate) short: &'static [Mixture],
     /// Those of a long run, beside them.
@@ -47,6 +50,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "rolling",
         layout: THREE_BROKERS,
         run: rolling::there_and_back,
+        extra: None,
         // They begin as Apache Kafka's, whatever is under test.
         short: &[KAFKA],
         long: &[KAFKA_QUORUM],
@@ -56,14 +60,34 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "rolling-controller",
         layout: THREE_BROKERS,
         run: rolling::controller_there_and_back,
+        extra: None,
         short: &[],
         long: &[KAFKA, ONE_RIVERRUN, TWO_RIVERRUN],
+        kafka: &[KAFKA],
+    },
+    Scenario {
+        name: "kgo",
+        layout: clients::KGO_LAYOUT,
+        run: clients::kgo,
+        extra: Some(Extra::KgoTests),
+        short: &[RIVERRUN],
+        long: ALL_BUT_RIVERRUN,
+        kafka: &[KAFKA],
+    },
+    Scenario {
+        name: "campaign",
+        layout: clients::CAMPAIGN_LAYOUT,
+        run: clients::campaign,
+        extra: Some(Extra::RiverrunClient),
+        short: &[RIVERRUN],
+        long: ALL_BUT_RIVERRUN,
         kafka: &[KAFKA],
     },
     Scenario {
         name: "round-trip-faults",
         layout: round_trip::LAYOUT,
         run: round_trip::faults,
+        extra: None,
         short: &[RIVERRUN],
         long: ALL_BUT_RIVERRUN,
         kafka: &[KAFKA],
@@ -72,6 +96,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "directory-fails",
         layout: log_dir_failure::LAYOUT,
         run: log_dir_failure::directory_fails,
+        extra: None,
         short: &[RIVERRUN],
         long: ALL_BUT_RIVERRUN,
         kafka: &[KAFKA],
@@ -80,6 +105,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "reassignment",
         layout: reassignment::LAYOUT,
         run: reassignment::with_bounces,
+        extra: None,
         short: &[RIVERRUN],
         long: ALL_BUT_RIVERRUN,
         kafka: &[KAFKA],
@@ -88,6 +114,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "throttle",
         layout: reassignment::LAYOUT,
         run: reassignment::throttled,
+        extra: None,
         short: &[RIVERRUN],
         long: ALL_BUT_RIVERRUN,
         kafka: &[KAFKA],
@@ -96,6 +123,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "transactions-brokers-bounce",
         layout: THREE_BROKERS,
         run: transactions::copies_with_broker_bounces,
+        extra: None,
         short: &[TWO_RIVERRUN],
         long: &[
             RIVERRUN,
@@ -110,6 +138,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "transactions-copiers-bounce",
         layout: THREE_BROKERS,
         run: transactions::copies_with_copier_bounces,
+        extra: None,
         short: &[RIVERRUN],
         long: ALL_BUT_RIVERRUN,
         kafka: &[KAFKA],
@@ -118,6 +147,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "transactions-aborted-reads",
         layout: THREE_BROKERS,
         run: transactions::aborted_reads,
+        extra: None,
         short: &[RIVERRUN],
         long: ALL_BUT_RIVERRUN,
         kafka: &[KAFKA],
@@ -126,6 +156,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "follower-cut-off",
         layout: replica_failure::LAYOUT,
         run: replica_failure::follower_cut_off,
+        extra: None,
         short: &[RIVERRUN],
         long: ALL_BUT_RIVERRUN,
         kafka: &[KAFKA],
@@ -134,6 +165,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "unclean-election",
         layout: THREE_BROKERS,
         run: truncation::unclean_election,
+        extra: None,
         short: &[RIVERRUN],
         long: ALL_BUT_RIVERRUN,
         kafka: &[KAFKA],
@@ -142,6 +174,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "clean-bounces",
         layout: THREE_BROKERS,
         run: replication::clean_bounces,
+        extra: None,
         short: &[KAFKA_CONTROLLERS],
         long: &[
             RIVERRUN,
@@ -156,6 +189,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "hard-bounces",
         layout: THREE_BROKERS,
         run: replication::hard_bounces,
+        extra: None,
         short: &[RIVERRUN],
         long: ALL_BUT_RIVERRUN,
         kafka: &[KAFKA],
@@ -164,6 +198,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "leader-killed",
         layout: THREE_BROKERS,
         run: replication::leader_killed,
+        extra: None,
         short: &[RIVERRUN_APART, ONE_RIVERRUN],
         long: &[RIVERRUN, KAFKA_CONTROLLERS, TWO_RIVERRUN, RIVERRUN_CONTROLS],
         kafka: &[KAFKA, KAFKA_QUORUM],
@@ -172,6 +207,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "leader-stopped",
         layout: THREE_BROKERS,
         run: replication::leader_stopped,
+        extra: None,
         short: &[RIVERRUN_CONTROLS],
         long: &[
             RIVERRUN,
@@ -186,6 +222,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "nearest-replica",
         layout: follower_fetch::LAYOUT,
         run: follower_fetch::nearest_replica,
+        extra: None,
         short: &[RIVERRUN],
         long: ALL_BUT_RIVERRUN,
         kafka: &[KAFKA],

@@ -1,6 +1,7 @@
 //! Kafka's `reassign_partitions` and `throttling_test`: replicas move to other brokers while records come,
 //! brokers end and come back, and a throttle holds.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
@@ -24,14 +25,11 @@ pub(crate) fn with_bounces(stage: &mut Stage) -> Result<Told> {
     let partitions = stage.either(8, 20);
     stage.create_with(TOPIC, partitions, &[("min.insync.replicas", "3")])?;
     let mut traffic = stage.traffic(&Load {
-        topic: TOPIC,
-        is_idempotent: true,
-        records_per_second: 1_000,
-        settings: &[],
         group_protocol: "consumer",
+        ..Load::on(TOPIC)
     })?;
     traffic.await_more(1_000)?;
-    delete_records(stage, partitions)?;
+    let deleted_before = delete_records(stage, partitions)?;
     let plan = shuffled(stage, TOPIC)?;
     execute(stage, &plan, &[])?;
     let brokers = stage.cluster.broker_ids();
@@ -41,7 +39,9 @@ pub(crate) fn with_bounces(stage: &mut Stage) -> Result<Told> {
     }
     await_done(stage, &plan, LIMIT)?;
     traffic.await_more(500)?;
-    stage.finish(traffic)
+    let mut history = stage.history(traffic)?;
+    history.deleted_before = deleted_before;
+    stage.judge(TOPIC, history)
 }
 
 /// Replicas of big logs move as fast as a throttle lets them.
@@ -51,18 +51,15 @@ pub(crate) fn throttled(stage: &mut Stage) -> Result<Told> {
     fill(stage, records)?;
     stage.create(TOPIC, 3)?;
     let mut traffic = stage.traffic(&Load {
-        topic: TOPIC,
-        is_idempotent: true,
         records_per_second: 200,
-        settings: &[],
-        group_protocol: "classic",
+        ..Load::on(TOPIC)
     })?;
     let plan = shuffled(stage, BIG)?;
     let throttle = bytes_per_second.to_string();
-    execute(stage, &plan, &["--throttle", &throttle])?;
-    let started = Instant::now();
     let expected = Duration::from_secs_f64(most_moved_to_a_broker(stage, &plan, records)? as f64)
         / u32::try_from(bytes_per_second)?;
+    execute(stage, &plan, &["--throttle", &throttle])?;
+    let started = Instant::now();
     await_done(stage, &plan, 2 * expected + LIMIT)?;
     let took = started.elapsed();
     ensure!(
@@ -80,21 +77,22 @@ pub(crate) fn throttled(stage: &mut Stage) -> Result<Told> {
     Ok(told.took("moved in", took).took("expected", expected))
 }
 
-/// Deletes the first records of each partition.
-fn delete_records(stage: &mut Stage, partitions: usize) -> Result<()> {
-    let ends = stage
+/// Deletes the first records of each partition; returns where the partitions begin now.
+fn delete_records(stage: &mut Stage, partitions: usize) -> Result<BTreeMap<i32, i64>> {
+    let mut starts = stage
         .cluster
         .operator
         .ends(TOPIC, i32::try_from(partitions)?)?;
-    let deleted: Vec<Value> = ends
+    starts.values_mut().for_each(|end| *end /= 4);
+    let deleted: Vec<Value> = starts
         .iter()
-        .map(|(partition, end)| json!({"topic": TOPIC, "partition": partition, "offset": end / 4}))
+        .map(|(partition, start)| json!({"topic": TOPIC, "partition": partition, "offset": start}))
         .collect();
     let text = json!({"version": 1, "partitions": deleted}).to_string();
     let operator = &mut stage.cluster.operator;
     let file = operator.write_file("deleted.json", &text)?;
-    let arguments = ["--offset-json-file", &file];
-    operator.tool("DeleteRecordsCommand", &arguments).map(drop)
+    operator.tool("DeleteRecordsCommand", &["--offset-json-file", &file])?;
+    Ok(starts)
 }
 
 /// Other brokers for each replica: each moves on by one, and the leaders change places.

@@ -19,13 +19,7 @@ pub(crate) const LAYOUT: Layout = Layout {
 /// First it is cut off from the brokers only, so that the leader misses it; then from the controller as well.
 pub(crate) fn follower_cut_off(stage: &mut Stage) -> Result<Told> {
     stage.create(TOPIC, 1)?;
-    let mut traffic = stage.traffic(&Load {
-        topic: TOPIC,
-        is_idempotent: true,
-        records_per_second: 1_000,
-        settings: &[],
-        group_protocol: "classic",
-    })?;
+    let mut traffic = stage.traffic(&Load::on(TOPIC))?;
     for is_from_all in [false, true] {
         let follower = follower(stage)?;
         match is_from_all {

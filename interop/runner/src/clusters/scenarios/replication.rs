@@ -13,13 +13,7 @@ const ACKNOWLEDGED: (usize, usize) = (2_000, 5_000);
 /// How often the leader is ended.
 const BOUNCES: (usize, usize) = (2, 5);
 
-const LOAD: Load<'_> = Load {
-    topic: TOPIC,
-    is_idempotent: true,
-    records_per_second: 1_000,
-    settings: &[],
-    group_protocol: "classic",
-};
+const LOAD: Load<'_> = Load::on(TOPIC);
 
 /// The leader of partition 0 is ended by SIGTERM while records come.
 pub(crate) fn leader_stopped(stage: &mut Stage) -> Result<Told> {

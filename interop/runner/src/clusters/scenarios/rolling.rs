@@ -50,20 +50,12 @@ fn roll(stage: &mut Stage, change: impl FnOnce(&mut Stage) -> Result<()>) -> Res
     stage.create(TOPIC, PARTITIONS)?;
     stage.create(TRANSACTIONS, PARTITIONS)?;
     let mut traffic = stage.traffic(&Load {
-        topic: TOPIC,
-        is_idempotent: true,
         records_per_second: 500,
-        settings: &[],
         group_protocol: "consumer",
+        ..Load::on(TOPIC)
     })?;
     let mut transactor = transactor(stage, TRANSACTIONS, PARTITIONS, 7)?;
-    let load = Load {
-        topic: TRANSACTIONS,
-        is_idempotent: true,
-        records_per_second: 0,
-        settings: &[],
-        group_protocol: "classic",
-    };
+    let load = Load::on(TRANSACTIONS);
     let reader = stage.consumer(&load, "rolled-readers", Isolation::Committed)?;
     transactor.await_more(20, crate::clusters::cluster::LIMIT)?;
     change(stage)?;

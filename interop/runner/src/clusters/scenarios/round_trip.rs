@@ -27,11 +27,9 @@ pub(crate) const LAYOUT: Layout = Layout {
 pub(crate) fn faults(stage: &mut Stage) -> Result<Told> {
     stage.create(TOPIC, 4)?;
     let mut traffic = stage.traffic(&Load {
-        topic: TOPIC,
-        is_idempotent: true,
         records_per_second: stage.either(1_000, 5_000),
-        settings: &[],
         group_protocol: "consumer",
+        ..Load::on(TOPIC)
     })?;
     broker_cut_off(stage, &mut traffic)?;
     broker_held(stage, &mut traffic)?;

@@ -13,7 +13,7 @@ use crate::clusters::transactor::Transactor;
 
 const INPUT: &str = "seeds";
 const OUTPUT: &str = "copies";
-const INPUT_PARTITIONS: usize = 2;
+const PARTITIONS: usize = 2;
 const SEEDS: (usize, usize) = (4_000, 100_000);
 const TRANSACTION_SIZE: (usize, usize) = (150, 750);
 
@@ -38,30 +38,25 @@ pub(crate) fn copies_with_copier_bounces(stage: &mut Stage) -> Result<Told> {
 }
 
 fn copies(stage: &mut Stage, bounced: Bounced) -> Result<Told> {
-    stage.create(INPUT, INPUT_PARTITIONS)?;
-    // The order is kept in one partition only.
-    stage.create(OUTPUT, 1)?;
+    stage.create(INPUT, PARTITIONS)?;
+    // A copier writes to the partition that it reads from.
+    stage.create(OUTPUT, PARTITIONS)?;
     let seeds = stage.either(SEEDS.0, SEEDS.1);
     let mut producer = stage.producer(&Load {
-        topic: INPUT,
-        is_idempotent: true,
-        records_per_second: 20_000,
-        settings: &[],
-        group_protocol: "classic",
+        records_per_second: 5_000,
+        records_max: Some(seeds),
+        ..Load::on(INPUT)
     })?;
     producer.await_count(seeds, 3 * LIMIT)?;
     producer.stop()?;
     let seeds = stage.reading(INPUT, Isolation::Uncommitted)?.records;
     let mut copiers = Vec::new();
-    for partition in 0..INPUT_PARTITIONS {
+    for partition in 0..PARTITIONS {
         copiers.push(copier(stage, partition, 0)?);
     }
     let load = Load {
-        topic: OUTPUT,
-        is_idempotent: true,
-        records_per_second: 0,
-        settings: &[],
         group_protocol: "consumer",
+        ..Load::on(OUTPUT)
     };
     let mut reader = stage.consumer(&load, "copy-readers", Isolation::Committed)?;
     match bounced {
@@ -173,11 +168,8 @@ pub(crate) fn aborted_reads(stage: &mut Stage) -> Result<Told> {
         transactors.push(transactor(stage, ENDLESS, ENDLESS_PARTITIONS, number)?);
     }
     let load = Load {
-        topic: ENDLESS,
-        is_idempotent: true,
-        records_per_second: 0,
-        settings: &[],
         group_protocol: "consumer",
+        ..Load::on(ENDLESS)
     };
     let reader = stage.consumer(&load, "transaction-readers", Isolation::Committed)?;
     for round in 0..stage.either(2, 8) {
@@ -225,11 +217,7 @@ pub(crate) fn finish_transactions(
         history.sent.extend(transactor.stop()?);
     }
     let committed = stage.reading(topic, Isolation::Committed)?;
-    let mut ends = std::collections::BTreeMap::new();
-    for ((partition, offset), _) in &committed.records {
-        ends.insert(*partition, offset + 1);
-    }
-    reader.await_ends(&ends, LIMIT)?;
+    reader.await_ends(&committed.ends(), LIMIT)?;
     history.consumers.push(reader.stop()?);
     stage.judge(topic, history)
 }

@@ -20,7 +20,6 @@ pub(crate) fn unclean_election(stage: &mut Stage) -> Result<Told> {
         configs: &[("min.insync.replicas", "1")],
     })?;
     let mut traffic = stage.traffic(&Load {
-        topic: TOPIC,
         is_idempotent: false,
         records_per_second: 500,
         settings: &[
@@ -28,16 +27,17 @@ pub(crate) fn unclean_election(stage: &mut Stage) -> Result<Told> {
             ("request.timeout.ms", "2000"),
             ("linger.ms", "0"),
         ],
-        group_protocol: "classic",
+        ..Load::on(TOPIC)
     })?;
+    // What is committed now is on both replicas.
+    let ends = stage.cluster.operator.ends(TOPIC, 1)?;
+    let least = *ends.get(&0).context("it has an end")?;
     stage.cluster.node(behind)?.stop()?;
     stage
         .cluster
         .await_partitions(TOPIC, "one replica is in sync", |partition| {
             partition.isr == [ahead]
         })?;
-    let ends = stage.cluster.operator.ends(TOPIC, 1)?;
-    let least = *ends.get(&0).context("it has an end")?;
     traffic.await_more(500)?;
     let ends = stage.cluster.operator.ends(TOPIC, 1)?;
     traffic.consumer.await_ends(&ends, LIMIT)?;
