@@ -15,7 +15,9 @@ use crate::controller::controller_thread::{self, ControllerParts, Unstarted};
 use crate::controller::link::ControllerLink;
 use crate::controller::metadata_loader::{MetadataPublisher, Waiting};
 use crate::coordinators::Coordinators;
-use crate::coordinators::group_settings::{group_config, offsets_compression};
+use crate::coordinators::group_settings::{
+    group_config, offsets_commit_limit, offsets_compression,
+};
 use crate::coordinators::groups::Groups;
 use crate::coordinators::runtime::CoordinatorContext;
 use crate::coordinators::threads::CoordinatorThreads;
@@ -31,9 +33,12 @@ use crate::net::{
     AnswerMemory, BoundListener, BoundSocket, ByteBudget, ConnectionLimits, Listeners,
     RequestMemory, SocketSettings, Sockets, connection_limits,
 };
+use crate::peers::connections::PeerConnections;
 use crate::peers::forwarding::Forwarding;
 use crate::peers::isr_changes;
 use crate::peers::lifecycle::BrokerLifecycle;
+use crate::peers::replica_fetchers::{Followers, ReplicaFetchers};
+use crate::peers::transactions::OtherBrokers;
 use crate::scheduling::clock::{self, now, now_ms, random_bytes, random_uuid};
 use crate::scheduling::heavy_work::{ASIDE, HeavyWork};
 use crate::scheduling::log_rate_limit::LogRateLimit;
@@ -586,7 +591,7 @@ fn new_broker(
         controller_memory(network.socket_request_max_bytes),
         group_config(&config, &MetadataImage::default()),
     );
-    let compression = offsets_compression(&config);
+    let (compression, limit) = (offsets_compression(&config), offsets_commit_limit(&config));
     let node = Arc::new(Node::new(config, cluster_id, loggers, runtime.clone()));
     let logs = Logs::new(node.clone(), controller.clone(), log_directories, host);
     let (disks, config) = (&logs.disks, &node.config);
@@ -599,10 +604,14 @@ fn new_broker(
         disks: disks.clone(),
         runtime,
     };
-    let groups = Groups::new(groups, compression, surroundings.clone());
+    let groups = Groups::new(groups, compression, limit, surroundings.clone());
     let transactions = Transactions::new(config, surroundings);
     let logs = Arc::new(logs);
+    let replica_fetchers = Arc::new(ReplicaFetchers::new(&logs));
+    logs.set_followers(Box::new(Followers(Arc::downgrade(&replica_fetchers))));
     let coordinators = Coordinators::new(node.clone(), logs.clone(), groups, transactions, threads);
+    let connections = Arc::new(PeerConnections::new(config));
+    coordinators.set_peers(Arc::new(OtherBrokers::new(&node, &connections)));
     let heavy_work = Arc::new(HeavyWork::default());
     let sockets = Sockets {
         node: node.clone(),
@@ -633,6 +642,7 @@ fn new_broker(
         cluster_node: cluster_node(controller, logs_of_clients),
         coordinators,
         logs,
+        replica_fetchers,
         fetch_sessions: FetchSessions::new(sessions),
     })
 }

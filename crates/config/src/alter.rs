@@ -93,6 +93,12 @@ pub enum AlterScope<'a> {
         /// Whether the feature of eligible leader replicas is in force.
         eligible_leader_replicas: bool,
     },
+    /// One broker, judged by another node, which does not know what it was started with: the broker itself
+    /// has judged it before, if it was asked.
+    OtherBroker {
+        /// Whether the feature of eligible leader replicas is in force.
+        eligible_leader_replicas: bool,
+    },
     /// Every broker; judged by the one whose layers these are.
     ClusterWide {
         /// Its layers.
@@ -230,9 +236,9 @@ fn altered_list(
     let definition = match scope {
         AlterScope::Topic { .. } => TOPIC.definition(alteration.name),
         AlterScope::Group { .. } => GROUP.definition(alteration.name),
-        AlterScope::Broker { .. } | AlterScope::ClusterWide { .. } => {
-            BROKER.definition(alteration.name)
-        }
+        AlterScope::Broker { .. }
+        | AlterScope::OtherBroker { .. }
+        | AlterScope::ClusterWide { .. } => BROKER.definition(alteration.name),
         // Kafka's controller does not know the types of these keys and refuses all of them.
         AlterScope::ClientMetrics => None,
     };
@@ -310,6 +316,14 @@ fn judge(
                     ..*layers
                 },
             )?;
+        }
+        AlterScope::OtherBroker {
+            eligible_leader_replicas,
+        } => {
+            broker::check_changes(&set, broker::Breadth::OneBroker)?;
+            if *eligible_leader_replicas {
+                broker::check_min_insync_replicas(&changes, broker::Breadth::OneBroker)?;
+            }
         }
         AlterScope::ClusterWide {
             layers,

@@ -53,12 +53,7 @@ const THEMES: &[Theme] = &[
             "controller.quorum.append.linger.ms",
             "controller.quorum.auto.join.enable",
             "controller.quorum.election.*",
-            "follower.replication.throttled.*",
             "leader.replication.throttled.*",
-            "num.replica.fetchers",
-            "offsets.commit.timeout.ms",
-            "replica.fetch.*",
-            "replication.quota.window.*",
         ],
     },
     Theme {

@@ -35,7 +35,7 @@ pub use groups::{
 pub use log::{CleanerConfig, LogConfig};
 pub use network::{ListenerLimits, NetworkConfig};
 pub use peers::PeersConfig;
-pub use replication::{QuotaWindow, ReplicationConfig};
+pub use replication::{QuotaWindow, ReplicaFetchConfig, ReplicationConfig};
 pub use security::SecurityConfig;
 pub use transactions::{InternalTopic, TransactionConfig};
 

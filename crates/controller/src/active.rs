@@ -166,7 +166,7 @@ impl<T> ActiveController<T> {
             records: decision.records,
         };
         let proposed = Proposed {
-            effect: Effect::of(request, &decision.response),
+            effect: Effect::of(&self.image, request, &decision.response),
             asked: Some((asker, decision.response)),
             at: now,
         };
@@ -337,14 +337,22 @@ impl<T> ActiveController<T> {
 }
 
 impl Effect {
-    fn of(request: &ControllerRequest, response: &ControllerResponse) -> Self {
+    fn of(
+        image: &MetadataImage,
+        request: &ControllerRequest,
+        response: &ControllerResponse,
+    ) -> Self {
         match (request, response) {
             (
                 ControllerRequest::BrokerHeartbeat(heartbeat),
                 ControllerResponse::BrokerHeartbeat(Ok(standing)),
             ) => Self::Heartbeat {
                 broker_id: heartbeat.broker_id,
-                metadata_offset: heartbeat.metadata_offset,
+                // What a broker follows before it serves tells nothing of what it serves by.
+                metadata_offset: match image.cluster.broker(heartbeat.broker_id) {
+                    Some(broker) if !broker.is_fenced => heartbeat.metadata_offset,
+                    _ => -1,
+                },
                 is_shutting_down: standing.is_shutting_down,
             },
             (

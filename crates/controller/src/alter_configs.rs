@@ -53,9 +53,20 @@ pub struct AlteredResource {
 pub struct AlterOptions {
     /// Nothing changes, whatever the results.
     pub validate_only: bool,
-    /// The client asks the controller itself, and not through a broker: no broker has looked at its own
-    /// values first.
-    pub is_of_controller: bool,
+    /// How the client's request has come here.
+    pub asked_through: AskedThrough,
+}
+
+/// The way of a client's request to the controller. What is set for one broker is judged by that broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AskedThrough {
+    /// Through the broker of this node, whose values are judged here.
+    #[default]
+    OwnBroker,
+    /// Through another broker, which has [judged its own values](judge_own_values) and passed on the others.
+    OtherBroker,
+    /// The client asks the controller itself: no broker has looked at its own values.
+    Controller,
 }
 
 /// Decides which of `resources` change. The results are those of the resources, in their order.
@@ -77,7 +88,7 @@ pub fn alter_configs(
         let key = (resource.resource_type, &*resource.resource_name);
         let outcome = if counts.get(&key) == Some(&1) {
             check_asked(image, resource, options)
-                .and_then(|()| decide(image, context, &topic_defaults, resource))
+                .and_then(|()| decide(image, context, &topic_defaults, resource, options))
         } else {
             Err(invalid_request("Each resource must appear at most once."))
         };
@@ -91,6 +102,32 @@ pub fn alter_configs(
         records.extend(cleared);
     }
     Decision::atomic(records, results)
+}
+
+/// Judges what a request that comes to the broker of `context` wants of it: of resources that are not this
+/// broker, nothing but that they are not another one. A broker does so before it passes a request on to
+/// the controller, without what is refused.
+///
+/// # Errors
+/// What the client is told of the resource.
+pub fn judge_own_values(
+    image: &MetadataImage,
+    context: &ControllerContext<'_>,
+    resource: &AlteredResource,
+) -> Result<(), ApiError> {
+    let is_broker = resource.resource_type == ConfigResourceType::Broker.id();
+    if !is_broker || resource.resource_name.is_empty() {
+        return Ok(());
+    }
+    let topic_defaults = context.topic_defaults(image);
+    decide(
+        image,
+        context,
+        &topic_defaults,
+        resource,
+        AlterOptions::default(),
+    )
+    .map(drop)
 }
 
 fn invalid_request(words: impl Into<String>) -> ApiError {
@@ -121,7 +158,7 @@ fn check_asked(
     options: AlterOptions,
 ) -> Result<(), ApiError> {
     let is_broker = altered.resource_type == ConfigResourceType::Broker.id();
-    if !is_broker || !options.is_of_controller {
+    if !is_broker || options.asked_through != AskedThrough::Controller {
         return Ok(());
     }
     let resource = ConfigResource::new(ConfigResourceType::Broker, &*altered.resource_name);
@@ -174,6 +211,7 @@ fn decide(
     context: &ControllerContext<'_>,
     topic_defaults: &TopicDefaults,
     altered: &AlteredResource,
+    options: AlterOptions,
 ) -> Result<Vec<MetadataRecord>, ApiError> {
     let resource = ConfigResourceType::from_id(altered.resource_type)
         .filter(|kind| *kind != ConfigResourceType::BrokerLogger)
@@ -181,10 +219,11 @@ fn decide(
         .ok_or_else(|| {
             invalid_request(format!("Unknown resource type {}", altered.resource_type))
         })?;
-    check_name(context, &resource)?;
+    check_name(context, &resource, options)?;
     let empty = Config::new();
     let current = image.configs.of(&resource).map_or(&empty, |values| values);
-    let scope = scope(image, context, &resource, topic_defaults);
+    let is_own = options.asked_through == AskedThrough::OwnBroker;
+    let scope = scope(image, context, (&resource, is_own), topic_defaults);
     let (outcome, touched) = match &altered.change {
         ConfigChange::Operations(operations) => {
             let alterations: Vec<_> = operations
@@ -227,7 +266,12 @@ fn alteration(operation: &ConfigOperation) -> Result<Alteration<'_>, ApiError> {
     })
 }
 
-fn check_name(context: &ControllerContext<'_>, resource: &ConfigResource) -> Result<(), ApiError> {
+fn check_name(
+    context: &ControllerContext<'_>,
+    resource: &ConfigResource,
+    options: AlterOptions,
+) -> Result<(), ApiError> {
+    let is_own = options.asked_through == AskedThrough::OwnBroker;
     let name = &resource.name;
     match resource.resource_type {
         ConfigResourceType::Topic if name.is_empty() => {
@@ -240,7 +284,7 @@ fn check_name(context: &ControllerContext<'_>, resource: &ConfigResource) -> Res
             Err(_) => Err(invalid_request(format!(
                 "Node id must be an integer, but it is: {name}"
             ))),
-            Ok(id) if id != context.node_id => Err(invalid_request(format!(
+            Ok(id) if is_own && id != context.node_id => Err(invalid_request(format!(
                 "Unexpected broker id, expected {}, but received {name}",
                 context.node_id
             ))),
@@ -273,7 +317,7 @@ fn check_topic_exists(image: &MetadataImage, name: &str) -> Result<(), ApiError>
 fn scope<'a>(
     image: &'a MetadataImage,
     context: &ControllerContext<'a>,
-    resource: &ConfigResource,
+    (resource, is_own): (&ConfigResource, bool),
     topic_defaults: &'a TopicDefaults,
 ) -> AlterScope<'a> {
     let eligible_leader_replicas = image.features.has_eligible_leader_replicas();
@@ -284,7 +328,11 @@ fn scope<'a>(
         },
         ConfigResourceType::Broker | ConfigResourceType::BrokerLogger => {
             let layers = context.layers(image);
-            if resource.name.is_empty() {
+            if !resource.name.is_empty() && !is_own {
+                AlterScope::OtherBroker {
+                    eligible_leader_replicas,
+                }
+            } else if resource.name.is_empty() {
                 AlterScope::ClusterWide {
                     layers,
                     eligible_leader_replicas,

@@ -25,6 +25,8 @@ use std::collections::BTreeSet;
 const STARTING_HEARTBEAT_MS: i64 = 10;
 /// Between heartbeats once the controlled shutdown has begun.
 const SHUTDOWN_HEARTBEAT_MS: i64 = 50;
+/// The longest pause while another run of the broker is alive: its session ends within seconds.
+const DUPLICATE_BACKOFF_MS: i64 = 500;
 /// The first pause after a failure; it doubles up to the session timeout.
 const BACKOFF_MS: i64 = 100;
 
@@ -301,6 +303,10 @@ impl BrokerLife {
                     }
                     _ => {
                         self.failed(&format!("{code:?}"), now);
+                        if code == ErrorCode::DuplicateBrokerRegistration {
+                            let soon = now.plus_ms(DUPLICATE_BACKOFF_MS);
+                            self.next_at = self.next_at.min(soon);
+                        }
                         return Ok(());
                     }
                 };

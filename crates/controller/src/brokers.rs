@@ -281,7 +281,8 @@ pub fn unfence_broker(
     Ok(Decision::splittable(records, ()))
 }
 
-/// Fences a broker: what it leads and is in sync with is given up. Nothing for one that is fenced.
+/// Fences a broker: what it leads and is in sync with is given up. One that is fenced gives up what was left
+/// to it before eligible leader replicas were enabled.
 ///
 /// # Errors
 /// STALE_BROKER_EPOCH.
@@ -292,23 +293,18 @@ pub fn fence_broker(
     broker_epoch: BrokerEpoch,
 ) -> Result<Decision<()>, ApiError> {
     check_broker_epoch(image, broker_id, broker_epoch)?;
-    let is_fenced = |broker: &BrokerRegistration| broker.is_fenced;
-    if image
-        .cluster
-        .broker(broker_id)
-        .is_some_and(|b| is_fenced(b))
-    {
-        return Ok(Decision::unchanged(()));
-    }
     let mut records = leave(image, context, broker_id);
-    records.push(MetadataRecord::BrokerRegistrationChange(
-        BrokerRegistrationChange {
-            broker_id,
-            broker_epoch,
-            is_fenced: Some(true),
-            ..BrokerRegistrationChange::default()
-        },
-    ));
+    let broker = image.cluster.broker(broker_id);
+    if !broker.is_some_and(|broker| broker.is_fenced) {
+        records.push(MetadataRecord::BrokerRegistrationChange(
+            BrokerRegistrationChange {
+                broker_id,
+                broker_epoch,
+                is_fenced: Some(true),
+                ..BrokerRegistrationChange::default()
+            },
+        ));
+    }
     Ok(Decision::splittable(records, ()))
 }
 

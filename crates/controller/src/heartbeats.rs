@@ -10,8 +10,8 @@
 //!                            └─────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Directories that have failed, or take no new replicas, come first: who is unfenced is elected for none
-//! that it cannot serve.
+//! Directories that have failed, or take no new replicas, come after it: a broker that is unfenced with the
+//! same heartbeat leaves what it was elected for there.
 
 use crate::brokers::{begin_controlled_shutdown, check_broker_epoch, fence_broker, unfence_broker};
 use crate::context::ControllerContext;
@@ -87,19 +87,21 @@ pub(crate) fn heartbeat(
     let is_caught_up = heartbeat.metadata_offset >= sessions.registration_offset(registration);
     let next = next(image, sessions, registration, heartbeat, is_caught_up);
 
-    let (offline, cordoned) = (
-        &heartbeat.offline_directories,
-        heartbeat.cordoned_directories.as_deref(),
-    );
-    let mut records = change_directories(image, context, broker, offline, cordoned)?.records;
-    let changed = after(image, &records);
-    let image = changed.as_ref().unwrap_or(image);
     let decision = match next {
+        Next::Fenced if registration.is_fenced => Decision::unchanged(()),
         Next::Fenced | Next::ShutdownNow => fence_broker(image, context, broker.0, broker.1)?,
         Next::Unfenced => unfence_broker(image, context, broker.0, broker.1)?,
+        Next::ControlledShutdown if registration.is_in_controlled_shutdown => {
+            Decision::unchanged(())
+        }
         Next::ControlledShutdown => begin_controlled_shutdown(image, context, broker.0, broker.1)?,
     };
-    records.extend(decision.records);
+    let mut records = decision.records;
+    let changed = after(image, &records);
+    let image = changed.as_ref().unwrap_or(image);
+    let offline = &heartbeat.offline_directories;
+    let cordoned = heartbeat.cordoned_directories.as_deref();
+    records.extend(change_directories(image, context, broker, offline, cordoned)?.records);
     let standing = BrokerStanding {
         is_caught_up,
         is_fenced: matches!(next, Next::Fenced | Next::ShutdownNow),

@@ -140,7 +140,7 @@ impl<'a> PartitionUpdate<'a> {
     }
 
     /// Replicas that leave the ISR while it is too small stay eligible, unless they may have lost
-    /// records.
+    /// records. Whoever leaves the partition is no replica of it any more.
     fn keep_eligible_replicas(&mut self) {
         if !self.has_eligible_replicas() {
             return;
@@ -154,9 +154,9 @@ impl<'a> PartitionUpdate<'a> {
             .iter()
             .chain(&self.partition.isr)
             .copied()
-            .filter(|id| !self.isr.contains(id) && self.unclean_shutdown != Some(*id))
             // One that leaves the assignment loses its log: should it come back, it has nothing to lead with.
-            .filter(|id| self.replicas.contains(id))
+            .filter(|id| self.replicas.contains(id) && !self.isr.contains(id))
+            .filter(|id| self.unclean_shutdown != Some(*id))
             .collect();
         self.eligible = candidates.into_iter().collect();
     }

@@ -186,7 +186,8 @@ impl Sessions {
         }
     }
 
-    /// A broker has registered, with a record at `offset`.
+    /// A broker has registered, with a record at `offset`. It is not heard of by that: a process that dies
+    /// before its first heartbeat holds up nobody.
     pub fn registered(&mut self, broker_id: BrokerId, offset: i64) {
         if let Some(session) = self.brokers.get_mut(&broker_id) {
             session.registration_offset = offset;

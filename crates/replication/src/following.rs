@@ -20,6 +20,7 @@ use crate::role::Role;
 use crate::state::{LockedState, State};
 use model::LeaderEpoch;
 use record::Batches;
+use std::sync::atomic::Ordering;
 use storage::{Disk, ReadError, StorageError, TruncateError};
 
 /// Where the next fetch of a follower begins.
@@ -182,9 +183,6 @@ impl<D: Disk> State<D> {
     ) -> Result<Followed, FollowError> {
         let (mut is_flush_due, mut is_cut) = (false, false);
         if !fetched.records.is_empty() {
-            if let Some(start) = self.straddled_start(fetched.records) {
-                self.truncate(start, now_ms)?;
-            }
             let (records, epoch) = (fetched.records, fetched.leader_epoch);
             match self.log().append_as_follower(records, epoch, now_ms) {
                 Ok(appended) => (is_flush_due, is_cut) = (appended.is_flush_due, appended.is_cut),
@@ -234,6 +232,7 @@ impl<D: Disk> Partition<D> {
         let has_epochs = state.open_log().leader_epochs().latest().is_some();
         if !has_epochs && state.high_watermark < state.log_end_offset() {
             let high_watermark = state.high_watermark;
+            self.note_truncation();
             state.truncate(high_watermark, now_ms)?;
             drop(state);
             self.notify();
@@ -275,6 +274,10 @@ impl<D: Disk> Partition<D> {
                 position: None,
                 is_flush_due: false,
             });
+        }
+        if let Some(start) = state.straddled_start(fetched.records) {
+            self.note_truncation();
+            state.truncate(start, now_ms)?;
         }
         let followed = state.take_fetched(fetched, now_ms);
         drop(state);
@@ -336,6 +339,7 @@ impl<D: Disk> Partition<D> {
         let mut state = self.following_in(leader_epoch)?;
         self.open(&mut state)?;
         state.is_used.set(true);
+        self.note_truncation();
         let outcome = cut(&mut state);
         let position = state.fetch_position();
         drop(state);
@@ -343,6 +347,17 @@ impl<D: Disk> Partition<D> {
         self.notify();
         outcome?;
         Ok(position)
+    }
+
+    /// How often the log has been cut, or begun anew. Changes while the log is locked: who copies it and sees
+    /// another number begins anew.
+    pub fn truncation_count(&self) -> u64 {
+        self.published.truncation_count.load(Ordering::Acquire)
+    }
+
+    fn note_truncation(&self) {
+        let count = &self.published.truncation_count;
+        count.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The state, where this broker follows the leader of this epoch.

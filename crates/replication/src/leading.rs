@@ -225,14 +225,18 @@ impl<D: Disk> Partition<D> {
         }
     }
 
-    async fn wait_for_replicas(
+    /// The same, however many replicas are in sync by then.
+    ///
+    /// # Errors
+    /// `KafkaStorageError` and `NotLeaderOrFollower`, as there.
+    pub async fn wait_for_replicas(
         &self,
         leadership: Leadership,
         end_offset: i64,
     ) -> Result<(), ErrorCode> {
         let leads_on = || self.leadership() == leadership;
-        // Afterwards there may be other records at these offsets.
-        let is_replicated = || leads_on() && self.high_watermark() >= end_offset;
+        // In this order: afterwards there may be other records at these offsets.
+        let is_replicated = || self.high_watermark() >= end_offset && leads_on();
         if is_replicated() {
             return Ok(());
         }

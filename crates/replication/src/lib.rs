@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod alter_partition;
+mod coordinated;
 mod error;
 mod fetch_session;
 mod fetch_session_cache;
@@ -45,6 +46,7 @@ mod progress;
 mod reading;
 mod replica_fetcher;
 mod replicating;
+mod replication_quota;
 mod role;
 mod role_changes;
 mod state;
@@ -75,6 +77,7 @@ pub use replica_fetcher::{
     ReplicaFetcher, Step, StepAction, StepOutcome, StepToken, fuzz_fetch_answers,
 };
 pub use replicating::FollowerView;
+pub use replication_quota::ReplicationQuota;
 pub use role::{Replicas, Role};
 pub use role_changes::{RoleChange, Roles, role_changes};
 pub use storage::{Appended, TimestampOffset, VerificationGuard};

@@ -421,7 +421,7 @@ impl<D: Disk> Partition<D> {
         ))
     }
 
-    fn opened_for_append(&self, acks: Acks) -> Result<LockedState<'_, D>, AppendError> {
+    pub(crate) fn opened_for_append(&self, acks: Acks) -> Result<LockedState<'_, D>, AppendError> {
         let mut state = self.lock();
         if state.is_closed {
             return Err(storage::AppendError::Offline.into());
@@ -442,7 +442,7 @@ impl<D: Disk> Partition<D> {
         Ok(state)
     }
 
-    fn append(
+    pub(crate) fn append(
         &self,
         mut state: LockedState<'_, D>,
         batch: &mut ValidatedBatch<'_>,

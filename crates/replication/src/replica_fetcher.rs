@@ -351,6 +351,12 @@ impl<R> ReplicaFetcher<R> {
 
     /// The request was not answered: nothing is asked for a while, and the session begins anew.
     pub fn handle_failure(&mut self, now: MonotonicTime) {
+        self.interrupt();
+        self.retry_at = now.plus_ms(self.settings.backoff_ms);
+    }
+
+    /// The answer is not waited for any more: the session begins anew.
+    pub fn interrupt(&mut self) {
         if self
             .in_flight
             .take()
@@ -359,7 +365,6 @@ impl<R> ReplicaFetcher<R> {
             self.session.renew();
         }
         self.asking.append(&mut self.asked);
-        self.retry_at = now.plus_ms(self.settings.backoff_ms);
     }
 
     /// The errors of partitions in the last answer, with what they are known by, once its steps are taken.

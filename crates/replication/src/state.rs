@@ -10,7 +10,9 @@ use parking_lot::MutexGuard;
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
 use storage::{Disk, IdleLog, LogConfig};
 
 /// What an offset is that nobody has told.
@@ -55,6 +57,8 @@ pub(crate) struct Published {
     /// One more than the place of the log directory that has failed while the log was in it; zero
     /// for none. Whoever has the lock next takes the log out of service, if it is still there.
     failing_directory_index: AtomicUsize,
+    /// How often the log has been cut, or begun anew.
+    pub(crate) truncation_count: AtomicU64,
 }
 
 impl Published {

@@ -399,6 +399,27 @@ fn who_waited_as_with_a_leader_is_not_taken_in_by_the_next_one() {
     assert_eq!(ended, Poll::Ready(Err(ErrorCode::NotLeaderOrFollower)));
 }
 
+/// Its state is what the log had, and other leaders may have written since.
+#[test]
+fn a_coordinator_writes_while_the_partition_is_led_without_a_pause() {
+    let served = Served::new();
+    let partition = &served.partition;
+    let before = partition.leadership();
+    let append = |leadership| {
+        let appended = partition.append_as_coordinator_in(leadership, &mut batch(0, 1), None, 0);
+        appended
+            .map(|appended| appended.base_offset)
+            .map_err(|error| error.code())
+    };
+    assert_eq!(append(before), Ok(0));
+    partition.take_role(role("lead 2")).unwrap();
+    assert_eq!(append(before), Ok(1));
+    partition.take_role(role("follow 2 3")).unwrap();
+    partition.take_role(role("lead 4")).unwrap();
+    assert_eq!(append(before), Err(ErrorCode::NotLeaderOrFollower));
+    assert_eq!(append(partition.leadership()), Ok(2));
+}
+
 /// A log of three records, opened again, with its host.
 fn reopened() -> (Served, Log<SimDisk>) {
     let served = Served::new();

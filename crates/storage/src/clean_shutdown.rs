@@ -31,8 +31,11 @@ pub fn write_clean_shutdown<D: Disk>(
     replace_file(disk, &directory.join(CLEAN_SHUTDOWN_FILE), text.as_bytes())
 }
 
-/// Reads the mark and removes it, so that a crash while logs are opened counts as a crash.
-pub fn take_clean_shutdown<D: Disk>(
+/// Reads the mark and leaves it: who looks at it opens no log yet.
+///
+/// # Errors
+/// When the disk fails.
+pub fn read_clean_shutdown<D: Disk>(
     disk: &D,
     directory: &Path,
 ) -> Result<Option<CleanShutdown>, StorageError> {
@@ -41,11 +44,26 @@ pub fn take_clean_shutdown<D: Disk>(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         result => result.context("read", &path)?,
     };
-    disk.remove_file(&path).context("remove", &path)?;
-    disk.sync_directory(directory).context("sync", directory)?;
     Ok(Some(CleanShutdown {
         broker_epoch: parse_broker_epoch(&bytes),
     }))
+}
+
+/// Reads the mark and removes it, so that a crash while logs are opened counts as a crash.
+///
+/// # Errors
+/// When the disk fails.
+pub fn take_clean_shutdown<D: Disk>(
+    disk: &D,
+    directory: &Path,
+) -> Result<Option<CleanShutdown>, StorageError> {
+    let mark = read_clean_shutdown(disk, directory)?;
+    if mark.is_some() {
+        let path = directory.join(CLEAN_SHUTDOWN_FILE);
+        disk.remove_file(&path).context("remove", &path)?;
+        disk.sync_directory(directory).context("sync", directory)?;
+    }
+    Ok(mark)
 }
 
 /// The file's presence is the mark; content that says nothing only loses the epoch.
@@ -71,6 +89,7 @@ mod tests {
         let mark = CleanShutdown {
             broker_epoch: Some(BrokerEpoch(17)),
         };
+        assert_eq!(read_clean_shutdown(&disk, directory).unwrap(), Some(mark));
         assert_eq!(take_clean_shutdown(&disk, directory).unwrap(), Some(mark));
         disk.crash(Crash::LosesUnsynced);
         assert_eq!(take_clean_shutdown(&disk, directory).unwrap(), None);

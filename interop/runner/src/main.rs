@@ -22,6 +22,7 @@ mod clock;
 mod clusters;
 mod codec;
 mod commands;
+mod controller;
 mod crash;
 mod cross;
 mod diff;

@@ -8,11 +8,11 @@ use super::server::Against;
 
 /// Suites that run only when they are named: they take long, or some of their tests fail now and then on
 /// any server.
-const WHEN_NAMED: &[&str] = &["kafka-tests"];
+const WHEN_NAMED: &[&str] = &["cluster", "controller", "kafka-tests"];
 
 /// Other people's clients and tools against the server under test.
 ///
-/// Without a SUITE every suite runs but kafka-tests. Logs are kept under target/interop/.
+/// Without a SUITE every suite runs but cluster, controller and kafka-tests. Logs are kept under target/interop/.
 #[derive(Debug, Default, Parser)]
 #[command(bin_name = "cargo xtask interop")]
 pub(crate) struct Options {

@@ -9,8 +9,8 @@ use super::program::{self, Outcome, Scenario};
 use super::run::Run;
 use super::server::Server;
 use super::{
-    client_on_kafka, clusters, codec, commands, crash, cross, diff, handover, kafka_tests, kgo,
-    mirror, swap,
+    client_on_kafka, clusters, codec, commands, controller, crash, cross, diff, handover,
+    kafka_tests, kgo, mirror, swap,
 };
 
 /// A failure that takes this long has waited for the server in vain.
@@ -132,6 +132,14 @@ pub(crate) const SUITES: &[Suite] = &[
         kind: Kind::Module {
             list: commands::list,
             run: commands::run,
+        },
+    },
+    Suite {
+        name: "controller",
+        about: "the controller's decisions against those of Apache Kafka's controller",
+        kind: Kind::Module {
+            list: |_| Ok(controller::list()),
+            run: controller::run,
         },
     },
     Suite {

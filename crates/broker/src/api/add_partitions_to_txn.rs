@@ -10,6 +10,7 @@
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::api::error_codes::fencing_error;
+use crate::coordinators::runtime::PendingResponse;
 use crate::net::ResponseBuffer;
 use coordinator::transaction::{AddPartitions, ProducerIdAndEpoch};
 use metadata::MetadataImage;
@@ -32,14 +33,20 @@ pub(crate) async fn serve(
     let message: AddPartitionsToTxnRequest<'_> = request.decode()?;
     let response = match request.version {
         BROKER_VERSION.. => {
-            let mut results = Vec::new();
+            // All of them are asked for before the first is waited for.
+            let mut asked = Vec::with_capacity(message.transactions.len());
             let mut turn = Turn::begin();
             for transaction in message.transactions.iter() {
-                results.push(AddPartitionsToTxnResult {
-                    transactional_id: transaction.transactional_id,
-                    topic_results: add(broker, &transaction, request.version).await,
-                });
+                let begun = ask(broker, &transaction, request.version).await;
+                asked.push((transaction.transactional_id, begun));
                 turn.share().await;
+            }
+            let mut results = Vec::with_capacity(asked.len());
+            for (transactional_id, asked) in asked {
+                results.push(AddPartitionsToTxnResult {
+                    transactional_id,
+                    topic_results: asked.results(request.version).await,
+                });
             }
             AddPartitionsToTxnResponse {
                 results_by_transaction: results.into(),
@@ -55,7 +62,10 @@ pub(crate) async fn serve(
                 topics: message.v3_and_below_topics,
             };
             AddPartitionsToTxnResponse {
-                results_by_topic_v3_and_below: add(broker, &transaction, request.version).await,
+                results_by_topic_v3_and_below: ask(broker, &transaction, request.version)
+                    .await
+                    .results(request.version)
+                    .await,
                 ..Default::default()
             }
         }
@@ -64,13 +74,27 @@ pub(crate) async fn serve(
     Ok(Served::Answered)
 }
 
-/// The outcome of each partition of a transaction: as the request names them when one answer holds
-/// for all, otherwise each once.
-async fn add<'f>(
+/// The partitions of a transaction that the coordinator has been asked about.
+struct Asked<'f> {
+    /// As the request names them.
+    named: Vec<(&'f str, Vec<i32>)>,
+    each_once: BTreeMap<&'f str, BTreeSet<i32>>,
+    outcome: Outcome,
+}
+
+/// The answer to expect.
+enum Outcome {
+    /// Those of the partitions, without a question.
+    Refused(Vec<ErrorCode>),
+    Verified(Result<PendingResponse<Result<Vec<ErrorCode>, ErrorCode>>, ErrorCode>),
+    Added(Result<PendingResponse<ErrorCode>, ErrorCode>),
+}
+
+async fn ask<'f>(
     broker: &Broker,
     transaction: &AddPartitionsToTxnTransaction<'f>,
     version: i16,
-) -> Array<'f, AddPartitionsToTxnTopicResult<'f>> {
+) -> Asked<'f> {
     let topics = transaction.topics.iter();
     let named: Vec<(&'f str, Vec<i32>)> = topics
         .map(|topic| (topic.name, topic.partitions.iter().collect()))
@@ -94,30 +118,57 @@ async fn add<'f>(
         client_transaction_version: if version >= BROKER_VERSION { 2 } else { 0 },
     };
     let transactions = &broker.coordinators.transactions;
-    let outcomes = match unknown_partitions(&broker.node.image(), &partitions) {
-        Some(refused) => refused,
-        None if transaction.verify_only => transactions
-            .verify(&request)
-            .await
-            .unwrap_or_else(|error| vec![error; partitions.len()]),
-        None => {
-            let error = fencing_error(transactions.add(&request).await, version >= 2);
-            let results = named.into_iter().map(|(name, indexes)| {
-                topic_result(name, indexes.into_iter().map(|index| (index, error)))
-            });
-            return results.collect();
+    let outcome = match unknown_partitions(&broker.node.image(), &partitions) {
+        Some(refused) => Outcome::Refused(refused),
+        None if transaction.verify_only => {
+            Outcome::Verified(transactions.begin_to_verify(&request).await)
         }
+        None => Outcome::Added(transactions.begin_to_add(&request).await),
     };
-    let mut outcomes = outcomes.into_iter();
-    let results = each_once.into_iter().map(|(name, indexes)| {
-        let unknown = ErrorCode::UnknownServerError;
-        let indexes = indexes.into_iter();
-        topic_result(
-            name,
-            indexes.map(|index| (index, outcomes.next().unwrap_or(unknown))),
-        )
-    });
-    results.collect()
+    Asked {
+        named,
+        each_once,
+        outcome,
+    }
+}
+
+impl<'f> Asked<'f> {
+    /// The outcome of each partition: as the request names them when one answer holds for all,
+    /// otherwise each once.
+    async fn results(self, version: i16) -> Array<'f, AddPartitionsToTxnTopicResult<'f>> {
+        let count = self.each_once.values().map(BTreeSet::len).sum();
+        let outcomes = match self.outcome {
+            Outcome::Refused(refused) => refused,
+            Outcome::Verified(asked) => {
+                let verified = match asked {
+                    Ok(asked) => asked.answer().await.and_then(|verified| verified),
+                    Err(error) => Err(error),
+                };
+                verified.unwrap_or_else(|error| vec![error; count])
+            }
+            Outcome::Added(asked) => {
+                let added = match asked {
+                    Ok(asked) => asked.answer().await.unwrap_or_else(|error| error),
+                    Err(error) => error,
+                };
+                let error = fencing_error(added, version >= 2);
+                let results = self.named.into_iter().map(|(name, indexes)| {
+                    topic_result(name, indexes.into_iter().map(|index| (index, error)))
+                });
+                return results.collect();
+            }
+        };
+        let mut outcomes = outcomes.into_iter();
+        let results = self.each_once.into_iter().map(|(name, indexes)| {
+            let unknown = ErrorCode::UnknownServerError;
+            let indexes = indexes.into_iter();
+            topic_result(
+                name,
+                indexes.map(|index| (index, outcomes.next().unwrap_or(unknown))),
+            )
+        });
+        results.collect()
+    }
 }
 
 fn topic_result<'f>(

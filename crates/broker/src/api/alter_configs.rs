@@ -7,7 +7,7 @@ use super::altered::{Named, alter, each_resource, results_of, told};
 use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use controller::alter_configs::{AlterOptions, AlteredResource, ConfigChange};
+use controller::alter_configs::{AlterOptions, AlteredResource, AskedThrough, ConfigChange};
 use model::DecodeError;
 use wire::messages::alter_configs_response::AlterConfigsResourceResponse;
 use wire::messages::{AlterConfigsRequest, AlterConfigsResponse};
@@ -33,7 +33,10 @@ pub(crate) async fn serve(
     });
     let options = AlterOptions {
         validate_only: message.validate_only,
-        is_of_controller: context.listener.is_controller,
+        asked_through: match context.listener.is_controller {
+            true => AskedThrough::Controller,
+            false => AskedThrough::OwnBroker,
+        },
     };
     let results = alter(server, altered.collect(), options);
     let results = results_of(&named, results.await);

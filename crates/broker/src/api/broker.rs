@@ -6,6 +6,7 @@ use crate::api::served;
 use crate::coordinators::Coordinators;
 use crate::logs::Logs;
 use crate::net::ConnectionContext;
+use crate::peers::replica_fetchers::ReplicaFetchers;
 use std::ops::Deref;
 use std::sync::Arc;
 use wire::ApiKey;
@@ -21,6 +22,8 @@ pub(crate) struct Broker {
     pub(crate) logs: Arc<Logs>,
     /// Groups and transactions.
     pub(crate) coordinators: Arc<Coordinators>,
+    /// Who copies what others lead.
+    pub(crate) replica_fetchers: Arc<ReplicaFetchers>,
     /// Incremental fetch sessions.
     pub(crate) fetch_sessions: FetchSessions,
 }

@@ -2,12 +2,12 @@
 //!
 //! - Version 1 has fetch times (KIP-836), version 2 directory ids and endpoints (KIP-853).
 //! - The one question that has an answer is for partition 0 of the metadata log, alone.
-//! - The one voter is this node; it has always caught up with itself.
+//! - The one voter is this node; it has always caught up with itself. Observers are those that have fetched lately.
 
 use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
-use controller::metadata_log::QuorumDescription;
+use controller::metadata_log::{QuorumDescription, QuorumReplica};
 use model::{DecodeError, ErrorCode};
 use wire::messages::describe_quorum_response::{
     Listener, Node, PartitionData, ReplicaState, TopicData,
@@ -23,11 +23,16 @@ pub(crate) async fn serve(
 ) -> Result<Served, DecodeError> {
     let message: DescribeQuorumRequest<'_> = request.decode()?;
     let described = server.controller.describe_quorum().await;
-    let voters: Vec<ReplicaState> = described.as_ref().map(voters_of).unwrap_or_default();
+    let of_quorum = |replicas: fn(&QuorumDescription) -> &[QuorumReplica]| {
+        let described = described.as_ref();
+        described.map_or_else(|_| Vec::new(), |quorum| states_of(replicas(quorum)))
+    };
+    let voters = of_quorum(|quorum| &quorum.voters);
+    let observers = of_quorum(|quorum| &quorum.observers);
     let is_valid = is_metadata_partition(&message);
     let topics = message.topics.iter().map(|topic| {
         let partitions = topic.partitions.iter().map(|asked| match &described {
-            Ok(quorum) if is_valid => metadata_partition(quorum, &voters),
+            Ok(quorum) if is_valid => metadata_partition(quorum, &voters, &observers),
             _ => unknown_partition(asked.partition_index),
         });
         TopicData {
@@ -78,15 +83,15 @@ fn is_metadata_partition(message: &DescribeQuorumRequest<'_>) -> bool {
     asked.next() == Some((METADATA_TOPIC, Some(0), None)) && asked.next().is_none()
 }
 
-fn voters_of(quorum: &QuorumDescription) -> Vec<ReplicaState> {
-    let voters = quorum.voters.iter();
-    voters
-        .map(|voter| ReplicaState {
-            replica_id: voter.id,
-            replica_directory_id: voter.directory_id,
-            log_end_offset: voter.log_end_offset,
-            last_fetch_timestamp: voter.last_fetch_timestamp_ms,
-            last_caught_up_timestamp: voter.last_caught_up_timestamp_ms,
+fn states_of(replicas: &[QuorumReplica]) -> Vec<ReplicaState> {
+    let replicas = replicas.iter();
+    replicas
+        .map(|replica| ReplicaState {
+            replica_id: replica.id,
+            replica_directory_id: replica.directory_id,
+            log_end_offset: replica.log_end_offset,
+            last_fetch_timestamp: replica.last_fetch_timestamp_ms,
+            last_caught_up_timestamp: replica.last_caught_up_timestamp_ms,
         })
         .collect()
 }
@@ -94,6 +99,7 @@ fn voters_of(quorum: &QuorumDescription) -> Vec<ReplicaState> {
 fn metadata_partition<'q>(
     quorum: &QuorumDescription,
     voters: &'q Vec<ReplicaState>,
+    observers: &'q Vec<ReplicaState>,
 ) -> PartitionData<'q> {
     PartitionData {
         error_message: Some(""),
@@ -101,6 +107,7 @@ fn metadata_partition<'q>(
         leader_epoch: quorum.leader_epoch.0,
         high_watermark: quorum.high_watermark,
         current_voters: voters.into(),
+        observers: observers.into(),
         ..Default::default()
     }
 }

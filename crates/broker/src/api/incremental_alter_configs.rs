@@ -10,7 +10,9 @@ use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use controller::ApiError;
-use controller::alter_configs::{AlterOptions, AlteredResource, ConfigChange, ConfigOperation};
+use controller::alter_configs::{
+    AlterOptions, AlteredResource, AskedThrough, ConfigChange, ConfigOperation,
+};
 use metadata::ConfigResourceType;
 use model::{BrokerId, DecodeError, ErrorCode};
 use wire::messages::incremental_alter_configs_request::AlterConfigsResource;
@@ -30,7 +32,10 @@ pub(crate) async fn serve(
     let altered = named.iter().filter_map(Named::once).map(altered_by);
     let options = AlterOptions {
         validate_only: message.validate_only,
-        is_of_controller: context.listener.is_controller,
+        asked_through: match context.listener.is_controller {
+            true => AskedThrough::Controller,
+            false => AskedThrough::OwnBroker,
+        },
     };
     let results = alter_each(server, altered.collect(), options).await;
     let results = results_of(&named, results);

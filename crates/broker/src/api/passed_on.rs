@@ -12,7 +12,7 @@ use crate::api::cluster_node::ClusterNode;
 use crate::controller::link::ControllerLink;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::peers::forwarding::Forwarding;
-use controller::alter_configs::{AlterOptions, alter_configs};
+use controller::alter_configs::{AlterOptions, AskedThrough, alter_configs};
 use controller::{ApiError, ControllerContext};
 use metadata::ConfigResourceType;
 use model::{DecodeError, ErrorCode, Message, Reader};
@@ -150,7 +150,7 @@ impl PassingOn<'_> {
             } else if altered.resource_type == ConfigResourceType::Broker.id() {
                 let options = AlterOptions {
                     validate_only: true,
-                    is_of_controller: false,
+                    asked_through: AskedThrough::OwnBroker,
                 };
                 let checked = alter_configs(&image, &context, &[altered], options);
                 match checked.response.into_iter().next() {

@@ -3,6 +3,8 @@
 //!
 //! - Version 2 says the transaction's version: from 2 on a marker raises the producer's epoch
 //!   (KIP-1228).
+//! - An answer comes when the markers are on every in-sync replica, or that takes longer than
+//!   `request.timeout.ms`.
 //! - Markers of one producer share an entry of the answer; the last word on a partition counts. A
 //!   marker without partitions has none.
 
@@ -26,7 +28,7 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: WriteTxnMarkersRequest<'_> = request.decode()?;
-    let mut by_producer: BTreeMap<i64, Outcomes> = BTreeMap::new();
+    let mut begun = Vec::with_capacity(message.markers.len());
     for asked in message.markers.iter() {
         let marker = TransactionMarker {
             producer_id: ProducerId(asked.producer_id),
@@ -50,9 +52,15 @@ pub(crate) async fn serve(
         let version = i16::from(asked.transaction_version);
         let written = broker
             .coordinators
-            .write_transaction_markers(marker, &partitions, version)
+            .begin_transaction_markers(marker, &partitions, version)
             .await;
-        let outcomes = by_producer.entry(asked.producer_id).or_default();
+        begun.push((asked.producer_id, partitions, written));
+    }
+    // All of them are appended before the first is waited for.
+    let mut by_producer: BTreeMap<i64, Outcomes> = BTreeMap::new();
+    for (producer_id, partitions, written) in begun {
+        let written = broker.coordinators.end_transaction_markers(written).await;
+        let outcomes = by_producer.entry(producer_id).or_default();
         for (partition, result) in partitions.into_iter().zip(written) {
             let error = result.err().unwrap_or(ErrorCode::None);
             let topic = outcomes.entry(partition.topic).or_default();

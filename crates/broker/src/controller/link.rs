@@ -124,6 +124,11 @@ impl ControllerLink {
         Self { way, loader }
     }
 
+    /// Whether the controller is another node.
+    pub(crate) const fn is_remote(&self) -> bool {
+        matches!(self.way, Way::Remote(_))
+    }
+
     /// A link like another one, by which nothing is decided, for this reason.
     pub(crate) fn refusing(other: &Self, code: ErrorCode) -> Self {
         let (way, loader) = (Way::Refusing(code), other.loader.clone());

@@ -10,6 +10,7 @@ use metadata::{ConfigResourceType, GROUP_VERSION_FEATURE, MetadataImage};
 use record::Compression;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Coordinators {
     /// Whether members may speak the consumer protocol (KIP-848).
@@ -30,6 +31,12 @@ pub(crate) fn offsets_compression(config: &ServerConfig) -> Compression {
     let id = i8::try_from(config.groups.offsets.topic_compression_codec);
     let codec = id.ok().and_then(Compression::from_id);
     codec.expect("the configuration is checked")
+}
+
+/// How long what was decided about a group waits for its replicas.
+pub(crate) fn offsets_commit_limit(config: &ServerConfig) -> Duration {
+    let timeout_ms = config.groups.offsets.commit_timeout_ms;
+    Duration::from_millis(timeout_ms.max(1).unsigned_abs().into())
 }
 
 /// What the group coordinator is to obey. A batch is bounded by `max.message.bytes` of its topic.

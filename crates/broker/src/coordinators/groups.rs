@@ -17,6 +17,7 @@ use parking_lot::{Mutex, RwLock};
 use record::Compression;
 use replication::{Partition, PartitionKey, VerificationGuard};
 use std::sync::Arc;
+use std::time::Duration;
 
 mod regexes;
 mod topic_deletions;
@@ -47,6 +48,8 @@ pub(crate) struct GroupCoordination {
     environment: RwLock<Environment>,
     /// `offsets.topic.compression.codec`.
     compression: Compression,
+    /// `offsets.commit.timeout.ms`.
+    answer_limit: Duration,
     /// Lines about offsets of deleted topics that cannot be deleted.
     refused_deletions: LogRateLimit,
 }
@@ -85,6 +88,10 @@ impl Coordination for GroupCoordination {
 
     fn compression(&self) -> Compression {
         self.compression
+    }
+
+    fn answer_limit(&self) -> Duration {
+        self.answer_limit
     }
 
     fn equip(&self, shard: &mut GroupShard, known: &mut Known) {
@@ -148,10 +155,12 @@ impl Groups {
     pub(crate) fn new(
         config: GroupConfig,
         compression: Compression,
+        answer_limit: Duration,
         surroundings: CoordinatorContext,
     ) -> Self {
         let coordination = GroupCoordination {
             compression,
+            answer_limit,
             environment: RwLock::new(Environment {
                 config: Arc::new(config),
                 image: Arc::default(),

@@ -7,6 +7,7 @@ pub(crate) mod producer_ids;
 pub(crate) mod runtime;
 pub(crate) mod threads;
 pub(crate) mod transaction_markers;
+pub(crate) mod transaction_peers;
 pub(crate) mod transaction_verification;
 pub(crate) mod transactions;
 
@@ -15,8 +16,9 @@ use crate::settings::node::Node;
 use coordinator_topics::UnmadeTopics;
 use groups::Groups;
 use producer_ids::ProducerIds;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use threads::CoordinatorThreads;
+use transaction_peers::{NoPeers, TransactionPeers};
 use transactions::Transactions;
 
 /// The coordinators of this broker.
@@ -35,6 +37,8 @@ pub(crate) struct Coordinators {
     /// Producer ids that the controller has given to this broker.
     producer_ids: Arc<ProducerIds>,
     threads: Arc<CoordinatorThreads>,
+    /// Other brokers, for the sake of transactions.
+    peers: OnceLock<Arc<dyn TransactionPeers>>,
 }
 
 impl Coordinators {
@@ -54,10 +58,20 @@ impl Coordinators {
             unmade_topics: UnmadeTopics::default(),
             producer_ids: Arc::default(),
             threads,
+            peers: OnceLock::new(),
         });
         let weak = Arc::downgrade(&coordinators);
         coordinators.transactions.set_coordinators(weak);
         coordinators
+    }
+
+    /// Says who asks other brokers.
+    pub(crate) fn set_peers(&self, peers: Arc<dyn TransactionPeers>) {
+        let _ = self.peers.set(peers);
+    }
+
+    fn peers(&self) -> &dyn TransactionPeers {
+        self.peers.get().map_or(&NoPeers, |peers| &**peers)
     }
 
     /// Nothing is decided any more.

@@ -76,6 +76,14 @@ impl Coordinators {
             .ok_or(ErrorCode::CoordinatorLoadInProgress)
     }
 
+    /// Asks for the first block before anybody wants an id.
+    pub(crate) fn ask_for_producer_ids_ahead(&self) {
+        let ids = &self.producer_ids;
+        if ids.blocks.lock().ask() {
+            self.ask_for_producer_ids(ids.clone());
+        }
+    }
+
     fn take_producer_id(&self) -> Option<ProducerId> {
         let ids = &self.producer_ids;
         let (id, is_to_ask) = {

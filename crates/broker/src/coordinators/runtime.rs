@@ -47,7 +47,7 @@ use replication::{Partition, PartitionKey};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 /// A kind of coordinator.
@@ -69,6 +69,9 @@ pub(crate) trait Coordination: Send + Sync + Sized + 'static {
 
     /// The codec of its batches where the topic leaves it open.
     fn compression(&self) -> Compression;
+
+    /// How long an answer waits for the high watermark.
+    fn answer_limit(&self) -> Duration;
 
     /// Tells a shard what has changed since it was told last.
     fn equip(&self, _shard: &mut Self::Shard, _known: &mut Self::Known) {}
@@ -113,7 +116,8 @@ pub(crate) struct Seat<C: Coordination> {
     replay_count: u64,
     /// A shard that has replayed its log is being taken over.
     is_beginning: bool,
-    /// Answers were refused of decisions that the log has, as it could not be flushed.
+    /// Answers were refused of decisions that the log has, as it could not be flushed, or was not replicated in
+    /// time.
     is_refused: bool,
     /// When a mistake has had the log replayed last.
     reloaded_at: Option<Instant>,
@@ -200,14 +204,19 @@ impl<C: Coordination> CoordinatorRuntime<C> {
     }
 
     /// Takes over a partition, which is led in this epoch: replays its log on a thread for blocking work, then
-    /// serves it. Does nothing where the partition has been left since.
+    /// serves it. One that was led in an epoch before, and by nobody else since, is served on. Does nothing where
+    /// the partition has been left since.
     pub(crate) fn load(&self, partition: Arc<Partition>, leader_epoch: LeaderEpoch) {
         let (key, index) = (partition.key(), partition.index());
-        let slot = Arc::new(Slot::new(self.shell.clone(), partition));
         let mut hosting = self.hosting.write();
         if !hosting.tenures.begin(key, leader_epoch) {
             return;
         }
+        let known = hosting.slots.get(&index);
+        if known.is_some_and(|slot| slot.lead_on(&partition, leader_epoch)) {
+            return;
+        }
+        let slot = Arc::new(Slot::new(self.shell.clone(), partition, leader_epoch));
         let before = hosting.slots.insert(index, slot.clone());
         drop(hosting);
         if let Some(before) = before {

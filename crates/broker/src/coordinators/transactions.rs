@@ -18,18 +18,21 @@ mod time;
 pub(crate) use time::keep_time;
 
 use self::endings::Endings;
+use self::markers::ByLeader;
 use super::runtime::{Coordination, CoordinatorContext, CoordinatorRuntime, Seat, Slot};
 use crate::coordinators::Coordinators;
 use crate::scheduling::clock;
 use config::ServerConfig;
-use coordinator::transaction::{Moment, PreparedTransaction, TransactionConfig, TransactionShard};
+use coordinator::partition_for;
+use coordinator::transaction::{Moment, TransactionConfig, TransactionShard};
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
-use model::{LeaderEpoch, ProducerId, TopicPartition};
-use parking_lot::RwLock;
+use model::{BrokerId, ErrorCode, LeaderEpoch, ProducerId, TopicPartition};
 use record::Compression;
 use replication::{Partition, PartitionKey};
 use std::sync::atomic::{AtomicBool, AtomicI16, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+use tokio::sync::watch;
 
 /// The topic that holds the states of transactional ids.
 pub(crate) const TRANSACTION_TOPIC: &str = "__transaction_state";
@@ -46,8 +49,10 @@ type TransactionSlot = Slot<TransactionCoordination>;
 #[derive(Debug)]
 pub(crate) struct TransactionCoordination {
     config: TransactionConfig,
+    /// `request.timeout.ms`: who asks waits no longer.
+    answer_limit: Duration,
     /// The newest metadata of the cluster.
-    image: RwLock<Arc<MetadataImage>>,
+    image: watch::Sender<Arc<MetadataImage>>,
     /// The level of `transaction.version` there.
     transaction_version: AtomicI16,
     /// Who writes markers.
@@ -82,6 +87,10 @@ impl Coordination for TransactionCoordination {
         Compression::None
     }
 
+    fn answer_limit(&self) -> Duration {
+        self.answer_limit
+    }
+
     fn begin(&self, slot: &Arc<TransactionSlot>, seat: &mut Seat<Self>) {
         let coordinators = self.coordinators.get().and_then(Weak::upgrade);
         let Some(coordinators) = coordinators else {
@@ -112,7 +121,10 @@ impl Transactions {
                 transactional_id_expiration_ms: transactions.transactional_id_expiration_ms,
                 two_phase_commit_enable: transactions.two_phase_commit_enable,
             },
-            image: RwLock::default(),
+            answer_limit: Duration::from_millis(
+                config.peers.request_timeout_ms.max(1).unsigned_abs().into(),
+            ),
+            image: watch::Sender::default(),
             transaction_version: AtomicI16::new(0),
             coordinators: OnceLock::new(),
         };
@@ -131,7 +143,7 @@ impl Transactions {
         self.runtime.follow(image, TRANSACTION_TOPIC);
         let level = image.features.level(TRANSACTION_VERSION_FEATURE);
         let coordination = self.runtime.coordination();
-        coordination.image.write().clone_from(image);
+        coordination.image.send_replace(image.clone());
         coordination
             .transaction_version
             .store(level, Ordering::Relaxed);
@@ -176,19 +188,66 @@ impl Transactions {
         self.runtime.slot_of(id).unwrap().noted.endings.count()
     }
 
-    /// Whether it coordinates what is in this partition.
-    fn has(&self, partition: &Arc<Partition>) -> bool {
-        let slot = self.runtime.slot_at(partition.index());
-        slot.is_ok_and(|slot| Arc::ptr_eq(&slot.partition, partition))
-    }
-
     /// Whether the newest metadata have the partition.
     fn is_in_metadata(&self, partition: &TopicPartition) -> bool {
-        let image = self.runtime.coordination().image.read();
+        let image = self.image();
         let topics = &image.topics;
         topics
             .partition(&partition.topic, partition.partition)
             .is_some()
+    }
+
+    fn image(&self) -> Arc<MetadataImage> {
+        self.runtime.coordination().image.borrow().clone()
+    }
+
+    /// Partitions by who leads them; what does not exist is left out.
+    fn by_leader(&self, partitions: Vec<TopicPartition>, this: BrokerId) -> ByLeader {
+        let image = self.image();
+        let mut by_leader = ByLeader::default();
+        for partition in partitions {
+            match image
+                .topics
+                .partition(&partition.topic, partition.partition)
+            {
+                None => tracing::info!(%partition, "what is deleted needs no transaction marker"),
+                Some(known) if known.leader == this => by_leader.here.push(partition),
+                Some(known) if known.has_leader() => {
+                    let elsewhere = by_leader.elsewhere.entry(known.leader).or_default();
+                    elsewhere.push(partition);
+                }
+                Some(_) => by_leader.nowhere.push(partition),
+            }
+        }
+        by_leader
+    }
+
+    /// Returns when one of these partitions is not led by this broker any more.
+    async fn led_by_others(&self, leader: BrokerId, partitions: &[TopicPartition]) {
+        let mut images = self.runtime.coordination().image.subscribe();
+        let is_moved = |image: &Arc<MetadataImage>| {
+            let mut partitions = partitions.iter();
+            partitions.any(|one| {
+                let partition = image.topics.partition(&one.topic, one.partition);
+                partition.is_none_or(|partition| partition.leader != leader)
+            })
+        };
+        let _ = images.wait_for(is_moved).await;
+    }
+
+    /// The broker that coordinates a transactional id.
+    ///
+    /// # Errors
+    /// `CoordinatorNotAvailable` where there is none.
+    fn coordinator_of(&self, transactional_id: &str) -> Result<BrokerId, ErrorCode> {
+        let image = self.image();
+        let topic = image.topics.by_name(TRANSACTION_TOPIC);
+        let topic = topic.ok_or(ErrorCode::CoordinatorNotAvailable)?;
+        let count = i32::try_from(topic.partition_count()).unwrap_or(i32::MAX);
+        let partition = topic.partition(partition_for(transactional_id, count));
+        let leader = partition.filter(|partition| partition.has_leader());
+        let leader = leader.ok_or(ErrorCode::CoordinatorNotAvailable)?;
+        Ok(leader.leader)
     }
 
     fn moment(&self, fresh_producer_id: Option<ProducerId>) -> Moment {
@@ -197,19 +256,6 @@ impl Transactions {
             now: clock::now(),
             transaction_version: level.load(Ordering::Relaxed),
             fresh_producer_id,
-        }
-    }
-
-    /// Lets administrators see which partitions still have no marker.
-    fn note_unmarked(&self, prepared: &PreparedTransaction, unmarked: &[TopicPartition]) {
-        if let Ok(slot) = self.runtime.slot_of(&prepared.transactional_id) {
-            let id = prepared.transactional_id.clone();
-            let (producer, unmarked) = (prepared.producer, unmarked.to_vec());
-            slot.push(move |_, seat| {
-                if let Ok(shard) = seat.hosted.shard() {
-                    shard.note_unmarked(&id, producer, &unmarked);
-                }
-            });
         }
     }
 }

@@ -275,6 +275,18 @@ impl Cleaner {
         }
     }
 
+    /// A log has been cut: what is appended there is not clean. To be called while its compaction is paused.
+    pub(crate) fn note_cut(&self, logs: &Logs, partition: &Partition, end_offset: i64) {
+        let name = partition.topic_partition();
+        let Some(directory) = logs.directories.get(partition.directory_index()) else {
+            return;
+        };
+        update_checkpoint(logs, directory, |offsets| {
+            let known = offsets.get_mut(name).filter(|known| **known > end_offset);
+            known.map(|known| *known = end_offset).is_some()
+        });
+    }
+
     /// Forgets logs of a directory that are deleted: others may get their names.
     pub(crate) fn forget(
         &self,

@@ -12,7 +12,6 @@ use crate::logs::checkpoint_files::Kind;
 use crate::logs::checkpoints;
 use crate::logs::idle_logs;
 use crate::logs::log_directories::LogDirectory;
-use model::BrokerEpoch;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -108,9 +107,7 @@ fn leave_one(
         let failed = checkpoints::write_unless_written(logs, directory, kind);
         failure = failure.or(failed);
     }
-    let image = logs.node.image();
-    let registered = image.cluster.broker(logs.node.id);
-    let epoch = registered.map_or(BrokerEpoch::NONE, |one| one.epoch);
+    let epoch = logs.node.broker_epoch();
     if is_left {
         tracing::error!(
             directory = directory.name(),

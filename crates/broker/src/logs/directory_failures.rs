@@ -2,7 +2,8 @@
 //! (KIP-858).
 //!
 //! The places of partitions in such a directory are noted first. A start takes partitions without a place for
-//! new ones where every directory of the last registration is there, and that no longer names this one.
+//! new ones where every directory of the last registration is there, and that no longer names this one. A
+//! controller of another node that does not answer hears of the failure all the same, as soon as it does.
 
 use crate::logs::{Logs, new_partitions};
 use crate::scheduling::log_rate_limit::LogRateLimit;
@@ -15,6 +16,8 @@ use tokio::sync::Notify;
 
 /// The pause between two attempts.
 const REPORT_PAUSE: Duration = Duration::from_secs(1);
+/// So long the controller of another node is asked to note places before it hears of the failure.
+const PLACES_MAX: Duration = Duration::from_secs(5);
 
 /// Failed directories that the controller does not know yet.
 #[derive(Debug, Default)]
@@ -52,9 +55,13 @@ pub(crate) async fn report_all(logs: Arc<Logs>) {
 
 /// Whether the controller has taken it.
 async fn report(logs: &Logs, directories: &[Uuid]) -> bool {
-    new_partitions::note_places(logs).await;
+    let noting = new_partitions::note_places(logs);
+    match logs.controller.is_remote() {
+        true => drop(tokio::time::timeout(PLACES_MAX, noting).await),
+        false => noting.await,
+    }
     let has_unnoted = |id: &Uuid| logs.new_partitions.has_unnoted_in(logs, *id);
-    if directories.iter().any(has_unnoted) {
+    if !logs.controller.is_remote() && directories.iter().any(has_unnoted) {
         return false;
     }
     let request = ChangeDirectories {

@@ -43,7 +43,7 @@ use parking_lot::{Condvar, Mutex};
 use replication::{Isolation, Moving, Partition, ReadRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
@@ -114,6 +114,8 @@ struct Move {
     claim: Claim,
     /// The log directory that it begins in.
     source_directory_index: usize,
+    /// How often the log had been cut when the copy began, or began anew.
+    truncation_count: AtomicU64,
     /// Ends with the move, or when it is known that the copy never becomes the log.
     pause: Mutex<Option<Pause>>,
 }
@@ -229,6 +231,7 @@ pub(crate) fn resume(
         remove(&path);
         return;
     };
+    let truncation_count = partition.truncation_count();
     let is_sound = clean.contains(directory.name()) && clean.contains(&*partition.log_directory());
     let copy = match is_sound.then(|| reopen(&partition, path.clone())) {
         Some(Ok(copy)) if copy.log_end_offset() <= partition.offsets().log_end_offset => Ok(copy),
@@ -251,6 +254,7 @@ pub(crate) fn resume(
         Ok(copy) => {
             let pause = logs.cleaner.pause(&partition);
             let moves = &logs.future_replicas;
+            let copy = (copy, truncation_count);
             moves.insert(partition, directory.clone(), copy, pause);
         }
         Err(error) => logs.report_directory_error(directory.name(), &error),
@@ -433,7 +437,7 @@ impl FutureReplicas {
         &self,
         partition: Arc<Partition>,
         destination: Arc<LogDirectory>,
-        copy: Log<RealDisk>,
+        (copy, truncation_count): (Log<RealDisk>, u64),
         pause: Pause,
     ) {
         let shown = CopyState {
@@ -449,6 +453,7 @@ impl FutureReplicas {
             is_begun: AtomicBool::new(false),
             claim: Claim::default(),
             source_directory_index: partition.directory_index(),
+            truncation_count: AtomicU64::new(truncation_count),
             pause: Mutex::new(Some(pause)),
         });
         let mut known = self.known.lock();
@@ -532,8 +537,8 @@ impl Move {
             .partition
             .with_log(|source| source.first_segment_base_offset())
             .map_err(MoveError::Source)?;
-        if first > log.log_end_offset() {
-            // Retention has removed everything that has been copied.
+        // Retention has removed everything that has been copied, or a leader has what was not copied.
+        if self.is_cut() || first > log.log_end_offset() {
             log.restart_at(first, now_ms())?;
         }
         let start = self.partition.offsets().log_start_offset;
@@ -693,9 +698,18 @@ impl Move {
         Ok(slot.take().expect("the copy is there, as above"))
     }
 
+    /// Whether the log has been cut since this was last asked, as its leader has other records than were copied.
+    fn is_cut(&self) -> bool {
+        let count = self.partition.truncation_count();
+        self.truncation_count.swap(count, Ordering::AcqRel) != count
+    }
+
     fn copy_rest(&self, source: &Log<RealDisk>, copy: &mut Log<RealDisk>) -> Result<(), MoveError> {
         if source.is_failed() {
             return Err(MoveError::Cancelled);
+        }
+        if self.is_cut() {
+            copy.restart_at(source.first_segment_base_offset(), now_ms())?;
         }
         let end_offset = source.log_end_offset();
         while copy.log_end_offset() < end_offset {

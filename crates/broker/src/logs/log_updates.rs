@@ -37,10 +37,12 @@ impl<'a> LogUpdate<'a> {
 
     /// A partition has another role.
     pub(crate) fn role(&mut self, partition: &Partition, change: &RoleChange) {
-        let (was_leader, is_leader) = (change.before.is_leader(), change.after.is_leader());
+        let is_leader = change.after.is_leader();
+        let is_new = !change.before.is_leader()
+            || change.before.leader_epoch() != change.after.leader_epoch();
         self.note(partition, |untold| {
             untold.has_role = true;
-            untold.is_elected = is_leader && (untold.is_elected || !was_leader);
+            untold.is_elected = is_leader && (untold.is_elected || is_new);
         });
     }
 
@@ -105,6 +107,7 @@ fn take_role(logs: &Logs, topic: &HostedTopic, partition: &Arc<Partition>, is_el
         tracing::error!(%partition, %error, "a leader epoch cannot be noted");
         return logs.report_log_error(partition, &error);
     }
+    logs.follow(partition);
     // Who keeps state in the partition reads its log, and writes to it. It may have been left by now.
     if let Some(leader_epoch) = led_in.filter(|_| is_elected && !partition.is_failed()) {
         logs.users().led(partition.clone(), leader_epoch);

@@ -91,6 +91,18 @@ pub(crate) struct Logs {
     refused_batches: LogRateLimit,
     /// Who keeps state in partitions.
     users: OnceLock<Box<dyn LeadershipListener>>,
+    /// Who copies partitions from their leaders; nobody on a node alone.
+    followers: OnceLock<Box<dyn FollowerListener>>,
+}
+
+/// Whoever copies partitions from the brokers that lead them.
+pub(crate) trait FollowerListener: fmt::Debug + Send + Sync {
+    /// A partition has a log, and may have another role than before, or another leader. Called where the disk of
+    /// the partition may be waited for.
+    fn role_taken(&self, partition: &Arc<Partition>);
+
+    /// A partition is not here any more, or its log takes nothing.
+    fn gone(&self, key: PartitionKey);
 }
 
 /// Whoever keeps state in partitions, as coordinators do.
@@ -137,6 +149,7 @@ impl Logs {
             unread_logs: LogRateLimit::default(),
             refused_batches: LogRateLimit::default(),
             users: OnceLock::new(),
+            followers: OnceLock::new(),
         }
     }
 
@@ -149,6 +162,26 @@ impl Logs {
     pub(crate) fn users(&self) -> &dyn LeadershipListener {
         let users = self.users.get();
         &**users.expect("they are set before any log is opened")
+    }
+
+    /// Lets those who copy partitions know from now on.
+    pub(crate) fn set_followers(&self, followers: Box<dyn FollowerListener>) {
+        let set = self.followers.set(followers);
+        assert!(set.is_ok(), "they are set once");
+    }
+
+    /// Lets those know who copy partitions that one has a role.
+    pub(crate) fn follow(&self, partition: &Arc<Partition>) {
+        if let Some(followers) = self.followers.get() {
+            followers.role_taken(partition);
+        }
+    }
+
+    /// Lets those know who copy partitions that one is gone.
+    pub(crate) fn unfollow(&self, key: PartitionKey) {
+        if let Some(followers) = self.followers.get() {
+            followers.gone(key);
+        }
     }
 
     /// Takes a log directory offline after a failed write: none of its logs takes more records,
@@ -211,6 +244,7 @@ impl Logs {
     /// Lets no client to a partition whose log directory has failed.
     fn lose(&self, topic: &HostedTopic, partition: &Partition) {
         topic.lose(partition.index(), Unavailable::Offline);
+        self.unfollow(partition.key());
         let role = topic.role(partition.index());
         if let Some(leader_epoch) = role.leader_epoch() {
             self.users()
@@ -306,6 +340,11 @@ impl Logs {
             tracing::error!(%partition, %error, not_logged, "a log cannot be read");
         }
         code
+    }
+
+    /// How many records of leaders were refused without a line since the last one, if one is due.
+    pub(crate) fn refused_records_due(&self) -> Option<u64> {
+        self.refused_batches.due()
     }
 
     /// Acts on a batch that was not appended.

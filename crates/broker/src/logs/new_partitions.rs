@@ -621,6 +621,7 @@ fn create_in(
     {
         logs.users().led(partition.clone(), leader_epoch);
     }
+    logs.follow(&partition);
     // Who has taken the directory offline meanwhile may not have seen the partition in it, or not yet who
     // keeps state there.
     logs.fail_if_offline(&partition);

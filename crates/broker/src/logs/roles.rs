@@ -104,6 +104,7 @@ fn remove(logs: &Arc<Logs>, delta: &MetadataDelta, removed: &[RoleChange]) {
         };
         for change in of_topic {
             leave(logs, &topic, change);
+            logs.unfollow(change.key);
         }
         let indexes = of_topic.iter().map(|change| change.key.1).collect();
         let partitions = topic.remove_all(&indexes).into_iter();

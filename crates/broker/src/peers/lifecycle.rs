@@ -173,7 +173,7 @@ impl Unborn {
                 broker_id,
                 status: self.status,
                 untold: Vec::new(),
-                refusals: LogRateLimit::default(),
+                refusals: LogRateLimit::once_a_minute(),
             };
             let living = AssertUnwindSafe(|| runtime.block_on(life.live(self.commands)));
             if std::panic::catch_unwind(living).is_err() {

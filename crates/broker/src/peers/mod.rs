@@ -5,13 +5,17 @@
 pub(crate) mod connections;
 pub(crate) mod controller_channel;
 mod controller_requests;
-#[allow(dead_code, reason = "nobody looks for other brokers yet")]
 pub(crate) mod endpoints;
 pub(crate) mod forwarding;
 pub(crate) mod isr_changes;
 pub(crate) mod lifecycle;
+mod markers;
+mod outbox;
 pub(crate) mod quorum_cluster;
 pub(crate) mod quorum_follower;
 pub(crate) mod quorum_nodes;
 pub(crate) mod quorum_requests;
 pub(crate) mod remote_controller;
+pub(crate) mod replica_fetchers;
+pub(crate) mod transactions;
+mod verification;

@@ -20,7 +20,7 @@ const OF_CONTROLLERS: i8 = 2;
 pub(crate) async fn ask_cluster_id(config: &ServerConfig) -> String {
     let connections = PeerConnections::new(config);
     let mut nodes = QuorumNodes::new(&config.controller.quorum);
-    let lines = LogRateLimit::default();
+    let lines = LogRateLimit::once_a_minute();
     tracing::info!(
         controllers = nodes.configured(),
         "the log directories are new: the quorum is asked which cluster it leads"

@@ -101,8 +101,8 @@ impl QuorumFollower {
             is_live: false,
             progress,
             leader,
-            unreachable: LogRateLimit::default(),
-            refused: LogRateLimit::default(),
+            unreachable: LogRateLimit::once_a_minute(),
+            refused: LogRateLimit::once_a_minute(),
         };
         let work = move || {
             // What a panic has left cannot be trusted.

@@ -8,7 +8,8 @@ use model::BrokerEpoch;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::RealDisk;
-use storage::clean_shutdown::{CleanShutdown, take_clean_shutdown};
+use storage::StorageError;
+use storage::clean_shutdown::{CleanShutdown, read_clean_shutdown, take_clean_shutdown};
 use storage::directory_lock::DirectoryLock;
 
 /// Log directories that no other process uses.
@@ -118,9 +119,32 @@ pub(super) fn take_marks(
     directories: &LogDirectories,
     metadata_directory: &Path,
 ) -> Result<Marks, StartError> {
+    marks_by(directories, metadata_directory, |path| {
+        take_clean_shutdown(&RealDisk, path)
+    })
+}
+
+/// Reads the clean-shutdown files, which stay: no log is opened yet.
+///
+/// # Errors
+/// As those of [`take_marks`].
+pub(super) fn read_marks(
+    directories: &LogDirectories,
+    metadata_directory: &Path,
+) -> Result<Marks, StartError> {
+    marks_by(directories, metadata_directory, |path| {
+        read_clean_shutdown(&RealDisk, path)
+    })
+}
+
+fn marks_by(
+    directories: &LogDirectories,
+    metadata_directory: &Path,
+    mark_of: impl Fn(&Path) -> Result<Option<CleanShutdown>, StorageError>,
+) -> Result<Marks, StartError> {
     let mut marks = Vec::new();
     for (path, _) in &directories.directories {
-        match take_clean_shutdown(&RealDisk, path) {
+        match mark_of(path) {
             Ok(mark) => marks.push((path.clone(), mark)),
             Err(error) if path != metadata_directory => {
                 log_directories::log_unusable(path, &error);

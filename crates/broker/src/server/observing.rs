@@ -8,7 +8,7 @@
 //! Nothing is deleted, cut or set aside because metadata lack it that have not caught up: the logs are opened
 //! over an image that has this run's registration, hence all that was committed before.
 
-use super::directories::{LockedDirectories, owned, take_marks};
+use super::directories::{LockedDirectories, owned, read_marks};
 use super::publishers;
 use super::registration::registration;
 use super::{Server, accept, begin, new_broker, no_thread};
@@ -47,6 +47,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use storage::RealDisk;
+use storage::clean_shutdown::take_clean_shutdown;
 use storage::directory_lock::DirectoryLock;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -95,6 +96,7 @@ pub(super) async fn start(
     let loading = metadata_loader::start(tasks, image, opened.publishers, halt_loader);
     loading.map_err(no_thread)?;
     follower.go_live();
+    broker.coordinators.ask_for_producer_ids_ahead();
     let mut tasks = begin(&broker, opened.failures, &reserve)?;
     tasks.extend(watch(&broker, &follower, &lifecycle));
     lifecycle.set_ready();
@@ -160,6 +162,9 @@ pub(super) async fn hand_over(broker: &Broker, lifecycle: &BrokerLifecycle) {
         true => HAND_OVER_MAX,
         false => Duration::ZERO,
     };
+    if !patience.is_zero() {
+        tracing::info!("the broker asks its controller to let it stop, for five minutes at most");
+    }
     lifecycle.begin_shutdown(patience);
     let stopped = tokio::time::timeout(patience, lifecycle.reach(BrokerState::ShuttingDown));
     match stopped.await {
@@ -316,7 +321,7 @@ impl Following {
         }
         let directory_id = prepared.id_of(&metadata_directory).unwrap_or_default();
         self.follower.set_directory_id(directory_id);
-        let marks = take_marks(&prepared, &metadata_directory)?;
+        let marks = read_marks(&prepared, &metadata_directory)?;
         let directories = owned(&paths, locks, &prepared, &marks)?;
         let channel = ControllerChannel::new(self.connections, self.follower.leader());
         let timeout_ms = config.peers.request_timeout_ms.max(0).unsigned_abs().into();
@@ -459,6 +464,14 @@ impl Prepared {
     /// Opens the logs, given all that is committed as one change from the empty image.
     fn open(self, change: &MetadataChange) -> Result<Opened, StartError> {
         let broker = &self.broker;
+        // Before anything is appended: a crash from here on is no clean shutdown.
+        for directory in broker.logs.directories.iter().filter(|one| one.is_usable()) {
+            match take_clean_shutdown(&RealDisk, directory.path()) {
+                Ok(_) => {}
+                Err(error) if broker.logs.holds_metadata(directory) => return Err(error.into()),
+                Err(error) => broker.logs.fail_directory(directory.name(), &error),
+            }
+        }
         let state = publishers::State(Arc::downgrade(broker));
         broker.logs.set_users(Box::new(state));
         let image = &change.delta.after;

@@ -1,7 +1,7 @@
 //! Who learns of new metadata, in which order.
 //!
 //! ```text
-//!   start ──┬─> settings ─> logs ─> coordinators ─> what requests see ─> registration
+//!   start ──┬─> settings ─> fetchers ─> logs ─> coordinators ─> what requests see ─> registration
 //!   change ─┘
 //! ```
 //!
@@ -47,6 +47,7 @@ pub(super) fn all(broker: &Arc<Broker>, places: Places) -> Vec<Box<dyn Publisher
     let weak = || Arc::downgrade(broker);
     vec![
         Box::new(Settings(weak())),
+        Box::new(Fetchers(weak())),
         Box::new(Logs {
             broker: weak(),
             found: Mutex::new(places),
@@ -114,6 +115,20 @@ fn reconfigure(broker: &Broker, delta: &MetadataDelta) {
     }
 }
 
+/// Who copies what others lead: where those are is known before the roles that make this broker ask them.
+struct Fetchers(Weak<Broker>);
+
+impl MetadataPublisher for Fetchers {
+    fn publish(&self, change: &MetadataChange) {
+        if let Some(broker) = self.0.upgrade() {
+            let config = broker.node.live_config();
+            broker.replica_fetchers.learn(&change.delta, &config);
+        }
+    }
+}
+
+impl Publisher for Fetchers {}
+
 /// The partitions that are here, and their logs.
 struct Logs {
     broker: Weak<Broker>,
@@ -144,7 +159,10 @@ impl Publisher for Logs {
             return Ok(());
         };
         let places = std::mem::take(&mut *self.found.lock());
-        opening::open_all(&broker.logs, &change.delta, places)
+        opening::open_all(&broker.logs, &change.delta, places)?;
+        // A log that a start opens tells nobody of its role.
+        broker.replica_fetchers.begin();
+        Ok(())
     }
 }
 

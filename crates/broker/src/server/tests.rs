@@ -6,10 +6,12 @@ mod cluster;
 mod coordinators;
 mod log_moves;
 mod quick_events;
+mod replica_fetchers;
 mod roles;
 mod stuck;
 mod transactions;
 mod transports;
+mod two_brokers;
 mod unplaced;
 
 use super::*;

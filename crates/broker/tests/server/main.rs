@@ -13,6 +13,7 @@
 mod acks;
 mod api_versions;
 mod batches;
+mod cluster;
 mod compaction;
 mod compat;
 mod compression;

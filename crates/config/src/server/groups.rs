@@ -70,6 +70,8 @@ pub struct OffsetsConfig {
     pub topic: InternalTopic,
     /// Codec of its batches, if the topic leaves it open: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
     pub topic_compression_codec: i32,
+    /// How long a commit, and whatever else is decided about groups, waits for the replicas.
+    pub commit_timeout_ms: i32,
     /// Longest metadata of a commit.
     pub metadata_max_bytes: i32,
     /// How long offsets of an empty group are kept.
@@ -203,6 +205,7 @@ fn offsets(values: &TypedValues) -> OffsetsConfig {
             min_insync_replicas: None,
         },
         topic_compression_codec: values.int("offsets.topic.compression.codec"),
+        commit_timeout_ms: values.int("offsets.commit.timeout.ms"),
         metadata_max_bytes: values.int("offset.metadata.max.bytes"),
         retention_minutes: values.int("offsets.retention.minutes"),
         retention_check_interval_ms: values.long("offsets.retention.check.interval.ms"),

@@ -25,6 +25,40 @@ pub struct ReplicationConfig {
     pub is_rack_aware: bool,
     /// Window of client quotas, the rate of new connections among them.
     pub client_quota_window: QuotaWindow,
+    /// Window of the quotas of replication.
+    pub replication_quota_window: QuotaWindow,
+    /// How this broker fetches from leaders.
+    pub fetch: ReplicaFetchConfig,
+}
+
+/// How a broker fetches what others lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplicaFetchConfig {
+    /// Fetchers of each leader.
+    pub fetcher_count: i32,
+    /// How long a leader or a partition is left alone after an error.
+    pub backoff_ms: i32,
+    /// The most bytes of a partition, but for a single batch that is larger.
+    pub max_bytes: i32,
+    /// The least bytes that are worth an answer.
+    pub min_bytes: i32,
+    /// The most bytes of an answer, but for a single batch that is larger.
+    pub response_max_bytes: i32,
+    /// How long a leader may wait for the least bytes.
+    pub wait_max_ms: i32,
+}
+
+impl ReplicaFetchConfig {
+    fn of_values(values: &TypedValues) -> Self {
+        Self {
+            fetcher_count: values.int("num.replica.fetchers"),
+            backoff_ms: values.int("replica.fetch.backoff.ms"),
+            max_bytes: values.int("replica.fetch.max.bytes"),
+            min_bytes: values.int("replica.fetch.min.bytes"),
+            response_max_bytes: values.int("replica.fetch.response.max.bytes"),
+            wait_max_ms: values.int("replica.fetch.wait.max.ms"),
+        }
+    }
 }
 
 impl ReplicationConfig {
@@ -38,6 +72,11 @@ impl ReplicationConfig {
                 num: values.int("quota.window.num"),
                 size_seconds: values.int("quota.window.size.seconds"),
             },
+            replication_quota_window: QuotaWindow {
+                num: values.int("replication.quota.window.num"),
+                size_seconds: values.int("replication.quota.window.size.seconds"),
+            },
+            fetch: ReplicaFetchConfig::of_values(values),
         }
     }
 }

@@ -304,7 +304,7 @@ fn directories_are_cordoned_from_a_metadata_version_on() {
 fn a_controller_that_is_asked_itself_knows_nodes_and_no_directories() {
     let mut cluster = TestCluster::new(&[("log.dirs", "/x,/y")]).with_brokers(&[BrokerId(1)]);
     let of_controller = AlterOptions {
-        is_of_controller: true,
+        asked_through: AskedThrough::Controller,
         ..AlterOptions::default()
     };
     let mut shown = String::new();

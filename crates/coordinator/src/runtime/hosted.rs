@@ -80,11 +80,20 @@ pub struct HostedPartition<S: CoordinatorShard, L, W: Waiter<S>> {
     pub(super) parked: BTreeMap<Token, W>,
     /// All that the state has appended, or was loaded from, is below.
     end_offset: i64,
-    /// Answers with the offsets that the high watermark has to reach, ascending.
-    held: VecDeque<(i64, W::Answer)>,
+    /// Answers that wait for the high watermark, in the order in which they were made.
+    held: VecDeque<Held<W::Answer>>,
     /// Answers that may leave.
     leaving: VecDeque<W::Answer>,
     is_flush_due: bool,
+}
+
+/// An answer that waits for the high watermark.
+#[derive(Debug)]
+struct Held<A> {
+    /// What the high watermark has to reach.
+    end_offset: i64,
+    since: MonotonicTime,
+    answer: A,
 }
 
 #[derive(Debug)]
@@ -229,7 +238,7 @@ where
                     shard.replay_transaction_end(marker.producer_id, marker.is_commit);
                 }
                 let answer = asker.answered(Ok((shard, outcome)));
-                self.hold(answer);
+                self.hold(answer, now);
             }
             (Err(error), _) => self.leaving.push_back(asker.answered(Err(error))),
             (Ok(_), _) => unreachable!("only an active shard ends transactions"),
@@ -247,8 +256,18 @@ where
         self.release();
         let error = append_error(error);
         let refused = self.held.drain(..);
-        let refused = refused.map(|(_, answer)| W::refused(answer, error));
+        let refused = refused.map(|held| W::refused(held.answer, error));
         self.leaving.extend(refused);
+    }
+
+    /// The answers that were made up to `made_by` have waited too long for the high watermark, and are refused.
+    /// What they say may come to be replicated all the same.
+    pub fn waited_too_long(&mut self, made_by: MonotonicTime) {
+        self.release();
+        let error = append_error(ErrorCode::RequestTimedOut);
+        while let Some(held) = self.held.pop_front_if(|held| held.since <= made_by) {
+            self.leaving.push_back(W::refused(held.answer, error));
+        }
     }
 
     /// The state may differ from what the log says, as after a panic: it is dropped without another look at
@@ -282,7 +301,17 @@ where
 
     /// The offset that the high watermark has to reach for all answers to leave; `None` when none waits.
     pub fn awaited_offset(&self) -> Option<i64> {
-        self.held.back().map(|(offset, _)| *offset)
+        self.held.back().map(|held| held.end_offset)
+    }
+
+    /// When the answer was made that waits longest for the high watermark; `None` when none waits.
+    pub fn held_since(&self) -> Option<MonotonicTime> {
+        self.held.front().map(|held| held.since)
+    }
+
+    /// All that the state has appended, or was loaded from, is below this.
+    pub const fn end_offset(&self) -> i64 {
+        self.end_offset
     }
 
     /// What the log was to be flushed for is not durable: it is to be flushed again, and whoever waits for that
@@ -339,12 +368,12 @@ where
         };
         let mut answer = None;
         if let (Some(asker), Some(outcome)) = (asker, outcome) {
-            answer = self.answer(asker, at_once, outcome);
+            answer = self.answer(asker, at_once, outcome, now);
         }
         for (token, response) in released {
             if let Some(waiter) = self.parked.remove(&token) {
                 let answer = waiter.released(response);
-                self.hold(answer);
+                self.hold(answer, now);
             }
         }
         self.release();
@@ -357,6 +386,7 @@ where
         asker: impl FnOnce() -> A,
         at_once: bool,
         outcome: Result<R, ErrorCode>,
+        now: Now,
     ) -> Option<Result<R, ErrorCode>> {
         if at_once && self.end_offset <= self.log.high_watermark() {
             return Some(outcome);
@@ -365,7 +395,7 @@ where
             unreachable!("only an active shard decides")
         };
         let answer = asker().answered(outcome.map(|reply| (&**shard, reply)));
-        self.hold(answer);
+        self.hold(answer, now);
         None
     }
 
@@ -424,8 +454,12 @@ where
         self.is_flush_due |= appended.is_flush_due;
     }
 
-    fn hold(&mut self, answer: W::Answer) {
-        self.held.push_back((self.end_offset, answer));
+    fn hold(&mut self, answer: W::Answer, now: Now) {
+        self.held.push_back(Held {
+            end_offset: self.end_offset,
+            since: now.monotonic,
+            answer,
+        });
     }
 
     fn release(&mut self) {
@@ -433,11 +467,9 @@ where
             return;
         }
         let high_watermark = self.log.high_watermark();
-        while let Some((_, answer)) = self
-            .held
-            .pop_front_if(|(offset, _)| *offset <= high_watermark)
-        {
-            self.leaving.push_back(answer);
+        let is_passed = |held: &mut Held<_>| held.end_offset <= high_watermark;
+        while let Some(held) = self.held.pop_front_if(is_passed) {
+            self.leaving.push_back(held.answer);
         }
     }
 }

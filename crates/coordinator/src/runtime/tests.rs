@@ -264,8 +264,18 @@ enum Step {
     Takes(usize),
     TakesAll,
     LogFails,
+    /// Whoever has waited since this request, or for longer, waits no more.
+    WaitedTooLong(usize),
     Abandon,
     Unload,
+}
+
+/// The time of a request is its number.
+fn at(request: usize) -> Now {
+    Now {
+        monotonic: MonotonicTime::from_ms(request as i64),
+        ..NOW
+    }
 }
 
 /// Does a step on behalf of a request of this number, which may have its answer at once.
@@ -280,7 +290,7 @@ fn act(hosted: &mut Hosted, request: usize, step: Step) -> Option<Result<usize, 
         return hosted.decide_at_once(
             || Request(request),
             None,
-            NOW,
+            at(request),
             |shard, _| shard.write(&["q"], parks, releases, true),
         );
     }
@@ -292,7 +302,7 @@ fn act_later(hosted: &mut Hosted, request: usize, step: Step) {
     let asker = Request(request);
     let texts = ["a", "b", "c", "d", "e"];
     let mut write = |count: usize, parks, releases, is_atomic| {
-        hosted.decide(asker, None, NOW, |shard: &mut Texts, _| {
+        hosted.decide(asker, None, at(request), |shard: &mut Texts, _| {
             shard.write(&texts[..count], parks, releases, is_atomic)
         });
     };
@@ -310,11 +320,11 @@ fn act_later(hosted: &mut Hosted, request: usize, step: Step) {
                 producer_epoch: ProducerEpoch(0),
                 verification: None,
             };
-            hosted.decide(asker, Some(&writer), NOW, |shard, _| {
+            hosted.decide(asker, Some(&writer), at(request), |shard, _| {
                 shard.write(&["t"], false, false, true)
             });
         }
-        Step::Read => hosted.read(asker, NOW, |shard, _| shard.texts.len()),
+        Step::Read => hosted.read(asker, at(request), |shard, _| shard.texts.len()),
         Step::End => {
             let marker = TransactionMarker {
                 producer_id: ProducerId(7),
@@ -322,13 +332,13 @@ fn act_later(hosted: &mut Hosted, request: usize, step: Step) {
                 coordinator_epoch: 0,
                 is_commit: true,
             };
-            hosted.end_transaction(asker, marker, 2, NOW);
+            hosted.end_transaction(asker, marker, 2, at(request));
         }
         Step::Load => {
             let end_offset = hosted.log.end_offset;
-            hosted.loaded(Some((Texts::default(), end_offset)), NOW);
+            hosted.loaded(Some((Texts::default(), end_offset)), at(request));
         }
-        Step::LoadNothing => hosted.loaded(None, NOW),
+        Step::LoadNothing => hosted.loaded(None, at(request)),
         Step::Advance(behind) => {
             let log = &mut hosted.log;
             log.high_watermark = log.high_watermark.max(log.end_offset - behind);
@@ -339,6 +349,7 @@ fn act_later(hosted: &mut Hosted, request: usize, step: Step) {
         Step::TakesAll => hosted.log.takes = None,
         Step::LogFails => hosted.log_failed(ErrorCode::KafkaStorageError),
         Step::Abandon => hosted.abandon(ErrorCode::NotCoordinator),
+        Step::WaitedTooLong(made_by) => hosted.waited_too_long(at(made_by).monotonic),
         Step::Unload => hosted.unload(),
     }
 }
@@ -402,6 +413,37 @@ fn answers_leave_when_the_high_watermark_has_passed_what_they_saw() {
             9 Advance(0): 8=4
             start 0:a 1:b 2:a
             batches [2, 1]
+        "#]],
+    );
+}
+
+#[test]
+fn who_waits_too_long_is_refused_and_the_state_goes_on() {
+    use Step::{Advance, Load, Read, WaitedTooLong, Write};
+    check(
+        &[
+            Load,
+            Write(1),
+            Read,
+            Write(1),
+            WaitedTooLong(2),
+            WaitedTooLong(2),
+            Advance(0),
+            Read,
+            WaitedTooLong(7),
+        ],
+        expect![[r#"
+            0 Load:
+            1 Write(1):
+            2 Read:
+            3 Write(1):
+            4 WaitedTooLong(2): 1=COORDINATOR_NOT_AVAILABLE 2=COORDINATOR_NOT_AVAILABLE
+            5 WaitedTooLong(2):
+            6 Advance(0): 3=3
+            7 Read: 7=3
+            8 WaitedTooLong(7):
+            start 0:a 1:a
+            batches [1, 1]
         "#]],
     );
 }

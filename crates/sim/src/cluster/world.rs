@@ -31,7 +31,7 @@ use controller::reassign_partitions::TopicReassignment;
 use controller::{AlterPartitionReassignments, ControllerRequest, CreateTopics, ElectLeaders};
 use metadata::MetadataImage;
 use model::{BrokerId, MonotonicTime, Now};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use storage::sim::{Crash, SimDisk};
@@ -103,7 +103,10 @@ struct World {
     /// What the administrator wants, until it is done.
     wanted: Vec<ControllerRequest>,
     has_topics: bool,
-    /// A broker whose machine has lost records, until it has them again.
+    /// Brokers that have died without a clean shutdown, until they are in sync again. The controller cannot tell
+    /// which of them have lost records.
+    unclean: BTreeSet<NodeId>,
+    /// The one of them whose machine has lost records.
     lossy: Option<NodeId>,
     judge: Judge,
     history: History,
@@ -163,6 +166,7 @@ impl World {
             pending: BTreeMap::new(),
             wanted: Vec::new(),
             has_topics: false,
+            unclean: BTreeSet::new(),
             lossy: None,
             judge: Judge::default(),
             history: History::new(keeps_lines),
@@ -585,29 +589,12 @@ impl World {
     fn fault(&mut self, fault: &Fault) {
         self.note(format_args!("{fault:?}"));
         match *fault {
-            Fault::ProcessDies { node, down_ms } => {
-                if self.places[node].node.is_some() {
-                    self.crash(node, Crash::KeepsAll, down_ms);
-                }
-            }
+            Fault::ProcessDies { node, down_ms } => self.die(node, None, down_ms),
             Fault::MachineDies {
                 node,
                 down_ms,
                 seed,
-            } => {
-                if self.places[node].node.is_none() {
-                    return;
-                }
-                let may_lose = self.schedule.min_isr > 1 && self.may_lose(node);
-                let crash = match may_lose {
-                    true => Crash::Random(seed),
-                    false => Crash::KeepsAll,
-                };
-                if may_lose {
-                    self.lossy = Some(node);
-                }
-                self.crash(node, crash, down_ms);
-            }
+            } => self.die(node, Some(seed), down_ms),
             Fault::Stops { node, down_ms } => match &mut self.places[node].node {
                 Some(Running::Controller(_)) => self.stop_now(node, down_ms),
                 Some(Running::Broker(_)) => {
@@ -633,10 +620,37 @@ impl World {
         }
     }
 
-    /// Whether the machine of a broker may lose records: no other one lacks any that it had.
-    fn may_lose(&mut self, node: NodeId) -> bool {
+    /// A node dies, with its machine if there is a seed for what that loses. Of the brokers that die without a clean
+    /// shutdown, and are not in sync again, one alone may lose records: those that have not count as if they had,
+    /// and `min.insync.replicas` of them are one too many.
+    fn die(&mut self, node: NodeId, seed: Option<u64>, down_ms: i64) {
+        if self.places[node].node.is_none() {
+            return;
+        }
+        if node == 0 {
+            return self.crash(node, Crash::KeepsAll, down_ms);
+        }
+        self.note_recovered();
+        let others = self.unclean.iter().filter(|other| **other != node).count();
+        if self.lossy.is_some_and(|lossy| lossy != node) {
+            return;
+        }
+        let may_lose = self.schedule.min_isr > 1 && others == 0;
+        let crash = match seed.filter(|_| may_lose) {
+            Some(seed) => {
+                self.lossy = Some(node);
+                Crash::Random(seed)
+            }
+            None => Crash::KeepsAll,
+        };
+        self.unclean.insert(node);
+        self.crash(node, crash, down_ms);
+    }
+
+    /// Forgets the deaths of brokers that are in sync again.
+    fn note_recovered(&mut self) {
         let Some(image) = self.controller_image() else {
-            return false;
+            return;
         };
         let is_whole = |place: NodeId| {
             let id = BrokerId(place as i32);
@@ -645,13 +659,10 @@ impl World {
                 partitions.all(|(_, one)| !one.replicas.contains(&id) || one.isr.contains(&id))
             })
         };
-        if let Some(lossy) = self.lossy
-            && lossy != node
-            && !(is_whole(lossy) && self.is_broker_running(lossy))
-        {
-            return false;
-        }
-        true
+        let unclean = std::mem::take(&mut self.unclean).into_iter();
+        let unclean = unclean.filter(|place| !(self.is_broker_running(*place) && is_whole(*place)));
+        self.unclean = unclean.collect();
+        self.lossy = self.lossy.filter(|place| self.unclean.contains(place));
     }
 
     fn controller_image(&self) -> Option<Arc<MetadataImage>> {

@@ -121,8 +121,9 @@ pub(super) struct AppendedBatch {
 impl AppendedBatch {
     /// Whether all replicas have it that `acks=all` asks for, as far as is known without a wait.
     pub(super) fn is_replicated(&self) -> bool {
-        self.partition.leadership() == self.leadership
-            && self.partition.high_watermark() >= self.end_offset
+        // In this order: what another leadership has replicated may be other records.
+        self.partition.high_watermark() >= self.end_offset
+            && self.partition.leadership() == self.leadership
             && !self.partition.is_below_min_isr()
     }
 }

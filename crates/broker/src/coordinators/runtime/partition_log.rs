@@ -5,13 +5,15 @@ use crate::logs::failed_logs::FailedLogs;
 use coordinator::runtime::{AppendedBatch, CoordinatorLog, LogReader};
 use model::ErrorCode;
 use record::{Codec, Compression, ValidatedBatch};
-use replication::{AppendError, Appended, Partition, ReadError, VerificationGuard};
+use replication::{AppendError, Appended, Leadership, Partition, ReadError, VerificationGuard};
 use std::sync::Arc;
 
 /// The log of a partition, as its coordinator writes it.
 #[derive(Debug)]
 pub(crate) struct PartitionLog {
     pub(super) partition: Arc<Partition>,
+    /// The time for which it is led without a pause; what comes after it is another coordinator's.
+    pub(super) leadership: Leadership,
     /// The coordinator's own codec, where the topic's `compression.type` demands none.
     pub(super) own: Compression,
     pub(super) failed_logs: FailedLogs,
@@ -52,7 +54,8 @@ impl CoordinatorLog for PartitionLog {
         now_ms: i64,
     ) -> Result<AppendedBatch, ErrorCode> {
         let partition = &self.partition;
-        self.told(partition.append_transactional_as_coordinator(batch, verification, now_ms))
+        let leadership = self.leadership;
+        self.told(partition.append_as_coordinator_in(leadership, batch, verification, now_ms))
     }
 
     fn append_marker(
@@ -62,11 +65,17 @@ impl CoordinatorLog for PartitionLog {
         now_ms: i64,
     ) -> Result<AppendedBatch, ErrorCode> {
         let partition = &self.partition;
-        self.told(partition.append_marker(batch, transaction_version, now_ms))
+        let leadership = self.leadership;
+        self.told(partition.append_marker_in(leadership, batch, transaction_version, now_ms))
     }
 
     fn high_watermark(&self) -> i64 {
-        self.partition.high_watermark()
+        // In this order: what is replicated later may be other records at the same offsets.
+        let high_watermark = self.partition.high_watermark();
+        match self.partition.leadership() == self.leadership {
+            true => high_watermark,
+            false => i64::MIN,
+        }
     }
 }
 

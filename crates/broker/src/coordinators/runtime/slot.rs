@@ -8,13 +8,13 @@ use crate::scheduling::clock::{self, now_ms};
 use crate::scheduling::disk_watch::DiskUse;
 use coordinator::Decision;
 use coordinator::runtime::{HostedPartition, LoadError, TransactionalWriter, load_shard};
-use model::{ErrorCode, MonotonicTime, Now};
+use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now};
 use parking_lot::Mutex;
-use replication::{AppendError, Partition, VerificationGuard};
+use replication::{AppendError, Leadership, Partition, VerificationGuard};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 #[cfg(test)]
 use storage::StorageError;
@@ -49,6 +49,10 @@ pub(crate) type IsQuick<'q, C> = &'q dyn Fn(&<C as Coordination>::Shard) -> bool
 /// One partition, and what it has to do.
 pub(crate) struct Slot<C: Coordination> {
     pub(crate) partition: Arc<Partition>,
+    /// The time for which the partition is led without a pause: what its log has is the state.
+    pub(super) leadership: Leadership,
+    /// The epoch in which it is led; see [`Self::leader_epoch`].
+    leader_epoch: AtomicI32,
     /// What is noted for it from outside.
     pub(crate) noted: C::Noted,
     pub(super) shell: Arc<Shell<C>>,
@@ -150,14 +154,22 @@ impl<C: Coordination> Drop for Expiring<C> {
 
 impl<C: Coordination> Slot<C> {
     /// A partition that loads.
-    pub(super) fn new(shell: Arc<Shell<C>>, partition: Arc<Partition>) -> Self {
+    pub(super) fn new(
+        shell: Arc<Shell<C>>,
+        partition: Arc<Partition>,
+        leader_epoch: LeaderEpoch,
+    ) -> Self {
+        let leadership = partition.leadership();
         let log = PartitionLog {
             partition: partition.clone(),
+            leadership,
             own: shell.coordination.compression(),
             failed_logs: shell.failed_logs.clone(),
         };
         Self {
             partition,
+            leadership,
+            leader_epoch: AtomicI32::new(leader_epoch.0),
             noted: C::Noted::default(),
             shell,
             queue: Mutex::new(Events {
@@ -180,6 +192,28 @@ impl<C: Coordination> Slot<C> {
             #[cfg(test)]
             flush_refusals: Arc::default(),
         }
+    }
+
+    /// The epoch in which the partition is led. Later ones come while it stays here.
+    pub(crate) fn leader_epoch(&self) -> LeaderEpoch {
+        LeaderEpoch(self.leader_epoch.load(Ordering::SeqCst))
+    }
+
+    /// Goes on in a later epoch, if nobody else has led the partition meanwhile. Whether it does.
+    pub(super) fn lead_on(&self, partition: &Arc<Partition>, leader_epoch: LeaderEpoch) -> bool {
+        let leads_on = Arc::ptr_eq(&self.partition, partition)
+            && self.leadership == partition.leadership()
+            && !self.has_left();
+        if leads_on {
+            self.leader_epoch
+                .fetch_max(leader_epoch.0, Ordering::SeqCst);
+        }
+        leads_on
+    }
+
+    /// Whether the partition is not here any more.
+    pub(crate) fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::SeqCst)
     }
 
     /// When something is due.
@@ -308,7 +342,7 @@ impl<C: Coordination> Slot<C> {
             threads,
             ..
         } = &*self.shell;
-        let is_left = self.has_left.load(Ordering::SeqCst) || threads.have_ended();
+        let is_left = self.has_left() || threads.have_ended();
         !is_left
             && !disks.is_slow(self.partition.directory_index(), DiskUse::Write)
             && !coordination.has_news(self, seat)
@@ -357,7 +391,7 @@ impl<C: Coordination> Slot<C> {
             Ok(loaded) => Some(loaded),
             Err(LoadError::Read(error)) if error.is_out_of_files() => {
                 tracing::warn!(%partition, "out of file descriptors while loading {}; retrying", C::SUBJECT);
-                if !self.has_left.load(Ordering::SeqCst) {
+                if !self.has_left() {
                     self.begin_replay(number, true);
                 }
                 return;
@@ -402,7 +436,7 @@ impl<C: Coordination> Slot<C> {
             tracing::error!(%partition, "{} cannot be loaded", C::SUBJECT);
             seat.hosted.loaded(None, clock::now());
             self.shell.coordination.give_up(self);
-        } else if seat.hosted.is_loading() && !self.has_left.load(Ordering::SeqCst) {
+        } else if seat.hosted.is_loading() && !self.has_left() {
             let before = seat.reloaded_at.replace(Instant::now());
             let is_again = before.is_some_and(|at| at.elapsed() < RELOAD_INTERVAL);
             self.begin_replay(seat.replay_count, is_again);
@@ -449,7 +483,7 @@ impl<C: Coordination> Slot<C> {
 
     /// Takes over what has changed, which may take long.
     fn take_news(self: &Arc<Self>, seat: &mut Seat<C>) {
-        if self.has_left.load(Ordering::SeqCst) {
+        if self.has_left() {
             seat.hosted.unload();
         } else {
             self.shell.coordination.refresh(self, seat);
@@ -468,34 +502,59 @@ impl<C: Coordination> Slot<C> {
         self.shell.alarm.wake_by(deadline);
     }
 
-    /// Has the log flushed if that is due, and waits for the high watermark, while answers wait for it. One
-    /// task does so for all of them.
+    /// Has the log flushed if that is due, and waits for the high watermark, while answers wait for it or have
+    /// waited for too long. One task does so for all of them.
     fn follow_high_watermark(self: &Arc<Self>, seat: &mut Seat<C>) {
-        let Some(end_offset) = seat.hosted.awaited_offset() else {
+        let refused_end = seat.is_refused.then(|| seat.hosted.end_offset());
+        let Some(end_offset) = seat.hosted.awaited_offset().max(refused_end) else {
             return;
         };
         let mut following = self.following.lock();
-        if following.is_some() || self.has_left.load(Ordering::SeqCst) {
+        if following.is_some() || self.has_left() {
             return;
         }
         let (slot, is_flush_due) = (self.clone(), seat.hosted.poll_flush());
+        let limit = self.shell.coordination.answer_limit();
+        let held_since = seat.hosted.held_since();
+        let patience = held_since.map_or(limit, |since| limit.saturating_sub(elapsed_since(since)));
         let task = self.shell.runtime.spawn(async move {
             if is_flush_due {
                 slot.flush_in_the_end(end_offset).await;
             }
-            let is_there = slot.partition.wait_for_high_watermark(end_offset).await;
+            let replicated = slot.wait_until_replicated(end_offset, patience).await;
             slot.following.lock().take();
-            slot.push(move |slot, seat| {
-                if !is_there {
-                    return seat.hosted.log_failed(ErrorCode::KafkaStorageError);
+            slot.push(move |slot, seat| match replicated {
+                Some(true) => {
+                    seat.hosted.high_watermark_advanced();
+                    if std::mem::take(&mut seat.is_refused) {
+                        slot.shell.coordination.recover(slot, seat);
+                    }
                 }
-                seat.hosted.high_watermark_advanced();
-                if std::mem::take(&mut seat.is_refused) {
-                    slot.shell.coordination.recover(slot, seat);
+                Some(false) => {
+                    seat.is_refused = false;
+                    seat.hosted.log_failed(ErrorCode::KafkaStorageError);
+                }
+                // Those who came later wait on, and what was decided goes on when it is replicated.
+                None => {
+                    seat.is_refused = true;
+                    let now_ms = clock::monotonic().as_ms();
+                    let limit_ms = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX);
+                    let made_by = MonotonicTime::from_ms(now_ms.saturating_sub(limit_ms));
+                    seat.hosted.waited_too_long(made_by);
                 }
             });
         });
         *following = Some(task.abort_handle());
+    }
+
+    /// Whether everything below `end_offset` is on every in-sync replica; `None` when that takes longer than
+    /// there is patience for.
+    async fn wait_until_replicated(&self, end_offset: i64, patience: Duration) -> Option<bool> {
+        let replicated = self
+            .partition
+            .wait_for_replicas(self.leadership, end_offset);
+        let replicated = tokio::time::timeout(patience, replicated).await.ok()?;
+        Some(replicated.is_ok())
     }
 
     /// Makes everything below `end_offset` durable, with as many attempts as that takes. Whoever waits at a
@@ -543,6 +602,12 @@ impl<C: Coordination> Slot<C> {
     pub(crate) fn refuse_flush(&self, refusal: Refusal) {
         self.flush_refusals.lock().push(refusal);
     }
+}
+
+/// How long ago that was.
+fn elapsed_since(time: MonotonicTime) -> Duration {
+    let elapsed_ms = clock::monotonic().as_ms().saturating_sub(time.as_ms());
+    Duration::from_millis(elapsed_ms.max(0).unsigned_abs())
 }
 
 impl<C: Coordination> Room<C> {

@@ -1,16 +1,17 @@
 //! What handlers ask the transaction coordinator.
 
-use super::Transactions;
 use super::markers::EndAsker;
+use super::{TransactionSlot, Transactions};
 use crate::coordinators::Coordinators;
-use crate::coordinators::runtime::{Borrowed, QUICK_PARTITIONS};
+use crate::coordinators::runtime::{Borrowed, PendingResponse, QUICK_PARTITIONS};
+use crate::coordinators::transaction_peers::PartitionsToAdd;
 use coordinator::transaction::{
     AddPartitions, DescribedTransaction, EndTransaction, InitProducerId, ListTransactions,
     ListedTransaction, Moment, NeedsProducerId, PreparedTransaction, ProducerIdAndEpoch,
     TransactionDecision, TransactionShard,
 };
 use coordinator::{Decision, Reply};
-use model::{ErrorCode, ProducerEpoch, ProducerId, TopicPartition};
+use model::{BrokerId, ErrorCode, ProducerEpoch, ProducerId, TopicPartition};
 use std::sync::Arc;
 
 /// The version of the protocol in which the leaders of partitions add them.
@@ -85,21 +86,29 @@ impl Coordinators {
         .await?
     }
 
-    /// A transaction has all of its markers.
+    /// A transaction whose end was decided in `slot` has all of its markers.
     ///
     /// # Errors
     /// Why the coordinator cannot take note of that.
     pub(super) async fn complete(
-        self: &Arc<Self>,
+        &self,
+        slot: &Arc<TransactionSlot>,
         prepared: &PreparedTransaction,
     ) -> Result<bool, ErrorCode> {
         let (id, producer) = (prepared.transactional_id.clone(), prepared.producer);
-        self.decide_for(
-            Whose::Own,
-            &prepared.transactional_id,
-            move |shard, moment| Ok(shard.complete(&id, producer, moment)),
-        )
-        .await
+        let known = self.transactions.runtime.slot_of(&id)?;
+        if !Arc::ptr_eq(&known, slot) {
+            return Err(ErrorCode::NotCoordinator);
+        }
+        let (asker, asked) = slot.own_asker();
+        let moment = self.transactions.moment(None);
+        let quick_id = id.clone();
+        slot.push_quick(&is_quick(&quick_id), move |_, seat| {
+            seat.hosted.decide(asker, None, moment.now, |shard, _| {
+                Decision::from(shard.complete(&id, producer, &moment))
+            });
+        });
+        asked.answer().await
     }
 
     /// [`Coordinators::decide_for`] a request.
@@ -143,8 +152,7 @@ impl Coordinators {
             let asker = EndAsker {
                 coordinators: self.clone(),
                 transactional_id: Arc::from(transactional_id),
-                log: slot.partition.clone(),
-                endings: slot.noted.endings.clone(),
+                slot: slot.clone(),
                 asker,
             };
             let (coordinators, decide) = (self.clone(), decide.clone());
@@ -182,8 +190,14 @@ impl Coordinators {
             partitions,
             client_transaction_version: ENROLLED_BY_LEADERS,
         };
-        let error = self.transactions.add(&request).await;
-        vec![error; partitions.len()]
+        match self.transactions.coordinator_of(transactional_id) {
+            Ok(coordinator) if coordinator == self.node.id => {
+                let error = self.transactions.add(&request).await;
+                vec![error; partitions.len()]
+            }
+            Ok(coordinator) => self.ask_coordinator(coordinator, &request, false).await,
+            Err(error) => vec![error; partitions.len()],
+        }
     }
 
     /// Whether partitions are part of a transaction: `TransactionAbortable` for one that is not,
@@ -204,8 +218,30 @@ impl Coordinators {
             partitions,
             client_transaction_version: 0,
         };
-        let verified = self.transactions.verify(&request).await;
-        verified.unwrap_or_else(|error| vec![error; partitions.len()])
+        match self.transactions.coordinator_of(transactional_id) {
+            Ok(coordinator) if coordinator == self.node.id => {
+                let verified = self.transactions.verify(&request).await;
+                verified.unwrap_or_else(|error| vec![error; partitions.len()])
+            }
+            Ok(coordinator) => self.ask_coordinator(coordinator, &request, true).await,
+            Err(error) => vec![error; partitions.len()],
+        }
+    }
+
+    /// Asks another broker, which coordinates the transaction.
+    async fn ask_coordinator(
+        &self,
+        coordinator: BrokerId,
+        request: &AddPartitions<'_>,
+        is_verify_only: bool,
+    ) -> Vec<ErrorCode> {
+        let asked = PartitionsToAdd {
+            transactional_id: Box::from(request.transactional_id),
+            producer: request.producer,
+            is_verify_only,
+            partitions: request.partitions.to_vec(),
+        };
+        self.peers().add_partitions(coordinator, asked).all().await
     }
 }
 
@@ -269,14 +305,23 @@ impl KeptPartitions {
 impl Transactions {
     /// Makes partitions part of a transaction, all or none.
     pub(crate) async fn add(&self, request: &AddPartitions<'_>) -> ErrorCode {
-        let id = request.transactional_id;
-        if id.is_empty() {
-            return ErrorCode::InvalidRequest;
+        match self.begin_to_add(request).await {
+            Ok(asked) => asked.answer().await.unwrap_or_else(|error| error),
+            Err(error) => error,
         }
-        let slot = match self.runtime.slot_of(id) {
-            Ok(slot) => slot,
-            Err(error) => return error,
-        };
+    }
+
+    /// The same; who asks awaits the answer when all has been asked for that is wanted.
+    ///
+    /// # Errors
+    /// `NotCoordinator` when the partition of the transactional id is not here, and `InvalidRequest` without an
+    /// id.
+    pub(crate) async fn begin_to_add(
+        &self,
+        request: &AddPartitions<'_>,
+    ) -> Result<PendingResponse<ErrorCode>, ErrorCode> {
+        let id = request.transactional_id;
+        let slot = self.slot_for(id)?;
         let room = slot.room_for(bytes_of(request)).await;
         let moment = self.moment(None);
         let question = Borrowed {
@@ -292,8 +337,7 @@ impl Transactions {
                 }
             },
         };
-        let asked = room.decide_quickly(&is_quick(id), None, question);
-        asked.answer().await.unwrap_or_else(|error| error)
+        Ok(room.decide_quickly(&is_quick(id), None, question))
     }
 
     /// The outcome for each partition, in their order, once it cannot be lost any more.
@@ -304,11 +348,18 @@ impl Transactions {
         &self,
         request: &AddPartitions<'_>,
     ) -> Result<Vec<ErrorCode>, ErrorCode> {
-        let id = request.transactional_id;
-        if id.is_empty() {
-            return Err(ErrorCode::InvalidRequest);
-        }
-        let slot = self.runtime.slot_of(id)?;
+        self.begin_to_verify(request).await?.answer().await?
+    }
+
+    /// The same; who asks awaits the answer when all has been asked for that is wanted.
+    ///
+    /// # Errors
+    /// As [`Self::begin_to_add`].
+    pub(crate) async fn begin_to_verify(
+        &self,
+        request: &AddPartitions<'_>,
+    ) -> Result<PendingResponse<Result<Vec<ErrorCode>, ErrorCode>>, ErrorCode> {
+        let slot = self.slot_for(request.transactional_id)?;
         let room = slot.room_for(bytes_of(request)).await;
         let question = Borrowed {
             decide: |shard: &mut TransactionShard, _| {
@@ -321,8 +372,14 @@ impl Transactions {
                 }
             },
         };
-        let asked = room.decide_quickly(&|_| true, None, question);
-        asked.answer().await?
+        Ok(room.decide_quickly(&|_| true, None, question))
+    }
+
+    fn slot_for(&self, transactional_id: &str) -> Result<Arc<TransactionSlot>, ErrorCode> {
+        match transactional_id.is_empty() {
+            true => Err(ErrorCode::InvalidRequest),
+            false => self.runtime.slot_of(transactional_id),
+        }
     }
 
     /// How a transactional id stands.

@@ -165,6 +165,7 @@ fn begin_copy(
 ) -> Result<(), ErrorCode> {
     let pause = logs.cleaner.pause(partition);
     let destination = directory.name();
+    let truncation_count = partition.truncation_count();
     // What cannot be read is no fault of where it goes to.
     let start = first_offset(partition).map_err(|error| {
         logs.report_log_error(partition, &error);
@@ -174,6 +175,7 @@ fn begin_copy(
         Ok(copy) => {
             tracing::info!(%partition, destination, "the partition is being moved");
             let moves = &logs.future_replicas;
+            let copy = (copy, truncation_count);
             moves.insert(partition.clone(), directory.clone(), copy, pause);
             // Its topic may have been deleted meanwhile, by who has found nothing to cancel then.
             if logs.partitions.topic_by_id(partition.topic_id()).is_none() {

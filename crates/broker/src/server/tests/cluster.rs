@@ -3,7 +3,7 @@
 
 use super::*;
 use metadata::{BrokerRegistration, Endpoint, Partition, PartitionChange};
-use model::{BrokerEpoch, LeaderEpoch, Uuid};
+use model::{BrokerEpoch, LeaderEpoch, MonotonicTime, Uuid};
 use wire::messages::*;
 
 /// The others.
@@ -12,20 +12,21 @@ const THREE: BrokerId = BrokerId(3);
 /// One that has no listener of the clients'.
 const FOUR: BrokerId = BrokerId(4);
 
-/// Appends these records, and takes them as the metadata loader would.
+/// Appends these records, and takes them as the metadata loader would. Brokers that register are heard of for ever.
 pub(super) fn take(running: &Running, records: Vec<MetadataRecord>) {
     let broker = running.broker().clone();
     let taking = broker.clone();
     let taken = broker.controller.run(move |controller| {
-        let log = &mut controller.controller.log;
-        let appended = log.append(&records, now_ms()).unwrap();
-        metadata_changes::apply(&taking.logs, &appended.delta);
-        // They are heard of: nobody fences them.
-        controller.controller.follow_log();
-        let contacts = controller.controller.contacts();
-        for registered in appended.image.cluster.brokers().values() {
-            contacts.note(registered.id, registered.epoch, clock::monotonic());
+        let controller = &mut controller.controller;
+        let appended = controller.log.append(&records, now_ms()).unwrap();
+        controller.follow_log();
+        for record in &records {
+            if let MetadataRecord::RegisterBroker(broker) = record {
+                let later = MonotonicTime::from_ms(i64::MAX / 2);
+                controller.contacts().note(broker.id, broker.epoch, later);
+            }
         }
+        metadata_changes::apply(&taking.logs, &appended.delta);
         appended.image
     });
     let image = running.runtime.block_on(taken).unwrap();
@@ -37,15 +38,24 @@ pub(super) fn take(running: &Running, records: Vec<MetadataRecord>) {
 /// A broker of this id, whose clients' listener is on the port of its id.
 fn registration(id: BrokerId, is_fenced: bool) -> MetadataRecord {
     let listener = if id == FOUR { "OTHER" } else { "PLAINTEXT" };
-    let id_number = u16::try_from(id.0).unwrap();
+    let port = 9_000 + u16::try_from(id.0).unwrap();
+    registration_at(id, is_fenced, (listener, &format!("host-{id}"), port))
+}
+
+/// A broker of this id with a listener.
+pub(super) fn registration_at(
+    id: BrokerId,
+    is_fenced: bool,
+    (listener, host, port): (&str, &str, u16),
+) -> MetadataRecord {
     MetadataRecord::RegisterBroker(BrokerRegistration {
         id,
         epoch: BrokerEpoch(i64::from(id.0)),
         incarnation_id: Uuid::from_u128(id.0.unsigned_abs().into()),
         endpoints: vec![Endpoint {
             name: listener.to_owned(),
-            host: format!("host-{id}"),
-            port: 9_000 + id_number,
+            host: host.to_owned(),
+            port,
             security_protocol: 0,
         }],
         features: controller::broker_features(),
@@ -59,7 +69,7 @@ fn registration(id: BrokerId, is_fenced: bool) -> MetadataRecord {
 }
 
 /// A partition with these replicas, which are all in sync but for those that are fenced, led by `leader`.
-fn partition(replicas: &[BrokerId], leader: BrokerId) -> Partition {
+pub(super) fn partition(replicas: &[BrokerId], leader: BrokerId) -> Partition {
     Partition {
         replicas: replicas.to_vec(),
         directories: vec![metadata::UNASSIGNED_DIRECTORY; replicas.len()],
@@ -70,7 +80,7 @@ fn partition(replicas: &[BrokerId], leader: BrokerId) -> Partition {
     }
 }
 
-fn topic(name: &str, partitions: Vec<Partition>) -> Vec<MetadataRecord> {
+pub(super) fn topic(name: &str, partitions: Vec<Partition>) -> Vec<MetadataRecord> {
     let topic_id = random_uuid();
     let topic = MetadataRecord::Topic {
         name: name.to_owned(),

@@ -1,0 +1,567 @@
+//! One fetcher: a task that asks a leader, and has the logs do what the answers say.
+//!
+//! ```text
+//!   inbox ──> ReplicaFetcher ──> request ──> leader
+//!                  ^    └── steps <── answer ──┘
+//!                  │          ├─> a log whose disk answers: done at once, by turns with other tasks
+//!                  └── done <─┴─> a slow disk, a log to be cut, a flush: apart
+//! ```
+//!
+//! What is done apart is waited for a moment, so that the session keeps the partition; then the others go on.
+
+use super::{FetcherId, ReplicaFetchers};
+use crate::logs::checkpoint_files::Kind;
+use crate::logs::{Logs, checkpoints};
+use crate::peers::connections::Purpose;
+use crate::peers::endpoints::PeerNode;
+use crate::scheduling::clock::{monotonic, now_ms};
+use crate::scheduling::disk_watch::DiskUse;
+use crate::scheduling::heavy_work::off_workers;
+use crate::scheduling::turn::Turn;
+use connection::{Connection, Response};
+use model::{ErrorCode, MonotonicTime};
+use parking_lot::Mutex;
+use replication::{
+    FetchedRecords, FetcherRequest, FetcherSettings, FetcherVersions, FollowError, Followed,
+    FollowedPartition, Partition, PartitionKey, ReplicaFetcher, StepAction, StepOutcome, StepToken,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use wire::ApiKey;
+
+/// How long what is done apart is waited for before the other partitions go on without it.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How soon throttled partitions may be due again.
+const THROTTLE_LOOK_MS: i64 = 200;
+
+/// What a fetcher is told.
+#[derive(Debug)]
+pub(super) enum Command {
+    Add(Box<FollowedPartition<Arc<Partition>>>),
+    Remove(PartitionKey),
+    Throttle(PartitionKey, bool),
+    /// What came of a step that was done apart.
+    Done(StepToken, StepOutcome),
+    /// There is no such leader any more.
+    End,
+}
+
+/// A fetcher, as others see it.
+#[derive(Debug, Default)]
+pub(super) struct Fetcher {
+    inbox: Mutex<Inbox>,
+    wake: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Inbox {
+    commands: Vec<Command>,
+    /// Where the leader is.
+    node: Option<PeerNode>,
+    /// Whether that is somewhere else than the last request went.
+    is_elsewhere: bool,
+}
+
+impl Fetcher {
+    /// Starts a fetcher, which runs until the broker stops.
+    pub(super) fn start(
+        logs: &Arc<Logs>,
+        fetchers: &Arc<ReplicaFetchers>,
+        id: FetcherId,
+    ) -> Arc<Self> {
+        let own = Arc::new(Self::default());
+        own.inbox.lock().node = fetchers.node_of(id.0);
+        let task = FetcherTask {
+            machine: ReplicaFetcher::new(settings(logs)),
+            logs: logs.clone(),
+            fetchers: fetchers.clone(),
+            own: own.clone(),
+            id,
+            buffer: Vec::new(),
+            apart_count: 0,
+            failure_count: 0,
+            has_ended: false,
+        };
+        let mut stop = logs.node.stop.subscribe();
+        logs.node.runtime.spawn(async move {
+            tokio::select! {
+                () = task.run() => {}
+                _ = stop.wait_for(|stop| *stop) => {}
+            }
+        });
+        own
+    }
+
+    /// Tells it something.
+    pub(super) fn tell(&self, command: Command) {
+        self.inbox.lock().commands.push(command);
+        self.wake.notify_one();
+    }
+
+    /// Its leader is there now.
+    pub(super) fn follow_endpoint(&self, node: Option<PeerNode>) {
+        let mut inbox = self.inbox.lock();
+        if node.is_some() && inbox.node != node {
+            inbox.is_elsewhere = inbox.node.is_some();
+            inbox.node = node;
+            self.wake.notify_one();
+        }
+    }
+}
+
+fn settings(logs: &Logs) -> FetcherSettings {
+    let fetch = &logs.node.config.replication.fetch;
+    FetcherSettings {
+        replica_id: logs.node.id,
+        replica_epoch: logs.node.broker_epoch(),
+        max_wait_ms: fetch.wait_max_ms,
+        min_bytes: fetch.min_bytes,
+        max_bytes: fetch.response_max_bytes,
+        partition_max_bytes: fetch.max_bytes,
+        backoff_ms: fetch.backoff_ms.into(),
+    }
+}
+
+/// The task of a fetcher.
+struct FetcherTask {
+    machine: ReplicaFetcher<Arc<Partition>>,
+    logs: Arc<Logs>,
+    fetchers: Arc<ReplicaFetchers>,
+    own: Arc<Fetcher>,
+    id: FetcherId,
+    buffer: Vec<u8>,
+    /// Steps that are done apart.
+    apart_count: usize,
+    /// Requests in a row without an answer.
+    failure_count: u32,
+    has_ended: bool,
+}
+
+impl FetcherTask {
+    async fn run(mut self) {
+        loop {
+            self.take_commands();
+            if self.has_ended {
+                return;
+            }
+            if self.machine.is_empty() {
+                self.pause(None).await;
+            } else if let Some(connection) = self.connect().await {
+                self.exchange(&connection).await;
+            }
+        }
+    }
+
+    /// Does what it was told; whether the leader is elsewhere since.
+    fn take_commands(&mut self) -> bool {
+        let mut inbox = self.own.inbox.lock();
+        let commands = std::mem::take(&mut inbox.commands);
+        let is_elsewhere = std::mem::take(&mut inbox.is_elsewhere);
+        drop(inbox);
+        for command in commands {
+            match command {
+                Command::Add(added) => drop(self.machine.add(*added)),
+                Command::Remove(key) => drop(self.machine.remove(key)),
+                Command::Throttle(key, is_throttled) => {
+                    self.machine.set_throttled(key, is_throttled);
+                }
+                Command::Done(token, outcome) => {
+                    self.apart_count -= 1;
+                    self.machine.complete(token, outcome, monotonic());
+                }
+                Command::End => self.has_ended = true,
+            }
+        }
+        is_elsewhere
+    }
+
+    /// Waits until it is told something, or until then.
+    async fn pause(&self, until: Option<MonotonicTime>) {
+        let woken = self.own.wake.notified();
+        match until {
+            None => woken.await,
+            Some(until) => {
+                let pause_ms = until.ms_since(monotonic()).max(0).unsigned_abs();
+                let _ = tokio::time::timeout(Duration::from_millis(pause_ms), woken).await;
+            }
+        }
+    }
+
+    /// Leaves the leader alone for a while.
+    async fn back_off(&self) {
+        let backoff_ms = self.logs.node.config.replication.fetch.backoff_ms;
+        tokio::time::sleep(Duration::from_millis(
+            backoff_ms.max(1).unsigned_abs().into(),
+        ))
+        .await;
+    }
+
+    async fn connect(&mut self) -> Option<Connection> {
+        let (leader, number) = self.id;
+        let node = self.own.inbox.lock().node.clone();
+        // It may be registered later.
+        let Some(node) = node.or_else(|| self.fetchers.node_of(leader)) else {
+            self.back_off().await;
+            return None;
+        };
+        let connections = &self.fetchers.connections;
+        let purpose = Purpose::Replication(number);
+        let deadline = connections.deadline(purpose);
+        match connections.connection(&node, purpose, deadline).await {
+            Ok(connection) => Some(connection),
+            Err(error) => {
+                self.note_failure(&error);
+                self.back_off().await;
+                None
+            }
+        }
+    }
+
+    /// One request and its answer, or a pause where there is nothing to ask for.
+    async fn exchange(&mut self, connection: &Connection) {
+        let Some(versions) = versions(connection) else {
+            self.note_failure(&"it does not serve the fetches of followers that name topics by id");
+            return self.back_off().await;
+        };
+        let now = monotonic();
+        let is_over_quota = self.fetchers.is_over_quota(now);
+        self.machine.set_over_quota(is_over_quota);
+        self.machine
+            .set_replica_epoch(self.logs.node.broker_epoch());
+        self.buffer.clear();
+        let asked = self.machine.poll_request(now, versions, &mut self.buffer);
+        let Some(asked) = asked else {
+            let mut until = self.machine.next_deadline();
+            if is_over_quota {
+                let look = now.plus_ms(THROTTLE_LOOK_MS);
+                until = Some(until.map_or(look, |until| until.min(look)));
+            }
+            return self.pause(until).await;
+        };
+        let (api, version) = match asked {
+            FetcherRequest::Fetch => (ApiKey::Fetch, versions.fetch),
+            FetcherRequest::ListOffsets => (ApiKey::ListOffsets, versions.list_offsets),
+        };
+        let mut request = connection.request(api, version);
+        request.body().extend_from_slice(&self.buffer);
+        let deadline = self
+            .fetchers
+            .connections
+            .deadline(Purpose::Replication(self.id.1));
+        let sent = connection.send(request, deadline).await;
+        let answered = match sent {
+            Err(error) => Err(error),
+            Ok(pending) => match self.answer(pending).await {
+                Some(answered) => answered,
+                None => return self.machine.interrupt(),
+            },
+        };
+        match answered {
+            Ok(response) => {
+                self.failure_count = 0;
+                self.take(&response).await;
+            }
+            Err(error) => {
+                self.note_failure(&error);
+                self.machine.handle_failure(monotonic());
+                self.back_off().await;
+            }
+        }
+    }
+
+    /// Waits for an answer, and does meanwhile what it is told; `None` where the leader is elsewhere by then.
+    async fn answer(
+        &mut self,
+        pending: connection::Pending,
+    ) -> Option<Result<Response, connection::Error>> {
+        tokio::pin!(pending);
+        loop {
+            let own = self.own.clone();
+            tokio::select! {
+                answered = &mut pending => return Some(answered),
+                () = own.wake.notified() => {
+                    if self.take_commands() || self.has_ended {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    fn note_failure(&mut self, error: &dyn std::fmt::Display) {
+        let (leader, fetcher) = self.id;
+        match self.failure_count {
+            0 => {
+                tracing::warn!(%leader, fetcher, %error, "the leader of partitions does not answer; it is asked again")
+            }
+            _ => {
+                tracing::debug!(%leader, fetcher, %error, "the leader of partitions does not answer")
+            }
+        }
+        self.failure_count = self.failure_count.saturating_add(1);
+    }
+
+    /// Has the logs do what an answer says.
+    async fn take(&mut self, response: &Response) {
+        let (leader, fetcher) = self.id;
+        let (body, version) = (response.body(), response.version());
+        if let Err(error) = self.machine.handle_response(body, version, monotonic()) {
+            tracing::warn!(%leader, fetcher, %error, "an answer of the leader of partitions is not taken");
+        }
+        let mut turn = Turn::begin();
+        while let Some(step) = self.machine.next_step(body) {
+            let (token, partition) = (step.token, step.replica);
+            if step.is_throttled
+                && let StepAction::Append(fetched) = &step.action
+            {
+                let bytes = fetched.records.len() as u64;
+                self.fetchers.quota.lock().record(bytes, monotonic());
+            }
+            let directory_index = partition.directory_index();
+            let disks = &self.logs.disks;
+            let is_quick =
+                !step.action.is_truncation() && !disks.is_slow(directory_index, DiskUse::Write);
+            if !is_quick {
+                let (partition, work) = (partition.clone(), Work::of(&step.action, response));
+                self.do_apart(token, partition, work);
+                continue;
+            }
+            let follow = || partition.follow(&step.action, now_ms());
+            let result = disks.call(directory_index, DiskUse::Write, follow);
+            if let Err(error) = &result {
+                report(&self.logs, partition, error);
+            }
+            if let Ok(followed) = result
+                && followed.is_flush_due
+            {
+                let partition = partition.clone();
+                self.do_apart(token, partition, Work::Flush(followed));
+            } else {
+                let outcome = StepOutcome::of(&result);
+                self.machine.complete(token, outcome, monotonic());
+            }
+            turn.share().await;
+        }
+        self.machine.take_errors(|partition, error| match error {
+            ErrorCode::OffsetOutOfRange | ErrorCode::FencedLeaderEpoch => {
+                tracing::warn!(%partition, %leader, %error, "the leader refuses a fetch");
+            }
+            _ => tracing::debug!(%partition, %leader, %error, "the leader refuses a fetch"),
+        });
+        self.wait_apart().await;
+    }
+
+    /// Does a step where its disk holds up nobody else.
+    fn do_apart(&mut self, token: StepToken, partition: Arc<Partition>, work: Work) {
+        self.apart_count += 1;
+        self.machine.defer(token);
+        let told = Told {
+            fetcher: self.own.clone(),
+            token,
+            outcome: StepOutcome::Failed,
+        };
+        let logs = self.logs.clone();
+        self.logs.node.runtime.spawn(async move {
+            let outcome = do_work(&logs, &partition, work).await;
+            told.end(outcome);
+        });
+    }
+
+    /// Waits a moment for what is done apart.
+    async fn wait_apart(&mut self) {
+        let patience = tokio::time::sleep(PATIENCE);
+        tokio::pin!(patience);
+        while self.apart_count > 0 {
+            tokio::select! {
+                () = self.own.wake.notified() => {}
+                () = &mut patience => return,
+            }
+            // Where the leader is, the next request finds out.
+            if self.take_commands() {
+                self.own.inbox.lock().is_elsewhere = true;
+            }
+        }
+    }
+}
+
+/// Tells a fetcher what came of a step, however that ends.
+struct Told {
+    fetcher: Arc<Fetcher>,
+    token: StepToken,
+    outcome: StepOutcome,
+}
+
+impl Told {
+    fn end(mut self, outcome: StepOutcome) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.fetcher.tell(Command::Done(self.token, self.outcome));
+    }
+}
+
+/// What is done apart.
+enum Work {
+    /// Records on a slow disk: all but they, and they.
+    Append(FetchedRecords<'static>, bytes::Bytes),
+    Truncate(StepAction<'static>),
+    /// What was appended is to be durable before the leader is told that it is here.
+    Flush(Followed),
+}
+
+impl Work {
+    fn of(action: &StepAction<'_>, response: &Response) -> Self {
+        match *action {
+            StepAction::Append(fetched) => Self::Append(
+                FetchedRecords {
+                    leader_epoch: fetched.leader_epoch,
+                    fetch_offset: fetched.fetch_offset,
+                    high_watermark: fetched.high_watermark,
+                    log_start_offset: fetched.log_start_offset,
+                    records: &[],
+                },
+                response.slice_of(fetched.records),
+            ),
+            StepAction::TruncateToLeader { leader_epoch, end } => {
+                Self::Truncate(StepAction::TruncateToLeader { leader_epoch, end })
+            }
+            StepAction::TruncateTo {
+                leader_epoch,
+                offset,
+            } => Self::Truncate(StepAction::TruncateTo {
+                leader_epoch,
+                offset,
+            }),
+            StepAction::RestartAt {
+                leader_epoch,
+                offset,
+            } => Self::Truncate(StepAction::RestartAt {
+                leader_epoch,
+                offset,
+            }),
+        }
+    }
+}
+
+async fn do_work(logs: &Arc<Logs>, partition: &Arc<Partition>, work: Work) -> StepOutcome {
+    let result = match work {
+        Work::Append(fetched, records) => {
+            let append = || {
+                let records = &*records;
+                let fetched = FetchedRecords { records, ..fetched };
+                partition.append_as_follower(&fetched, now_ms())
+            };
+            let directory_index = partition.directory_index();
+            let appended = logs.disks.run(directory_index, DiskUse::Write, append);
+            appended.await
+        }
+        Work::Truncate(action) => truncate(logs, partition, action).await,
+        Work::Flush(followed) => Ok(followed),
+    };
+    if let Err(error) = &result {
+        report(logs, partition, error);
+    }
+    if let Ok(followed) = &result
+        && followed.is_flush_due
+    {
+        let end_offset = partition.offsets().log_end_offset;
+        // The failure has been reported; the log takes no more.
+        if logs.flush(partition.clone(), end_offset).await.is_err() {
+            return StepOutcome::Failed;
+        }
+    }
+    StepOutcome::of(&result)
+}
+
+/// Cuts a log. What is noted elsewhere of what was there is mended before there is anything else.
+async fn truncate(
+    logs: &Arc<Logs>,
+    partition: &Arc<Partition>,
+    action: StepAction<'static>,
+) -> Result<Followed, FollowError> {
+    let (logs, partition) = (logs.clone(), partition.clone());
+    let cut = move || {
+        let before = partition.offsets();
+        let directory_index = partition.directory_index();
+        // A compaction that goes on would note what was clean.
+        let _pause = logs.cleaner.pause(&partition);
+        let follow = || partition.follow(&action, now_ms());
+        let result = logs.disks.call(directory_index, DiskUse::Write, follow);
+        let after = partition.offsets();
+        if after.log_end_offset < before.log_end_offset
+            || after.log_start_offset > before.log_end_offset
+        {
+            note_cut(
+                &logs,
+                &partition,
+                &action,
+                (before.log_end_offset, before.high_watermark),
+            );
+            if let Some(directory) = logs.directories.get(directory_index) {
+                checkpoints::write_unless_written(&logs, directory, Kind::RecoveryPoints);
+            }
+        }
+        result
+    };
+    match tokio::task::spawn_blocking(move || off_workers(cut)).await {
+        Ok(result) => result,
+        // The server stops, or an invariant is broken, which is in the log already.
+        Err(_) => Err(FollowError::Offline),
+    }
+}
+
+fn note_cut(
+    logs: &Logs,
+    partition: &Partition,
+    action: &StepAction<'_>,
+    (end_before, high_watermark_before): (i64, i64),
+) {
+    let after = partition.offsets();
+    logs.cleaner.note_cut(logs, partition, after.log_end_offset);
+    let (to, from) = (after.log_end_offset, end_before);
+    match action {
+        StepAction::RestartAt { .. } => {
+            tracing::warn!(%partition, from, to, "the log begins anew where that of its leader starts");
+        }
+        _ if to < high_watermark_before => tracing::warn!(
+            %partition, from, to, high_watermark = high_watermark_before,
+            "the log is cut below what was replicated, as its leader does not have it: that was elected uncleanly"
+        ),
+        _ => {
+            tracing::info!(%partition, from, to, "the log is cut where that of its leader goes on otherwise")
+        }
+    }
+}
+
+/// The versions that a leader serves; `None` where they are too old.
+fn versions(connection: &Connection) -> Option<FetcherVersions> {
+    let versions = FetcherVersions {
+        fetch: connection.version_of(ApiKey::Fetch).ok()?,
+        list_offsets: connection.version_of(ApiKey::ListOffsets).ok()?,
+    };
+    versions.are_served().then_some(versions)
+}
+
+/// Acts on a step that was not done.
+pub(super) fn report(logs: &Logs, partition: &Partition, error: &FollowError) {
+    match error {
+        FollowError::Storage(error) | FollowError::Read(storage::ReadError::Storage(error)) => {
+            logs.report_log_error(partition, error);
+        }
+        FollowError::Read(error) => {
+            tracing::error!(%partition, %error, "a log cannot be cut, and is not followed any more");
+        }
+        FollowError::Invalid { .. } => {
+            if let Some(not_logged) = logs.refused_records_due() {
+                tracing::warn!(%partition, %error, not_logged, "what the leader has sent is asked for again");
+            }
+        }
+        FollowError::NotFollower | FollowError::OtherOffset { .. } | FollowError::Offline => {
+            tracing::debug!(%partition, %error, "an answer of a leader is passed by");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What other brokers are asked for the sake of transactions.
+
+use super::connections::PeerConnections;
+use super::markers::Markers;
+use super::verification::Verification;
+use crate::coordinators::transaction_peers::{
+    MarkersToWrite, Outcomes, PartitionsToAdd, TransactionPeers,
+};
+use crate::settings::node::Node;
+use model::BrokerId;
+use std::sync::Arc;
+
+/// The other brokers of the cluster.
+#[derive(Debug)]
+pub(crate) struct OtherBrokers {
+    markers: Arc<Markers>,
+    verification: Arc<Verification>,
+}
+
+impl OtherBrokers {
+    /// Those that the newest metadata have.
+    pub(crate) fn new(node: &Arc<Node>, connections: &Arc<PeerConnections>) -> Self {
+        Self {
+            markers: Arc::new(Markers::new(node.clone(), connections.clone())),
+            verification: Arc::new(Verification::new(node.clone(), connections.clone())),
+        }
+    }
+}
+
+impl TransactionPeers for OtherBrokers {
+    fn write_markers(&self, leader: BrokerId, markers: MarkersToWrite) -> Outcomes {
+        self.markers.send(leader, markers)
+    }
+
+    fn add_partitions(&self, coordinator: BrokerId, partitions: PartitionsToAdd) -> Outcomes {
+        self.verification.ask(coordinator, partitions)
+    }
+}

@@ -1,0 +1,221 @@
+//! A broker that follows another one: two servers, whose metadata logs are told of each other.
+
+use super::*;
+use metadata::{BrokerRegistration, Endpoint, PartitionChange};
+use model::{BrokerId, LeaderEpoch, Uuid};
+use replication::{Partition, PartitionOffsets, Role};
+
+const LEADER: BrokerId = BrokerId(1);
+const FOLLOWER: BrokerId = BrokerId(2);
+
+/// Two servers, each its own controller: what the one is told of partitions, the other one is told, too.
+struct Pair {
+    leader: Running,
+    follower: Running,
+    topic_id: Uuid,
+    partition_count: i32,
+    leader_epoch: i32,
+}
+
+/// What changes in the metadata of a server, as its loader would take it.
+fn tell(running: &Running, records: Vec<MetadataRecord>) {
+    let broker = running.broker().clone();
+    let changing = broker.clone();
+    let changed = broker.controller.run(move |controller| {
+        let log = &mut controller.controller.log;
+        let appended = log.append(&records, now_ms()).unwrap();
+        let config = changing.node.live_config();
+        changing.replica_fetchers.learn(&appended.delta, &config);
+        metadata_changes::apply(&changing.logs, &appended.delta);
+        appended.image
+    });
+    let image = running.runtime.block_on(changed).unwrap();
+    broker.node.set_image(image);
+}
+
+/// The registration of one server, for the other one.
+fn registration(of: &Running) -> Vec<MetadataRecord> {
+    let broker = of.broker();
+    let (id, epoch) = (broker.node.id, broker.node.broker_epoch());
+    let image = broker.node.image();
+    let known = image.cluster.broker(id).unwrap();
+    let address = broker.sockets.listeners[0].address;
+    let registration = BrokerRegistration {
+        endpoints: vec![Endpoint {
+            name: "PLAINTEXT".to_owned(),
+            host: address.ip().to_string(),
+            port: address.port(),
+            security_protocol: 0,
+        }],
+        ..(**known).clone()
+    };
+    vec![
+        MetadataRecord::RegisterBroker(registration),
+        MetadataRecord::UnfenceBroker {
+            broker_id: id,
+            broker_epoch: epoch,
+        },
+    ]
+}
+
+impl Pair {
+    /// `topic` of so many partitions, led by the one and followed by the other, which is not in sync as far as is
+    /// known.
+    fn start(
+        directories: &[tempfile::TempDir; 2],
+        partition_count: i32,
+        more: &[(&str, &str)],
+    ) -> Self {
+        let start = |directory: &tempfile::TempDir, id: &str| {
+            let more = [more, &[("node.id", id)]].concat();
+            Running::start_with(&[directory.path()], &more)
+        };
+        let pair = Self {
+            leader: start(&directories[0], "1"),
+            follower: start(&directories[1], "2"),
+            topic_id: Uuid::from_u128(0x0123_4567),
+            partition_count,
+            leader_epoch: 0,
+        };
+        tell(&pair.leader, registration(&pair.follower));
+        tell(&pair.follower, registration(&pair.leader));
+        let mut records = vec![MetadataRecord::Topic {
+            name: "topic".to_owned(),
+            topic_id: pair.topic_id,
+        }];
+        records.extend(
+            (0..partition_count).map(|partition_id| MetadataRecord::Partition {
+                topic_id: pair.topic_id,
+                partition_id,
+                partition: metadata::Partition {
+                    replicas: vec![LEADER, FOLLOWER],
+                    directories: vec![metadata::UNASSIGNED_DIRECTORY; 2],
+                    isr: vec![LEADER],
+                    removing_replicas: Vec::new(),
+                    adding_replicas: Vec::new(),
+                    eligible_leader_replicas: Vec::new(),
+                    last_known_eligible_leader_replicas: Vec::new(),
+                    leader: LEADER,
+                    leader_recovery_state: metadata::LeaderRecoveryState::Recovered,
+                    leader_epoch: LeaderEpoch(0),
+                    partition_epoch: 0,
+                },
+            }),
+        );
+        tell(&pair.leader, records.clone());
+        tell(&pair.follower, records);
+        pair
+    }
+
+    /// Who leads every partition from here on, with nobody else in sync.
+    fn elect(&mut self, leader: BrokerId) {
+        self.leader_epoch += 1;
+        let change = |partition_id| {
+            MetadataRecord::PartitionChange(PartitionChange {
+                leader: Some(leader),
+                isr: Some(vec![leader]),
+                ..PartitionChange::of(self.topic_id, partition_id)
+            })
+        };
+        let records: Vec<_> = (0..self.partition_count).map(change).collect();
+        tell(&self.leader, records.clone());
+        tell(&self.follower, records);
+    }
+
+    fn partition(running: &Running, index: i32) -> Arc<Partition> {
+        running
+            .broker()
+            .logs
+            .partitions
+            .find("topic", index)
+            .unwrap()
+    }
+
+    /// What is compared of two logs.
+    fn shown(running: &Running, index: i32) -> (i64, i64, i64, Vec<u8>) {
+        let partition = Self::partition(running, index);
+        let PartitionOffsets {
+            log_start_offset,
+            high_watermark,
+            log_end_offset,
+            ..
+        } = partition.offsets();
+        let bytes = partition.read_bytes(log_start_offset, 1 << 20).unwrap();
+        (log_start_offset, high_watermark, log_end_offset, bytes)
+    }
+
+    fn wait_until_equal(&self) {
+        for index in 0..self.partition_count {
+            let both = || [&self.leader, &self.follower].map(|one| Self::shown(one, index));
+            wait_until("the follower has what the leader has", || {
+                let [one, other] = both();
+                one == other
+            });
+        }
+    }
+
+    fn produce(running: &Running, index: i32, values: &[&str]) {
+        let mut client = running.connect();
+        client.send_produce("topic", index, &batch(values), 1);
+        client.receive_produced().assert_accepted();
+    }
+
+    fn stop(self) {
+        self.follower.stop();
+        self.leader.stop();
+    }
+}
+
+fn directories() -> [tempfile::TempDir; 2] {
+    [(); 2].map(|()| tempfile::tempdir().unwrap())
+}
+
+#[test]
+fn a_follower_copies_what_its_leader_has() {
+    let directories = directories();
+    let more = [("num.replica.fetchers", "3")];
+    let pair = Pair::start(&directories, 7, &more);
+    for index in 0..7 {
+        Pair::produce(&pair.leader, index, &["one", "two"]);
+    }
+    pair.wait_until_equal();
+    let role = Role::Follower {
+        leader: LEADER,
+        leader_epoch: LeaderEpoch(0),
+    };
+    assert_eq!(Pair::partition(&pair.follower, 3).role(), role);
+    pair.stop();
+}
+
+#[test]
+fn a_leader_that_was_follows_the_next_one_and_gives_up_what_that_has_not() {
+    let directories = directories();
+    let mut pair = Pair::start(&directories, 2, &[]);
+    Pair::produce(&pair.leader, 0, &["shared"]);
+    pair.wait_until_equal();
+    pair.elect(FOLLOWER);
+    for (running, value) in [(&pair.follower, "kept"), (&pair.follower, "kept, too")] {
+        Pair::produce(running, 0, &[value]);
+    }
+    pair.wait_until_equal();
+    // The next leader does not hear of these.
+    let mut client = pair.follower.connect();
+    pair.leader_epoch += 1;
+    let change = MetadataRecord::PartitionChange(PartitionChange {
+        leader: Some(FOLLOWER),
+        ..PartitionChange::of(pair.topic_id, 0)
+    });
+    tell(&pair.follower, vec![change.clone()]);
+    client.send_produce("topic", 0, &batch(&["lost"]), 1);
+    client.receive_produced().assert_accepted();
+    tell(&pair.leader, vec![change]);
+    pair.elect(LEADER);
+    Pair::produce(&pair.leader, 0, &["instead", "of it"]);
+    pair.wait_until_equal();
+    let values: Vec<String> = {
+        let mut client = pair.leader.connect();
+        client.fetch("topic", 0, 0).values()
+    };
+    assert_eq!(values.first().map(String::as_str), Some("shared"));
+    pair.stop();
+}
