@@ -565,6 +565,13 @@ fn load_metadata_log(
     Ok(loaded)
 }
 
+/// The fetchers of a broker's partitions, which learn of what they are to follow.
+fn replica_fetchers_of(logs: &Arc<Logs>) -> Arc<ReplicaFetchers> {
+    let replica_fetchers = Arc::new(ReplicaFetchers::new(logs));
+    logs.set_followers(Box::new(Followers(Arc::downgrade(&replica_fetchers))));
+    replica_fetchers
+}
+
 fn new_broker(
     config: ServerConfig,
     cluster_id: String,
@@ -607,11 +614,10 @@ fn new_broker(
     let groups = Groups::new(groups, compression, limit, surroundings.clone());
     let transactions = Transactions::new(config, surroundings);
     let logs = Arc::new(logs);
-    let replica_fetchers = Arc::new(ReplicaFetchers::new(&logs));
-    logs.set_followers(Box::new(Followers(Arc::downgrade(&replica_fetchers))));
+    let replica_fetchers = replica_fetchers_of(&logs);
     let coordinators = Coordinators::new(node.clone(), logs.clone(), groups, transactions, threads);
-    let connections = Arc::new(PeerConnections::new(config));
-    coordinators.set_peers(Arc::new(OtherBrokers::new(&node, &connections)));
+    let others = OtherBrokers::new(&node, &Arc::new(PeerConnections::new(config)));
+    coordinators.set_peers(Arc::new(others));
     let heavy_work = Arc::new(HeavyWork::default());
     let sockets = Sockets {
         node: node.clone(),
