@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout, reason = "it reports to whoever runs it")]
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use sim::{ClusterSchedule, Outcome, Planted, PlantedInCluster, Verdict};
 use std::collections::BTreeMap;
@@ -38,9 +38,19 @@ struct Options {
     /// Worlds of clusters: a controller and three brokers
     #[arg(long)]
     cluster: bool,
+    /// Plant each of the mistakes, one at a time, and fail if one is not found within so many seconds
+    #[arg(long, conflicts_with_all = ["trace", "cluster", "planted"])]
+    mistakes: bool,
     /// Plant a mistake, by its name
     #[arg(long, default_value = "Nothing")]
     planted: String,
+}
+
+impl Options {
+    fn thread_count(&self) -> usize {
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        self.threads.unwrap_or(processors).max(1)
+    }
 }
 
 /// A kind of worlds.
@@ -110,6 +120,9 @@ fn planted<P: std::fmt::Debug + Copy + Default>(name: &str, all: &[P]) -> Result
 
 fn main() -> Result<()> {
     let options = Options::parse();
+    if options.mistakes {
+        return find_mistakes(&options);
+    }
     let worlds_of = Worlds::of(&options)?;
     if options.trace {
         let outcome = worlds_of.run(options.seed, true);
@@ -118,8 +131,7 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let campaign = Campaign::default();
-    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = options.threads.unwrap_or(processors).max(1);
+    let threads = options.thread_count();
     let begun = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -145,6 +157,35 @@ fn main() -> Result<()> {
     report(worlds_of, seed, &verdict);
     let kind = if options.cluster { " --cluster" } else { "" };
     bail!("seed {seed} broke a promise: cargo run --release -p sim -- --trace{kind} --seed {seed}");
+}
+
+/// Plants each mistake, and tells how soon it is found.
+fn find_mistakes(options: &Options) -> Result<()> {
+    let of_node = Planted::ALL.map(Worlds::Node);
+    let of_cluster = PlantedInCluster::ALL.map(Worlds::Cluster);
+    let mut missed = Vec::new();
+    for worlds in of_node.into_iter().chain(of_cluster) {
+        let campaign = Campaign::default();
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            for _ in 0..options.thread_count() {
+                scope.spawn(|| campaign.work(options, worlds, begun));
+            }
+        });
+        let seconds = begun.elapsed().as_secs_f64();
+        let count = campaign.worlds.into_inner();
+        let failed = campaign.failed.into_inner().unwrap_or_default();
+        match failed.into_iter().next() {
+            Some((seed, Some(verdict))) => println!(
+                "{worlds:?}: seed {seed}, {count} worlds, {seconds:.1} s: {}",
+                verdict.promise
+            ),
+            Some((seed, None)) => bail!("{worlds:?}: seed {seed} has two histories"),
+            None => missed.push(format!("{worlds:?} ({count} worlds, {seconds:.1} s)")),
+        }
+    }
+    ensure!(missed.is_empty(), "not found: {}", missed.join(", "));
+    Ok(())
 }
 
 /// What the threads share.

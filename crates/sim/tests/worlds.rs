@@ -1,4 +1,5 @@
-//! A short campaign: no promise is broken, each seed has one history, and planted mistakes are found.
+//! A short campaign: no promise is broken, each seed has one history, and planted mistakes are found: those that take
+//! a few worlds. `cargo run --release -p sim -- --mistakes` finds them all.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -9,7 +10,7 @@ use std::time::Instant;
 /// Two at a time: what follows from a seed does not follow from what else runs.
 #[test]
 fn every_promise_is_kept_and_each_seed_has_one_history() {
-    let left = Mutex::new(trials::seeds(0..100));
+    let left = Mutex::new(trials::seeds(0..40));
     let work = || {
         while let Some(seed) = next_of(&left) {
             let schedule = Schedule::of(seed);
@@ -30,11 +31,20 @@ fn next_of<T>(left: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
     left.lock().unwrap().next()
 }
 
-/// Two at a time: each takes up to some hundred worlds, and with other seeds some thousand.
+/// Two at a time: each takes a few worlds, and with other seeds some hundred.
 #[test]
 fn planted_mistakes_are_found() {
-    let seeds = trials::seeds(0..4_000);
-    let left = Mutex::new(Planted::ALL.into_iter());
+    let seeds = trials::seeds(0..1_000);
+    let quick = [
+        Planted::SyncsNothing,
+        Planted::AnswersEarly,
+        Planted::LoadsTooLittle,
+        Planted::KeepsMetadataInMemory,
+        Planted::ReadsUncommitted,
+        Planted::SkipsMarkers,
+        Planted::TearsSnapshots,
+    ];
+    let left = Mutex::new(quick.into_iter());
     let missed = Mutex::new(Vec::new());
     let work = || {
         while let Some(planted) = next_of(&left) {
@@ -71,7 +81,7 @@ fn a_schedule_that_fails_shrinks_and_repeats() {
 /// Worlds of a controller and three brokers.
 #[test]
 fn every_promise_is_kept_in_clusters_and_each_seed_has_one_history() {
-    let left = Mutex::new(trials::seeds(0..40));
+    let left = Mutex::new(trials::seeds(0..20));
     let work = || {
         while let Some(seed) = next_of(&left) {
             let schedule = ClusterSchedule::of(seed);
@@ -89,8 +99,14 @@ fn every_promise_is_kept_in_clusters_and_each_seed_has_one_history() {
 
 #[test]
 fn mistakes_planted_in_clusters_are_found() {
-    let seeds = trials::seeds(0..2_000);
-    let left = Mutex::new(PlantedInCluster::ALL.into_iter());
+    let seeds = trials::seeds(0..1_000);
+    let quick = [
+        PlantedInCluster::CutsAtHighWatermark,
+        PlantedInCluster::NeverCuts,
+        PlantedInCluster::ForgetsProducers,
+        PlantedInCluster::LeadsByOldMetadata,
+    ];
+    let left = Mutex::new(quick.into_iter());
     let missed = Mutex::new(Vec::new());
     let work = || {
         while let Some(planted) = next_of(&left) {

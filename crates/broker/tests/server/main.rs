@@ -11,6 +11,8 @@
 #![allow(clippy::print_stdout, reason = "shown of a test that fails")]
 
 mod acks;
+mod allocation;
+mod alone;
 mod api_versions;
 mod batches;
 mod cluster;
@@ -28,6 +30,7 @@ mod flush;
 mod followers;
 mod frames;
 mod groups;
+mod idle_memory;
 mod leftovers;
 mod limits;
 mod listeners;
@@ -35,6 +38,7 @@ mod log_directories;
 mod loggers;
 mod lost_directories;
 mod many_logs;
+mod memory;
 mod moves;
 mod offsets;
 mod producers;

@@ -1,12 +1,9 @@
-//! What a partition that nobody uses keeps in memory, as made and after a start. One test alone in
-//! its program: the allocator counts for all threads.
+//! What a partition that nobody uses keeps in memory, as made and after a start. The test is
+//! alone in a process.
 
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use std::alloc::System;
+use crate::alone::{ALLOCATOR, alone};
+use stats_alloc::Region;
 use testkit::TestServer;
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const TOPIC_COUNT: i64 = 10;
 const COUNT: i64 = TOPIC_COUNT * 100;
@@ -19,6 +16,13 @@ const NEW_BYTES_MAX: i64 = 400;
 
 #[test]
 fn a_partition_that_nobody_uses_keeps_few_bytes() {
+    alone(
+        "idle_memory::a_partition_that_nobody_uses_keeps_few_bytes",
+        check_idle_partitions,
+    );
+}
+
+fn check_idle_partitions() {
     let directory = tempfile::tempdir().unwrap();
     let region = Region::new(ALLOCATOR);
     let kept_bytes = || {

@@ -1,17 +1,13 @@
 //! A steady load allocates nothing once buffers have grown: producing neither in the connection,
 //! the request, the partition nor its log; an incremental fetch of what has not changed nothing
-//! that grows with its partitions. One test alone in its program: the allocator counts for all
-//! threads.
+//! that grows with its partitions. The test is alone in a process.
 
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use std::alloc::System;
+use crate::alone::{ALLOCATOR, alone};
+use stats_alloc::Region;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use testkit::{Client, TestServer, batch, fetch_topic, idempotent_batch};
 use wire::messages::{FetchRequest, FetchResponse};
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const ROUNDS: usize = 250;
 const RUNS: usize = 4;
@@ -80,6 +76,13 @@ fn session_frames(client: &mut Client, partition_count: i32) -> Vec<Vec<u8>> {
 
 #[test]
 fn a_steady_load_allocates_nothing() {
+    alone(
+        "allocation::a_steady_load_allocates_nothing",
+        check_steady_load,
+    );
+}
+
+fn check_steady_load() {
     let server = TestServer::start(&[]);
     let mut client = server.connect();
     client.create_topic("topic", 200, &[]);

@@ -1,14 +1,13 @@
 //! What one request makes the server allocate is in proportion to what it has sent, and to what it
-//! asks for: not to what it repeats, leaves empty or expands to. One test alone in its program: the
-//! allocator counts for all threads.
+//! asks for: not to what it repeats, leaves empty or expands to. The test is alone in a process.
 
 mod arrays;
 
+use crate::alone::{ALLOCATOR, alone};
 use arrays::large_requests;
 use model::ErrorCode;
 use record::Compression;
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use std::alloc::System;
+use stats_alloc::Region;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,9 +17,6 @@ use testkit::{Client, PRODUCE_VERSION, TestServer, compressed_batch, list_offset
 use wire::messages::describe_configs_request::DescribeConfigsResource;
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use wire::messages::{DescribeConfigsRequest, FetchRequest, ProduceRequest};
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const MIB: usize = 1024 * 1024;
 
@@ -79,6 +75,13 @@ fn lookup_by_time(client: &mut Client, timestamp: i64) -> Vec<u8> {
 
 #[test]
 fn a_request_takes_memory_in_proportion_to_itself() {
+    alone(
+        "memory::a_request_takes_memory_in_proportion_to_itself",
+        check_requests,
+    );
+}
+
+fn check_requests() {
     let server = TestServer::start(&[]);
     let mut client = server.connect();
     client.create_topic("topic", 1, &[]);
