@@ -3,7 +3,7 @@
 //! ```text
 //!   Clients::command ──> applications: producer, transactional, member ──> riverrun-client
 //!                                        │                                      │ Transport
-//!                                        └── Told ──> outputs <── whole frames ─┘
+//!                                        └── Report ──> outputs <── whole frames ─┘
 //!   Clients::run_until(time) ──> outputs, or the time has come     deliver, cut <── the driver
 //! ```
 //!
@@ -16,26 +16,26 @@
 //! - Outputs are in the order in which they were made: what an application says before it sends
 //!   something is before it.
 //!
-//! Reading order: `lib`, `network`, `told`, then the applications.
+//! Reading order: `lib`, `network`, `report`, then the applications.
 
 #![forbid(unsafe_code)]
 
 mod member;
 mod network;
 mod producer;
-mod told;
+mod report;
 mod transactional;
 
-pub use told::{Command, Mistake, Offset, Output, Role, Sent, Settings, Told, TransactionEnd};
+pub use report::{Command, Mistake, Offset, Output, Report, Role, Sent, Settings, TransactionEnd};
 
 use network::{Gate, Network};
+use report::Reporter;
 use riverrun_client::config::{ClientConfig, Endpoint, Seed};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use told::Teller;
 
 /// Where the clients look for their first broker, which is the only one.
 pub const HOST: &str = "node";
@@ -65,14 +65,14 @@ impl Clients {
         let mut commands = Vec::new();
         for (client, settings) in settings.into_iter().enumerate() {
             let (sender, receiver) = mpsc::unbounded_channel();
-            let teller = Teller::new(client, network.clone());
+            let reporter = Reporter::new(client, network.clone());
             match settings.role {
-                Role::Producer => drop(runtime.spawn(producer::live(teller, settings, receiver))),
+                Role::Producer => drop(runtime.spawn(producer::live(reporter, settings, receiver))),
                 Role::Transactional => {
-                    drop(runtime.spawn(transactional::live(teller, settings, receiver)));
+                    drop(runtime.spawn(transactional::live(reporter, settings, receiver)));
                 }
                 Role::Member { .. } => {
-                    drop(runtime.spawn(member::live(teller, settings, receiver)));
+                    drop(runtime.spawn(member::live(reporter, settings, receiver)));
                 }
             }
             commands.push(sender);
@@ -133,13 +133,13 @@ impl Clients {
 }
 
 /// What the clients of an application have in common; `life` counts them.
-fn client_config(settings: &Settings, teller: &Teller, life: u64) -> ClientConfig {
+fn client_config(settings: &Settings, reporter: &Reporter, life: u64) -> ClientConfig {
     let mut config = ClientConfig {
         bootstrap_servers: vec![Endpoint::new(HOST, PORT)],
-        client_id: format!("client{}", teller.client()),
+        client_id: format!("client{}", reporter.client()),
         seed: Seed(Some(settings.seed.wrapping_add(life))),
         ..ClientConfig::default()
     };
-    config.connector.transport = Some(Arc::new(Gate(teller.network().clone())));
+    config.connector.transport = Some(Arc::new(Gate(reporter.network().clone())));
     config
 }

@@ -1,7 +1,7 @@
 //! An application that is a member of a group: it polls, hands over what it reads, and commits that.
 
 use crate::client_config;
-use crate::told::{Command, Mistake, Offset, Role, Settings, Teller, Told};
+use crate::report::{Command, Mistake, Offset, Report, Reporter, Role, Settings};
 use riverrun_client::consumer::{Consumer, ConsumerConfig, Offsets};
 use riverrun_client::{Error, TopicPartition};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ const POLLS_PER_COMMIT: u64 = 2;
 
 /// What the application of a client knows.
 struct Member<'a> {
-    teller: &'a Teller,
+    reporter: &'a Reporter,
     group: String,
     mistake: Option<Mistake>,
     consumer: Consumer,
@@ -27,20 +27,20 @@ struct Member<'a> {
 }
 
 pub(crate) async fn live(
-    teller: Teller,
+    reporter: Reporter,
     settings: Settings,
     mut commands: UnboundedReceiver<Command>,
 ) {
     for life in 0.. {
-        let (consumer, group) = match consumer_of(&settings, &teller, life) {
+        let (consumer, group) = match consumer_of(&settings, &reporter, life) {
             Ok(made) => made,
             Err(error) => {
                 let reason = error.to_string();
-                return teller.tell(Told::Broken { reason });
+                return reporter.report(Report::Broken { reason });
             }
         };
         let mut member = Member {
-            teller: &teller,
+            reporter: &reporter,
             group,
             mistake: settings.mistake,
             consumer,
@@ -53,31 +53,31 @@ pub(crate) async fn live(
                 Ok(Command::Restart { close_ms }) => break close_ms,
                 Ok(Command::Pause { ms }) => {
                     tokio::time::sleep(Duration::from_millis(ms)).await;
-                    teller.tell(Told::Done);
+                    reporter.report(Report::Done);
                 }
-                Ok(Command::Send(_) | Command::Transaction { .. }) => teller.tell(Told::Done),
+                Ok(Command::Send(_) | Command::Transaction { .. }) => reporter.report(Report::Done),
                 Err(TryRecvError::Empty) => member.poll().await,
                 Err(TryRecvError::Disconnected) => return,
             }
         };
-        teller.tell(Told::Assigned(None));
+        reporter.report(Report::Assigned(None));
         if let Some(ms) = close_ms
             && let Err(error) = member.consumer.close(Duration::from_millis(ms)).await
         {
             let reason = error.to_string();
-            teller.tell(Told::Failed { reason });
+            reporter.report(Report::Failed { reason });
         }
-        teller.tell(Told::Done);
+        reporter.report(Report::Done);
     }
 }
 
 fn consumer_of(
     settings: &Settings,
-    teller: &Teller,
+    reporter: &Reporter,
     life: u64,
 ) -> Result<(Consumer, String), Error> {
     let mut config = ConsumerConfig {
-        client: client_config(settings, teller, life),
+        client: client_config(settings, reporter, life),
         ..ConsumerConfig::default()
     };
     for (key, value) in &settings.pairs {
@@ -98,14 +98,14 @@ impl Member<'_> {
         match polled {
             Ok(mut records) => {
                 let is_mistaken = self.mistake == Some(Mistake::CommitsUnread);
-                let teller = self.teller;
+                let reporter = self.reporter;
                 let read = records.for_each(|record| {
                     // The mistake: a part of what is read is not handed over.
                     if is_mistaken && record.offset % 5 == 4 {
                         return;
                     }
                     let value = String::from_utf8_lossy(record.value.unwrap_or_default());
-                    teller.tell(Told::Read {
+                    reporter.report(Report::Read {
                         topic: record.topic.to_owned(),
                         partition: record.partition,
                         offset: record.offset,
@@ -128,10 +128,10 @@ impl Member<'_> {
 
     async fn fail(&self, error: &Error) {
         let reason = error.to_string();
-        self.teller.tell(match error {
+        self.reporter.report(match error {
             // Its tasks have ended, and nobody has ended them.
-            Error::Closed(_) => Told::Broken { reason },
-            _ => Told::Failed { reason },
+            Error::Closed(_) => Report::Broken { reason },
+            _ => Report::Failed { reason },
         });
         tokio::time::sleep(PAUSE).await;
     }
@@ -140,7 +140,8 @@ impl Member<'_> {
         let assigned = self.consumer.assignment();
         let assigned: Vec<i32> = assigned.iter().map(|one| one.partition).collect();
         if self.assigned.as_ref() != Some(&assigned) {
-            self.teller.tell(Told::Assigned(Some(assigned.clone())));
+            self.reporter
+                .report(Report::Assigned(Some(assigned.clone())));
             self.assigned = Some(assigned);
         }
     }
@@ -155,13 +156,13 @@ impl Member<'_> {
         }
         for (place, one) in &offsets {
             let offset = self.offset_of(place, one.offset);
-            self.teller.tell(Told::Committing(offset));
+            self.reporter.report(Report::Committing(offset));
         }
         match self.consumer.commit_offsets(offsets.clone()).await {
             Ok(()) => {
                 for (place, one) in offsets {
                     let offset = self.offset_of(&place, one.offset);
-                    self.teller.tell(Told::Committed(offset));
+                    self.reporter.report(Report::Committed(offset));
                     self.committed.insert(place, one.offset);
                 }
             }

@@ -1,6 +1,6 @@
 //! Connections that are made of nothing: what a client writes is an output, what it reads was delivered.
 
-use crate::told::Output;
+use crate::report::Output;
 use parking_lot::Mutex;
 use riverrun_client::config::Endpoint;
 use riverrun_client::transport::{BoxFuture, ByteStream, Transport};

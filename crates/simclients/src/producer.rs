@@ -1,7 +1,7 @@
 //! An application that sends records and waits for none of them: the client has several batches under way.
 
 use crate::client_config;
-use crate::told::{Command, Mistake, Sent, Settings, Teller, Told};
+use crate::report::{Command, Mistake, Report, Reporter, Sent, Settings};
 use riverrun_client::Error;
 use riverrun_client::producer::{Producer, ProducerConfig, ProducerRecord, RecordMetadata};
 use std::time::Duration;
@@ -13,11 +13,11 @@ const PATIENCE_MS: u64 = 600;
 /// A producer of these settings, with more that the role asks for.
 pub(crate) fn producer_of(
     settings: &Settings,
-    teller: &Teller,
+    reporter: &Reporter,
     life: u64,
 ) -> Result<Producer, Error> {
     let mut config = ProducerConfig {
-        client: client_config(settings, teller, life),
+        client: client_config(settings, reporter, life),
         ..ProducerConfig::default()
     };
     for (key, value) in &settings.pairs {
@@ -36,17 +36,21 @@ pub(crate) fn record_of(sent: &Sent) -> ProducerRecord<'_> {
 }
 
 /// What became of a record.
-pub(crate) fn tell_delivery(teller: &Teller, sent: Sent, result: Result<RecordMetadata, Error>) {
-    teller.tell(match result {
+pub(crate) fn tell_delivery(
+    reporter: &Reporter,
+    sent: Sent,
+    result: Result<RecordMetadata, Error>,
+) {
+    reporter.report(match result {
         Ok(written) if (&*written.topic, written.partition) != (sent.topic, sent.partition) => {
             let reason = format!("{sent:?} is said to be in {written:?}");
-            Told::Broken { reason }
+            Report::Broken { reason }
         }
-        Ok(written) => Told::Acknowledged {
+        Ok(written) => Report::Acknowledged {
             sent,
             offset: written.offset,
         },
-        Err(error) => Told::Refused {
+        Err(error) => Report::Refused {
             sent,
             reason: error.to_string(),
         },
@@ -54,16 +58,16 @@ pub(crate) fn tell_delivery(teller: &Teller, sent: Sent, result: Result<RecordMe
 }
 
 pub(crate) async fn live(
-    teller: Teller,
+    reporter: Reporter,
     settings: Settings,
     mut commands: UnboundedReceiver<Command>,
 ) {
     for life in 0.. {
-        let producer = match producer_of(&settings, &teller, life) {
+        let producer = match producer_of(&settings, &reporter, life) {
             Ok(producer) => producer,
             Err(error) => {
                 let reason = error.to_string();
-                return teller.tell(Told::Broken { reason });
+                return reporter.report(Report::Broken { reason });
             }
         };
         loop {
@@ -71,7 +75,7 @@ pub(crate) async fn live(
                 None => return,
                 Some(Command::Send(records)) => {
                     for sent in records {
-                        send(&producer, &teller, &settings, life, sent).await;
+                        send(&producer, &reporter, &settings, life, sent).await;
                     }
                 }
                 Some(Command::Restart { close_ms }) => {
@@ -79,50 +83,56 @@ pub(crate) async fn live(
                         // What it could not deliver in time was told by record.
                         let _ = producer.close(Duration::from_millis(ms)).await;
                     }
-                    teller.tell(Told::Done);
+                    reporter.report(Report::Done);
                     break;
                 }
                 Some(Command::Pause { ms }) => {
                     tokio::time::sleep(Duration::from_millis(ms)).await;
-                    teller.tell(Told::Done);
+                    reporter.report(Report::Done);
                 }
-                Some(Command::Transaction { .. }) => teller.tell(Told::Done),
+                Some(Command::Transaction { .. }) => reporter.report(Report::Done),
             }
         }
     }
 }
 
-async fn send(producer: &Producer, teller: &Teller, settings: &Settings, life: u64, sent: Sent) {
-    teller.tell(Told::Sending {
+async fn send(
+    producer: &Producer,
+    reporter: &Reporter,
+    settings: &Settings,
+    life: u64,
+    sent: Sent,
+) {
+    reporter.report(Report::Sending {
         life,
         sent: sent.clone(),
     });
     if settings.mistake == Some(Mistake::SendsAnew) {
-        let (producer, teller) = (producer.clone(), teller.clone());
-        tokio::spawn(async move { send_anew(&producer, &teller, sent).await });
+        let (producer, reporter) = (producer.clone(), reporter.clone());
+        tokio::spawn(async move { send_anew(&producer, &reporter, sent).await });
         return;
     }
-    let (told, record) = (teller.clone(), sent.clone());
+    let (told, record) = (reporter.clone(), sent.clone());
     let taken = producer
         .send_with(record_of(&sent), move |result| {
             tell_delivery(&told, record, result);
         })
         .await;
     if let Err(error) = taken {
-        tell_delivery(teller, sent, Err(error));
+        tell_delivery(reporter, sent, Err(error));
     }
 }
 
 /// The mistake: whoever waits too long sends another record with the same value.
-async fn send_anew(producer: &Producer, teller: &Teller, sent: Sent) {
+async fn send_anew(producer: &Producer, reporter: &Reporter, sent: Sent) {
     let patience = Duration::from_millis(PATIENCE_MS);
     loop {
         let delivery = match producer.send(record_of(&sent)).await {
             Ok(delivery) => delivery,
-            Err(error) => return tell_delivery(teller, sent, Err(error)),
+            Err(error) => return tell_delivery(reporter, sent, Err(error)),
         };
         if let Ok(result) = tokio::time::timeout(patience, delivery).await {
-            return tell_delivery(teller, sent, result);
+            return tell_delivery(reporter, sent, result);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! what failed, and begins another client when its own can go on no more.
 
 use crate::producer::{producer_of, record_of, tell_delivery};
-use crate::told::{Command, Mistake, Offset, Sent, Settings, Teller, Told, TransactionEnd};
+use crate::report::{Command, Mistake, Offset, Report, Reporter, Sent, Settings, TransactionEnd};
 use riverrun_client::consumer::{CommittedOffset, GroupMetadata, Offsets};
 use riverrun_client::producer::Producer;
 use riverrun_client::{Error, TopicPartition};
@@ -23,7 +23,7 @@ enum Left {
 }
 
 pub(crate) async fn live(
-    teller: Teller,
+    reporter: Reporter,
     settings: Settings,
     mut commands: UnboundedReceiver<Command>,
 ) {
@@ -39,10 +39,10 @@ pub(crate) async fn live(
             } => {
                 let current = match producer.take() {
                     Some(current) => current,
-                    None => begin(&settings, &teller, &mut life).await,
+                    None => begin(&settings, &reporter, &mut life).await,
                 };
                 let mut transaction = Transaction {
-                    teller: teller.clone(),
+                    reporter: reporter.clone(),
                     producer: current.clone(),
                     has_asked_for_commit: false,
                 };
@@ -56,7 +56,7 @@ pub(crate) async fn live(
                     Err(reason) => {
                         drop(current);
                         // Whoever takes the id next ends what is open.
-                        producer = Some(begin(&settings, &teller, &mut life).await);
+                        producer = Some(begin(&settings, &reporter, &mut life).await);
                         let end = match is_unknown {
                             true => TransactionEnd::Unknown,
                             false => TransactionEnd::Aborted,
@@ -69,7 +69,7 @@ pub(crate) async fn live(
                     true => TransactionEnd::Committed,
                     false => end,
                 };
-                teller.tell(Told::Ended {
+                reporter.report(Report::Ended {
                     number,
                     end,
                     reason,
@@ -81,23 +81,23 @@ pub(crate) async fn live(
                 if let (Some(ms), Some(left)) = (close_ms, left) {
                     let _ = left.close(Duration::from_millis(ms)).await;
                 }
-                producer = Some(begin(&settings, &teller, &mut life).await);
+                producer = Some(begin(&settings, &reporter, &mut life).await);
             }
             Command::Send(_) => {}
         }
-        teller.tell(Told::Done);
+        reporter.report(Report::Done);
     }
 }
 
 /// Another client that is the one of its transactional id.
-async fn begin(settings: &Settings, teller: &Teller, life: &mut u64) -> Producer {
+async fn begin(settings: &Settings, reporter: &Reporter, life: &mut u64) -> Producer {
     loop {
         *life += 1;
-        let producer = match producer_of(settings, teller, *life) {
+        let producer = match producer_of(settings, reporter, *life) {
             Ok(producer) => producer,
             Err(error) => {
                 let reason = error.to_string();
-                teller.tell(Told::Broken { reason });
+                reporter.report(Report::Broken { reason });
                 std::future::pending().await
             }
         };
@@ -107,7 +107,7 @@ async fn begin(settings: &Settings, teller: &Teller, life: &mut u64) -> Producer
                 Err(error) => {
                     let is_over = is_over(&error);
                     let reason = error.to_string();
-                    teller.tell(Told::Failed { reason });
+                    reporter.report(Report::Failed { reason });
                     tokio::time::sleep(PAUSE).await;
                     if is_over {
                         break;
@@ -131,7 +131,7 @@ enum Call {
 }
 
 struct Transaction {
-    teller: Teller,
+    reporter: Reporter,
     producer: Producer,
     has_asked_for_commit: bool,
 }
@@ -149,13 +149,13 @@ impl Transaction {
         }
         let mut left = Left::Open;
         for sent in records {
-            let (told, record) = (self.teller.clone(), sent.clone());
+            let (told, record) = (self.reporter.clone(), sent.clone());
             let taken = self.producer.send_with(record_of(&sent), move |result| {
                 tell_delivery(&told, record, result);
             });
             if let Err(error) = taken.await {
                 left = after(&error, true);
-                tell_delivery(&self.teller, sent, Err(error));
+                tell_delivery(&self.reporter, sent, Err(error));
                 break;
             }
         }
@@ -207,7 +207,7 @@ impl Transaction {
                 return left;
             }
             let reason = error.to_string();
-            self.teller.tell(Told::Failed { reason });
+            self.reporter.report(Report::Failed { reason });
             tokio::time::sleep(PAUSE).await;
         }
     }

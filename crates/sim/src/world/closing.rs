@@ -36,7 +36,7 @@ fn inspected(name: &str) -> Option<LogFile> {
 }
 
 impl World {
-    /// One more crash, after which a start finds all that was promised; then a stop in order, after
+    /// One more crash, after which a start finds all that was promised; then a clean shutdown, after
     /// which a start finds the same.
     pub(super) fn scan_after_crash(&mut self) {
         let crash = match self.schedule.is_durable {
@@ -75,7 +75,8 @@ impl World {
         };
         if ends(&observed) != ends(&after) {
             let detail = format!("{observed:?} and then {after:?}");
-            self.judge.broken("a stop in order changes nothing", detail);
+            self.judge
+                .broken("a clean shutdown changes nothing", detail);
         }
     }
 

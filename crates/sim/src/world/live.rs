@@ -20,7 +20,7 @@ use crate::schedule::{LASTING, LIVE, STEADY, STEADY_PARTITIONS, Schedule, Task};
 use model::{LeaderEpoch, Reader, Uuid};
 use replication::PartitionKey;
 use simclients::{
-    Clients, Command, Mistake, Offset, Output, Role, Sent, Settings, Told, TransactionEnd,
+    Clients, Command, Mistake, Offset, Output, Report, Role, Sent, Settings, TransactionEnd,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -224,7 +224,7 @@ impl World {
                         live.connections.remove(&connection);
                     }
                 }
-                Output::Told { client, told } => self.told(client, told),
+                Output::Report { client, report } => self.reported(client, report),
             }
         }
         true
@@ -318,19 +318,19 @@ impl World {
 
     // What applications say.
 
-    fn told(&mut self, client: usize, told: Told) {
-        self.note(format_args!("told {client} {told:?}"));
+    fn reported(&mut self, client: usize, report: Report) {
+        self.note(format_args!("reported by {client} {report:?}"));
         let Some(live) = &mut self.live else { return };
         let is_producer = client == PRODUCER;
-        match told {
-            Told::Sending { life, sent } => {
+        match report {
+            Report::Sending { life, sent } => {
                 if let Some(key) = live.key_of(sent.topic, sent.partition) {
                     self.judge.sent(key, &sent.value, None);
                     let sent = (&*sent.value, self.run);
                     self.judge.sent_in_order((client, life), key, sent);
                 }
             }
-            Told::Acknowledged { sent, offset } => {
+            Report::Acknowledged { sent, offset } => {
                 let key = live.key_of(sent.topic, sent.partition);
                 if is_producer {
                     live.is_done(client);
@@ -339,9 +339,9 @@ impl World {
                     self.judge.acknowledged(key, offset, &[sent.value]);
                 }
             }
-            Told::Refused { .. } if is_producer => live.is_done(client),
-            Told::Refused { .. } | Told::Failed { .. } => {}
-            Told::Ended { number, end, .. } => {
+            Report::Refused { .. } if is_producer => live.is_done(client),
+            Report::Refused { .. } | Report::Failed { .. } => {}
+            Report::Ended { number, end, .. } => {
                 let outcome = match end {
                     TransactionEnd::Committed => TransactionOutcome::Committed,
                     TransactionEnd::Aborted => TransactionOutcome::Aborted,
@@ -349,17 +349,17 @@ impl World {
                 };
                 self.judge.ended(number, outcome);
             }
-            Told::Committing(offset) => {
+            Report::Committing(offset) => {
                 if let Some(key) = live.offset_key(&offset) {
                     self.judge.committing(key, offset.offset, None);
                 }
             }
-            Told::Committed(offset) => {
+            Report::Committed(offset) => {
                 if let Some(key) = live.offset_key(&offset) {
                     self.judge.offset_known(key, offset.offset);
                 }
             }
-            Told::Read {
+            Report::Read {
                 topic,
                 partition,
                 offset,
@@ -376,9 +376,9 @@ impl World {
                     self.judge.handed_over(GROUP, key, &record, reads_committed);
                 }
             }
-            Told::Assigned(partitions) => self.judge.assigned(GROUP, LIVE + client, partitions),
-            Told::Broken { reason } => self.judge.broken("a client goes on", reason),
-            Told::Done => live.is_done(client),
+            Report::Assigned(partitions) => self.judge.assigned(GROUP, LIVE + client, partitions),
+            Report::Broken { reason } => self.judge.broken("a client goes on", reason),
+            Report::Done => live.is_done(client),
         }
     }
 

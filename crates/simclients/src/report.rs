@@ -110,7 +110,7 @@ pub enum TransactionEnd {
 
 /// What an application says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum Report {
     /// A record is given to the client; records of one life of a client keep their order.
     Sending {
         /// Which life it is.
@@ -190,22 +190,22 @@ pub enum Output {
         connection: u64,
     },
     /// An application says something.
-    Told {
+    Report {
         /// Whose.
         client: usize,
         /// What.
-        told: Told,
+        report: Report,
     },
 }
 
 /// By which an application speaks.
 #[derive(Debug, Clone)]
-pub(crate) struct Teller {
+pub(crate) struct Reporter {
     client: usize,
     network: Arc<Network>,
 }
 
-impl Teller {
+impl Reporter {
     pub(crate) const fn new(client: usize, network: Arc<Network>) -> Self {
         Self { client, network }
     }
@@ -218,8 +218,8 @@ impl Teller {
         &self.network
     }
 
-    pub(crate) fn tell(&self, told: Told) {
+    pub(crate) fn report(&self, report: Report) {
         let client = self.client;
-        self.network.put(Output::Told { client, told });
+        self.network.put(Output::Report { client, report });
     }
 }
