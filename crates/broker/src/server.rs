@@ -1,12 +1,16 @@
 //! Starting and stopping: read from top to bottom, this is how a server is put together.
 
+mod controlling;
 mod directories;
+mod listening;
 mod observing;
+mod own_controller;
 mod publishers;
 mod registration;
 
-use self::directories::{LockedDirectories, Marks, owned, take_marks};
-use self::registration::{registration, voter_endpoints};
+use self::directories::{LockedDirectories, owned};
+use self::listening::{Bound, accept, bind, new_sockets};
+use self::own_controller::{OpenedMetadata, StartingController, open_metadata};
 use crate::api::ListenerService;
 use crate::api::broker::Broker;
 use crate::api::cluster_node::ClusterNode;
@@ -24,45 +28,31 @@ use crate::coordinators::threads::CoordinatorThreads;
 use crate::coordinators::transactions::{self, Transactions};
 use crate::logs::directory_failures;
 use crate::logs::failed_logs::{self, FailedLog, FailedLogs};
-use crate::logs::log_directories::{self, LogDirectory};
-
+use crate::logs::log_directories::LogDirectory;
 use crate::logs::{
     Logs, cleaner, closing_log_dirs, found_logs, future_replicas, maintenance, new_partitions,
 };
-use crate::net::{
-    AnswerMemory, BoundListener, BoundSocket, ByteBudget, ConnectionLimits, Listeners,
-    RequestMemory, SocketSettings, Sockets, connection_limits,
-};
+use crate::net::Listeners;
 use crate::peers::connections::PeerConnections;
 use crate::peers::forwarding::Forwarding;
 use crate::peers::isr_changes;
 use crate::peers::lifecycle::BrokerLifecycle;
 use crate::peers::replica_fetchers::{Followers, ReplicaFetchers};
 use crate::peers::transactions::OtherBrokers;
-use crate::scheduling::clock::{self, now, now_ms, random_bytes, random_uuid};
+use crate::scheduling::clock;
 use crate::scheduling::heavy_work::{ASIDE, HeavyWork};
-use crate::scheduling::log_rate_limit::LogRateLimit;
 use crate::scheduling::reserve::{Reserve, ReserveEnd};
 use crate::settings::file_shares::FileShares;
 use crate::settings::loggers::Loggers;
 use crate::settings::node::Node;
 use crate::settings::start_error::StartError;
 use config::ServerConfig;
-use controller::metadata_log::{
-    DirectoryOptions, LoadedMetadataLog, LocalVoter, LogDirectories, MetadataLog,
-    MetadataLogOptions, find_log_directories, known_directories,
-};
-use controller::{
-    Controller, ControllerContext, PlaceFoundReplicas, RegisterBroker, Request, UnfenceBroker,
-};
-use metadata::{MetadataImage, MetadataRecord, MetadataVersion, VoterEndpoint};
-use model::BrokerEpoch;
+use controller::{Controller, PlaceFoundReplicas};
+use metadata::MetadataImage;
 use replication::LogHost;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use storage::directory_lock::DirectoryLock;
 use storage::{OpenFiles, RealDisk};
 use tokio::runtime::Handle;
@@ -71,11 +61,14 @@ use tokio::sync::mpsc::UnboundedReceiver;
 /// A server that runs until it is stopped.
 #[derive(Debug)]
 pub struct Server {
-    broker: Arc<Broker>,
+    node: Arc<ClusterNode>,
+    /// None of a controller alone.
+    broker: Option<Arc<Broker>>,
     tasks: Tasks,
     /// Of a broker that follows another node's controller.
     lifecycle: Option<BrokerLifecycle>,
-    _metadata_lock: Option<DirectoryLock>,
+    /// Of log directories that no broker has.
+    _locks: Vec<DirectoryLock>,
     _reserve: ReserveEnd,
 }
 
@@ -100,7 +93,7 @@ pub fn reserve_workers(config: &ServerConfig) -> usize {
 }
 
 impl Server {
-    /// Starts a broker and controller. Clients can connect when this returns.
+    /// Starts a broker, a controller, or both. Clients can connect when this returns.
     ///
     /// Half of the files that the process may open are for connections, and the rest for logs,
     /// however many there are. The limit is the process's own: who embeds a server raises it
@@ -125,12 +118,12 @@ impl Server {
 
     /// The id of the cluster, which its first start has chosen.
     pub fn cluster_id(&self) -> &str {
-        &self.broker.node.cluster_id
+        &self.node.node.cluster_id
     }
 
     /// The addresses that the server listens on, with the names of the listeners.
     pub fn addresses(&self) -> Vec<(String, SocketAddr)> {
-        let listeners = self.broker.sockets.listeners.iter();
+        let listeners = self.node.sockets.listeners.iter();
         listeners
             .map(|one| (one.name.clone(), one.address))
             .collect()
@@ -140,7 +133,7 @@ impl Server {
     /// Gives the reason. It has been logged, and the process is to end at once, without
     /// [`Server::stop`].
     pub async fn halted(&self) -> String {
-        let mut halted = self.broker.node.halted.subscribe();
+        let mut halted = self.node.node.halted.subscribe();
         let reason = halted.wait_for(|reason| !reason.is_empty()).await;
         reason.expect("the broker is there").clone()
     }
@@ -148,8 +141,11 @@ impl Server {
     /// How many logs are open, and how many idle ones were opened to become so and are not noted as
     /// durable yet: upkeep and the next start cost in proportion to both.
     pub fn log_counts(&self) -> (usize, usize) {
-        let logs = &self.broker.logs.host;
-        (logs.open_logs().len(), logs.unsettled_logs().len())
+        let count = |broker: &Arc<Broker>| {
+            let logs = &broker.logs.host;
+            (logs.open_logs().len(), logs.unsettled_logs().len())
+        };
+        self.broker.as_ref().map_or((0, 0), count)
     }
 
     /// Stops: no more requests, every log closed, each log directory marked as shut down cleanly. One
@@ -180,34 +176,46 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
     let (listeners, sockets) = bind(&config).await?;
     let reserve = Reserve::fill(reserve_workers, &Handle::current()).await;
     let reserve = ReserveEnd(reserve);
+    let bound = Bound {
+        listeners,
+        sockets,
+        reserve,
+    };
     if !config.roles.controller {
-        let bound = observing::Bound {
-            listeners,
-            sockets,
-            reserve,
-        };
         return observing::start(config, bound, loggers).await;
     }
-    let start = move || open(config, listeners, loggers);
-    let opened = tokio::task::spawn_blocking(start)
-        .await
-        .expect("opening does not panic")?;
+    if !config.roles.broker {
+        return controlling::start(config, bound, loggers).await;
+    }
+    let Bound {
+        listeners,
+        sockets,
+        reserve,
+    } = bound;
+    let opened = blocking(move || open(config, listeners, loggers)).await?;
     let broker = opened.broker;
     let parts = ControllerParts {
         config: broker.node.config.clone(),
         publishers: opened.publishers,
-        halt: publishers::halt(&broker),
+        halt: publishers::halt(&broker.node),
     };
     let controller = opened.controller_thread.start(opened.controller, parts);
     controller.map_err(no_thread)?;
     let mut tasks = begin(&broker, opened.failures, &reserve)?;
     // Only now: whoever can connect is served.
-    tasks.extend(accept(&broker, sockets)?);
+    let accepting = accept(&broker.sockets, sockets, |listener| {
+        match listener.is_controller {
+            true => ListenerService::Controller(broker.controller_node.clone()),
+            false => ListenerService::Broker(broker.clone()),
+        }
+    });
+    tasks.extend(accepting?);
     Ok(Server {
-        broker,
+        node: broker.cluster_node.clone(),
+        broker: Some(broker),
         tasks,
         lifecycle: None,
-        _metadata_lock: opened.metadata_lock,
+        _locks: opened.metadata_lock.into_iter().collect(),
         _reserve: reserve,
     })
 }
@@ -239,27 +247,12 @@ fn begin(
     ])
 }
 
-/// Lets clients connect.
-fn accept(broker: &Arc<Broker>, sockets: Vec<BoundSocket>) -> Result<Tasks, StartError> {
-    let mut tasks = Vec::new();
-    for (listener, socket) in broker.sockets.listeners.iter().zip(sockets) {
-        let socket = socket.listen().map_err(|source| {
-            broker.node.stop.send_replace(true);
-            StartError::Bind {
-                listener: listener.name.clone(),
-                address: listener.address.to_string(),
-                source,
-            }
-        })?;
-        let service = match listener.is_controller {
-            true => ListenerService::Controller(broker.controller_node.clone()),
-            false => ListenerService::Broker(broker.clone()),
-        };
-        let (sockets, service) = (broker.sockets.clone(), Arc::new(service));
-        let accepting = listener.clone().accept(socket, sockets, service);
-        tasks.push(tokio::spawn(accepting));
-    }
-    Ok(tasks)
+/// Work on files, off the workers.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StartError> + Send + 'static,
+) -> Result<T, StartError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.expect("opening does not panic")
 }
 
 fn no_thread(error: impl std::fmt::Display) -> StartError {
@@ -267,28 +260,39 @@ fn no_thread(error: impl std::fmt::Display) -> StartError {
 }
 
 async fn stop(server: Server) {
-    if let Some(lifecycle) = &server.lifecycle {
-        observing::hand_over(&server.broker, lifecycle).await;
+    if let (Some(lifecycle), Some(broker)) = (&server.lifecycle, &server.broker) {
+        observing::hand_over(broker, lifecycle).await;
     }
-    server.broker.node.stop.send_replace(true);
+    server.node.node.stop.send_replace(true);
     for task in server.tasks {
         task.abort();
         let _ = task.await;
     }
-    let broker = server.broker.clone();
-    let settling = async {
-        // From here on no log is made, and none goes: those that are closed are all of them.
-        let _ = broker.controller.settle().await;
-        new_partitions::note_places(&broker.logs).await;
-    };
-    if tokio::time::timeout(closing_log_dirs::STUCK, settling)
-        .await
-        .is_err()
-    {
-        tracing::error!("a disk that does not answer keeps the metadata from being followed");
+    if let Some(broker) = &server.broker {
+        let settling = async {
+            // From here on no log is made, and none goes: those that are closed are all of them.
+            let _ = broker.controller.settle().await;
+            new_partitions::note_places(&broker.logs).await;
+        };
+        if tokio::time::timeout(closing_log_dirs::STUCK, settling)
+            .await
+            .is_err()
+        {
+            tracing::error!("a disk that does not answer keeps the metadata from being followed");
+        }
     }
-    let closing = broker.controller.close();
-    let is_metadata_closed = match tokio::time::timeout(closing_log_dirs::STUCK, closing).await {
+    let is_metadata_closed = close_metadata(&server.node).await;
+    if let Some(broker) = &server.broker {
+        let logs = broker.logs.clone();
+        let leave = move || closing_log_dirs::leave(&logs, is_metadata_closed);
+        let _ = tokio::task::spawn_blocking(leave).await;
+        broker.coordinators.end();
+    }
+}
+
+/// Closes the metadata log; whether it was shut down cleanly.
+async fn close_metadata(node: &ClusterNode) -> bool {
+    match tokio::time::timeout(closing_log_dirs::STUCK, node.controller.close()).await {
         Ok(Ok(Ok(()))) => true,
         Ok(Ok(Err(error))) => {
             tracing::error!(%error, "the metadata log was not shut down cleanly");
@@ -296,38 +300,25 @@ async fn stop(server: Server) {
         }
         Ok(Err(_)) => false,
         Err(_) => {
-            let directory = &broker.node.config.log.metadata_log_dir;
+            let directory = &node.node.config.log.metadata_log_dir;
             tracing::error!(
                 directory,
                 "the metadata log was not shut down cleanly: its disk does not answer"
             );
             false
         }
-    };
-    let logs = broker.logs.clone();
-    let leave = move || closing_log_dirs::leave(&logs, is_metadata_closed);
-    let _ = tokio::task::spawn_blocking(leave).await;
-    broker.coordinators.end();
+    }
 }
 
 /// What a configuration may ask for and this build does not do.
 fn check_supported(config: &ServerConfig) -> Result<(), StartError> {
     let refuse = |what: &str| Err(StartError::Unsupported(what.to_owned()));
-    if !config.roles.broker {
+    let voters = &config.controller.quorum.voters;
+    if config.roles.controller && voters.iter().any(|voter| voter.id != config.node_id) {
         return refuse(
-            "this version runs no controller by itself: set `process.roles=broker,controller`",
-        );
-    }
-    if config.roles.controller
-        && config
-            .controller
-            .quorum
-            .voters
-            .iter()
-            .any(|voter| voter.id != config.node_id)
-    {
-        return refuse(
-            "`controller.quorum.voters` may name this node only: there is one controller",
+            "`controller.quorum.voters` names other nodes, and a controller of riverrun votes alone: name this \
+             node only; where several controllers are wanted, run those of Apache Kafka and set \
+             `process.roles=broker` here, which joins them",
         );
     }
     if config.security.authorizer_class_name.is_some() {
@@ -342,59 +333,6 @@ fn check_supported(config: &ServerConfig) -> Result<(), StartError> {
     }
     let served = config.listeners.check_served();
     served.map_err(|error| StartError::Unsupported(error.to_string()))
-}
-
-/// Both buffers are the kernel's to fit to each connection unless a size was given: Kafka's default
-/// of 100 KiB lets the sender of a fetch sleep and wake once for every 60 KiB.
-fn socket_settings(config: &ServerConfig) -> SocketSettings {
-    let network = &config.network;
-    let given = |key: &str, bytes: Option<i32>| {
-        let bytes = bytes.filter(|_| config.values.contains_key(key));
-        bytes.and_then(|bytes| u32::try_from(bytes).ok())
-    };
-    let (send, receive) = (
-        network.socket_send_buffer_bytes,
-        network.socket_receive_buffer_bytes,
-    );
-    SocketSettings {
-        backlog: network.socket_listen_backlog_size.max(1).unsigned_abs(),
-        send_buffer_bytes: given("socket.send.buffer.bytes", send),
-        receive_buffer_bytes: given("socket.receive.buffer.bytes", receive),
-        loopback_pacing: network.loopback_pacing,
-    }
-}
-
-/// Takes the ports, so that one that is in use is known before any file is touched. Nobody can
-/// connect yet.
-async fn bind(config: &ServerConfig) -> Result<(Listeners, Vec<BoundSocket>), StartError> {
-    let mut bound = Listeners::new();
-    let mut sockets = Vec::new();
-    let settings = socket_settings(config);
-    for endpoint in &config.listeners.bound {
-        let is_controller = config.listeners.is_controller(&endpoint.listener);
-        let advertised = config
-            .listeners
-            .advertised_to_clients
-            .iter()
-            .find(|one| one.listener == endpoint.listener)
-            .filter(|_| config.values.contains_key("advertised.listeners"));
-        let listener = BoundListener::bind(
-            endpoint.listener.as_str(),
-            &endpoint.host,
-            endpoint.port,
-            settings,
-            advertised.map(|one| (one.host.clone(), one.port)),
-            is_controller,
-        );
-        let (listener, socket) = listener.await.map_err(|source| StartError::Bind {
-            listener: endpoint.listener.to_string(),
-            address: format!("{}:{}", endpoint.host, endpoint.port),
-            source,
-        })?;
-        bound.push(Arc::new(listener));
-        sockets.push(socket);
-    }
-    Ok((bound, sockets))
 }
 
 /// What is there once every file is open.
@@ -448,10 +386,7 @@ fn open(
     let registered = registered.map(|one| &*one.directories);
     let places = found_logs::find_all(&broker.logs, log.image(), &clean, registered)?;
     let config = broker.node.config.clone();
-    let mut starting = StartingController {
-        controller: Controller::new(log, &ControllerContext::new(&config), now()),
-        config,
-    };
+    let mut starting = StartingController::new(log, config);
     starting.decide(PlaceFoundReplicas {
         broker_id: broker.node.id,
         found: places.found.clone(),
@@ -472,99 +407,6 @@ fn open(
     })
 }
 
-/// The metadata log, and the log directories that the metadata are about.
-struct OpenedMetadata {
-    directories: LogDirectories,
-    log: MetadataLog,
-    marks: Marks,
-}
-
-/// Makes `directories` those of this node, and opens the metadata log in one of them.
-fn open_metadata(
-    config: &ServerConfig,
-    directories: &[PathBuf],
-    metadata_directory: PathBuf,
-    listeners: &Listeners,
-) -> Result<OpenedMetadata, StartError> {
-    let chosen_id = config.new_cluster_id.clone();
-    let new_cluster_id = chosen_id.unwrap_or_else(|| random_uuid().to_string());
-    let bootstrap_records = controller::bootstrap::bootstrap_records(MetadataVersion::LATEST);
-    let endpoints = voter_endpoints(listeners);
-    let has_fixed_voters = !config.controller.quorum.voters.is_empty();
-    let mut options = DirectoryOptions {
-        directories,
-        metadata_directory: &metadata_directory,
-        node_id: config.node_id,
-        new_cluster_id: &new_cluster_id,
-        new_directory_id: &mut random_uuid,
-        new_quorum: (!has_fixed_voters).then(|| endpoints.clone()),
-        bootstrap_records: &bootstrap_records,
-        is_observer: false,
-        now_ms: now_ms(),
-    };
-    let found = find_log_directories(&RealDisk, &mut options)?;
-    let loaded = load_metadata_log(
-        config,
-        found.prepared(),
-        metadata_directory.clone(),
-        endpoints,
-        bootstrap_records.clone(),
-    )?;
-    let known = known_directories(loaded.image(), config.node_id);
-    let directories = found.prepare(&RealDisk, &mut options, known.as_ref())?;
-    for (path, error) in &directories.failed {
-        log_directories::log_unusable(path, error);
-    }
-    if let Some(chosen) = &config.new_cluster_id
-        && directories.cluster_id != *chosen
-    {
-        tracing::warn!(
-            "CLUSTER_ID is {chosen}, and the log directories belong to the cluster {}: they stay \
-             as they are",
-            directories.cluster_id
-        );
-    }
-    // Before anything is appended: a crash from here on is no clean shutdown.
-    let marks = take_marks(&directories, &metadata_directory)?;
-    let opened = loaded.lead(now_ms())?;
-    for event in &opened.events {
-        tracing::warn!("{event}");
-    }
-    Ok(OpenedMetadata {
-        directories,
-        log: opened.log,
-        marks,
-    })
-}
-
-fn load_metadata_log(
-    config: &ServerConfig,
-    prepared: &LogDirectories,
-    directory: PathBuf,
-    endpoints: Vec<VoterEndpoint>,
-    bootstrap_records: Vec<MetadataRecord>,
-) -> Result<LoadedMetadataLog<RealDisk>, StartError> {
-    let directory_id = prepared.id_of(&directory).unwrap_or_default();
-    let voters = &config.controller.quorum.voters;
-    let loaded = MetadataLog::load(
-        RealDisk,
-        MetadataLogOptions {
-            directory,
-            local: LocalVoter {
-                id: config.node_id,
-                directory_id,
-                endpoints,
-            },
-            fixed_voters: (!voters.is_empty()).then(|| voters.iter().map(|one| one.id).collect()),
-            bootstrap_records,
-            min_insync_replicas: config.topics.min_insync_replicas,
-            config: config.controller.metadata_log,
-            now_ms: now_ms(),
-        },
-    )?;
-    Ok(loaded)
-}
-
 /// The fetchers of a broker's partitions, which learn of what they are to follow.
 fn replica_fetchers_of(logs: &Arc<Logs>) -> Arc<ReplicaFetchers> {
     let replica_fetchers = Arc::new(ReplicaFetchers::new(logs));
@@ -581,23 +423,12 @@ fn new_broker(
     failed_logs: FailedLogs,
     loggers: Loggers,
 ) -> Result<Broker, StartError> {
-    let network = &config.network;
-    let (limits, unknown) = connection_limits(&config);
-    if let Some(error) = unknown.into_iter().next() {
-        return Err(error);
-    }
-    let request_memory_bytes = network
-        .queued_max_request_bytes
-        .and_then(|bytes| u64::try_from(bytes).ok());
     let runtime = Handle::current();
     let host = log_host(&log_directories);
     host.leaders()
         .set_lag_max_ms(config.replication.replica_lag_time_max_ms);
-    let sessions = network.max_incremental_fetch_session_cache_slots.max(0) as usize;
-    let (controller_memory, groups) = (
-        controller_memory(network.socket_request_max_bytes),
-        group_config(&config, &MetadataImage::default()),
-    );
+    let sessions = config.network.max_incremental_fetch_session_cache_slots;
+    let groups = group_config(&config, &MetadataImage::default());
     let (compression, limit) = (offsets_compression(&config), offsets_commit_limit(&config));
     let node = Arc::new(Node::new(config, cluster_id, loggers, runtime.clone()));
     let logs = Logs::new(node.clone(), controller.clone(), log_directories, host);
@@ -619,18 +450,8 @@ fn new_broker(
     let others = OtherBrokers::new(&node, &Arc::new(PeerConnections::new(config)));
     coordinators.set_peers(Arc::new(others));
     let heavy_work = Arc::new(HeavyWork::default());
-    let sockets = Sockets {
-        node: node.clone(),
-        logs: Some(logs.clone()),
-        heavy_work: heavy_work.clone(),
-        listeners,
-        client_limits: ConnectionLimits::new(limits.clone()),
-        controller_limits: ConnectionLimits::new(limits),
-        request_memory: RequestMemory::new(request_memory_bytes),
-        answer_memory: AnswerMemory::new(request_memory_bytes),
-        controller_memory,
-        unaccepted: LogRateLimit::default(),
-    };
+    let work = heavy_work.clone();
+    let sockets = new_sockets(node.clone(), Some(logs.clone()), work, listeners)?;
     let (sockets, logs_of_clients) = (Arc::new(sockets), Some(logs.clone()));
     let cluster_node = |controller, logs| {
         Arc::new(ClusterNode {
@@ -649,16 +470,8 @@ fn new_broker(
         coordinators,
         logs,
         replica_fetchers,
-        fetch_sessions: FetchSessions::new(sessions),
+        fetch_sessions: FetchSessions::new(sessions.max(0) as usize),
     })
-}
-
-/// The memory of requests that are before the controller: as much as one may be long.
-fn controller_memory(socket_request_max_bytes: i32) -> Arc<ByteBudget> {
-    ByteBudget::new(
-        "requests that are before the controller use all of their memory, and others wait",
-        Some(socket_request_max_bytes.max(1).unsigned_abs().into()),
-    )
 }
 
 /// What the logs share.
@@ -679,53 +492,6 @@ fn log_host(directories: &[Arc<LogDirectory>]) -> LogHost {
         host.directory_index_of(directory.shared_name());
     }
     host
-}
-
-/// The controller at a start, before anybody lives by the metadata.
-struct StartingController {
-    controller: Controller<Waiting>,
-    config: ServerConfig,
-}
-
-impl StartingController {
-    fn decide<R: Request>(&mut self, request: R) -> Result<R::Response, StartError> {
-        let context = ControllerContext::new(&self.config);
-        let nobody = Waiting::nobody();
-        let controller = &mut self.controller;
-        let decided =
-            controller.decide_at_start(request, nobody, &context, now(), &mut random_bytes);
-        Ok(decided?)
-    }
-
-    fn image(&self) -> &Arc<MetadataImage> {
-        self.controller.log.image()
-    }
-
-    /// Registers this run of the broker, and unfences it: whoever has the metadata log has caught up.
-    fn register(
-        &mut self,
-        broker: &Broker,
-        previous_broker_epoch: BrokerEpoch,
-    ) -> Result<(), StartError> {
-        let broker_id = broker.node.id;
-        let broker_epoch = self.decide(RegisterBroker {
-            registration: registration(broker, previous_broker_epoch),
-            detects_clean_shutdown: true,
-        })??;
-        self.decide(UnfenceBroker {
-            broker_id,
-            broker_epoch,
-        })??;
-        let known = &broker.node.broker_epoch;
-        known.store(broker_epoch.0, Ordering::Release);
-        // What is in force is not that of the image yet.
-        let config = broker.node.config_as_of(self.image());
-        let config = config.unwrap_or_else(|_| self.config.clone());
-        if let Some(change) = broker.logs.cordoning_change(self.image(), &config) {
-            self.decide(change)??;
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::{complain, fail};
 use broker::loggers::{LOGGERS, Levels, Loggers, ROOT};
 use broker::{Server, ServerOptions};
 use config::sources::{self, PropertiesText, Sources};
-use config::{ConfigMap, ServerConfig, ServerConfigError, ValueError};
+use config::{ServerConfig, ServerConfigError, ValueError};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::fmt::Display;
 use std::io::IsTerminal;
@@ -190,7 +190,6 @@ fn configure(arguments: &ServerArguments) -> Result<ServerConfig, Vec<String>> {
         }
     }
     let values = given.values;
-    check_roles(&values)?;
     let mut config = ServerConfig::read(&values).map_err(|errors| {
         let is_incomplete = errors.iter().any(is_missing);
         let mut reasons = texts(errors);
@@ -210,22 +209,6 @@ fn configure(arguments: &ServerArguments) -> Result<ServerConfig, Vec<String>> {
     }
     config.new_cluster_id = cluster_id()?;
     Ok(config)
-}
-
-/// A role that this version cannot have alone leads to errors of a part of a cluster: they go before.
-fn check_roles(values: &ConfigMap) -> Result<(), Vec<String>> {
-    let Some(roles) = values.get("process.roles") else {
-        return Ok(());
-    };
-    let roles: Vec<&str> = roles.split(',').map(str::trim).collect();
-    match roles[..] {
-        ["controller"] => Err(vec![
-            "this version runs no controller by itself: set `process.roles=broker,controller`"
-                .to_owned(),
-        ]),
-        // Others are judged as any value is.
-        _ => Ok(()),
-    }
 }
 
 /// The id for a cluster that is yet to be made, as Kafka's container image takes it.

@@ -159,7 +159,7 @@ pub struct Listeners {
     /// What clients and brokers are told.
     pub advertised_to_clients: Vec<Endpoint>,
     /// What brokers and other controllers are told about this controller.
-    advertised_by_controller: Vec<Endpoint>,
+    pub advertised_by_controller: Vec<Endpoint>,
     /// Names of controller listeners, the one to use first.
     controller_names: Vec<ListenerName>,
     /// Protocol of every name.

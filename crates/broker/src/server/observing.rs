@@ -9,15 +9,17 @@
 //! over an image that has this run's registration, hence all that was committed before.
 
 use super::directories::{LockedDirectories, owned, read_marks};
+use super::listening::{Bound, accept};
 use super::publishers;
 use super::registration::registration;
-use super::{Server, accept, begin, new_broker, no_thread};
+use super::{Server, begin, blocking, new_broker, no_thread};
+use crate::api::ListenerService;
 use crate::api::broker::Broker;
 use crate::controller::link::ControllerLink;
 use crate::controller::metadata_loader::{self, MetadataLoader, MetadataPublisher, Tasks};
 use crate::logs::failed_logs::{FailedLog, FailedLogs};
 use crate::logs::{found_logs, log_directories};
-use crate::net::{BoundSocket, Listeners};
+use crate::net::Listeners;
 use crate::peers::connections::PeerConnections;
 use crate::peers::controller_channel::ControllerChannel;
 use crate::peers::forwarding::Forwarding;
@@ -28,7 +30,6 @@ use crate::peers::quorum_nodes::QuorumNodes;
 use crate::peers::quorum_requests::Fetcher;
 use crate::peers::remote_controller::ControllerOfQuorum;
 use crate::scheduling::clock::{now, now_ms, random_uuid};
-use crate::scheduling::reserve::ReserveEnd;
 use crate::settings::loggers::Loggers;
 use crate::settings::start_error::StartError;
 use config::ServerConfig;
@@ -55,13 +56,6 @@ use tokio::sync::mpsc::UnboundedReceiver;
 const HAND_OVER_MAX: Duration = Duration::from_mins(5);
 /// The pause before the controller is told again where logs are.
 const TELL_PAUSE: Duration = Duration::from_secs(1);
-
-/// What is there before any file is touched.
-pub(super) struct Bound {
-    pub(super) listeners: Listeners,
-    pub(super) sockets: Vec<BoundSocket>,
-    pub(super) reserve: ReserveEnd,
-}
 
 /// Starts a broker that follows the controller of another node. Clients can connect when this returns.
 pub(super) async fn start(
@@ -90,7 +84,7 @@ pub(super) async fn start(
     let change = begun(&follower).await?;
     let opened = blocking(move || prepared.open(&change)).await?;
     alive(&follower, tell_places(&broker, opened.found)).await?;
-    let halt = publishers::halt(&broker);
+    let halt = publishers::halt(&broker.node);
     let halt_loader = move |reason| halt(reason);
     let (tasks, image) = (opened.tasks, opened.image);
     let loading = metadata_loader::start(tasks, image, opened.publishers, halt_loader);
@@ -102,12 +96,16 @@ pub(super) async fn start(
     lifecycle.set_ready();
     alive(&follower, lifecycle.reach(BrokerState::Running)).await??;
     // Only now: whoever can connect is served.
-    tasks.extend(accept(&broker, sockets)?);
+    let accepting = accept(&broker.sockets, sockets, |_| {
+        ListenerService::Broker(broker.clone())
+    });
+    tasks.extend(accepting?);
     Ok(Server {
-        broker,
+        node: broker.cluster_node.clone(),
+        broker: Some(broker),
         tasks,
         lifecycle: Some(lifecycle),
-        _metadata_lock: opened.metadata_lock,
+        _locks: opened.metadata_lock.into_iter().collect(),
         _reserve: reserve,
     })
 }
@@ -118,9 +116,9 @@ fn watch(
     follower: &QuorumFollower,
     lifecycle: &BrokerLifecycle,
 ) -> [tokio::task::JoinHandle<()>; 2] {
-    let (follower, halt) = (follower.clone(), publishers::halt(broker));
+    let (follower, halt) = (follower.clone(), publishers::halt(&broker.node));
     let following = async move { halt(follower.failed().await) };
-    let (lifecycle, halt) = (lifecycle.clone(), publishers::halt(broker));
+    let (lifecycle, halt) = (lifecycle.clone(), publishers::halt(&broker.node));
     let living = async move { halt(lifecycle.failed().await.to_string()) };
     [tokio::spawn(following), tokio::spawn(living)]
 }
@@ -175,13 +173,6 @@ pub(super) async fn hand_over(broker: &Broker, lifecycle: &BrokerLifecycle) {
             tracing::warn!("the controller has not let the broker stop in time; it stops anyway")
         }
     }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StartError> + Send + 'static,
-) -> Result<T, StartError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.expect("opening does not panic")
 }
 
 /// What the future gives, unless the quorum can be followed no more.

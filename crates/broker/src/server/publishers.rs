@@ -12,12 +12,14 @@
 //! [`Publisher::publish_start`]: nobody can connect yet.
 
 use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::controller::metadata_loader::MetadataPublisher;
 use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::coordinators::transactions::TRANSACTION_TOPIC;
 use crate::logs::found_logs::Places;
 use crate::logs::{LeadershipListener, metadata_changes, new_partitions, opening};
 use crate::net::connection_limits;
+use crate::settings::node::Node;
 use crate::settings::start_error::StartError;
 use crate::settings::told_changes::{tell_changes, tell_what_has_no_effect};
 use controller::MetadataChange;
@@ -45,26 +47,33 @@ pub(super) trait Publisher: MetadataPublisher {
 /// Every publisher of a broker whose logs are in these places.
 pub(super) fn all(broker: &Arc<Broker>, places: Places) -> Vec<Box<dyn Publisher>> {
     let weak = || Arc::downgrade(broker);
+    let node = || Arc::downgrade(&broker.cluster_node);
     vec![
-        Box::new(Settings(weak())),
+        Box::new(Settings(node())),
         Box::new(Fetchers(weak())),
         Box::new(Logs {
             broker: weak(),
             found: Mutex::new(places),
         }),
         Box::new(Coordinators(weak())),
-        Box::new(Requests(weak())),
+        Box::new(Requests(node())),
         Box::new(Registration(weak())),
     ]
 }
 
+/// Every publisher of a controller alone.
+pub(super) fn of_controller(node: &Arc<ClusterNode>) -> Vec<Box<dyn Publisher>> {
+    let weak = || Arc::downgrade(node);
+    vec![Box::new(Settings(weak())), Box::new(Requests(weak()))]
+}
+
 /// Ends the process when the metadata cannot go on, unless the server stops anyway.
-pub(super) fn halt(broker: &Arc<Broker>) -> Arc<dyn Fn(String) + Send + Sync> {
-    let weak = Arc::downgrade(broker);
+pub(super) fn halt(node: &Arc<Node>) -> Arc<dyn Fn(String) + Send + Sync> {
+    let weak = Arc::downgrade(node);
     Arc::new(move |reason| {
-        let broker = weak.upgrade();
-        if let Some(broker) = broker.filter(|broker| !*broker.node.stop.borrow()) {
-            broker.node.halt(reason);
+        let node = weak.upgrade();
+        if let Some(node) = node.filter(|node| !*node.stop.borrow()) {
+            node.halt(reason);
         }
     })
 }
@@ -74,39 +83,39 @@ fn has_changed(delta: &MetadataDelta, kind: ConfigResourceType) -> bool {
     changed.any(|one| one.key.resource_type == kind)
 }
 
-/// The configuration of this broker.
-struct Settings(Weak<Broker>);
+/// The configuration of this node.
+struct Settings(Weak<ClusterNode>);
 
 impl MetadataPublisher for Settings {
     fn publish(&self, change: &MetadataChange) {
-        let Some(broker) = self.0.upgrade() else {
+        let Some(node) = self.0.upgrade() else {
             return;
         };
         tell_changes(&change.delta);
-        reconfigure(&broker, &change.delta);
+        reconfigure(&node, &change.delta);
     }
 }
 
 impl Publisher for Settings {
     /// Tells of no change, but of what has no effect.
     fn publish_start(&self, change: &MetadataChange) -> Result<(), StartError> {
-        if let Some(broker) = self.0.upgrade() {
+        if let Some(node) = self.0.upgrade() {
             tell_what_has_no_effect(&change.delta.after);
-            reconfigure(&broker, &change.delta);
+            reconfigure(&node, &change.delta);
         }
         Ok(())
     }
 }
 
 /// Puts in force what the image says of brokers, if that is new.
-fn reconfigure(broker: &Broker, delta: &MetadataDelta) {
+fn reconfigure(server: &ClusterNode, delta: &MetadataDelta) {
     if !has_changed(delta, ConfigResourceType::Broker) {
         return;
     }
-    broker.node.reconfigure(&delta.after);
-    let (limits, unknown) = connection_limits(&broker.node.live_config());
-    broker.sockets.client_limits.set(limits.clone());
-    broker.sockets.controller_limits.set(limits);
+    server.node.reconfigure(&delta.after);
+    let (limits, unknown) = connection_limits(&server.node.live_config());
+    server.sockets.client_limits.set(limits.clone());
+    server.sockets.controller_limits.set(limits);
     for error in unknown {
         tracing::warn!(
             %error,
@@ -210,18 +219,18 @@ impl Publisher for Coordinators {
 }
 
 /// The image that requests are answered from.
-struct Requests(Weak<Broker>);
+struct Requests(Weak<ClusterNode>);
 
 impl MetadataPublisher for Requests {
     fn publish(&self, change: &MetadataChange) {
-        let Some(broker) = self.0.upgrade() else {
+        let Some(server) = self.0.upgrade() else {
             return;
         };
-        broker
+        server
             .node
             .kraft_version
             .store(change.kraft_version, Ordering::Release);
-        broker.node.set_image(change.delta.after.clone());
+        server.node.set_image(change.delta.after.clone());
     }
 }
 

@@ -18,13 +18,15 @@ use super::*;
 use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::coordinators::transactions::TRANSACTION_TOPIC;
 use crate::logs::metadata_changes;
+use crate::scheduling::clock::{now_ms, random_uuid};
 use crate::scheduling::heavy_work::is_off_workers;
 use crate::{logs::idle_logs, logs::maintenance};
 use config::sources::{Sources, load};
+use metadata::MetadataRecord;
 use model::{BrokerId, ErrorCode, TopicPartition};
 use std::fs::{self, File};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc;
 use storage::clean_shutdown::{CLEAN_SHUTDOWN_FILE, take_clean_shutdown};
@@ -81,7 +83,8 @@ impl Running {
     }
 
     fn broker(&self) -> &Arc<Broker> {
-        &self.server.as_ref().expect("it runs").broker
+        let server = self.server.as_ref().expect("it runs");
+        server.broker.as_ref().expect("it is one")
     }
 
     fn connect(&self) -> Client {

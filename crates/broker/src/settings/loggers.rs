@@ -83,6 +83,7 @@ pub const LOGGERS: &[&str] = &[
     "broker.scheduling.disk_watch",
     "broker.server",
     "broker.server.observing",
+    "broker.server.own_controller",
     "broker.server.publishers",
     "broker.settings",
     "broker.settings.live_config",

@@ -12,8 +12,8 @@ use wire::messages::{
     describe_quorum_request,
 };
 
-const SESSION: (&str, &str) = ("broker.session.timeout.ms", "1500");
-const HEARTBEATS: (&str, &str) = ("broker.heartbeat.interval.ms", "200");
+pub(crate) const SESSION: (&str, &str) = ("broker.session.timeout.ms", "1500");
+pub(crate) const HEARTBEATS: (&str, &str) = ("broker.heartbeat.interval.ms", "200");
 
 /// A node that is broker and controller, and where others are.
 struct Cluster {
@@ -64,7 +64,7 @@ impl Cluster {
 }
 
 /// Creates a topic of one partition with these replicas.
-fn create_on(client: &mut Client, name: &str, replicas: &[i32]) -> ErrorCode {
+pub(crate) fn create_on(client: &mut Client, name: &str, replicas: &[i32]) -> ErrorCode {
     let replicas: Vec<BrokerId> = replicas.iter().copied().map(BrokerId).collect();
     let assignment = CreatableReplicaAssignment {
         partition_index: 0,
@@ -89,7 +89,7 @@ fn create_on(client: &mut Client, name: &str, replicas: &[i32]) -> ErrorCode {
 }
 
 /// The leader of the first partition of a topic, as somebody tells; none of a topic that is not known.
-fn leader_of(client: &mut Client, topic: &str) -> Option<i32> {
+pub(crate) fn leader_of(client: &mut Client, topic: &str) -> Option<i32> {
     let request = MetadataRequest {
         topics: None,
         ..Default::default()
@@ -101,13 +101,13 @@ fn leader_of(client: &mut Client, topic: &str) -> Option<i32> {
     Some(partition.leader_id.0).filter(|id| *id >= 0)
 }
 
-fn wait_for_leader(client: &mut Client, topic: &str, leader: i32) {
+pub(crate) fn wait_for_leader(client: &mut Client, topic: &str, leader: i32) {
     wait_until(&format!("{topic} is led by {leader}"), || {
         leader_of(client, topic) == Some(leader)
     });
 }
 
-fn ids(client: &mut Client) -> Vec<i32> {
+pub(crate) fn ids(client: &mut Client) -> Vec<i32> {
     let brokers = client.brokers();
     let mut ids: Vec<i32> = brokers.iter().map(|one| one.node_id.0).collect();
     ids.sort_unstable();

@@ -21,6 +21,7 @@ mod compat;
 mod compression;
 mod configs;
 mod connections;
+mod controller_alone;
 mod damage;
 mod directory;
 mod fairness;

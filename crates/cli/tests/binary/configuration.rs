@@ -270,11 +270,16 @@ fn what_does_not_work_yet_is_told() {
         &[],
         &["SSL", "PLAINTEXT"],
     );
-    let output = run(&["server", "--set", "process.roles=controller"], &[]);
-    assert_eq!(
-        String::from_utf8(output.stderr).unwrap(),
-        "error: this version runs no controller by itself: set `process.roles=broker,controller`\n"
-    );
+    let alone = [
+        "server",
+        "--set",
+        "process.roles=controller",
+        "--set",
+        "listeners=CONTROLLER://127.0.0.1:0",
+        "--set",
+        "controller.quorum.voters=1@localhost:9093,2@localhost:9094",
+    ];
+    assert_fails(&alone, &[], &["names other nodes", "Apache Kafka"]);
     let map = "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:SSL";
     let elsewhere = "controller.quorum.bootstrap.servers=127.0.0.1:1";
     let role = ["server", "--set", "process.roles=broker"];

@@ -10,6 +10,7 @@ mod bench;
 mod cluster;
 mod configs;
 mod configuration;
+mod controller;
 mod descriptors;
 mod disk;
 mod dump_log;

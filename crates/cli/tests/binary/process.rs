@@ -232,11 +232,13 @@ impl Drop for Process {
     }
 }
 
-/// The address in the line that tells of the listener.
+/// The address in the line that tells of the listener for clients, or else for a controller's peers.
 pub(crate) fn address(log: &str) -> SocketAddr {
-    let line = log
-        .lines()
-        .find(|line| line.contains("listener=\"PLAINTEXT\""));
+    let line_of = |name: &str| {
+        let listener = format!("listener=\"{name}\"");
+        log.lines().find(|line| line.contains(&listener))
+    };
+    let line = line_of("PLAINTEXT").or_else(|| line_of("CONTROLLER"));
     let (_, address) = line.unwrap().split_once("address=").unwrap();
     address.trim().parse().unwrap()
 }

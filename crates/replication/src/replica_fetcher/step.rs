@@ -12,7 +12,8 @@ pub struct StepToken {
     pub(super) generation: u32,
 }
 
-/// Something to do with the log of a partition.
+/// Something to do with the log of a partition. What came of it goes to
+/// [`ReplicaFetcher::complete`](crate::ReplicaFetcher::complete).
 #[derive(Debug)]
 pub struct Step<'f, 'a, R> {
     /// By which the outcome is told.
@@ -69,8 +70,6 @@ pub enum StepOutcome {
     Delayed(Option<FetchPosition>),
     /// The log takes no more.
     Failed,
-    /// It takes longer; what comes of it is told by [`complete`](crate::ReplicaFetcher::complete).
-    Later,
 }
 
 impl StepOutcome {

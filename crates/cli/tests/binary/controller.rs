@@ -1,0 +1,77 @@
+//! A process that is a controller and no broker.
+
+use crate::process::{BINARY, Process};
+use std::path::Path;
+use std::process::{Command, Output};
+use testkit::batch;
+
+fn start(directory: &Path, port: u16) -> Process {
+    let listeners = format!("CONTROLLER://127.0.0.1:{port}");
+    let keys = [
+        ("process.roles", "controller"),
+        ("node.id", "3000"),
+        ("listeners", &*listeners),
+    ];
+    Process::start(directory, &keys)
+}
+
+fn refused(arguments: &[&str]) -> String {
+    let Output { status, stderr, .. } = Command::new(BINARY).args(arguments).output().unwrap();
+    assert_eq!(status.code(), Some(1));
+    String::from_utf8(stderr).unwrap()
+}
+
+#[test]
+fn a_controller_is_stopped_and_killed_while_a_broker_lives_by_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("controller");
+    let mut controller = start(&path, 0);
+    let port = controller.address().port();
+    let quorum = format!("127.0.0.1:{port}");
+    let keys = [
+        ("process.roles", "broker"),
+        ("node.id", "1"),
+        ("controller.quorum.bootstrap.servers", &*quorum),
+    ];
+    let broker = Process::start(&directory.path().join("broker"), &keys);
+    let mut client = broker.connect();
+    client.create_topic("topic", 1, &[]);
+    client.wait_for_topic("topic");
+    for is_killed in [true, false] {
+        if is_killed {
+            controller.kill();
+        } else {
+            controller.stop();
+        }
+        client.produce("topic", 0, &batch(&["a"])).assert_accepted();
+        controller = start(&path, port);
+        client.create_topic(&format!("after-{is_killed}"), 1, &[]);
+    }
+    assert_eq!(client.fetch("topic", 0, 0).values(), ["a", "a"]);
+    broker.stop();
+    controller.stop();
+}
+
+#[test]
+fn what_a_controller_cannot_have_is_refused() {
+    let role = ["server", "--set", "process.roles=controller"];
+    for (more, words) in [
+        (
+            &["listeners=PLAINTEXT://127.0.0.1:0"][..],
+            "process.roles=controller",
+        ),
+        (
+            &["listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"],
+            "controller.listener.names",
+        ),
+        (
+            &["controller.quorum.voters=7@127.0.0.1:9093"],
+            "controller.quorum.voters",
+        ),
+    ] {
+        let sets = more.iter().flat_map(|one| ["--set", one]);
+        let arguments: Vec<&str> = role.into_iter().chain(sets).collect();
+        let told = refused(&arguments);
+        assert!(told.contains(words), "{told}");
+    }
+}
