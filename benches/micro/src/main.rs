@@ -14,7 +14,7 @@ use std::alloc::System;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use operations::OPERATIONS;
+use operations::operations;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
             let [Ok(warm_up_ms), Ok(sample_ms), Ok(samples)] = numbers else {
                 return usage();
             };
-            let Some((_, make)) = OPERATIONS.iter().find(|(known, _)| *known == name) else {
+            let Some((_, make)) = operations().find(|(known, _)| *known == name) else {
                 return usage();
             };
             let milliseconds = Duration::from_millis;
@@ -62,14 +62,14 @@ fn main() -> ExitCode {
 
 fn usage() -> ExitCode {
     println!("usage: micro evidence | run NAME WARM_UP_MS SAMPLE_MS SAMPLES, NAME one of");
-    for (name, _) in OPERATIONS {
+    for (name, _) in operations() {
         println!("  {name}");
     }
     ExitCode::FAILURE
 }
 
 fn print_evidence() {
-    for (name, make) in OPERATIONS {
+    for (name, make) in operations() {
         let hex: String = make()
             .evidence()
             .iter()

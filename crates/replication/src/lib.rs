@@ -11,7 +11,7 @@
 //!  nothing new   ──> FetchSession::watch ──> Progress ──> changed, and whoever waits is woken
 //!
 //!  role: follower ──> Partition::begin_following ──> ReplicaFetcher ──> Fetch, ListOffsets ──> leader
-//!  its answer     ──> ReplicaFetcher::next_step ──> Partition::follow ──> append, cut, begin anew ──> asked next
+//!  its answer     ──> ReplicaFetcher::take_steps ──> Partition::follow ──> append, cut, begin anew ──> asked next
 //! ```
 //!
 //! Invariants:

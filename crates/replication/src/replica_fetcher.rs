@@ -4,7 +4,7 @@
 //! ```text
 //!   add, remove ──> partitions ──> poll_request ──────────> Fetch | ListOffsets, encoded
 //!                       ^
-//!                       └─ complete <── next_step <── handle_response <── the answer, its bytes borrowed
+//!                       └──────── take_steps <── handle_response <── the answer, its bytes borrowed
 //! ```
 //!
 //! What is fetched is kept as an incremental session (KIP-227) whose cost follows what has changed: a request
@@ -12,8 +12,8 @@
 //! something to say of, and nothing here looks at the others. A partition that is not to be fetched for a while
 //! leaves the session.
 //!
-//! The caller does with each log what [`ReplicaFetcher::next_step`] says, and tells what came of it before the
-//! next request, or later if a disk takes long; until then the partition is not asked for.
+//! The caller does with each log what [`ReplicaFetcher::take_steps`] says, and tells what came of it at once, or
+//! later if a disk takes long; until then the partition is not asked for.
 //!
 //! Invariants:
 //! - One request at a time. What answers another offset or leader epoch than was asked for is passed by, and an
@@ -36,8 +36,8 @@ pub use step::{Step, StepAction, StepOutcome, StepToken};
 
 use crate::following::FetchPosition;
 use crate::log_host::PartitionKey;
-use answered::Answered;
-use followed::{Followed, Stage, UNKNOWN_OFFSET};
+use answered::{Answered, Told};
+use followed::{Followed, InSession, NO_INDEX, Named, Stage, UNKNOWN_OFFSET};
 use messages::FetchMessage;
 use model::{ErrorCode, LeaderEpoch, MonotonicTime, Uuid};
 use session::Session;
@@ -90,7 +90,9 @@ enum InFlight {
 #[derive(Debug)]
 pub struct ReplicaFetcher<R> {
     settings: FetcherSettings,
-    partitions: Vec<Followed<R>>,
+    /// By slot, as the names are.
+    partitions: Vec<Followed>,
+    names: Vec<Named<R>>,
     index: SlotIndex,
     free: Vec<u32>,
     session: Session,
@@ -113,19 +115,23 @@ pub struct ReplicaFetcher<R> {
     asked: Vec<u32>,
     /// Partitions that are delayed, by the ends of the delays, with their generations; the first is the greatest.
     delays: BinaryHeap<Reverse<(MonotonicTime, u32, u32)>>,
-    /// What the last answer says, and how much of it has been done.
+    /// What the last answer is about, and how much of it has been done.
     answered: Vec<Answered>,
+    /// What the answer to ListOffsets says.
+    offsets: Vec<Told>,
+    /// The version of an answer to Fetch.
+    answer_version: Option<i16>,
     done_count: usize,
-    answered_at: MonotonicTime,
-    answer_number: u32,
     /// The slot that was answered first in an answer before: a guess.
     first_slot: u32,
-    /// The last partition that an answer had records of.
-    served_last: Option<PartitionKey>,
+    /// The slot of the last partition that an answer had records of.
+    served_last: u32,
     /// What the last answer refuses of partitions.
     errors: Vec<(u32, ErrorCode)>,
     throttled: Vec<u32>,
     is_over_quota: bool,
+    /// How many partitions were refused the last time.
+    refused_count: usize,
     failed_count: usize,
     partition_count: usize,
 }
@@ -136,6 +142,7 @@ impl<R> ReplicaFetcher<R> {
         Self {
             settings,
             partitions: Vec::new(),
+            names: Vec::new(),
             index: SlotIndex::default(),
             free: Vec::new(),
             session: Session::FIRST,
@@ -152,14 +159,15 @@ impl<R> ReplicaFetcher<R> {
             asked: Vec::new(),
             delays: BinaryHeap::new(),
             answered: Vec::new(),
+            offsets: Vec::new(),
+            answer_version: None,
             done_count: 0,
-            answered_at: MonotonicTime::MIN,
-            answer_number: 0,
             first_slot: 0,
-            served_last: None,
+            served_last: u32::MAX,
             errors: Vec::new(),
             throttled: Vec::new(),
             is_over_quota: false,
+            refused_count: 0,
             failed_count: 0,
             partition_count: 0,
         }
@@ -202,19 +210,19 @@ impl<R> ReplicaFetcher<R> {
                 return false;
             }
         }
-        let slot = known.unwrap_or_else(|| self.take_slot(&added));
+        let slot = known.unwrap_or_else(|| self.take_slot(key, &added.topic));
         let partition = &mut self.partitions[slot as usize];
         self.failed_count -= usize::from(partition.stage == Stage::Failed);
         let is_new = matches!(partition.stage, Stage::Removed | Stage::Vacant);
         self.partition_count += usize::from(is_new);
         partition.generation = partition.generation.wrapping_add(1);
-        partition.stage = Stage::Fetching;
-        partition.position = added.position;
+        partition.move_to(added.position);
         partition.leader_epoch = added.leader_epoch;
         partition.leader_high_watermark = UNKNOWN_OFFSET;
-        partition.refusal_count = 0;
-        partition.must_return = partition.is_in_session;
-        partition.replica = Some(added.replica);
+        partition.note_change();
+        partition.begin_fetching_anew();
+        self.names[slot as usize].replica = Some(added.replica);
+        self.set_refusals(slot, 0);
         if known.is_none() {
             let partitions = &self.partitions;
             self.index
@@ -236,7 +244,8 @@ impl<R> ReplicaFetcher<R> {
         self.partition_count -= 1;
         partition.stage = Stage::Removed;
         partition.generation = partition.generation.wrapping_add(1);
-        let replica = partition.replica.take();
+        let replica = self.names[slot as usize].replica.take();
+        self.set_refusals(slot, 0);
         self.list(slot);
         self.set_throttled(key, false);
         replica
@@ -260,8 +269,8 @@ impl<R> ReplicaFetcher<R> {
         let Some(slot) = self.slot_of(key) else {
             return;
         };
-        let partition = &mut self.partitions[slot as usize];
-        if std::mem::replace(&mut partition.is_throttled, is_throttled) == is_throttled {
+        let named = &mut self.names[slot as usize];
+        if std::mem::replace(&mut named.is_throttled, is_throttled) == is_throttled {
             return;
         }
         match is_throttled {
@@ -370,7 +379,7 @@ impl<R> ReplicaFetcher<R> {
     /// The errors of partitions in the last answer, with what they are known by, once its steps are taken.
     pub fn take_errors(&mut self, mut error: impl FnMut(&R, ErrorCode)) {
         for (slot, code) in self.errors.drain(..) {
-            if let Some(replica) = &self.partitions[slot as usize].replica {
+            if let Some(replica) = &self.names[slot as usize].replica {
                 error(replica, code);
             }
         }
@@ -381,16 +390,16 @@ impl<R> ReplicaFetcher<R> {
         self.begin_choice();
         self.listed.clear();
         for slot in 0..self.partitions.len() as u32 {
-            let is_over_quota = self.is_over_quota;
             let partition = &mut self.partitions[slot as usize];
             partition.is_listed = false;
-            partition.must_return = false;
-            partition.is_in_session = partition.is_fetched(is_over_quota);
-            if partition.is_in_session {
-                partition.asked_offset = partition.position.fetch_offset;
-                partition.asked_epoch = partition.leader_epoch;
+            partition.session = InSession::Absent;
+            if partition.stage == Stage::Returning {
+                partition.stage = Stage::Fetching;
+            }
+            if self.is_fetched(slot) {
+                self.partitions[slot as usize].session = InSession::Current;
                 self.sent.push(slot);
-            } else if partition.stage == Stage::Removed {
+            } else if self.at(slot).stage == Stage::Removed {
                 self.vacate(slot);
             }
         }
@@ -398,9 +407,11 @@ impl<R> ReplicaFetcher<R> {
         let key_of = |slot: &u32| partitions[*slot as usize].key();
         self.sent.sort_unstable_by_key(key_of);
         // Where the leader keeps no session, those that had none of the bytes of the last answer come first.
+        let served_last = partitions.get(self.served_last as usize);
+        let served_last = served_last.map(Followed::key);
         let served = self
             .sent
-            .partition_point(|slot| Some(key_of(slot)) <= self.served_last);
+            .partition_point(|slot| Some(key_of(slot)) <= served_last);
         self.sent.rotate_left(served);
         let topic_of = |slot: &u32| partitions[*slot as usize].topic_id;
         let groups = self
@@ -413,35 +424,40 @@ impl<R> ReplicaFetcher<R> {
     /// What has changed since the last request.
     fn choose_changed(&mut self) {
         self.begin_choice();
-        let mut topic_id = None;
         let mut listed = std::mem::take(&mut self.listed);
-        for slot in listed.drain(..) {
+        // Those that are sent move to the front.
+        let mut sent_count = 0;
+        let (mut topic_id, mut count) = (Uuid::ZERO, 0);
+        for at in 0..listed.len() {
+            let slot = listed[at];
+            let is_fetched = self.is_fetched(slot);
             let partition = &mut self.partitions[slot as usize];
             partition.is_listed = false;
-            if partition.must_return && partition.is_in_session {
-                partition.must_return = false;
-                partition.is_in_session = false;
-                self.in_session_count -= 1;
-                self.forgotten.push(slot);
-                self.returning.push(slot);
-            } else if partition.is_fetched(self.is_over_quota) {
-                let is_known = std::mem::replace(&mut partition.is_in_session, true);
-                self.in_session_count += usize::from(!is_known);
-                partition.asked_offset = partition.position.fetch_offset;
-                partition.asked_epoch = partition.leader_epoch;
-                self.sent.push(slot);
-                match self.groups.last_mut() {
-                    Some(count) if topic_id == Some(partition.topic_id) => *count += 1,
-                    _ => self.groups.push(1),
-                }
-                topic_id = Some(partition.topic_id);
-            } else if std::mem::replace(&mut partition.is_in_session, false) {
-                self.in_session_count -= 1;
-                self.forgotten.push(slot);
-            } else if partition.stage == Stage::Removed {
-                self.vacate(slot);
+            if !is_fetched {
+                self.leave_out(slot);
+                continue;
             }
+            let before = std::mem::replace(&mut partition.session, InSession::Current);
+            if before == InSession::Current {
+                continue;
+            }
+            self.in_session_count += usize::from(before == InSession::Absent);
+            if topic_id != partition.topic_id {
+                if count > 0 {
+                    self.groups.push(count);
+                }
+                (topic_id, count) = (partition.topic_id, 0);
+            }
+            count += 1;
+            listed[sent_count] = slot;
+            sent_count += 1;
         }
+        listed.truncate(sent_count);
+        if count > 0 {
+            self.groups.push(count);
+        }
+        // What is listed from here on is for the request after.
+        std::mem::swap(&mut self.sent, &mut listed);
         self.listed = listed;
         for at in 0..self.returning.len() {
             self.list(self.returning[at]);
@@ -449,6 +465,34 @@ impl<R> ReplicaFetcher<R> {
         let partitions = &self.partitions;
         self.forgotten
             .sort_unstable_by_key(|slot| partitions[*slot as usize].key());
+    }
+
+    /// A partition that is not asked for leaves the session.
+    #[cold]
+    fn leave_out(&mut self, slot: u32) {
+        let partition = &mut self.partitions[slot as usize];
+        if partition.session != InSession::Absent {
+            partition.session = InSession::Absent;
+            self.in_session_count -= 1;
+            self.forgotten.push(slot);
+        } else if partition.stage == Stage::Removed {
+            self.vacate(slot);
+        }
+        let partition = &mut self.partitions[slot as usize];
+        if partition.stage == Stage::Returning {
+            partition.stage = Stage::Fetching;
+            self.returning.push(slot);
+        }
+    }
+
+    /// Whether the next request asks for a partition.
+    #[inline]
+    fn is_fetched(&self, slot: u32) -> bool {
+        let partition = self.at(slot);
+        let is_held = self.is_over_quota
+            && self.names[slot as usize].is_throttled
+            && partition.lag() != Some(0);
+        partition.stage == Stage::Fetching && !is_held
     }
 
     fn begin_choice(&mut self) {
@@ -474,19 +518,27 @@ impl<R> ReplicaFetcher<R> {
         }
         self.asked.clear();
         self.asked.append(&mut self.asking);
-        let partitions = &self.partitions;
+        let (partitions, names) = (&self.partitions, &self.names);
         let of = |slot: &u32| &partitions[*slot as usize];
+        self.asked.retain(|slot| of(slot).is_asking());
+        let name_of = |slot: &u32| &*names[*slot as usize].topic;
         self.asked
-            .retain(|slot| matches!(of(slot).stage, Stage::AskingEnd | Stage::AskingStart));
-        self.asked
-            .sort_unstable_by_key(|slot| (&*of(slot).topic, of(slot).index));
+            .sort_unstable_by_key(|slot| (name_of(slot), of(slot).index));
         self.asked.dedup();
         if self.asked.is_empty() {
             return false;
         }
         let asker = (self.settings.replica_id, versions.list_offsets);
-        messages::write_list_offsets(asker, partitions, &self.asked, out);
+        messages::write_list_offsets(asker, (partitions, names), &self.asked, out);
         true
+    }
+
+    /// How often in a row a partition has been refused.
+    fn set_refusals(&mut self, slot: u32, count: u8) {
+        let named = &mut self.names[slot as usize];
+        let before = std::mem::replace(&mut named.refusal_count, count);
+        self.refused_count += usize::from(count > 0);
+        self.refused_count -= usize::from(before > 0);
     }
 
     /// A partition is to be fetched again after a while.
@@ -530,7 +582,8 @@ impl<R> ReplicaFetcher<R> {
         }
     }
 
-    fn at(&self, slot: u32) -> &Followed<R> {
+    #[inline]
+    fn at(&self, slot: u32) -> &Followed {
         &self.partitions[slot as usize]
     }
 
@@ -538,40 +591,26 @@ impl<R> ReplicaFetcher<R> {
         self.index.find(key, |slot| self.at(slot).key())
     }
 
-    fn followed(&self, key: PartitionKey) -> Option<&Followed<R>> {
+    fn followed(&self, key: PartitionKey) -> Option<&Followed> {
         Some(self.at(self.slot_of(key)?))
     }
 
     /// A slot for a partition that is not here.
-    fn take_slot(&mut self, added: &FollowedPartition<R>) -> u32 {
-        if let Some(slot) = self.free.pop() {
-            let partition = &mut self.partitions[slot as usize];
-            partition.topic_id = added.topic_id;
-            partition.topic = added.topic.clone();
-            partition.index = added.index;
-            return slot;
-        }
-        let slot = self.partitions.len() as u32;
-        self.partitions.push(Followed {
-            topic_id: added.topic_id,
-            index: added.index,
-            next_slot: slot + 1,
-            position: added.position,
-            leader_epoch: added.leader_epoch,
-            asked_epoch: LeaderEpoch::NONE,
-            asked_offset: UNKNOWN_OFFSET,
-            leader_high_watermark: UNKNOWN_OFFSET,
-            stage: Stage::Vacant,
-            is_in_session: false,
-            is_listed: false,
-            is_throttled: false,
-            answer_number: 0,
-            generation: 0,
-            refusal_count: 0,
-            must_return: false,
-            replica: None,
-            topic: added.topic.clone(),
+    fn take_slot(&mut self, key: PartitionKey, topic: &Arc<str>) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            let slot = self.partitions.len() as u32;
+            self.partitions.push(Followed::vacant(slot));
+            self.names.push(Named {
+                replica: None,
+                topic: topic.clone(),
+                is_throttled: false,
+                refusal_count: 0,
+            });
+            slot
         });
+        let partition = &mut self.partitions[slot as usize];
+        (partition.topic_id, partition.index) = key;
+        self.names[slot as usize].topic = topic.clone();
         slot
     }
 
@@ -579,7 +618,10 @@ impl<R> ReplicaFetcher<R> {
         let partitions = &self.partitions;
         self.index
             .remove(slot, |slot| partitions[slot as usize].key());
-        self.partitions[slot as usize].stage = Stage::Vacant;
+        let partition = &mut self.partitions[slot as usize];
+        partition.stage = Stage::Vacant;
+        // No answer is about it, so no guess finds it.
+        partition.index = NO_INDEX;
         self.free.push(slot);
     }
 }

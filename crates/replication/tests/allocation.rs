@@ -64,18 +64,16 @@ fn fetch(fetcher: &mut ReplicaFetcher<()>, out: &mut Vec<u8>, body: &[u8]) {
     let asked = fetcher.poll_request(now, VERSIONS, out);
     assert_eq!(asked, Some(FetcherRequest::Fetch));
     fetcher.handle_response(body, VERSIONS.fetch, now).unwrap();
-    while let Some(step) = fetcher.next_step(body) {
+    fetcher.take_steps(body, usize::MAX, now, |step| {
         let StepAction::Append(fetched) = step.action else {
             panic!("{step:?}");
         };
-        let (token, fetch_offset) = (step.token, fetched.fetch_offset + 1);
-        let position = FetchPosition {
-            fetch_offset,
+        StepOutcome::Done(Some(FetchPosition {
+            fetch_offset: fetched.fetch_offset + 1,
             last_fetched_epoch: fetched.leader_epoch,
             log_start_offset: 0,
-        };
-        fetcher.complete(token, StepOutcome::Done(Some(position)), now);
-    }
+        }))
+    });
 }
 
 #[test]

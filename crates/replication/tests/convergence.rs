@@ -439,14 +439,27 @@ impl World {
         let taken = fetcher.machine.handle_response(&body, version, self.now);
         let is_refused = matches!(taken, Err(replication::AnswerError::Refused(_)));
         assert!(taken.is_ok() || is_refused, "{taken:?}");
-        while let Some(step) = fetcher.machine.next_step(&body) {
-            let result = step.replica.follow(&step.action, 0);
-            if let StepAction::Append(_) = step.action {
-                let is_stale = matches!(result, Err(replication::FollowError::NotFollower));
-                assert!(result.is_ok() || is_stale, "{result:?} of {step:?}");
-            }
-            let (token, outcome) = (step.token, StepOutcome::of(&result));
-            assert_ne!(outcome, StepOutcome::Failed);
+        let mut later = Vec::new();
+        fetcher
+            .machine
+            .take_steps(&body, usize::MAX, self.now, |step| {
+                let result = step.replica.follow(&step.action, 0);
+                if let StepAction::Append(_) = step.action {
+                    let is_stale = matches!(result, Err(replication::FollowError::NotFollower));
+                    assert!(result.is_ok() || is_stale, "{result:?} of {step:?}");
+                }
+                let outcome = StepOutcome::of(&result);
+                assert_ne!(outcome, StepOutcome::Failed);
+                // Some are told as of a slow disk.
+                match step.replica.offsets().log_end_offset % 4 {
+                    0 => {
+                        later.push((step.token, outcome));
+                        StepOutcome::Later
+                    }
+                    _ => outcome,
+                }
+            });
+        for (token, outcome) in later {
             fetcher.machine.complete(token, outcome, self.now);
         }
         fetcher.machine.take_errors(|_, _| {});

@@ -65,7 +65,7 @@ fn a_cut_that_changes_nothing_is_not_tried_again_at_once() {
                 t1-0 is cut where epoch 4 ends at 15
             done t1-0 at=20 last=6
             poll
-                fetch in 9/1 for 0 ms without t1-0
+                fetch in 9/1 without t1-0
         "#]],
     );
 }

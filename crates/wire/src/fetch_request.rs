@@ -103,19 +103,21 @@ impl FetchRequestWriter {
         }
     }
 
+    /// Appends a topic with the only partition of it: what most are where there are many topics.
+    #[inline]
+    pub fn topic_of_one(&self, id: Uuid, partition: &FetchRequestPartition, out: &mut Vec<u8>) {
+        let mut fields = [0; 51];
+        let rest = Fields::of(&mut fields).put(id.to_bytes()).put([2]);
+        // No tagged fields of the topic.
+        put_partition(partition, rest).put([0]);
+        out.extend_from_slice(&fields);
+    }
+
     /// Appends a partition.
     #[inline]
     pub fn partition(&self, partition: &FetchRequestPartition, out: &mut Vec<u8>) {
         let mut fields = [0; 33];
-        Fields::of(&mut fields)
-            .put(partition.index.to_be_bytes())
-            .put(partition.current_leader_epoch.0.to_be_bytes())
-            .put(partition.fetch_offset.to_be_bytes())
-            .put(partition.last_fetched_epoch.0.to_be_bytes())
-            .put(partition.log_start_offset.to_be_bytes())
-            .put(partition.max_bytes.to_be_bytes())
-            // No tagged fields.
-            .put([0]);
+        put_partition(partition, Fields::of(&mut fields));
         out.extend_from_slice(&fields);
     }
 
@@ -164,4 +166,18 @@ impl FetchRequestWriter {
         Writer::tagged(1, fields.len(), out);
         out.extend_from_slice(&fields);
     }
+}
+
+/// The fields of a partition: 33 bytes.
+#[inline]
+fn put_partition<'b>(partition: &FetchRequestPartition, fields: Fields<'b>) -> Fields<'b> {
+    fields
+        .put(partition.index.to_be_bytes())
+        .put(partition.current_leader_epoch.0.to_be_bytes())
+        .put(partition.fetch_offset.to_be_bytes())
+        .put(partition.last_fetched_epoch.0.to_be_bytes())
+        .put(partition.log_start_offset.to_be_bytes())
+        .put(partition.max_bytes.to_be_bytes())
+        // No tagged fields.
+        .put([0])
 }

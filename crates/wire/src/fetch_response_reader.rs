@@ -12,6 +12,8 @@ use model::{Array, DecodeError, Element, ErrorCode, LeaderEpoch, Message, Reader
 
 /// From this version on topics are named by id.
 const IDS_SINCE: i16 = 13;
+/// A partition's bytes up to the length of its records, where there are no aborted transactions.
+const FIXED_BYTES: usize = 35;
 /// From this version on the response may name where leaders are.
 const ENDPOINTS_SINCE: i16 = 16;
 
@@ -43,7 +45,8 @@ pub struct AnsweredPartition<'a> {
     pub records: &'a [u8],
 }
 
-/// Reads the response that `body` is and calls `partition` with each partition of each topic, in their order.
+/// Reads the response that `body` is and calls `partition` with each partition of each topic, in their order, and
+/// with where in the body it begins: [`read_answered_partition`] reads it again from there.
 ///
 /// # Errors
 /// A [`DecodeError`] when the bytes are not a response of this version and nothing else, or what `partition`
@@ -52,7 +55,7 @@ pub struct AnsweredPartition<'a> {
 pub fn read_fetch_response<'a, E: From<DecodeError>>(
     body: &'a [u8],
     version: i16,
-    mut partition: impl FnMut(Uuid, &AnsweredPartition<'a>) -> Result<(), E>,
+    mut partition: impl FnMut(Uuid, &AnsweredPartition<'a>, usize) -> Result<(), E>,
 ) -> Result<FetchAnswer, E> {
     if !(IDS_SINCE..=FetchResponse::MAX_VERSION).contains(&version) {
         return Err(DecodeError::UnsupportedVersion.into());
@@ -64,22 +67,89 @@ pub fn read_fetch_response<'a, E: From<DecodeError>>(
         error: ErrorCode::from_code(reader.i16()?),
         session_id: reader.i32()?,
     };
-    for _ in 0..array_length(&mut reader)? {
-        let topic_id = reader.uuid()?;
-        for _ in 0..array_length(&mut reader)? {
-            if let Some((frequent, after)) = frequent_partition(&reader) {
-                reader = after;
-                partition(topic_id, &frequent)?;
-            } else {
-                partition(topic_id, &any_partition(&mut reader, version)?)?;
-            }
+    let topic_count = array_length(&mut reader)?;
+    let mut rest = reader.remaining();
+    for _ in 0..topic_count {
+        let (topic_id, partition_count, partitions) = match frequent_topic(rest) {
+            Some(frequent) => frequent,
+            None => any_topic(rest)?,
+        };
+        rest = partitions;
+        for _ in 0..partition_count {
+            let at = body.len() - rest.len();
+            let (answered, after) = match frequent_partition(rest) {
+                Some(frequent) => frequent,
+                None => any_partition(rest, version)?,
+            };
+            rest = after;
+            partition(topic_id, &answered, at)?;
         }
-        reader.skip_tagged_fields()?;
+        rest = match rest {
+            [0, after @ ..] => after,
+            _ => past_tagged_fields(rest)?,
+        };
     }
-    match reader.remaining() {
+    match rest {
         [0] => Ok(answer),
-        _ => Ok(read_end(reader, version).map(|()| answer)?),
+        _ => Ok(read_end(Reader::new(rest), version).map(|()| answer)?),
     }
+}
+
+/// The head of a topic of fewer than 127 partitions: its id, their number, and the bytes that follow. `None` when
+/// it has more, or is damaged.
+#[inline]
+fn frequent_topic(bytes: &[u8]) -> Option<(Uuid, usize, &[u8])> {
+    let (id, rest) = bytes.split_first_chunk()?;
+    match *rest {
+        [length @ 1..0x80, ref rest @ ..] if usize::from(length) <= rest.len() => {
+            Some((Uuid::from_bytes(*id), usize::from(length) - 1, rest))
+        }
+        _ => None,
+    }
+}
+
+#[cold]
+fn any_topic(bytes: &[u8]) -> Result<(Uuid, usize, &[u8]), DecodeError> {
+    let mut reader = Reader::new(bytes);
+    let topic_id = reader.uuid()?;
+    let partition_count = array_length(&mut reader)?;
+    Ok((topic_id, partition_count, reader.remaining()))
+}
+
+#[cold]
+fn past_tagged_fields(bytes: &[u8]) -> Result<&[u8], DecodeError> {
+    let mut reader = Reader::new(bytes);
+    reader.skip_tagged_fields()?;
+    Ok(reader.remaining())
+}
+
+/// Reads the partition at the front of `bytes`.
+///
+/// # Errors
+/// A [`DecodeError`] when there is none in this version.
+#[inline]
+pub fn read_answered_partition(
+    bytes: &[u8],
+    version: i16,
+) -> Result<AnsweredPartition<'_>, DecodeError> {
+    match frequent_partition(bytes) {
+        Some((frequent, _)) => Ok(frequent),
+        None => any_partition(bytes, FetchResponse::layout(version)).map(|(any, _)| any),
+    }
+}
+
+/// Reads what the partition at the front of `bytes` begins with in every form: its error, its high watermark, and
+/// where its log starts.
+#[inline]
+pub fn read_answered_offsets(bytes: &[u8]) -> Option<(ErrorCode, i64, i64)> {
+    let fixed = bytes.first_chunk()?;
+    let error = ErrorCode::from_code(i16::from_be_bytes(field(fixed, 4)));
+    let (high_watermark, log_start_offset) = (field(fixed, 6), field(fixed, 22));
+    Some((
+        error,
+        i64::from_be_bytes(high_watermark),
+        i64::from_be_bytes(log_start_offset),
+    ))
 }
 
 /// The length of an array that may not be null. Each element takes at least a byte, so what is left of the bytes
@@ -93,24 +163,24 @@ fn array_length(reader: &mut Reader<'_>) -> Result<usize, DecodeError> {
     }
 }
 
-/// A partition in the form that nearly all have: no aborted transactions, and no tagged field. `None` when it
-/// has another form or is damaged, with nothing read.
+/// A partition, and the bytes that follow it.
+type Split<'a> = (AnsweredPartition<'a>, &'a [u8]);
+
+/// A partition in the form that nearly all have: records of less than 16 KiB, no aborted transactions, and no
+/// tagged field. `None` when it has another form or is damaged.
 #[inline]
-fn frequent_partition<'a>(reader: &Reader<'a>) -> Option<(AnsweredPartition<'a>, Reader<'a>)> {
-    /// Up to the length of the records.
-    const FIXED_BYTES: usize = 35;
-    let (fixed, rest) = reader.remaining().split_first_chunk::<FIXED_BYTES>()?;
+fn frequent_partition(bytes: &[u8]) -> Option<Split<'_>> {
+    let (fixed, rest) = bytes.split_first_chunk::<FIXED_BYTES>()?;
     // Null, which followers are told, or none.
     if fixed[30] > 1 {
         return None;
     }
     let (compact_length, rest) = match *rest {
         [low, ref rest @ ..] if low < 0x80 => (usize::from(low), rest),
-        _ => {
-            let mut reader = Reader::new(rest);
-            let length = reader.unsigned_varint().ok()?;
-            (length as usize, reader.remaining())
+        [low, high, ref rest @ ..] if high < 0x80 => {
+            (usize::from(low & 0x7f) | usize::from(high) << 7, rest)
         }
+        _ => return None,
     };
     // Null is as good as nothing.
     let (records, after) = rest.split_at_checked(compact_length.saturating_sub(1))?;
@@ -125,28 +195,26 @@ fn frequent_partition<'a>(reader: &Reader<'a>) -> Option<(AnsweredPartition<'a>,
         diverging_epoch: None,
         records,
     };
-    Some((told, Reader::new(after)))
+    Some((told, after))
 }
 
 /// The bytes of a field that begins at `at`.
 #[inline]
-fn field<const N: usize>(fixed: &[u8; 35], at: usize) -> [u8; N] {
+fn field<const N: usize>(fixed: &[u8; FIXED_BYTES], at: usize) -> [u8; N] {
     let bytes = fixed[at..].first_chunk();
     *bytes.expect("the field is within the fixed part")
 }
 
 /// A partition in any form.
 #[cold]
-fn any_partition<'a>(
-    reader: &mut Reader<'a>,
-    version: Version,
-) -> Result<AnsweredPartition<'a>, DecodeError> {
+fn any_partition(bytes: &[u8], version: Version) -> Result<Split<'_>, DecodeError> {
+    let mut reader = Reader::new(bytes);
     let index = reader.i32()?;
     let error = ErrorCode::from_code(reader.i16()?);
     let high_watermark = reader.i64()?;
     let _last_stable_offset = reader.i64()?;
     let log_start_offset = reader.i64()?;
-    Array::<'_, AbortedTransaction>::decode_nullable(reader, version)?;
+    Array::<'_, AbortedTransaction>::decode_nullable(&mut reader, version)?;
     let _preferred_read_replica = reader.i32()?;
     let records = reader.nullable_bytes(true)?.unwrap_or_default();
     let mut diverging_epoch = None;
@@ -168,14 +236,15 @@ fn any_partition<'a>(
     })?;
     // A field at its default says as much as one that is not there.
     let diverging_epoch = diverging_epoch.filter(|(epoch, _)| !epoch.is_none());
-    Ok(AnsweredPartition {
+    let told = AnsweredPartition {
         index,
         error,
         high_watermark,
         log_start_offset,
         diverging_epoch,
         records,
-    })
+    };
+    Ok((told, reader.remaining()))
 }
 
 /// The end of the response, which may name where leaders are.

@@ -4,6 +4,7 @@ mod error_lookup;
 mod fetch_response_encode;
 mod produce_request_decode;
 mod produce_response_encode;
+mod replica_fetch;
 mod varint_size;
 
 use crate::Operation;
@@ -12,12 +13,36 @@ use fetch_response_encode::FetchResponseEncode;
 use model::Uuid;
 use produce_request_decode::ProduceRequestDecode;
 use produce_response_encode::ProduceResponseEncode;
+use replica_fetch::{Changed, ReplicaFetch};
 use varint_size::{VarintSize, VarintSizeBulk};
 
 type Make = fn() -> Box<dyn Operation>;
 
-/// Every operation under the name that `cargo xtask bench micro` has for it.
-pub(crate) const OPERATIONS: &[(&str, Make)] = &[
+/// The same operation with these numbers of partitions.
+macro_rules! replica_fetches {
+    ($($name:literal $is_one_topic:literal $changed:ident: $($count:literal)*;)*) => {
+        &[$($((
+            concat!($name, "/", $count),
+            || Box::new(ReplicaFetch::new($count, $is_one_topic, Changed::$changed)),
+        ),)*)*]
+    };
+}
+
+/// Operations of one kind, each under its name.
+type Operations = &'static [(&'static str, Make)];
+
+/// Those of a follower's fetcher.
+const REPLICA_FETCHES: Operations = replica_fetches! {
+    "replica-fetch-none" true None: 100 500 1000 5000 50000;
+    "replica-fetch-some" true OneInAHundred: 100 500 1000 5000 50000;
+    "replica-fetch-all" true All: 100 500 1000 5000 50000;
+    "replica-fetch-none-topics" false None: 100 500 1000 5000 50000;
+    "replica-fetch-some-topics" false OneInAHundred: 100 500 1000 5000 50000;
+    "replica-fetch-all-topics" false All: 100 500 1000 5000 50000;
+};
+
+/// Those of single functions, most of them about a message.
+const MESSAGES: Operations = &[
     ("error-lookup", || Box::new(ErrorLookup::new())),
     ("varint-size", || Box::new(VarintSize::new())),
     ("varint-size-bulk", || Box::new(VarintSizeBulk::new())),
@@ -47,6 +72,11 @@ pub(crate) const OPERATIONS: &[(&str, Make)] = &[
         Box::new(FetchResponseEncode::new(128))
     }),
 ];
+
+/// Every operation under the name that `cargo xtask bench micro` has for it.
+pub(crate) fn operations() -> impl Iterator<Item = &'static (&'static str, Make)> {
+    MESSAGES.iter().chain(REPLICA_FETCHES)
+}
 
 /// The topic of the messages; the versions measured name it by id.
 const TOPIC_ID: Uuid = Uuid::from_u128(0x0123_4567_89ab_cdef_1032_5476_98ba_dcfe);

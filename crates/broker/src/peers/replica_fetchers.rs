@@ -140,8 +140,14 @@ impl ReplicaFetchers {
         }
     }
 
+    /// How many partitions are followed.
+    #[cfg(test)]
+    pub(crate) fn followed_count(&self) -> usize {
+        self.known.lock().assigned.len()
+    }
+
     /// Whether throttled partitions are to wait.
-    fn is_over_quota(&self, now: MonotonicTime) -> bool {
+    pub(crate) fn is_over_quota(&self, now: MonotonicTime) -> bool {
         let bytes_per_second = self.throttles.read().bytes_per_second;
         self.quota.lock().is_exceeded(bytes_per_second, now)
     }

@@ -13,7 +13,9 @@ fn a_signal_to_stop_is_an_orderly_end() {
         process.connect().create_topic("topic", 1, &[]);
         process.signal(signal);
         assert_eq!(process.wait().code(), Some(0), "{}", process.log());
-        wait_until("its last words have come", || process.log().contains("stopped"));
+        wait_until("its last words have come", || {
+            process.log().contains("stopped")
+        });
         assert!(directory.path().join(CLEAN_SHUTDOWN).exists());
     }
 }

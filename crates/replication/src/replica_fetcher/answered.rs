@@ -1,25 +1,20 @@
-//! What an answer says of a partition, noted until its log has taken it; and why an answer is not taken.
+//! What an answer says of a partition; and why an answer is not taken.
 
+use super::messages::AnsweredAt;
 use crate::log_host::PartitionKey;
 use model::{DecodeError, ErrorCode, LeaderEpoch};
 
-/// One of the partitions that an answer names.
+/// One of the partitions that an answer is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answered {
     pub(super) slot: u32,
-    pub(super) told: Told,
+    /// Where a fetch answer has it, or the number of the answer to ListOffsets.
+    pub(super) at: AnsweredAt,
 }
 
-/// What the leader says of it.
+/// What the leader says of it, where that is not that there are records, or nothing new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
-    /// Records, if there are any: where in the answer they begin, and how many bytes.
-    Records {
-        start: u32,
-        length: u32,
-        high_watermark: i64,
-        log_start_offset: i64,
-    },
     /// The logs differ: the last epoch of the leader that is not above ours, and where it ends.
     Diverging(LeaderEpoch, i64),
     /// Where its log ends.

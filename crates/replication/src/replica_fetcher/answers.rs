@@ -9,35 +9,21 @@
 //! ```
 
 use super::answered::{AnswerError, Answered, Told};
-use super::followed::{Followed, Stage};
-use super::messages::{AnswerHead, Misread, PartitionAnswer, read_fetch, read_list_offsets};
+use super::followed::{Followed, InSession, Stage};
+use super::messages::{
+    AnswerHead, AnsweredAt, Misread, read_fetch, read_list_offsets, records_at, told_at,
+};
 use super::session::Session;
 use super::step::{Step, StepAction, StepOutcome, StepToken};
 use super::{InFlight, ReplicaFetcher};
 use crate::fetch_session_cache::INVALID_SESSION_ID;
 use crate::following::{FetchPosition, FetchedRecords};
 use model::{ErrorCode, MonotonicTime};
-
-/// What is told of a partition by an answer in which all is well.
-#[inline]
-fn told(answer: &PartitionAnswer) -> Told {
-    if answer.error != ErrorCode::None {
-        return Told::Error(answer.error);
-    }
-    match answer.diverging_epoch {
-        Some((epoch, end_offset)) => Told::Diverging(epoch, end_offset),
-        None => Told::Records {
-            start: answer.records.0,
-            length: answer.records.1,
-            high_watermark: answer.high_watermark,
-            log_start_offset: answer.log_start_offset,
-        },
-    }
-}
+use std::collections::BTreeSet;
 
 impl<R> ReplicaFetcher<R> {
     /// Takes the answer to the last request: the body of the response, in the version that was asked for. What is
-    /// to be done then comes by [`Self::next_step`].
+    /// to be done then is done by [`Self::take_steps`].
     ///
     /// # Errors
     /// Why the answer is not taken. What was asked for is asked for again.
@@ -48,8 +34,8 @@ impl<R> ReplicaFetcher<R> {
         now: MonotonicTime,
     ) -> Result<(), AnswerError> {
         let asked = self.in_flight.take().ok_or(AnswerError::NotAsked)?;
-        self.answered_at = now;
         self.begin_answer();
+        self.answer_version = (asked != InFlight::ListOffsets).then_some(version);
         let taken = match asked {
             InFlight::ListOffsets => self.take_list_offsets(body, version),
             InFlight::IncrementalFetch => self.take_fetch(body, version, None),
@@ -60,7 +46,7 @@ impl<R> ReplicaFetcher<R> {
         match taken {
             Ok(()) => self.useless_count = 0,
             Err(error) => {
-                self.answered.clear();
+                self.clear_answer();
                 self.useless_count = self.useless_count.saturating_add(1);
                 if must_wait(error) || self.useless_count > 1 {
                     self.retry_at = now.plus_ms(self.settings.backoff_ms);
@@ -70,111 +56,158 @@ impl<R> ReplicaFetcher<R> {
         taken
     }
 
-    /// The next thing to do with a log as the last answer says. `body` is its bytes.
+    /// Has up to `count_max` things done with logs as the last answer says, whose bytes `body` is; whether there
+    /// are more. `follow` does each, and says what has come of it.
     #[inline]
-    pub fn next_step<'a>(&mut self, body: &'a [u8]) -> Option<Step<'_, 'a, R>> {
-        let (slot, action) = self.next_action(body)?;
-        let partition = &self.partitions[slot as usize];
-        let replica = partition.replica.as_ref();
-        Some(Step {
-            token: StepToken {
-                slot,
-                generation: partition.generation,
-            },
-            replica: replica.expect("what has left is not acted on"),
-            action,
-            is_throttled: partition.is_throttled,
-        })
-    }
-
-    #[inline]
-    fn next_action<'a>(&mut self, body: &'a [u8]) -> Option<(u32, StepAction<'a>)> {
-        loop {
-            let Answered { slot, told } = *self.answered.get(self.done_count)?;
-            self.done_count += 1;
-            let partition = &mut self.partitions[slot as usize];
-            let Told::Records {
-                start,
-                length,
-                high_watermark,
-                log_start_offset,
-            } = told
-            else {
-                match self.rare_action(slot, told) {
-                    Some(action) => return Some((slot, action)),
-                    None => continue,
-                }
+    pub fn take_steps(
+        &mut self,
+        body: &[u8],
+        count_max: usize,
+        now: MonotonicTime,
+        mut follow: impl FnMut(&Step<'_, '_, R>) -> StepOutcome,
+    ) -> bool {
+        for _ in 0..count_max {
+            let Some(Answered { slot, at }) = self.answered.get(self.done_count).copied() else {
+                return false;
             };
+            self.done_count += 1;
+            let is_fetch = self.answer_version.is_some();
+            let fetched = is_fetch.then(|| records_at(body, at)).flatten();
+            let Some((records, high_watermark, log_start_offset)) = fetched else {
+                self.take_rare_step((body, at), slot, now, &mut follow);
+                continue;
+            };
+            let partition = &mut self.partitions[slot as usize];
+            partition.is_answered = false;
             if !partition.is_as_asked() {
                 continue;
             }
-            partition.stage = Stage::Appending;
             partition.leader_high_watermark = high_watermark.max(0);
-            if length > 0 {
-                self.served_last = Some(partition.key());
-            }
-            let records = body.get(start as usize..);
-            let records = records.and_then(|from| from.get(..length as usize));
-            let fetched = FetchedRecords {
+            let action = StepAction::Append(FetchedRecords {
                 leader_epoch: partition.leader_epoch,
-                fetch_offset: partition.position.fetch_offset,
-                records: records.unwrap_or_default(),
+                fetch_offset: partition.fetch_offset(),
+                records,
                 high_watermark,
                 log_start_offset,
-            };
-            return Some((slot, StepAction::Append(fetched)));
+            });
+            if !records.is_empty() {
+                self.served_last = slot;
+            }
+            match follow(&self.step(slot, action)) {
+                StepOutcome::Done(position) => self.end_append(slot, position),
+                outcome => self.end_step(slot, Stage::Appending, outcome, now),
+            }
+        }
+        self.done_count < self.answered.len()
+    }
+
+    /// What came of a step for which that was to be told later.
+    pub fn complete(&mut self, token: StepToken, outcome: StepOutcome, now: MonotonicTime) {
+        let partition = &mut self.partitions[token.slot as usize];
+        let stage = partition.stage;
+        let is_due = matches!(stage, Stage::Appending | Stage::Truncating);
+        if partition.generation == token.generation && is_due {
+            partition.stage = Stage::Fetching;
+            self.end_step(token.slot, stage, outcome, now);
         }
     }
 
-    /// What came of a step.
     #[inline]
-    pub fn complete(&mut self, token: StepToken, outcome: StepOutcome, now: MonotonicTime) {
-        let partition = &mut self.partitions[token.slot as usize];
-        let is_due = matches!(partition.stage, Stage::Appending | Stage::Truncating);
-        if partition.generation != token.generation || !is_due {
-            return;
+    fn step<'a>(&self, slot: u32, action: StepAction<'a>) -> Step<'_, 'a, R> {
+        let named = &self.names[slot as usize];
+        Step {
+            token: StepToken {
+                slot,
+                generation: self.partitions[slot as usize].generation,
+            },
+            replica: named
+                .replica
+                .as_ref()
+                .expect("what has left is not acted on"),
+            action,
+            is_throttled: named.is_throttled,
         }
-        match (outcome, partition.stage) {
-            (StepOutcome::Done(position), Stage::Appending) => {
-                partition.stage = Stage::Fetching;
-                partition.refusal_count = 0;
-                let has_moved = position.is_some_and(|position| partition.move_to(position));
-                // One that is held for its lag, or was left out meanwhile, is looked at again.
-                if has_moved || partition.is_throttled || !partition.is_in_session {
-                    self.list(token.slot);
-                }
+    }
+
+    /// A log has taken what was fetched for it.
+    #[inline]
+    fn end_append(&mut self, slot: u32, position: Option<FetchPosition>) {
+        let partition = &mut self.partitions[slot as usize];
+        let has_moved = position.is_some_and(|position| partition.move_to(position));
+        // One that was left out meanwhile, or may be held for its lag, is looked at again.
+        if has_moved || partition.session == InSession::Absent || self.is_over_quota {
+            self.list(slot);
+        }
+        if self.refused_count > 0 {
+            self.set_refusals(slot, 0);
+        }
+    }
+
+    /// What came of a step, where it is not a matter of course.
+    #[cold]
+    fn end_step(&mut self, slot: u32, stage: Stage, outcome: StepOutcome, now: MonotonicTime) {
+        let partition = &mut self.partitions[slot as usize];
+        match outcome {
+            StepOutcome::Later => {
+                partition.stage = stage;
+                self.list(slot);
             }
-            (StepOutcome::Done(position), _) => {
-                partition.stage = Stage::Fetching;
+            StepOutcome::Done(position) if stage == Stage::Appending => {
+                self.end_append(slot, position);
+            }
+            StepOutcome::Done(position) => {
                 let has_moved = position.is_some_and(|position| partition.move_to(position));
                 // The leader has told its high watermark already, to a log that was not cut yet.
-                partition.must_return = partition.is_in_session;
+                partition.begin_fetching_anew();
                 match has_moved {
-                    true => self.list(token.slot),
+                    true => self.list(slot),
                     // The same question has the same answer.
-                    false => self.delay(token.slot, now),
+                    false => self.delay(slot, now),
                 }
             }
-            (StepOutcome::Delayed(position), _) => {
+            StepOutcome::Delayed(position) => {
                 if let Some(position) = position {
                     partition.move_to(position);
                 }
-                self.delay(token.slot, now);
+                self.delay(slot, now);
             }
-            (StepOutcome::Failed, _) => self.fail(token.slot),
+            StepOutcome::Failed => self.fail(slot),
         }
     }
 
-    /// What comes of a step is told after the next request.
-    pub fn defer(&mut self, token: StepToken) {
-        self.list(token.slot);
+    /// A step where there is more to it than to append.
+    #[cold]
+    fn take_rare_step(
+        &mut self,
+        (body, at): (&[u8], AnsweredAt),
+        slot: u32,
+        now: MonotonicTime,
+        follow: &mut impl FnMut(&Step<'_, '_, R>) -> StepOutcome,
+    ) {
+        let told = match self.answer_version {
+            Some(version) => told_at(body, at, version),
+            None => self.offsets[at.as_number()],
+        };
+        self.partitions[slot as usize].is_answered = false;
+        if let Some(action) = self.rare_action(slot, told, now) {
+            self.partitions[slot as usize].stage = Stage::Fetching;
+            let outcome = follow(&self.step(slot, action));
+            self.end_step(slot, Stage::Truncating, outcome, now);
+        }
     }
 
     fn begin_answer(&mut self) {
-        self.answered.clear();
+        self.clear_answer();
         self.errors.clear();
+    }
+
+    /// What the answer says is not looked at any further.
+    fn clear_answer(&mut self) {
+        for answered in &self.answered[self.done_count..] {
+            self.partitions[answered.slot as usize].is_answered = false;
+        }
+        self.answered.clear();
         self.done_count = 0;
-        self.answer_number = self.answer_number.wrapping_add(1);
     }
 
     /// `full_count` is how many partitions were asked for, where all were named.
@@ -224,44 +257,40 @@ impl<R> ReplicaFetcher<R> {
 
     fn read_fetch(&mut self, body: &[u8], version: i16) -> Result<AnswerHead, Misread> {
         let (partitions, index) = (&mut self.partitions, &self.index);
-        let (answered, number) = (&mut self.answered, self.answer_number);
+        let answered = &mut self.answered;
         let (mut guess, first_slot) = (self.first_slot, &mut self.first_slot);
         let mut before = None;
-        read_fetch(body, version, |key, answer| {
-            let is_guessed = |one: &Followed<R>| one.key() == key && one.stage != Stage::Vacant;
-            let slot = match partitions.get(guess as usize) {
-                Some(one) if is_guessed(one) => guess,
-                _ => {
-                    let key_of = |slot: u32| partitions[slot as usize].key();
-                    let found = index.find(key, key_of).ok_or(Misread::Partition(key))?;
-                    match before {
-                        Some(before) => partitions[before as usize].next_slot = found,
-                        None => *first_slot = found,
-                    }
-                    found
+        read_fetch(body, version, |key, at| {
+            let is_guessed = |one: &Followed| one.index == key.1 && one.topic_id == key.0;
+            if !partitions.get(guess as usize).is_some_and(is_guessed) {
+                let key_of = |slot: u32| partitions[slot as usize].key();
+                guess = index.find(key, key_of).ok_or(Misread::Partition(key))?;
+                match before {
+                    Some(before) => partitions[before as usize].next_slot = guess,
+                    None => *first_slot = guess,
                 }
-            };
+            }
+            let slot = guess;
             let partition = &mut partitions[slot as usize];
-            let is_twice = std::mem::replace(&mut partition.answer_number, number) == number;
-            if is_twice || !partition.is_in_session {
+            let is_twice = std::mem::replace(&mut partition.is_answered, true);
+            if is_twice || partition.session == InSession::Absent {
+                partition.is_answered = is_twice;
                 return Err(Misread::Partition(key));
             }
             (guess, before) = (partition.next_slot, Some(slot));
-            answered.push(Answered {
-                slot,
-                told: told(answer),
-            });
+            answered.push(Answered { slot, at });
             Ok(())
         })
     }
 
     fn take_list_offsets(&mut self, body: &[u8], version: i16) -> Result<(), AnswerError> {
         let (partitions, asked) = (&self.partitions, &self.asked);
-        let answered = &mut self.answered;
+        let names = &self.names;
+        let mut told_all: Vec<(u32, Told)> = Vec::new();
         let read = read_list_offsets(body, version, |topic, index, offset| {
             let of = |slot: &u32| {
-                let partition = &partitions[*slot as usize];
-                (&*partition.topic, partition.index)
+                let slot = *slot as usize;
+                (&*names[slot].topic, partitions[slot].index)
             };
             let Ok(at) = asked.binary_search_by(|slot| of(slot).cmp(&(topic, index))) else {
                 return;
@@ -276,9 +305,8 @@ impl<R> ReplicaFetcher<R> {
                 }
                 _ => return,
             };
-            answered.push(Answered { slot, told });
+            told_all.push((slot, told));
         });
-        let told = self.answered.iter().map(|one| one.slot);
         match read {
             Err(Misread::Malformed(error)) => {
                 self.asking.append(&mut self.asked);
@@ -286,18 +314,18 @@ impl<R> ReplicaFetcher<R> {
             }
             _ => {
                 // What was not answered is asked for again after a while.
-                let told: std::collections::BTreeSet<u32> = told.collect();
-                let stage = |slot: &u32| self.partitions[*slot as usize].stage;
-                let is_asking =
-                    |slot: &&u32| matches!(stage(slot), Stage::AskingEnd | Stage::AskingStart);
+                let told: BTreeSet<u32> = told_all.iter().map(|(slot, _)| *slot).collect();
+                let is_asking = |slot: &&u32| self.partitions[**slot as usize].is_asking();
                 let missing = self.asked.iter().filter(is_asking);
                 let missing = missing.filter(|slot| !told.contains(slot));
-                let missing = missing.map(|slot| Answered {
+                let unanswered = Told::Error(ErrorCode::UnknownServerError);
+                told_all.extend(missing.map(|slot| (*slot, unanswered)));
+                let numbered = (0..).zip(&told_all).map(|(number, (slot, _))| Answered {
                     slot: *slot,
-                    told: Told::Error(ErrorCode::UnknownServerError),
+                    at: AnsweredAt::number(number),
                 });
-                let missing: Vec<_> = missing.collect();
-                self.answered.extend(missing);
+                self.answered.extend(numbered);
+                self.offsets = told_all.into_iter().map(|(_, told)| told).collect();
                 self.asked.clear();
                 Ok(())
             }
@@ -305,20 +333,21 @@ impl<R> ReplicaFetcher<R> {
     }
 
     /// What to do where there is more to it than to append.
-    #[cold]
-    fn rare_action<'a>(&mut self, slot: u32, told: Told) -> Option<StepAction<'a>> {
-        let now = self.answered_at;
+    fn rare_action(
+        &mut self,
+        slot: u32,
+        told: Told,
+        now: MonotonicTime,
+    ) -> Option<StepAction<'static>> {
         let partition = &mut self.partitions[slot as usize];
         let leader_epoch = partition.leader_epoch;
-        let log_end_offset = partition.position.fetch_offset;
+        let log_end_offset = partition.fetch_offset();
         match (told, partition.stage) {
             (Told::Diverging(epoch, end_offset), _) if partition.is_as_asked() => {
-                partition.stage = Stage::Truncating;
                 let end = (epoch, end_offset);
                 Some(StepAction::TruncateToLeader { leader_epoch, end })
             }
             (Told::End(offset), Stage::AskingEnd) if offset < log_end_offset => {
-                partition.stage = Stage::Truncating;
                 Some(StepAction::TruncateTo {
                     leader_epoch,
                     offset,
@@ -330,7 +359,6 @@ impl<R> ReplicaFetcher<R> {
                 None
             }
             (Told::Start(offset), Stage::AskingStart) if offset > log_end_offset => {
-                partition.stage = Stage::Truncating;
                 Some(StepAction::RestartAt {
                     leader_epoch,
                     offset,
@@ -341,10 +369,7 @@ impl<R> ReplicaFetcher<R> {
                 self.delay(slot, now);
                 None
             }
-            (Told::Error(error), stage)
-                if partition.is_as_asked()
-                    || matches!(stage, Stage::AskingEnd | Stage::AskingStart) =>
-            {
+            (Told::Error(error), _) if partition.is_as_asked() || partition.is_asking() => {
                 self.refuse(slot, error, now);
                 None
             }
@@ -379,9 +404,8 @@ impl<R> ReplicaFetcher<R> {
     /// other, so a leader that does not know of its role yet is asked again soon at first.
     fn refusal_delay_ms(&mut self, slot: u32, error: ErrorCode) -> i64 {
         let backoff_ms = self.settings.backoff_ms;
-        let partition = &mut self.partitions[slot as usize];
-        let doublings = partition.refusal_count;
-        partition.refusal_count = doublings.saturating_add(1);
+        let doublings = self.names[slot as usize].refusal_count;
+        self.set_refusals(slot, doublings.saturating_add(1));
         match error {
             ErrorCode::UnknownLeaderEpoch
             | ErrorCode::NotLeaderOrFollower
@@ -389,15 +413,6 @@ impl<R> ReplicaFetcher<R> {
             | ErrorCode::UnknownTopicId => (RACE_DELAY_MS << doublings.min(16)).min(backoff_ms),
             _ => backoff_ms,
         }
-    }
-}
-
-impl<R> Followed<R> {
-    /// Whether that is another place.
-    #[inline]
-    fn move_to(&mut self, position: FetchPosition) -> bool {
-        let before = std::mem::replace(&mut self.position, position);
-        before != position
     }
 }
 

@@ -65,31 +65,27 @@ pub fn fuzz_fetch_answers(bytes: &[u8]) {
             super::FetcherRequest::ListOffsets => versions.list_offsets,
         };
         let _ = fetcher.handle_response(body, version, now);
-        while let Some(step) = fetcher.next_step(body) {
-            let token = step.token;
-            let outcome = match step.action {
-                StepAction::Append(fetched) => {
-                    let range = fetched.records.as_ptr_range();
-                    let all = body.as_ptr_range();
-                    let is_within = all.start <= range.start && range.end <= all.end;
-                    assert!(
-                        fetched.records.is_empty() || is_within,
-                        "records are those of the answer"
-                    );
-                    StepOutcome::Done(Some(FetchPosition {
-                        fetch_offset: fetched.fetch_offset + 1,
-                        last_fetched_epoch: LeaderEpoch(3),
-                        log_start_offset: 0,
-                    }))
-                }
-                StepAction::TruncateTo { offset, .. } | StepAction::RestartAt { offset, .. } => {
-                    assert!(offset >= 0, "an offset is one");
-                    StepOutcome::Delayed(None)
-                }
-                StepAction::TruncateToLeader { .. } => StepOutcome::Done(None),
-            };
-            fetcher.complete(token, outcome, now);
-        }
+        fetcher.take_steps(body, usize::MAX, now, |step| match step.action {
+            StepAction::Append(fetched) => {
+                let range = fetched.records.as_ptr_range();
+                let all = body.as_ptr_range();
+                let is_within = all.start <= range.start && range.end <= all.end;
+                assert!(
+                    fetched.records.is_empty() || is_within,
+                    "records are those of the answer"
+                );
+                StepOutcome::Done(Some(FetchPosition {
+                    fetch_offset: fetched.fetch_offset + 1,
+                    last_fetched_epoch: LeaderEpoch(3),
+                    log_start_offset: 0,
+                }))
+            }
+            StepAction::TruncateTo { offset, .. } | StepAction::RestartAt { offset, .. } => {
+                assert!(offset >= 0, "an offset is one");
+                StepOutcome::Delayed(None)
+            }
+            StepAction::TruncateToLeader { .. } => StepOutcome::Done(None),
+        });
         assert_eq!(fetcher.len(), PARTITIONS.len(), "no partition is lost");
     }
 }

@@ -1,10 +1,13 @@
 //! What a fetcher and its leader send each other, encoded: the only file of the crate that knows the wire.
 
-use super::followed::{Followed, Stage};
+use super::answered::Told;
+use super::followed::{Followed, Named, Stage};
 use crate::log_host::PartitionKey;
-use model::{Array, BrokerEpoch, BrokerId, DecodeError, ErrorCode, LeaderEpoch, Message as _};
+use model::{Array, BrokerEpoch, BrokerId, DecodeError, ErrorCode, Message as _};
 use wire::fetch_request::{FetchRequestHead, FetchRequestPartition, FetchRequestWriter};
-use wire::fetch_response_reader::read_fetch_response;
+use wire::fetch_response_reader::{
+    read_answered_offsets, read_answered_partition, read_fetch_response,
+};
 use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use wire::messages::{ListOffsetsRequest, ListOffsetsResponse};
 
@@ -50,20 +53,20 @@ impl FetcherVersions {
 }
 
 /// A fetch request to be written.
-pub(super) struct FetchMessage<'a, R> {
+pub(super) struct FetchMessage<'a> {
     pub(super) settings: &'a FetcherSettings,
     /// That of the settings, or less.
     pub(super) max_wait_ms: i32,
     /// The id and the epoch of the session.
     pub(super) session: (i32, i32),
-    pub(super) partitions: &'a [Followed<R>],
+    pub(super) partitions: &'a [Followed],
     /// The slots that are asked for, and how many of them in a row are of one topic.
     pub(super) sent: (&'a [u32], &'a [u32]),
     /// The slots that leave the session, those of a topic in a row.
     pub(super) forgotten: &'a [u32],
 }
 
-impl<R> FetchMessage<'_, R> {
+impl FetchMessage<'_> {
     /// Appends it.
     pub(super) fn write(&self, writer: FetchRequestWriter, out: &mut Vec<u8>) {
         let (sent, groups) = self.sent;
@@ -83,19 +86,13 @@ impl<R> FetchMessage<'_, R> {
             let (group, after) = rest.split_at(*count as usize);
             rest = after;
             let topic_id = self.partition(group[0]).topic_id;
+            if let [slot] = group {
+                writer.topic_of_one(topic_id, &self.asked(*slot), out);
+                continue;
+            }
             writer.topic(topic_id, group.len(), out);
             for slot in group {
-                let partition = self.partition(*slot);
-                let position = &partition.position;
-                let asked = FetchRequestPartition {
-                    index: partition.index,
-                    current_leader_epoch: partition.leader_epoch,
-                    fetch_offset: position.fetch_offset,
-                    last_fetched_epoch: position.last_fetched_epoch,
-                    log_start_offset: position.log_start_offset,
-                    max_bytes: self.settings.partition_max_bytes,
-                };
-                writer.partition(&asked, out);
+                writer.partition(&self.asked(*slot), out);
             }
             writer.end_topic(out);
         }
@@ -112,9 +109,50 @@ impl<R> FetchMessage<'_, R> {
         writer.end(&head, out);
     }
 
+    /// What is asked of a partition.
     #[inline]
-    fn partition(&self, slot: u32) -> &Followed<R> {
+    fn asked(&self, slot: u32) -> FetchRequestPartition {
+        let partition = self.partition(slot);
+        let position = partition.position();
+        FetchRequestPartition {
+            index: partition.index,
+            current_leader_epoch: partition.leader_epoch,
+            fetch_offset: position.fetch_offset,
+            last_fetched_epoch: position.last_fetched_epoch,
+            log_start_offset: position.log_start_offset,
+            max_bytes: self.settings.partition_max_bytes,
+        }
+    }
+
+    #[inline]
+    fn partition(&self, slot: u32) -> &Followed {
         &self.partitions[slot as usize]
+    }
+}
+
+/// The number of bytes that stands for an answer without records, which says where the logs differ.
+const DIVERGING: u32 = u32::MAX;
+
+/// Where an answer has what it says of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AnsweredAt {
+    at: u32,
+    records_at: u32,
+    records_bytes: u32,
+}
+
+impl AnsweredAt {
+    /// The number of an answer to ListOffsets.
+    pub(super) const fn number(number: u32) -> Self {
+        Self {
+            at: number,
+            records_at: 0,
+            records_bytes: 0,
+        }
+    }
+
+    pub(super) const fn as_number(self) -> usize {
+        self.at as usize
     }
 }
 
@@ -122,16 +160,6 @@ impl<R> FetchMessage<'_, R> {
 pub(super) struct AnswerHead {
     pub(super) error: ErrorCode,
     pub(super) session_id: i32,
-}
-
-/// What a response says of a partition.
-pub(super) struct PartitionAnswer {
-    pub(super) error: ErrorCode,
-    pub(super) high_watermark: i64,
-    pub(super) log_start_offset: i64,
-    pub(super) diverging_epoch: Option<(LeaderEpoch, i64)>,
-    /// Where in the body the records begin, and how many bytes they are.
-    pub(super) records: (u32, u32),
 }
 
 /// Why a response is none to what was asked.
@@ -153,23 +181,24 @@ impl From<DecodeError> for Misread {
 pub(super) fn read_fetch(
     body: &[u8],
     version: i16,
-    mut partition: impl FnMut(PartitionKey, &PartitionAnswer) -> Result<(), Misread>,
+    mut partition: impl FnMut(PartitionKey, AnsweredAt) -> Result<(), Misread>,
 ) -> Result<AnswerHead, Misread> {
-    let answer = read_fetch_response(body, version, |topic_id, answered| {
-        // Nothing may be anywhere.
-        let start = match answered.records {
-            [] => 0,
+    let answer = read_fetch_response(body, version, |topic_id, answered, at| {
+        let records_at = match answered.records {
+            // Nothing may be anywhere.
+            [] => at,
             records => records.as_ptr().addr() - body.as_ptr().addr(),
         };
-        let answer = PartitionAnswer {
-            error: answered.error,
-            high_watermark: answered.high_watermark,
-            log_start_offset: answered.log_start_offset,
-            diverging_epoch: answered.diverging_epoch,
-            // A frame is shorter than 2 GiB.
-            records: (start as u32, answered.records.len() as u32),
+        // A frame is shorter than 2 GiB.
+        let place = AnsweredAt {
+            at: at as u32,
+            records_at: records_at as u32,
+            records_bytes: match answered.diverging_epoch {
+                None => answered.records.len() as u32,
+                Some(_) => DIVERGING,
+            },
         };
-        partition((topic_id, answered.index), &answer)
+        partition((topic_id, answered.index), place)
     })?;
     Ok(AnswerHead {
         error: answer.error,
@@ -177,10 +206,37 @@ pub(super) fn read_fetch(
     })
 }
 
+/// Records, high watermark and log start of a partition, where the response has no error for it and nothing else.
+#[inline]
+pub(super) fn records_at(body: &[u8], place: AnsweredAt) -> Option<(&[u8], i64, i64)> {
+    let bytes = body.get(place.at as usize..)?;
+    let (error, high_watermark, log_start_offset) = read_answered_offsets(bytes)?;
+    if error != ErrorCode::None || place.records_bytes == DIVERGING {
+        return None;
+    }
+    let records = body.get(place.records_at as usize..)?;
+    let records = records.get(..place.records_bytes as usize)?;
+    Some((records, high_watermark, log_start_offset))
+}
+
+/// What the response says of a partition, where it is something else.
+#[cold]
+pub(super) fn told_at(body: &[u8], place: AnsweredAt, version: i16) -> Told {
+    let bytes = body.get(place.at as usize..).unwrap_or_default();
+    match read_answered_partition(bytes, version) {
+        // They are other bytes than were read before.
+        Err(_) => Told::Error(ErrorCode::UnknownServerError),
+        Ok(answered) => match (answered.error, answered.diverging_epoch) {
+            (ErrorCode::None, Some((epoch, end_offset))) => Told::Diverging(epoch, end_offset),
+            (error, _) => Told::Error(error),
+        },
+    }
+}
+
 /// Appends a question where the logs of these slots end or start.
 pub(super) fn write_list_offsets<R>(
     (replica_id, version): (BrokerId, i16),
-    partitions: &[Followed<R>],
+    (partitions, names): (&[Followed], &[Named<R>]),
     slots: &[u32],
     out: &mut Vec<u8>,
 ) {
@@ -195,7 +251,7 @@ pub(super) fn write_list_offsets<R>(
     };
     let topics = slots.chunk_by(|one, next| of(one).topic_id == of(next).topic_id);
     let topics = topics.map(|slots| ListOffsetsTopic {
-        name: &of(&slots[0]).topic,
+        name: &names[slots[0] as usize].topic,
         partitions: slots.iter().map(partition).collect(),
     });
     let topics: Array<'_, ListOffsetsTopic<'_>> = topics.collect();

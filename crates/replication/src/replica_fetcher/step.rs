@@ -12,8 +12,7 @@ pub struct StepToken {
     pub(super) generation: u32,
 }
 
-/// Something to do with the log of a partition. What came of it goes to
-/// [`ReplicaFetcher::complete`](crate::ReplicaFetcher::complete).
+/// Something to do with the log of a partition.
 #[derive(Debug)]
 pub struct Step<'f, 'a, R> {
     /// By which the outcome is told.
@@ -70,6 +69,8 @@ pub enum StepOutcome {
     Delayed(Option<FetchPosition>),
     /// The log takes no more.
     Failed,
+    /// It takes longer; what comes of it is told by [`complete`](crate::ReplicaFetcher::complete).
+    Later,
 }
 
 impl StepOutcome {

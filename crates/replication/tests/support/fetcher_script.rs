@@ -5,7 +5,7 @@
 //!   poll                     the request, if there is one
 //!   answer session=7 t0-1 hw=12 start=0 records=2 t0-2 error=6 t1-0 diverging=2@8
 //!   offsets t0-1 at=20 t0-2 error=74
-//!   done t0-1 at=12 last=3   delayed t0-1   failed t0-1   deferred t0-1
+//!   done t0-1 at=12 last=3   delayed t0-1   failed t0-1
 //!   fail   bytes 00ff   wait 1000   version 13
 //! ```
 
@@ -190,10 +190,6 @@ impl Scripted {
                 return String::new();
             }
             "lag" => return format!("{:?}", self.fetcher.lag(key)),
-            "deferred" => {
-                self.fetcher.defer(self.tokens[name]);
-                return String::new();
-            }
             "done" if fields.is_empty() => StepOutcome::Done(None),
             "done" => StepOutcome::Done(Some(position(fields))),
             "delayed" if fields.is_empty() => StepOutcome::Delayed(None),
@@ -352,9 +348,10 @@ impl Scripted {
         if let Err(error) = self.fetcher.handle_response(body, version, self.now) {
             writeln!(text, "{error}").unwrap();
         }
-        while let Some(step) = self.fetcher.next_step(body) {
+        let (fetcher, tokens) = (&mut self.fetcher, &mut self.tokens);
+        fetcher.take_steps(body, usize::MAX, self.now, |step| {
             let name = step.replica.clone();
-            self.tokens.insert(name.clone(), step.token);
+            tokens.insert(name.clone(), step.token);
             match step.action {
                 StepAction::Append(fetched) => {
                     let (at, bytes) = (fetched.fetch_offset, fetched.records.len());
@@ -375,12 +372,9 @@ impl Scripted {
                 }
             }
             .unwrap();
-            text.push_str(if step.is_throttled {
-                ", throttled\n"
-            } else {
-                "\n"
-            });
-        }
+            text.push_str(if step.is_throttled { ", throttled\n" } else { "\n" });
+            StepOutcome::Later
+        });
         self.fetcher.take_errors(|name, error: ErrorCode| {
             writeln!(text, "{name}: {error}").unwrap();
         });

@@ -40,6 +40,10 @@ fn streamed(version: i16, replica_id: BrokerId, topics: &Topics<'_>, gone: &Topi
     let head = head(replica_id, topics.len());
     writer.head(&head, &mut out);
     for (id, indexes) in topics {
+        if let [index] = **indexes {
+            writer.topic_of_one(*id, &partition(index), &mut out);
+            continue;
+        }
         writer.topic(*id, indexes.len(), &mut out);
         for index in *indexes {
             writer.partition(&partition(*index), &mut out);

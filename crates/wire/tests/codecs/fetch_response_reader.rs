@@ -13,7 +13,11 @@ type Told<'a> = (FetchAnswer, Vec<(Uuid, AnsweredPartition<'a>)>);
 
 fn in_one_pass(body: &[u8], version: i16) -> Result<Told<'_>, DecodeError> {
     let mut partitions = Vec::new();
-    let answer = read_fetch_response::<DecodeError>(body, version, |topic, partition| {
+    let answer = read_fetch_response::<DecodeError>(body, version, |topic, partition, at| {
+        assert_eq!(
+            read_answered_partition(&body[at..], version),
+            Ok(*partition)
+        );
         partitions.push((topic, *partition));
         Ok(())
     })?;

@@ -23,7 +23,8 @@ use model::{ErrorCode, MonotonicTime};
 use parking_lot::Mutex;
 use replication::{
     FetchedRecords, FetcherRequest, FetcherSettings, FetcherVersions, FollowError, Followed,
-    FollowedPartition, Partition, PartitionKey, ReplicaFetcher, StepAction, StepOutcome, StepToken,
+    FollowedPartition, Partition, PartitionKey, ReplicaFetcher, Step, StepAction, StepOutcome,
+    StepToken,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,8 @@ use wire::ApiKey;
 
 /// How long what is done apart is waited for before the other partitions go on without it.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// Steps before other tasks may have their turn.
+const STEPS_AT_ONCE: usize = 16;
 /// How soon throttled partitions may be due again.
 const THROTTLE_LOOK_MS: i64 = 200;
 
@@ -310,36 +313,18 @@ impl FetcherTask {
             tracing::warn!(%leader, fetcher, %error, "an answer of the leader of partitions is not taken");
         }
         let mut turn = Turn::begin();
-        while let Some(step) = self.machine.next_step(body) {
-            let (token, partition) = (step.token, step.replica);
-            if step.is_throttled
-                && let StepAction::Append(fetched) = &step.action
-            {
-                let bytes = fetched.records.len() as u64;
-                self.fetchers.quota.lock().record(bytes, monotonic());
-            }
-            let directory_index = partition.directory_index();
-            let disks = &self.logs.disks;
-            let is_quick =
-                !step.action.is_truncation() && !disks.is_slow(directory_index, DiskUse::Write);
-            if !is_quick {
-                let (partition, work) = (partition.clone(), Work::of(&step.action, response));
+        loop {
+            let (logs, fetchers, mut apart) = (&self.logs, &self.fetchers, Vec::new());
+            let follow = |step: &Step<'_, '_, Arc<Partition>>| {
+                follow_step(logs, fetchers, response, step, &mut apart)
+            };
+            let now = monotonic();
+            let are_more = self.machine.take_steps(body, STEPS_AT_ONCE, now, follow);
+            for (token, partition, work) in apart {
                 self.do_apart(token, partition, work);
-                continue;
             }
-            let follow = || partition.follow(&step.action, now_ms());
-            let result = disks.call(directory_index, DiskUse::Write, follow);
-            if let Err(error) = &result {
-                report(&self.logs, partition, error);
-            }
-            if let Ok(followed) = result
-                && followed.is_flush_due
-            {
-                let partition = partition.clone();
-                self.do_apart(token, partition, Work::Flush(followed));
-            } else {
-                let outcome = StepOutcome::of(&result);
-                self.machine.complete(token, outcome, monotonic());
+            if !are_more {
+                break;
             }
             turn.share().await;
         }
@@ -355,7 +340,6 @@ impl FetcherTask {
     /// Does a step where its disk holds up nobody else.
     fn do_apart(&mut self, token: StepToken, partition: Arc<Partition>, work: Work) {
         self.apart_count += 1;
-        self.machine.defer(token);
         let told = Told {
             fetcher: self.own.clone(),
             token,
@@ -383,6 +367,39 @@ impl FetcherTask {
             }
         }
     }
+}
+
+/// Does a step, or notes in `apart` that it is to be done where its disk holds up nobody else.
+fn follow_step(
+    logs: &Logs,
+    fetchers: &ReplicaFetchers,
+    response: &Response,
+    step: &Step<'_, '_, Arc<Partition>>,
+    apart: &mut Vec<(StepToken, Arc<Partition>, Work)>,
+) -> StepOutcome {
+    let (partition, action) = (step.replica, &step.action);
+    if step.is_throttled
+        && let StepAction::Append(fetched) = action
+    {
+        let bytes = fetched.records.len() as u64;
+        fetchers.quota.lock().record(bytes, monotonic());
+    }
+    let directory_index = partition.directory_index();
+    if action.is_truncation() || logs.disks.is_slow(directory_index, DiskUse::Write) {
+        apart.push((step.token, partition.clone(), Work::of(action, response)));
+        return StepOutcome::Later;
+    }
+    let follow = || partition.follow(action, now_ms());
+    let result = logs.disks.call(directory_index, DiskUse::Write, follow);
+    match &result {
+        Ok(followed) if followed.is_flush_due => {
+            apart.push((step.token, partition.clone(), Work::Flush(*followed)));
+            return StepOutcome::Later;
+        }
+        Ok(_) => {}
+        Err(error) => report(logs, partition, error),
+    }
+    StepOutcome::of(&result)
 }
 
 /// Tells a fetcher what came of a step, however that ends.

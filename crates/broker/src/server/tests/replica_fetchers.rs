@@ -1,8 +1,10 @@
 //! A broker that follows another one: two servers, whose metadata logs are told of each other.
 
 use super::*;
-use metadata::{BrokerRegistration, Endpoint, PartitionChange};
-use model::{BrokerId, LeaderEpoch, Uuid};
+use metadata::{
+    BrokerRegistration, BrokerRegistrationChange, ConfigResource, Endpoint, PartitionChange,
+};
+use model::{BrokerId, LeaderEpoch, MonotonicTime, Uuid};
 use replication::{Partition, PartitionOffsets, Role};
 
 const LEADER: BrokerId = BrokerId(1);
@@ -17,13 +19,21 @@ struct Pair {
     leader_epoch: i32,
 }
 
-/// What changes in the metadata of a server, as its loader would take it.
+/// What changes in the metadata of a server, as its loader would take it. Brokers that register are heard of for
+/// ever.
 fn tell(running: &Running, records: Vec<MetadataRecord>) {
     let broker = running.broker().clone();
     let changing = broker.clone();
     let changed = broker.controller.run(move |controller| {
-        let log = &mut controller.controller.log;
-        let appended = log.append(&records, now_ms()).unwrap();
+        let controller = &mut controller.controller;
+        let appended = controller.log.append(&records, now_ms()).unwrap();
+        controller.follow_log();
+        for record in &records {
+            if let MetadataRecord::RegisterBroker(broker) = record {
+                let later = MonotonicTime::from_ms(i64::MAX / 2);
+                controller.contacts().note(broker.id, broker.epoch, later);
+            }
+        }
         let config = changing.node.live_config();
         changing.replica_fetchers.learn(&appended.delta, &config);
         metadata_changes::apply(&changing.logs, &appended.delta);
@@ -68,7 +78,8 @@ impl Pair {
     ) -> Self {
         let start = |directory: &tempfile::TempDir, id: &str| {
             let more = [more, &[("node.id", id)]].concat();
-            Running::start_with(&[directory.path()], &more)
+            let [one, two] = ["one", "two"].map(|name| directory.path().join(name));
+            Running::start_with(&[&one, &two], &more)
         };
         let pair = Self {
             leader: start(&directories[0], "1"),
@@ -217,5 +228,108 @@ fn a_leader_that_was_follows_the_next_one_and_gives_up_what_that_has_not() {
         client.fetch("topic", 0, 0).values()
     };
     assert_eq!(values.first().map(String::as_str), Some("shared"));
+    pair.stop();
+}
+
+#[test]
+fn what_a_follower_acknowledges_is_durable_where_the_topic_asks_for_it() {
+    let directories = directories();
+    let more = [("log.flush.interval.messages", "1")];
+    let pair = Pair::start(&directories, 1, &more);
+    for value in ["one", "two"] {
+        Pair::produce(&pair.leader, 0, &[value]);
+    }
+    pair.wait_until_equal();
+    let partition = Pair::partition(&pair.follower, 0);
+    wait_until("it is durable", || partition.flushed_end_offset() == 2);
+    pair.stop();
+}
+
+#[test]
+fn a_throttled_follower_goes_on_when_it_may() {
+    let directories = directories();
+    let pair = Pair::start(&directories, 1, &[]);
+    let set = |resource: ConfigResource, name: &str, value: &str| {
+        let record = MetadataRecord::Config {
+            resource,
+            name: name.to_owned(),
+            value: Some(value.to_owned()),
+        };
+        tell(&pair.follower, vec![record]);
+    };
+    let rate = |bytes: &str| {
+        set(
+            ConfigResource::broker(FOLLOWER),
+            "follower.replication.throttled.rate",
+            bytes,
+        );
+    };
+    rate("1");
+    set(
+        ConfigResource::topic("topic"),
+        "follower.replication.throttled.replicas",
+        "0:2",
+    );
+    let fetchers = &pair.follower.broker().replica_fetchers;
+    for _ in 0..3 {
+        Pair::produce(&pair.leader, 0, &["value"]);
+    }
+    wait_until("more was fetched than may be", || {
+        fetchers.is_over_quota(clock::monotonic())
+    });
+    rate("1000000");
+    pair.wait_until_equal();
+    pair.stop();
+}
+
+#[test]
+fn what_is_out_of_sync_is_not_followed_in_a_controlled_shutdown() {
+    let directories = directories();
+    let pair = Pair::start(&directories, 3, &[]);
+    let fetchers = &pair.follower.broker().replica_fetchers;
+    assert_eq!(fetchers.followed_count(), 3);
+    let in_sync = MetadataRecord::PartitionChange(PartitionChange {
+        isr: Some(vec![LEADER, FOLLOWER]),
+        ..PartitionChange::of(pair.topic_id, 1)
+    });
+    tell(&pair.follower, vec![in_sync]);
+    let change = BrokerRegistrationChange {
+        broker_id: FOLLOWER,
+        broker_epoch: pair.follower.broker().node.broker_epoch(),
+        enters_controlled_shutdown: true,
+        ..BrokerRegistrationChange::default()
+    };
+    tell(
+        &pair.follower,
+        vec![MetadataRecord::BrokerRegistrationChange(change)],
+    );
+    assert_eq!(fetchers.followed_count(), 1);
+    pair.stop();
+}
+
+#[test]
+fn a_follower_lets_go_of_what_is_deleted_or_was_in_a_failed_directory() {
+    let directories = directories();
+    let pair = Pair::start(&directories, 3, &[]);
+    Pair::produce(&pair.leader, 2, &["value"]);
+    pair.wait_until_equal();
+    let broker = pair.follower.broker();
+    let fetchers = &broker.replica_fetchers;
+    let removed = MetadataRecord::PartitionChange(PartitionChange {
+        replicas: Some(vec![LEADER]),
+        isr: Some(vec![LEADER]),
+        directories: Some(vec![metadata::UNASSIGNED_DIRECTORY]),
+        ..PartitionChange::of(pair.topic_id, 0)
+    });
+    tell(&pair.follower, vec![removed]);
+    assert_eq!(fetchers.followed_count(), 2);
+    // The other one has the metadata log, so that the broker ends with it.
+    let second_of = |index: &i32| {
+        let directory = Pair::partition(&pair.follower, *index).log_directory();
+        directory.ends_with("two").then_some(directory)
+    };
+    let lost: Vec<_> = [1, 2].iter().filter_map(second_of).collect();
+    broker.logs.fail_directory(&lost[0], &"a test");
+    assert_eq!(fetchers.followed_count(), 2 - lost.len());
     pair.stop();
 }

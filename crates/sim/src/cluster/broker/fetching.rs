@@ -137,20 +137,16 @@ impl BrokerNode {
             return Ok(());
         }
         let mut is_cut = false;
-        while let Some(step) = one.fetcher.next_step(&bytes) {
-            let is_ignored = planted == PlantedInCluster::NeverCuts
-                && matches!(step.action, StepAction::TruncateToLeader { .. });
-            let (token, partition) = (step.token, step.replica.clone());
-            let outcome = match is_ignored {
-                true => StepOutcome::Delayed(None),
-                false => {
-                    is_cut |= step.action.is_truncation();
-                    let followed = partition.follow(&step.action, now.wall_ms);
-                    StepOutcome::of(&followed)
+        one.fetcher
+            .take_steps(&bytes, usize::MAX, now.monotonic, |step| {
+                let is_ignored = planted == PlantedInCluster::NeverCuts
+                    && matches!(step.action, StepAction::TruncateToLeader { .. });
+                if is_ignored {
+                    return StepOutcome::Delayed(None);
                 }
-            };
-            one.fetcher.complete(token, outcome, now.monotonic);
-        }
+                is_cut |= step.action.is_truncation();
+                StepOutcome::of(&step.replica.follow(&step.action, now.wall_ms))
+            });
         one.fetcher.take_errors(|_, _| {});
         if is_cut {
             self.write_checkpoints()?;
