@@ -6,10 +6,11 @@
 //! ```
 //!
 //! Neighbours become one batch, and each batch is synced before the next is written: so group
-//! commit keeps it true that a crash damages the last batch of the log and no other.
+//! commit keeps it true that a crash damages the last batch of the log and no other. The records of a
+//! merged batch have one timestamp, that of the last append: Apache Kafka ends at any other.
 
 use metadata::BATCH_SIZE_BYTES_MAX;
-use record::{BatchBuilder, BatchHeader, Decompressor, RecordBatch};
+use record::{BatchBuilder, BatchHeader, Decompressor, Record, RecordBatch};
 
 /// Batches that count together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +74,7 @@ fn merge(mut units: Vec<Unit>) -> Option<Unit> {
     if units.len() == 1 {
         return units.pop();
     }
+    let timestamp = parsed(units.last()?.batches.last()?).max_timestamp();
     let mut builder: Option<BatchBuilder> = None;
     for bytes in units.iter().flat_map(|unit| &unit.batches) {
         let batch = parsed(bytes);
@@ -82,6 +84,10 @@ fn merge(mut units: Vec<Unit>) -> Option<Unit> {
         let records = records.expect("this program has built the batch");
         for record in records {
             let record = record.expect("this program has built the batch");
+            let record = Record {
+                timestamp,
+                ..record
+            };
             builder.append_record(record.offset, &record);
         }
     }

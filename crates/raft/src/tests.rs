@@ -12,7 +12,7 @@ use crate::*;
 use config::server::MetadataLogConfig;
 use metadata::{BatchPlace, QuorumRecord, SnapshotId, VoterEndpoint, quorum_batch};
 use model::{BrokerId, LeaderEpoch, MonotonicTime, Now, Uuid};
-use record::{BatchBuilder, BatchHeader, Batches, Decompressor};
+use record::{BatchBuilder, BatchHeader, Batches, Decompressor, RecordBatch};
 use std::path::{Path, PathBuf};
 use storage::disk::{Disk, DiskFile, OpenMode};
 use storage::sim::{Crash, SimDisk};

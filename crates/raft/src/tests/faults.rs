@@ -191,6 +191,29 @@ fn appends_that_share_a_flush_are_one_batch() {
     assert_eq!(state.end_offset, 4);
 }
 
+/// Apache Kafka ends at a batch of the metadata log whose records differ in their timestamps.
+#[test]
+fn appends_that_share_a_flush_have_the_time_of_the_last_one() {
+    for times in [[1_000, 1_001, 1_005], [1_005, 1_001, 1_000]] {
+        let disk = new_disk();
+        let (mut replica, _) = lead(&disk).expect("new");
+        for now_ms in times {
+            let appended = batch(replica.next_place(now_ms), &["a"]);
+            replica.append(vec![appended], now_ms).expect("fits");
+        }
+        let before = disk.read(Path::new(LOG), 1 << 20).expect("there").len();
+        replica.flush(2_000).expect("works");
+        let bytes = disk.read(Path::new(LOG), 1 << 20).expect("there");
+        let (merged, _) = RecordBatch::parse(&bytes[before..]).expect("one batch");
+        let mut scratch = Vec::new();
+        let records = merged.records(&mut Decompressor::default(), &mut scratch, usize::MAX);
+        let timestamps = records
+            .expect("whole")
+            .map(|one| one.expect("whole").timestamp);
+        assert_eq!(timestamps.collect::<Vec<_>>(), [times[2]; 3]);
+    }
+}
+
 /// What one batch cannot hold keeps its own, as do control records and what counts together.
 #[test]
 fn what_no_batch_can_hold_is_flushed_batch_by_batch() {
