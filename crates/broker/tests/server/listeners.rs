@@ -56,6 +56,33 @@ fn each_listener_tells_what_is_advertised_for_it() {
 }
 
 #[test]
+fn a_controller_tells_what_is_advertised_for_its_listener() {
+    let server = TestServer::start(&[
+        (
+            "listeners",
+            "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+        ),
+        (
+            "advertised.listeners",
+            "PLAINTEXT://broker.example:9092,CONTROLLER://controller.example:9093",
+        ),
+    ]);
+    let request = DescribeClusterRequest {
+        endpoint_type: 2,
+        ..Default::default()
+    };
+    let mut client = Client::connect(server.address_of("CONTROLLER"));
+    let answer = client.call(1, &request);
+    let response: DescribeClusterResponse<'_> = answer.read();
+    let told: Vec<_> = response
+        .brokers
+        .iter()
+        .map(|one| (one.host, one.port))
+        .collect();
+    assert_eq!(told, [("controller.example", 9093)]);
+}
+
+#[test]
 fn an_ipv6_listener_serves() {
     // A machine without IPv6 has no such address to test.
     if std::net::TcpListener::bind("[::1]:0").is_err() {
