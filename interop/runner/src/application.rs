@@ -29,6 +29,11 @@ impl Application {
         Ok(Self { program, log })
     }
 
+    /// Its process.
+    pub(crate) fn process(&self) -> u32 {
+        self.program.id()
+    }
+
     /// Gives a command and waits until it is done; returns what the answer adds.
     pub(crate) fn obey(&mut self, command: &str) -> Result<String> {
         self.program.say(command)?;

@@ -18,6 +18,8 @@ use crate::server::Against;
 const CLUSTER_ID: &str = "cmhvdGhhcmJvdXJyaXZlcg";
 /// The controllers that are no brokers have ids from here on.
 const FIRST_CONTROLLER: i32 = 101;
+/// The operator, as the network knows it.
+const OPERATOR: i32 = 0;
 const START_LIMIT: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -53,6 +55,8 @@ impl Cluster {
             nodes,
             network,
         };
+        let operator = cluster.operator.process();
+        cluster.network.set_process(OPERATOR, operator);
         cluster.configure(layout)?;
         cluster.format()?;
         for index in 0..cluster.nodes.len() {
@@ -167,9 +171,12 @@ impl Cluster {
         self.start_node(id)
     }
 
-    /// Cuts a node off from all other nodes; clients still reach it.
+    /// Cuts a node off from all other nodes; clients still reach it. The operator does not, as it would be told of
+    /// a cluster that is no more.
     pub(crate) fn cut_off(&self, id: i32) {
-        self.network.cut(&[Party::Node(id)], &self.parties());
+        let mut others = self.parties();
+        others.push(Party::Node(OPERATOR));
+        self.network.cut(&[Party::Node(id)], &others);
     }
 
     /// Cuts a broker off from the other brokers; the controller still hears of it.
@@ -188,7 +195,7 @@ impl Cluster {
     /// Everything that is sent, clients' too, comes late and slowly.
     pub(crate) fn slow(&self, delay: Duration, bytes_per_second: u32) {
         let mut parties = self.parties();
-        parties.push(Party::Client);
+        parties.extend([Party::Client, Party::Node(OPERATOR)]);
         self.network.slow(&parties, delay, bytes_per_second);
     }
 

@@ -199,7 +199,10 @@ async fn listen(listener: TcpListener, links: Arc<Links>, owner: i32, target: So
         let links = links.clone();
         tokio::spawn(async move {
             let own = client.local_addr().unwrap_or(target);
-            let (who, owner) = (links.party(peer, own), Party::Node(owner));
+            // It reads the names of all files that the nodes have open, and others are not to wait for it.
+            let asked = links.clone();
+            let asked = tokio::task::spawn_blocking(move || asked.party(peer, own));
+            let (who, owner) = (asked.await.unwrap_or(Party::Client), Party::Node(owner));
             let there = links.direction((who, owner));
             let back = links.direction((owner, who));
             // What goes wrong is a party that has gone.

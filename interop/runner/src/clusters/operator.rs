@@ -63,6 +63,11 @@ impl Operator {
         Ok(Self { program, dir })
     }
 
+    /// Its process.
+    pub(crate) fn process(&self) -> u32 {
+        self.program.process()
+    }
+
     fn ask(&mut self, command: &Value) -> Result<Value> {
         let answer = self.program.obey(&command.to_string());
         let answer = answer.with_context(|| command.to_string())?;
