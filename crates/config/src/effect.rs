@@ -53,7 +53,6 @@ const THEMES: &[Theme] = &[
             "controller.quorum.append.linger.ms",
             "controller.quorum.auto.join.enable",
             "controller.quorum.election.*",
-            "leader.replication.throttled.*",
         ],
     },
     Theme {

@@ -25,6 +25,7 @@ use crate::logs::partitions::Unavailable;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::scheduling::clock::{monotonic, random_bytes};
 use crate::scheduling::disk_watch::{DiskUse, DiskWatch};
+use crate::settings::replication_throttle::ReplicationThrottle;
 use model::{BrokerEpoch, BrokerId, DecodeError, ErrorCode, MonotonicTime};
 use replication::{
     FINAL_EPOCH, FetchContext, FetchPartition, FetchSession, INVALID_SESSION_ID, IncrementalFetch,
@@ -73,6 +74,28 @@ struct Follower {
     session: Option<Arc<SessionTime>>,
     /// Whether what it says of itself is noted.
     has_waited: bool,
+    /// Which replicas are held while more goes to them than may.
+    throttle: Arc<ReplicationThrottle>,
+}
+
+impl Follower {
+    /// Whether it gets no records of a partition unless it is in sync.
+    fn is_throttled(&self, partition: &Partition) -> bool {
+        let throttle = &self.throttle;
+        throttle.has(partition.topic(), partition.index()) && throttle.is_over_quota(monotonic())
+    }
+
+    /// Counts what an answer has of throttled partitions.
+    fn count_throttled(&self, told: &[Part]) {
+        let is_throttled = |part: &&Part| {
+            let partition = part.partition.as_ref();
+            part.bytes() > 0
+                && partition.is_ok_and(|one| self.throttle.has(one.topic(), one.index()))
+        };
+        let bytes = told.iter().filter(is_throttled).map(Part::bytes);
+        let bytes: usize = bytes.sum();
+        self.throttle.record(bytes as u64, monotonic());
+    }
 }
 
 pub(crate) async fn serve(
@@ -134,6 +157,8 @@ pub(crate) async fn serve(
     report_failures(broker, &parts);
     let (error, session_id, mut told) =
         conclude(broker, &message, request, &context, parts, &limits);
+    let follower = limits.follower.as_ref();
+    follower.inspect(|one| one.count_throttled(&told));
     // As in Kafka's answers, what does not exist follows what could be read.
     told.sort_by_key(Part::is_unknown);
     // Others have been answered while this one has waited for records. Nothing is awaited from here on

@@ -15,23 +15,20 @@
 //! takes nothing of it. So nobody waits for a fetcher when roles change.
 
 mod fetcher;
-mod throttles;
 
 use crate::logs::{FollowerListener, Logs};
 use crate::peers::connections::PeerConnections;
 use crate::peers::endpoints::{PeerNode, broker_node};
 use crate::scheduling::clock::now_ms;
+use crate::settings::replication_throttle::{ReplicationThrottle, ThrottledEnd};
 use config::ServerConfig;
 use fetcher::{Command, Fetcher};
 use metadata::{MetadataDelta, MetadataImage};
 use model::{BrokerId, LeaderEpoch, MonotonicTime};
 use parking_lot::{Mutex, RwLock};
-use replication::{
-    FetchPosition, FollowError, FollowedPartition, Partition, PartitionKey, ReplicationQuota, Role,
-};
+use replication::{FetchPosition, FollowError, FollowedPartition, Partition, PartitionKey, Role};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
-use throttles::Throttles;
 
 /// A fetcher: the leader, and the number among the leader's.
 type FetcherId = (BrokerId, u32);
@@ -44,9 +41,8 @@ pub(crate) struct ReplicaFetchers {
     /// The newest image: it comes before the roles that it gives.
     image: RwLock<Arc<MetadataImage>>,
     known: Mutex<Known>,
-    /// What is replicated of throttled partitions.
-    quota: Mutex<ReplicationQuota>,
-    throttles: RwLock<Throttles>,
+    /// What is fetched of throttled partitions.
+    throttle: ReplicationThrottle,
 }
 
 #[derive(Debug, Default)]
@@ -69,8 +65,6 @@ impl ReplicaFetchers {
     pub(crate) fn new(logs: &Arc<Logs>) -> Self {
         let config = &logs.node.config;
         let window = config.replication.replication_quota_window;
-        let sample_ms = i64::from(window.size_seconds) * 1000;
-        let sample_count = window.num.max(1).unsigned_abs() as usize;
         Self {
             logs: Arc::downgrade(logs),
             connections: PeerConnections::new(config),
@@ -79,8 +73,7 @@ impl ReplicaFetchers {
                 fetcher_count: fetcher_count(config),
                 ..Known::default()
             }),
-            quota: Mutex::new(ReplicationQuota::new(sample_count, sample_ms)),
-            throttles: RwLock::default(),
+            throttle: ReplicationThrottle::new(ThrottledEnd::Follower, window),
         }
     }
 
@@ -121,7 +114,7 @@ impl ReplicaFetchers {
     }
 
     fn learn_throttles(&self, delta: &MetadataDelta, broker_id: BrokerId) {
-        let changed = self.throttles.write().learn(delta, broker_id);
+        let changed = self.throttle.learn(delta, broker_id);
         if changed.is_empty() {
             return;
         }
@@ -133,7 +126,7 @@ impl ReplicaFetchers {
             let of_topic = (topic.id, i32::MIN)..=(topic.id, i32::MAX);
             for (key, assigned) in known.assigned.range(of_topic) {
                 if let Some(fetcher) = known.fetchers.get(&assigned.fetcher) {
-                    let is_throttled = self.throttles.read().has(&topic.name, key.1);
+                    let is_throttled = self.throttle.has(&topic.name, key.1);
                     fetcher.tell(Command::Throttle(*key, is_throttled));
                 }
             }
@@ -148,8 +141,7 @@ impl ReplicaFetchers {
 
     /// Whether throttled partitions are to wait.
     pub(crate) fn is_over_quota(&self, now: MonotonicTime) -> bool {
-        let bytes_per_second = self.throttles.read().bytes_per_second;
-        self.quota.lock().is_exceeded(bytes_per_second, now)
+        self.throttle.is_over_quota(now)
     }
 
     /// Leaders that are elsewhere now are asked there, and those that are no brokers any more by nobody.
@@ -247,7 +239,7 @@ impl ReplicaFetchers {
         position: FetchPosition,
     ) {
         let key = partition.key();
-        let is_throttled = self.throttles.read().has(partition.topic(), key.1);
+        let is_throttled = self.throttle.has(partition.topic(), key.1);
         let mut known = self.known.lock();
         if known.is_stopping && !is_in_sync(&self.image.read(), key, logs.node.id) {
             return known.remove(key);

@@ -124,13 +124,15 @@ fn reconfigure(server: &ClusterNode, delta: &MetadataDelta) {
     }
 }
 
-/// Who copies what others lead: where those are is known before the roles that make this broker ask them.
+/// Who copies what others lead: where those are is known before the roles that make this broker ask them. Which
+/// followers of what this broker leads are throttled is learnt here, too.
 struct Fetchers(Weak<Broker>);
 
 impl MetadataPublisher for Fetchers {
     fn publish(&self, change: &MetadataChange) {
         if let Some(broker) = self.0.upgrade() {
             let config = broker.node.live_config();
+            broker.node.throttle_followers(&change.delta);
             broker.replica_fetchers.learn(&change.delta, &config);
         }
     }

@@ -4,5 +4,6 @@ pub(crate) mod file_shares;
 pub(crate) mod live_config;
 pub mod loggers;
 pub(crate) mod node;
+pub(crate) mod replication_throttle;
 pub(crate) mod start_error;
 pub(crate) mod told_changes;

@@ -2,8 +2,9 @@
 //! stops.
 
 use super::loggers::Loggers;
+use super::replication_throttle::{ReplicationThrottle, ThrottledEnd};
 use config::{BrokerLayers, ConfigMap, ServerConfig};
-use metadata::{Config, ConfigResource, MetadataImage};
+use metadata::{Config, ConfigResource, MetadataDelta, MetadataImage};
 use model::{BrokerEpoch, BrokerId};
 use parking_lot::RwLock;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub(crate) struct Node {
     pub(crate) id: BrokerId,
     /// The epoch of the registration of this run; -1 before.
     pub(crate) broker_epoch: AtomicI64,
+    /// What goes to followers of throttled partitions.
+    pub(crate) leader_throttle: Arc<ReplicationThrottle>,
     /// What this process logs.
     pub(crate) loggers: Loggers,
     /// Where tasks run.
@@ -46,8 +49,11 @@ impl Node {
         loggers: Loggers,
         runtime: Handle,
     ) -> Self {
+        let window = config.replication.replication_quota_window;
+        let leader_throttle = ReplicationThrottle::new(ThrottledEnd::Leader, window);
         Self {
             cluster_id,
+            leader_throttle: Arc::new(leader_throttle),
             kraft_version: AtomicI16::new(0),
             id: config.node_id,
             broker_epoch: AtomicI64::new(BrokerEpoch::NONE.0),
@@ -74,6 +80,11 @@ impl Node {
     /// The configuration in force.
     pub(crate) fn live_config(&self) -> Arc<ServerConfig> {
         self.live_config.read().clone()
+    }
+
+    /// Puts in force which followers are throttled by this broker as their leader.
+    pub(crate) fn throttle_followers(&self, delta: &MetadataDelta) {
+        self.leader_throttle.learn(delta, self.id);
     }
 
     /// The epoch of this run's registration.

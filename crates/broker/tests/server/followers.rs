@@ -1,6 +1,7 @@
 //! A leader and its followers: brokers that exist as far as the controller has heard of them, and fetch as the test
 //! says.
 
+use super::configs::{BROKER, TOPIC, alter, set};
 use model::{BrokerEpoch, BrokerId, ErrorCode, Uuid};
 use std::time::Duration;
 use testkit::{Client, TestServer, batch, wait_until};
@@ -390,6 +391,61 @@ fn too_few_in_sync_replicas_take_no_batch_that_asks_for_all() {
     });
     follower.fetch(ask(topic, 3));
     client.receive_produced().assert_accepted();
+}
+
+/// What goes to a throttled follower that is out of sync waits while more has gone than may; what is set is in force at
+/// once (KIP-73).
+#[test]
+fn a_throttled_follower_is_held_unless_it_is_in_sync() {
+    let server = server(&[
+        ("replica.lag.time.max.ms", "500"),
+        ("replication.quota.window.size.seconds", "3600"),
+    ]);
+    let mut follower = Follower::start(&server, 2, None);
+    let (mut client, mut admin) = (server.connect(), server.connect());
+    let topic = create_topic(&mut client, "topic", &[1, 2], &[]);
+    let mut set = |kind, name: &str, key: &str, value: &str| {
+        let changed = alter(&mut admin, vec![set(kind, name, key, value)]);
+        assert_eq!(changed, [(0, String::new())]);
+    };
+    let rate = "leader.replication.throttled.rate";
+    let replicas = "leader.replication.throttled.replicas";
+    client.send_produce("topic", 0, &batch(&["one"]), 1);
+    client.receive_produced().assert_accepted();
+    wait_until("it is out of sync", || isr(&mut client, "topic") == [1]);
+    set(BROKER, "1", rate, "0");
+    // The pair names the leader, and this is another one's.
+    set(TOPIC, "topic", replicas, "0:2");
+    let mut fetch = || follower.fetch(ask(topic, 0)).values;
+    assert_eq!(
+        (fetch(), fetch()),
+        (vec!["one".to_owned()], vec!["one".to_owned()])
+    );
+    set(TOPIC, "topic", replicas, "0:1");
+    assert_eq!(
+        fetch(),
+        ["one"],
+        "nothing has gone to a throttled one before"
+    );
+    assert_eq!(fetch(), [""; 0]);
+    assert_eq!(client.fetch("topic", 0, 0).values(), ["one"], "a consumer");
+    set(BROKER, "1", rate, "1000000");
+    assert_eq!(fetch(), ["one"]);
+    set(BROKER, "", rate, "0");
+    assert_eq!(fetch(), ["one"], "that of the broker comes first");
+    set(BROKER, "1", rate, "0");
+    assert_eq!(fetch(), [""; 0]);
+    set(TOPIC, "topic", replicas, "");
+    assert_eq!(fetch(), ["one"]);
+    set(TOPIC, "topic", replicas, "*");
+    assert_eq!(fetch(), [""; 0]);
+    follower.fetch(ask(topic, 1));
+    wait_until("it is in sync again", || {
+        isr(&mut client, "topic") == [1, 2]
+    });
+    client.send_produce("topic", 0, &batch(&["two"]), 1);
+    client.receive_produced().assert_accepted();
+    assert_eq!(follower.fetch(ask(topic, 1)).values, ["two"]);
 }
 
 /// A session names what changes; of the other partitions it says that nothing has.

@@ -96,7 +96,8 @@ fn a_key_of_a_topic_has_a_reader_or_a_reason() {
     read.insert("internal.segment.bytes");
     // The controller reads it where it elects.
     read.insert("unclean.leader.election.enable");
-    // The fetchers of followers read it.
+    // Leaders read the one, the fetchers of followers the other.
+    read.insert("leader.replication.throttled.replicas");
     read.insert("follower.replication.throttled.replicas");
     assert_eq!(difference(&read, &TOPIC), (Vec::new(), Vec::new()));
     TopicDefaults::of_broker(&BrokerLayers::of_static(&ConfigMap::new())).unwrap();

@@ -25,6 +25,7 @@ pub(super) fn limits(broker: &Broker, version: i16, message: &FetchRequest<'_>) 
         now: monotonic(),
         session: None,
         has_waited: false,
+        throttle: broker.node.leader_throttle.clone(),
     });
     if let Some(follower) = &follower {
         broker.logs.host.leaders().note_time(follower.now);

@@ -114,7 +114,7 @@ impl Part {
             now: follower.now,
             session: follower.session.as_ref(),
             has_waited: follower.has_waited,
-            is_throttled: false,
+            is_throttled: follower.is_throttled(partition),
         };
         partition.read_as_follower(request, &fetch)
     }

@@ -382,7 +382,7 @@ fn follow_step(
         && let StepAction::Append(fetched) = action
     {
         let bytes = fetched.records.len() as u64;
-        fetchers.quota.lock().record(bytes, monotonic());
+        fetchers.throttle.record(bytes, monotonic());
     }
     let directory_index = partition.directory_index();
     if action.is_truncation() || logs.disks.is_slow(directory_index, DiskUse::Write) {
